@@ -1,0 +1,56 @@
+// swift-tools-version: 6.2
+// The targets are in the order of docs/architecture.md's table: who may import whom is read off here.
+
+import PackageDescription
+
+/// A C library of Debian's: a module map and a `shim.h` of one-call inline functions.
+func library(_ name: String, pkgConfig: String, package: String) -> Target {
+  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+let package = Package(
+  name: "Pictor",
+  products: [
+    .executable(name: "pictor", targets: ["pictor"]),
+    .executable(name: "pictor-imager", targets: ["pictor-imager"]),
+  ],
+  targets: [
+    .target(name: "Model"),
+    .target(name: "Telemetry"),
+    .target(name: "Configuring", dependencies: ["Model"]),
+    .target(name: "Serving", dependencies: ["Model", "Telemetry", "CMicrohttpd", "CGLib"]),
+    .target(name: "Managing", dependencies: ["Model", "Telemetry"]),
+    .target(name: "Caching", dependencies: ["Model", "Telemetry", "CGLib", "CZlib"]),
+    .target(name: "Downloading", dependencies: ["Model", "Telemetry", "CCurl"]),
+    .target(name: "ImagingWire", dependencies: ["Model"]),
+    .target(name: "ImagingPool", dependencies: ["Model", "Telemetry", "ImagingWire"]),
+    .target(name: "ImagingPipeline", dependencies: ["Model", "ImagingWire", "CVips"]),
+    .executableTarget(
+      name: "pictor",
+      dependencies: [
+        "Model", "Telemetry", "Configuring", "Serving", "Managing", "Caching", "Downloading",
+        "ImagingPool",
+      ]),
+    .executableTarget(name: "pictor-imager", dependencies: ["ImagingPipeline", "ImagingWire"]),
+
+    library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
+    library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
+    library("CVips", pkgConfig: "vips", package: "libvips-dev"),
+    library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
+    library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
+
+    .target(name: "TestSupport", dependencies: ["Model", "CVips"], path: "Tests/TestSupport"),
+    .testTarget(name: "ModelTests", dependencies: ["Model"]),
+    .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"]),
+    .testTarget(name: "ConfiguringTests", dependencies: ["Configuring"]),
+    .testTarget(name: "ServingTests", dependencies: ["Serving", "TestSupport"]),
+    .testTarget(name: "ManagingTests", dependencies: ["Managing"]),
+    .testTarget(name: "CachingTests", dependencies: ["Caching", "TestSupport"]),
+    .testTarget(name: "DownloadingTests", dependencies: ["Downloading", "TestSupport"]),
+    .testTarget(
+      name: "ImagingPoolTests", dependencies: ["ImagingPool", "TestSupport", "pictor-imager"]),
+    .testTarget(name: "ImagingPipelineTests", dependencies: ["ImagingPipeline", "TestSupport"]),
+    .testTarget(
+      name: "IntegrationTests", dependencies: ["TestSupport", "pictor", "pictor-imager"]),
+  ]
+)

@@ -1,0 +1,16 @@
+// ImagingLimits: what a worker may be made to do; goes along with every job, so that workers hold no configuration.
+
+import Model
+
+/// Bounds on what is decoded, from the configuration's `imaging.…` keys.
+public struct ImagingLimits: Hashable, Sendable {
+  /// Formats that may be decoded; bytes of any other are `unsupported_format`.
+  public var formats: Set<ImageFormat> = Set(ImageFormat.allCases)
+  /// Most pixels of a source, all frames together, as its header says.
+  public var maximumPixels = 150_000_000
+  /// Most frames of a source.
+  public var maximumFrames = 1_000
+
+  /// The defaults.
+  public init() {}
+}

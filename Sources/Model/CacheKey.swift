@@ -1,0 +1,60 @@
+// CacheKey: the name under which a source or one of its variants is kept.
+
+/// The name of something kept: a source (its canonical URL), or a variant (the same, a space, and its canonical
+/// transform). A URL holds no space, so a variant's key names its source without ambiguity.
+///
+/// The hash is computed once, when the key is made; looking up costs neither a hash of the text nor an allocation.
+public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
+  /// The whole name.
+  public let text: String
+  /// How many UTF-8 bytes of `text` name the source.
+  private let sourceLength: Int
+  private let storedHash: Int
+
+  private init(text: String, sourceLength: Int) {
+    self.text = text
+    self.sourceLength = sourceLength
+    storedHash = text.hashValue
+  }
+
+  /// The key of a source.
+  public init(source: SourceURL) {
+    self.init(text: source.text, sourceLength: source.text.utf8.count)
+  }
+
+  /// The key of what `transform` makes of a source.
+  public init(source: SourceURL, transform: Transform) {
+    self.init(
+      text: source.text + " " + transform.canonicalText, sourceLength: source.text.utf8.count)
+  }
+
+  /// The key whose `text` was written down earlier, as the disk tier does.
+  public init(text: String) {
+    let space = text.utf8.firstIndex(of: UInt8(ascii: " "))
+    self.init(
+      text: text,
+      sourceLength: space.map { text.utf8.distance(from: text.startIndex, to: $0) }
+        ?? text.utf8.count)
+  }
+
+  /// Whether this is a source's key.
+  public var isSource: Bool { sourceLength == text.utf8.count }
+
+  /// The key of the source: of itself, or of what this variant was made from.
+  public var source: CacheKey {
+    isSource
+      ? self
+      : CacheKey(text: String(text.utf8.prefix(sourceLength)) ?? text, sourceLength: sourceLength)
+  }
+
+  /// The whole name.
+  public var description: String { text }
+
+  /// Equal names are equal keys.
+  public static func == (left: CacheKey, right: CacheKey) -> Bool {
+    left.storedHash == right.storedHash && left.text == right.text
+  }
+
+  /// Feeds the hash that was computed when the key was made.
+  public func hash(into hasher: inout Hasher) { hasher.combine(storedHash) }
+}

@@ -1,0 +1,98 @@
+// Delivery: a variant on its way to one client, and how it came to be there.
+
+/// How a request was answered, in the words of RFC 9211.
+public enum CacheStatus: Hashable, Sendable {
+  /// Where a hit was found.
+  public enum Tier: String, Sendable {
+    /// The memory tier.
+    case memory
+    /// The variant, on disk.
+    case disk
+    /// The source, on disk; the variant was made from it.
+    case source
+  }
+
+  /// Answered from what was kept.
+  case hit(Tier)
+  /// The origin was asked; `collapsed`: by another request that this one joined.
+  case miss(stale: Bool, stored: Bool, collapsed: Bool, originStatus: Int?)
+
+  /// The value of the `Cache-Status` header.
+  public var headerValue: String {
+    switch self {
+    case .hit(let tier):
+      return "pictor; hit; detail=\(tier.rawValue)"
+    case .miss(let stale, let stored, let collapsed, let originStatus):
+      var value = "pictor; fwd=\(stale ? "stale" : "uri-miss")"
+      if let originStatus { value += "; fwd-status=\(originStatus)" }
+      if stored { value += "; stored" }
+      if collapsed { value += "; collapsed" }
+      return value
+    }
+  }
+}
+
+/// Where the time of a request went; `nil` for what did not happen.
+public struct Timings: Hashable, Sendable {
+  /// Waiting for a place in the download and work queues.
+  public var queue: Duration?
+  /// Reading from the disk tier.
+  public var disk: Duration?
+  /// Resolving the origin's name.
+  public var dns: Duration?
+  /// Connecting to the origin.
+  public var connect: Duration?
+  /// The TLS handshake.
+  public var tls: Duration?
+  /// From sending the request to the first byte of the answer.
+  public var ttfb: Duration?
+  /// From the first byte to the last.
+  public var download: Duration?
+  /// Reading the header and decoding; libvips decodes while it transforms, so this is the opening alone.
+  public var decode: Duration?
+  /// Turning and resizing, and the decoding that happens on the way.
+  public var transform: Duration?
+  /// Encoding.
+  public var encode: Duration?
+  /// The whole request.
+  public var total: Duration?
+
+  /// Nothing measured yet.
+  public init() {}
+
+  /// Takes over what `other` measured; a time both have is added up.
+  public mutating func add(_ other: Timings) {
+    for path in Self.named.map(\.path) {
+      guard let more = other[keyPath: path] else { continue }
+      self[keyPath: path] = (self[keyPath: path] ?? .zero) + more
+    }
+  }
+
+  /// The measured times in the order of the contract's `Server-Timing`.
+  public var entries: [(name: String, duration: Duration)] {
+    Self.named.compactMap { name, path in self[keyPath: path].map { (name, $0) } }
+  }
+
+  private static var named: [(name: String, path: WritableKeyPath<Timings, Duration?>)] {
+    [
+      ("queue", \.queue), ("disk", \.disk), ("dns", \.dns), ("connect", \.connect), ("tls", \.tls),
+      ("ttfb", \.ttfb), ("download", \.download), ("decode", \.decode),
+      ("transform", \.transform), ("encode", \.encode), ("total", \.total),
+    ]
+  }
+}
+
+/// A variant for one request.
+public struct Delivery: Sendable {
+  /// The picture.
+  public let variant: Variant
+  /// How it came to be there.
+  public let cacheStatus: CacheStatus
+  /// Where the time went.
+  public let timings: Timings
+
+  /// A variant for one request.
+  public init(variant: Variant, cacheStatus: CacheStatus, timings: Timings) {
+    (self.variant, self.cacheStatus, self.timings) = (variant, cacheStatus, timings)
+  }
+}

@@ -1,0 +1,69 @@
+// Freshness: how old something kept is and how long it may be served unasked (RFC 9111, section 4.2).
+
+import Glibc
+
+/// A moment, in whole seconds since 1970-01-01 UTC, as HTTP dates and ages count.
+public struct UnixTime: Hashable, Comparable, Sendable, Codable {
+  /// Seconds since 1970-01-01 UTC.
+  public let seconds: Int
+
+  /// A moment so many seconds after 1970-01-01 UTC.
+  public init(seconds: Int) { self.seconds = seconds }
+
+  /// The wall clock's time.
+  public static var now: UnixTime { UnixTime(seconds: time(nil)) }
+
+  /// Earlier is less.
+  public static func < (left: UnixTime, right: UnixTime) -> Bool { left.seconds < right.seconds }
+}
+
+/// When something was received and for how long it is fresh.
+public struct Freshness: Hashable, Sendable, Codable {
+  /// When the origin's answer came in, by our clock.
+  public let receivedAt: UnixTime
+  /// How old the answer already was then, in seconds (RFC 9111's corrected_initial_age).
+  public let initialAge: Int
+  /// For how many seconds after its making the answer is fresh (RFC 9111's freshness_lifetime).
+  public let lifetime: Int
+  /// Whether it may be kept at all, in any tier (`no-store`, `private`).
+  public let isStorable: Bool
+
+  /// Freshness as computed from an origin's answer; times in seconds, never negative.
+  public init(receivedAt: UnixTime, initialAge: Int = 0, lifetime: Int, isStorable: Bool = true) {
+    self.receivedAt = receivedAt
+    self.initialAge = max(initialAge, 0)
+    self.lifetime = max(lifetime, 0)
+    self.isStorable = isStorable
+  }
+
+  /// Age in seconds at `now`; a clock that was set back makes nothing younger than it came.
+  public func age(at now: UnixTime) -> Int {
+    initialAge + max(now.seconds - receivedAt.seconds, 0)
+  }
+
+  /// Whether it may be served at `now` without asking the origin.
+  public func isFresh(at now: UnixTime) -> Bool { age(at: now) < lifetime }
+}
+
+/// What an origin's answer said besides its body; header values as received, `nil` where absent.
+public struct OriginResponse: Hashable, Sendable, Codable {
+  /// The final status, after redirects.
+  public var status: Int
+  /// `Content-Type`; only logged, since the bytes decide.
+  public var contentType: String?
+  /// `Cache-Control`, several joined by commas.
+  public var cacheControl: String?
+  /// `Expires`.
+  public var expires: String?
+  /// `Date`.
+  public var date: String?
+  /// `Age`.
+  public var age: String?
+  /// `Last-Modified`.
+  public var lastModified: String?
+  /// `ETag`.
+  public var etag: String?
+
+  /// An answer with this status and no headers.
+  public init(status: Int) { self.status = status }
+}

@@ -1,0 +1,181 @@
+// ImageError: everything that can go wrong with a request, and the only place that knows its status and wording.
+
+/// Why a request has no picture. Each case has a code and a status of the contract, a public message, and a log line
+/// that may say more: what is answered never holds a path of the host, an address behind a name, or a secret.
+public enum ImageError: Error, Hashable, Sendable {
+  // 400
+  /// `url` cannot be used; the reason completes "the URL cannot be used: …".
+  case invalidURL(String, reason: String)
+  /// A parameter's value is not allowed; `allowed` says what is.
+  case invalidParameter(name: String, value: String, allowed: String)
+  /// A parameter the contract does not have.
+  case unknownParameter(String)
+  /// A required parameter is absent.
+  case missingParameter(String)
+  // 403
+  /// The source may not be fetched: scheme, host or address; the reason is public, the detail is logged.
+  case forbiddenSource(reason: String, detail: String)
+  // 404
+  /// No such path here.
+  case notFound(path: String)
+  /// The origin said 404 or 410, or there is no such local file.
+  case sourceNotFound(status: Int)
+  // 405
+  /// The path has no such method; `allowed` is the `Allow` header.
+  case methodNotAllowed(method: String, allowed: String)
+  // 413
+  /// The source has more bytes than allowed.
+  case sourceTooLarge(limit: Int)
+  // 415
+  /// The bytes are of no known format, or of one that is turned off.
+  case unsupportedFormat(detail: String)
+  // 422
+  /// The bytes look like a picture and cannot be decoded.
+  case undecodable(detail: String)
+  /// More pixels than allowed.
+  case tooManyPixels(pixels: Int, limit: Int)
+  /// More frames than allowed.
+  case tooManyFrames(frames: Int, limit: Int)
+  // 500
+  /// A fault of Pictor's own.
+  case `internal`(detail: String)
+  // 502
+  /// No connection: DNS, refused, reset before an answer.
+  case sourceUnreachable(detail: String)
+  /// The origin answered with another status than 200 (or 404, 410).
+  case sourceError(status: Int)
+  /// The transfer ended before the body was whole.
+  case sourceIncomplete(detail: String)
+  /// TLS to the origin failed.
+  case sourceTLS(detail: String)
+  /// More redirects than allowed.
+  case tooManyRedirects(limit: Int)
+  // 503
+  /// A queue is full; try again after so many seconds.
+  case overloaded(queue: String, retryAfter: Int)
+  /// The server is stopping.
+  case draining
+  // 504
+  /// The origin took too long.
+  case sourceTimeout(detail: String)
+  /// The answer took longer than a request may take.
+  case deadlineExceeded
+  // Not answered: nobody is there any more.
+  /// Everyone who asked has gone.
+  case cancelled
+}
+
+extension ImageError {
+  /// The HTTP status (RFC 9110) this is answered with; 499, nginx's "client closed request", is only ever logged.
+  public var status: Int {
+    switch self {
+    case .invalidURL, .invalidParameter, .unknownParameter, .missingParameter: 400
+    case .forbiddenSource: 403
+    case .notFound, .sourceNotFound: 404
+    case .methodNotAllowed: 405
+    case .sourceTooLarge: 413
+    case .unsupportedFormat: 415
+    case .undecodable, .tooManyPixels, .tooManyFrames: 422
+    case .cancelled: 499
+    case .internal: 500
+    case .sourceUnreachable, .sourceError, .sourceIncomplete, .sourceTLS, .tooManyRedirects: 502
+    case .overloaded, .draining: 503
+    case .sourceTimeout, .deadlineExceeded: 504
+    }
+  }
+
+  /// The contract's `code`.
+  public var code: String {
+    switch self {
+    case .invalidURL: "invalid_url"
+    case .invalidParameter: "invalid_parameter"
+    case .unknownParameter: "unknown_parameter"
+    case .missingParameter: "missing_parameter"
+    case .forbiddenSource: "forbidden_source"
+    case .notFound: "not_found"
+    case .sourceNotFound: "source_not_found"
+    case .methodNotAllowed: "method_not_allowed"
+    case .sourceTooLarge: "source_too_large"
+    case .unsupportedFormat: "unsupported_format"
+    case .undecodable: "undecodable"
+    case .tooManyPixels: "too_many_pixels"
+    case .tooManyFrames: "too_many_frames"
+    case .internal: "internal"
+    case .sourceUnreachable: "source_unreachable"
+    case .sourceError: "source_error"
+    case .sourceIncomplete: "source_incomplete"
+    case .sourceTLS: "source_tls"
+    case .tooManyRedirects: "too_many_redirects"
+    case .overloaded: "overloaded"
+    case .draining: "draining"
+    case .sourceTimeout: "source_timeout"
+    case .deadlineExceeded: "deadline_exceeded"
+    case .cancelled: "cancelled"
+    }
+  }
+
+  /// What the client is told: what was wrong, with which value, what is allowed.
+  public var message: String {
+    switch self {
+    case .invalidURL(let url, let reason): "the URL '\(url)' cannot be used: \(reason)"
+    case .invalidParameter(let name, let value, let allowed):
+      "\(name)='\(value)' is not allowed: \(allowed)"
+    case .unknownParameter(let name): "there is no parameter '\(name)'"
+    case .missingParameter(let name): "the parameter '\(name)' is required"
+    case .forbiddenSource(let reason, _): "the source may not be fetched: \(reason)"
+    case .notFound(let path): "there is nothing at '\(path)'"
+    case .sourceNotFound(let status): "the source does not exist (\(status))"
+    case .methodNotAllowed(let method, let allowed): "\(method) is not allowed here: \(allowed)"
+    case .sourceTooLarge(let limit): "the source has more than \(limit) bytes"
+    case .unsupportedFormat: "the source is of no supported picture format"
+    case .undecodable: "the source cannot be decoded as a picture"
+    case .tooManyPixels(let pixels, let limit):
+      "the source has \(pixels) pixels, at most \(limit) are allowed"
+    case .tooManyFrames(let frames, let limit):
+      "the source has \(frames) frames, at most \(limit) are allowed"
+    case .internal: "something went wrong here; the request id leads to the log line"
+    case .sourceUnreachable: "the origin cannot be reached"
+    case .sourceError(let status): "the origin answered \(status)"
+    case .sourceIncomplete: "the origin ended the transfer before the picture was whole"
+    case .sourceTLS: "no trusted TLS connection to the origin"
+    case .tooManyRedirects(let limit): "the origin redirects more than \(limit) times"
+    case .overloaded(let queue, let seconds):
+      "too much is waiting (\(queue)); try again in \(seconds) s"
+    case .draining: "the server is stopping"
+    case .sourceTimeout: "the origin took too long"
+    case .deadlineExceeded: "the answer took longer than a request may take"
+    case .cancelled: "the client has gone"
+    }
+  }
+
+  /// What the operator reads beside `message`, where there is more to say.
+  public var logDetail: String? {
+    switch self {
+    case .forbiddenSource(_, let detail), .unsupportedFormat(let detail),
+      .undecodable(let detail), .internal(let detail), .sourceUnreachable(let detail),
+      .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceTimeout(let detail):
+      detail.isEmpty ? nil : detail
+    default: nil
+    }
+  }
+
+  /// The parameter that was wrong, where one was.
+  public var parameter: String? {
+    switch self {
+    case .invalidURL, .forbiddenSource: "url"
+    case .invalidParameter(let name, _, _), .unknownParameter(let name),
+      .missingParameter(let name):
+      name
+    default: nil
+    }
+  }
+
+  /// Seconds for `Retry-After`, where the failure will pass by itself.
+  public var retryAfter: Int? {
+    switch self {
+    case .overloaded(_, let seconds): seconds
+    case .draining: 1
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,97 @@
+// Source and Variant: what was fetched, and what was made of it.
+
+import Synchronization
+
+/// A picture as its origin sent it, whole; kept so that a second size costs no download.
+public final class Source: Sendable {
+  /// Its name, and the key it is kept under.
+  public let key: CacheKey
+  /// The bytes: a sealed memory file, a file of the disk tier, or a local file.
+  public let file: FileRegion
+  /// What the origin said with it.
+  public let origin: OriginResponse
+  /// How long it may be served unasked.
+  public let freshness: Freshness
+
+  /// A source that was fetched or read back whole.
+  public init(key: CacheKey, file: FileRegion, origin: OriginResponse, freshness: Freshness) {
+    (self.key, self.file, self.origin, self.freshness) = (key, file, origin, freshness)
+  }
+}
+
+/// What is known about a variant besides its bytes.
+public struct VariantInfo: Hashable, Sendable, Codable {
+  /// Format of the bytes.
+  public var format: ImageFormat
+  /// Size in pixels.
+  public var size: PixelSize
+  /// Frames, 1 for a still.
+  public var frames: Int
+  /// Pixels per point of what is sent, as in `Content-DPR`.
+  public var density: Double
+  /// Size in pixels it would have had, where large-image downsizing made it smaller (`X-Scaled-Down`).
+  public var scaledDownFrom: PixelSize?
+  /// Strong validator (RFC 9110, section 8.8.3), with its quotes.
+  public var etag: String
+  /// The origin's `Last-Modified`, where it sent a valid one.
+  public var lastModified: String?
+  /// The source's freshness: a variant is as fresh as what it was made of.
+  public var freshness: Freshness
+
+  /// All of it.
+  public init(
+    format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
+    scaledDownFrom: PixelSize? = nil, etag: String, lastModified: String? = nil,
+    freshness: Freshness
+  ) {
+    self.format = format
+    self.size = size
+    self.frames = frames
+    self.density = density
+    self.scaledDownFrom = scaledDownFrom
+    self.etag = etag
+    self.lastModified = lastModified
+    self.freshness = freshness
+  }
+}
+
+/// A finished picture, shared by everyone it is sent to.
+public final class Variant: Sendable {
+  /// Where its bytes are.
+  public enum Body: Sendable {
+    /// In memory, sent from there.
+    case memory(ImageBytes)
+    /// In a file, sent with sendfile(2).
+    case file(FileRegion)
+
+    /// How many bytes there are.
+    public var count: Int {
+      switch self {
+      case .memory(let bytes): bytes.count
+      case .file(let region): region.count
+      }
+    }
+  }
+
+  /// The key it is kept under.
+  public let key: CacheKey
+  /// What it is.
+  public let info: VariantInfo
+  /// Its bytes.
+  public let body: Body
+  /// Room for what `Serving` prepares once for all who get it: set at the first answer, never replaced.
+  public let prepared = AtomicLazyReference<PreparedAnswer>()
+
+  /// A finished picture.
+  public init(key: CacheKey, info: VariantInfo, body: Body) {
+    (self.key, self.info, self.body) = (key, info, body)
+  }
+}
+
+/// What a server prepares once for a variant; `Serving` alone subclasses it and knows what is inside.
+open class PreparedAnswer: @unchecked Sendable {
+  // Sound as Sendable: it has no state of its own, and its one subclass guards what it adds.
+
+  /// Nothing prepared yet.
+  public init() {}
+}

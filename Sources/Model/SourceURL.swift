@@ -1,0 +1,101 @@
+// SourceURL: where a picture comes from, parsed once and in one canonical form.
+
+import FoundationEssentials
+
+/// The absolute address of a source picture: `http`, `https`, or `local:///path` below the local root.
+///
+/// Two spellings of one address (letter case of scheme and host, a default port, a fragment, an empty path; RFC 3986,
+/// section 6.2) have the same `text`, so they share one download and one cache entry.
+public struct SourceURL: Hashable, Sendable {
+  /// How the source is reached.
+  public enum Scheme: String, Sendable {
+    /// Plain HTTP.
+    case http
+    /// HTTP over TLS.
+    case https
+    /// A file below the configured local root.
+    case local
+  }
+
+  /// How the source is reached.
+  public let scheme: Scheme
+  /// Host in lower case, IPv6 without brackets; empty for `local`.
+  public let host: String
+  /// Port, explicit or the scheme's default; 0 for `local`.
+  public let port: Int
+  /// The path: percent-encoded for HTTP, decoded for `local`. Always starts with `/`.
+  public let path: String
+  /// The canonical address: the identity of the source in keys, logs and requests to origins.
+  public let text: String
+  /// Pixels per image point that the name promises: 2 for `@2x.`, 3 for `@3x.`, else 1 (SDScaledImageForKey).
+  public let density: Int
+
+  /// Longest address accepted, in UTF-8 bytes.
+  public static let maximumLength = 8_192
+
+  /// Parses an absolute address.
+  ///
+  /// - Throws: `ImageError.invalidURL`, naming what is wrong with it.
+  public init(parsing string: String) throws(ImageError) {
+    func refuse(_ reason: String) -> ImageError { .invalidURL(string, reason: reason) }
+    guard !string.isEmpty else { throw refuse("it is empty") }
+    guard string.utf8.count <= Self.maximumLength else {
+      throw .invalidURL(String(string.prefix(64)) + "…", reason: "it is longer than 8192 bytes")
+    }
+    guard !string.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
+      throw refuse("it contains a control character")
+    }
+    guard let url = URL(string: string, encodingInvalidCharacters: true),
+      let parts = URLComponents(url: url, resolvingAgainstBaseURL: false)
+    else { throw refuse("it is not a URL") }
+    guard let name = parts.scheme?.lowercased() else { throw refuse("it has no scheme") }
+    guard let scheme = Scheme(rawValue: name) else {
+      throw refuse("the scheme must be http, https or local")
+    }
+    self.scheme = scheme
+
+    if scheme == .local {
+      guard (parts.host ?? "").isEmpty else { throw refuse("a local URL is local:///path") }
+      let path = parts.path
+      guard path.hasPrefix("/"), path.utf8.count > 1, !path.utf8.contains(0) else {
+        throw refuse("a local URL is local:///path")
+      }
+      (host, port, self.path) = ("", 0, path)
+      text = "local://" + parts.percentEncodedPath
+    } else {
+      guard parts.user == nil, parts.password == nil else {
+        throw refuse("a user or password in a URL is not accepted")
+      }
+      guard let encodedHost = parts.encodedHost?.lowercased(), !encodedHost.isEmpty else {
+        throw refuse("it has no host")
+      }
+      let standardPort = scheme == .https ? 443 : 80
+      guard (1...65_535).contains(parts.port ?? standardPort) else {
+        throw refuse("the port must be 1 to 65535")
+      }
+      let isBracketed = encodedHost.hasPrefix("[") && encodedHost.hasSuffix("]")
+      host = isBracketed ? String(encodedHost.dropFirst().dropLast()) : encodedHost
+      port = parts.port ?? standardPort
+      path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+      let authority = port == standardPort ? encodedHost : "\(encodedHost):\(port)"
+      let query = parts.percentEncodedQuery.map { "?" + $0 } ?? ""
+      text = "\(scheme.rawValue)://\(authority)\(path)\(query)"
+    }
+    density = Self.density(ofName: path)
+  }
+
+  /// The last component of the path as it stands there, empty when the path ends in `/`.
+  public var fileName: Substring {
+    path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]
+  }
+
+  /// SDWebImage's rule: `@2x.` or `@3x.` before the extension, `@` possibly percent-encoded.
+  private static func density(ofName path: String) -> Int {
+    guard let dot = path.lastIndex(of: ".") else { return 1 }
+    let stem = path[..<dot].lowercased()
+    for density in [2, 3] where stem.hasSuffix("@\(density)x") || stem.hasSuffix("%40\(density)x") {
+      return density
+    }
+    return 1
+  }
+}
