@@ -1,0 +1,84 @@
+// FlightTable: who waits for which work. Pure: it is told what happened and returns what is to be done.
+
+import Model
+
+/// The flights of one level: at most one per key that can still be joined, each with the waiters that want its result.
+///
+/// Life of a flight: started by its first waiter, joined by others, ended either by its result or by the last waiter
+/// leaving. Ended flights cannot be joined: whoever asks next starts another (SDWebImage: a finished or cancelled
+/// operation is replaced).
+struct FlightTable<Waiter> {
+  typealias FlightID = Int
+  typealias WaiterID = Int
+
+  /// What became of a request to wait.
+  struct Entry: Equatable {
+    let flight: FlightID
+    let waiter: WaiterID
+    /// Whether the flight was running already; otherwise the caller is to start its work.
+    let joined: Bool
+  }
+
+  /// What is to be done after a waiter left.
+  struct Departure {
+    /// Whoever left, to be told so.
+    let waiter: Waiter
+    /// The flight whose work nobody wants any more, to be cancelled.
+    let abandoned: FlightID?
+  }
+
+  private struct Flight {
+    let key: CacheKey
+    var waiters: [WaiterID: Waiter] = [:]
+  }
+
+  private var flights: [FlightID: Flight] = [:]
+  private var joinable: [CacheKey: FlightID] = [:]
+  private var lastID = 0
+
+  /// Flights running now.
+  var flightCount: Int { flights.count }
+  /// Waiters of all of them.
+  var waiterCount: Int { flights.values.reduce(0) { $0 + $1.waiters.count } }
+
+  /// Whether the flight has neither a result nor been abandoned.
+  func isRunning(_ flight: FlightID) -> Bool { flights[flight] != nil }
+
+  /// Waits for the flight of `key`, which is entered if it can be joined and made otherwise.
+  mutating func enter(_ key: CacheKey, _ waiter: Waiter) -> Entry {
+    lastID += 1
+    let waiterID = lastID
+    if let id = joinable[key], flights[id] != nil {
+      flights[id]?.waiters[waiterID] = waiter
+      return Entry(flight: id, waiter: waiterID, joined: true)
+    }
+    lastID += 1
+    joinable[key] = lastID
+    flights[lastID] = Flight(key: key, waiters: [waiterID: waiter])
+    return Entry(flight: lastID, waiter: waiterID, joined: false)
+  }
+
+  /// One waiter goes; `nil` when it has its answer already.
+  mutating func leave(_ entry: Entry) -> Departure? {
+    guard let waiter = flights[entry.flight]?.waiters.removeValue(forKey: entry.waiter) else {
+      return nil
+    }
+    guard flights[entry.flight]?.waiters.isEmpty == true else {
+      return Departure(waiter: waiter, abandoned: nil)
+    }
+    end(entry.flight)
+    return Departure(waiter: waiter, abandoned: entry.flight)
+  }
+
+  /// The work of a flight has a result; returns everyone who is to get it.
+  mutating func finish(_ flight: FlightID) -> [Waiter] {
+    let waiters = flights[flight].map { Array($0.waiters.values) } ?? []
+    end(flight)
+    return waiters
+  }
+
+  private mutating func end(_ id: FlightID) {
+    guard let flight = flights.removeValue(forKey: id) else { return }
+    if joinable[flight.key] == id { joinable[flight.key] = nil }
+  }
+}

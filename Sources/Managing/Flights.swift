@@ -1,0 +1,97 @@
+// Flights: runs work once however many ask for it, and stops it when nobody asks any more.
+
+import Model
+import Synchronization
+import Telemetry
+
+/// One level of coalescing. Guarded by a lock and not an actor: a cancellation takes effect where it happens, so that
+/// cancelling and asking again keep their order, and entering costs no hop. The lock is never held across a resumption
+/// or the start of a task.
+final class Flights<Value: Sendable>: Sendable {
+  private typealias Waiter = CheckedContinuation<Result<Value, ImageError>, Never>
+  private typealias Table = FlightTable<Waiter>
+
+  private struct State {
+    var table = Table()
+    var tasks: [Table.FlightID: Task<Void, Never>] = [:]
+  }
+
+  private let state = Mutex(State())
+  private let started = Counter()
+  private let coalesced = Counter()
+  private let cancelled = Counter()
+
+  /// The value for `key`, from the flight that is running or from one started with `work`.
+  ///
+  /// Cancelling the calling task throws `ImageError.cancelled` at once; `work` is cancelled with its last waiter.
+  /// - Returns: the value, and whether it came from a flight that somebody else had started.
+  func value(
+    for key: CacheKey, work: @escaping @Sendable () async throws(ImageError) -> Value
+  ) async throws(ImageError) -> (value: Value, joined: Bool) {
+    let entry = Mutex<Table.Entry?>(nil)
+    let result = await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        let entered = state.withLock { $0.table.enter(key, waiter) }
+        entry.withLock { $0 = entered }
+        if entered.joined { coalesced.add() } else { start(entered.flight, work) }
+        // The cancellation handler finds no entry when it runs before this point, and is not run again.
+        if Task.isCancelled { leave(entered) }
+      }
+    } onCancel: {
+      if let entered = entry.withLock({ $0 }) { leave(entered) }
+    }
+    return (try result.get(), entry.withLock { $0?.joined ?? false })
+  }
+
+  /// Running flights, waiting requests and counts, added to what `figures` holds.
+  func add(to figures: inout FlightFigures, running: WritableKeyPath<FlightFigures, Int>) {
+    let (flights, waiters) = state.withLock { ($0.table.flightCount, $0.table.waiterCount) }
+    figures[keyPath: running] += flights
+    figures.waiting += waiters
+    figures.started += started.value
+    figures.coalesced += coalesced.value
+    figures.cancelled += cancelled.value
+  }
+
+  private func start(
+    _ flight: Table.FlightID, _ work: @escaping @Sendable () async throws(ImageError) -> Value
+  ) {
+    started.add()
+    let task = Task {
+      let result: Result<Value, ImageError>
+      do throws(ImageError) {
+        result = .success(try await work())
+      } catch {
+        result = .failure(error)
+      }
+      finish(flight, result)
+    }
+    let isRunning = state.withLock { state in
+      // The task may have finished, or its last waiter may have left, before its handle could be kept.
+      let isRunning = state.table.isRunning(flight)
+      if isRunning { state.tasks[flight] = task }
+      return isRunning
+    }
+    if !isRunning { task.cancel() }
+  }
+
+  private func finish(_ flight: Table.FlightID, _ result: Result<Value, ImageError>) {
+    let waiters = state.withLock { state in
+      state.tasks[flight] = nil
+      return state.table.finish(flight)
+    }
+    for waiter in waiters { waiter.resume(returning: result) }
+  }
+
+  private func leave(_ entry: Table.Entry) {
+    let (departure, task) = state.withLock { state in
+      let departure = state.table.leave(entry)
+      let task = departure?.abandoned.flatMap { state.tasks.removeValue(forKey: $0) }
+      return (departure, task)
+    }
+    guard let departure else { return }
+    if departure.abandoned != nil { cancelled.add() }
+    task?.cancel()
+    departure.waiter.resume(returning: .failure(.cancelled))
+  }
+}

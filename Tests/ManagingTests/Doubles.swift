@@ -1,0 +1,133 @@
+// The manager's neighbours as the tests play them: each waits, counts or fails as a test tells it to.
+
+import Glibc
+import Model
+import Synchronization
+
+/// Opens once; whoever waits at it goes on then, or when its task is cancelled.
+final class Gate: Sendable {
+  private struct State {
+    var isOpen = false
+    var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
+    var last = 0
+  }
+  private let state = Mutex(State())
+
+  func open() {
+    let waiting = state.withLock { state in
+      state.isOpen = true
+      defer { state.waiting = [:] }
+      return state.waiting
+    }
+    for continuation in waiting.values { continuation.resume() }
+  }
+
+  func pass() async {
+    let id = state.withLock { state in
+      state.last += 1
+      return state.last
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let goesOn = state.withLock { state in
+          if state.isOpen || Task.isCancelled { return true }
+          state.waiting[id] = continuation
+          return false
+        }
+        if goesOn { continuation.resume() }
+      }
+    } onCancel: {
+      state.withLock { $0.waiting.removeValue(forKey: id) }?.resume()
+    }
+  }
+}
+
+/// A number tests can wait for.
+final class Count: Sendable {
+  private let storage = Mutex(0)
+  var value: Int { storage.withLock { $0 } }
+  func add() { storage.withLock { $0 += 1 } }
+}
+
+/// What a test waited for and did not get.
+struct NeverHappened: Error {}
+
+/// Waits until `condition` holds; throws after ten seconds, so that a broken manager fails a test and hangs none.
+func waitUntil(_ condition: @Sendable () -> Bool) async throws {
+  for _ in 0..<10_000 {
+    if condition() { return }
+    try await Task.sleep(for: .milliseconds(1))
+  }
+  throw NeverHappened()
+}
+
+final class TestMemory: MemoryCache {
+  private let kept = Mutex<[CacheKey: Variant]>([:])
+  func variant(for key: CacheKey) -> Variant? { kept.withLock { $0[key] } }
+  func store(_ variant: Variant) { kept.withLock { $0[variant.key] = variant } }
+  func remove(_ key: CacheKey) { kept.withLock { $0[key] = nil } }
+}
+
+final class TestDisk: DiskCache {
+  private let variants = Mutex<[CacheKey: Variant]>([:])
+  private let sources = Mutex<[CacheKey: Source]>([:])
+  func variant(for key: CacheKey) async -> Variant? { variants.withLock { $0[key] } }
+  func source(for key: CacheKey) async -> Source? { sources.withLock { $0[key] } }
+  func store(_ variant: Variant) { variants.withLock { $0[variant.key] = variant } }
+  func store(_ source: Source) { sources.withLock { $0[source.key] = source } }
+  func remove(_ key: CacheKey) async {
+    variants.withLock { $0[key] = nil }
+    sources.withLock { $0[key] = nil }
+  }
+}
+
+final class TestLoader: ImageLoader {
+  let gate = Gate()
+  let started = Count()
+  let cancelled = Count()
+  let failure = Mutex<ImageError?>(nil)
+  let cacheControl = Mutex<String?>(nil)
+
+  func load(_ url: SourceURL) async throws(ImageError) -> Download {
+    started.add()
+    await gate.pass()
+    if Task.isCancelled {
+      cancelled.add()
+      throw .cancelled
+    }
+    if let failure = failure.withLock({ $0 }) { throw failure }
+    var origin = OriginResponse(status: 200)
+    origin.cacheControl = cacheControl.withLock { $0 }
+    return Download(file: emptyFile(), origin: origin, timings: Timings())
+  }
+}
+
+final class TestProcessor: ImageProcessor {
+  let gate = Gate()
+  let started = Count()
+  let cancelled = Count()
+
+  func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
+    started.add()
+    await gate.pass()
+    if Task.isCancelled {
+      cancelled.add()
+      throw .cancelled
+    }
+    return ProcessedImage(
+      bytes: [1, 2, 3].withUnsafeBytes { ImageBytes(copying: $0) }, format: .jpeg,
+      size: PixelSize(width: 3, height: 1), frames: 1,
+      density: 1, scaledDownFrom: nil, digest: "d1", timings: Timings())
+  }
+}
+
+/// An hour for everything but `no-store`.
+struct TestFreshness: FreshnessPolicy {
+  func freshness(of origin: OriginResponse, receivedAt now: UnixTime) -> Freshness {
+    Freshness(receivedAt: now, lifetime: 3_600, isStorable: origin.cacheControl != "no-store")
+  }
+}
+
+func emptyFile() -> FileRegion {
+  FileRegion(owning: open("/dev/null", O_RDONLY | O_CLOEXEC), count: 0)
+}

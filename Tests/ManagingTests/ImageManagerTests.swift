@@ -1,0 +1,235 @@
+// Tests of ImageManager: what is asked in which order, coalescing, cancellation, freshness.
+
+import Model
+import Synchronization
+import Testing
+
+@testable import Managing
+
+struct ImageManagerTests {
+  private final class Clock: Sendable {
+    let seconds = Mutex(1_000)
+  }
+
+  private let memory = TestMemory()
+  private let disk = TestDisk()
+  private let loader = TestLoader()
+  private let processor = TestProcessor()
+  private let clock = Clock()
+  private let manager: ImageManager
+
+  init() {
+    manager = ImageManager(
+      memory: memory, disk: disk, loader: loader, processor: processor,
+      freshnessPolicy: TestFreshness(),
+      now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
+  }
+
+  private func request(
+    _ url: String = "http://origin/a.jpg", scale: Double? = nil
+  ) throws -> ImageRequest {
+    var transform = Transform()
+    transform.scale = scale
+    return ImageRequest(source: try SourceURL(parsing: url), transform: transform)
+  }
+
+  private func openAll() {
+    loader.gate.open()
+    processor.gate.open()
+  }
+
+  @Test func `a picture asked for the first time is loaded, made and kept in both tiers`()
+    async throws
+  {
+    openAll()
+    let request = try request()
+    let delivery = try await manager.variant(for: request)
+    #expect(
+      delivery.cacheStatus
+        == .miss(stale: false, stored: true, collapsed: false, originStatus: 200))
+    #expect(delivery.variant.info.etag == "\"d1\"")
+    #expect(memory.variant(for: request.key) === delivery.variant)
+    let keptVariant = await disk.variant(for: request.key)
+    #expect(keptVariant === delivery.variant)
+    let keptSource = await disk.source(for: request.key.source)
+    #expect(keptSource != nil)
+  }
+
+  @Test func `what memory holds costs nothing more`() async throws {
+    openAll()
+    let request = try request()
+    let first = try await manager.variant(for: request)
+    #expect(manager.cachedVariant(for: request.key) === first.variant)
+    let second = try await manager.variant(for: request)
+    #expect(second.cacheStatus == .hit(.memory))
+    #expect(loader.started.value == 1)
+    #expect(processor.started.value == 1)
+  }
+
+  @Test func `a variant on disk is promoted to memory`() async throws {
+    openAll()
+    let request = try request()
+    _ = try await manager.variant(for: request)
+    memory.remove(request.key)
+    let second = try await manager.variant(for: request)
+    #expect(second.cacheStatus == .hit(.disk))
+    #expect(memory.variant(for: request.key) != nil)
+    #expect(processor.started.value == 1)
+  }
+
+  @Test func `a second size is made from the source on disk`() async throws {
+    openAll()
+    _ = try await manager.variant(for: try request())
+    let second = try await manager.variant(for: try request(scale: 0.5))
+    #expect(second.cacheStatus == .hit(.source))
+    #expect(loader.started.value == 1)
+    #expect(processor.started.value == 2)
+  }
+
+  @Test func `a thousand clients asking at once cause one download and one encode`() async throws {
+    let request = try request()
+    let statuses = try await withThrowingTaskGroup(of: CacheStatus?.self) { group in
+      for _ in 0..<1_000 {
+        group.addTask { [manager] in try? await manager.variant(for: request).cacheStatus }
+      }
+      // given: all thousand wait for one flight (which itself waits for its source's)
+      try await waitUntil { [manager] in manager.figures.waiting == 1_001 }
+      openAll()
+      return try await group.reduce(into: [CacheStatus?]()) { $0.append($1) }
+    }
+    #expect(loader.started.value == 1)
+    #expect(processor.started.value == 1)
+    #expect(statuses.allSatisfy { $0 != nil })
+    let alone = CacheStatus.miss(stale: false, stored: true, collapsed: false, originStatus: 200)
+    #expect(statuses.count { $0 == alone } == 1)
+    #expect(manager.figures.coalesced == 999)
+  }
+
+  @Test func `ten sizes of one URL asked for at once cause one download`() async throws {
+    let requests = try (1...10).map { try request(scale: Double($0) / 10) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for request in requests {
+        group.addTask { [manager] in _ = try? await manager.variant(for: request) }
+      }
+      try await waitUntil { [manager] in manager.figures.coalesced == 9 }
+      openAll()
+    }
+    #expect(loader.started.value == 1)
+    #expect(processor.started.value == 10)
+  }
+
+  @Test func `a client that goes away cancels its share only`() async throws {
+    let request = try request()
+    let stays = Task { [manager] in try await manager.variant(for: request) }
+    let goes = Task { [manager] in try await manager.variant(for: request) }
+    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    goes.cancel()
+    await #expect(throws: ImageError.cancelled) { try await goes.value }
+    openAll()
+    _ = try await stays.value
+    #expect(loader.cancelled.value == 0)
+  }
+
+  @Test func `the last client to go cancels the download`() async throws {
+    let request = try request()
+    let tasks = (0..<3).map { _ in Task { [manager] in try await manager.variant(for: request) } }
+    try await waitUntil { [manager] in manager.figures.coalesced == 2 }
+    try await waitUntil { [loader] in loader.started.value == 1 }
+    for task in tasks { task.cancel() }
+    try await waitUntil { [loader] in loader.cancelled.value == 1 }
+    for task in tasks { await #expect(throws: ImageError.cancelled) { try await task.value } }
+    try await waitUntil { [manager] in manager.figures.sources == 0 }
+  }
+
+  @Test func `a download goes on while another size still wants it`() async throws {
+    let small = try request(scale: 0.5)
+    let large = try request(scale: 2)
+    let stays = Task { [manager] in try await manager.variant(for: small) }
+    let goes = Task { [manager] in try await manager.variant(for: large) }
+    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    goes.cancel()
+    await #expect(throws: ImageError.cancelled) { try await goes.value }
+    openAll()
+    _ = try await stays.value
+    #expect(loader.started.value == 1)
+    #expect(loader.cancelled.value == 0)
+  }
+
+  @Test func `asking again after cancelling starts again`() async throws {
+    let request = try request()
+    let first = Task { [manager] in try await manager.variant(for: request) }
+    try await waitUntil { [loader] in loader.started.value == 1 }
+    first.cancel()
+    await #expect(throws: ImageError.cancelled) { try await first.value }
+    let second = Task { [manager] in try await manager.variant(for: request) }
+    try await waitUntil { [loader] in loader.started.value == 2 }
+    openAll()
+    _ = try await second.value
+  }
+
+  @Test func `a request cancelled before it began gets no answer and starts nothing lasting`()
+    async throws
+  {
+    let request = try request()
+    let task = Task { [manager] in
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await manager.variant(for: request)
+    }
+    await #expect(throws: ImageError.cancelled) { try await task.value }
+    try await waitUntil { [manager] in manager.figures.variants + manager.figures.sources == 0 }
+  }
+
+  @Test func `a failure reaches everyone who waits and is not kept`() async throws {
+    let request = try request()
+    loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
+    let tasks = (0..<3).map { _ in Task { [manager] in try await manager.variant(for: request) } }
+    try await waitUntil { [manager] in manager.figures.coalesced == 2 }
+    openAll()
+    for task in tasks {
+      await #expect(throws: ImageError.sourceNotFound(status: 404)) { try await task.value }
+    }
+    loader.failure.withLock { $0 = nil }
+    _ = try await manager.variant(for: request)
+  }
+
+  @Test func `what is too old is loaded anew`() async throws {
+    openAll()
+    let request = try request()
+    _ = try await manager.variant(for: request)
+    clock.seconds.withLock { $0 += 3_600 }
+    #expect(manager.cachedVariant(for: request.key) == nil)
+    let again = try await manager.variant(for: request)
+    #expect(
+      again.cacheStatus == .miss(stale: true, stored: true, collapsed: false, originStatus: 200))
+    #expect(loader.started.value == 2)
+    #expect(manager.cachedVariant(for: request.key) === again.variant)
+  }
+
+  @Test func `what must not be stored is answered and kept nowhere`() async throws {
+    openAll()
+    loader.cacheControl.withLock { $0 = "no-store" }
+    let request = try request()
+    let delivery = try await manager.variant(for: request)
+    #expect(
+      delivery.cacheStatus
+        == .miss(stale: false, stored: false, collapsed: false, originStatus: 200))
+    #expect(memory.variant(for: request.key) == nil)
+    let keptVariant = await disk.variant(for: request.key)
+    #expect(keptVariant == nil)
+    let keptSource = await disk.source(for: request.key.source)
+    #expect(keptSource == nil)
+  }
+
+  @Test func `a local file is read where it is and not copied to disk`() async throws {
+    openAll()
+    let request = try request("local:///a.jpg")
+    let delivery = try await manager.variant(for: request)
+    #expect(
+      delivery.cacheStatus
+        == .miss(stale: false, stored: true, collapsed: false, originStatus: nil))
+    let keptSource = await disk.source(for: request.key.source)
+    #expect(keptSource == nil)
+    let keptVariant = await disk.variant(for: request.key)
+    #expect(keptVariant != nil)
+  }
+}
