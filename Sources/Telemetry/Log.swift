@@ -174,7 +174,7 @@ public struct Log: Sendable {
   }
 
   private func timestamp() -> String {
-    Date.now.formatted(.iso8601.time(includingFractionalSeconds: true))
+    Date.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
   }
 }
 

@@ -1,0 +1,71 @@
+// Tests of CacheKey and Transform: equal wishes have equal keys, different ones do not.
+
+import Testing
+
+@testable import Model
+
+struct CacheKeyTests {
+  private func key(_ change: (inout Transform) -> Void = { _ in }) throws -> CacheKey {
+    var transform = Transform()
+    change(&transform)
+    return CacheKey(source: try SourceURL(parsing: "http://a/b.jpg"), transform: transform)
+  }
+
+  @Test func `a variant's key leads to its source's`() throws {
+    let source = CacheKey(source: try SourceURL(parsing: "http://a/b.jpg"))
+    #expect(source.isSource)
+    for variant in [try key(), try key { $0.width = 10 }] {
+      #expect(!variant.isSource)
+      #expect(variant.source == source)
+      #expect(variant != source)
+    }
+  }
+
+  @Test func `a key written down and read again is the same`() throws {
+    for original in [try key(), try key { $0.scale = 0.5 }, try key().source] {
+      let read = CacheKey(text: original.text)
+      #expect(read == original)
+      #expect(read.hashValue == original.hashValue)
+      #expect(read.isSource == original.isSource)
+    }
+  }
+
+  @Test func `every parameter that changes the picture changes the key`() throws {
+    let changes: [(inout Transform) -> Void] = [
+      { _ in }, { $0.scale = 0.5 }, { $0.width = 10 }, { $0.height = 10 }, { $0.fit = .cover },
+      { $0.position = .top }, { $0.enlarge = true }, { $0.format = .png }, { $0.quality = 50 },
+      { $0.background = Color(red: 0, green: 0, blue: 0) }, { $0.limitBytes = 1 },
+      { $0.frame = 0 },
+    ]
+    let keys = try changes.map { try key($0) }
+    #expect(Set(keys).count == changes.count)
+  }
+
+  @Test func `asking for a default is asking for nothing`() throws {
+    #expect(
+      try key {
+        $0.format = .jpeg
+        $0.quality = 80
+      } == key { $0.format = .jpeg })
+    #expect(try key { $0.scale = 0.50 } == key { $0.scale = 0.5 })
+  }
+
+  @Test(arguments: [
+    ("ff0000", Color(red: 255, green: 0, blue: 0)),
+    ("00FF0080", Color(red: 0, green: 255, blue: 0, alpha: 128)),
+  ])
+  func `colours are hexadecimal`(text: String, color: Color) {
+    #expect(Color(hexadecimal: text) == color)
+  }
+
+  @Test(arguments: ["", "fff", "#ffffff", "gggggg", "fffffffff", "+fffff", "ff ff ff", "１２３４５６"])
+  func `what is no colour is none`(text: String) {
+    #expect(Color(hexadecimal: text) == nil)
+  }
+
+  @Test func `colours survive being written`() {
+    let color = Color(red: 1, green: 20, blue: 200, alpha: 0)
+    #expect(color.hexadecimal == "0114c800")
+    #expect(Color(hexadecimal: color.hexadecimal) == color)
+  }
+}

@@ -1,0 +1,55 @@
+// Tests of ImageBytes and FileRegion: small ones copied, large ones mapped, short files refused.
+
+import Glibc
+import Testing
+
+@testable import Model
+
+struct ImageBytesTests {
+  /// A region of a file in the temporary folder that is unlinked already.
+  private func region(of bytes: [UInt8], offset: Int = 0, count: Int? = nil) throws -> FileRegion {
+    var template = Array("/tmp/pictor-test-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&template)
+    try #require(descriptor >= 0)
+    unlink(template)
+    try #require(write(descriptor, bytes, bytes.count) == bytes.count)
+    return FileRegion(owning: descriptor, offset: offset, count: count ?? bytes.count - offset)
+  }
+
+  private func bytes(_ count: Int) -> [UInt8] {
+    (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+  }
+
+  @Test(arguments: [0, 1, 100, ImageBytes.mappingThreshold - 1, ImageBytes.mappingThreshold + 7])
+  func `a file's bytes come into memory`(count: Int) throws {
+    let original = bytes(count)
+    let read = try ImageBytes(contentsOf: region(of: original))
+    #expect(read.withUnsafeBytes { Array($0) } == original)
+  }
+
+  @Test(arguments: [64, ImageBytes.mappingThreshold + 5_000])
+  func `a region may start anywhere`(count: Int) throws {
+    let original = bytes(count)
+    let read = try ImageBytes(contentsOf: region(of: original, offset: 33))
+    #expect(read.withUnsafeBytes { Array($0) } == Array(original[33...]))
+  }
+
+  @Test(arguments: [100, ImageBytes.mappingThreshold * 2])
+  func `a file shorter than it should be is an error`(count: Int) throws {
+    let short = try region(of: bytes(50), count: count)
+    #expect(throws: ImageError.self) { try ImageBytes(contentsOf: short) }
+  }
+
+  @Test func `a region closes its descriptor`() throws {
+    let descriptor: CInt
+    do {
+      let region = try region(of: [1, 2, 3])
+      descriptor = region.descriptor
+      #expect(fcntl(descriptor, F_GETFD) >= 0)
+      withExtendedLifetime(region) {}
+    }
+    // Another test may have been given the number meanwhile, but not for the same unlinked file.
+    var status = stat()
+    #expect(fstat(descriptor, &status) != 0 || status.st_size != 3 || status.st_nlink != 0)
+  }
+}

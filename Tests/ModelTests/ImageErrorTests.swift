@@ -1,0 +1,56 @@
+// Tests of ImageError: the contract's codes and statuses, and nothing secret in what is answered.
+
+import Testing
+
+@testable import Model
+
+struct ImageErrorTests {
+  @Test(arguments: [
+    (ImageError.invalidURL("x", reason: "r"), 400, "invalid_url"),
+    (.invalidParameter(name: "w", value: "0", allowed: "1 or more"), 400, "invalid_parameter"),
+    (.unknownParameter("x"), 400, "unknown_parameter"),
+    (.missingParameter("url"), 400, "missing_parameter"),
+    (.forbiddenSource(reason: "r", detail: "10.0.0.1"), 403, "forbidden_source"),
+    (.notFound(path: "/x"), 404, "not_found"),
+    (.sourceNotFound(status: 410), 404, "source_not_found"),
+    (.sourceTooLarge(limit: 1), 413, "source_too_large"),
+    (.unsupportedFormat(detail: "d"), 415, "unsupported_format"),
+    (.undecodable(detail: "d"), 422, "undecodable"),
+    (.tooManyPixels(pixels: 2, limit: 1), 422, "too_many_pixels"),
+    (.tooManyFrames(frames: 2, limit: 1), 422, "too_many_frames"),
+    (.sourceUnreachable(detail: "d"), 502, "source_unreachable"),
+    (.sourceError(status: 500), 502, "source_error"),
+    (.sourceIncomplete(detail: "d"), 502, "source_incomplete"),
+    (.sourceTLS(detail: "d"), 502, "source_tls"),
+    (.tooManyRedirects(limit: 5), 502, "too_many_redirects"),
+    (.overloaded(queue: "q", retryAfter: 1), 503, "overloaded"),
+    (.draining, 503, "draining"),
+    (.sourceTimeout(detail: "d"), 504, "source_timeout"),
+    (.deadlineExceeded, 504, "deadline_exceeded"),
+  ])
+  func `status and code are the contract's`(error: ImageError, status: Int, code: String) {
+    #expect(error.status == status)
+    #expect(error.code == code)
+    #expect(!error.message.isEmpty)
+  }
+
+  @Test func `details are logged and not answered`() {
+    let secret = "10.1.2.3"
+    let errors: [ImageError] = [
+      .forbiddenSource(reason: "its address", detail: secret), .undecodable(detail: secret),
+      .unsupportedFormat(detail: secret), .internal(detail: secret),
+      .sourceUnreachable(detail: secret), .sourceIncomplete(detail: secret),
+      .sourceTLS(detail: secret), .sourceTimeout(detail: secret),
+    ]
+    for error in errors {
+      #expect(!error.message.contains(secret))
+      #expect(error.logDetail == secret)
+    }
+  }
+
+  @Test func `a busy server says when to come back`() {
+    #expect(ImageError.overloaded(queue: "q", retryAfter: 7).retryAfter == 7)
+    #expect(ImageError.draining.retryAfter == 1)
+    #expect(ImageError.deadlineExceeded.retryAfter == nil)
+  }
+}

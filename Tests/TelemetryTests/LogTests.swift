@@ -1,0 +1,61 @@
+// Tests of Log: both formats, levels, and lines nobody can forge.
+
+import FoundationEssentials
+import Glibc
+import Testing
+
+@testable import Telemetry
+
+struct LogTests {
+  /// What `body` makes a log of `format` write.
+  private func written(
+    _ format: Log.Format, level: LogLevel = .info, _ body: (Log) -> Void
+  ) throws -> String {
+    var ends: [CInt] = [0, 0]
+    try #require(pipe(&ends) == 0)
+    body(Log(level: level, format: format, descriptor: ends[1]))
+    close(ends[1])
+    defer { close(ends[0]) }
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let count = read(ends[0], &buffer, buffer.count)
+    return String(decoding: buffer[..<max(count, 0)], as: UTF8.self)
+  }
+
+  @Test func `a JSON line is an object with its fields`() throws {
+    struct Line: Decodable {
+      let time, level, message, url: String
+      let status: Int
+      let total: Double
+      let cached: Bool
+    }
+    let text = try written(.json) {
+      $0.warning(
+        "request \"x\"",
+        [
+          "url": "http://a/\nlevel=error", "status": 404, "total": .milliseconds(.milliseconds(5)),
+          "cached": true,
+        ])
+    }
+    #expect(text.hasSuffix("\n") && text.dropLast().contains("\n") == false)
+    let line = try JSONDecoder().decode(Line.self, from: Data(text.utf8))
+    #expect((line.level, line.message) == ("warning", "request \"x\""))
+    #expect((line.url, line.status, line.total) == ("http://a/\nlevel=error", 404, 5))
+    #expect(line.time.hasSuffix("Z") && line.time.utf8.count == 24)
+  }
+
+  @Test func `a text line names its fields and cannot be forged`() throws {
+    let text = try written(.text) {
+      $0.info("started\nfake", ["port": 8080, "path": "/a b", "bad": "x\r\nlevel=error"])
+    }
+    #expect(text.split(separator: "\n").count == 1)
+    #expect(text.contains(" info    started\\nfake port=8080 path=\"/a b\""))
+  }
+
+  @Test func `what matters less than the level is not written, nor even made`() throws {
+    let text = try written(.text, level: .warning) { log in
+      log.info("\({ Issue.record("the message was made"); return "x" }())")
+      log.error("seen")
+    }
+    #expect(text.contains("seen"))
+  }
+}
