@@ -1,0 +1,159 @@
+// Configuration: every setting of the server with its default. The keys that lead to them are in ConfigurationKeys.
+
+import Model
+
+/// The settings of a server. The defaults alone make one that is safe and useful.
+public struct Configuration: Hashable, Sendable {
+  /// `server.…`: who may connect, how many, for how long.
+  public struct Server: Hashable, Sendable {
+    /// Address to listen on, numeric.
+    public var address = "127.0.0.1"
+    /// Port to listen on; 0 takes any that is free.
+    public var port = 8080
+    /// Threads that serve; 0 is one per core.
+    public var workers = 0
+    /// Most open connections.
+    public var connections = 4_096
+    /// Most requests that may wait for a picture at once.
+    public var activeRequests = 2_048
+    /// How long a kept connection may be silent.
+    public var idleTimeout = Duration.seconds(60)
+    /// How long a client may take to send a request's header.
+    public var headerTimeout = Duration.seconds(10)
+    /// How long an answer may take.
+    public var requestTimeout = Duration.seconds(30)
+    /// How long a client may take to read its answer.
+    public var answerTimeout = Duration.seconds(120)
+    /// How long running requests may go on after a stop was asked for.
+    public var graceTime = Duration.seconds(20)
+    /// `Access-Control-Allow-Origin`; empty sends none.
+    public var corsOrigin = "*"
+  }
+
+  /// `memory.…`: the memory tier.
+  public struct Memory: Hashable, Sendable {
+    /// Most bytes kept.
+    public var limit = 256 << 20
+  }
+
+  /// `disk.…`: the disk tier.
+  public struct Disk: Hashable, Sendable {
+    /// Its folder.
+    public var path = ".cache/pictor"
+    /// Most bytes kept; 0 turns the tier off.
+    public var limit = 10 << 30
+    /// Age after which a file is removed; `nil` is never.
+    public var maximumAge: Duration? = .seconds(7 * 86_400)
+    /// How often old files are looked for.
+    public var cleanInterval = Duration.seconds(600)
+    /// Share of the limit that a cleaning at the limit leaves.
+    public var cleanFraction = 0.5
+    /// Bodies up to so many bytes are brought to memory when read.
+    public var promotionThreshold = 1 << 20
+    /// Most bytes that may wait to be written.
+    public var writeQueueLimit = 64 << 20
+  }
+
+  /// `freshness.…`: how long pictures are served without asking their origin.
+  public struct Freshness: Hashable, Sendable {
+    /// Where the origin says nothing.
+    public var defaultLifetime = Duration.seconds(7 * 86_400)
+  }
+
+  /// `download.…`: transfers from origins.
+  public struct Download: Hashable, Sendable {
+    /// How long a whole transfer may take.
+    public var timeout = Duration.seconds(15)
+    /// How long connecting may take, name and TLS included.
+    public var connectTimeout = Duration.seconds(5)
+    /// Most transfers at once.
+    public var limit = 64
+    /// Most transfers at once from one host and port.
+    public var limitPerHost = 6
+    /// Most downloads that may wait for a place.
+    public var queueLimit = 1_024
+    /// Most bytes of one source.
+    public var maximumBytes = 64 << 20
+    /// Most bytes of all bodies being received.
+    public var maximumBytesInFlight = 512 << 20
+    /// Most redirects followed.
+    public var maximumRedirects = 5
+    /// Networks (CIDR) let through the address check.
+    public var allowNetworks: [String] = []
+    /// Hosts that may be asked; empty is all.
+    public var allowHosts: [String] = []
+    /// File with certificate authorities to trust; empty is the system's.
+    public var caFile = ""
+  }
+
+  /// `sources.…`: sources other than origins.
+  public struct Sources: Hashable, Sendable {
+    /// Folder that `local:///` names; empty turns local sources off.
+    public var localRoot = ""
+    /// How long what was made of a local file is served without looking at the file.
+    public var localLifetime = Duration.seconds(60)
+  }
+
+  /// `imaging.…`: the worker processes.
+  public struct Imaging: Hashable, Sendable {
+    /// Worker processes; 0 is one per core.
+    public var workers = 0
+    /// How long one picture may take.
+    public var deadline = Duration.seconds(30)
+    /// Most jobs that may wait for a worker.
+    public var queueLimit = 1_024
+    /// Jobs after which a worker is replaced.
+    public var jobsPerWorker = 10_000
+    /// Most memory a worker may allocate, in bytes.
+    public var workerMemory = 2 << 30
+    /// Resident bytes above which a worker is replaced after its job.
+    public var retireAbove = 256 << 20
+    /// Niceness of the workers beside the server.
+    public var niceness = 10
+    /// Formats that are decoded.
+    public var formats = ImageFormat.allCases
+    /// Most pixels of a source, all frames together.
+    public var maximumPixels = 150_000_000
+    /// Most frames of a source.
+    public var maximumFrames = 1_000
+  }
+
+  /// `log.…`: what operators read.
+  public struct Log: Hashable, Sendable {
+    /// `json` or `text`.
+    public var format = "text"
+    /// `debug`, `info`, `warning` or `error`.
+    public var level = "info"
+  }
+
+  /// `server.…`
+  public var server = Server()
+  /// `memory.…`
+  public var memory = Memory()
+  /// `disk.…`
+  public var disk = Disk()
+  /// `freshness.…`
+  public var freshness = Freshness()
+  /// `download.…`
+  public var download = Download()
+  /// `sources.…`
+  public var sources = Sources()
+  /// `imaging.…`
+  public var imaging = Imaging()
+  /// `log.…`
+  public var log = Log()
+
+  /// The defaults.
+  public init() {}
+}
+
+/// Why a configuration cannot be used: where, what, and what is allowed, in one line.
+public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The line for the operator.
+  public let description: String
+
+  /// An error at a place: a file, a file and key path, an environment variable, an option.
+  public init(at place: String, _ problem: String) {
+    description = "\(place): \(problem)"
+  }
+}

@@ -1,0 +1,192 @@
+// ConfigurationKeys: the table of keys. Defaults, ranges, environment variables, config/pictor.json5 and
+// docs/configuration.md all follow from it.
+
+import Model
+
+/// One setting: its path, what it is for, how it is read and written.
+public struct ConfigurationKey: Sendable {
+  /// The path, `section.name`.
+  public let path: String
+  /// Why one would set it, in one line.
+  public let purpose: String
+  /// What values are allowed, as error messages say it.
+  public let allowed: String
+  /// Takes over a value, or returns `false` when it is not allowed.
+  let read: @Sendable (inout Configuration, RawValue) -> Bool
+  /// The value as a JSON5 literal.
+  let write: @Sendable (Configuration) -> String
+
+  /// The environment variable: the path in capitals.
+  public var environmentVariable: String {
+    "PICTOR_" + path.uppercased().replacing(".", with: "_")
+  }
+
+  /// The value in `configuration` as a JSON5 literal.
+  public func literal(in configuration: Configuration) -> String { write(configuration) }
+}
+
+extension Configuration {
+  /// Every key, in the order of config/pictor.json5.
+  public static let keys: [ConfigurationKey] = [
+    .text(
+      "server.address", \.server.address, "numeric address to listen on; 0.0.0.0 or :: for all",
+      "a numeric IPv4 or IPv6 address"
+    ) { !$0.isEmpty },
+    .integer("server.port", \.server.port, "port to listen on; 0 takes any free one", 0...65_535),
+    .integer("server.workers", \.server.workers, "threads that serve; 0: one per core", 0...256),
+    .integer(
+      "server.connections", \.server.connections,
+      "open connections at once; beyond it, connecting waits", 16...1_000_000),
+    .integer(
+      "server.active_requests", \.server.activeRequests,
+      "requests waiting for a picture at once; beyond it, 503", 1...1_000_000),
+    .duration(
+      "server.idle_timeout", \.server.idleTimeout, "silence after which a connection is closed",
+      .seconds(1)...(.seconds(3_600))),
+    .duration(
+      "server.header_timeout", \.server.headerTimeout,
+      "time for a request's header, so that slow senders hold no connection",
+      .milliseconds(100)...(.seconds(3_600))),
+    .duration(
+      "server.request_timeout", \.server.requestTimeout, "time for an answer; beyond it, 504",
+      .milliseconds(100)...(.seconds(3_600))),
+    .duration(
+      "server.answer_timeout", \.server.answerTimeout,
+      "time for a client to read its answer, so that slow readers hold no connection",
+      .seconds(1)...(.seconds(86_400))),
+    .duration(
+      "server.grace_time", \.server.graceTime,
+      "time for running requests after SIGTERM; orchestrators kill after about 30s",
+      .zero...(.seconds(3_600))),
+    .text(
+      "server.cors_origin", \.server.corsOrigin,
+      "Access-Control-Allow-Origin, so that pages may read pixels; empty sends none",
+      "*, an origin such as https://example.com, or nothing"
+    ) { $0.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f } },
+
+    .size("memory.limit", \.memory.limit, "bytes of finished pictures kept in memory; 0: none"),
+
+    .text(
+      "disk.path", \.disk.path, "folder of the disk tier; relative to the working folder",
+      "the path of a folder"
+    ) { !$0.isEmpty },
+    .size("disk.limit", \.disk.limit, "bytes on disk, as du counts them; 0 turns the tier off"),
+    .optionalDuration(
+      "disk.maximum_age", \.disk.maximumAge, "age after which a file is removed"),
+    .duration(
+      "disk.clean_interval", \.disk.cleanInterval, "how often old files are looked for",
+      .seconds(1)...(.seconds(86_400))),
+    .number(
+      "disk.clean_fraction", \.disk.cleanFraction,
+      "share of the limit that a cleaning at the limit leaves, so that it is rare", 0.1...0.95),
+    .size(
+      "disk.promotion_threshold", \.disk.promotionThreshold,
+      "bodies up to this size move to memory when read; larger ones are sent from the file"),
+    .size(
+      "disk.write_queue_limit", \.disk.writeQueueLimit,
+      "bytes that may wait to be written; beyond it, pictures are not kept on disk"),
+
+    .duration(
+      "freshness.default_lifetime", \.freshness.defaultLifetime,
+      "how long a picture is served unasked where its origin says nothing",
+      .zero...(.seconds(10 * 365 * 86_400))),
+
+    .duration(
+      "download.timeout", \.download.timeout, "time for a whole transfer (SDWebImage's 15s)",
+      .milliseconds(100)...(.seconds(3_600))),
+    .duration(
+      "download.connect_timeout", \.download.connectTimeout,
+      "time for name, connection and TLS; dead hosts fail early",
+      .milliseconds(100)...(.seconds(3_600))),
+    .integer("download.limit", \.download.limit, "transfers at once", 1...10_000),
+    .integer(
+      "download.limit_per_host", \.download.limitPerHost,
+      "transfers at once from one host and port (SDWebImage's 6)", 1...10_000),
+    .integer(
+      "download.queue_limit", \.download.queueLimit,
+      "downloads waiting for a place; beyond it, 503", 0...1_000_000),
+    .size(
+      "download.maximum_bytes", \.download.maximumBytes, "bytes of one source; beyond it, 413",
+      atLeast: 1),
+    .size(
+      "download.maximum_bytes_in_flight", \.download.maximumBytesInFlight,
+      "bytes of all bodies being received, which are held in memory; beyond it, 503", atLeast: 1),
+    .integer(
+      "download.maximum_redirects", \.download.maximumRedirects, "redirects followed", 0...50),
+    .list(
+      "download.allow_networks", \.download.allowNetworks,
+      "networks let through the address check, which refuses loopback, private and other "
+        + "special ones", "networks such as 10.0.0.0/8 or fd00::/8", isNetwork),
+    .list(
+      "download.allow_hosts", \.download.allowHosts, "hosts that may be asked; empty: all",
+      "hosts such as example.com or *.example.com", isHostPattern),
+    .text(
+      "download.ca_file", \.download.caFile,
+      "PEM file of certificate authorities to trust; empty: the system's", "the path of a file"
+    ) { _ in true },
+
+    .text(
+      "sources.local_root", \.sources.localRoot,
+      "folder that local:/// URLs name; empty turns them off", "the path of a folder, or nothing"
+    ) { _ in true },
+    .duration(
+      "sources.local_lifetime", \.sources.localLifetime,
+      "how long what was made of a local file is served without looking at it",
+      .zero...(.seconds(365 * 86_400))),
+
+    .integer(
+      "imaging.workers", \.imaging.workers, "worker processes; 0: one per core", 0...256),
+    .duration(
+      "imaging.deadline", \.imaging.deadline, "time for one picture; then its worker is killed",
+      .milliseconds(100)...(.seconds(3_600))),
+    .integer(
+      "imaging.queue_limit", \.imaging.queueLimit, "jobs waiting for a worker; beyond it, 503",
+      0...1_000_000),
+    .integer(
+      "imaging.jobs_per_worker", \.imaging.jobsPerWorker,
+      "jobs after which a worker is replaced, so that no leak can grow", 1...1_000_000_000),
+    .size(
+      "imaging.worker_memory", \.imaging.workerMemory,
+      "bytes a worker may allocate; a picture that needs more is undecodable", atLeast: 64 << 20),
+    .size(
+      "imaging.retire_above", \.imaging.retireAbove,
+      "resident bytes above which a worker is replaced after its job", atLeast: 32 << 20),
+    .integer(
+      "imaging.niceness", \.imaging.niceness,
+      "niceness of the workers, so that answers never wait behind encodes", 0...19),
+    .formats("imaging.formats", \.imaging.formats, "formats that are decoded"),
+    .integer(
+      "imaging.maximum_pixels", \.imaging.maximumPixels,
+      "pixels of a source, all frames together; beyond it, 422", 1...10_000_000_000),
+    .integer(
+      "imaging.maximum_frames", \.imaging.maximumFrames, "frames of a source; beyond it, 422",
+      1...100_000),
+
+    .text("log.format", \.log.format, "text for people, json for machines", "text or json") {
+      ["text", "json"].contains($0)
+    },
+    .text(
+      "log.level", \.log.level, "least level written; memory hits are debug",
+      "debug, info, warning or error"
+    ) { ["debug", "info", "warning", "error"].contains($0) },
+  ]
+
+  /// The key with this path.
+  static func key(_ path: String) -> ConfigurationKey? { keys.first { $0.path == path } }
+
+  @Sendable private static func isNetwork(_ text: String) -> Bool {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count <= 2, let address = parts.first, !address.isEmpty else { return false }
+    let isIPv6 = address.contains(":")
+    let digits: Set<Character> = Set(isIPv6 ? "0123456789abcdefABCDEF:." : "0123456789.")
+    guard address.allSatisfy(digits.contains) else { return false }
+    guard parts.count == 2 else { return true }
+    return Int(parts[1]).map { (0...(isIPv6 ? 128 : 32)).contains($0) } ?? false
+  }
+
+  @Sendable private static func isHostPattern(_ text: String) -> Bool {
+    let name = text.hasPrefix("*.") ? text.dropFirst(2) : text[...]
+    return !name.isEmpty
+      && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/*?#@\\".utf8.contains($0) }
+  }
+}

@@ -1,0 +1,108 @@
+// Reading a configuration: default, file, environment, command line, each over the one before.
+
+import FoundationEssentials
+import Model
+
+extension Configuration {
+  /// The variables this program reads start like this.
+  public static let environmentPrefix = "PICTOR_"
+
+  /// Takes over what a JSON5 file says (https://spec.json5.org).
+  ///
+  /// - Parameters:
+  ///   - text: the file's text; empty is an empty object.
+  ///   - file: its name, for messages.
+  /// - Throws: the first thing wrong with it: syntax with its line, an unknown key, a value that is not allowed.
+  public mutating func apply(json5 text: String, file: String) throws(ConfigurationError) {
+    let decoder = JSONDecoder()
+    decoder.allowsJSON5 = true
+    func decode(_ text: String) -> RawValue? {
+      try? decoder.decode(RawValue.self, from: Data(text.utf8))
+    }
+    guard let root = decode(text) else {
+      let line = syntaxErrorLine(in: text) { decode($0) != nil }
+      throw ConfigurationError(at: "\(file):\(line)", "this is not JSON5")
+    }
+    try apply(root, at: "", file: file)
+  }
+
+  /// Takes over the variables that are keys' own.
+  ///
+  /// - Returns: the names of variables that start like ours and are no key's: a typing error, or something that
+  ///   Kubernetes put there for a service called `pictor`; so they are no error.
+  public mutating func apply(
+    environment: [String: String]
+  ) throws(ConfigurationError) -> [String] {
+    var unknown: [String] = []
+    let byVariable = Dictionary(
+      uniqueKeysWithValues: Self.keys.map { ($0.environmentVariable, $0) })
+    for (name, value) in environment.sorted(by: { $0.key < $1.key })
+    where name.hasPrefix(Self.environmentPrefix) {
+      guard let key = byVariable[name] else {
+        unknown.append(name)
+        continue
+      }
+      try set(key, .argument(value), at: name)
+    }
+    return unknown
+  }
+
+  /// Takes over one option of the command line, `--server.port 8080`.
+  public mutating func apply(option path: String, value: String) throws(ConfigurationError) {
+    guard let key = Self.key(path) else {
+      throw ConfigurationError(at: "--\(path)", Self.unknown(path))
+    }
+    try set(key, .argument(value), at: "--\(path)")
+  }
+
+  /// The configuration as a JSON5 file that can be read again, with what each key is for.
+  public var json5: String {
+    var text = "{\n"
+    var section = ""
+    for key in Self.keys {
+      let parts = key.path.split(separator: ".", maxSplits: 1)
+      if parts[0] != section {
+        text += section.isEmpty ? "" : "  },\n"
+        section = String(parts[0])
+        text += "  \(section): {\n"
+      }
+      text += "    // \(key.purpose)\n    \(parts[1]): \(key.write(self)),\n"
+    }
+    return text + "  },\n}\n"
+  }
+
+  private mutating func apply(
+    _ value: RawValue, at path: String, file: String
+  ) throws(ConfigurationError) {
+    if let key = Self.key(path) {
+      return try set(key, value, at: "\(file): \(path)")
+    }
+    let prefix = path.isEmpty ? "" : path + "."
+    guard path.isEmpty || Self.keys.contains(where: { $0.path.hasPrefix(prefix) }) else {
+      throw ConfigurationError(at: "\(file): \(path)", Self.unknown(path))
+    }
+    guard case .object(let members) = value else {
+      throw ConfigurationError(
+        at: path.isEmpty ? file : "\(file): \(path)", "\(value) is not allowed: an object")
+    }
+    for (name, member) in members.sorted(by: { $0.key < $1.key }) {
+      try apply(member, at: prefix + name, file: file)
+    }
+  }
+
+  private mutating func set(
+    _ key: ConfigurationKey, _ value: RawValue, at place: String
+  ) throws(ConfigurationError) {
+    guard key.read(&self, value) else {
+      throw ConfigurationError(at: place, "\(value) is not allowed: \(key.allowed)")
+    }
+  }
+
+  private static func unknown(_ path: String) -> String {
+    let section = path.split(separator: ".").first.map { $0 + "." } ?? ""
+    let near = keys.map(\.path).filter { $0.hasPrefix(section) }
+    let sections = Set(keys.compactMap { $0.path.split(separator: ".").first.map(String.init) })
+    return "there is no such key: "
+      + (near.isEmpty ? sections.sorted() : near).joined(separator: ", ")
+  }
+}

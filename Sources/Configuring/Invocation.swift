@@ -1,0 +1,134 @@
+// Invocation: what the command line asks for.
+
+import Glibc
+
+/// The program's arguments, parsed.
+public struct Invocation: Hashable, Sendable {
+  /// What to do.
+  public enum Action: Hashable, Sendable {
+    /// Serve until a signal comes.
+    case serve
+    /// Read the configuration, say whether it can be used, and end.
+    case checkConfiguration
+    /// Write the effective configuration and end.
+    case printConfiguration
+    /// Ask the server that this configuration describes for its health, and end with 0 or 1.
+    case healthcheck
+    /// Write the version and end.
+    case version
+    /// Write the help text and end.
+    case help
+  }
+
+  /// One `--key value`.
+  public struct Option: Hashable, Sendable {
+    /// The key's path.
+    public let path: String
+    /// Its value as text.
+    public let value: String
+  }
+
+  /// What to do.
+  public private(set) var action = Action.serve
+  /// The configuration file; `nil`: none.
+  public private(set) var file: String?
+  /// Settings given as options, in their order.
+  public private(set) var options: [Option] = []
+
+  /// Parses the arguments that follow the program's name.
+  public init(arguments: [String]) throws(ConfigurationError) {
+    var rest = arguments[...]
+    if rest.first == "healthcheck" {
+      action = .healthcheck
+      rest = rest.dropFirst()
+    }
+    while let argument = rest.popFirst() {
+      switch argument {
+      case "--help", "-h": action = .help
+      case "--version": action = .version
+      case "--check-config": action = .checkConfiguration
+      case "--print-config": action = .printConfiguration
+      case _ where argument.hasPrefix("--"):
+        let parts = argument.dropFirst(2).split(
+          separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = parts.first.map(String.init) ?? ""
+        guard name == "config" || Configuration.key(name) != nil else {
+          throw ConfigurationError(at: argument, "there is no such option; --help lists them")
+        }
+        guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
+          throw ConfigurationError(at: argument, "a value must follow")
+        }
+        if name == "config" {
+          file = value
+        } else {
+          options.append(Option(path: name, value: value))
+        }
+      default:
+        throw ConfigurationError(at: argument, "there is no such command; --help lists them")
+      }
+    }
+  }
+
+  /// The text of `--help`.
+  public static let help = """
+    pictor: an image server. A picture asked for at /image is loaded once, turned upright, scaled, kept, and served.
+
+    usage: pictor [options]              serve until SIGTERM or SIGINT
+           pictor healthcheck [options]  exit 0 if the server these options describe is serving, else 1
+
+    options:
+      --config FILE      read settings from a JSON5 file
+      --KEY VALUE        set one key, e.g. --server.port 8081; over the environment and the file
+      --check-config     say whether the configuration can be used, and exit
+      --print-config     write the effective configuration with what every key is for, and exit
+      --version          write the version, and exit
+      --help             write this, and exit
+
+    Every key has an environment variable, its path in capitals: server.port is PICTOR_SERVER_PORT.
+    Precedence: command line, environment, file, default.
+
+    """
+}
+
+extension Configuration {
+  /// The effective configuration of an invocation, and the environment variables that were not understood.
+  ///
+  /// - Throws: the first thing wrong, in one line.
+  public static func load(
+    _ invocation: Invocation, environment: [String: String]
+  ) throws(ConfigurationError) -> (configuration: Configuration, unknownVariables: [String]) {
+    var configuration = Configuration()
+    if let file = invocation.file {
+      try configuration.apply(json5: contents(of: file), file: file)
+    }
+    let unknown = try configuration.apply(environment: environment)
+    for option in invocation.options {
+      try configuration.apply(option: option.path, value: option.value)
+    }
+    return (configuration, unknown)
+  }
+
+  private static func contents(of path: String) throws(ConfigurationError) -> String {
+    func failure() -> ConfigurationError {
+      ConfigurationError(at: path, "cannot be read: \(String(cString: strerror(errno)))")
+    }
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure() }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = read(descriptor, &buffer, buffer.count)
+      guard count >= 0 else { throw failure() }
+      guard count > 0 else { break }
+      bytes += buffer[..<count]
+      guard bytes.count <= 1 << 20 else {
+        throw ConfigurationError(at: path, "has more than 1 MiB, which is no configuration")
+      }
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw ConfigurationError(at: path, "is not UTF-8")
+    }
+    return text
+  }
+}

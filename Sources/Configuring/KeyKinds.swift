@@ -1,0 +1,198 @@
+// The kinds of keys: how each kind of value is read from a file or a variable, and written back.
+
+import Model
+
+extension ConfigurationKey {
+  static func integer(
+    _ path: String, _ field: WritableKeyPath<Configuration, Int> & Sendable, _ purpose: String,
+    _ range: ClosedRange<Int>
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose,
+      allowed: "a whole number from \(range.lowerBound) to \(range.upperBound)",
+      read: { configuration, value in
+        guard let number = value.integer, range.contains(number) else { return false }
+        configuration[keyPath: field] = number
+        return true
+      }, write: { "\($0[keyPath: field])" })
+  }
+
+  static func number(
+    _ path: String, _ field: WritableKeyPath<Configuration, Double> & Sendable, _ purpose: String,
+    _ range: ClosedRange<Double>
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose,
+      allowed: "a number from \(range.lowerBound) to \(range.upperBound)",
+      read: { configuration, value in
+        guard let number = value.number, range.contains(number) else { return false }
+        configuration[keyPath: field] = number
+        return true
+      }, write: { "\($0[keyPath: field])" })
+  }
+
+  static func size(
+    _ path: String, _ field: WritableKeyPath<Configuration, Int> & Sendable, _ purpose: String,
+    atLeast minimum: Int = 0
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose,
+      allowed: "a size such as \"64MiB\" (B, KiB, MiB, GiB, TiB), at least "
+        + ByteSize.text(minimum),
+      read: { configuration, value in
+        guard let bytes = value.integer ?? value.text.flatMap(ByteSize.parse), bytes >= minimum
+        else { return false }
+        configuration[keyPath: field] = bytes
+        return true
+      }, write: { quoted(ByteSize.text($0[keyPath: field])) })
+  }
+
+  static func duration(
+    _ path: String, _ field: WritableKeyPath<Configuration, Duration> & Sendable,
+    _ purpose: String, _ range: ClosedRange<Duration>
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose,
+      allowed: "a time such as \"15s\" (ms, s, m, h, d), from "
+        + "\(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))",
+      read: { configuration, value in
+        guard let duration = value.text.flatMap(TimeSpan.parse), range.contains(duration) else {
+          return false
+        }
+        configuration[keyPath: field] = duration
+        return true
+      }, write: { quoted(TimeSpan.text($0[keyPath: field])) })
+  }
+
+  static func optionalDuration(
+    _ path: String, _ field: WritableKeyPath<Configuration, Duration?> & Sendable,
+    _ purpose: String
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose, allowed: "a time such as \"7d\" (ms, s, m, h, d), or \"never\"",
+      read: { configuration, value in
+        if value.text == "never" {
+          configuration[keyPath: field] = nil
+          return true
+        }
+        guard let duration = value.text.flatMap(TimeSpan.parse) else { return false }
+        configuration[keyPath: field] = duration
+        return true
+      }, write: { quoted($0[keyPath: field].map(TimeSpan.text) ?? "never") })
+  }
+
+  static func text(
+    _ path: String, _ field: WritableKeyPath<Configuration, String> & Sendable, _ purpose: String,
+    _ allowed: String, _ isAllowed: @escaping @Sendable (String) -> Bool
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose, allowed: allowed,
+      read: { configuration, value in
+        guard let text = value.text, !text.utf8.contains(0), isAllowed(text) else { return false }
+        configuration[keyPath: field] = text
+        return true
+      }, write: { quoted($0[keyPath: field]) })
+  }
+
+  static func list(
+    _ path: String, _ field: WritableKeyPath<Configuration, [String]> & Sendable,
+    _ purpose: String, _ allowed: String, _ isAllowed: @escaping @Sendable (String) -> Bool
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose, allowed: "a list of \(allowed)",
+      read: { configuration, value in
+        guard let items = value.list, items.allSatisfy(isAllowed) else { return false }
+        configuration[keyPath: field] = items
+        return true
+      }, write: { literal($0[keyPath: field]) })
+  }
+
+  static func formats(
+    _ path: String, _ field: WritableKeyPath<Configuration, [ImageFormat]> & Sendable,
+    _ purpose: String
+  ) -> ConfigurationKey {
+    let all = ImageFormat.allCases.map(\.rawValue)
+    return ConfigurationKey(
+      path: path, purpose: purpose, allowed: "a list of \(all.joined(separator: ", "))",
+      read: { configuration, value in
+        guard let items = value.list, !items.isEmpty, items.allSatisfy(all.contains) else {
+          return false
+        }
+        configuration[keyPath: field] = items.compactMap(ImageFormat.init(rawValue:))
+        return true
+      }, write: { literal($0[keyPath: field].map(\.rawValue)) })
+  }
+
+  private static func literal(_ items: [String]) -> String {
+    "[" + items.map(quoted).joined(separator: ", ") + "]"
+  }
+
+  /// A JSON5 string; backslashes, quotes and control characters escaped (ECMA-404).
+  private static func quoted(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": result += "\\\(scalar)"
+      case _ where scalar.value < 0x20:
+        result += "\\u00" + (scalar.value < 0x10 ? "0" : "") + String(scalar.value, radix: 16)
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result + "\""
+  }
+}
+
+/// Sizes in bytes as people write them.
+enum ByteSize {
+  private static let units: [(name: String, bytes: Int)] = [
+    ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1),
+  ]
+
+  /// `64MiB` → 67,108,864; `nil` for anything else, a missing unit and an overflow included.
+  static func parse(_ text: String) -> Int? {
+    for unit in units where text.hasSuffix(unit.name) {
+      guard let count = wholeNumber(text.dropLast(unit.name.count)) else { return nil }
+      let (bytes, overflow) = count.multipliedReportingOverflow(by: unit.bytes)
+      return overflow ? nil : bytes
+    }
+    return text == "0" ? 0 : nil
+  }
+
+  /// The shortest exact spelling.
+  static func text(_ bytes: Int) -> String {
+    let unit = units.first { bytes != 0 && bytes % $0.bytes == 0 }
+    return unit.map { "\(bytes / $0.bytes)\($0.name)" } ?? "0B"
+  }
+}
+
+/// Durations as people write them.
+enum TimeSpan {
+  private static let units: [(name: String, milliseconds: Int)] = [
+    ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("ms", 1), ("s", 1_000),
+  ]
+
+  /// `15s` → 15 seconds; `nil` for anything else, a missing unit and an overflow included.
+  static func parse(_ text: String) -> Duration? {
+    for unit in units where text.hasSuffix(unit.name) {
+      guard let count = wholeNumber(text.dropLast(unit.name.count)) else { continue }
+      let (milliseconds, overflow) = count.multipliedReportingOverflow(by: unit.milliseconds)
+      return overflow ? nil : .milliseconds(milliseconds)
+    }
+    return text == "0" ? .zero : nil
+  }
+
+  /// The shortest exact spelling, milliseconds at the finest.
+  static func text(_ duration: Duration) -> String {
+    let parts = duration.components
+    let milliseconds = Int(parts.seconds) * 1_000 + Int(parts.attoseconds / 1_000_000_000_000_000)
+    let byLength = units.sorted { $0.milliseconds > $1.milliseconds }
+    let unit = byLength.first { milliseconds != 0 && milliseconds % $0.milliseconds == 0 }
+    return unit.map { "\(milliseconds / $0.milliseconds)\($0.name)" } ?? "0s"
+  }
+}
+
+/// Digits only: no sign, no space, no exponent.
+private func wholeNumber(_ text: Substring) -> Int? {
+  guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+  return Int(text)
+}

@@ -1,0 +1,88 @@
+// RawValue: a setting before its key has read it, from JSON5 or from a variable's text.
+
+import FoundationEssentials
+
+/// What stands at a key path, untyped. Nothing past `ConfigurationKey` sees one.
+enum RawValue: Decodable, Hashable, Sendable {
+  case null
+  case boolean(Bool)
+  case number(Double)
+  case string(String)
+  case array([RawValue])
+  case object([String: RawValue])
+  /// From an environment variable or an option, where everything is text and a list is comma-separated.
+  case argument(String)
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if container.decodeNil() {
+      self = .null
+    } else if let value = try? container.decode(Bool.self) {
+      self = .boolean(value)
+    } else if let value = try? container.decode(Double.self) {
+      self = .number(value)
+    } else if let value = try? container.decode(String.self) {
+      self = .string(value)
+    } else if let value = try? container.decode([RawValue].self) {
+      self = .array(value)
+    } else {
+      self = .object(try container.decode([String: RawValue].self))
+    }
+  }
+
+  /// The value as a whole number.
+  var integer: Int? {
+    switch self {
+    case .number(let number): Int(exactly: number)
+    case .argument(let text): text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) ? Int(text) : nil
+    default: nil
+    }
+  }
+
+  /// The value as a number.
+  var number: Double? {
+    switch self {
+    case .number(let number): number
+    case .argument(let text): Double(text)
+    default: nil
+    }
+  }
+
+  /// The value as text.
+  var text: String? {
+    switch self {
+    case .string(let text), .argument(let text): text
+    default: nil
+    }
+  }
+
+  /// The value as a list of texts.
+  var list: [String]? {
+    switch self {
+    case .array(let values):
+      let texts = values.compactMap(\.text)
+      return texts.count == values.count ? texts : nil
+    case .argument(let text):
+      return text.isEmpty
+        ? []
+        : text.split(separator: ",", omittingEmptySubsequences: false).map { item in
+          String(item.drop { $0 == " " })
+        }
+    default: return nil
+    }
+  }
+}
+
+extension RawValue: CustomStringConvertible {
+  /// The value as an error message shows it.
+  var description: String {
+    switch self {
+    case .null: "null"
+    case .boolean(let value): "\(value)"
+    case .number(let value): Int(exactly: value).map { "\($0)" } ?? "\(value)"
+    case .string(let text), .argument(let text): "'\(text)'"
+    case .array(let values): "[" + values.map(\.description).joined(separator: ", ") + "]"
+    case .object: "an object"
+    }
+  }
+}

@@ -1,0 +1,164 @@
+// Tests of Configuration: every source of settings, precedence, and what wrong ones are told.
+
+import FoundationEssentials
+import Testing
+
+@testable import Configuring
+
+struct ConfigurationTests {
+  private func apply(_ json5: String) throws -> Configuration {
+    var configuration = Configuration()
+    try configuration.apply(json5: json5, file: "pictor.json5")
+    return configuration
+  }
+
+  private func complaint(_ body: () throws -> Void) -> String {
+    do {
+      try body()
+      return "nothing"
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  @Test func `a file sets what it names and leaves the rest`() throws {
+    let configuration = try apply(
+      """
+      { // a comment, unquoted keys, single quotes and a trailing comma are JSON5
+        server: { port: 9000, },
+        'memory': { limit: '1GiB' },
+        disk: { maximum_age: "never", clean_fraction: 0.25 },
+        download: { allow_networks: ["10.0.0.0/8", "fd00::/8"], timeout: "250ms" },
+        imaging: { formats: ["jpeg", "png"] },
+      }
+      """)
+    #expect(configuration.server.port == 9_000)
+    #expect(configuration.memory.limit == 1 << 30)
+    #expect(configuration.disk.maximumAge == nil)
+    #expect(configuration.disk.cleanFraction == 0.25)
+    #expect(configuration.download.allowNetworks == ["10.0.0.0/8", "fd00::/8"])
+    #expect(configuration.download.timeout == .milliseconds(250))
+    #expect(configuration.imaging.formats == [.jpeg, .png])
+    #expect(configuration.server.address == Configuration().server.address)
+  }
+
+  @Test func `command line beats environment beats file beats default`() throws {
+    var configuration = try apply("{ server: { port: 1, workers: 1, connections: 100 } }")
+    let unknown = try configuration.apply(environment: [
+      "PICTOR_SERVER_PORT": "2", "PICTOR_SERVER_WORKERS": "2", "HOME": "/", "PICTOR_PORT": "x",
+    ])
+    try configuration.apply(option: "server.port", value: "3")
+    #expect(configuration.server.port == 3)
+    #expect(configuration.server.workers == 2)
+    #expect(configuration.server.connections == 100)
+    #expect(unknown == ["PICTOR_PORT"])
+  }
+
+  @Test func `lists come comma-separated from the environment`() throws {
+    var configuration = Configuration()
+    _ = try configuration.apply(environment: [
+      "PICTOR_DOWNLOAD_ALLOW_NETWORKS": "127.0.0.0/8, ::1/128", "PICTOR_IMAGING_FORMATS": "jpeg",
+    ])
+    #expect(configuration.download.allowNetworks == ["127.0.0.0/8", "::1/128"])
+    #expect(configuration.imaging.formats == [.jpeg])
+  }
+
+  @Test(arguments: [
+    ("{ server: { prot: 1 } }", "pictor.json5: server.prot", "server.port"),
+    ("{ sever: {} }", "pictor.json5: sever", "server"),
+    ("{ server: 1 }", "pictor.json5: server", "an object"),
+    ("[]", "pictor.json5", "an object"),
+    ("{ server: { port: 65536 } }", "pictor.json5: server.port: 65536", "0 to 65535"),
+    ("{ server: { port: '80' } }", "server.port: '80'", "whole number"),
+    ("{ server: { port: 80.5 } }", "server.port: 80.5", "whole number"),
+    ("{ server: { port: null } }", "server.port: null", "whole number"),
+    ("{ memory: { limit: '64MB' } }", "memory.limit: '64MB'", "MiB"),
+    ("{ memory: { limit: '99999999TiB' } }", "memory.limit", "MiB"),
+    ("{ memory: { limit: -1 } }", "memory.limit: -1", "at least 0B"),
+    ("{ download: { timeout: '15' } }", "download.timeout: '15'", "\"15s\""),
+    ("{ download: { timeout: 15 } }", "download.timeout: 15", "\"15s\""),
+    ("{ download: { timeout: '0s' } }", "download.timeout", "from 100ms"),
+    ("{ download: { allow_networks: ['10.0.0.0/33'] } }", "download.allow_networks", "10.0.0.0/8"),
+    ("{ download: { allow_networks: '10.0.0.0/8' } }", "download.allow_networks", "a list"),
+    ("{ download: { allow_hosts: ['http://a/'] } }", "download.allow_hosts", "*.example.com"),
+    ("{ imaging: { formats: ['bmp'] } }", "imaging.formats", "jpeg, png"),
+    ("{ imaging: { formats: [] } }", "imaging.formats", "jpeg, png"),
+    ("{ disk: { clean_fraction: NaN } }", "disk.clean_fraction", "0.1 to 0.95"),
+    ("{ log: { level: 'loud' } }", "log.level: 'loud'", "debug, info"),
+    ("{\n\n server: { port 1 } }", "pictor.json5:3: this is not JSON5", ""),
+    ("{ // {\n server:\n  { port: 1\n} /* \n } */\n x }", "pictor.json5:6: ", "not JSON5"),
+    ("{ server: { port: 1 }\n", "pictor.json5:2: ", "not JSON5"),
+    ("", "pictor.json5:1: ", "not JSON5"),
+  ])
+  func `a wrong file is told where, what, and what is allowed`(
+    text: String, place: String, allowed: String
+  ) {
+    let message = complaint { _ = try apply(text) }
+    #expect(message.contains(place))
+    #expect(allowed.isEmpty || message.contains(allowed))
+    #expect(!message.contains("\n"))
+  }
+
+  @Test func `wrong variables and options are named`() {
+    var configuration = Configuration()
+    #expect(
+      complaint { _ = try configuration.apply(environment: ["PICTOR_SERVER_PORT": "tcp://10"]) }
+        == "PICTOR_SERVER_PORT: 'tcp://10' is not allowed: a whole number from 0 to 65535")
+    #expect(
+      complaint { try configuration.apply(option: "server.port", value: "-1") }
+        == "--server.port: '-1' is not allowed: a whole number from 0 to 65535")
+    #expect(
+      complaint { try configuration.apply(option: "x.y", value: "1") }.hasPrefix("--x.y: "))
+  }
+
+  @Test func `what is printed can be read again`() throws {
+    var original = Configuration()
+    original.server.port = 1
+    original.disk.path = "a \"quoted\" \\ path\n"
+    original.disk.maximumAge = nil
+    original.download.allowHosts = ["*.example.com"]
+    original.memory.limit = 12_345
+    original.download.timeout = .milliseconds(1_500)
+    #expect(try apply(original.json5) == original)
+  }
+
+  @Test func `sizes and times print as they are written`() {
+    #expect(ByteSize.text(256 << 20) == "256MiB")
+    #expect(ByteSize.text(0) == "0B")
+    #expect(TimeSpan.text(.seconds(604_800)) == "7d")
+    #expect(TimeSpan.text(.milliseconds(1_500)) == "1500ms")
+    #expect(TimeSpan.text(.zero) == "0s")
+  }
+
+  @Test func `keys and their variables are unique`() {
+    #expect(Set(Configuration.keys.map(\.path)).count == Configuration.keys.count)
+    #expect(Set(Configuration.keys.map(\.environmentVariable)).count == Configuration.keys.count)
+  }
+}
+
+/// The files that tell people about keys say the same as the program.
+struct ConfigurationFilesTests {
+  private func repositoryFile(_ path: String) throws -> String {
+    let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let data = try Data(contentsOf: URL(filePath: "/\(root)/\(path)"))
+    return String(decoding: data, as: UTF8.self)
+  }
+
+  @Test func `config/pictor.json5 is the defaults as printed`() throws {
+    let file = try repositoryFile("config/pictor.json5")
+    let body = file[(file.firstIndex(of: "{") ?? file.endIndex)...]
+    #expect(String(body) == Configuration().json5)
+  }
+
+  @Test func `docs/configuration.md has every key, its variable and its default`() throws {
+    let text = try repositoryFile("docs/configuration.md")
+    let rows = Configuration.keys.map { key in
+      """
+      | `\(key.path)` | `\(key.environmentVariable)` | `\(key.literal(in: Configuration()))` | \
+      \(key.purpose) |
+      """
+    }
+    let missing = rows.filter { !text.contains($0) }
+    #expect(missing.isEmpty, "rows to write:\n\(missing.joined(separator: "\n"))")
+  }
+}
