@@ -12,7 +12,7 @@ public import Telemetry
 /// - The limit is exact: room is promised before a write, in the bytes that `du` counts.
 public final class DiskTier: DiskCache {
   /// `nil` when the tier is off.
-  private let parts: DiskParts?
+  let parts: DiskParts?
 
   /// Opens the folder, creating it where absent, and begins to index it. Nothing to be kept (`path` is `nil`, or
   /// `limit` is 0) makes a tier that is off: it finds nothing and keeps nothing.

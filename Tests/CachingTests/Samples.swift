@@ -132,3 +132,15 @@ extension DiskTier {
   /// Waits until nothing waits to be written.
   func quiet() async -> Bool { await eventually { self.isIndexed && self.pendingBytes == 0 } }
 }
+
+extension DiskTier {
+  /// Where the file of a key is.
+  func path(of key: CacheKey) -> String {
+    parts?.store.folder.file(EntryKind(of: key), EntryDigest(of: key)) ?? ""
+  }
+
+  /// Has the body checked again at the next read, as after a start.
+  func unverify(_ digest: EntryDigest) {
+    parts?.store.index.update(digest) { $0.isVerified = false }
+  }
+}
