@@ -42,10 +42,10 @@ extension DiskStore {
     let shard = index.shard(of: digest)
     let delta = try shard.folders.withLock { folders throws(SystemError) -> Int? in
       guard pending.isCurrent(ticket) else { return nil }
-      var delta = try move(temporary, kind, digest)
+      try move(temporary, kind, digest)
       isMoved = true
       let old = shard.table.withLock { $0.records.updateValue(record, forKey: digest) }
-      delta += record.bytes - (old?.bytes ?? 0)
+      var delta = record.bytes - (old?.bytes ?? 0)
       let position = IndexShard.position(kind, digest.folder)
       if old == nil { folders[position].entries += 1 }
       let size = DiskFolder.blocks(of: folder.folder(kind, digest.folder)) * 512
@@ -122,26 +122,38 @@ extension DiskStore {
     throw SystemError(ENOENT)
   }
 
-  /// Renames a file to its place, making the folders on the way; returns what a new upper folder takes.
+  /// Renames a file to its place, making the folders on the way.
   private func move(_ temporary: String, _ kind: EntryKind, _ digest: EntryDigest)
-    throws(SystemError) -> Int
+    throws(SystemError)
   {
     let target = folder.file(kind, digest)
-    if rename(temporary, target) == 0 { return 0 }
+    if rename(temporary, target) == 0 { return }
     guard errno == ENOENT else { throw SystemError() }
-    let upper = folder.upperFolder(kind, digest.folder)
-    guard mkdir(upper, 0o700) == 0 || errno == EEXIST,
+    guard makeUpperFolder(kind, digest.folder),
       mkdir(folder.folder(kind, digest.folder), 0o700) == 0 || errno == EEXIST,
       rename(temporary, target) == 0
     else { throw SystemError() }
-    return countUpperFolder(kind, digest.folder)
   }
 
-  /// What an upper folder takes, the first time it is asked about.
-  func countUpperFolder(_ kind: EntryKind, _ number: Int) -> Int {
-    let bit = UInt32(1) << UInt32(Int(kind.rawValue) * 16 + number >> 8)
-    let before = upperFolders.bitwiseOr(bit, ordering: .relaxed).oldValue
-    guard before & bit == 0 else { return 0 }
-    return DiskFolder.blocks(of: folder.upperFolder(kind, number)) * 512
+  /// Makes an upper folder where it is absent, and takes it into the account.
+  private func makeUpperFolder(_ kind: EntryKind, _ number: Int) -> Bool {
+    upperFolders.withLock { counted in
+      let path = folder.upperFolder(kind, number)
+      guard mkdir(path, 0o700) == 0 || errno == EEXIST else { return false }
+      account(for: path, kind, number, &counted)
+      return true
+    }
+  }
+
+  /// Takes an upper folder into the account where it is there, and out of it where it is not.
+  func accountForUpperFolder(_ kind: EntryKind, _ number: Int) {
+    upperFolders.withLock { account(for: folder.upperFolder(kind, number), kind, number, &$0) }
+  }
+
+  private func account(for path: String, _ kind: EntryKind, _ number: Int, _ counted: inout [Int]) {
+    let position = Int(kind.rawValue) * 16 + number >> 8
+    let size = DiskFolder.blocks(of: path) * 512
+    space.add(size - counted[position])
+    counted[position] = size
   }
 }

@@ -9,6 +9,7 @@ extension DiskStore {
   func scan(until isStopped: () -> Bool) {
     for (number, shard) in index.shards.enumerated() {
       let first = number * DiskIndex.foldersPerShard
+      for kind in EntryKind.allCases { accountForUpperFolder(kind, first) }
       for folderNumber in first..<first + DiskIndex.foldersPerShard {
         if isStopped() { return }
         for kind in EntryKind.allCases { scanFolder(kind, folderNumber, shard) }
@@ -22,7 +23,6 @@ extension DiskStore {
     let names = DiskFolder.names(in: path)
     let size = DiskFolder.blocks(of: path) * 512
     guard size > 0 || !names.isEmpty else { return }
-    space.add(countUpperFolder(kind, number))
     shard.folders.withLock { folders in
       let position = IndexShard.position(kind, number)
       space.add(size - folders[position].bytes)
@@ -67,6 +67,7 @@ extension DiskStore {
         removeFile(digest, kind) { _ in access(path, F_OK) != 0 }
       }
       let first = number * DiskIndex.foldersPerShard
+      for kind in EntryKind.allCases { accountForUpperFolder(kind, first) }
       shard.folders.withLock { folders in
         for folderNumber in first..<first + DiskIndex.foldersPerShard {
           for kind in EntryKind.allCases {

@@ -24,8 +24,8 @@ final class DiskStore: Sendable {
   /// Told when the folder was found deleted, and made anew.
   let onHeal = Mutex<(@Sendable () -> Void)?>(nil)
   private let episode: FailureEpisode
-  /// Which folders of the upper level are in the account; by kind, then first digit.
-  let upperFolders = Atomic<UInt32>(0)
+  /// What each folder of the upper level is in the account with; by kind, then first digit.
+  let upperFolders = Mutex([Int](repeating: 0, count: 32))
   /// Whether a write found no room since the last clean.
   let isShort = Atomic<Bool>(false)
 

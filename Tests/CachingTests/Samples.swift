@@ -41,7 +41,11 @@ enum Sample {
   }
 
   static func bytes(_ count: Int, seed: Int = 0) -> [UInt8] {
-    (0..<count).map { UInt8(truncatingIfNeeded: ($0 &* 31) ^ ($0 >> 8) ^ seed &* 17) }
+    var bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: seed), count: count)
+    for position in stride(from: 0, to: count, by: 251) {
+      bytes[position] = UInt8(truncatingIfNeeded: position &* 31 &+ seed >> 8)
+    }
+    return bytes
   }
 
   static func body(_ bytes: [UInt8]) -> ImageBytes {
