@@ -57,7 +57,6 @@ extension DiskStore {
     forEachRecord(until: isStopped) { _, record in entries.append((record.access, record.bytes)) }
     guard var plan = CleanPlan(freeing: space.bytes - target, of: entries) else { return result }
     forEachRecord(until: isStopped) { digest, record in
-      guard space.bytes > target else { return }
       let isAtCutoff = record.access == plan.cutoff
       guard record.access < plan.cutoff || (isAtCutoff && plan.bytesAtCutoff > 0) else { return }
       // What was used since the plan was made stays.

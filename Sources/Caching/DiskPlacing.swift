@@ -42,10 +42,10 @@ extension DiskStore {
     let shard = index.shard(of: digest)
     let delta = try shard.folders.withLock { folders throws(SystemError) -> Int? in
       guard pending.isCurrent(ticket) else { return nil }
-      try move(temporary, kind, digest)
+      var delta = try move(temporary, kind, digest)
       isMoved = true
       let old = shard.table.withLock { $0.records.updateValue(record, forKey: digest) }
-      var delta = record.bytes - (old?.bytes ?? 0)
+      delta += record.bytes - (old?.bytes ?? 0)
       let position = IndexShard.position(kind, digest.folder)
       if old == nil { folders[position].entries += 1 }
       let size = DiskFolder.blocks(of: folder.folder(kind, digest.folder)) * 512
@@ -122,38 +122,43 @@ extension DiskStore {
     throw SystemError(ENOENT)
   }
 
-  /// Renames a file to its place, making the folders on the way.
+  /// Renames a file to its place, making the folders on the way; returns what a new upper folder takes.
   private func move(_ temporary: String, _ kind: EntryKind, _ digest: EntryDigest)
-    throws(SystemError)
+    throws(SystemError) -> Int
   {
     let target = folder.file(kind, digest)
-    if rename(temporary, target) == 0 { return }
+    if rename(temporary, target) == 0 { return 0 }
     guard errno == ENOENT else { throw SystemError() }
-    guard makeUpperFolder(kind, digest.folder),
-      mkdir(folder.folder(kind, digest.folder), 0o700) == 0 || errno == EEXIST,
+    let taken = try makeUpperFolder(kind, digest.folder)
+    guard mkdir(folder.folder(kind, digest.folder), 0o700) == 0 || errno == EEXIST,
       rename(temporary, target) == 0
-    else { throw SystemError() }
+    else {
+      let error = SystemError()
+      space.add(taken)
+      throw error
+    }
+    return taken
   }
 
-  /// Makes an upper folder where it is absent, and takes it into the account.
-  private func makeUpperFolder(_ kind: EntryKind, _ number: Int) -> Bool {
-    upperFolders.withLock { counted in
-      let path = folder.upperFolder(kind, number)
-      guard mkdir(path, 0o700) == 0 || errno == EEXIST else { return false }
-      account(for: path, kind, number, &counted)
-      return true
+  /// Makes an upper folder where it is absent; returns what it takes that was not counted yet.
+  private func makeUpperFolder(_ kind: EntryKind, _ number: Int) throws(SystemError) -> Int {
+    try upperFolders.withLock { counted throws(SystemError) in
+      guard mkdir(folder.upperFolder(kind, number), 0o700) == 0 || errno == EEXIST else {
+        throw SystemError()
+      }
+      return recount(kind, number, &counted)
     }
   }
 
   /// Takes an upper folder into the account where it is there, and out of it where it is not.
   func accountForUpperFolder(_ kind: EntryKind, _ number: Int) {
-    upperFolders.withLock { account(for: folder.upperFolder(kind, number), kind, number, &$0) }
+    upperFolders.withLock { space.add(recount(kind, number, &$0)) }
   }
 
-  private func account(for path: String, _ kind: EntryKind, _ number: Int, _ counted: inout [Int]) {
+  private func recount(_ kind: EntryKind, _ number: Int, _ counted: inout [Int]) -> Int {
     let position = Int(kind.rawValue) * 16 + number >> 8
-    let size = DiskFolder.blocks(of: path) * 512
-    space.add(size - counted[position])
-    counted[position] = size
+    let size = DiskFolder.blocks(of: folder.upperFolder(kind, number)) * 512
+    defer { counted[position] = size }
+    return size - counted[position]
   }
 }
