@@ -9,7 +9,8 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   public let text: String
   /// How many UTF-8 bytes of `text` name the source.
   private let sourceLength: Int
-  private let storedHash: Int
+  /// The hash of `text`, computed when the key was made: good for choosing a shard without hashing again.
+  public let storedHash: Int
 
   private init(text: String, sourceLength: Int) {
     self.text = text

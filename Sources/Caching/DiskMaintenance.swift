@@ -1,0 +1,108 @@
+// DiskMaintenance: the thread that makes the index, cleans, and looks after a folder that was deleted.
+
+import Model
+import Synchronization
+import Telemetry
+
+/// One thread of low priority; whatever it does can be stopped at the next entry.
+final class DiskMaintenance: Sendable {
+  private struct State {
+    var isCleanDue = false
+    var isFolderNew = false
+    var waiters: [CheckedContinuation<Void, Never>] = []
+    var isEnded = false
+  }
+
+  private let monitor = Monitor(State())
+  private let isStopped = Atomic<Bool>(false)
+  private let store: DiskStore
+  private let configuration: DiskTierConfiguration
+
+  init(store: DiskStore, configuration: DiskTierConfiguration) {
+    (self.store, self.configuration) = (store, configuration)
+  }
+
+  /// Starts the thread. `onReady` is called on it when the index is complete and the first clean is done.
+  func start(onReady: @escaping @Sendable () -> Void) throws(DiskTierError) {
+    try OwnThread.start(name: "pictor-clean", niceness: 10) { self.run(onReady) }
+  }
+
+  /// Asks for a clean.
+  func requestClean() { monitor.change { $0.isCleanDue = true } }
+
+  /// Asks for a look at what is left, after the folder was made anew.
+  func requestVerification() { monitor.change { $0.isFolderNew = true } }
+
+  /// Cleans, and returns when it is done, or when the tier is shut down.
+  func clean() async {
+    await withCheckedContinuation { continuation in
+      let isEnded = monitor.change { state in
+        if !state.isEnded {
+          state.waiters.append(continuation)
+          state.isCleanDue = true
+        }
+        return state.isEnded
+      }
+      if isEnded { continuation.resume() }
+    }
+  }
+
+  /// Ends the thread.
+  func stop() {
+    isStopped.store(true, ordering: .relaxed)
+    monitor.change { _ in }
+  }
+
+  /// Waits until the thread has ended; tells whether it has.
+  func waitForEnd(within limit: Duration) -> Bool {
+    monitor.wait(for: limit) { $0.isEnded ? true : nil } ?? false
+  }
+
+  private func run(_ onReady: () -> Void) {
+    let stopped = { self.isStopped.load(ordering: .relaxed) }
+    store.folder.removeLeftovers()
+    let start = ContinuousClock.now
+    store.scan(until: stopped)
+    if !stopped() {
+      store.log.info(
+        "disk cache indexed",
+        [
+          "entries": .int(store.index.count), "bytes": .int(store.space.bytes),
+          "duration": .milliseconds(start.duration(to: .now)),
+        ])
+      clean(stopped)
+      onReady()
+    }
+    while !stopped() {
+      let work = monitor.wait(for: configuration.cleanInterval) { state -> State? in
+        guard state.isCleanDue || state.isFolderNew || stopped() else { return nil }
+        defer { (state.isCleanDue, state.isFolderNew, state.waiters) = (false, false, []) }
+        return state
+      }
+      if !stopped() {
+        if work?.isFolderNew == true { store.forgetMissing(until: stopped) }
+        if work?.isCleanDue ?? true { clean(stopped) }
+      }
+      for waiter in work?.waiters ?? [] { waiter.resume() }
+    }
+    let left = monitor.change { state in
+      state.isEnded = true
+      defer { state.waiters = [] }
+      return state.waiters
+    }
+    for waiter in left { waiter.resume() }
+  }
+
+  private func clean(_ stopped: () -> Bool) {
+    let start = ContinuousClock.now
+    let result = store.clean(
+      maximumAge: configuration.maximumAge, fraction: configuration.cleanFraction, until: stopped)
+    guard result.expired + result.evicted > 0 else { return }
+    store.log.info(
+      "disk cache cleaned",
+      [
+        "expired": .int(result.expired), "evicted": .int(result.evicted),
+        "bytes": .int(store.space.bytes), "duration": .milliseconds(start.duration(to: .now)),
+      ])
+  }
+}

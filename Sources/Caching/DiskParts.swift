@@ -1,0 +1,78 @@
+// DiskParts: the parts of a disk tier that is not turned off, and the way of an entry through them.
+
+import Glibc
+import Model
+import Synchronization
+
+/// What a disk tier is made of.
+struct DiskParts {
+  let store: DiskStore
+  let workers: DiskWorkers
+  let maintenance: DiskMaintenance
+  let reads: PendingReads
+
+  /// Looks among what is waiting, in the index, and on disk.
+  func find(_ key: CacheKey) async -> DiskEntry? {
+    if let ticket = store.pending.ticket(for: key) { return ticket.entry }
+    let digest = EntryDigest(of: key)
+    if case .absent = store.index.lookUp(digest) { return nil }
+    return await reads.wait { read in
+      let isQueued = workers.read { [store] in read.finish(store.read(key, digest)) }
+      if !isQueued {
+        store.counts.failures.add()
+        read.finish(nil)
+      }
+    }
+  }
+
+  /// Makes an entry readable at once and has it written.
+  func storeEntry(_ entry: DiskEntry) {
+    let ticket = PendingWrites.Ticket(storing: entry)
+    switch store.pending.add(ticket) {
+    case .replaced:
+      break
+    case .queue:
+      let isQueued = workers.write { [store] in
+        if let ticket = store.pending.claim(entry.key, onlyRemoval: false) { store.write(ticket) }
+      }
+      if !isQueued { store.pending.finish(ticket) }
+    case .refused:
+      store.fail("too much is waiting to be written to the cache folder", SystemError(EAGAIN))
+      // What is kept under this key now is not what was stored last.
+      if case .absent = store.index.lookUp(ticket.digest),
+        store.pending.ticket(for: entry.key) == nil
+      {
+        return
+      }
+      removeEntry(entry.key) {}
+    }
+  }
+
+  /// Makes an entry unreadable at once and has its file removed; `done` is called once.
+  func removeEntry(_ key: CacheKey, then done: @escaping @Sendable () -> Void) {
+    let ticket = PendingWrites.Ticket(removing: key)
+    _ = store.pending.add(ticket)
+    let isQueued = workers.remove { [store] in
+      if let ticket = store.pending.claim(key, onlyRemoval: true) { store.write(ticket) }
+      done()
+    }
+    if !isQueued {
+      store.pending.finish(ticket)
+      done()
+    }
+  }
+
+  /// Blocks until all is written and all threads have ended, or the time is over.
+  func shutDown(_ limit: Duration) -> Bool {
+    let deadline = ContinuousClock.now + limit
+    let isWritten = workers.finish(within: limit) && store.pending.isEmpty
+    store.pending.removeAll()
+    maintenance.stop()
+    let rest = ContinuousClock.now.duration(to: deadline)
+    let isEnded = maintenance.waitForEnd(within: max(rest, .seconds(1)))
+    reads.end()
+    // A thread that could not be ended may still write: the lock then goes with the process.
+    if isWritten && isEnded { store.folder.unlock() }
+    return isWritten && isEnded
+  }
+}

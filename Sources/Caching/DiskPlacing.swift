@@ -1,0 +1,164 @@
+// DiskPlacing: how files get to their place on disk and leave it, with index and account in step.
+
+import Glibc
+import Model
+
+extension DiskStore {
+  enum Placement {
+    case placed
+    /// A later word on the key came in between.
+    case unwanted
+    /// It does not fit below the limit.
+    case noRoom
+  }
+
+  /// Writes an entry to a temporary file and renames it to its place.
+  func place(_ entry: DiskEntry, _ ticket: PendingWrites.Ticket) throws(SystemError) -> Placement {
+    // Up to three folders may be new or grow by a block.
+    let blockSize = 4_096
+    let reserved =
+      (EntryFile.length(of: entry) + blockSize - 1) / blockSize * blockSize + 3 * folder.folderCost
+    guard space.reserve(reserved) else { return .noRoom }
+    var taken = 0
+    defer {
+      space.add(taken - reserved)
+      if space.bytes > space.highWater { onShortage.withLock { $0 }?() }
+    }
+    let (temporary, descriptor) = try createTemporary()
+    var isMoved = false
+    defer {
+      close(descriptor)
+      if !isMoved { unlink(temporary) }
+    }
+    try EntryFile.write(entry, to: descriptor)
+    let now = clock()
+    EntryFile.stamp(descriptor, now)
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw SystemError() }
+
+    let (kind, digest) = (EntryKind(of: ticket.key), ticket.digest)
+    let record = EntryRecord(
+      kind: kind, blocks: Int(status.st_blocks), stored: now, access: now, isVerified: true)
+    let shard = index.shard(of: digest)
+    let delta = try shard.folders.withLock { folders throws(SystemError) -> Int? in
+      guard pending.isCurrent(ticket) else { return nil }
+      var delta = try move(temporary, kind, digest)
+      isMoved = true
+      let old = shard.table.withLock { $0.records.updateValue(record, forKey: digest) }
+      delta += record.bytes - (old?.bytes ?? 0)
+      let position = IndexShard.position(kind, digest.folder)
+      if old == nil { folders[position].entries += 1 }
+      let size = DiskFolder.blocks(of: folder.folder(kind, digest.folder)) * 512
+      delta += size - folders[position].bytes
+      folders[position].bytes = size
+      return delta
+    }
+    guard let delta else { return .unwanted }
+    taken = delta
+    return .placed
+  }
+
+  /// Removes an entry's file and forgets it, if `isWanted` says so of its record, and, where given, if it still is the
+  /// file with that number.
+  ///
+  /// - Returns: whether there was a file, and it is gone.
+  @discardableResult
+  func removeFile(
+    _ digest: EntryDigest, _ kind: EntryKind, inode: ino_t? = nil,
+    where isWanted: (EntryRecord?) -> Bool = { _ in true }
+  ) -> Bool {
+    let shard = index.shard(of: digest)
+    let path = folder.file(kind, digest)
+    return shard.folders.withLock { folders in
+      let (record, isComplete) = shard.table.withLock { ($0.records[digest], $0.isComplete) }
+      guard record != nil || !isComplete, isWanted(record) else { return false }
+      if let inode {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_ino == inode else { return false }
+      }
+      let isGone = unlink(path) == 0
+      guard isGone || errno == ENOENT || errno == ENOTDIR else {
+        let error = SystemError()
+        // Nobody is to find it any more, but it takes its space until a later clean can remove it.
+        shard.table.withLock { table in
+          let unknown = EntryRecord(
+            kind: kind, blocks: 0, stored: clock(), access: clock(), isVerified: false)
+          var dead = record ?? unknown
+          dead.isDead = true
+          table.records[digest] = dead
+        }
+        if record == nil { folders[IndexShard.position(kind, digest.folder)].entries += 1 }
+        fail("cannot remove from the cache folder", error)
+        return false
+      }
+      if let record {
+        shard.table.withLock { $0.records[digest] = nil }
+        space.add(-record.bytes)
+        removeFolderIfEmpty(&folders[IndexShard.position(kind, digest.folder)], kind, digest)
+      }
+      return isGone
+    }
+  }
+
+  private func removeFolderIfEmpty(
+    _ state: inout IndexShard.Folder, _ kind: EntryKind, _ digest: EntryDigest
+  ) {
+    state.entries -= 1
+    guard state.entries <= 0 else { return }
+    // It may hold files that are not indexed yet, or not ours: then it stays.
+    guard rmdir(folder.folder(kind, digest.folder)) == 0 || errno == ENOENT else { return }
+    space.add(-state.bytes)
+    state = IndexShard.Folder()
+  }
+
+  private func createTemporary() throws(SystemError) -> (path: String, descriptor: CInt) {
+    for _ in 0..<2 {
+      let path = folder.temporaryFile()
+      let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+      if descriptor >= 0 { return (path, descriptor) }
+      guard errno == ENOENT else { throw SystemError() }
+      if try folder.heal() { onHeal.withLock { $0 }?() }
+    }
+    throw SystemError(ENOENT)
+  }
+
+  /// Renames a file to its place, making the folders on the way; returns what a new upper folder takes.
+  private func move(_ temporary: String, _ kind: EntryKind, _ digest: EntryDigest)
+    throws(SystemError) -> Int
+  {
+    let target = folder.file(kind, digest)
+    if rename(temporary, target) == 0 { return 0 }
+    guard errno == ENOENT else { throw SystemError() }
+    let taken = try makeUpperFolder(kind, digest.folder)
+    guard mkdir(folder.folder(kind, digest.folder), 0o700) == 0 || errno == EEXIST,
+      rename(temporary, target) == 0
+    else {
+      let error = SystemError()
+      space.add(taken)
+      throw error
+    }
+    return taken
+  }
+
+  /// Makes an upper folder where it is absent; returns what it takes that was not counted yet.
+  private func makeUpperFolder(_ kind: EntryKind, _ number: Int) throws(SystemError) -> Int {
+    try upperFolders.withLock { counted throws(SystemError) in
+      guard mkdir(folder.upperFolder(kind, number), 0o700) == 0 || errno == EEXIST else {
+        throw SystemError()
+      }
+      return recount(kind, number, &counted)
+    }
+  }
+
+  /// Takes an upper folder into the account where it is there, and out of it where it is not.
+  func accountForUpperFolder(_ kind: EntryKind, _ number: Int) {
+    upperFolders.withLock { space.add(recount(kind, number, &$0)) }
+  }
+
+  private func recount(_ kind: EntryKind, _ number: Int, _ counted: inout [Int]) -> Int {
+    let position = Int(kind.rawValue) * 16 + number >> 8
+    let size = DiskFolder.blocks(of: folder.upperFolder(kind, number)) * 512
+    defer { counted[position] = size }
+    return size - counted[position]
+  }
+}

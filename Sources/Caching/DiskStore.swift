@@ -1,0 +1,115 @@
+// DiskStore: the disk tier's work on single entries; each call may block and runs on one of the tier's threads.
+
+import Glibc
+import Model
+import Synchronization
+import Telemetry
+
+/// Files, index and account, kept in step.
+///
+/// A file gets to its place by renaming and leaves it by unlinking, both under the lock of its part of the index, which
+/// is what makes index, account and disk agree. Nothing is synced to the medium: what a power failure tears is found by
+/// its checksums at the first read.
+final class DiskStore: Sendable {
+  let folder: DiskFolder
+  let index = DiskIndex()
+  let space: DiskSpace
+  let pending: PendingWrites
+  let counts = DiskCounts()
+  let clock: @Sendable () -> UnixTime
+  let log: Log
+  let promotionThreshold: Int
+  /// Told when a write found no room, or when there will soon be none; set once, before the first write.
+  let onShortage = Mutex<(@Sendable () -> Void)?>(nil)
+  /// Told when the folder was found deleted, and made anew.
+  let onHeal = Mutex<(@Sendable () -> Void)?>(nil)
+  private let episode: FailureEpisode
+  /// What each folder of the upper level is in the account with; by kind, then first digit.
+  let upperFolders = Mutex([Int](repeating: 0, count: 32))
+  /// Whether a write found no room since the last clean.
+  let isShort = Atomic<Bool>(false)
+
+  /// A time that is written to a file at most once in so many seconds.
+  static let accessGranularity = 300
+
+  init(
+    folder: DiskFolder, configuration: DiskTierConfiguration, log: Log,
+    clock: @escaping @Sendable () -> UnixTime
+  ) {
+    (self.folder, self.clock, self.log) = (folder, clock, log)
+    space = DiskSpace(limit: configuration.limit)
+    space.add(folder.baseCost)
+    pending = PendingWrites(limit: configuration.writeQueueLimit)
+    promotionThreshold = configuration.promotionThreshold
+    episode = FailureEpisode(log: log)
+  }
+
+  /// Reads an entry back; `nil` where there is none that is whole.
+  func read(_ key: CacheKey, _ digest: EntryDigest) -> DiskEntry? {
+    let kind = EntryKind(of: key)
+    var options = EntryFile.ReadOptions(
+      isVerified: false, promotionThreshold: promotionThreshold, access: nil)
+    let now = clock()
+    if case .present(let record) = index.lookUp(digest) {
+      options.isVerified = record.isVerified
+      let (slot, last) = (
+        now.seconds / Self.accessGranularity, record.access.seconds / Self.accessGranularity
+      )
+      if slot != last { options.access = now }
+    }
+    switch EntryFile.read(folder.file(kind, digest), key: key, options: options) {
+    case .found(let entry, _):
+      index.update(digest) { record in
+        record.access = now
+        record.isVerified = true
+      }
+      return entry
+    case .absent:
+      // Somebody else deleted it; unless it is here again by now.
+      let path = folder.file(kind, digest)
+      removeFile(digest, kind) { $0 != nil && access(path, F_OK) != 0 }
+    case .damaged(let inode):
+      counts.damaged.add()
+      log.warning("damaged cache entry removed", ["key": .string(key.text)])
+      removeFile(digest, kind, inode: inode)
+    case .failed(let error):
+      fail("cannot read from the cache folder", error)
+    }
+    return nil
+  }
+
+  /// Writes what is waiting for `key`.
+  func write(_ ticket: PendingWrites.Ticket) {
+    defer { pending.finish(ticket) }
+    guard let entry = ticket.entry else { return remove(ticket) }
+    do {
+      switch try place(entry, ticket) {
+      case .placed:
+        counts.stores.add()
+        episode.succeed()
+        return
+      case .unwanted:
+        return
+      case .noRoom:
+        counts.failures.add()
+        isShort.store(true, ordering: .relaxed)
+        onShortage.withLock { $0 }?()
+      }
+    } catch {
+      fail("cannot write to the cache folder", error)
+    }
+    // What was kept before under this key is not what was stored last.
+    remove(ticket)
+  }
+
+  /// Removes what is kept under a ticket's key, unless something was stored since.
+  func remove(_ ticket: PendingWrites.Ticket) {
+    removeFile(ticket.digest, EntryKind(of: ticket.key)) { _ in pending.isCurrent(ticket) }
+  }
+
+  /// Counts and, once an episode, logs that something could not be done.
+  func fail(_ message: String, _ error: SystemError) {
+    counts.failures.add()
+    episode.fail(message, error.description)
+  }
+}

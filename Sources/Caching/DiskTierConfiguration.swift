@@ -1,0 +1,28 @@
+// DiskTierConfiguration: what the disk tier can be told.
+
+/// What the disk tier can be told.
+public struct DiskTierConfiguration: Sendable {
+  /// The folder; created where absent. `nil` turns the tier off.
+  public var path: String?
+  /// Most bytes used, as `du` counts them, folders included; 0 turns the tier off.
+  public var limit = 10 << 30
+  /// Seconds after which a clean removes an entry, counted from its writing; negative: never. SDWebImage's week.
+  public var maximumAge = 604_800
+  /// What share of the limit is left after a clean that made room, 0 to 1; SDWebImage's half.
+  public var cleanFraction = 0.5
+  /// The time between two cleans that nothing else asks for.
+  public var cleanInterval: Duration = .seconds(600)
+  /// Variants of up to so many bytes come back in memory, larger ones as a file to be sent from.
+  public var promotionThreshold = 256 << 10
+  /// Most bytes that may wait to be written; what comes on top is not kept.
+  public var writeQueueLimit = 64 << 20
+  /// Most look-ups that may wait for the disk; what comes on top is a miss.
+  public var readQueueLimit = 4_096
+  /// How long a look-up may take before it is a miss.
+  public var readTimeout: Duration = .seconds(10)
+  /// Threads for reading and writing, at least 2: one is always left to readers.
+  public var threads = 3
+
+  /// The defaults for a folder.
+  public init(path: String?) { self.path = path }
+}

@@ -1,0 +1,259 @@
+// EntryFile: one entry's file, written and read back.
+
+import Glibc
+import Model
+
+/// Reading and writing the file of one entry; nothing about where it is and who else knows.
+enum EntryFile {
+  /// What reading came to.
+  enum Outcome {
+    /// Whole; the descriptor's file as it was found.
+    case found(DiskEntry, persistedAccess: UnixTime)
+    /// There is no such file.
+    case absent
+    /// The file with this number is not what was written, or is another key's.
+    case damaged(inode: ino_t)
+    /// The system said no.
+    case failed(SystemError)
+  }
+
+  /// How a file is to be read.
+  struct ReadOptions {
+    /// Whether the body is known to be what was written.
+    var isVerified: Bool
+    /// Variants of up to so many bytes are brought into memory.
+    var promotionThreshold: Int
+    /// If set, the file's access time becomes this.
+    var access: UnixTime?
+  }
+
+  /// Bytes read or written at a time; the first read brings in most small entries whole.
+  private static let chunk = 64 << 10
+
+  /// Reads the entry of `key`.
+  static func read(_ path: String, key: CacheKey, options: ReadOptions) -> Outcome {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(SystemError())
+    }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      let error = SystemError()
+      close(descriptor)
+      return .failed(error)
+    }
+    let length = Int(status.st_size)
+    let file = FileRegion(owning: descriptor, count: length)
+    if let access = options.access { touch(descriptor, access) }
+    do {
+      return try withUnsafeTemporaryAllocation(byteCount: chunk, alignment: 16) { buffer in
+        let first = try fill(buffer, from: file, at: 0, count: min(length, chunk))
+        guard let (header, metadata) = try opening(first, of: file),
+          header.fileLength == length, metadata.key == key.text
+        else { return .damaged(inode: status.st_ino) }
+        let entry = try entry(
+          key, header, metadata, first: first, file: file,
+          threshold: options.promotionThreshold)
+        if !options.isVerified, try checksum(of: entry, file, buffer) != header.bodyChecksum {
+          return .damaged(inode: status.st_ino)
+        }
+        return .found(entry, persistedAccess: UnixTime(seconds: status.st_atim.tv_sec))
+      }
+    } catch let error as SystemError {
+      return .failed(error)
+    } catch {
+      // ImageBytes could not be made: no memory for a mapping, or the file became shorter.
+      return .failed(SystemError(ENOMEM))
+    }
+  }
+
+  /// Writes an entry to an open, empty file.
+  static func write(_ entry: DiskEntry, to descriptor: CInt) throws(SystemError) {
+    let (kind, metadata) = describe(entry)
+    guard metadata.count <= EntryHeader.maximumMetadataLength else { throw SystemError(E2BIG) }
+    let offset = EntryHeader.prefix(
+      kind: kind, metadata: metadata, bodyLength: entry.bodyLength, bodyChecksum: 0
+    ).count
+    let checksum: UInt32
+    switch entry.body {
+    case .memory(let bytes):
+      let body = UnsafeRawBufferPointer(start: bytes.baseAddress, count: bytes.count)
+      checksum = EntryHeader.checksum(body)
+      try put(body, to: descriptor, at: offset)
+    case .file(let file):
+      checksum = try copy(file, to: descriptor, at: offset)
+    }
+    let prefix = EntryHeader.prefix(
+      kind: kind, metadata: metadata, bodyLength: entry.bodyLength, bodyChecksum: checksum)
+    var result: Result<Void, SystemError> = .success(())
+    prefix.withUnsafeBytes { bytes in
+      result = Result { () throws(SystemError) in try put(bytes, to: descriptor, at: 0) }
+    }
+    try result.get()
+  }
+
+  /// How long the file of an entry will be.
+  static func length(of entry: DiskEntry) -> Int {
+    let (kind, metadata) = describe(entry)
+    let prefix = EntryHeader.prefix(
+      kind: kind, metadata: metadata, bodyLength: 0, bodyChecksum: 0)
+    return prefix.count + entry.bodyLength
+  }
+
+  private static func describe(_ entry: DiskEntry) -> (EntryKind, [UInt8]) {
+    let key = entry.key.text
+    switch entry {
+    case .variant(let variant):
+      return (.variant, EntryMetadata(key: key, content: .variant(variant.info)).encoded())
+    case .source(let source):
+      let content = EntryMetadata.Content.source(source.origin, source.freshness)
+      return (.source, EntryMetadata(key: key, content: content).encoded())
+    }
+  }
+
+  /// Header and metadata, if they are whole. `first` is what is at the file's beginning.
+  private static func opening(_ first: UnsafeRawBufferPointer, of file: FileRegion) throws
+    -> (EntryHeader, EntryMetadata)?
+  {
+    guard let header = EntryHeader(decoding: first), header.bodyOffset <= file.count else {
+      return nil
+    }
+    func decode(_ prefix: UnsafeRawBufferPointer) -> EntryMetadata? {
+      let rest = UnsafeRawBufferPointer(rebasing: prefix[EntryHeader.byteCount...])
+      guard EntryHeader.checksum(rest) == header.metadataChecksum else { return nil }
+      let fields = UnsafeRawBufferPointer(rebasing: rest[..<header.metadataLength])
+      return EntryMetadata(kind: header.kind, decoding: fields)
+    }
+    let metadata: EntryMetadata?
+    if header.bodyOffset <= first.count {
+      metadata = decode(UnsafeRawBufferPointer(rebasing: first[..<header.bodyOffset]))
+    } else {
+      metadata = try withUnsafeTemporaryAllocation(byteCount: header.bodyOffset, alignment: 16) {
+        decode(try fill($0, from: file, at: 0, count: header.bodyOffset))
+      }
+    }
+    return metadata.map { (header, $0) }
+  }
+
+  private static func entry(
+    _ key: CacheKey, _ header: EntryHeader, _ metadata: EntryMetadata,
+    first: UnsafeRawBufferPointer, file: FileRegion, threshold: Int
+  ) throws -> DiskEntry {
+    // The region has a descriptor of its own, so that each is closed by its one owner.
+    func region() throws -> FileRegion {
+      let copy = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0)
+      guard copy >= 0 else { throw SystemError() }
+      return FileRegion(owning: copy, offset: header.bodyOffset, count: header.bodyLength)
+    }
+    switch metadata.content {
+    case .source(let origin, let freshness):
+      return .source(Source(key: key, file: try region(), origin: origin, freshness: freshness))
+    case .variant(let info):
+      let body: Variant.Body
+      if header.bodyLength > threshold {
+        body = .file(try region())
+      } else if header.fileLength <= first.count {
+        let bytes = first[header.bodyOffset..<header.fileLength]
+        body = .memory(ImageBytes(copying: UnsafeRawBufferPointer(rebasing: bytes)))
+      } else {
+        body = .memory(try ImageBytes(contentsOf: try region()))
+      }
+      return .variant(Variant(key: key, info: info, body: body))
+    }
+  }
+
+  private static func checksum(
+    of entry: DiskEntry, _ file: FileRegion, _ buffer: UnsafeMutableRawBufferPointer
+  ) throws(SystemError) -> UInt32 {
+    switch entry.body {
+    case .memory(let bytes):
+      return EntryHeader.checksum(
+        UnsafeRawBufferPointer(start: bytes.baseAddress, count: bytes.count))
+    case .file(let region):
+      var (checksum, done) = (UInt32(0), 0)
+      while done < region.count {
+        let part = try fill(
+          buffer, from: region, at: region.offset + done, count: min(region.count - done, chunk))
+        checksum = EntryHeader.checksum(part, after: checksum)
+        done += part.count
+      }
+      return checksum
+    }
+  }
+
+  /// Copies a file's bytes through memory: they have to pass the checksum, so a copy in the kernel would save little.
+  private static func copy(_ file: FileRegion, to descriptor: CInt, at offset: Int)
+    throws(SystemError) -> UInt32
+  {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4 * chunk, alignment: 16)
+    defer { buffer.deallocate() }
+    var (checksum, done) = (UInt32(0), 0)
+    while done < file.count {
+      let part = try fill(
+        buffer, from: file, at: file.offset + done, count: min(file.count - done, buffer.count))
+      checksum = EntryHeader.checksum(part, after: checksum)
+      try put(part, to: descriptor, at: offset + done)
+      done += part.count
+    }
+    return checksum
+  }
+
+  /// Reads exactly so many bytes; a file that ends before is an input/output error.
+  private static func fill(
+    _ buffer: UnsafeMutableRawBufferPointer, from file: FileRegion, at offset: Int, count: Int
+  ) throws(SystemError) -> UnsafeRawBufferPointer {
+    guard let start = buffer.baseAddress, count <= buffer.count else { throw SystemError(EINVAL) }
+    var done = 0
+    while done < count {
+      let read = pread(file.descriptor, start + done, count - done, offset + done)
+      if read < 0 && errno == EINTR { continue }
+      guard read > 0 else { throw read < 0 ? SystemError() : SystemError(EIO) }
+      done += read
+    }
+    return UnsafeRawBufferPointer(start: start, count: count)
+  }
+
+  private static func put(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt, at offset: Int)
+    throws(SystemError)
+  {
+    guard let start = bytes.baseAddress else { return }
+    var done = 0
+    while done < bytes.count {
+      let written = pwrite(descriptor, start + done, bytes.count - done, offset + done)
+      if written < 0 && errno == EINTR { continue }
+      guard written > 0 else { throw written < 0 ? SystemError() : SystemError(ENOSPC) }
+      done += written
+    }
+  }
+
+  /// Sets the access time alone, so that the order of use outlives a restart; a failure loses no more than that.
+  private static func touch(_ descriptor: CInt, _ access: UnixTime) {
+    var times = (
+      timespec(tv_sec: access.seconds, tv_nsec: 0), timespec(tv_sec: 0, tv_nsec: utimeOmit)
+    )
+    withUnsafeBytes(of: &times) { bytes in
+      _ = futimens(descriptor, bytes.bindMemory(to: timespec.self).baseAddress)
+    }
+  }
+
+  /// `UTIME_OMIT` of `<sys/stat.h>`, a macro that Swift does not see.
+  private static let utimeOmit = (1 << 30) - 2
+
+  /// Sets modification and access time of a file just written to the tier's clock.
+  static func stamp(_ descriptor: CInt, _ time: UnixTime) {
+    let moment = timespec(tv_sec: time.seconds, tv_nsec: 0)
+    var times = (moment, moment)
+    withUnsafeBytes(of: &times) { bytes in
+      _ = futimens(descriptor, bytes.bindMemory(to: timespec.self).baseAddress)
+    }
+  }
+}
+
+extension DiskEntry {
+  fileprivate var body: Variant.Body {
+    switch self {
+    case .variant(let variant): variant.body
+    case .source(let source): .file(source.file)
+    }
+  }
+}

@@ -1,0 +1,180 @@
+// EntryMetadata: what the disk tier writes down about an entry besides its body.
+
+import Model
+
+/// An entry's key and what is known about its body, as tagged fields: one byte of tag, four of length, the value.
+/// Unknown tags are passed over and absent ones mean what they meant before they existed, so a field can be added
+/// without throwing away what is kept.
+struct EntryMetadata: Equatable {
+  enum Content: Equatable {
+    case variant(VariantInfo)
+    case source(OriginResponse, Freshness)
+  }
+
+  var key: String
+  var content: Content
+
+  // Written down: a tag keeps its number and meaning for good.
+  private enum Tag: UInt8 {
+    case key = 1
+    case freshness, format, size, frames, density, scaledDownFrom, etag, lastModified
+    case status = 32
+    case contentType, cacheControl, expires, date, age, originLastModified, originETag
+  }
+
+  /// The encoded fields.
+  func encoded() -> [UInt8] {
+    var writer = FieldWriter()
+    writer.add(Tag.key.rawValue, key)
+    switch content {
+    case .variant(let info):
+      writer.add(Tag.freshness.rawValue, info.freshness)
+      writer.add(Tag.format.rawValue, info.format.rawValue)
+      writer.add(Tag.size.rawValue, [info.size.width, info.size.height])
+      writer.add(Tag.frames.rawValue, [info.frames])
+      writer.add(Tag.density.rawValue, [Int(bitPattern: UInt(info.density.bitPattern))])
+      if let size = info.scaledDownFrom {
+        writer.add(Tag.scaledDownFrom.rawValue, [size.width, size.height])
+      }
+      writer.add(Tag.etag.rawValue, info.etag)
+      writer.add(Tag.lastModified.rawValue, info.lastModified)
+    case .source(let origin, let freshness):
+      writer.add(Tag.freshness.rawValue, freshness)
+      writer.add(Tag.status.rawValue, [origin.status])
+      writer.add(Tag.contentType.rawValue, origin.contentType)
+      writer.add(Tag.cacheControl.rawValue, origin.cacheControl)
+      writer.add(Tag.expires.rawValue, origin.expires)
+      writer.add(Tag.date.rawValue, origin.date)
+      writer.add(Tag.age.rawValue, origin.age)
+      writer.add(Tag.originLastModified.rawValue, origin.lastModified)
+      writer.add(Tag.originETag.rawValue, origin.etag)
+    }
+    return writer.bytes
+  }
+
+  init(key: String, content: Content) { (self.key, self.content) = (key, content) }
+
+  /// Reads encoded fields back; `nil` where something is missing or makes no sense.
+  init?(kind: EntryKind, decoding bytes: UnsafeRawBufferPointer) {
+    var key: String?
+    var freshness: Freshness?
+    var format: ImageFormat?
+    var (size, scaledDownFrom): (PixelSize?, PixelSize?)
+    var (frames, density): (Int?, Double?)
+    var (etag, lastModified): (String?, String?)
+    var origin = OriginResponse(status: 0)
+    var reader = FieldReader(bytes)
+    while let (number, field) = reader.next() {
+      switch Tag(rawValue: number) {
+      case .key: key = field.text
+      case .freshness: freshness = field.freshness
+      case .format: format = ImageFormat(rawValue: field.text)
+      case .size: size = field.pixelSize
+      case .frames: frames = field.integer(at: 0)
+      case .density:
+        density = field.integer(at: 0).map { Double(bitPattern: UInt64(UInt(bitPattern: $0))) }
+      case .scaledDownFrom: scaledDownFrom = field.pixelSize
+      case .etag: etag = field.text
+      case .lastModified: lastModified = field.text
+      case .status: origin.status = field.integer(at: 0) ?? 0
+      case .contentType: origin.contentType = field.text
+      case .cacheControl: origin.cacheControl = field.text
+      case .expires: origin.expires = field.text
+      case .date: origin.date = field.text
+      case .age: origin.age = field.text
+      case .originLastModified: origin.lastModified = field.text
+      case .originETag: origin.etag = field.text
+      case nil: break
+      }
+    }
+    guard reader.isWhole, let key, let freshness else { return nil }
+    self.key = key
+    switch kind {
+    case .variant:
+      guard let format, let size, let frames, let density, let etag else { return nil }
+      content = .variant(
+        VariantInfo(
+          format: format, size: size, frames: frames, density: density,
+          scaledDownFrom: scaledDownFrom, etag: etag, lastModified: lastModified,
+          freshness: freshness))
+    case .source:
+      guard origin.status > 0 else { return nil }
+      content = .source(origin, freshness)
+    }
+  }
+}
+
+/// Appends tagged fields; numbers are little-endian, 64 bits.
+private struct FieldWriter {
+  var bytes: [UInt8] = []
+
+  init() { bytes.reserveCapacity(512) }
+
+  mutating func add(_ tag: UInt8, _ text: String?) {
+    guard var text else { return }
+    text.withUTF8 { add(tag, UnsafeRawBufferPointer($0)) }
+  }
+
+  mutating func add(_ tag: UInt8, _ numbers: [Int]) {
+    numbers.map(\.littleEndian).withUnsafeBytes { add(tag, $0) }
+  }
+
+  mutating func add(_ tag: UInt8, _ freshness: Freshness) {
+    add(
+      tag,
+      [
+        freshness.receivedAt.seconds, freshness.initialAge, freshness.lifetime,
+        freshness.isStorable ? 1 : 0,
+      ])
+  }
+
+  private mutating func add(_ tag: UInt8, _ value: UnsafeRawBufferPointer) {
+    bytes.append(tag)
+    withUnsafeBytes(of: UInt32(value.count).littleEndian) { bytes.append(contentsOf: $0) }
+    bytes.append(contentsOf: value)
+  }
+}
+
+/// Walks over tagged fields, never past the end.
+private struct FieldReader {
+  struct Field {
+    let bytes: UnsafeRawBufferPointer
+
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    func integer(at index: Int) -> Int? {
+      guard bytes.count >= (index + 1) * 8 else { return nil }
+      return Int(littleEndian: bytes.loadUnaligned(fromByteOffset: index * 8, as: Int.self))
+    }
+
+    var pixelSize: PixelSize? {
+      guard let width = integer(at: 0), let height = integer(at: 1) else { return nil }
+      return PixelSize(width: width, height: height)
+    }
+
+    var freshness: Freshness? {
+      guard let received = integer(at: 0), let age = integer(at: 1), let lifetime = integer(at: 2),
+        let isStorable = integer(at: 3)
+      else { return nil }
+      return Freshness(
+        receivedAt: UnixTime(seconds: received), initialAge: age, lifetime: lifetime,
+        isStorable: isStorable != 0)
+    }
+  }
+
+  private var rest: UnsafeRawBufferPointer
+  /// Whether all bytes were read as fields.
+  var isWhole: Bool { rest.isEmpty }
+
+  init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
+
+  mutating func next() -> (tag: UInt8, field: Field)? {
+    guard rest.count >= 5 else { return nil }
+    let length = Int(UInt32(littleEndian: rest.loadUnaligned(fromByteOffset: 1, as: UInt32.self)))
+    guard rest.count - 5 >= length else { return nil }
+    let field = Field(bytes: UnsafeRawBufferPointer(rebasing: rest[5..<5 + length]))
+    let tag = rest[0]
+    rest = UnsafeRawBufferPointer(rebasing: rest[(5 + length)...])
+    return (tag, field)
+  }
+}

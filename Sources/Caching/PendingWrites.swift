@@ -1,0 +1,129 @@
+// PendingWrites: what is on its way to disk and can be read back already.
+
+import Model
+import Synchronization
+
+/// Something the disk tier keeps.
+enum DiskEntry: Sendable {
+  case variant(Variant)
+  case source(Source)
+
+  var key: CacheKey {
+    switch self {
+    case .variant(let variant): variant.key
+    case .source(let source): source.key
+    }
+  }
+
+  var bodyLength: Int {
+    switch self {
+    case .variant(let variant): variant.body.count
+    case .source(let source): source.file.count
+    }
+  }
+}
+
+/// The last word on each key that has not reached the disk yet: something stored, or a removal. A later word replaces
+/// an earlier one, whose work then finds that it is no longer wanted.
+final class PendingWrites: Sendable {
+  /// One word on one key; its identity tells it from later ones.
+  final class Ticket: Sendable {
+    let key: CacheKey
+    let digest: EntryDigest
+    /// What is to be written; `nil`: what there is, is to be removed.
+    let entry: DiskEntry?
+    /// Bytes held while it waits.
+    let cost: Int
+
+    init(storing entry: DiskEntry) {
+      (key, digest, self.entry) = (entry.key, EntryDigest(of: entry.key), entry)
+      cost = entry.bodyLength + entry.key.text.utf8.count + 512
+    }
+
+    init(removing key: CacheKey) {
+      (self.key, digest, entry) = (key, EntryDigest(of: key), nil)
+      cost = key.text.utf8.count + 512
+    }
+  }
+
+  /// What adding a ticket came to.
+  enum Admission {
+    /// Somebody has to be sent for it.
+    case queue
+    /// Whoever was sent for the one it replaces will find it.
+    case replaced
+    /// Too much is waiting.
+    case refused
+  }
+
+  private struct State {
+    var tickets: [CacheKey: (ticket: Ticket, isClaimed: Bool)] = [:]
+    var bytes = 0
+  }
+
+  private let limit: Int
+  private let state = Mutex(State())
+
+  init(limit: Int) { self.limit = limit }
+
+  /// Bytes waiting.
+  var bytes: Int { state.withLock { $0.bytes } }
+  var isEmpty: Bool { state.withLock { $0.tickets.isEmpty } }
+
+  /// The last word on `key`.
+  func ticket(for key: CacheKey) -> Ticket? {
+    state.withLock { $0.tickets[key]?.ticket }
+  }
+
+  /// Makes `ticket` the last word; a removal is never refused.
+  func add(_ ticket: Ticket) -> Admission {
+    // What is replaced is released after the lock: it may hold a large body.
+    let (admission, replaced) = state.withLock { state -> (Admission, Ticket?) in
+      let old = state.tickets[ticket.key]
+      let bytes = state.bytes - (old?.ticket.cost ?? 0) + ticket.cost
+      guard ticket.entry == nil || bytes <= limit else { return (.refused, nil) }
+      state.tickets[ticket.key] = (ticket, false)
+      state.bytes = bytes
+      guard let old, !old.isClaimed, ticket.entry != nil, old.ticket.entry != nil else {
+        return (.queue, old?.ticket)
+      }
+      return (.replaced, old.ticket)
+    }
+    return withExtendedLifetime(replaced) { admission }
+  }
+
+  /// Gives the last word on `key` to whoever was sent for it, once.
+  func claim(_ key: CacheKey, onlyRemoval: Bool) -> Ticket? {
+    state.withLock { state in
+      guard let waiting = state.tickets[key], !waiting.isClaimed,
+        !onlyRemoval || waiting.ticket.entry == nil
+      else { return nil }
+      state.tickets[key] = (waiting.ticket, true)
+      return waiting.ticket
+    }
+  }
+
+  /// Whether `ticket` is still the last word.
+  func isCurrent(_ ticket: Ticket) -> Bool {
+    state.withLock { $0.tickets[ticket.key]?.ticket === ticket }
+  }
+
+  /// Notes that `ticket` is done with; a later word stays.
+  func finish(_ ticket: Ticket) {
+    state.withLock { state in
+      guard state.tickets[ticket.key]?.ticket === ticket else { return }
+      state.tickets[ticket.key] = nil
+      state.bytes -= ticket.cost
+    }
+  }
+
+  /// Gives up everything that waits.
+  func removeAll() {
+    let left = state.withLock { state in
+      state.bytes = 0
+      defer { state.tickets = [:] }
+      return state.tickets
+    }
+    withExtendedLifetime(left) {}
+  }
+}

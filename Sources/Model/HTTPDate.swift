@@ -1,0 +1,136 @@
+// HTTPDate: moments as HTTP writes them (RFC 9110, section 5.6.7).
+
+/// Reads the three forms of an HTTP date and writes the one that may be sent.
+public enum HTTPDate {
+  private static let dayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+  private static let monthNames = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+  ]
+
+  /// The moment as an IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
+  public static func text(of time: UnixTime) -> String {
+    let (days, second) = time.seconds.quotientAndRemainder(floorDividingBy: 86_400)
+    let (year, month, day) = civilDate(daysSinceEpoch: days)
+    // 1970-01-01 was a Thursday.
+    let weekday = dayNames[(days + 4).quotientAndRemainder(floorDividingBy: 7).remainder]
+    let padding = String(repeating: "0", count: max(4 - String(year).utf8.count, 0))
+    return "\(weekday), \(twoDigits(day)) \(monthNames[month - 1]) \(padding)\(year) "
+      + "\(twoDigits(second / 3_600)):\(twoDigits(second / 60 % 60)):\(twoDigits(second % 60)) GMT"
+  }
+
+  /// Parses an IMF-fixdate, an RFC 850 date (`Sunday, 06-Nov-94 08:49:37 GMT`) or an asctime date
+  /// (`Sun Nov  6 08:49:37 1994`); `nil` for anything else.
+  ///
+  /// Names are read in any letter case, and the day of the week is not compared with the date: it adds nothing.
+  ///
+  /// - Parameter now: a two-digit year more than 50 years ahead of it means the century before.
+  public static func parse(_ text: String, now: UnixTime = .now) -> UnixTime? {
+    let words = text.utf8.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: ",") }
+    guard let first = words.first, isDayName(first) else { return nil }
+    switch words.count {
+    case 6 where isGreenwich(words[5]):
+      return time(
+        year: number(words[3], digits: 4...4), month: month(words[2]),
+        day: number(words[1], digits: 1...2), clock: words[4])
+    case 4 where isGreenwich(words[3]):
+      let parts = words[1].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+      guard parts.count == 3, let short = number(parts[2], digits: 2...2) else { return nil }
+      return time(
+        year: fullYear(of: short, now: now), month: month(parts[1]),
+        day: number(parts[0], digits: 1...2), clock: words[2])
+    case 5:
+      return time(
+        year: number(words[4], digits: 4...4), month: month(words[1]),
+        day: number(words[2], digits: 1...2), clock: words[3])
+    default:
+      return nil
+    }
+  }
+
+  private typealias Word = Substring.UTF8View
+
+  private static func time(year: Int?, month: Int?, day: Int?, clock: Word) -> UnixTime? {
+    let parts = clock.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+    guard let year, let month, let day, parts.count == 3,
+      (1...daysInMonth(month, year: year)).contains(day),
+      let hour = number(parts[0], digits: 2...2), hour < 24,
+      let minute = number(parts[1], digits: 2...2), minute < 60,
+      // 60 is a leap second, which Unix time does not have: it becomes the next minute's first.
+      let second = number(parts[2], digits: 2...2), second <= 60
+    else { return nil }
+    let days = daysSinceEpoch(year: year, month: month, day: day)
+    return UnixTime(seconds: days * 86_400 + hour * 3_600 + minute * 60 + second)
+  }
+
+  private static func fullYear(of short: Int, now: UnixTime) -> Int {
+    let days = now.seconds.quotientAndRemainder(floorDividingBy: 86_400).quotient
+    let thisYear = civilDate(daysSinceEpoch: days).year
+    let year = thisYear - thisYear % 100 + short
+    return year > thisYear + 50 ? year - 100 : year
+  }
+
+  private static func isDayName(_ word: Word) -> Bool {
+    dayNames.contains { equal(word.prefix(3), $0) }
+  }
+
+  private static func isGreenwich(_ word: Word) -> Bool { equal(word, "GMT") || equal(word, "UTC") }
+
+  private static func month(_ word: Word) -> Int? {
+    monthNames.firstIndex { equal(word, $0) }.map { $0 + 1 }
+  }
+
+  /// ASCII letters compared without their case.
+  private static func equal(_ word: Word, _ name: String) -> Bool {
+    word.count == name.utf8.count && zip(word, name.utf8).allSatisfy { $0 | 0x20 == $1 | 0x20 }
+  }
+
+  private static func number(_ word: Word, digits: ClosedRange<Int>) -> Int? {
+    guard digits.contains(word.count), word.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      return nil
+    }
+    return word.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+  }
+
+  private static func twoDigits(_ number: Int) -> String {
+    number < 10 ? "0\(number)" : "\(number)"
+  }
+
+  private static func daysInMonth(_ month: Int, year: Int) -> Int {
+    switch month {
+    case 2: (year % 4 == 0 && year % 100 != 0) || year % 400 == 0 ? 29 : 28
+    case 4, 6, 9, 11: 30
+    default: 31
+    }
+  }
+
+  /// Days of the proleptic Gregorian calendar from 1970-01-01, counted in years that begin in March, so that the
+  /// leap day is a year's last.
+  private static func daysSinceEpoch(year: Int, month: Int, day: Int) -> Int {
+    let marchYear = month <= 2 ? year - 1 : year
+    let (era, yearOfEra) = marchYear.quotientAndRemainder(floorDividingBy: 400)
+    let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+  }
+
+  /// The inverse of `daysSinceEpoch(year:month:day:)`.
+  private static func civilDate(daysSinceEpoch days: Int) -> (year: Int, month: Int, day: Int) {
+    let (era, dayOfEra) = (days + 719_468).quotientAndRemainder(floorDividingBy: 146_097)
+    let yearOfEra =
+      (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let marchMonth = (5 * dayOfYear + 2) / 153
+    let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+    let year = era * 400 + yearOfEra + (month <= 2 ? 1 : 0)
+    return (year, month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
+  }
+}
+
+extension Int {
+  /// Division rounding towards negative infinity; the remainder is in `0..<divisor` for a positive divisor.
+  fileprivate func quotientAndRemainder(floorDividingBy divisor: Int) -> (
+    quotient: Int, remainder: Int
+  ) {
+    let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+    return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+  }
+}

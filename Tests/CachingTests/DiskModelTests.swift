@@ -1,0 +1,155 @@
+// DiskModelTests: random operations on the disk tier beside a naive reference, across restarts and in parallel.
+
+import Model
+import Synchronization
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct DiskModelTests {
+  let folder: TemporaryFolder
+  let clock = TestClock()
+
+  init() throws { folder = try TemporaryFolder() }
+
+  func open(_ change: (inout DiskTierConfiguration) -> Void = { _ in }) throws -> DiskTier {
+    var configuration = Sample.configuration(folder, limit: 3 << 20)
+    configuration.promotionThreshold = 8_000
+    change(&configuration)
+    return try DiskTier(configuration, log: .silent) { [clock] in clock.now }
+  }
+
+  @Test(arguments: [11, 12])
+  func `in 3,000 random steps and many restarts only what was stored last is found`(seed: Int)
+    async throws
+  {
+    var random = SeededGenerator(seed: UInt64(seed))
+    var reference: [CacheKey: [UInt8]] = [:]
+    var tier = try open()
+    var found = 0
+    for step in 0..<3_000 {
+      let number = Int.random(in: 0..<80, using: &random)
+      let isSource = Bool.random(using: &random)
+      let key = isSource ? Sample.sourceKey(number) : Sample.variantKey(number)
+      switch Int.random(in: 0..<100, using: &random) {
+      case 0..<40:
+        let bytes = Sample.bytes(Int.random(in: 0..<30_000, using: &random), seed: step)
+        reference[key] = bytes
+        if isSource {
+          tier.store(try Sample.source(number, bytes))
+        } else {
+          tier.store(Sample.variant(number, bytes))
+        }
+      case 40..<48:
+        await tier.remove(key)
+        reference[key] = nil
+      case 48:
+        await tier.shutDown(within: .seconds(10))
+        #expect(
+          TemporaryFolder.diskUsage(of: folder.path + "/cache") <= 3 << 20)
+        tier = try open()
+      case 49:
+        clock.advance(by: 1_000)
+        await tier.clean()
+      default:
+        let bytes =
+          isSource ? await tier.source(for: key)?.bytes : await tier.variant(for: key)?.bytes
+        if let bytes {
+          #expect(bytes == reference[key])
+          found += 1
+        }
+      }
+      #expect(tier.figures.bytes <= 3 << 20)
+    }
+    #expect(found > 300)
+    #expect(tier.figures.damaged == 0)
+    #expect(await tier.quiet())
+    await tier.clean()
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `while the index is made, entries are found and new ones are readable`() async throws {
+    let first = try open { $0.limit = 64 << 20 }
+    for number in 0..<300 { first.store(Sample.variant(number, Sample.bytes(500, seed: number))) }
+    #expect(await first.shutDown(within: .seconds(10)))
+    let second = try open { $0.limit = 64 << 20 }
+    // Without waiting for the index.
+    for number in 0..<300 {
+      second.store(Sample.variant(1_000 + number, Sample.bytes(10)))
+      #expect(
+        await second.variant(for: Sample.variantKey(number))?.bytes
+          == Sample.bytes(500, seed: number))
+      #expect(await second.variant(for: Sample.variantKey(1_000 + number)) != nil)
+    }
+    #expect(await second.quiet())
+    #expect(second.figures.entries == 600)
+    #expect(second.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+    await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `before the index is complete the disk is asked, and removals hold`() async throws {
+    let first = try open()
+    for number in 0..<4 { first.store(Sample.variant(number, Sample.bytes(500))) }
+    #expect(await first.shutDown(within: .seconds(10)))
+
+    // Given a store that has not begun to index.
+    let configuration = Sample.configuration(folder)
+    let store = DiskStore(
+      folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
+      log: .silent, clock: { .now })
+    func read(_ number: Int) -> DiskEntry? {
+      let key = Sample.variantKey(number)
+      return store.read(key, EntryDigest(of: key))
+    }
+    #expect(read(0) != nil)
+    #expect(read(9) == nil)
+    let ticket = PendingWrites.Ticket(removing: Sample.variantKey(1))
+    _ = store.pending.add(ticket)
+    store.write(ticket)
+    #expect(read(1) == nil)
+    // When it is indexed, then the removed one is not there.
+    store.scan { false }
+    #expect(store.index.count == 3)
+    #expect(store.space.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+  }
+
+  @Test func `several tasks at once store, read, remove and clean without a wrong byte`()
+    async throws
+  {
+    let tier = try open()
+    await withTaskGroup(of: Void.self) { group in
+      for task in 0..<8 {
+        group.addTask { [clock] in
+          var random = SeededGenerator(seed: UInt64(task))
+          for step in 0..<150 {
+            let number = Int.random(in: 0..<30, using: &random)
+            switch Int.random(in: 0..<20, using: &random) {
+            case 0..<8:
+              // The tag says what the body is made of.
+              let seed = task * 1_000 + step
+              let bytes = Sample.bytes(Int.random(in: 1..<20_000, using: &random), seed: seed)
+              tier.store(Sample.variant(number, bytes, etag: "\(seed)"))
+            case 8, 9: await tier.remove(Sample.variantKey(number))
+            case 10:
+              clock.advance(by: 10)
+              await tier.clean()
+            default:
+              if let variant = await tier.variant(for: Sample.variantKey(number)) {
+                let seed = Int(variant.info.etag) ?? -1
+                #expect(variant.bytes == Sample.bytes(variant.body.count, seed: seed))
+              }
+            }
+          }
+        }
+      }
+    }
+    #expect(await tier.quiet())
+    await tier.clean()
+    #expect(tier.figures.damaged == 0)
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+    await tier.shutDown(within: .seconds(10))
+  }
+}

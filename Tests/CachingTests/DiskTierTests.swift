@@ -1,0 +1,188 @@
+// DiskTierTests: what is stored comes back, now and after a restart.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct DiskTierTests {
+  let folder: TemporaryFolder
+  let clock = TestClock()
+
+  init() throws { folder = try TemporaryFolder() }
+
+  func open(_ configuration: DiskTierConfiguration? = nil) throws -> DiskTier {
+    try DiskTier(configuration ?? Sample.configuration(folder), log: .silent) { [clock] in
+      clock.now
+    }
+  }
+
+  @Test func `what is stored is read back at once, and is the very same object`() async throws {
+    let tier = try open()
+    let variant = Sample.variant(1, Sample.bytes(1_000))
+    tier.store(variant)
+    let found = await tier.variant(for: variant.key)
+    #expect(found != nil)
+    #expect(found?.bytes == variant.bytes)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a restart keeps variants and sources with everything known about them`() async throws
+  {
+    let bytes = Sample.bytes(300_000, seed: 3)
+    let first = try open()
+    let variant = Sample.variant(1, Sample.bytes(5_000))
+    first.store(variant)
+    first.store(try Sample.source(1, bytes))
+    #expect(await first.shutDown(within: .seconds(10)))
+
+    let second = try open()
+    let found = try #require(await second.variant(for: variant.key))
+    #expect(found.bytes == variant.bytes)
+    #expect(found.info == variant.info)
+    #expect(found.isInMemory)
+    let source = try #require(await second.source(for: Sample.sourceKey(1)))
+    #expect(source.bytes == bytes)
+    #expect(source.origin == Sample.origin)
+    #expect(source.freshness == Sample.freshness)
+    #expect(source.file.offset % 64 == 0)
+    #expect(second.figures.hits == 2)
+    await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `large variants come back as a file, small ones in memory`() async throws {
+    var configuration = Sample.configuration(folder)
+    configuration.promotionThreshold = 100_000
+    let tier = try open(configuration)
+    let (small, large) = (
+      Sample.variant(1, Sample.bytes(100_000)), Sample.variant(2, Sample.bytes(100_001))
+    )
+    tier.store(small)
+    tier.store(large)
+    #expect(await tier.quiet())
+    let foundSmall = try #require(await tier.variant(for: small.key))
+    let foundLarge = try #require(await tier.variant(for: large.key))
+    #expect(foundSmall.isInMemory)
+    #expect(!foundLarge.isInMemory)
+    #expect(foundSmall.bytes == small.bytes)
+    #expect(foundLarge.bytes == large.bytes)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `an empty body and a very long key come back`() async throws {
+    let tier = try open()
+    let key = CacheKey(text: "https://a.example/" + String(repeating: "ü", count: 60_000) + " w=1")
+    tier.store(Variant(key: key, info: Sample.info(), body: .memory(Sample.body([]))))
+    #expect(await tier.quiet())
+    let found = try #require(await tier.variant(for: key))
+    #expect(found.bytes.isEmpty)
+    #expect(found.key == key)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `what was never stored is a miss`() async throws {
+    let tier = try open()
+    #expect(await tier.ready())
+    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+    #expect(await tier.source(for: Sample.sourceKey(1)) == nil)
+    #expect(tier.figures.misses == 2)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `the last of several stores under one key wins`() async throws {
+    let tier = try open()
+    for round in 0..<50 { tier.store(Sample.variant(1, Sample.bytes(2_000, seed: round))) }
+    #expect(await tier.quiet())
+    #expect(await tier.variant(for: Sample.variantKey(1))?.bytes == Sample.bytes(2_000, seed: 49))
+    #expect(tier.figures.entries == 1)
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `what is removed is gone at once and after a restart`() async throws {
+    let first = try open()
+    first.store(Sample.variant(1, Sample.bytes(2_000)))
+    #expect(await first.quiet())
+    first.store(Sample.variant(2, Sample.bytes(2_000)))
+    await first.remove(Sample.variantKey(1))
+    await first.remove(Sample.variantKey(2))
+    #expect(await first.variant(for: Sample.variantKey(1)) == nil)
+    #expect(await first.variant(for: Sample.variantKey(2)) == nil)
+    await first.shutDown(within: .seconds(10))
+    let second = try open()
+    #expect(await second.ready())
+    #expect(second.figures.entries == 0)
+    #expect(await second.variant(for: Sample.variantKey(1)) == nil)
+    await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `what is stored after a removal stays`() async throws {
+    let tier = try open()
+    for round in 0..<30 {
+      tier.store(Sample.variant(1, Sample.bytes(2_000, seed: round)))
+      async let removal: Void = tier.remove(Sample.variantKey(1))
+      await removal
+      tier.store(Sample.variant(1, Sample.bytes(2_000, seed: round + 100)))
+    }
+    #expect(await tier.quiet())
+    #expect(await tier.variant(for: Sample.variantKey(1))?.bytes == Sample.bytes(2_000, seed: 129))
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `leftovers of a killed process are removed at the start`() async throws {
+    let first = try open()
+    await first.shutDown(within: .seconds(10))
+    let leftover = folder.path + "/cache/tmp/12"
+    close(creat(leftover, 0o600))
+    let second = try open()
+    #expect(await second.ready())
+    #expect(access(leftover, F_OK) != 0)
+    await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a second process, or tier, on the same folder is refused`() async throws {
+    let first = try open()
+    #expect(throws: DiskTierError.inUse(path: folder.path + "/cache")) { _ = try open() }
+    await first.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a folder that cannot be made is one clear error`() throws {
+    let file = folder.path + "/file"
+    close(creat(file, 0o600))
+    let configuration = DiskTierConfiguration(path: file + "/cache")
+    let error = #expect(throws: DiskTierError.self) { _ = try open(configuration) }
+    #expect(
+      error?.description
+        == "the cache folder '\(file)/cache' cannot be used: Not a directory (20)")
+  }
+
+  @Test func `a limit of 0 and a missing path turn the tier off`() async throws {
+    for configuration in [
+      DiskTierConfiguration(path: nil), Sample.configuration(folder, limit: 0),
+    ] {
+      let tier = try open(configuration)
+      tier.store(Sample.variant(1, Sample.bytes(10)))
+      #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+      await tier.remove(Sample.variantKey(1))
+      await tier.clean()
+      #expect(await tier.shutDown(within: .seconds(1)))
+      #expect(tier.figures == TierFigures())
+    }
+    #expect(access(folder.path + "/cache", F_OK) != 0)
+  }
+
+  @Test func `after a shut-down everything is a miss and nothing hangs`() async throws {
+    let tier = try open()
+    tier.store(Sample.variant(1, Sample.bytes(10)))
+    #expect(await tier.shutDown(within: .seconds(10)))
+    tier.store(Sample.variant(2, Sample.bytes(10)))
+    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+    #expect(await tier.variant(for: Sample.variantKey(2)) == nil)
+    await tier.remove(Sample.variantKey(1))
+    await tier.clean()
+    #expect(await tier.shutDown(within: .seconds(10)))
+  }
+}

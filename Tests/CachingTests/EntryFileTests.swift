@@ -1,0 +1,173 @@
+// EntryFileTests: the file format, and that no damage to a file goes unnoticed.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct EntryFileTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  func open() throws -> DiskTier { try DiskTier(Sample.configuration(folder), log: .silent) }
+
+  /// The one entry's file.
+  func entryFile() throws -> String {
+    let files = TemporaryFolder.files(below: folder.path + "/cache")
+    return try #require(files.first { !$0.hasSuffix("/lock") })
+  }
+
+  func change(_ path: String, at offset: Int, _ change: (UInt8) -> UInt8) {
+    let descriptor = Glibc.open(path, O_RDWR)
+    var byte: UInt8 = 0
+    #expect(pread(descriptor, &byte, 1, off_t(offset)) == 1)
+    byte = change(byte)
+    #expect(pwrite(descriptor, &byte, 1, off_t(offset)) == 1)
+    close(descriptor)
+  }
+
+  @Test func `metadata is read back as it was, with and without what is optional`() throws {
+    var bare = Sample.info()
+    (bare.scaledDownFrom, bare.lastModified) = (nil, nil)
+    let contents: [EntryMetadata.Content] = [
+      .variant(Sample.info()), .variant(bare), .source(Sample.origin, Sample.freshness),
+      .source(
+        OriginResponse(status: 203),
+        Freshness(receivedAt: UnixTime(seconds: -5), lifetime: .max, isStorable: false)),
+    ]
+    for content in contents {
+      let metadata = EntryMetadata(key: "https://ü.example/ w=1", content: content)
+      let kind: EntryKind = if case .variant = content { .variant } else { .source }
+      let bytes = metadata.encoded()
+      #expect(bytes.withUnsafeBytes { EntryMetadata(kind: kind, decoding: $0) } == metadata)
+      // A field of a later version is passed over.
+      let later = bytes + [250, 3, 0, 0, 0, 1, 2, 3]
+      #expect(later.withUnsafeBytes { EntryMetadata(kind: kind, decoding: $0) } == metadata)
+      for end in 0..<bytes.count {
+        let cut = bytes.prefix(end)
+        #expect(cut.withUnsafeBytes { EntryMetadata(kind: kind, decoding: $0) } != metadata)
+      }
+    }
+  }
+
+  @Test func `digests are the first half of SHA-256 and are read back from names`() throws {
+    let digest = EntryDigest(of: CacheKey(text: "abc"))
+    #expect(digest.hexadecimal == "ba7816bf8f01cfea414140de5dae2223")
+    #expect(EntryDigest(hexadecimal: digest.hexadecimal) == digest)
+    #expect(digest.folder == 0xba7)
+    for name in ["", "lock", "BA7816BF8F01CFEA414140DE5DAE2223", digest.hexadecimal + "0"] {
+      #expect(EntryDigest(hexadecimal: name) == nil)
+    }
+  }
+
+  @Test func `any flipped byte is a miss, removes the file, and is counted`() async throws {
+    for isSource in [false, true] {
+      // Given one entry and every byte of what stands before its body, and some of the body.
+      let body = Sample.bytes(100_000)
+      let writer = try open()
+      if isSource {
+        writer.store(try Sample.source(1, body))
+      } else {
+        writer.store(Sample.variant(1, body))
+      }
+      await writer.shutDown(within: .seconds(10))
+      let path = try entryFile()
+      let whole = try #require(FileRegion(path))
+      let bytes = whole.bytes
+      let positions =
+        Array(0..<(bytes.count - body.count)) + [
+          bytes.count - body.count, bytes.count - 50_000, bytes.count - 1,
+        ]
+      let tier = try open()
+      #expect(await tier.ready())
+      let key = isSource ? Sample.sourceKey(1) : Sample.variantKey(1)
+      let digest = EntryDigest(of: key)
+      for (count, position) in positions.enumerated() {
+        // When one byte is another.
+        change(path, at: position) { $0 ^ UInt8(1 << (position % 8)) }
+        // Then nobody gets it, and it is gone.
+        let found: Bool =
+          if isSource { await tier.source(for: key) != nil } else {
+            await tier.variant(for: key) != nil
+          }
+        #expect(!found, "byte \(position) was not missed")
+        #expect(tier.figures.damaged == count + 1)
+        #expect(tier.figures.entries == 0)
+        #expect(access(path, F_OK) != 0)
+        // It is stored anew, and made unverified as after a start.
+        if isSource {
+          tier.store(try Sample.source(1, body))
+        } else {
+          tier.store(Sample.variant(1, body))
+        }
+        #expect(await tier.quiet())
+        tier.unverify(digest)
+      }
+      await tier.remove(key)
+      await tier.shutDown(within: .seconds(10))
+    }
+  }
+
+  @Test func `a file that was cut, lengthened, emptied or written by another version is a miss`()
+    async throws
+  {
+    let body = Sample.bytes(5_000)
+    let tier = try open()
+    let key = Sample.variantKey(1)
+    let changes: [(String) -> Void] = [
+      { truncate($0, 0) }, { truncate($0, 20) }, { truncate($0, 39) }, { truncate($0, 60) },
+      { truncate($0, 5_000) }, { truncate($0, 100_000) },
+      { path in change(path, at: 8) { $0 + 1 } },
+    ]
+    for (count, damage) in changes.enumerated() {
+      tier.store(Sample.variant(1, body))
+      #expect(await tier.quiet())
+      // Even where this process knows the body, lengths and header are looked at each time.
+      damage(try entryFile())
+      #expect(await tier.variant(for: key) == nil)
+      #expect(tier.figures.damaged == count + 1)
+    }
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `another key's file under a key's name is a miss`() async throws {
+    let tier = try open()
+    tier.store(Sample.variant(1, Sample.bytes(500)))
+    tier.store(Sample.variant(2, Sample.bytes(600)))
+    #expect(await tier.quiet())
+    let (one, two) = (
+      tier.path(of: Sample.variantKey(1)), tier.path(of: Sample.variantKey(2))
+    )
+    #expect(rename(one, two) == 0)
+    #expect(await tier.variant(for: Sample.variantKey(2)) == nil)
+    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+    #expect(tier.figures.damaged == 1)
+    #expect(tier.figures.entries == 0)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a source that is shorter than it says is not kept`() async throws {
+    let tier = try open()
+    let whole = try Sample.memoryFile(Sample.bytes(1_000), offset: 0)
+    let region = FileRegion(owning: dup(whole.descriptor), count: 1_001)
+    let key = Sample.sourceKey(1)
+    tier.store(Source(key: key, file: region, origin: Sample.origin, freshness: Sample.freshness))
+    #expect(await tier.quiet())
+    #expect(await tier.source(for: key) == nil)
+    #expect(tier.figures.failures == 1)
+    #expect(TemporaryFolder.files(below: folder.path + "/cache/tmp").isEmpty)
+    await tier.shutDown(within: .seconds(10))
+  }
+}
+
+extension FileRegion {
+  convenience init?(_ path: String) {
+    let descriptor = open(path, O_RDONLY)
+    guard descriptor >= 0 else { return nil }
+    self.init(owning: descriptor, count: Int(lseek(descriptor, 0, SEEK_END)))
+  }
+}

@@ -1,0 +1,132 @@
+// FreshnessTests: HTTP dates, Cache-Control, and the freshness that follows from them.
+
+import Model
+import Testing
+
+@testable import Caching
+
+struct FreshnessTests {
+  static let now = UnixTime(seconds: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT
+
+  @Test(arguments: [
+    "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+    "sun, 6 nov 1994 08:49:37 gmt",
+  ])
+  func `all forms of an HTTP date are read`(text: String) {
+    #expect(HTTPDate.parse(text, now: Self.now) == Self.now)
+  }
+
+  @Test(arguments: [
+    "", "0", "-1", "now", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 CET",
+    "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 06 Nov 94 08:49:37 GMT",
+    "Sun, 06 Nov 1994 8:49:37 GMT", "Xyz, 06 Nov 1994 08:49:37 GMT",
+    "Sun, 06 Nov 1994 08:49:37 GMT extra", "Sun, 99999999999999999999 Nov 1994 08:49:37 GMT",
+    "1994-11-06T08:49:37Z", "Sunday, 06-Nov-1994 08:49:37 GMT", "Sun, -6 Nov 1994 08:49:37 GMT",
+  ])
+  func `anything else is no HTTP date`(text: String) {
+    #expect(HTTPDate.parse(text, now: Self.now) == nil)
+  }
+
+  @Test func `two-digit years are at most 50 years ahead`() throws {
+    let now = try #require(HTTPDate.parse("Sun, 01 Jan 2026 00:00:00 GMT"))
+    func year(_ text: String) -> String? {
+      HTTPDate.parse("Sunday, 01-Jan-\(text) 00:00:00 GMT", now: now).map {
+        String(HTTPDate.text(of: $0).split(separator: " ")[3])
+      }
+    }
+    #expect(year("76") == "2076")
+    #expect(year("77") == "1977")
+    #expect(year("26") == "2026")
+  }
+
+  @Test func `dates are written and read back over four hundred years`() {
+    #expect(HTTPDate.text(of: Self.now) == "Sun, 06 Nov 1994 08:49:37 GMT")
+    #expect(HTTPDate.text(of: UnixTime(seconds: 0)) == "Thu, 01 Jan 1970 00:00:00 GMT")
+    #expect(HTTPDate.text(of: UnixTime(seconds: 951_782_400)) == "Tue, 29 Feb 2000 00:00:00 GMT")
+    #expect(HTTPDate.text(of: UnixTime(seconds: -1)) == "Wed, 31 Dec 1969 23:59:59 GMT")
+    for seconds in stride(from: -2_000_000_000, to: 11_000_000_000, by: 86_399 * 7) {
+      let time = UnixTime(seconds: seconds)
+      #expect(HTTPDate.parse(HTTPDate.text(of: time), now: Self.now) == time)
+    }
+  }
+
+  @Test func `directives are read whatever their case, order and quoting`() {
+    var wanted = CacheControl()
+    wanted.maxAge = 60
+    wanted.sharedMaxAge = 120
+    wanted.noCache = true
+    #expect(CacheControl("MAX-AGE=60, no-cache=\"set-cookie, x\" ,S-MaxAge=\"120\"") == wanted)
+    #expect(CacheControl(",, max-age = 60 ;x,") != wanted)
+    #expect(CacheControl("foo=\"no-store, private\", bar, =, \"no-store\"") == CacheControl())
+    #expect(CacheControl("foo=\"\\\", no-store\"") == CacheControl())
+    #expect(CacheControl("no-store").noStore)
+    #expect(CacheControl("Private=\"x\"").isPrivate)
+    #expect(CacheControl("max-age=60, max-age=60").maxAge == 60)
+    #expect(CacheControl("max-age=60, max-age=70").maxAge == 0)
+    #expect(CacheControl("max-age").maxAge == 0)
+    #expect(CacheControl("max-age=-5").maxAge == 0)
+    #expect(CacheControl("max-age=1.5").maxAge == 0)
+    #expect(CacheControl("max-age=99999999999999999999999").maxAge == 1 << 31)
+    #expect(CacheControl("foo=\"never ends, max-age=3").maxAge == nil)
+  }
+
+  func freshness(_ change: (inout OriginResponse) -> Void) -> Freshness {
+    var origin = OriginResponse(status: 200)
+    change(&origin)
+    return FreshnessRules().freshness(of: origin, receivedAt: Self.now)
+  }
+
+  @Test func `where the origin says nothing, it is fresh for a week`() {
+    let freshness = freshness { _ in }
+    #expect(freshness.lifetime == 604_800)
+    #expect(freshness.initialAge == 0)
+    #expect(freshness.isStorable)
+  }
+
+  @Test func `s-maxage goes before max-age, that before Expires, that before the default`() {
+    let expires = "Sun, 06 Nov 1994 08:59:37 GMT"
+    #expect(
+      freshness {
+        $0.cacheControl = "max-age=60, s-maxage=30"
+        $0.expires = expires
+      }.lifetime == 30)
+    #expect(
+      freshness {
+        $0.cacheControl = "max-age=60"
+        $0.expires = expires
+      }.lifetime == 60)
+    #expect(freshness { $0.expires = expires }.lifetime == 600)
+    #expect(
+      freshness {
+        $0.expires = expires
+        $0.date = "Sun, 06 Nov 1994 08:58:37 GMT"
+      }.lifetime == 60)
+  }
+
+  @Test func `what cannot be read, has passed, or says no-cache is stale at once`() {
+    #expect(freshness { $0.expires = "0" }.lifetime == 0)
+    #expect(freshness { $0.expires = "Sun, 06 Nov 1994 08:49:36 GMT" }.lifetime == 0)
+    #expect(freshness { $0.cacheControl = "no-cache, max-age=60" }.lifetime == 0)
+    #expect(freshness { $0.cacheControl = "max-age=soon" }.lifetime == 0)
+    #expect(!freshness { $0.cacheControl = "max-age=0" }.isFresh(at: Self.now))
+  }
+
+  @Test func `no-store and private are not to be kept`() {
+    #expect(!freshness { $0.cacheControl = "no-store" }.isStorable)
+    #expect(!freshness { $0.cacheControl = "max-age=60, private" }.isStorable)
+    #expect(freshness { $0.cacheControl = "public, max-age=60" }.isStorable)
+  }
+
+  @Test func `age is what Age says or Date shows, whichever is more`() {
+    #expect(freshness { $0.age = "100" }.initialAge == 100)
+    #expect(freshness { $0.age = "100, 200" }.initialAge == 100)
+    #expect(freshness { $0.age = "-3" }.initialAge == 0)
+    #expect(freshness { $0.date = "Sun, 06 Nov 1994 08:48:37 GMT" }.initialAge == 60)
+    #expect(freshness { $0.date = "Sun, 06 Nov 1994 08:50:37 GMT" }.initialAge == 0)
+    #expect(
+      freshness {
+        $0.age = "10"
+        $0.date = "Sun, 06 Nov 1994 08:48:37 GMT"
+      }.initialAge == 60)
+  }
+}

@@ -1,0 +1,185 @@
+// MemoryTierTests: the memory tier's limit, its order of eviction, and what it counts.
+
+import Model
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct MemoryTierTests {
+  func tier(limit: Int, countLimit: Int? = nil) -> MemoryTier {
+    var configuration = MemoryTierConfiguration()
+    configuration.limit = limit
+    configuration.countLimit = countLimit
+    return MemoryTier(configuration)
+  }
+
+  @Test func `what is stored is found, and is the same object`() {
+    let tier = tier(limit: 1 << 20)
+    let variant = Sample.variant(1, Sample.bytes(100))
+    tier.store(variant)
+    #expect(tier.variant(for: variant.key) === variant)
+    #expect(tier.variant(for: Sample.variantKey(2)) == nil)
+    #expect(tier.figures.hits == 1)
+    #expect(tier.figures.misses == 1)
+    #expect(tier.figures.hitRatio == 0.5)
+    #expect(tier.figures.bytes == MemoryTier.cost(of: variant))
+  }
+
+  @Test func `a variant stored again replaces the earlier one and its cost`() {
+    let tier = tier(limit: 1 << 20)
+    tier.store(Sample.variant(1, Sample.bytes(5_000)))
+    let second = Sample.variant(1, Sample.bytes(10))
+    tier.store(second)
+    #expect(tier.variant(for: second.key) === second)
+    #expect(tier.figures.entries == 1)
+    #expect(tier.figures.bytes == MemoryTier.cost(of: second))
+  }
+
+  @Test func `a small limit holds one variant that fits, and no larger one`() {
+    let tier = tier(limit: 1 << 20)
+    let large = Sample.variant(1, Sample.bytes(900_000))
+    tier.store(large)
+    #expect(tier.variant(for: large.key) != nil)
+    // Too large: neither it nor what it would have replaced is kept.
+    tier.store(Sample.variant(1, Sample.bytes(1 << 20)))
+    #expect(tier.variant(for: large.key) == nil)
+    #expect(tier.figures.bytes == 0)
+    #expect(tier.figures.entries == 0)
+  }
+
+  @Test func `a limit of 0 keeps nothing, and neither does a count of 0`() {
+    for tier in [tier(limit: 0), tier(limit: 1 << 20, countLimit: 0)] {
+      tier.store(Sample.variant(1, []))
+      #expect(tier.variant(for: Sample.variantKey(1)) == nil)
+      #expect(tier.figures.entries == 0)
+    }
+  }
+
+  @Test func `a variant whose body is a file is not kept`() throws {
+    let tier = tier(limit: 1 << 20)
+    let file = try Sample.memoryFile(Sample.bytes(10))
+    tier.store(Variant(key: Sample.variantKey(1), info: Sample.info(), body: .file(file)))
+    #expect(tier.variant(for: Sample.variantKey(1)) == nil)
+  }
+
+  @Test func `the count limit holds`() {
+    let tier = tier(limit: 1 << 30, countLimit: 10)
+    for number in 0..<100 { tier.store(Sample.variant(number, [])) }
+    #expect(tier.figures.entries == 10)
+    #expect(tier.figures.evictions == 90)
+  }
+
+  @Test func `what is removed is gone and no longer counts`() {
+    let tier = tier(limit: 1 << 20)
+    tier.store(Sample.variant(1, Sample.bytes(10)))
+    tier.remove(Sample.variantKey(1))
+    tier.remove(Sample.variantKey(1))
+    #expect(tier.variant(for: Sample.variantKey(1)) == nil)
+    #expect(tier.figures.bytes == 0)
+  }
+
+  @Test func `what is asked for again and again outlives what is asked for once`() {
+    let tier = tier(limit: 200 * (1_000 + 1_200))
+    let popular = (0..<20).map { Sample.variant($0, Sample.bytes(1_000)) }
+    for variant in popular { tier.store(variant) }
+    for number in 100..<5_000 {
+      for variant in popular { _ = tier.variant(for: variant.key) }
+      tier.store(Sample.variant(number, Sample.bytes(1_000)))
+    }
+    for variant in popular { #expect(tier.variant(for: variant.key) != nil) }
+  }
+
+  @Test func `SIEVE spares what was hit, once, and takes the oldest of the rest`() {
+    var queue = SieveQueue()
+    let slots = (0..<4).map { _ in queue.insert() }
+    func evict() -> Int? {
+      let slot = queue.victim()
+      if let slot { queue.remove(slot) }
+      return slot
+    }
+    queue.touch(slots[0])
+    queue.touch(slots[2])
+    #expect(evict() == slots[1])
+    #expect(evict() == slots[3])
+    // The hand has come to the newest; it begins anew, and what was spared is not spared again.
+    #expect(evict() == slots[0])
+    #expect(evict() == slots[2])
+    #expect(evict() == nil)
+    #expect(queue.insert() < 4)
+    #expect(queue.slotCount == 4)
+  }
+
+  @Test func `the hand stops after so many steps and goes on from there`() {
+    var queue = SieveQueue()
+    let slots = (0..<10).map { _ in queue.insert() }
+    for slot in slots { queue.touch(slot) }
+    #expect(queue.victim(maximumSteps: 4) == nil)
+    #expect(queue.victim(maximumSteps: 4) == nil)
+    #expect(queue.victim(maximumSteps: 4) == nil)
+    #expect(queue.victim(maximumSteps: 4) == slots[0])
+  }
+
+  @Test(arguments: [1, 2, 3])
+  func `in 20,000 random steps the limit holds and only what was stored last is found`(seed: Int) {
+    var random = SeededGenerator(seed: UInt64(seed))
+    let limit = 100_000
+    let tier = tier(limit: limit, countLimit: seed == 2 ? 12 : nil)
+    var reference: [CacheKey: Variant] = [:]
+    var found = 0
+    for step in 0..<20_000 {
+      let number = Int.random(in: 0..<60, using: &random)
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0..<4:
+        let size =
+          Int.random(in: 0..<50, using: &random) == 0
+          ? limit : Int.random(in: 0..<8_000, using: &random)
+        let variant = Sample.variant(number, [UInt8](repeating: UInt8(step & 0xff), count: size))
+        tier.store(variant)
+        reference[variant.key] = variant
+      case 4:
+        tier.remove(Sample.variantKey(number))
+        reference[Sample.variantKey(number)] = nil
+      default:
+        if let variant = tier.variant(for: Sample.variantKey(number)) {
+          #expect(variant === reference[variant.key])
+          found += 1
+        }
+      }
+      #expect(tier.figures.bytes <= limit)
+      #expect(seed != 2 || tier.figures.entries <= 12)
+    }
+    #expect(found > 1_000)
+    // Taken out one by one, nothing is left in the account.
+    for number in 0..<60 { tier.remove(Sample.variantKey(number)) }
+    #expect(tier.figures.bytes == 0)
+    #expect(tier.figures.entries == 0)
+  }
+
+  @Test func `several threads at once leave the account right`() async {
+    let tier = tier(limit: 200_000)
+    await withTaskGroup(of: Void.self) { group in
+      for task in 0..<8 {
+        group.addTask {
+          var random = SeededGenerator(seed: UInt64(task))
+          for _ in 0..<2_000 {
+            let number = Int.random(in: 0..<100, using: &random)
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0: tier.store(Sample.variant(number, [UInt8](repeating: 1, count: 4_000)))
+            case 1: tier.remove(Sample.variantKey(number))
+            default:
+              if let variant = tier.variant(for: Sample.variantKey(number)) {
+                #expect(variant.key == Sample.variantKey(number))
+              }
+            }
+            #expect(tier.figures.bytes <= 200_000)
+          }
+        }
+      }
+    }
+    for number in 0..<100 { tier.remove(Sample.variantKey(number)) }
+    #expect(tier.figures.bytes == 0)
+    #expect(tier.figures.entries == 0)
+  }
+}

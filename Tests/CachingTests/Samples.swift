@@ -1,0 +1,150 @@
+// Samples: entries, clocks and waits that the tests of the tiers share.
+
+import Glibc
+import Model
+import Synchronization
+import Telemetry
+import TestSupport
+
+@testable import Caching
+
+/// A clock that a test sets.
+final class TestClock: Sendable {
+  private let seconds = Atomic<Int>(1_700_000_000)
+
+  var now: UnixTime { UnixTime(seconds: seconds.load(ordering: .relaxed)) }
+  func advance(by amount: Int) { seconds.wrappingAdd(amount, ordering: .relaxed) }
+}
+
+/// Numbers that are the same in every run (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var word = state
+    word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
+    word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
+    return word ^ word >> 31
+  }
+}
+
+enum Sample {
+  static func sourceKey(_ number: Int) -> CacheKey {
+    CacheKey(text: "https://pictures.example/\(number).jpg")
+  }
+
+  static func variantKey(_ number: Int) -> CacheKey {
+    CacheKey(text: "https://pictures.example/\(number).jpg w=\(number % 7 + 1)")
+  }
+
+  static func bytes(_ count: Int, seed: Int = 0) -> [UInt8] {
+    var bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: seed), count: count)
+    for position in stride(from: 0, to: count, by: 251) {
+      bytes[position] = UInt8(truncatingIfNeeded: position &* 31 &+ seed >> 8)
+    }
+    return bytes
+  }
+
+  static func body(_ bytes: [UInt8]) -> ImageBytes {
+    bytes.withUnsafeBytes { ImageBytes(copying: $0) }
+  }
+
+  static let freshness = Freshness(
+    receivedAt: UnixTime(seconds: 1_699_999_990), initialAge: 5, lifetime: 604_800)
+
+  static func info(etag: String = "\"0123456789abcdef0123456789abcdef\"") -> VariantInfo {
+    VariantInfo(
+      format: .webp, size: PixelSize(width: 320, height: 240), frames: 3, density: 1.5,
+      scaledDownFrom: PixelSize(width: 5250, height: 3450), etag: etag,
+      lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", freshness: freshness)
+  }
+
+  static func variant(_ number: Int, _ bytes: [UInt8], etag: String = "\"e\"") -> Variant {
+    Variant(key: variantKey(number), info: info(etag: etag), body: .memory(body(bytes)))
+  }
+
+  static var origin: OriginResponse {
+    var origin = OriginResponse(status: 200)
+    origin.contentType = "image/jpeg"
+    origin.cacheControl = "max-age=60"
+    origin.etag = "\"abc\""
+    origin.lastModified = "Sun, 06 Nov 1994 08:49:37 GMT"
+    return origin
+  }
+
+  /// A source in a file without a name, as a download leaves it; it starts some bytes into the file.
+  static func source(_ number: Int, _ bytes: [UInt8]) throws -> Source {
+    Source(
+      key: sourceKey(number), file: try memoryFile(bytes), origin: origin, freshness: freshness)
+  }
+
+  static func memoryFile(_ bytes: [UInt8], offset: Int = 7) throws -> FileRegion {
+    var template = Array("/tmp/pictor-test-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&template)
+    unlink(template)
+    guard descriptor >= 0, pwrite(descriptor, bytes, bytes.count, off_t(offset)) == bytes.count
+    else { throw TemporaryFolder.Failure(what: "mkstemp", code: errno) }
+    return FileRegion(owning: descriptor, offset: offset, count: bytes.count)
+  }
+
+  static func configuration(_ folder: TemporaryFolder, limit: Int = 64 << 20)
+    -> DiskTierConfiguration
+  {
+    var configuration = DiskTierConfiguration(path: folder.path + "/cache")
+    configuration.limit = limit
+    return configuration
+  }
+}
+
+extension Variant {
+  var bytes: [UInt8] {
+    switch body {
+    case .memory(let bytes): bytes.withUnsafeBytes { Array($0) }
+    case .file(let region): region.bytes
+    }
+  }
+
+  var isInMemory: Bool { if case .memory = body { true } else { false } }
+}
+
+extension Source { var bytes: [UInt8] { file.bytes } }
+
+extension FileRegion {
+  var bytes: [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
+      done = max(pread(descriptor, buffer.baseAddress, count, off_t(offset)), 0)
+    }
+  }
+}
+
+/// Asks until the answer is yes, for at most ten seconds.
+func eventually(_ condition: () async -> Bool) async -> Bool {
+  let deadline = ContinuousClock.now + .seconds(10)
+  while ContinuousClock.now < deadline {
+    if await condition() { return true }
+    try? await Task.sleep(for: .milliseconds(2))
+  }
+  return await condition()
+}
+
+extension DiskTier {
+  /// Waits until the index is complete.
+  func ready() async -> Bool { await eventually { self.isIndexed } }
+  /// Waits until nothing waits to be written.
+  func quiet() async -> Bool { await eventually { self.isIndexed && self.pendingBytes == 0 } }
+}
+
+extension DiskTier {
+  /// Where the file of a key is.
+  func path(of key: CacheKey) -> String {
+    parts?.store.folder.file(EntryKind(of: key), EntryDigest(of: key)) ?? ""
+  }
+
+  /// Has the body checked again at the next read, as after a start.
+  func unverify(_ digest: EntryDigest) {
+    parts?.store.index.update(digest) { $0.isVerified = false }
+  }
+}

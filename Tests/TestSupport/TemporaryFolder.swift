@@ -1,0 +1,71 @@
+// TemporaryFolder: a folder of a test's own, gone with the last reference.
+
+import Glibc
+
+/// A new, empty folder, removed with everything in it when the object is released.
+public final class TemporaryFolder: Sendable {
+  /// Its absolute path.
+  public let path: String
+
+  /// Makes one below `/tmp`.
+  public init() throws {
+    var template = Array("/tmp/pictor-test-XXXXXX".utf8CString)
+    path = try template.withUnsafeMutableBufferPointer { buffer in
+      guard let start = buffer.baseAddress, let made = mkdtemp(start) else {
+        throw Failure(what: "mkdtemp", code: errno)
+      }
+      return String(cString: made)
+    }
+  }
+
+  deinit { Self.remove(path) }
+
+  /// Paths of all files below `path`, folders left out, in no order.
+  public static func files(below path: String) -> [String] {
+    var files: [String] = []
+    walk(path) { path, status in
+      if status.st_mode & S_IFMT != S_IFDIR { files.append(path) }
+    }
+    return files
+  }
+
+  /// Bytes taken by everything at and below `path`, as `du` counts them.
+  public static func diskUsage(of path: String) -> Int {
+    var blocks = 0
+    walk(path) { _, status in blocks += Int(status.st_blocks) }
+    return blocks * 512
+  }
+
+  /// Removes a file, or a folder with everything in it.
+  public static func remove(_ path: String) {
+    var all: [(String, Bool)] = []
+    walk(path) { path, status in all.append((path, status.st_mode & S_IFMT == S_IFDIR)) }
+    for (path, isFolder) in all.reversed() { _ = isFolder ? rmdir(path) : unlink(path) }
+  }
+
+  /// Visits `path` and everything below, folders before what is in them. What vanishes meanwhile is passed over.
+  private static func walk(_ path: String, _ visit: (String, stat) -> Void) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return }
+    visit(path, status)
+    guard status.st_mode & S_IFMT == S_IFDIR, let stream = opendir(path) else { return }
+    defer { closedir(stream) }
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != "." && name != ".." { walk(path + "/" + name, visit) }
+    }
+  }
+
+  /// A call that failed.
+  public struct Failure: Error {
+    /// The call.
+    public let what: String
+    /// Its `errno`.
+    public let code: CInt
+
+    /// A call that failed.
+    public init(what: String, code: CInt) { (self.what, self.code) = (what, code) }
+  }
+}
