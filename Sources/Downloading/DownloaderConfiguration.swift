@@ -1,0 +1,48 @@
+// DownloaderConfiguration: what an operator decides about downloads.
+
+/// How downloads are made. The defaults alone are safe and useful.
+public struct DownloaderConfiguration: Sendable {
+  /// For a whole transfer: name, connection, TLS, redirects, body. SDWebImage's 15 s.
+  public var timeout: Duration = .seconds(15)
+  /// For name, connection and TLS of one hop; at most `timeout` counts.
+  public var connectTimeout: Duration = .seconds(5)
+  /// A transfer slower than this many bytes a second …
+  public var lowSpeedLimit = 128
+  /// … for this long, in whole seconds, has timed out; waiting for the first byte counts as slow. 0: never.
+  public var lowSpeedTime: Duration = .seconds(10)
+  /// Most bytes of one body.
+  public var maximumBytes = 64 << 20
+  /// Most bytes of all bodies being received at once.
+  public var maximumBytesInFlight = 512 << 20
+  /// Most bytes of the headers of one answer, interim answers and trailers included.
+  public var maximumHeaderBytes = 64 << 10
+  /// Most redirects that are followed; 0 follows none.
+  public var maximumRedirects = 5
+  /// Most transfers at once, at least 1.
+  public var limit = 64
+  /// Most transfers at once for one host and port, at least 1. SDWebImage's and the browsers' 6.
+  public var limitPerHost = 6
+  /// Most loads that wait for a place; more are refused.
+  public var queueLimit = 1_024
+  /// Longest wait for a place.
+  public var queueTimeout: Duration = .seconds(15)
+  /// Networks that are let through the address check though they are not public.
+  public var allowedNetworks: [CIDR] = []
+  /// Hosts that may be fetched from, redirects included; empty: all.
+  public var allowedHosts: [HostPattern] = []
+  /// The `User-Agent` header.
+  public var userAgent = "Pictor"
+  /// The `Accept` header: SDWebImage's, with AVIF.
+  public var accept = "image/avif,image/webp,image/*;q=0.8"
+  /// Idle connections kept for reuse, at least 1.
+  public var idleConnectionLimit = 64
+  /// How long an idle connection may be reused. Servers commonly close theirs after one or two minutes.
+  public var idleConnectionLifetime: Duration = .seconds(60)
+  /// How long a resolved name is remembered, whatever its record says. 0: not at all.
+  public var dnsCacheLifetime: Duration = .seconds(60)
+  /// File of the certificate authorities (PEM) that are trusted; `nil`: the system's.
+  public var caFile: String?
+
+  /// The defaults.
+  public init() {}
+}

@@ -1,0 +1,97 @@
+// ResponseHead: the status and the headers of the final answer, from the lines curl hands over one by one.
+
+import Model
+
+/// Collects the head of an answer. Interim answers (1xx) and trailers leave no trace in it, but their bytes count.
+struct ResponseHead {
+  /// What a line was.
+  enum Event: Hashable {
+    /// The head goes on, or the line does not matter.
+    case more
+    /// The head of a final answer (200 to 599) is whole; the body follows.
+    case complete
+    /// More header bytes than allowed.
+    case tooLarge
+  }
+
+  private enum Part { case statusLine, fields, body }
+
+  /// What is kept, once the head is whole.
+  private(set) var origin = OriginResponse(status: 0)
+  /// `Content-Length`, where valid; a number too great for `Int` is the greatest.
+  private(set) var contentLength: Int?
+  /// `Content-Encoding`, other than `identity`.
+  private(set) var contentEncoding: String?
+  /// Whether the head of a final answer is whole.
+  var isComplete: Bool { part == .body }
+
+  private var part = Part.statusLine
+  private var bytes = 0
+  private let limit: Int
+
+  /// - Parameter limit: most bytes of all lines together.
+  init(limit: Int) { self.limit = limit }
+
+  /// Takes in one line, with its line break.
+  mutating func receive(_ line: UnsafeRawBufferPointer) -> Event {
+    bytes += line.count
+    guard bytes <= limit else { return .tooLarge }
+    // Behind the head there are only trailers, which change nothing that is kept.
+    guard part != .body else { return .more }
+    let text = line.prefix { $0 != 0x0d && $0 != 0x0a }
+    if part == .statusLine {
+      (origin, contentLength, contentEncoding) = (OriginResponse(status: 0), nil, nil)
+      origin.status = Self.status(ofLine: text)
+      part = .fields
+      return .more
+    }
+    guard text.isEmpty else {
+      receiveField(text)
+      return .more
+    }
+    part = (100..<200).contains(origin.status) ? .statusLine : .body
+    return isComplete ? .complete : .more
+  }
+
+  /// `HTTP/1.1 200 OK`, `HTTP/2 200`.
+  private static func status(ofLine line: Slice<UnsafeRawBufferPointer>) -> Int {
+    let words = line.split(separator: 0x20, maxSplits: 2)
+    guard words.count > 1 else { return 0 }
+    return Int(String(decoding: words[1], as: UTF8.self)) ?? 0
+  }
+
+  private mutating func receiveField(_ line: Slice<UnsafeRawBufferPointer>) {
+    // A line that starts with a space continues the one before (obs-fold, RFC 9112, section 5.2): none of the
+    // headers kept here is ever that long.
+    guard let colon = line.firstIndex(of: 0x3a), line.first != 0x20, line.first != 0x09 else {
+      return
+    }
+    let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
+    var value = line[line.index(after: colon)...].drop { $0 == 0x20 || $0 == 0x09 }
+    while value.last == 0x20 || value.last == 0x09 { value.removeLast() }
+    // What is kept may be sent on one day: no control characters (RFC 9110, section 5.5).
+    guard !value.isEmpty, !value.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7f }) else {
+      return
+    }
+    let text = String(decoding: value, as: UTF8.self)
+    switch name {
+    case "content-type": keep(text, \.contentType)
+    case "cache-control":
+      origin.cacheControl = origin.cacheControl.map { $0 + ", " + text } ?? text
+    case "expires": keep(text, \.expires)
+    case "date": keep(text, \.date)
+    case "age": keep(text, \.age)
+    case "last-modified": keep(text, \.lastModified)
+    case "etag": keep(text, \.etag)
+    case "content-length" where value.allSatisfy { (0x30...0x39).contains($0) }:
+      contentLength = Int(text) ?? .max
+    case "content-encoding" where text.lowercased() != "identity": contentEncoding = text
+    default: break
+    }
+  }
+
+  /// Of a header that may appear once, the first counts.
+  private mutating func keep(_ text: String, _ path: WritableKeyPath<OriginResponse, String?>) {
+    if origin[keyPath: path] == nil { origin[keyPath: path] = text }
+  }
+}

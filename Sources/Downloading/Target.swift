@@ -1,0 +1,57 @@
+// Target: a URL that was looked at and may be asked for: of a load, or of a redirect.
+
+import CCurl
+import Model
+
+/// One hop of a load: where to connect, as curl reads the URL, so that what is checked is what is used.
+struct Target: Sendable {
+  /// What curl is told to fetch.
+  let url: SourceURL
+  /// Host and port: what `limitPerHost` counts by.
+  let hostAndPort: String
+
+  /// Checks scheme and host.
+  ///
+  /// - Throws: `ImageError.forbiddenSource`, or `invalidURL` where curl finds no host that it could connect to.
+  init(_ url: SourceURL, allowedHosts: [HostPattern]) throws(ImageError) {
+    guard url.scheme != .local else {
+      throw .forbiddenSource(reason: "its scheme is not http or https", detail: url.text)
+    }
+    guard let host = Self.host(of: url) else {
+      throw .invalidURL(url.text, reason: "its host cannot be understood")
+    }
+    guard allowedHosts.isEmpty || allowedHosts.contains(where: { $0.matches(host) }) else {
+      throw .forbiddenSource(reason: "its host is not on the allow list", detail: host)
+    }
+    self.url = url
+    hostAndPort = "\(host):\(url.port)"
+  }
+
+  /// The target of a redirect, from the absolute URL that curl made of `Location`.
+  init(redirect location: String, allowedHosts: [HostPattern]) throws(ImageError) {
+    let url: SourceURL
+    do {
+      url = try SourceURL(parsing: location)
+      guard url.scheme != .local else { throw ImageError.invalidURL(location, reason: "local") }
+    } catch {
+      throw .forbiddenSource(
+        reason: "it redirects to something that is no http or https URL", detail: location)
+    }
+    try self.init(url, allowedHosts: allowedHosts)
+  }
+
+  /// The host as curl's own parser reads it: percent-decoded, an international name in its ASCII form, every spelling
+  /// of an IPv4 address (`127.1`, `0x7f000001`) as four decimals.
+  private static func host(of url: SourceURL) -> String? {
+    guard let parts = curl_url() else { return nil }
+    defer { curl_url_cleanup(parts) }
+    guard curl_url_set(parts, CURLUPART_URL, url.text, 0) == CURLUE_OK else { return nil }
+    var text: UnsafeMutablePointer<CChar>?
+    guard curl_url_get(parts, CURLUPART_HOST, &text, UInt32(CURLU_PUNYCODE)) == CURLUE_OK,
+      let text
+    else { return nil }
+    defer { curl_free(text) }
+    let host = HostPattern.normalized(String(cString: text))
+    return host.isEmpty ? nil : host
+  }
+}

@@ -1,0 +1,49 @@
+// TransferFailure: what curl's codes and origins' statuses mean in the contract's words.
+
+import CCurl
+import Model
+
+/// The two tables of `TransferFailure.error`.
+enum TransferFailure {
+  /// What a failed transfer is answered with.
+  ///
+  /// | curl says | before the head of the answer was whole | after |
+  /// | --- | --- | --- |
+  /// | timed out | `sourceTimeout` | `sourceTimeout` |
+  /// | TLS: handshake, certificate, cipher, authorities | `sourceTLS` | `sourceTLS` |
+  /// | URL malformed or of an unsupported scheme | `invalidURL` | – |
+  /// | out of memory, bad option, not built in, aborted by our own callback | `internal` | `internal` |
+  /// | all else: name, connection, reset, nothing or nonsense received | `sourceUnreachable` | `sourceIncomplete` |
+  ///
+  /// - Parameter detail: what the operator is told.
+  static func error(
+    _ code: CURLcode, detail: String, afterHead: Bool, url: SourceURL
+  ) -> ImageError {
+    switch code {
+    case CURLE_OPERATION_TIMEDOUT:
+      return .sourceTimeout(detail: detail)
+    case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
+      CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR,
+      CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED,
+      CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
+      return .sourceTLS(detail: detail)
+    case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL:
+      return .invalidURL(url.text, reason: "it cannot be fetched")
+    case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_BAD_FUNCTION_ARGUMENT,
+      CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK, CURLE_WRITE_ERROR:
+      return .internal(detail: detail)
+    default:
+      return afterHead ? .sourceIncomplete(detail: detail) : .sourceUnreachable(detail: detail)
+    }
+  }
+
+  /// What a final status is answered with; `nil` for a good one: 200, and 203, which a proxy on the way may make of it.
+  /// Nothing but a whole, unconditional body was asked for, so 204, 206 and 304 are errors like the rest.
+  static func error(status: Int) -> ImageError? {
+    switch status {
+    case 200, 203: nil
+    case 404, 410: .sourceNotFound(status: status)
+    default: .sourceError(status: status)
+    }
+  }
+}

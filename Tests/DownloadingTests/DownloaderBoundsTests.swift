@@ -1,0 +1,209 @@
+// Tests of Downloader's bounds, its queue, and cancelling.
+
+import Downloading
+import Model
+import TestSupport
+import Testing
+
+struct DownloaderBoundsTests {
+  private let body = [UInt8](repeating: 9, count: 1_000)
+
+  @Test func `no more transfers run at once than allowed, for one host and for all`() async throws {
+    // Given
+    let first = try Origin()
+    let second = try Origin()
+    let third = try Origin()
+    let gate = Gate()
+    let origins = [first, second, third]
+    for origin in origins { origin.route("/a", .hold(gate, then: .ok(body))) }
+    let downloader = try makeDownloader {
+      $0.limit = 5
+      $0.limitPerHost = 2
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      // When
+      for number in 0..<8 {
+        for origin in origins {
+          group.addTask { _ = try await downloader.load(origin.url("/a?\(number)")) }
+        }
+      }
+      await eventually("five run, the rest waits") {
+        origins.map(\.activeRequests).reduce(0, +) == 5 && downloader.figures.waiting == 19
+      }
+      #expect(downloader.figures.running == 5)
+      gate.open()
+      try await group.waitForAll()
+    }
+    // Then
+    for origin in origins {
+      #expect(origin.peakRequests <= 2)
+      #expect(origin.totalRequests == 8)
+    }
+    #expect(downloader.figures.waiting == 0 && downloader.figures.running == 0)
+    #expect(downloader.figures.limit == 5 && downloader.figures.limitPerHost == 2)
+  }
+
+  @Test func `a load that waits goes before later ones and knows how long it waited`()
+    async throws
+  {
+    // Given
+    let origin = try Origin()
+    let gate = Gate()
+    origin.route("/held", .hold(gate, then: .ok(body)))
+    origin.serve("/1", body)
+    origin.serve("/2", body)
+    let downloader = try makeDownloader { $0.limit = 1 }
+    async let held = downloader.load(origin.url("/held"))
+    await eventually("the place is taken") { origin.activeRequests == 1 }
+    let before = ContinuousClock.now
+    async let first = downloader.load(origin.url("/1"))
+    await eventually("one waits") { downloader.figures.waiting == 1 }
+    async let second = downloader.load(origin.url("/2"))
+    await eventually("two wait") { downloader.figures.waiting == 2 }
+    // When
+    gate.open()
+    // Then
+    let waited = try #require(await first.timings.queue)
+    #expect(waited > .zero && waited <= ContinuousClock.now - before)
+    _ = try await (held, second)
+  }
+
+  @Test func `a full queue refuses at once, and a wait has an end`() async throws {
+    // Given
+    let origin = try Origin()
+    origin.route("/held", .silence)
+    let downloader = try makeDownloader {
+      $0.limit = 1
+      $0.queueLimit = 1
+      $0.queueTimeout = .milliseconds(200)
+    }
+    let held = Task { try await downloader.load(origin.url("/held")) }
+    await eventually("the place is taken") { origin.activeRequests == 1 }
+    // When
+    async let waits = downloader.failure(of: origin.url("/a"))
+    await eventually("one waits") { downloader.figures.waiting == 1 }
+    let refused = await downloader.failure(of: origin.url("/a"))
+    // Then
+    #expect(refused == .overloaded(queue: "download", retryAfter: 1))
+    #expect(await waits == .overloaded(queue: "download", retryAfter: 1))
+    #expect(origin.requests(to: "/a") == 0)
+    held.cancel()
+    #expect(await held.result.failure as? ImageError == .cancelled)
+  }
+
+  @Test func `the time-out counts from the start of the transfer, not of the wait`() async throws {
+    // Given: a place that is taken for longer than a transfer may take
+    let origin = try Origin()
+    origin.route("/held", .silence)
+    origin.serve("/a", body)
+    let downloader = try makeDownloader {
+      $0.limit = 1
+      $0.timeout = .milliseconds(400)
+    }
+    async let held = downloader.failure(of: origin.url("/held"))
+    await eventually("the place is taken") { origin.activeRequests == 1 }
+    // When
+    let download = try await downloader.load(origin.url("/a"))
+    // Then
+    #expect(download.file.count == body.count)
+    #expect(await held?.code == "source_timeout")
+  }
+
+  @Test func `cancelling closes a running transfer and gives its place to the next`() async throws {
+    // Given
+    let origin = try Origin()
+    let gate = Gate()
+    origin.route("/held", .ok(body, holdingAfter: 10, at: gate))
+    origin.serve("/a", body)
+    let downloader = try makeDownloader { $0.limit = 1 }
+    let held = Task { try await downloader.load(origin.url("/held")) }
+    await eventually("the place is taken") { origin.activeRequests == 1 }
+    async let next = downloader.load(origin.url("/a"))
+    await eventually("one waits") { downloader.figures.waiting == 1 }
+    // When
+    held.cancel()
+    // Then
+    #expect(await held.result.failure as? ImageError == .cancelled)
+    #expect(try await next.file.count == body.count)
+    await eventually("the origin sees it") { origin.clientsGone == 1 }
+    #expect(downloader.figures.cancelled == 1)
+  }
+
+  @Test func `cancelling takes a waiting load out of the queue`() async throws {
+    let origin = try Origin()
+    let gate = Gate()
+    origin.route("/held", .hold(gate, then: .ok(body)))
+    let downloader = try makeDownloader { $0.limit = 1 }
+    async let held = downloader.load(origin.url("/held"))
+    await eventually("the place is taken") { origin.activeRequests == 1 }
+    let waiting = Task { try await downloader.load(origin.url("/never")) }
+    await eventually("one waits") { downloader.figures.waiting == 1 }
+    waiting.cancel()
+    #expect(await waiting.result.failure as? ImageError == .cancelled)
+    #expect(downloader.figures.waiting == 0)
+    gate.open()
+    _ = try await held
+    #expect(origin.requests(to: "/never") == 0)
+  }
+
+  @Test func `a task cancelled before it loads is told so`() async throws {
+    let origin = try Origin()
+    origin.route("/a", .silence)
+    let downloader = try makeDownloader()
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      _ = try await downloader.load(origin.url("/a"))
+    }
+    #expect(await task.result.failure as? ImageError == .cancelled)
+  }
+
+  @Test func `loads cancelled at any moment are each answered once and leave nothing behind`()
+    async throws
+  {
+    // Given
+    let origin = try Origin()
+    origin.serve("/a", body)
+    origin.route("/slow", .trickle(Array(body.prefix(20)), milliseconds: 1))
+    let downloader = try makeDownloader { $0.limit = 8 }
+    // When
+    let answers = await withTaskGroup(of: Bool.self) { group in
+      for number in 0..<400 {
+        group.addTask {
+          let path = number % 2 == 0 ? "/a" : "/slow"
+          let load = Task { try await downloader.load(origin.url(path)) }
+          for _ in 0..<(number % 40) { await Task.yield() }
+          load.cancel()
+          return await load.result.failure.map { $0 as? ImageError == .cancelled } ?? true
+        }
+      }
+      return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+    }
+    // Then
+    #expect(answers == 400)
+    let figures = downloader.figures
+    #expect(figures.running == 0 && figures.waiting == 0)
+    #expect(figures.succeeded + figures.cancelled == 400)
+    #expect(try await downloader.load(origin.url("/a")).file.count == body.count)
+  }
+
+  @Test func `loads that nobody answers are answered when the downloader goes`() async throws {
+    let origin = try Origin()
+    origin.route("/a", .silence)
+    let loads = try await {
+      let downloader = try makeDownloader { $0.limitPerHost = 2 }
+      let loads = (0..<4).map { _ in Task { try await downloader.load(origin.url("/a")) } }
+      await eventually("two run, two wait") {
+        origin.activeRequests == 2 && downloader.figures.waiting == 2
+      }
+      downloader.shutDown()
+      return loads
+    }()
+    for load in loads { #expect(await load.result.failure as? ImageError == .draining) }
+  }
+}
+
+extension Result {
+  fileprivate var failure: Failure? {
+    if case .failure(let error) = self { error } else { nil }
+  }
+}

@@ -1,0 +1,120 @@
+// Tests of where Downloader refuses to go.
+
+import Downloading
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+struct DownloaderSafetyTests {
+  private let body: [UInt8] = [1, 2, 3]
+
+  @Test(arguments: [
+    "127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1",
+    "017700000001", "127.0.0.1.", "127.000.000.001", "%31%32%37.0.0.1", "localhost", "LOCALHOST",
+    "localhost.", "a.localhost", "0", "0.0.0.0", "[::1]", "[::]", "[0:0:0:0:0:0:0:1]",
+    "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:0:127.0.0.1]", "[::127.0.0.1]",
+    "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[2001:0:7f00:1::f7f7:f7f7]",
+    "[2606:4700::5efe:7f00:1]", "[64:ff9b:1::7f00:1]", "[fe80::1]", "10.0.0.1", "100.64.0.1",
+    "169.254.169.254", "[fd00:ec2::254]", "255.255.255.255", "224.0.0.1", "192.168.1.1",
+  ])
+  func `no spelling of a private address is connected to`(_ host: String) async throws {
+    // Given
+    let origin = try Origin()
+    let other = try Origin(on: "::1")
+    origin.serve("/a", body)
+    let downloader = try Downloader(log: .silent)
+    for port in [origin.port, other.port] {
+      // When
+      let failure = await downloader.failure(of: "http://\(host):\(port)/a")
+      // Then: refused by address, or by a parser that knows no such host
+      let isRefused =
+        switch failure {
+        case .forbiddenSource(let reason, let detail):
+          reason == "its address is not allowed" && !detail.isEmpty
+        case .invalidURL: true
+        // Where such a name is not known at all, nothing was connected to, either.
+        case .sourceUnreachable: host == "a.localhost" || host == "127.0.0.1."
+        default: false
+        }
+      #expect(isRefused, "\(host): \(String(describing: failure))")
+    }
+    #expect(origin.connections == 0 && other.connections == 0)
+  }
+
+  @Test(arguments: ["127.1", "2130706433", "0x7f000001", "localhost", "[::ffff:127.0.0.1]"])
+  func `the same spellings work where the network is allowed`(_ host: String) async throws {
+    let origin = try Origin()
+    origin.serve("/a", body)
+    let url = origin.url("/a", host: host)
+    #expect(try await makeDownloader().load(url).file.bytes == body)
+  }
+
+  @Test func `a redirect to a private address is refused when it is connected to`() async throws {
+    // Given: IPv4 loopback allowed, IPv6 loopback not
+    let origin = try Origin()
+    let hidden = try Origin(on: "::1")
+    origin.route("/a", .redirect(to: hidden.url("/secret")))
+    let downloader = try makeDownloader { $0.allowedNetworks.removeLast() }
+    // Then
+    let failure = await downloader.failure(of: origin.url("/a"))
+    #expect(
+      failure
+        == .forbiddenSource(reason: "its address is not allowed", detail: "::1 (loopback)"))
+    #expect(hidden.connections == 0)
+  }
+
+  @Test(arguments: [
+    "file:///etc/passwd", "ftp://127.0.0.1/a", "gopher://127.0.0.1:70/_x", "dict://127.0.0.1/d:x",
+    "local:///a.jpg", "data:image/png;base64,AAAA", "http://user:password@127.0.0.1/a",
+    "http:///a", "javascript:1", "http://[::1/a",
+  ])
+  func `a redirect to anything but http and https is refused`(_ location: String) async throws {
+    let origin = try Origin()
+    origin.route("/a", .redirect(to: location))
+    let failure = try await makeDownloader().failure(of: origin.url("/a"))
+    let isExpected = failure?.code == "forbidden_source" || failure == .sourceError(status: 302)
+    #expect(isExpected, "\(String(describing: failure))")
+    #expect(origin.totalRequests == 1)
+  }
+
+  @Test func `only hosts on the allow list are asked, in redirects too`() async throws {
+    // Given
+    let origin = try Origin()
+    let other = try Origin()
+    origin.serve("/a", body)
+    origin.route("/moved", .redirect(to: other.url("/a", host: "127.1")))
+    origin.route("/left", .redirect(to: "http://not-there.invalid/a"))
+    origin.route("/loc", .redirect(to: origin.url("/a", host: "localhost")))
+    other.serve("/a", body)
+    let downloader = try makeDownloader {
+      $0.allowedHosts = ["127.0.0.1", "*.example.com"].compactMap { HostPattern($0) }
+    }
+    // Then
+    #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
+    // The pattern names the host as it is connected to, not as it is spelled.
+    #expect(try await downloader.load(origin.url("/moved")).file.bytes == body)
+    let reason = "its host is not on the allow list"
+    for (url, host) in [
+      (origin.url("/left"), "not-there.invalid"), (origin.url("/loc"), "localhost"),
+      ("http://example.com/a", "example.com"), ("http://127.0.0.2/a", "127.0.0.2"),
+      ("http://127.0.0.1.evil.example/a", "127.0.0.1.evil.example"),
+    ] {
+      let failure = await downloader.failure(of: url)
+      #expect(failure == .forbiddenSource(reason: reason, detail: host))
+    }
+    #expect(downloader.figures.failed == ["forbidden_source": 5])
+  }
+
+  @Test func `local sources are not the downloader's`() async throws {
+    let failure = try await makeDownloader().failure(of: "local:///etc/passwd")
+    #expect(failure?.code == "forbidden_source")
+  }
+
+  @Test func `what an address was refused for is logged and not answered`() {
+    let error = ImageError.forbiddenSource(
+      reason: "its address is not allowed", detail: "10.0.0.1 (private)")
+    #expect(!error.message.contains("10.0.0.1"))
+    #expect(error.logDetail == "10.0.0.1 (private)")
+  }
+}

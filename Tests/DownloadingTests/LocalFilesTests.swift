@@ -1,0 +1,122 @@
+// Tests of LocalFiles and SourceLoader.
+
+import Downloading
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+struct LocalFilesTests {
+  private let folder: TemporaryFolder
+  private let files: LocalFiles
+
+  init() throws {
+    folder = try TemporaryFolder()
+    #expect(mkdir("\(folder.path)/root", 0o755) == 0)
+    #expect(mkdir("\(folder.path)/root/sub", 0o755) == 0)
+    try folder.write("secret", [9])
+    try folder.write("root/a.jpg", [1, 2, 3])
+    try folder.write("root/sub/b c.png", [4, 5])
+    files = LocalFiles(root: folder.path + "/root", maximumBytes: 3, lifetime: 60)
+  }
+
+  private func failure(of text: String) async throws -> ImageError? {
+    let url = try SourceURL(parsing: text)
+    do {
+      _ = try await files.load(url)
+      return nil
+    } catch { return error }
+  }
+
+  @Test func `a file below the root is opened as it is`() async throws {
+    // Given
+    var times = [timespec(tv_sec: 784_111_777, tv_nsec: 5), timespec(tv_sec: 784_111_777, tv_nsec: 5)]
+    #expect(utimensat(AT_FDCWD, "\(folder.path)/root/a.jpg", &times, 0) == 0)
+    // When
+    let download = try await files.load(SourceURL(parsing: "local:///a.jpg"))
+    // Then
+    #expect(try download.file.bytes == [1, 2, 3])
+    var expected = OriginResponse(status: 200)
+    expected.lastModified = "Sun, 06 Nov 1994 08:49:37 GMT"
+    expected.etag = "\"2ebca2a1.5-3\""
+    expected.cacheControl = "max-age=60"
+    expected.etag = download.origin.etag
+    #expect(download.origin == expected)
+    let etag = try #require(download.origin.etag)
+    #expect(etag.hasPrefix("\"") && etag.hasSuffix(".5-3\""))
+  }
+
+  @Test func `names with spaces and folders are found`() async throws {
+    let download = try await files.load(SourceURL(parsing: "local:///sub/b%20c.png"))
+    #expect(try download.file.bytes == [4, 5])
+  }
+
+  @Test func `a changed file has another ETag`() async throws {
+    let url = try SourceURL(parsing: "local:///a.jpg")
+    let before = try await files.load(url).origin.etag
+    try folder.write("root/a.jpg", [1, 2])
+    #expect(try await files.load(url).origin.etag != before)
+  }
+
+  @Test(arguments: [
+    "local:///none.jpg", "local:///sub", "local:///sub/", "local:///a.jpg/b", "local:///../secret",
+    "local:///sub/../../secret", "local:///%2e%2e/secret", "local:///sub/%2E%2E/%2E%2E/secret",
+    "local:///..%2fsecret", "local:////etc/passwd",
+  ])
+  func `what is absent, a folder or outside is not found`(_ url: String) async throws {
+    #expect(try await failure(of: url) == .sourceNotFound(status: 404))
+  }
+
+  @Test func `links are not followed, wherever they lead`() async throws {
+    let root = folder.path + "/root"
+    #expect(symlink("../secret", root + "/out") == 0)
+    #expect(symlink("a.jpg", root + "/in") == 0)
+    #expect(symlink("..", root + "/up") == 0)
+    for path in ["out", "in", "up/secret"] {
+      #expect(try await failure(of: "local:///" + path) == .sourceNotFound(status: 404))
+    }
+  }
+
+  @Test func `the root itself may be a link`() async throws {
+    #expect(symlink("root", folder.path + "/link") == 0)
+    let files = LocalFiles(root: folder.path + "/link", lifetime: 0)
+    #expect(try await files.load(SourceURL(parsing: "local:///a.jpg")).file.count == 3)
+  }
+
+  @Test func `pipes and devices are not found, and hold nobody up`() async throws {
+    #expect(mkfifo(folder.path + "/root/pipe", 0o644) == 0)
+    #expect(try await failure(of: "local:///pipe") == .sourceNotFound(status: 404))
+    let devices = LocalFiles(root: "/dev", lifetime: 0)
+    await #expect(throws: ImageError.sourceNotFound(status: 404)) {
+      _ = try await devices.load(SourceURL(parsing: "local:///zero"))
+    }
+  }
+
+  @Test func `a file too large or empty is refused`() async throws {
+    try folder.write("root/large", [1, 2, 3, 4])
+    try folder.write("root/empty", [])
+    #expect(try await failure(of: "local:///large") == .sourceTooLarge(limit: 3))
+    #expect(try await failure(of: "local:///empty") == .unsupportedFormat(detail: "empty file"))
+  }
+
+  @Test func `without a root nothing is found out`() async throws {
+    let off = LocalFiles(root: nil, lifetime: 0)
+    do {
+      _ = try await off.load(SourceURL(parsing: "local:///a.jpg"))
+      Issue.record("it was loaded")
+    } catch {
+      #expect(error as? ImageError != nil)
+      #expect((error as? ImageError)?.message.contains("local sources are turned off") == true)
+    }
+  }
+
+  @Test func `each kind of source goes to its loader`() async throws {
+    let origin = try Origin()
+    origin.serve("/a.jpg", [7])
+    let loader = SourceLoader(remote: try makeDownloader(), local: files)
+    let remote = try await loader.load(SourceURL(parsing: origin.url("/a.jpg")))
+    let local = try await loader.load(SourceURL(parsing: "local:///a.jpg"))
+    #expect(try remote.file.bytes == [7])
+    #expect(try local.file.bytes == [1, 2, 3])
+  }
+}
