@@ -51,9 +51,9 @@ static inline int pictor_vips_heifload_page(
 }
 
 static inline int pictor_vips_svgload(const void *bytes, size_t count, VipsImage **out,
-    VipsAccess access, double dpi, double scale) {
+    VipsAccess access, double scale) {
   return vips_svgload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, "dpi", dpi, "scale", scale, NULL);
+      VIPS_FAIL_ON_TRUNCATED, "scale", scale, NULL);
 }
 
 // Geometry.
@@ -166,6 +166,18 @@ static inline int pictor_vips_webpsave(
 static inline int pictor_vips_gifsave(
     VipsImage *in, void **bytes, size_t *count, int effort, gboolean strip) {
   return vips_gifsave_buffer(in, bytes, count, "effort", effort, "strip", strip, NULL);
+}
+
+// Any loader and encoder, options in brackets; for tests, which make pictures of their own.
+
+static inline VipsImage *pictor_vips_image_new_from_buffer(
+    const void *bytes, size_t count, const char *options) {
+  return vips_image_new_from_buffer(bytes, count, options, NULL);
+}
+
+static inline int pictor_vips_image_write_to_buffer(
+    VipsImage *in, const char *suffix, void **bytes, size_t *count) {
+  return vips_image_write_to_buffer(in, suffix, bytes, count, NULL);
 }
 
 // What only macros say.

@@ -18,9 +18,6 @@ struct Loader {
   let source: UnsafeRawBufferPointer
   let header: SourceHeader
 
-  /// CSS pixels an inch: what `mm` and `pt` of an SVG are measured in (CSS Values 4, section 6.2).
-  private static let dotsPerInch = 96.0
-
   /// How much of the reduction must be left for the resize after a JPEG was shrunk by 2, 4 or 8 while decoding.
   ///
   /// Measured to 300 px against decoding in full: 800×600 by 2 (rest 1.33) 5.9 for 9.2 ms of processor at 35 dB; 3000×2000
@@ -85,7 +82,7 @@ struct Loader {
         } else {
           pictor_vips_heifload(bytes, size, result, access)
         }
-      case .svg: pictor_vips_svgload(bytes, size, result, access, dotsPerInch, scale)
+      case .svg: pictor_vips_svgload(bytes, size, result, access, scale)
       }
     }
   }
