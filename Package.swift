@@ -22,8 +22,8 @@ let package = Package(
     .target(name: "Managing", dependencies: ["Model", "Telemetry"]),
     .target(name: "Caching", dependencies: ["Model", "Telemetry", "CGLib", "CZlib"]),
     .target(name: "Downloading", dependencies: ["Model", "Telemetry", "CCurl"]),
-    .target(name: "ImagingWire", dependencies: ["Model"]),
-    .target(name: "ImagingPool", dependencies: ["Model", "Telemetry", "ImagingWire"]),
+    .target(name: "ImagingWire", dependencies: ["Model", "CLinux"]),
+    .target(name: "ImagingPool", dependencies: ["Model", "Telemetry", "ImagingWire", "CLinux"]),
     .target(name: "ImagingPipeline", dependencies: ["Model", "ImagingWire", "CVips"]),
     .executableTarget(
       name: "pictor",
@@ -31,8 +31,10 @@ let package = Package(
         "Model", "Telemetry", "Configuring", "Serving", "Managing", "Caching", "Downloading",
         "ImagingPool",
       ]),
-    .executableTarget(name: "pictor-imager", dependencies: ["ImagingPipeline", "ImagingWire"]),
+    .executableTarget(
+      name: "pictor-imager", dependencies: ["Model", "ImagingPipeline", "ImagingWire", "CLinux"]),
 
+    .systemLibrary(name: "CLinux"),
     library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
     library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
     library("CVips", pkgConfig: "vips", package: "libvips-dev"),
@@ -47,6 +49,7 @@ let package = Package(
     .testTarget(name: "ManagingTests", dependencies: ["Managing"]),
     .testTarget(name: "CachingTests", dependencies: ["Caching", "TestSupport"]),
     .testTarget(name: "DownloadingTests", dependencies: ["Downloading", "TestSupport"]),
+    .testTarget(name: "ImagingWireTests", dependencies: ["ImagingWire"]),
     .testTarget(
       name: "ImagingPoolTests", dependencies: ["ImagingPool", "TestSupport", "pictor-imager"]),
     .testTarget(name: "ImagingPipelineTests", dependencies: ["ImagingPipeline", "TestSupport"]),

@@ -1,4 +1,189 @@
 // What Swift cannot call of vips/vips.h by itself: one call a function, no policy.
+//
+// libvips's operations take their optional arguments as a NULL-terminated list, which Swift cannot call. Results follow
+// libvips: 0 is good, anything else left a text in its error buffer.
 #pragma once
 
 #include <vips/vips.h>
+
+// Loaders. The bytes are not copied: they must outlive the picture.
+
+static inline int pictor_vips_jpegload(
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, int shrink) {
+  return vips_jpegload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, "shrink", shrink, NULL);
+}
+
+static inline int pictor_vips_pngload(
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access) {
+  return vips_pngload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, NULL);
+}
+
+static inline int pictor_vips_gifload(
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, int page, int n) {
+  return vips_gifload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, "page", page, "n", n, NULL);
+}
+
+static inline int pictor_vips_webpload(const void *bytes, size_t count, VipsImage **out,
+    VipsAccess access, int page, int n, double scale) {
+  return vips_webpload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, "page", page, "n", n, "scale", scale, NULL);
+}
+
+static inline int pictor_vips_tiffload(
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, int page) {
+  return vips_tiffload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, "page", page, NULL);
+}
+
+static inline int pictor_vips_heifload(
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access) {
+  return vips_heifload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, NULL);
+}
+
+static inline int pictor_vips_heifload_page(
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, int page) {
+  return vips_heifload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, "page", page, NULL);
+}
+
+static inline int pictor_vips_svgload(const void *bytes, size_t count, VipsImage **out,
+    VipsAccess access, double scale) {
+  return vips_svgload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, "scale", scale, NULL);
+}
+
+// Geometry.
+
+static inline int pictor_vips_resize(
+    VipsImage *in, VipsImage **out, double horizontal, double vertical, VipsKernel kernel) {
+  return vips_resize(in, out, horizontal, "vscale", vertical, "kernel", kernel, NULL);
+}
+
+static inline int pictor_vips_rot(VipsImage *in, VipsImage **out, VipsAngle angle) {
+  return vips_rot(in, out, angle, NULL);
+}
+
+static inline int pictor_vips_flip(VipsImage *in, VipsImage **out, VipsDirection direction) {
+  return vips_flip(in, out, direction, NULL);
+}
+
+static inline int pictor_vips_extract_area(
+    VipsImage *in, VipsImage **out, int left, int top, int width, int height) {
+  return vips_extract_area(in, out, left, top, width, height, NULL);
+}
+
+static inline int pictor_vips_smartcrop(
+    VipsImage *in, VipsImage **out, int width, int height, VipsInteresting interesting) {
+  return vips_smartcrop(in, out, width, height, "interesting", interesting, NULL);
+}
+
+static inline int pictor_vips_embed(VipsImage *in, VipsImage **out, int left, int top, int width,
+    int height, VipsArrayDouble *background) {
+  return vips_embed(in, out, left, top, width, height, "extend", VIPS_EXTEND_BACKGROUND,
+      "background", background, NULL);
+}
+
+static inline int pictor_vips_embed_edges(
+    VipsImage *in, VipsImage **out, int left, int top, int width, int height) {
+  return vips_embed(in, out, left, top, width, height, "extend", VIPS_EXTEND_COPY, NULL);
+}
+
+static inline int pictor_vips_arrayjoin(VipsImage **in, VipsImage **out, int n, int across) {
+  return vips_arrayjoin(in, out, n, "across", across, NULL);
+}
+
+// Colour and alpha.
+
+static inline int pictor_vips_icc_transform(VipsImage *in, VipsImage **out, const char *profile,
+    const char *fallback, VipsIntent intent) {
+  return vips_icc_transform(in, out, profile, "embedded", TRUE, "input_profile", fallback,
+      "intent", intent, "black_point_compensation", TRUE, "depth", 8, NULL);
+}
+
+static inline int pictor_vips_colourspace(
+    VipsImage *in, VipsImage **out, VipsInterpretation space) {
+  return vips_colourspace(in, out, space, NULL);
+}
+
+static inline int pictor_vips_premultiply(VipsImage *in, VipsImage **out, double max_alpha) {
+  return vips_premultiply(in, out, "max_alpha", max_alpha, NULL);
+}
+
+static inline int pictor_vips_unpremultiply(VipsImage *in, VipsImage **out, double max_alpha) {
+  return vips_unpremultiply(in, out, "max_alpha", max_alpha, NULL);
+}
+
+static inline int pictor_vips_flatten(
+    VipsImage *in, VipsImage **out, VipsArrayDouble *background) {
+  return vips_flatten(in, out, "background", background, NULL);
+}
+
+static inline int pictor_vips_cast(VipsImage *in, VipsImage **out, VipsBandFormat format) {
+  return vips_cast(in, out, format, NULL);
+}
+
+static inline int pictor_vips_extract_band(VipsImage *in, VipsImage **out, int band, int n) {
+  return vips_extract_band(in, out, band, "n", n, NULL);
+}
+
+static inline int pictor_vips_bandjoin_const1(VipsImage *in, VipsImage **out, double value) {
+  return vips_bandjoin_const1(in, out, value, NULL);
+}
+
+static inline int pictor_vips_copy(VipsImage *in, VipsImage **out) {
+  return vips_copy(in, out, NULL);
+}
+
+static inline int pictor_vips_copy_as(
+    VipsImage *in, VipsImage **out, VipsInterpretation interpretation) {
+  return vips_copy(in, out, "interpretation", interpretation, NULL);
+}
+
+// Encoders. The bytes are to be given back with g_free.
+
+static inline int pictor_vips_jpegsave(VipsImage *in, void **bytes, size_t *count, int quality,
+    gboolean optimize, gboolean strip) {
+  return vips_jpegsave_buffer(in, bytes, count, "Q", quality, "optimize_coding", optimize,
+      "strip", strip, NULL);
+}
+
+static inline int pictor_vips_pngsave(VipsImage *in, void **bytes, size_t *count, int compression,
+    VipsForeignPngFilter filter, gboolean strip) {
+  return vips_pngsave_buffer(in, bytes, count, "compression", compression, "filter", filter,
+      "strip", strip, NULL);
+}
+
+static inline int pictor_vips_webpsave(
+    VipsImage *in, void **bytes, size_t *count, int quality, int effort, gboolean strip) {
+  return vips_webpsave_buffer(
+      in, bytes, count, "Q", quality, "effort", effort, "strip", strip, NULL);
+}
+
+static inline int pictor_vips_gifsave(
+    VipsImage *in, void **bytes, size_t *count, int effort, gboolean strip) {
+  return vips_gifsave_buffer(in, bytes, count, "effort", effort, "strip", strip, NULL);
+}
+
+// Any loader and encoder, options in brackets; for tests, which make pictures of their own.
+
+static inline VipsImage *pictor_vips_image_new_from_buffer(
+    const void *bytes, size_t count, const char *options) {
+  return vips_image_new_from_buffer(bytes, count, options, NULL);
+}
+
+static inline int pictor_vips_image_write_to_buffer(
+    VipsImage *in, const char *suffix, void **bytes, size_t *count) {
+  return vips_image_write_to_buffer(in, suffix, bytes, count, NULL);
+}
+
+// What only macros say.
+
+static inline void pictor_g_object_unref(void *object) { g_object_unref(object); }
+
+static inline VipsArea *pictor_vips_area_of_array(VipsArrayDouble *array) {
+  return VIPS_AREA(array);
+}

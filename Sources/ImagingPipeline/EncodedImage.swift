@@ -1,0 +1,79 @@
+// EncodedImage: a finished picture's bytes, in memory that GLib gave and gets back, and what is known about them.
+
+import CVips
+import Model
+
+/// Bytes that were allocated by GLib: freed with this value.
+struct GLibBytes: ~Copyable {
+  private let start: UnsafeMutableRawPointer
+  let count: Int
+
+  /// Runs an encoder of libvips's and takes over what it allocates.
+  init(
+    _ stage: StaticString,
+    _ encode: (UnsafeMutablePointer<UnsafeMutableRawPointer?>, UnsafeMutablePointer<Int>) -> CInt
+  ) throws(ImageError) {
+    var start: UnsafeMutableRawPointer?
+    var count = 0
+    guard encode(&start, &count) == 0, let start else { throw VipsLibrary.failure(in: stage) }
+    (self.start, self.count) = (start, count)
+  }
+
+  deinit { g_free(start) }
+
+  func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result
+  {
+    try body(UnsafeRawBufferPointer(start: start, count: count))
+  }
+}
+
+/// An encoded picture: the one owner of its bytes.
+public struct EncodedImage: ~Copyable {
+  private let bytes: GLibBytes
+  /// Format of the bytes.
+  public let format: ImageFormat
+  /// Size in pixels, of one frame.
+  public let size: PixelSize
+  /// Frames, 1 for a still.
+  public let frames: Int
+  /// Pixels per point of what was made, for `Content-DPR`: what was asked for, or less where the source had too few pixels
+  /// or the result was scaled down.
+  public let density: Double
+  /// Size in pixels it would have had, where large-image downsizing made it smaller.
+  public let scaledDownFrom: PixelSize?
+  /// The first 128 bits of the bytes' SHA-256, in lower-case hexadecimal.
+  public let digest: String
+  /// `decode`, `transform` and `encode`.
+  public let timings: Timings
+
+  init(
+    bytes: consuming GLibBytes, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
+    scaledDownFrom: PixelSize?, timings: Timings
+  ) {
+    digest = bytes.withUnsafeBytes(Self.digest)
+    self.bytes = bytes
+    self.format = format
+    self.size = size
+    self.frames = frames
+    self.density = density
+    self.scaledDownFrom = scaledDownFrom
+    self.timings = timings
+  }
+
+  /// How many bytes there are.
+  public var count: Int { bytes.count }
+
+  /// The bytes, for as long as the closure runs.
+  public func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
+    -> Result
+  {
+    try bytes.withUnsafeBytes(body)
+  }
+
+  private static func digest(of bytes: UnsafeRawBufferPointer) -> String {
+    let text = g_compute_checksum_for_data(
+      G_CHECKSUM_SHA256, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), gsize(bytes.count))
+    defer { g_free(text) }
+    return text.map { String(String(cString: $0).prefix(32)) } ?? ""
+  }
+}

@@ -1,0 +1,173 @@
+// Geometry: every size and place of a result, computed from numbers alone before a pixel is decoded.
+
+import Model
+
+/// How a picture becomes the result: it is resized to `picture`, then laid on a canvas of `canvas` with its upper left
+/// corner at `offset`. What sticks out is cut off, what stays bare is padded. All of it speaks of the upright picture.
+struct Geometry: Equatable {
+  /// Size the whole picture is resized to.
+  let picture: PixelSize
+  /// Size of the result.
+  let canvas: PixelSize
+  /// Pixels per point of the result, to four places.
+  ///
+  /// Without a box and without `scale` the source's density, else `scale` (1 if absent). Where the picture could not be made
+  /// as large as that asks for, because the source has too few pixels or because of the limit, less in proportion, so that
+  /// the result keeps its size in points. (For `fill`, in proportion to the width.)
+  let density: Double
+  /// Size the result would have had without the limit; `nil` where that changed nothing.
+  let scaledDownFrom: PixelSize?
+  /// What lies where, of the parts of 2: 0 the left or upper edge, 1 the middle, 2 the other edge.
+  private let anchor: (x: Int, y: Int)
+
+  /// Where the picture's corner lies on the canvas; negative where something is cut off there.
+  var offset: (x: Int, y: Int) {
+    (
+      (canvas.width - picture.width) * anchor.x / 2,
+      (canvas.height - picture.height) * anchor.y / 2
+    )
+  }
+
+  /// Whether a part of the canvas stays bare.
+  var isPadded: Bool { canvas.width > picture.width || canvas.height > picture.height }
+  /// Whether a part of the picture is cut off.
+  var isCut: Bool { canvas.width < picture.width || canvas.height < picture.height }
+
+  /// Computes it.
+  ///
+  /// Without `enlarge` neither axis of the picture grows, as with sharp's `withoutEnlargement`: of a source smaller than
+  /// the box, `inside` and `outside` keep its size, `fill` stretches only the axes that shrink, `cover` cuts what the box
+  /// cannot hold and leaves the rest smaller than the box, and `contain` pads to the box all the same. A vector has no
+  /// pixels to run out of, so it grows freely. With only `w` or only `h` the aspect ratio gives the other side, except
+  /// that `fill` leaves the other axis alone (sharp's rule too).
+  ///
+  /// The limit is `limitbytes` for each frame (as in SDWebImage since 5.20), and the most pixels of a source for all frames
+  /// together, so that `enlarge` cannot ask for more than may be decoded.
+  ///
+  /// - Parameters:
+  ///   - source: Size of the upright source.
+  ///   - isVector: Whether it can be rendered at any size.
+  ///   - transform: What is wanted.
+  ///   - density: Pixels per point of the source.
+  ///   - frames: How many frames the result has.
+  ///   - maximumPixels: Most pixels of a source.
+  init(
+    of source: PixelSize, isVector: Bool, transform: Transform, density: Int, frames: Int,
+    maximumPixels: Int
+  ) {
+    let box = Box(transform)
+    let wanted =
+      box?.factors(for: source, fit: transform.fit)
+      ?? Factors(both: (transform.scale ?? Double(density)) / Double(density))
+    let factors =
+      transform.enlarge || isVector
+      ? wanted : Factors(x: min(wanted.x, 1), y: min(wanted.y, 1))
+
+    var picture = PixelSize(
+      width: side(Double(source.width) * factors.x), height: side(Double(source.height) * factors.y)
+    )
+    var canvas = picture
+    switch (transform.fit, box?.width, box?.height) {
+    case (.cover, let width?, let height?):
+      canvas = PixelSize(width: min(width, picture.width), height: min(height, picture.height))
+    case (.contain, let width?, let height?):
+      picture = PixelSize(width: min(width, picture.width), height: min(height, picture.height))
+      canvas = PixelSize(width: width, height: height)
+    default: break
+    }
+
+    let bytes = Double(min(transform.limitBytes, 4 * maximumPixels / frames))
+    let ratio = min(
+      (bytes / (4 * canvas.area)).squareRoot(),
+      (Double(maximumPixels) / picture.area).squareRoot(), 1)
+    if ratio < 1 {
+      scaledDownFrom = canvas
+      canvas = canvas.scaledDown(by: ratio)
+      picture = picture.scaledDown(by: ratio)
+    } else {
+      scaledDownFrom = nil
+    }
+    (self.picture, self.canvas) = (picture, canvas)
+
+    let nominal = box == nil ? transform.scale ?? Double(density) : transform.scale ?? 1
+    let exact = nominal * factors.x / wanted.x * ratio
+    self.density = (exact * 10_000).rounded() / 10_000
+    anchor = transform.position.anchor
+  }
+
+  static func == (left: Geometry, right: Geometry) -> Bool {
+    left.picture == right.picture && left.canvas == right.canvas && left.density == right.density
+      && left.scaledDownFrom == right.scaledDownFrom && left.anchor == right.anchor
+  }
+}
+
+/// What a picture's sides are multiplied by.
+private struct Factors {
+  var x: Double
+  var y: Double
+
+  init(x: Double, y: Double) { (self.x, self.y) = (x, y) }
+  init(both factor: Double) { (x, y) = (factor, factor) }
+}
+
+/// The box of `w` and `h`, in pixels; at least one side is given.
+private struct Box {
+  let width: Int?
+  let height: Int?
+
+  /// `nil` when there is neither `w` nor `h`.
+  init?(_ transform: Transform) {
+    guard transform.width != nil || transform.height != nil else { return nil }
+    let scale = transform.scale ?? 1
+    width = transform.width.map { side(Double($0) * scale) }
+    height = transform.height.map { side(Double($0) * scale) }
+  }
+
+  /// What a source's sides are multiplied by to be in this box.
+  func factors(for source: PixelSize, fit: Fit) -> Factors {
+    let x = width.map { Double($0) / Double(source.width) }
+    let y = height.map { Double($0) / Double(source.height) }
+    switch (x, y) {
+    case (let x?, let y?):
+      return switch fit {
+      case .inside, .contain: Factors(both: min(x, y))
+      case .outside, .cover: Factors(both: max(x, y))
+      case .fill: Factors(x: x, y: y)
+      }
+    case (let x?, nil): return fit == .fill ? Factors(x: x, y: 1) : Factors(both: x)
+    case (nil, let y?): return fit == .fill ? Factors(x: 1, y: y) : Factors(both: y)
+    case (nil, nil): return Factors(both: 1)
+    }
+  }
+}
+
+/// A side in whole pixels: rounded half away from zero, at least 1.
+private func side(_ exact: Double) -> Int { max(1, Int(exact.rounded())) }
+
+extension PixelSize {
+  /// How many pixels that is, for sizes whose product may be past what an integer holds.
+  fileprivate var area: Double { Double(width) * Double(height) }
+
+  /// Both sides times a ratio below 1, rounded down so that the limit holds, at least 1: SDWebImage's 5250×3450 → 4892×3214.
+  fileprivate func scaledDown(by ratio: Double) -> PixelSize {
+    PixelSize(
+      width: max(1, Int(Double(width) * ratio)), height: max(1, Int(Double(height) * ratio)))
+  }
+}
+
+extension Position {
+  /// Which part of 2 of the room left over lies before the picture. What the picture itself decides counts as the middle.
+  fileprivate var anchor: (x: Int, y: Int) {
+    switch self {
+    case .center, .entropy, .attention: (1, 1)
+    case .top: (1, 0)
+    case .rightTop: (2, 0)
+    case .right: (2, 1)
+    case .rightBottom: (2, 2)
+    case .bottom: (1, 2)
+    case .leftBottom: (0, 2)
+    case .left: (0, 1)
+    case .leftTop: (0, 0)
+    }
+  }
+}

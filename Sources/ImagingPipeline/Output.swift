@@ -1,0 +1,75 @@
+// Output: which format a result gets, and how it is encoded.
+
+import CVips
+import Model
+
+/// The encoder of one result.
+struct Output {
+  /// Format of the bytes.
+  let format: ImageFormat
+  /// Quality, 1–100; of no meaning to PNG and GIF.
+  let quality: Int
+  /// Whether transparency survives.
+  let keepsAlpha: Bool
+
+  /// Chooses the format: the one asked for, else GIF for an animation, PNG where pixels have an alpha, JPEG for the rest
+  /// (and PNG where a side is too long for a JPEG).
+  ///
+  /// - Throws: `ImageError.invalidParameter` when the result does not fit into the format asked for.
+  init(for transform: Transform, header: SourceHeader, frames: Int, geometry: Geometry)
+    throws(ImageError)
+  {
+    let longestSide = max(geometry.canvas.width, geometry.canvas.height)
+    let hasAlpha = header.hasAlpha || (geometry.isPadded && transform.background.alpha < 255)
+    if let format = transform.format {
+      guard let limit = Self.longestSide(of: format) else {
+        throw .invalidParameter(
+          name: "format", value: format.rawValue,
+          allowed: ImageFormat.outputs.map(\.rawValue).joined(separator: ", "))
+      }
+      guard longestSide <= limit else {
+        throw .invalidParameter(
+          name: "format", value: format.rawValue,
+          allowed: "a side has at most \(limit) pixels, the result would be \(geometry.canvas)")
+      }
+      self.format = format
+    } else if frames > 1 {
+      format = .gif
+    } else if hasAlpha || longestSide > Self.longestSideOfJPEG {
+      format = .png
+    } else {
+      format = .jpeg
+    }
+    keepsAlpha = format != .jpeg
+    quality = transform.quality ?? format.defaultQuality ?? 0
+  }
+
+  /// libjpeg's `JPEG_MAX_DIMENSION`.
+  private static let longestSideOfJPEG = 65_500
+
+  /// The most pixels a side may have; `nil` for what is no output.
+  private static func longestSide(of format: ImageFormat) -> Int? {
+    switch format {
+    case .jpeg: longestSideOfJPEG
+    case .png: 1_000_000  // libpng's default limit, which readers have too
+    case .webp: 16_383  // RFC 9649, section 3.4
+    case .gif: 65_535  // 16 bits in GIF89a's logical screen descriptor
+    case .tiff, .heic, .avif, .svg: nil
+    }
+  }
+
+  /// Encodes a picture in sRGB or grey; everything not yet computed is computed now.
+  func encode(_ picture: borrowing Picture) throws(ImageError) -> GLibBytes {
+    let (format, quality) = (format, CInt(quality))
+    return try picture.withVipsImage { image throws(ImageError) in
+      try GLibBytes("encode") { bytes, count in
+        switch format {
+        case .jpeg: pictor_vips_jpegsave(image, bytes, count, quality, 1, 1)
+        case .webp: pictor_vips_webpsave(image, bytes, count, quality, 4, 1)
+        case .gif: pictor_vips_gifsave(image, bytes, count, 7, 1)
+        default: pictor_vips_pngsave(image, bytes, count, 6, VIPS_FOREIGN_PNG_FILTER_ALL, 1)
+        }
+      }
+    }
+  }
+}

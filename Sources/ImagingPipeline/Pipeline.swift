@@ -1,0 +1,81 @@
+// Pipeline: from a stranger's bytes to the encoded picture, one line a stage; each stage has a file of its own.
+
+import CVips
+import ImagingWire
+import Model
+
+/// The worker's whole imaging. It has no state of its own, keeps nothing between jobs, and works on one thread.
+///
+/// Equal bytes and an equal transform give equal bytes, always: nothing depends on time, on the machine's load, or on
+/// what was processed before.
+public struct Pipeline: Sendable {
+  /// Starts libvips, once a process however many pipelines there are.
+  ///
+  /// It changes what belongs to the process: where GLib's log goes (nowhere, but for what aborts), libvips's threads (one),
+  /// its cache of operations (off), and the loaders it may use (those of `ImageFormat`). It sets no locale, so that
+  /// libraries keep reading and writing numbers as in C.
+  ///
+  /// - Throws: `ImageError.internal` when libvips does not start.
+  public init() throws(ImageError) {
+    try VipsLibrary.start()
+  }
+
+  /// Makes what `transform` asks for.
+  ///
+  /// - Parameters:
+  ///   - source: The source's bytes. They may not change until this returns, and are not needed afterwards.
+  ///   - transform: What is wanted.
+  ///   - density: Pixels per point of the source: 1, 2 or 3.
+  ///   - limits: What may be decoded.
+  /// - Throws: `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`, `.tooManyFrames`; `.invalidParameter`
+  ///   for a `frame` the source does not have and a `format` that cannot hold the result; `.internal`.
+  public func process(
+    _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits
+  ) throws(ImageError) -> EncodedImage {
+    defer { VipsLibrary.tidyUp() }
+    var watch = StageWatch()
+
+    let format = try Sniffer.format(of: source, allowed: limits.formats)
+    let header = try SourceHeader(of: source, as: format, frame: transform.frame)
+    try header.check(against: limits)
+    let frames = header.frames(for: transform)
+    let geometry = Geometry(
+      of: header.uprightSize, isVector: format == .svg, transform: transform, density: density,
+      frames: frames, maximumPixels: limits.maximumPixels)
+    let output = try Output(for: transform, header: header, frames: frames, geometry: geometry)
+    let loaded = try Loader(source: source, header: header).load(for: geometry, frames: frames)
+    watch.finish(\.decode)
+
+    var steps = FrameSteps(header: header, geometry: geometry, transform: transform, output: output)
+    var picture = try Animation.map(loaded, frames: frames, size: header.size) {
+      frame throws(ImageError) in try steps.apply(to: frame)
+    }
+    picture = try picture.stripped()
+    if frames > 1 { picture.describeAnimation(header, frames: frames, size: geometry.canvas) }
+    if geometry.canvas.pixels <= Self.mostPixelsHeld { picture = try picture.inMemory() }
+    watch.finish(\.transform)
+
+    let bytes = try output.encode(picture)
+    watch.finish(\.encode)
+    return EncodedImage(
+      bytes: bytes, format: output.format, size: geometry.canvas, frames: frames,
+      density: geometry.density, scaledDownFrom: geometry.scaledDownFrom, timings: watch.timings)
+  }
+
+  /// Up to this many pixels a result is finished before it is encoded, so that the two times can be told apart; measured,
+  /// this costs nothing. Larger ones stream from the decoder into the encoder in strips, and all their time is encoding's.
+  private static let mostPixelsHeld = 4_000_000
+}
+
+/// Measures how long each stage takes.
+private struct StageWatch {
+  private(set) var timings = Timings()
+  private var last = ContinuousClock.now
+
+  /// Books the time since the last stage's end.
+  mutating func finish(_ stage: WritableKeyPath<Timings, Duration?>) {
+    let now = ContinuousClock.now
+    timings[keyPath: stage] = now - last
+    last = now
+  }
+}

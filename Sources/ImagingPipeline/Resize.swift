@@ -1,0 +1,55 @@
+// Resize: making a picture exactly as large as the geometry says.
+
+import CVips
+import Model
+
+extension Picture {
+  /// It, at another size: exactly this one, with Lanczos3.
+  ///
+  /// Colours are weighted by alpha meanwhile, or the colour of what is transparent would shine through at edges.
+  consuming func resized(to target: PixelSize) throws(ImageError) -> Picture {
+    let size = self.size
+    if size == target { return self }
+    guard hasAlpha else { return try resample(from: size, to: target) }
+    let (format, full) = (self.format, fullAlpha)
+    // Back to whole numbers at once: resizing floats costs three times as much, and nothing of it is left in 8 bits.
+    var picture = try made("alpha") { pictor_vips_premultiply($0, $1, full) }
+    picture = try picture.cast(to: format)
+    picture = try picture.resample(from: size, to: target)
+    picture = try picture.made("alpha") { pictor_vips_unpremultiply($0, $1, full) }
+    return try picture.cast(to: format)
+  }
+
+  /// A vector that was rendered within a pixel of the wanted size (libvips takes one factor for both sides) gets its last
+  /// row or column repeated or cut; resampling for that would blur it.
+  consuming func trimmed(to target: PixelSize) throws(ImageError) -> Picture {
+    let size = self.size
+    guard size != target, abs(size.width - target.width) <= 1, abs(size.height - target.height) <= 1
+    else { return self }
+    return try made("trim") {
+      pictor_vips_embed_edges($0, $1, 0, 0, CInt(target.width), CInt(target.height))
+    }
+  }
+
+  /// What an opaque pixel has as its alpha.
+  private var fullAlpha: Double {
+    switch interpretation {
+    case VIPS_INTERPRETATION_RGB16, VIPS_INTERPRETATION_GREY16: 65_535
+    case VIPS_INTERPRETATION_scRGB: 1
+    default: 255
+    }
+  }
+
+  private func resample(from size: PixelSize, to target: PixelSize) throws(ImageError) -> Picture {
+    // Both factors are given: with one, libvips computes the other side, and rounds it its own way.
+    let picture = try made("resize") {
+      pictor_vips_resize(
+        $0, $1, Double(target.width) / Double(size.width),
+        Double(target.height) / Double(size.height), VIPS_KERNEL_LANCZOS3)
+    }
+    guard picture.size == target else {
+      throw .internal(detail: "resized \(size) to \(picture.size) instead of \(target)")
+    }
+    return picture
+  }
+}

@@ -1,0 +1,78 @@
+// SourceHeader: what a source says about itself before any of its pixels is decoded, and the limits it is held to.
+
+import CVips
+import ImagingWire
+import Model
+
+/// The facts of a source's header.
+struct SourceHeader {
+  /// The sniffed format.
+  let format: ImageFormat
+  /// Size of the stored picture, or of one frame.
+  let size: PixelSize
+  /// Frames of an animation, pages of a TIFF, pictures of a HEIC; 1 for all other.
+  let pages: Int
+  /// The page to be read where the request names one.
+  let page: Int?
+  /// How the stored picture is turned.
+  let orientation: Orientation
+  /// Whether pixels have an alpha. A band is enough, transparent or not: so all sizes of a source are of one format,
+  /// and it is known before a pixel is decoded.
+  let hasAlpha: Bool
+  /// How long each frame stays, in ms.
+  let delays: [CInt]
+  /// How often the animation runs, in libvips's terms: 0 for ever.
+  let loop: Int
+
+  /// Reads the header.
+  ///
+  /// - Throws: `ImageError.undecodable`, or `.invalidParameter` when there is no such frame.
+  init(of source: UnsafeRawBufferPointer, as format: ImageFormat, frame: Int?) throws(ImageError) {
+    var picture = try Loader.open(source, as: format, pages: .first)
+    let pages = max(1, picture.integer("n-pages") ?? 1)
+    if let frame {
+      guard frame < pages else {
+        throw .invalidParameter(
+          name: "frame", value: "\(frame)",
+          allowed: pages == 1
+            ? "the source has one frame, 0" : "the source has \(pages) frames, 0 to \(pages - 1)")
+      }
+      if frame > 0 { picture = try Loader.open(source, as: format, pages: .one(frame)) }
+    }
+    self.format = format
+    self.pages = pages
+    page = frame
+    size = picture.size
+    hasAlpha = picture.hasAlpha
+    delays = picture.integers("delay")
+    loop = picture.integer("loop") ?? 0
+    // libheif applies the container's own rotation (ISO/IEC 23008-12, 6.5.10); the EXIF copy of it is not to be applied again.
+    let isTurned = format == .heic || format == .avif
+    orientation = isTurned ? .up : Orientation(tag: picture.integer("orientation"))
+  }
+
+  /// Whether `pages` are one after the other in time.
+  var isAnimation: Bool { pages > 1 && (format == .gif || format == .webp) }
+
+  /// Size of the picture as it will be seen.
+  var uprightSize: PixelSize { orientation.swapsSides ? size.turned : size }
+
+  /// Holds the source to its limits. A vector has no pixels of its own; what is rendered of it is limited by `Geometry`.
+  ///
+  /// - Throws: `ImageError.tooManyFrames` or `.tooManyPixels`.
+  func check(against limits: ImagingLimits) throws(ImageError) {
+    guard !isAnimation || pages <= limits.maximumFrames else {
+      throw .tooManyFrames(frames: pages, limit: limits.maximumFrames)
+    }
+    let pixels = size.pixels * (isAnimation ? pages : 1)
+    guard format == .svg || pixels <= limits.maximumPixels else {
+      throw .tooManyPixels(pixels: pixels, limit: limits.maximumPixels)
+    }
+  }
+
+  /// How many frames the result has: all of an animation, where the output can hold them and none is picked out.
+  func frames(for transform: Transform) -> Int {
+    let keepsFrames = transform.format == nil || transform.format == .gif || transform.format == .webp
+    return isAnimation && page == nil && keepsFrames ? pages : 1
+  }
+}

@@ -1,0 +1,60 @@
+// VipsLibrary: libvips as a whole: starting it, its error buffer, and what is swept up after each job.
+
+import CVips
+import Model
+
+/// What belongs to libvips and the process rather than to one picture.
+enum VipsLibrary {
+  /// Starts libvips the first time, and says every time how that went.
+  static func start() throws(ImageError) {
+    if let failure { throw failure }
+  }
+
+  /// `nil` once libvips runs. Swift sets a static up once, whichever thread comes first, which `vips_init` by itself does
+  /// not promise: called from two threads it lets the second one go before it is ready.
+  private static let failure: ImageError? = {
+    g_log_set_default_handler(silence, nil)
+    guard vips_init("pictor") == 0 else {
+      return .internal(detail: "libvips does not start: \(takeErrorText())")
+    }
+    // One job at a time is what a worker does; a second thread would fight with the worker beside it for the same core.
+    vips_concurrency_set(1)
+    // No operation repeats between jobs, and what a cache holds would keep a source's bytes in use after the job.
+    vips_cache_set_max(0)
+    vips_cache_set_max_mem(0)
+    vips_cache_set_max_files(0)
+    // Everything of libvips's own guessing is closed; vips_block_untrusted_set would close SVG and leave the text formats.
+    vips_operation_block_set("VipsForeignLoad", 1)
+    for loader in ["Jpeg", "Png", "Nsgif", "Webp", "Tiff", "Heif", "Svg"] {
+      vips_operation_block_set("VipsForeignLoad\(loader)", 0)
+    }
+    return nil
+  }()
+
+  /// GLib's log says what strangers' pictures have wrong with them, line after line, on standard error: nobody's business.
+  /// What GLib is about to abort for is printed as ever.
+  private static let silence: GLogFunc = { domain, level, message, data in
+    if level.rawValue & (G_LOG_FLAG_FATAL.rawValue | G_LOG_LEVEL_ERROR.rawValue) != 0 {
+      g_log_default_handler(domain, level, message, data)
+    }
+  }
+
+  /// Takes libvips's error text away and makes the error of a source that failed in `stage`.
+  ///
+  /// libvips decodes as late as it can, so a damaged source may come to light in any stage.
+  static func failure(in stage: StaticString) -> ImageError {
+    .undecodable(detail: "\(stage): \(takeErrorText())")
+  }
+
+  /// Drops what a job may have left behind.
+  static func tidyUp() {
+    vips_error_clear()
+  }
+
+  /// What libvips wrote into its error buffer, in one line, and empties the buffer.
+  static func takeErrorText() -> String {
+    guard let buffer = vips_error_buffer_copy() else { return "" }
+    defer { g_free(buffer) }
+    return String(cString: buffer).split(separator: "\n").joined(separator: "; ")
+  }
+}

@@ -1,0 +1,145 @@
+// JobBoard: which job waits, which worker has which, and who is to be told what. No threads, no clocks, no processes.
+
+import Glibc
+import Model
+
+/// The state of the pool. Each call says what happened and returns what is to be done about it, outside of any lock.
+///
+/// Every job that was admitted is handed back exactly once, for its caller to be answered: by `finish`, by `cancel` or
+/// by `leave`.
+struct JobBoard<Job> {
+  /// The answer to a new job.
+  enum Admission {
+    /// It waits; `wake`: a slot with nothing to do.
+    case admitted(wake: Int?)
+    /// There is no place for it.
+    case refused(ImageError)
+  }
+
+  /// What a slot does next.
+  enum Next {
+    /// This job.
+    case job(UInt64, Job)
+    /// Wait to be woken.
+    case wait
+    /// End its worker, and itself.
+    case leave
+  }
+
+  /// What a slot with a job must know.
+  struct Orders: Equatable {
+    /// Nobody waits for the job any more.
+    var isAbandoned = false
+    /// When the worker is to be ended, job or not.
+    var stopAt: ContinuousClock.Instant?
+  }
+
+  /// What is known of a slot, besides its job.
+  struct Slot {
+    /// The worker that takes jobs, once there is one.
+    var pid: pid_t?
+    /// Resident memory of the worker after its last job, in bytes.
+    var residentBytes = 0
+    /// Why there is no worker and none could be started, until one could.
+    var fault: String?
+    /// Whether a job has been sent to the worker, for tests.
+    var isBusy = false
+  }
+
+  /// Most jobs that may wait.
+  let limit: Int
+  private(set) var slots: [Slot]
+  private var waiting = WaitingList<Job>()
+  /// Jobs with a slot; `job` is `nil` once its caller has been answered.
+  private var running: [UInt64: (slot: Int, job: Job?)] = [:]
+  /// Slots that wait to be woken; the last one is the one that worked last, whose memory is warm.
+  private var idle: [Int] = []
+  /// Slots that have entered and not left.
+  private(set) var staffed = 0
+  /// Set once the pool is to end.
+  private(set) var stopAt: ContinuousClock.Instant?
+
+  /// No jobs yet, and places for so many slots, none of which has entered.
+  init(slots count: Int, limit: Int) {
+    self.limit = limit
+    slots = Array(repeating: Slot(), count: count)
+  }
+
+  var waitingCount: Int { waiting.count }
+  var runningCount: Int { running.count }
+
+  /// A job came.
+  mutating func submit(_ id: UInt64, _ job: Job) -> Admission {
+    guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
+    if let fault = commonFault { return .refused(.internal(detail: fault)) }
+    // A slot that waits will take a job at once, so that one does not count as waiting.
+    guard waiting.count < limit + idle.count else {
+      // Nobody knows how long; a second is what a full queue of small pictures takes.
+      return .refused(.overloaded(queue: "imaging", retryAfter: 1))
+    }
+    waiting.append(id, job)
+    return .admitted(wake: idle.popLast())
+  }
+
+  /// A slot begins.
+  mutating func enter() { staffed += 1 }
+
+  /// A slot asks for work; `isReady`: it has a worker that takes jobs.
+  mutating func next(slot: Int, isReady: Bool, now: ContinuousClock.Instant) -> Next {
+    idle.removeAll { $0 == slot }
+    if let stopAt, now >= stopAt || waiting.count == 0 { return .leave }
+    guard isReady else { return .wait }
+    guard let (id, job) = waiting.popFirst() else {
+      idle.append(slot)
+      return .wait
+    }
+    running[id] = (slot, job)
+    return .job(id, job)
+  }
+
+  /// What has changed for the slot that has this job.
+  func orders(for id: UInt64) -> Orders {
+    Orders(isAbandoned: running[id].map { $0.job == nil } ?? true, stopAt: stopAt)
+  }
+
+  /// A slot is done with a job, one way or another; the job is handed back unless that was done before.
+  mutating func finish(_ id: UInt64) -> Job? { running.removeValue(forKey: id)?.job }
+
+  /// Nobody wants this job any more; `wake`: the slot that has it. `nil` if it is already answered.
+  mutating func cancel(_ id: UInt64) -> (job: Job, wake: Int?)? {
+    if let job = waiting.remove(id) { return (job, nil) }
+    guard let entry = running[id], let job = entry.job else { return nil }
+    running[id] = (entry.slot, nil)
+    return (job, entry.slot)
+  }
+
+  /// Changes what is known of a slot. Returns jobs that must be refused, with the reason, because no slot has a worker
+  /// or could start one.
+  mutating func update(
+    slot: Int, _ change: (inout Slot) -> Void
+  ) -> (jobs: [Job], reason: ImageError)? {
+    change(&slots[slot])
+    if slots[slot].pid == nil { idle.removeAll { $0 == slot } }
+    guard let commonFault, waiting.count > 0 else { return nil }
+    return (waiting.removeAll(), .internal(detail: commonFault))
+  }
+
+  /// The pool is to end: nothing more is admitted, and what has not ended at `instant` is given up. Every slot must be
+  /// woken. An earlier call's instant holds if it comes first.
+  mutating func stop(at instant: ContinuousClock.Instant) {
+    stopAt = min(stopAt ?? instant, instant)
+  }
+
+  /// A slot has ended. The last one hands back the jobs that nobody will do.
+  mutating func leave(slot: Int) -> [Job] {
+    idle.removeAll { $0 == slot }
+    slots[slot] = Slot()
+    staffed -= 1
+    return staffed == 0 ? waiting.removeAll() : []
+  }
+
+  /// The fault of a slot, where all have one.
+  private var commonFault: String? {
+    slots.allSatisfy { $0.fault != nil } ? slots.first?.fault : nil
+  }
+}

@@ -1,0 +1,179 @@
+// PoolCore: what the pool's callers and its slots share.
+
+import Glibc
+import ImagingWire
+import Model
+import Synchronization
+import Telemetry
+
+/// A job with the caller who waits for it.
+struct PendingJob: Sendable {
+  let job: ImageJob
+  let submittedAt: ContinuousClock.Instant
+  let caller: CheckedContinuation<Result<ProcessedImage, ImageError>, Never>
+}
+
+/// The board under its lock, the signals of its slots, and the figures. Callers are answered outside of the lock.
+final class PoolCore: Sendable {
+  let configuration: ImagerPoolConfiguration
+  let log: Log
+  let succeeded = Counter()
+  let failed = CodeCounts()
+  let cancelled = Counter()
+  let lost = Counter()
+  let retired = Counter()
+  let latency = LatencyHistogram()
+
+  private let board: Mutex<JobBoard<PendingJob>>
+  private let signals: [WakeSignal]
+  private let ids = Atomic<UInt64>(0)
+  private let startSignal: WakeSignal
+  private let startOutcome = Mutex<Result<Void, ImagerStartError>?>(nil)
+  private let endWaiters = Mutex<[CheckedContinuation<Void, Never>]>([])
+
+  init(_ configuration: ImagerPoolConfiguration, log: Log) throws(WireError) {
+    self.configuration = configuration
+    self.log = log
+    let count = max(configuration.workers, 1)
+    board = Mutex(JobBoard(slots: count, limit: max(configuration.queueLimit, 0)))
+    var signals: [WakeSignal] = []
+    for _ in 0..<count { signals.append(try WakeSignal()) }
+    self.signals = signals
+    startSignal = try WakeSignal()
+  }
+
+  // MARK: Callers
+
+  func nextID() -> UInt64 { ids.wrappingAdd(1, ordering: .relaxed).newValue }
+
+  func submit(_ id: UInt64, _ job: PendingJob) {
+    switch board.withLock({ $0.submit(id, job) }) {
+    case .admitted(let slot): wake(slot)
+    case .refused(let error): answer(job, .failure(error))
+    }
+  }
+
+  func cancel(_ id: UInt64) {
+    guard let (job, slot) = board.withLock({ $0.cancel(id) }) else { return }
+    cancelled.add()
+    job.caller.resume(returning: .failure(.cancelled))
+    wake(slot)
+  }
+
+  /// Ends the pool at `instant`, or earlier once everything is done.
+  func stop(at instant: ContinuousClock.Instant) {
+    board.withLock { $0.stop(at: instant) }
+    for signal in signals { signal.set() }
+  }
+
+  /// Waits until every slot has ended its worker and left.
+  func ended() async {
+    await withCheckedContinuation { continuation in
+      let isOver = endWaiters.withLock { waiters in
+        if board.withLock({ $0.staffed == 0 }) { return true }
+        waiters.append(continuation)
+        return false
+      }
+      if isOver { continuation.resume() }
+    }
+  }
+
+  func read<Value: Sendable>(_ body: (borrowing JobBoard<PendingJob>) -> Value) -> Value {
+    board.withLock { body($0) }
+  }
+
+  // MARK: Start
+
+  /// Starts the slots and waits for the first that has a worker, or could not start one: then all end again.
+  func start() throws(ImagerStartError) {
+    do throws(ImagerStartError) {
+      try startSlots()
+    } catch {
+      stop(at: .now)
+      let deadline = ContinuousClock.now + .seconds(3)
+      while read({ $0.staffed > 0 }) && .now < deadline {
+        startSignal.reset()
+        _ = wait(for: [startSignal.descriptor], until: min(deadline, .now + .milliseconds(50)))
+      }
+      throw error
+    }
+  }
+
+  private func startSlots() throws(ImagerStartError) {
+    let path = configuration.executable
+    for index in signals.indices {
+      let slot = WorkerSlot(index: index, core: self, signal: signals[index])
+      board.withLock { $0.enter() }
+      do throws(ImagerThreadError) {
+        try OwnThread.start(name: "imaging-\(index)") { slot.run() }
+      } catch {
+        leave(slot: index)
+        throw ImagerStartError(executable: path, reason: "pthread_create: \(errnoText(error.code))")
+      }
+    }
+    let deadline = ContinuousClock.now + configuration.startDeadline + .seconds(1)
+    while true {
+      switch startOutcome.withLock({ $0 }) {
+      case .success: return
+      case .failure(let error): throw error
+      case nil where ContinuousClock.now >= deadline:
+        throw ImagerStartError(executable: path, reason: "it took too long")
+      case nil: _ = wait(for: [startSignal.descriptor], until: deadline)
+      }
+    }
+  }
+
+  /// How a slot's start went; only the first one matters.
+  func started(_ outcome: Result<Void, ImagerStartError>) {
+    startOutcome.withLock { $0 = $0 ?? outcome }
+    startSignal.set()
+  }
+
+  // MARK: Slots
+
+  func next(slot: Int, isReady: Bool) -> JobBoard<PendingJob>.Next {
+    let now = ContinuousClock.now
+    return board.withLock { $0.next(slot: slot, isReady: isReady, now: now) }
+  }
+
+  func orders(for id: UInt64) -> JobBoard<PendingJob>.Orders {
+    board.withLock { $0.orders(for: id) }
+  }
+
+  var stopAt: ContinuousClock.Instant? { board.withLock { $0.stopAt } }
+
+  func update(slot: Int, _ change: @Sendable (inout JobBoard<PendingJob>.Slot) -> Void) {
+    guard let (jobs, reason) = board.withLock({ $0.update(slot: slot, change) }) else { return }
+    for job in jobs { answer(job, .failure(reason)) }
+  }
+
+  /// Answers the caller of a job, unless that was done before.
+  func finish(_ id: UInt64, _ result: Result<ProcessedImage, ImageError>) {
+    if let job = board.withLock({ $0.finish(id) }) { answer(job, result) }
+  }
+
+  /// A slot has ended.
+  func leave(slot: Int) {
+    let (jobs, isLast) = board.withLock { ($0.leave(slot: slot), $0.staffed == 0) }
+    for job in jobs { answer(job, .failure(.draining)) }
+    guard isLast else { return }
+    startSignal.set()
+    let waiters = endWaiters.withLock { waiters in
+      defer { waiters = [] }
+      return waiters
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  private func answer(_ job: PendingJob, _ result: Result<ProcessedImage, ImageError>) {
+    switch result {
+    case .success: succeeded.add()
+    case .failure(let error): failed.add(error.code)
+    }
+    job.caller.resume(returning: result)
+  }
+
+  private func wake(_ slot: Int?) {
+    if let slot { signals[slot].set() }
+  }
+}

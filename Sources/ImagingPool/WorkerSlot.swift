@@ -1,0 +1,163 @@
+// WorkerSlot: the server's side of one worker at a time: keeps one running, hands it jobs, replaces it.
+
+import Glibc
+import ImagingWire
+import Model
+import Telemetry
+
+/// What a slot's thread runs. All of its state belongs to that thread.
+final class WorkerSlot: @unchecked Sendable {
+  // Sound as Sendable: it is made by one thread, given to another before anything happens, and used only there.
+
+  let index: Int
+  let core: PoolCore
+  let signal: WakeSignal
+  /// The worker that takes jobs.
+  var current: WorkerProcess?
+  /// A worker that is starting, to take the other's place.
+  var successor: WorkerProcess?
+  private var backoff = RespawnBackoff()
+  /// Killed and not yet taken from the kernel.
+  private var ending: [pid_t] = []
+
+  var configuration: ImagerPoolConfiguration { core.configuration }
+
+  init(index: Int, core: PoolCore, signal: WakeSignal) {
+    (self.index, self.core, self.signal) = (index, core, signal)
+  }
+
+  /// Works until the pool ends.
+  func run() {
+    while true {
+      startWhereNeeded()
+      switch core.next(slot: index, isReady: current != nil) {
+      case .job(let id, let pending): perform(id, pending)
+      case .wait: rest()
+      case .leave: return leave()
+      }
+    }
+  }
+
+  /// Starts a worker if there is none, or if the one there is old.
+  private func startWhereNeeded() {
+    ending.removeAll { WorkerProcess.reap($0, within: .zero) != nil }
+    guard successor == nil, current.map(isDue) ?? true, backoff.allows(.now) else { return }
+    start()
+  }
+
+  private func isDue(_ worker: WorkerProcess) -> Bool {
+    worker.jobs >= configuration.maximumJobsPerWorker
+      || worker.lastResidentBytes > configuration.retireAboveResidentBytes
+  }
+
+  /// Starts a successor.
+  func start() {
+    do throws(ImagerStartError) {
+      let worker = try WorkerProcess(configuration)
+      successor = worker
+      core.log.debug("worker started", ["pid": .int(Int(worker.pid))])
+    } catch {
+      startFailed(error.reason)
+    }
+  }
+
+  private func startFailed(_ reason: String) {
+    if let worker = successor {
+      successor = nil
+      _ = end(worker, patience: .zero)
+    }
+    backoff.failed(at: .now)
+    let error = ImagerStartError(executable: configuration.executable, reason: reason)
+    core.log.error("\(error)")
+    core.started(.failure(error))
+    if current == nil { core.update(slot: index) { $0.fault = "\(error)" } }
+  }
+
+  /// Waits for work, or for something to happen to the workers.
+  private func rest() {
+    var deadlines = [core.stopAt, successorDeadline]
+    if successor == nil && current.map(isDue) ?? true { deadlines.append(backoff.notBefore) }
+    if !ending.isEmpty { deadlines.append(.now + .milliseconds(10)) }
+    let ready = wait(
+      for: [
+        signal.descriptor, current?.socket.descriptor ?? -1, successor?.socket.descriptor ?? -1,
+      ], until: deadlines.compactMap(\.self).min())
+    if ready[0] { signal.reset() }
+    // A worker without a job has nothing to say.
+    if ready[1], let worker = current {
+      if worker.jobs == 0 { backoff.failed(at: .now) }
+      lose(worker, "it ended, or spoke, without a job")
+    }
+    lookAtSuccessor(isReady: ready[2])
+  }
+
+  var successorDeadline: ContinuousClock.Instant? {
+    successor.map { $0.startedAt + configuration.startDeadline }
+  }
+
+  /// Puts the successor in its place if it says that it is ready, and gives it up if it does not.
+  func lookAtSuccessor(isReady: Bool) {
+    guard let worker = successor else { return }
+    guard isReady else {
+      if let deadline = successorDeadline, .now >= deadline { startFailed("it took too long") }
+      return
+    }
+    do throws(WireError) {
+      let message = try worker.socket.receive()
+      guard try AnswerMessage(decoding: message.bytes) == .ready, message.descriptor == nil else {
+        throw .malformed("not ready")
+      }
+    } catch .closed {
+      successor = nil
+      let cause = end(worker, patience: .milliseconds(100)) ?? "no exit status"
+      return startFailed("\(cause) before it was ready: \(worker.readComplaints())")
+    } catch {
+      return startFailed("\(error)")
+    }
+    backoff.succeeded()
+    successor = nil
+    if let old = current {
+      core.retired.add()
+      core.log.debug("worker retired", ["pid": .int(Int(old.pid)), "jobs": .int(old.jobs)])
+      _ = end(old, patience: .zero)
+    }
+    current = worker
+    let state = JobBoard<PendingJob>.Slot(pid: worker.pid, residentBytes: worker.measure())
+    core.update(slot: index) { $0 = state }
+    core.started(.success(()))
+  }
+
+  /// Gives up the worker that takes jobs. `isOurs`: it has done nothing wrong.
+  func lose(_ worker: WorkerProcess, _ reason: String, isOurs: Bool = false) {
+    current = nil
+    let cause = end(worker, patience: .milliseconds(100))
+    core.update(slot: index) { $0 = .init() }
+    let fields: KeyValuePairs<String, LogValue> = [
+      "pid": .int(Int(worker.pid)), "reason": .string(reason), "end": .string(cause ?? "not yet"),
+      "stderr": .string(worker.readComplaints()),
+    ]
+    if isOurs {
+      core.log.debug("worker given up", fields)
+    } else {
+      core.log.warning("worker lost", fields)
+    }
+  }
+
+  /// Kills a worker; the result says how it ended, if it did so within `patience`. Otherwise that is looked after later.
+  private func end(_ worker: WorkerProcess, patience: Duration) -> String? {
+    worker.kill()
+    let cause = WorkerProcess.reap(worker.pid, within: patience)
+    if cause == nil { ending.append(worker.pid) }
+    return cause
+  }
+
+  private func leave() {
+    for worker in [current, successor].compactMap(\.self) { _ = end(worker, patience: .zero) }
+    (current, successor) = (nil, nil)
+    // A killed process ends at once, unless the kernel itself is stuck with it.
+    for pid in ending where WorkerProcess.reap(pid, within: .seconds(2)) == nil {
+      core.log.error("a killed worker does not end", ["pid": .int(Int(pid))])
+    }
+    core.leave(slot: index)
+  }
+}

@@ -1,0 +1,89 @@
+// WorkerSpawn: starting a process that inherits nothing it should not.
+
+import CLinux
+import Glibc
+import ImagingWire
+
+/// posix_spawn(3) as workers need it.
+enum WorkerSpawn {
+  /// Both ends of a pipe that does not wait.
+  struct Pipe: ~Copyable {
+    var reader: OwnedDescriptor?
+    var writer: OwnedDescriptor?
+  }
+
+  static func pipe() throws(WireError) -> Pipe {
+    var ends: [CInt] = [-1, -1]
+    guard pictor_linux_pipe(&ends) == 0 else { throw .system(call: "pipe2", code: errno) }
+    return Pipe(reader: OwnedDescriptor(owning: ends[0]), writer: OwnedDescriptor(owning: ends[1]))
+  }
+
+  /// Starts a program with `socket` as descriptor 3, `complaints` as standard error, nothing to read, and no other
+  /// descriptor.
+  static func spawn(
+    path: String, arguments: [String], socket: borrowing OwnedDescriptor,
+    complaints: borrowing OwnedDescriptor
+  ) throws(WireError) -> pid_t {
+    // Out of the way of the numbers they are copied to.
+    let socket = try duplicate(socket)
+    let complaints = try duplicate(complaints)
+
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDWR, 0)
+    posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDOUT_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, complaints.value, STDERR_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, socket.value, WireSocket.workerDescriptor)
+    pictor_linux_close_from(&actions, WireSocket.workerDescriptor + 1)
+
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    var all = sigset_t()
+    sigfillset(&all)
+    posix_spawnattr_setsigdefault(&attributes, &all)
+    // Blocked until the worker ignores them: a Ctrl-C must not end one that is just starting.
+    var blocked = sigset_t()
+    sigemptyset(&blocked)
+    for number in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&blocked, number) }
+    posix_spawnattr_setsigmask(&attributes, &blocked)
+
+    let argv = CStrings([path] + arguments)
+    let environment = CStrings(environment)
+    var pid: pid_t = 0
+    let status = posix_spawn(
+      &pid, path, &actions, &attributes, argv.pointers, environment.pointers)
+    guard status == 0 else { throw .system(call: "posix_spawn", code: status) }
+    return pid
+  }
+
+  /// Nothing of the server's environment, which may hold secrets, but where to find libraries. No back-traces: a
+  /// crash is to end a worker at once.
+  private static var environment: [String] {
+    var environment = ["SWIFT_BACKTRACE=enable=no"]
+    if let path = getenv("LD_LIBRARY_PATH") {
+      environment.append("LD_LIBRARY_PATH=" + String(cString: path))
+    }
+    return environment
+  }
+
+  private static func duplicate(
+    _ descriptor: borrowing OwnedDescriptor
+  ) throws(WireError) -> OwnedDescriptor {
+    let copy = pictor_linux_duplicate_above(descriptor.value, 10)
+    guard copy >= 0 else { throw .system(call: "fcntl", code: errno) }
+    return OwnedDescriptor(owning: copy)
+  }
+}
+
+/// Texts as C's `char *[]`, freed at the end.
+private struct CStrings: ~Copyable {
+  let pointers: [UnsafeMutablePointer<CChar>?]
+
+  init(_ texts: [String]) { pointers = texts.map { strdup($0) } + [nil] }
+
+  deinit { for pointer in pointers { free(pointer) } }
+}

@@ -1,0 +1,202 @@
+// AnswerMessage: what a worker says to the server.
+
+import Model
+
+/// A worker's word. Whatever it says was said by a process that decodes strangers' bytes, so every value is checked
+/// before anyone sees it.
+public enum AnswerMessage: Hashable, Sendable {
+  /// The worker has started and can take jobs. Said once, before anything else.
+  case ready
+  /// The job is done; the picture's descriptor comes along.
+  case result(ResultMessage)
+  /// The job cannot be done.
+  case failure(id: UInt64, ImageError)
+
+  /// The message's bytes.
+  public func encoded() -> [UInt8] {
+    switch self {
+    case .ready: return WireWriter(.ready).bytes
+    case .result(let result): return result.encoded()
+    case .failure(let id, let error):
+      var writer = WireWriter(.failure)
+      writer.put(id)
+      writer.put(error)
+      return writer.bytes
+    }
+  }
+
+  /// Reads a message's bytes.
+  ///
+  /// - Throws: `WireError.malformed`.
+  public init(decoding bytes: [UInt8]) throws(WireError) {
+    var reader = try WireReader(bytes)
+    switch reader.kind {
+    case .ready: self = .ready
+    case .result: self = .result(try ResultMessage(reading: &reader))
+    case .failure: self = .failure(id: try reader.number(UInt64.self), try reader.imageError())
+    case .job: throw .malformed("a job, not an answer")
+    }
+    try reader.end()
+  }
+}
+
+/// What is said of a finished picture; its bytes are in a sealed memory file.
+public struct ResultMessage: Hashable, Sendable {
+  /// The job's.
+  public var id: UInt64
+  /// Format of the bytes, one of `ImageFormat.outputs`.
+  public var format: ImageFormat
+  /// Size in pixels.
+  public var size: PixelSize
+  /// Frames, 1 for a still.
+  public var frames: Int
+  /// Pixels per point.
+  public var density: Double
+  /// Size before large-image downsizing, where that happened.
+  public var scaledDownFrom: PixelSize?
+  /// 32 lower-case hexadecimal digits.
+  public var digest: String
+  /// `decode`, `transform` and `encode`; others do not go along.
+  public var timings: Timings
+  /// How many bytes the picture has; the memory file has just as many.
+  public var byteCount: Int
+
+  /// libvips's `VIPS_MAX_COORD`: no picture has a longer side.
+  static let sideRange = 1...10_000_000
+
+  /// All of it.
+  public init(
+    id: UInt64, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
+    scaledDownFrom: PixelSize?, digest: String, timings: Timings, byteCount: Int
+  ) {
+    self.id = id
+    self.format = format
+    self.size = size
+    self.frames = frames
+    self.density = density
+    self.scaledDownFrom = scaledDownFrom
+    self.digest = digest
+    self.timings = timings
+    self.byteCount = byteCount
+  }
+
+  func encoded() -> [UInt8] {
+    var writer = WireWriter(.result)
+    writer.put(id)
+    writer.put(format)
+    writer.put(size)
+    writer.put(Int64(frames))
+    writer.put(density)
+    writer.put(scaledDownFrom) { $0.put($1) }
+    writer.put(digest)
+    for duration in [timings.decode, timings.transform, timings.encode] {
+      writer.put(duration) { $0.put($1) }
+    }
+    writer.put(Int64(byteCount))
+    return writer.bytes
+  }
+
+  init(reading reader: inout WireReader) throws(WireError) {
+    id = try reader.number(UInt64.self)
+    format = try reader.value("format", of: ImageFormat.self)
+    guard ImageFormat.outputs.contains(format) else {
+      throw .malformed("format is \(format.rawValue)")
+    }
+    size = try reader.size()
+    frames = try reader.integer("frames", in: 1...Int(Int32.max))
+    density = try reader.double("density", in: Double.leastNormalMagnitude...1_000)
+    scaledDownFrom = try reader.optional("scaledDownFrom") { reader throws(WireError) in
+      try reader.size()
+    }
+    digest = try reader.text("digest")
+    let isDigest =
+      digest.utf8.count == 32
+      && digest.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    guard isDigest else { throw .malformed("digest is not 32 hexadecimal digits") }
+    timings = Timings()
+    timings.decode = try reader.optionalDuration("decode")
+    timings.transform = try reader.optionalDuration("transform")
+    timings.encode = try reader.optionalDuration("encode")
+    byteCount = try reader.integer("byteCount", in: 1...Int.max / 2)
+  }
+}
+
+extension WireWriter {
+  mutating func put(_ size: PixelSize) {
+    put(Int64(size.width))
+    put(Int64(size.height))
+  }
+
+  /// Whole nanoseconds.
+  mutating func put(_ duration: Duration) {
+    let parts = duration.components
+    put(parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
+  }
+
+  /// What a pipeline can throw goes over as it is; anything else is a fault of ours and goes over as such.
+  mutating func put(_ error: ImageError) {
+    switch error {
+    case .invalidParameter(let name, let value, let allowed):
+      put(UInt8(1))
+      put(name)
+      put(value)
+      put(allowed)
+    case .unsupportedFormat(let detail):
+      put(UInt8(2))
+      put(detail)
+    case .undecodable(let detail):
+      put(UInt8(3))
+      put(detail)
+    case .tooManyPixels(let pixels, let limit):
+      put(UInt8(4))
+      put(Int64(pixels))
+      put(Int64(limit))
+    case .tooManyFrames(let frames, let limit):
+      put(UInt8(5))
+      put(Int64(frames))
+      put(Int64(limit))
+    case .sourceTooLarge(let limit):
+      put(UInt8(6))
+      put(Int64(limit))
+    default:
+      put(UInt8(7))
+      put(error.logDetail ?? error.code)
+    }
+  }
+}
+
+extension WireReader {
+  mutating func size() throws(WireError) -> PixelSize {
+    PixelSize(
+      width: try integer("width", in: ResultMessage.sideRange),
+      height: try integer("height", in: ResultMessage.sideRange))
+  }
+
+  /// At most a day: no job runs longer.
+  mutating func optionalDuration(_ name: String) throws(WireError) -> Duration? {
+    try optional(name) { reader throws(WireError) in
+      .nanoseconds(try reader.integer(name, in: 0...86_400_000_000_000))
+    }
+  }
+
+  mutating func imageError() throws(WireError) -> ImageError {
+    switch try number(UInt8.self) {
+    case 1:
+      return .invalidParameter(
+        name: try text("name"), value: try text("value"), allowed: try text("allowed"))
+    case 2: return .unsupportedFormat(detail: try text("detail"))
+    case 3: return .undecodable(detail: try text("detail"))
+    case 4:
+      return .tooManyPixels(
+        pixels: try integer("pixels", in: 0...Int.max), limit: try integer("limit", in: 0...Int.max)
+      )
+    case 5:
+      return .tooManyFrames(
+        frames: try integer("frames", in: 0...Int.max), limit: try integer("limit", in: 0...Int.max)
+      )
+    case 6: return .sourceTooLarge(limit: try integer("limit", in: 0...Int.max))
+    case 7: return .internal(detail: try text("detail"))
+    case let other: throw .malformed("error is \(other)")
+    }
+  }
+}

@@ -1,0 +1,134 @@
+// JobMessage: what the server asks of a worker.
+
+import Model
+
+/// A job on its way to a worker; the source's descriptor goes along with it.
+public struct JobMessage: Hashable, Sendable {
+  /// Comes back with the answer.
+  public let id: UInt64
+  /// What is wanted.
+  public let transform: Transform
+  /// Pixels per point of the source, from its name: 1, 2 or 3.
+  public let density: Int
+  /// Bounds on what is decoded.
+  public let limits: ImagingLimits
+  /// Where the source starts in its file.
+  public let offset: Int
+  /// How many bytes the source has.
+  public let count: Int
+
+  /// A job.
+  public init(
+    id: UInt64, transform: Transform, density: Int, limits: ImagingLimits, offset: Int, count: Int
+  ) {
+    self.id = id
+    self.transform = transform
+    self.density = density
+    self.limits = limits
+    self.offset = offset
+    self.count = count
+  }
+
+  /// The message's bytes.
+  public func encoded() -> [UInt8] {
+    var writer = WireWriter(.job)
+    writer.put(id)
+    writer.put(Int64(density))
+    writer.put(Int64(offset))
+    writer.put(Int64(count))
+    writer.put(limits)
+    writer.put(transform)
+    return writer.bytes
+  }
+
+  /// Reads a message's bytes.
+  ///
+  /// - Throws: `WireError.malformed`.
+  public init(decoding bytes: [UInt8]) throws(WireError) {
+    var reader = try WireReader(bytes)
+    guard reader.kind == .job else { throw .malformed("kind \(reader.kind), not a job") }
+    id = try reader.number(UInt64.self)
+    density = try reader.integer("density", in: 1...3)
+    // A file's offsets are signed, so neither of the two, nor their sum, overflows.
+    offset = try reader.integer("offset", in: 0...Int.max / 2)
+    count = try reader.integer("count", in: 0...Int.max / 2)
+    limits = try reader.limits()
+    transform = try reader.transform()
+    try reader.end()
+  }
+}
+
+extension WireWriter {
+  mutating func put(_ limits: ImagingLimits) {
+    var formats: UInt32 = 0
+    for (index, format) in ImageFormat.allCases.enumerated() where limits.formats.contains(format) {
+      formats |= 1 << UInt32(index)
+    }
+    put(formats)
+    put(Int64(limits.maximumPixels))
+    put(Int64(limits.maximumFrames))
+  }
+
+  mutating func put(_ transform: Transform) {
+    put(transform.scale) { $0.put($1) }
+    put(transform.width) { $0.put(Int64($1)) }
+    put(transform.height) { $0.put(Int64($1)) }
+    put(transform.fit)
+    put(transform.position)
+    put(transform.enlarge)
+    put(transform.format) { $0.put($1) }
+    put(transform.quality) { $0.put(Int64($1)) }
+    put(transform.background.red)
+    put(transform.background.green)
+    put(transform.background.blue)
+    put(transform.background.alpha)
+    put(Int64(transform.limitBytes))
+    put(transform.frame) { $0.put(Int64($1)) }
+  }
+}
+
+extension WireReader {
+  mutating func limits() throws(WireError) -> ImagingLimits {
+    var limits = ImagingLimits()
+    let formats = try number(UInt32.self)
+    guard formats >> UInt32(ImageFormat.allCases.count) == 0 else {
+      throw .malformed("formats is \(formats)")
+    }
+    limits.formats = Set(
+      ImageFormat.allCases.enumerated().filter { formats >> UInt32($0.offset) & 1 == 1 }
+        .map(\.element))
+    limits.maximumPixels = try integer("maximumPixels", in: 0...Int.max)
+    limits.maximumFrames = try integer("maximumFrames", in: 0...Int.max)
+    return limits
+  }
+
+  mutating func transform() throws(WireError) -> Transform {
+    var transform = Transform()
+    transform.scale = try optional("scale") { reader throws(WireError) in
+      try reader.double("scale", in: Double.leastNonzeroMagnitude...Transform.scaleRange.upperBound)
+    }
+    transform.width = try optional("width") { reader throws(WireError) in
+      try reader.integer("width", in: Transform.sideRange)
+    }
+    transform.height = try optional("height") { reader throws(WireError) in
+      try reader.integer("height", in: Transform.sideRange)
+    }
+    transform.fit = try value("fit", of: Fit.self)
+    transform.position = try value("position", of: Position.self)
+    transform.enlarge = try flag("enlarge")
+    transform.format = try optional("format") { reader throws(WireError) in
+      try reader.value("format", of: ImageFormat.self)
+    }
+    transform.quality = try optional("quality") { reader throws(WireError) in
+      try reader.integer("quality", in: Transform.qualityRange)
+    }
+    transform.background = Color(
+      red: try number(UInt8.self), green: try number(UInt8.self), blue: try number(UInt8.self),
+      alpha: try number(UInt8.self))
+    transform.limitBytes = try integer("limitBytes", in: 1...Int.max)
+    transform.frame = try optional("frame") { reader throws(WireError) in
+      try reader.integer("frame", in: 0...Int.max)
+    }
+    return transform
+  }
+}

@@ -1,0 +1,121 @@
+// WireSocket: one end of the connection between the server and a worker; messages and, with them, descriptors.
+
+import CLinux
+import Glibc
+import Model
+
+/// An open descriptor with one owner, closed at its end. A negative one is none.
+public struct OwnedDescriptor: ~Copyable, Sendable {
+  /// The descriptor; valid as long as this.
+  public let value: CInt
+
+  /// Takes over `value`.
+  public init(owning value: CInt) { self.value = value }
+
+  deinit { if value >= 0 { close(value) } }
+
+  /// Gives the descriptor to the caller, who closes it.
+  public consuming func release() -> CInt {
+    let value = value
+    discard self
+    return value
+  }
+}
+
+/// A message as it came: not looked at yet.
+public struct WireMessage: ~Copyable, Sendable {
+  /// What `JobMessage` or `AnswerMessage` reads.
+  public let bytes: [UInt8]
+  /// What was passed along, at most one.
+  public private(set) var descriptor: OwnedDescriptor?
+
+  init(bytes: [UInt8], descriptor: consuming OwnedDescriptor?) {
+    self.bytes = bytes
+    self.descriptor = descriptor
+  }
+
+  /// Gives the descriptor to the caller.
+  public mutating func takeDescriptor() -> OwnedDescriptor? { descriptor.take() }
+}
+
+/// One end of a `SOCK_SEQPACKET` pair (unix(7)): messages keep their bounds, and the end of the other side is seen.
+public struct WireSocket: ~Copyable, Sendable {
+  /// Where a worker finds its end.
+  public static let workerDescriptor: CInt = 3
+
+  private let owned: OwnedDescriptor
+
+  /// Takes over a connected socket.
+  public init(owning descriptor: consuming OwnedDescriptor) { owned = descriptor }
+
+  /// The descriptor, to wait on.
+  public var descriptor: CInt { owned.value }
+
+  /// Makes receiving throw `wouldBlock` instead of waiting, and sending too.
+  public func setNonBlocking() throws(WireError) {
+    guard pictor_linux_set_status_flags(owned.value, O_NONBLOCK) == 0 else {
+      throw .system(call: "fcntl", code: errno)
+    }
+  }
+
+  /// Sends one message, with a descriptor that stays the caller's.
+  public func send(_ bytes: [UInt8], passing descriptor: CInt? = nil) throws(WireError) {
+    precondition(descriptor ?? 0 >= 0, "a descriptor is not negative")
+    while pictor_linux_send(owned.value, bytes, bytes.count, descriptor ?? -1) < 0 {
+      switch errno {
+      case EINTR: continue
+      case EAGAIN: throw .wouldBlock
+      case EPIPE, ECONNRESET: throw .closed
+      case let code: throw .system(call: "sendmsg", code: code)
+      }
+    }
+  }
+
+  /// Receives one message. Whatever descriptors came with one that is refused are closed.
+  public func receive() throws(WireError) -> WireMessage {
+    var received = pictor_linux_received()
+    var status = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: WireKind.longestMessage) { buffer, count in
+      repeat {
+        status = pictor_linux_receive(owned.value, buffer.baseAddress, buffer.count, &received)
+      } while status < 0 && errno == EINTR
+      if status < 0 { status = -Int(errno) }
+      count = max(status, 0)
+    }
+    // Owned from here on, so that no way out forgets them.
+    let (first, second) = received.descriptors
+    var descriptor = received.descriptor_count > 0 ? OwnedDescriptor(owning: first) : nil
+    let surplus = received.descriptor_count > 1 ? OwnedDescriptor(owning: second) : nil
+
+    guard status >= 0 else {
+      switch -status {
+      case Int(EAGAIN): throw .wouldBlock
+      case Int(ECONNRESET): throw .closed
+      case let code: throw .system(call: "recvmsg", code: CInt(code))
+      }
+    }
+    guard received.was_cut == 0 else { throw .malformed("it is too long, or has descriptors") }
+    guard surplus == nil else { throw .malformed("it has several descriptors") }
+    // An empty message cannot be told from the end, and nobody sends one.
+    guard status > 0 else { throw .closed }
+    return WireMessage(bytes: bytes, descriptor: descriptor.take())
+  }
+}
+
+/// Both ends of a new connection, close-on-exec.
+public struct WirePair: ~Copyable, Sendable {
+  /// The end that the server keeps.
+  public var server: OwnedDescriptor?
+  /// The end that a worker is started with.
+  public var worker: OwnedDescriptor?
+
+  /// Connects two ends.
+  public init() throws(WireError) {
+    var ends: [CInt] = [-1, -1]
+    guard pictor_linux_message_pair(&ends) == 0 else {
+      throw .system(call: "socketpair", code: errno)
+    }
+    server = OwnedDescriptor(owning: ends[0])
+    worker = OwnedDescriptor(owning: ends[1])
+  }
+}

@@ -1,0 +1,28 @@
+// ImagerOptions: what the server tells a worker when it starts it.
+
+/// A worker's command line.
+struct ImagerOptions {
+  /// Added to the niceness, 0–19.
+  var niceness: CInt = 10
+  /// Most bytes of private writable memory (RLIMIT_DATA); `nil`: no bound.
+  var memory: UInt64?
+  /// Most bytes a file may have that is written (RLIMIT_FSIZE), a result included; `nil`: no bound.
+  var fileSize: UInt64?
+
+  static let usage = "pictor-imager --worker [--nice 0…19] [--memory BYTES] [--file-size BYTES]"
+
+  /// Reads the arguments after the program's name; `nil` where they are not a server's.
+  init?(arguments: [String]) {
+    guard arguments.first == "--worker" else { return nil }
+    var rest = arguments.dropFirst()
+    while let name = rest.popFirst() {
+      guard let value = rest.popFirst().flatMap(UInt64.init) else { return nil }
+      switch name {
+      case "--nice" where value <= 19: niceness = CInt(value)
+      case "--memory" where value > 0: memory = value
+      case "--file-size" where value > 0: fileSize = value
+      default: return nil
+      }
+    }
+  }
+}

@@ -1,0 +1,32 @@
+// ProcessSetup: what a process gives up before it looks at strangers' bytes.
+
+import CLinux
+import Glibc
+import ImagingWire
+
+/// Limits and signals of a worker.
+enum ProcessSetup {
+  /// Applies all of it; called once, before any thread is started.
+  static func apply(_ options: ImagerOptions) throws(WireError) {
+    // The end of the connection says the same, but only to a worker that looks.
+    try check("prctl", pictor_linux_set_death_signal(SIGKILL))
+    try check("prctl", pictor_linux_set_no_new_privileges())
+    // A terminal's Ctrl-C and a service manager's SIGTERM go to the whole group: it is the server that drains, and
+    // the end of its connection that ends a worker. SIGXFSZ would kill where an error will do.
+    for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
+    // 1 and not 0: a core_pattern that is a pipe takes no notice of 0, and of 1 both kinds do (fs/coredump.c).
+    try check("setrlimit", pictor_linux_set_limit(CInt(RLIMIT_CORE.rawValue), 1))
+    if let memory = options.memory {
+      try check("setrlimit", pictor_linux_set_limit(CInt(RLIMIT_DATA.rawValue), UInt(memory)))
+    }
+    if let size = options.fileSize {
+      try check("setrlimit", pictor_linux_set_limit(CInt(RLIMIT_FSIZE.rawValue), UInt(size)))
+    }
+    // Being refused it only makes pictures faster and hits slower.
+    _ = nice(options.niceness)
+  }
+
+  private static func check(_ call: String, _ status: CInt) throws(WireError) {
+    guard status == 0 else { throw .system(call: call, code: errno) }
+  }
+}

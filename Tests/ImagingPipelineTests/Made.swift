@@ -1,0 +1,75 @@
+// Made: a pipeline's result in the tests' own terms, and how tests run the pipeline.
+
+import ImagingPipeline
+import ImagingWire
+import Model
+import TestSupport
+
+/// A result whose bytes were copied out.
+struct Made {
+  let format: ImageFormat
+  let size: PixelSize
+  let frames: Int
+  let density: Double
+  let scaledDownFrom: PixelSize?
+  let digest: String
+  let timings: Timings
+  let bytes: [UInt8]
+
+  private static let pipeline: Result<Pipeline, any Error> = Result {
+    // Tests run side by side, and libvips's start is not made for two at a time.
+    Pictures.start()
+    return try Pipeline()
+  }
+
+  /// Runs the pipeline.
+  init(
+    _ source: [UInt8], density: Int = 1, limits: ImagingLimits = ImagingLimits(),
+    _ change: (inout Transform) -> Void = { _ in }
+  ) throws {
+    var transform = Transform()
+    change(&transform)
+    let image = try Self.run(try Self.pipeline.get(), source, transform, density, limits)
+    format = image.format
+    size = image.size
+    frames = image.frames
+    self.density = image.density
+    scaledDownFrom = image.scaledDownFrom
+    digest = image.digest
+    timings = image.timings
+    bytes = image.withUnsafeBytes { Array($0) }
+  }
+
+  private static func run(
+    _ pipeline: Pipeline, _ source: [UInt8], _ transform: Transform, _ density: Int,
+    _ limits: ImagingLimits
+  ) throws(ImageError) -> EncodedImage {
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: source.count, alignment: 16)
+    defer { copy.deallocate() }
+    copy.copyBytes(from: source)
+    return try pipeline.process(
+      UnsafeRawBufferPointer(copy), transform: transform, density: density, limits: limits)
+  }
+
+  /// The result decoded: of an animation one frame.
+  func pixels(frame: Int? = nil) throws -> Pixels { try Pixels(decoding: bytes, frame: frame) }
+
+  /// The error a source ends in; `nil` when it ends in a picture.
+  static func error(
+    _ source: [UInt8], limits: ImagingLimits = ImagingLimits(),
+    _ change: (inout Transform) -> Void = { _ in }
+  ) -> ImageError? {
+    do {
+      _ = try Made(source, limits: limits, change)
+      return nil
+    } catch {
+      return error as? ImageError
+    }
+  }
+}
+
+/// Whether two colours differ by no more than `tolerance` in any band.
+func isClose(_ left: [UInt8], _ right: [UInt8], within tolerance: Int = 12) -> Bool {
+  left.count == right.count
+    && zip(left, right).allSatisfy { abs(Int($0) - Int($1)) <= tolerance }
+}

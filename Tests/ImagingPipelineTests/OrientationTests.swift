@@ -1,0 +1,72 @@
+// The eight EXIF orientations on pictures large enough to need more than a decoder's buffer.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct OrientationTests {
+  private static let small = Pixels.scene(width: 300, height: 200)
+
+  @Test(arguments: 1...8)
+  func `a turned photo comes out upright and without the tag`(tag: Int) throws {
+    // given
+    let photo = try Pictures.jpeg(width: 1800, height: 1200, orientation: tag)
+    // when
+    let whole = try Made(photo)
+    let small = try Made(photo) { $0.width = 300 }
+    // then
+    #expect(whole.size == PixelSize(width: 1800, height: 1200))
+    #expect(small.size == PixelSize(width: 300, height: 200))
+    #expect(try small.pixels().psnr(to: Self.small) > 30)
+    #expect(isClose(try whole.pixels().corners[1], [30, 200, 40]))
+    #expect(!whole.bytes.contains("Exif"))
+  }
+
+  @Test(arguments: 1...8)
+  func `a crop counts on the upright picture`(tag: Int) throws {
+    // given
+    let photo = try Pictures.jpeg(width: 1200, height: 800, orientation: tag)
+    // when: the left third, 100 of 300 columns
+    let left = try Made(photo) {
+      ($0.width, $0.height, $0.fit, $0.position) = (100, 200, .cover, .left)
+    }
+    // then
+    #expect(left.size == PixelSize(width: 100, height: 200))
+    #expect(
+      try left.pixels().psnr(to: Self.small.cut(x: 0, y: 0, width: 100, height: 200)) > 28)
+  }
+
+  @Test(arguments: 1...8)
+  func `unequal stretching happens on the upright picture`(tag: Int) throws {
+    let photo = try Pictures.jpeg(width: 600, height: 400, orientation: tag)
+    let stretched = try Made(photo) { ($0.width, $0.height, $0.fit) = (300, 50, .fill) }
+    #expect(try stretched.pixels().psnr(to: .scene(width: 300, height: 50)) > 28)
+  }
+
+  @Test(arguments: [(0, 1), (9, 1), (-1, 1), (1, 1), (6, 6), (nil, 1)])
+  func `an unknown tag counts as upright`(tag: Int?, expected: Int) {
+    #expect(Orientation(tag: tag).tag == expected)
+  }
+
+  @Test func `other formats are turned by their tag too`() throws {
+    // given
+    let stored = Pixels.scene(width: 90, height: 60).stored(forOrientation: 6)
+    for suffix in [".webp[lossless]", ".png", ".tif"] {
+      // when
+      let made = try Made(try Pictures.encode(stored, suffix, orientation: 6)) { $0.format = .png }
+      // then
+      #expect(made.size == PixelSize(width: 90, height: 60), "\(suffix)")
+      #expect(try made.pixels().psnr(to: .scene(width: 90, height: 60)) > 40, "\(suffix)")
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Whether a text is somewhere in these bytes.
+  func contains(_ text: String) -> Bool {
+    let wanted = Array(text.utf8)
+    return indices.contains { self[$0...].starts(with: wanted) }
+  }
+}

@@ -1,0 +1,96 @@
+// What bytes are taken for, and what is never let near a loader.
+
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct SnifferTests {
+  private func sniff(_ bytes: [UInt8]) -> ImageFormat? {
+    bytes.withUnsafeBytes { Sniffer.format(of: $0) }
+  }
+
+  private func sniff(_ text: String) -> ImageFormat? { sniff(Array(text.utf8)) }
+
+  @Test func `every raster format is told from its first bytes`() throws {
+    #expect(sniff(try Pictures.jpeg(width: 8, height: 8)) == .jpeg)
+    #expect(sniff(try Pictures.png(width: 8, height: 8)) == .png)
+    #expect(sniff(try Pictures.gif(width: 8, height: 8, frames: 2)) == .gif)
+    #expect(sniff(try Pictures.webp(width: 8, height: 8)) == .webp)
+    #expect(sniff(try Pictures.tiff(width: 8, height: 8)) == .tiff)
+    #expect(sniff(try Pictures.avif(width: 64, height: 64)) == .avif)
+    #expect(sniff(try Pictures.heic(width: 64, height: 64)) == .heic)
+  }
+
+  @Test(arguments: [
+    "<svg xmlns='http://www.w3.org/2000/svg'/>",
+    "<svg>", "<svg\n width='1'/>", "  \r\n\t<svg >",
+    "\u{feff}<svg xmlns=''/>",
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg />",
+    "<?xml version='1.0'?><!-- a > b --><!-- <html> --><svg/>",
+    "<!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"http://www.w3.org/x.dtd\"><svg/>",
+    "<!DOCTYPE svg [<!ENTITY a \"b\"> <!ENTITY c 'd'>]>\n<svg/>",
+    "\u{feff}<?xml version='1.0'?>\n<!--x-->\n<!DOCTYPE svg>\n<!--y--><?z?><svg/>",
+  ])
+  func `an SVG is found behind what XML allows before it`(text: String) {
+    #expect(sniff(text) == .svg)
+  }
+
+  @Test(arguments: [
+    "", "<", "<sv", "<svgfoo>", "<html><svg/></html>", "hello <svg>", "<?xml version='1.0'?>",
+    "<!-- never closed <svg>", "<!DOCTYPE svg [ <svg/>", "<?xml <svg/>",
+  ])
+  func `other text is no SVG`(text: String) {
+    #expect(sniff(text) == nil)
+  }
+
+  @Test func `an SVG is looked for in the first 64 KiB only`() {
+    #expect(sniff("<!--" + String(repeating: " ", count: 60_000) + "--><svg/>") == .svg)
+    #expect(sniff("<!--" + String(repeating: " ", count: 70_000) + "--><svg/>") == nil)
+  }
+
+  @Test func `HEIC and AVIF are told by major and compatible brands`() {
+    func box(_ major: String, _ compatible: [String]) -> [UInt8] {
+      let count = 16 + 4 * compatible.count
+      return [0, 0, 0, UInt8(count)] + Array("ftyp\(major)".utf8) + [0, 0, 0, 0]
+        + compatible.flatMap { Array($0.utf8) } + [0, 0, 0, 0]
+    }
+    #expect(sniff(box("avif", ["mif1", "miaf"])) == .avif)
+    #expect(sniff(box("mif1", ["miaf", "avif"])) == .avif)
+    #expect(sniff(box("avis", [])) == .avif)
+    #expect(sniff(box("heic", ["mif1"])) == .heic)
+    #expect(sniff(box("mif1", ["heic"])) == .heic)
+    #expect(sniff(box("mif1", [])) == .heic)
+    #expect(sniff(box("isom", ["mp42"])) == nil)
+    #expect(sniff([0, 0, 0, 8] + Array("ftyp".utf8)) == nil)
+  }
+
+  @Test(arguments: [
+    Array("2 2\n1 2\n3 4".utf8), Array("%PDF-1.7\n".utf8), Array("P6\n1 1\n255\nabc".utf8),
+    [0x42, 0x4d, 0x3a, 0, 0, 0, 0, 0, 0, 0, 0x36, 0, 0, 0, 0x28, 0, 0, 0],  // BMP
+    [0, 0, 1, 0, 1, 0, 16, 16], Array("SIMPLE  =                    T".utf8),
+    Array("#?RADIANCE\n".utf8), [0xff, 0x0a, 0, 0], Array("8BPS".utf8), [], [0xff], [0x89, 0x50],
+    Array("RIFF\0\0\0\0WAVE".utf8), Array("GIF88a".utf8), Array("<html></html>".utf8),
+    [0x1f, 0x8b, 8, 0, 0, 0, 0, 0],
+  ])
+  func `unknown bytes are refused before any loader`(bytes: [UInt8]) {
+    guard case .unsupportedFormat = Made.error(bytes) else {
+      Issue.record("not refused")
+      return
+    }
+  }
+
+  @Test func `a format that is turned off is refused like an unknown one`() throws {
+    // given
+    let tiff = try Pictures.tiff(width: 8, height: 8)
+    var limits = ImagingLimits()
+    limits.formats = [.jpeg, .png]
+    // when
+    let error = Made.error(tiff, limits: limits)
+    // then
+    #expect(error == .unsupportedFormat(detail: "tiff is turned off"))
+    #expect(Made.error(tiff) == nil)
+  }
+}

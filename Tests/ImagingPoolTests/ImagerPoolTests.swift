@@ -1,0 +1,270 @@
+// ImagerPoolTests: real workers, well and ill.
+
+import Glibc
+import ImagingPool
+import ImagingWire
+import Model
+import Telemetry
+import Testing
+
+/// One after the other: each starts processes of its own, and two cores are soon busy.
+@Suite(.serialized, .timeLimit(.minutes(1))) struct ImagerPoolTests {
+  @Test func `a picture comes back with everything known about it`() async throws {
+    try await PoolSupport.withPool { pool in
+      // When
+      var transform = Transform()
+      transform.format = .png
+      let image = try await pool.process(PoolSupport.job(width: 64, height: 48, to: transform))
+      // Then
+      #expect(image.format == .png)
+      #expect(image.size == PixelSize(width: 64, height: 48))
+      #expect(image.frames == 1)
+      #expect(image.digest.count == 32)
+      #expect(image.timings.queue != nil)
+      image.bytes.withUnsafeBytes { #expect(Array($0.prefix(4)) == [0x89, 0x50, 0x4e, 0x47]) }
+      #expect(pool.figures.succeeded == 1)
+      #expect(pool.figures.running == 0)
+      #expect(pool.figures.latency?.count == 1)
+      #expect(pool.figures.residentBytes > 1 << 20)
+    }
+  }
+
+  @Test func `a picture inside a larger file is found at its offset`() async throws {
+    try await PoolSupport.withPool { pool in
+      let png = PoolSupport.png(width: 10, height: 20)
+      let padding = [UInt8](repeating: 0xff, count: 5_000)
+      let whole = try PoolSupport.file(of: padding + png + padding)
+      let region = FileRegion(
+        owning: dup(whole.descriptor), offset: padding.count, count: png.count)
+      let image = try await pool.process(
+        ImageJob(file: region, transform: Transform(), density: 1))
+      #expect(image.size == PixelSize(width: 10, height: 20))
+    }
+  }
+
+  @Test func `what is no picture is an error and the worker lives on`() async throws {
+    try await PoolSupport.withPool { pool in
+      let pids = pool.pids
+      let text = try PoolSupport.file(
+        of: Array("2 2\n1 2\n3 4, and more than twenty-four bytes".utf8))
+      let job = ImageJob(file: text, transform: Transform(), density: 1)
+      await #expect { try await pool.process(job) } throws: {
+        ($0 as? ImageError)?.code == "unsupported_format"
+      }
+      let tooLong = FileRegion(owning: dup(text.descriptor), offset: 10, count: 1 << 20)
+      await #expect {
+        try await pool.process(
+          ImageJob(file: tooLong, transform: Transform(), density: 1))
+      } throws: { ($0 as? ImageError)?.code == "internal" }
+      _ = try await pool.process(PoolSupport.job())
+      #expect(pool.pids == pids)
+      #expect(pool.figures.failed == ["unsupported_format": 1, "internal": 1])
+    }
+  }
+
+  @Test func `the limits go along with the job`() async throws {
+    var configuration = PoolSupport.configuration()
+    configuration.limits.maximumPixels = 1_000
+    try await PoolSupport.withPool(configuration) { pool in
+      await #expect(throws: ImageError.tooManyPixels(pixels: 64 * 48, limit: 1_000)) {
+        try await pool.process(PoolSupport.job())
+      }
+    }
+  }
+
+  @Test func `many jobs at once are all answered, by all workers`() async throws {
+    try await PoolSupport.withPool(PoolSupport.configuration(workers: 3)) { pool in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for width in 1...200 {
+          group.addTask {
+            let size = try await pool.process(PoolSupport.job(width: width, height: 9)).size
+            #expect(size == PixelSize(width: width, height: 9))
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(pool.figures.succeeded == 200)
+      #expect(pool.figures.workersLost == 0)
+    }
+  }
+
+  @Test func `killing a worker in the middle of a job loses no request`() async throws {
+    // Given: a worker that stops before it looks at its job
+    var configuration = PoolSupport.configuration()
+    let first = FirstWorker()
+    configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
+    try await PoolSupport.withPool(configuration) { pool in
+      async let image = pool.process(PoolSupport.job(width: 33))
+      try await PoolSupport.eventually("the job is with a worker") { pool.busyPID != nil }
+      let victim = try #require(pool.busyPID)
+      // When
+      kill(victim, SIGKILL)
+      // Then
+      #expect(try await image.size.width == 33)
+      #expect(pool.figures.workersLost == 1)
+      #expect(!pool.pids.contains(victim))
+      #expect(!PoolSupport.exists(victim))
+    }
+  }
+
+  @Test func `a job that kills two workers is undecodable`() async throws {
+    var configuration = PoolSupport.configuration()
+    let stops = FirstWorker(count: 2)
+    configuration.willSend = { pid in if stops.isFirst() { kill(pid, SIGSTOP) } }
+    try await PoolSupport.withPool(configuration) { pool in
+      let task = Task { try await pool.process(PoolSupport.job()) }
+      var victims: Set<pid_t> = []
+      while victims.count < 2 {
+        try await PoolSupport.eventually("a worker has the job") {
+          pool.busyPID.map { !victims.contains($0) } ?? false
+        }
+        let victim = try #require(pool.busyPID)
+        victims.insert(victim)
+        kill(victim, SIGKILL)
+      }
+      await #expect { try await task.value } throws: { ($0 as? ImageError)?.code == "undecodable" }
+      #expect(pool.figures.workersLost == 2)
+      _ = try await pool.process(PoolSupport.job())
+    }
+  }
+
+  @Test func `an idle worker that dies is replaced before the next job`() async throws {
+    try await PoolSupport.withPool { pool in
+      _ = try await pool.process(PoolSupport.job())
+      let victim = try #require(pool.pids.first)
+      kill(victim, SIGKILL)
+      try await PoolSupport.eventually("a new worker") {
+        pool.pids.first.map { $0 != victim } ?? false
+      }
+      _ = try await pool.process(PoolSupport.job())
+      #expect(!PoolSupport.exists(victim))
+    }
+  }
+
+  @Test func `at the deadline the worker is killed and replaced`() async throws {
+    var configuration = PoolSupport.configuration()
+    configuration.jobDeadline = .milliseconds(100)
+    let first = FirstWorker()
+    configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
+    try await PoolSupport.withPool(configuration) { pool in
+      let victim = try #require(pool.pids.first)
+      await #expect { try await pool.process(PoolSupport.job()) } throws: {
+        guard case .undecodable(let detail)? = $0 as? ImageError else { return false }
+        return detail.contains("deadline")
+      }
+      #expect(!PoolSupport.exists(victim))
+      try await PoolSupport.eventually("a new worker") { pool.pids.count == 1 }
+      #expect(pool.figures.workersLost == 1)
+    }
+  }
+
+  @Test func `a full queue refuses, and a cancelled job leaves it at once`() async throws {
+    var configuration = PoolSupport.configuration()
+    configuration.queueLimit = 1
+    let first = FirstWorker()
+    configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
+    try await PoolSupport.withPool(configuration) { pool in
+      // Given: one job with the worker, one waiting
+      let running = Task { try await pool.process(PoolSupport.job()) }
+      try await PoolSupport.eventually("running") { pool.busyPID != nil }
+      let waiting = Task { try await pool.process(PoolSupport.job()) }
+      try await PoolSupport.eventually("waiting") { pool.figures.waiting == 1 }
+      // Then: there is no place for a third
+      await #expect(throws: ImageError.overloaded(queue: "imaging", retryAfter: 1)) {
+        try await pool.process(PoolSupport.job())
+      }
+      // When: the waiting one is cancelled, there is a place
+      waiting.cancel()
+      await #expect(throws: ImageError.cancelled) { try await waiting.value }
+      #expect(pool.figures.waiting == 0)
+      let next = Task { try await pool.process(PoolSupport.job(width: 7)) }
+      try await PoolSupport.eventually("waiting") { pool.figures.waiting == 1 }
+      kill(try #require(pool.busyPID), SIGCONT)
+      _ = try await running.value
+      #expect(try await next.value.size.width == 7)
+      #expect(pool.figures.cancelled == 1)
+    }
+  }
+
+  @Test func `a cancelled job that goes on is killed after the grace`() async throws {
+    var configuration = PoolSupport.configuration()
+    configuration.cancelGrace = .milliseconds(50)
+    let first = FirstWorker()
+    configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
+    try await PoolSupport.withPool(configuration) { pool in
+      let task = Task { try await pool.process(PoolSupport.job()) }
+      try await PoolSupport.eventually("running") { pool.busyPID != nil }
+      let victim = try #require(pool.busyPID)
+      task.cancel()
+      await #expect(throws: ImageError.cancelled) { try await task.value }
+      try await PoolSupport.eventually("a new worker") {
+        pool.pids.first.map { $0 != victim } ?? false
+      }
+      #expect(!PoolSupport.exists(victim))
+      #expect(pool.figures.running == 0)
+      #expect(pool.figures.workersLost == 0)
+    }
+  }
+
+  @Test func `a cancelled job that is nearly done costs no worker`() async throws {
+    var configuration = PoolSupport.configuration()
+    configuration.cancelGrace = .seconds(20)
+    let first = FirstWorker()
+    configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
+    try await PoolSupport.withPool(configuration) { pool in
+      let task = Task { try await pool.process(PoolSupport.job()) }
+      try await PoolSupport.eventually("running") { pool.busyPID != nil }
+      let worker = try #require(pool.busyPID)
+      task.cancel()
+      await #expect(throws: ImageError.cancelled) { try await task.value }
+      kill(worker, SIGCONT)
+      _ = try await pool.process(PoolSupport.job())
+      #expect(pool.pids == [worker])
+    }
+  }
+
+  @Test func `a task cancelled beforehand gets no picture`() async throws {
+    try await PoolSupport.withPool { pool in
+      let task = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        return try await pool.process(PoolSupport.job())
+      }
+      await #expect(throws: ImageError.cancelled) { try await task.value }
+    }
+  }
+
+  @Test func `a worker is retired after so many jobs, and no request is lost`() async throws {
+    var configuration = PoolSupport.configuration()
+    configuration.maximumJobsPerWorker = 3
+    try await PoolSupport.withPool(configuration) { pool in
+      for _ in 0..<3 { _ = try await pool.process(PoolSupport.job()) }
+      try await PoolSupport.eventually("a retirement") { pool.figures.workersRetired == 1 }
+      for _ in 0..<50 { _ = try await pool.process(PoolSupport.job()) }
+      #expect(pool.figures.succeeded == 53)
+      #expect(pool.figures.workersLost == 0)
+    }
+  }
+
+  @Test func `a worker that holds too much memory is retired`() async throws {
+    var configuration = PoolSupport.configuration()
+    configuration.retireAboveResidentBytes = 1
+    try await PoolSupport.withPool(configuration) { pool in
+      _ = try await pool.process(PoolSupport.job())
+      try await PoolSupport.eventually("a retirement") { pool.figures.workersRetired == 1 }
+      _ = try await pool.process(PoolSupport.job())
+    }
+  }
+}
+
+/// Says yes so many times.
+final class FirstWorker: Sendable {
+  private let left: Gauge
+  init(count: Int = 1) { left = Gauge(count) }
+
+  func isFirst() -> Bool {
+    // Asked by the one thread of the one worker's slot.
+    guard left.value > 0 else { return false }
+    left.add(-1)
+    return true
+  }
+}

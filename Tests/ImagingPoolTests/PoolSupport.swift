@@ -1,0 +1,128 @@
+// PoolSupport: pools with real workers, pictures for them, and ways to wait for what happens to them.
+
+import Foundation
+import Glibc
+import ImagingPool
+import ImagingWire
+import Model
+import Telemetry
+import Testing
+
+enum PoolSupport {
+  /// The worker program, which SwiftPM builds beside the tests.
+  static let executable: String = {
+    let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    return URL(fileURLWithPath: path ?? "").deletingLastPathComponent().path + "/pictor-imager"
+  }()
+
+  /// Whether this is a thread-sanitized build, whose shadow memory no bound on memory leaves room for.
+  static let isThreadSanitized = dlsym(nil, "__tsan_init") != nil
+
+  /// A few workers with short patience.
+  static func configuration(workers: Int = 1) -> ImagerPoolConfiguration {
+    var configuration = ImagerPoolConfiguration(executable: executable)
+    configuration.workers = workers
+    configuration.niceness = 0
+    if isThreadSanitized {
+      configuration.maximumWorkerMemory = nil
+      configuration.retireAboveResidentBytes = .max
+    }
+    return configuration
+  }
+
+  /// Runs `body` with a started pool and shuts it down.
+  static func withPool(
+    _ configuration: ImagerPoolConfiguration = configuration(), log: Log = .silent,
+    _ body: (ImagerPool) async throws -> Void
+  ) async throws {
+    let pool = ImagerPool(configuration: configuration, log: log)
+    try pool.start()
+    do {
+      try await body(pool)
+    } catch {
+      await pool.shutDown(within: .zero)
+      throw error
+    }
+    await pool.shutDown(within: .zero)
+  }
+
+  /// A job to make a picture of this size smaller, or just to encode it.
+  static func job(width: Int = 64, height: Int = 48, to transform: Transform = Transform()) throws
+    -> ImageJob
+  {
+    ImageJob(
+      file: try file(of: png(width: width, height: height)), transform: transform, density: 1)
+  }
+
+  /// Bytes in a file that nobody else has.
+  static func file(of bytes: [UInt8]) throws -> FileRegion {
+    let descriptor = try bytes.withUnsafeBytes { try SealedFile.make(of: $0).release() }
+    return FileRegion(owning: descriptor, count: bytes.count)
+  }
+
+  /// A grey PNG with a slope in it, stored without compression (RFC 1950, RFC 1951, ISO/IEC 15948).
+  static func png(width: Int, height: Int) -> [UInt8] {
+    var raw: [UInt8] = []
+    for y in 0..<height {
+      raw.append(0)
+      for x in 0..<width { raw.append(UInt8(truncatingIfNeeded: x * 3 + y * 5)) }
+    }
+    var stored: [UInt8] = [0x78, 0x01]
+    var rest = raw[...]
+    repeat {
+      let block = rest.prefix(65_535)
+      rest = rest.dropFirst(block.count)
+      let count = UInt16(block.count)
+      stored += [rest.isEmpty ? 1 : 0]
+      stored += [UInt8(count & 0xff), UInt8(count >> 8), UInt8(~count & 0xff), UInt8(~count >> 8)]
+      stored += block
+    } while !rest.isEmpty
+    var (low, high): (UInt32, UInt32) = (1, 0)
+    for byte in raw {
+      low = (low + UInt32(byte)) % 65_521
+      high = (high + low) % 65_521
+    }
+    stored += bigEndian(high << 16 | low)
+    let header =
+      bigEndian(UInt32(width)) + bigEndian(UInt32(height)) + [8, 0, 0, 0, 0] as [UInt8]
+    return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + chunk("IHDR", header)
+      + chunk("IDAT", stored) + chunk("IEND", [])
+  }
+
+  private static func chunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
+    let body = Array(name.utf8) + data
+    var remainder: UInt32 = 0xffff_ffff
+    for byte in body {
+      remainder ^= UInt32(byte)
+      for _ in 0..<8 { remainder = remainder >> 1 ^ (remainder & 1 == 1 ? 0xedb8_8320 : 0) }
+    }
+    return bigEndian(UInt32(data.count)) + body + bigEndian(~remainder)
+  }
+
+  private static func bigEndian(_ value: UInt32) -> [UInt8] {
+    withUnsafeBytes(of: value.bigEndian) { Array($0) }
+  }
+
+  /// Waits until `condition` holds, at most 10 seconds.
+  static func eventually(
+    _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
+    _ condition: () -> Bool
+  ) async throws {
+    let deadline = ContinuousClock.now + .seconds(10)
+    while !condition() {
+      try #require(.now < deadline, "\(what) did not happen", sourceLocation: sourceLocation)
+      try await Task.sleep(for: .milliseconds(2))
+    }
+  }
+
+  /// Whether there is such a process, zombies included.
+  static func exists(_ pid: pid_t) -> Bool { kill(pid, 0) == 0 }
+}
+
+extension ImagerPool {
+  /// The processes that take jobs.
+  var pids: [pid_t] { workerPIDs.map(\.pid) }
+
+  /// A process with a job.
+  var busyPID: pid_t? { workerPIDs.first { $0.isBusy }?.pid }
+}

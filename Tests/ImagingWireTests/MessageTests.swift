@@ -1,0 +1,194 @@
+// MessageTests: what is written is read back the same, and nothing malformed gets through.
+
+import Model
+import Testing
+
+@testable import ImagingWire
+
+@Suite struct MessageTests {
+  static let errors: [ImageError] = [
+    .invalidParameter(name: "frame", value: "9", allowed: "0 to 8 – „so viele“"),
+    .unsupportedFormat(detail: "PDF"), .undecodable(detail: ""),
+    .tooManyPixels(pixels: 2_500_000_000, limit: 150_000_000),
+    .tooManyFrames(frames: 1_001, limit: 1_000), .sourceTooLarge(limit: 12),
+    .internal(detail: "no memory"),
+  ]
+
+  static var fullJob: JobMessage {
+    var transform = Transform()
+    transform.scale = 0.37
+    transform.width = 1
+    transform.height = 65_535
+    transform.fit = .contain
+    transform.position = .attention
+    transform.enlarge = true
+    transform.format = .webp
+    transform.quality = 100
+    transform.background = Color(red: 1, green: 2, blue: 3, alpha: 4)
+    transform.limitBytes = 1
+    transform.frame = 7
+    var limits = ImagingLimits()
+    limits.formats = [.jpeg, .svg]
+    limits.maximumPixels = 1
+    limits.maximumFrames = 2
+    return JobMessage(
+      id: .max, transform: transform, density: 3, limits: limits, offset: 4_096, count: 1 << 40)
+  }
+
+  static var fullResult: ResultMessage {
+    var timings = Timings()
+    timings.decode = .milliseconds(3)
+    timings.transform = .nanoseconds(1)
+    timings.encode = .seconds(2)
+    return ResultMessage(
+      id: 12, format: .gif, size: PixelSize(width: 4_892, height: 3_214), frames: 17,
+      density: 1.864, scaledDownFrom: PixelSize(width: 5_250, height: 3_450),
+      digest: "0123456789abcdef0123456789abcdef", timings: timings, byteCount: 18_000)
+  }
+
+  @Test func `a job with everything set is read back the same`() throws {
+    #expect(try JobMessage(decoding: Self.fullJob.encoded()) == Self.fullJob)
+  }
+
+  @Test func `a job with nothing set is read back the same`() throws {
+    let job = JobMessage(
+      id: 0, transform: Transform(), density: 1, limits: ImagingLimits(), offset: 0, count: 0)
+    #expect(try JobMessage(decoding: job.encoded()) == job)
+  }
+
+  @Test(arguments: Fit.allCases, Position.allCases)
+  func `every fit and position is read back the same`(fit: Fit, position: Position) throws {
+    var transform = Transform()
+    transform.fit = fit
+    transform.position = position
+    for format in ImageFormat.allCases {
+      transform.format = format
+      var limits = ImagingLimits()
+      limits.formats = [format]
+      let job = JobMessage(
+        id: 1, transform: transform, density: 2, limits: limits, offset: 0, count: 1)
+      #expect(try JobMessage(decoding: job.encoded()) == job)
+    }
+  }
+
+  @Test func `results are read back the same`() throws {
+    var plain = Self.fullResult
+    plain.scaledDownFrom = nil
+    plain.timings = Timings()
+    for result in [Self.fullResult, plain] {
+      let message = AnswerMessage.result(result)
+      #expect(try AnswerMessage(decoding: message.encoded()) == message)
+    }
+    #expect(try AnswerMessage(decoding: AnswerMessage.ready.encoded()) == .ready)
+  }
+
+  @Test(arguments: errors)
+  func `a pipeline's errors are read back the same`(error: ImageError) throws {
+    let message = AnswerMessage.failure(id: 5, error)
+    #expect(try AnswerMessage(decoding: message.encoded()) == message)
+  }
+
+  @Test func `an error that is none of a pipeline's arrives as an internal one`() throws {
+    let message = AnswerMessage.failure(id: 5, .draining)
+    let read = try AnswerMessage(decoding: message.encoded())
+    #expect(read == .failure(id: 5, .internal(detail: "draining")))
+  }
+
+  @Test func `a long text is cut, also within a character`() throws {
+    for padding in 0..<4 {
+      let long =
+        String(repeating: "x", count: padding) + String(repeating: "𝄞", count: 4_000)
+      let message = AnswerMessage.failure(id: 5, .undecodable(detail: long))
+      guard
+        case .failure(_, .undecodable(let detail)) = try AnswerMessage(
+          decoding: message.encoded())
+      else {
+        Issue.record("another message")
+        return
+      }
+      #expect((2_000...2_048).contains(detail.utf8.count))
+    }
+  }
+
+  @Test func `a result out of range is refused`() {
+    let changes: [(inout ResultMessage) -> Void] = [
+      { $0.format = .svg }, { $0.format = .tiff }, { $0.size = PixelSize(width: 0, height: 1) },
+      { $0.size = PixelSize(width: 1, height: 10_000_001) }, { $0.frames = 0 },
+      { $0.density = 0 }, { $0.density = .nan }, { $0.density = .infinity },
+      { $0.density = -1 }, { $0.scaledDownFrom = PixelSize(width: -1, height: 1) },
+      { $0.digest = "" }, { $0.digest = String(repeating: "A", count: 32) },
+      { $0.digest = String(repeating: "a", count: 33) },
+      { $0.timings.decode = .seconds(-1) }, { $0.timings.encode = .seconds(86_401) },
+      { $0.byteCount = 0 }, { $0.byteCount = -1 },
+    ]
+    for (index, change) in changes.enumerated() {
+      var result = Self.fullResult
+      change(&result)
+      let bytes = result.encoded()
+      #expect(throws: WireError.self, "change \(index)") { try AnswerMessage(decoding: bytes) }
+    }
+  }
+
+  @Test func `a message of another version or kind is refused`() {
+    var bytes = Self.fullJob.encoded()
+    #expect(throws: WireError.self) { try AnswerMessage(decoding: bytes) }
+    bytes[0] = 2
+    #expect(throws: WireError.malformed("version 2, not 1")) { try JobMessage(decoding: bytes) }
+    #expect(throws: WireError.self) { try JobMessage(decoding: AnswerMessage.ready.encoded()) }
+    #expect(throws: WireError.self) { try AnswerMessage(decoding: []) }
+  }
+
+  @Test func `every truncation and every appendix is refused`() {
+    let job = Self.fullJob.encoded()
+    for count in 0..<job.count {
+      #expect(throws: WireError.self) { try JobMessage(decoding: Array(job.prefix(count))) }
+    }
+    #expect(throws: WireError.self) { try JobMessage(decoding: job + [0]) }
+    let result = Self.fullResult.encoded()
+    for count in 0..<result.count {
+      #expect(throws: WireError.self) { try AnswerMessage(decoding: Array(result.prefix(count))) }
+    }
+    #expect(throws: WireError.self) { try AnswerMessage(decoding: result + [0]) }
+  }
+
+  @Test func `random bytes and random changes end in a value or a WireError`() {
+    // Given: messages of noise, and good ones with a few bytes changed, the same in each run
+    var random = SplitMix(state: 2_026)
+    let good =
+      [Self.fullJob.encoded(), Self.fullResult.encoded()]
+      + Self.errors.map { AnswerMessage.failure(id: 1, $0).encoded() }
+    var refused = 0
+    for round in 0..<20_000 {
+      var bytes: [UInt8]
+      if round.isMultiple(of: 2) {
+        bytes = (0..<Int.random(in: 0...120, using: &random)).map { _ in
+          UInt8.random(in: 0...255, using: &random)
+        }
+        if bytes.count > 1 { (bytes[0], bytes[1]) = (1, UInt8(round % 6)) }
+      } else {
+        bytes = good[round / 2 % good.count]
+        for _ in 0..<Int.random(in: 1...4, using: &random) {
+          bytes[Int.random(in: 2..<bytes.count, using: &random)] = .random(
+            in: 0...255, using: &random)
+        }
+      }
+      // When: they are read. Then: the process lives, and typed throws leave no other error.
+      do throws(WireError) { _ = try JobMessage(decoding: bytes) } catch { refused += 1 }
+      do throws(WireError) { _ = try AnswerMessage(decoding: bytes) } catch { refused += 1 }
+    }
+    #expect(refused > 20_000)
+  }
+}
+
+/// A small generator with a seed (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}

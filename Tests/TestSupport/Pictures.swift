@@ -1,0 +1,208 @@
+// Pictures: encoded pictures that tests make for themselves, so that they run anywhere.
+
+import CVips
+import Model
+
+/// Makes pictures in every format Pictor reads. All functions may be called from any thread.
+///
+/// Where no pixels are given, a picture shows `Pixels.scene`.
+public enum Pictures {
+  /// What libvips had to say when it could not make or read a picture.
+  public struct Failure: Error, CustomStringConvertible {
+    /// Its words.
+    public let description: String
+
+    init() {
+      description = String(cString: vips_error_buffer())
+      vips_error_clear()
+    }
+
+    init(text: String) { description = text }
+  }
+
+  /// Starts libvips, once. Everything here does so by itself; a test that starts libvips in another way too calls this first.
+  public static func start() { _ = started }
+
+  private static let started: Bool = vips_init("tests") == 0
+
+  /// A JPEG.
+  ///
+  /// - Parameters:
+  ///   - width: Of the stored picture in pixels.
+  ///   - height: Of the stored picture in pixels.
+  ///   - quality: 1–100.
+  ///   - orientation: EXIF orientation, 1–8. The scene is stored so that it is upright once that was applied, and then
+  ///     `width` and `height` are those of the upright picture.
+  ///   - progressive: In several scans.
+  ///   - profile: `p3`, `srgb` or the path of an ICC profile to embed.
+  public static func jpeg(
+    width: Int, height: Int, quality: Int = 90, orientation: Int? = nil, progressive: Bool = false,
+    profile: String? = nil
+  ) throws -> [UInt8] {
+    let scene = Pixels.scene(width: width, height: height)
+    return try encode(
+      orientation.map(scene.stored(forOrientation:)) ?? scene,
+      ".jpg[Q=\(quality)\(progressive ? ",interlace" : "")\(profile.map { ",profile=\($0)" } ?? "")]",
+      orientation: orientation)
+  }
+
+  /// A PNG of 8 or 16 bits a band.
+  ///
+  /// - Parameters:
+  ///   - width: In pixels.
+  ///   - height: In pixels.
+  ///   - alpha: Opaque above, more and more transparent to the left below.
+  ///   - sixteenBits: 16 bits a band.
+  ///   - palette: With indexed colours.
+  public static func png(
+    width: Int, height: Int, alpha: Bool = false, sixteenBits: Bool = false, palette: Bool = false
+  ) throws -> [UInt8] {
+    try encode(
+      .scene(width: width, height: height, alpha: alpha),
+      ".png[compression=1\(palette ? ",palette" : "")\(sixteenBits ? ",bitdepth=16" : "")]",
+      sixteenBits: sixteenBits)
+  }
+
+  /// A lossy still WebP.
+  public static func webp(width: Int, height: Int, alpha: Bool = false) throws -> [UInt8] {
+    try encode(.scene(width: width, height: height, alpha: alpha), ".webp[Q=90,effort=1]")
+  }
+
+  /// An uncompressed TIFF.
+  public static func tiff(width: Int, height: Int) throws -> [UInt8] {
+    try encode(.scene(width: width, height: height), ".tif")
+  }
+
+  /// An AVIF; slow, so keep it small.
+  public static func avif(width: Int, height: Int) throws -> [UInt8] {
+    try encode(.scene(width: width, height: height), ".avif[Q=80,effort=0]")
+  }
+
+  /// A HEIC; slow, so keep it small.
+  public static func heic(width: Int, height: Int) throws -> [UInt8] {
+    try encode(.scene(width: width, height: height), ".heic[Q=80,compression=hevc,effort=0]")
+  }
+
+  /// An animated GIF of one plain colour a frame, as `frameColor` says.
+  ///
+  /// - Parameters:
+  ///   - width: In pixels.
+  ///   - height: In pixels.
+  ///   - frames: How many.
+  ///   - delays: How long each stays in ms; `nil`: 100 each.
+  ///   - loop: How often it runs; 0 for ever.
+  public static func gif(
+    width: Int, height: Int, frames: Int, delays: [Int]? = nil, loop: Int = 0
+  ) throws -> [UInt8] {
+    try animation(
+      (0..<frames).map { Pixels(width: width, height: height, color: frameColor($0)) },
+      delays: delays, loop: loop, as: ".gif[dither=0]")
+  }
+
+  /// An animated lossless WebP of one plain colour a frame, as `frameColor` says. Parameters as in `gif`.
+  public static func animatedWebP(
+    width: Int, height: Int, frames: Int, delays: [Int]? = nil, loop: Int = 0
+  ) throws -> [UInt8] {
+    try animation(
+      (0..<frames).map { Pixels(width: width, height: height, color: frameColor($0)) },
+      delays: delays, loop: loop, as: ".webp[lossless]")
+  }
+
+  /// The colour of a frame of `gif` and `animatedWebP`; frames beside each other differ strongly.
+  public static func frameColor(_ index: Int) -> [UInt8] {
+    [UInt8(index * 97 % 256), index.isMultiple(of: 2) ? 20 : 235, UInt8(255 - index * 53 % 256)]
+  }
+
+  /// An animation of any frames.
+  ///
+  /// - Parameters:
+  ///   - frames: Of one size and number of bands.
+  ///   - delays: How long each stays in ms; `nil`: 100 each.
+  ///   - loop: How often it runs; 0 for ever.
+  ///   - suffix: libvips's name of the encoder with its options, as `.gif` or `.webp[lossless]`.
+  public static func animation(
+    _ frames: [Pixels], delays: [Int]? = nil, loop: Int = 0, as suffix: String
+  ) throws -> [UInt8] {
+    guard let first = frames.first else { throw Failure(text: "an animation of no frames") }
+    let height = first.size.height
+    let roll = Pixels(
+      width: first.size.width, height: height * frames.count, bands: first.bands
+    ) { frames[$1 / height][$0, $1 % height] }
+    let delays = (delays ?? frames.map { _ in 100 }).map { CInt($0) }
+    return try encode(roll, suffix) { image in
+      vips_image_set_int(image, "page-height", CInt(height))
+      vips_image_set_int(image, "loop", CInt(loop))
+      vips_image_set_array_int(image, "delay", delays, CInt(delays.count))
+    }
+  }
+
+  /// A JPEG of one CMYK colour (0 no ink, 255 full ink), with or without libvips's CMYK profile.
+  public static func cmykJPEG(
+    width: Int, height: Int, color: [UInt8], profile: Bool = false
+  ) throws -> [UInt8] {
+    try encode(
+      Pixels(width: width, height: height, color: color),
+      ".jpg[Q=95\(profile ? ",profile=cmyk" : "")]", interpretation: VIPS_INTERPRETATION_CMYK)
+  }
+
+  /// An SVG: a red field with a blue square in its lower right quarter.
+  ///
+  /// - Parameters:
+  ///   - width: Of the drawing in user units.
+  ///   - height: Of the drawing in user units.
+  ///   - isSized: Whether it says `width` and `height` or only has a `viewBox`.
+  public static func svg(width: Int, height: Int, isSized: Bool = true) -> [UInt8] {
+    let size = isSized ? "width=\"\(width)\" height=\"\(height)\" " : ""
+    return Array(
+      """
+      <svg xmlns="http://www.w3.org/2000/svg" \(size)viewBox="0 0 \(width) \(height)">
+      <rect width="100%" height="100%" fill="#ff0000"/>
+      <rect x="50%" y="50%" width="50%" height="50%" fill="#0000ff"/></svg>
+      """.utf8)
+  }
+
+  /// Encodes pixels.
+  ///
+  /// - Parameters:
+  ///   - pixels: 1 to 4 bands.
+  ///   - suffix: libvips's name of the encoder with its options, as `.jpg[Q=90]`.
+  ///   - orientation: EXIF orientation to be noted; the pixels are stored as they are.
+  ///   - sixteenBits: Whether values are stretched to 16 bits first.
+  ///   - interpretation: What the bands mean; `nil`: grey for 1 and 2, sRGB for more.
+  ///   - prepare: Changes the picture's metadata.
+  public static func encode(
+    _ pixels: Pixels, _ suffix: String, orientation: Int? = nil, sixteenBits: Bool = false,
+    interpretation: VipsInterpretation? = nil,
+    _ prepare: (UnsafeMutablePointer<VipsImage>) -> Void = { _ in }
+  ) throws -> [UInt8] {
+    start()
+    let wide = sixteenBits ? pixels.values.map { UInt16($0) * 257 } : []
+    let bare = sixteenBits ? wide.withUnsafeBytes(image) : pixels.values.withUnsafeBytes(image)
+    func image(_ memory: UnsafeRawBufferPointer) -> UnsafeMutablePointer<VipsImage>? {
+      vips_image_new_from_memory_copy(
+        memory.baseAddress, memory.count, CInt(pixels.size.width), CInt(pixels.size.height),
+        CInt(pixels.bands), sixteenBits ? VIPS_FORMAT_USHORT : VIPS_FORMAT_UCHAR)
+    }
+    guard let bare else { throw Failure() }
+    defer { pictor_g_object_unref(bare) }
+    var named: UnsafeMutablePointer<VipsImage>?
+    let isGrey = pixels.bands < 3
+    let meaning =
+      sixteenBits
+      ? (isGrey ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_RGB16)
+      : (isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB)
+    guard pictor_vips_copy_as(bare, &named, interpretation ?? meaning) == 0, let named else {
+      throw Failure()
+    }
+    defer { pictor_g_object_unref(named) }
+    if let orientation { vips_image_set_int(named, "orientation", CInt(orientation)) }
+    prepare(named)
+    var bytes: UnsafeMutableRawPointer?
+    var count = 0
+    guard pictor_vips_image_write_to_buffer(named, suffix, &bytes, &count) == 0, let bytes else {
+      throw Failure()
+    }
+    defer { g_free(bytes) }
+    return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
+  }
+}
