@@ -168,7 +168,7 @@ static inline int pictor_vips_gifsave(
   return vips_gifsave_buffer(in, bytes, count, "effort", effort, "strip", strip, NULL);
 }
 
-// Any loader and encoder, options in brackets; for tests, which make pictures of their own.
+// For tests, which make pictures of their own: any loader and encoder, options in brackets.
 
 static inline VipsImage *pictor_vips_image_new_from_buffer(
     const void *bytes, size_t count, const char *options) {
@@ -178,6 +178,10 @@ static inline VipsImage *pictor_vips_image_new_from_buffer(
 static inline int pictor_vips_image_write_to_buffer(
     VipsImage *in, const char *suffix, void **bytes, size_t *count) {
   return vips_image_write_to_buffer(in, suffix, bytes, count, NULL);
+}
+
+static inline int pictor_vips_zoom(VipsImage *in, VipsImage **out, int across, int down) {
+  return vips_zoom(in, out, across, down, NULL);
 }
 
 // What only macros say.

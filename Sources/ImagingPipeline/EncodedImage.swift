@@ -6,7 +6,8 @@ import Model
 /// Bytes that were allocated by GLib: freed with this value.
 struct GLibBytes: ~Copyable {
   private let start: UnsafeMutableRawPointer
-  let count: Int
+  /// How many there are.
+  private(set) var count: Int
 
   /// Runs an encoder of libvips's and takes over what it allocates.
   init(
@@ -20,6 +21,11 @@ struct GLibBytes: ~Copyable {
   }
 
   deinit { g_free(start) }
+
+  /// Keeps only so many bytes, as the closure says that may have changed them.
+  mutating func shorten(_ body: (UnsafeMutableRawBufferPointer) -> Int) {
+    count = min(count, body(UnsafeMutableRawBufferPointer(start: start, count: count)))
+  }
 
   func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result
   {

@@ -61,7 +61,7 @@ struct Output {
   /// Encodes a picture in sRGB or grey; everything not yet computed is computed now.
   func encode(_ picture: borrowing Picture) throws(ImageError) -> GLibBytes {
     let (format, quality) = (format, CInt(quality))
-    return try picture.withVipsImage { image throws(ImageError) in
+    var bytes = try picture.withVipsImage { image throws(ImageError) in
       try GLibBytes("encode") { bytes, count in
         switch format {
         case .jpeg: pictor_vips_jpegsave(image, bytes, count, quality, 1, 1)
@@ -71,5 +71,7 @@ struct Output {
         }
       }
     }
+    if format == .webp { bytes.shorten(WebPContainer.dropMetadata) }
+    return bytes
   }
 }

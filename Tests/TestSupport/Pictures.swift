@@ -39,11 +39,16 @@ public enum Pictures {
     width: Int, height: Int, quality: Int = 90, orientation: Int? = nil, progressive: Bool = false,
     profile: String? = nil
   ) throws -> [UInt8] {
-    let scene = Pixels.scene(width: width, height: height)
+    // A large scene is a small one whose pixels became squares: computing each of its pixels here would take seconds.
+    let zooms = (1...32).filter { width.isMultiple(of: $0) && height.isMultiple(of: $0) }
+    let zoom = zooms.first { width * height <= 60_000 * $0 * $0 } ?? 1
+    let scene = Pixels.scene(width: width / zoom, height: height / zoom)
+    var options = "Q=\(quality)"
+    if progressive { options += ",interlace" }
+    if let profile { options += ",profile=\(profile)" }
     return try encode(
-      orientation.map(scene.stored(forOrientation:)) ?? scene,
-      ".jpg[Q=\(quality)\(progressive ? ",interlace" : "")\(profile.map { ",profile=\($0)" } ?? "")]",
-      orientation: orientation)
+      orientation.map(scene.stored(forOrientation:)) ?? scene, ".jpg[\(options)]",
+      zoom: zoom, orientation: orientation)
   }
 
   /// A PNG of 8 or 16 bits a band.
@@ -136,6 +141,40 @@ public enum Pictures {
     }
   }
 
+  /// How long each frame of an animation stays, in ms.
+  public static func delays(of bytes: [UInt8]) throws -> [Int] {
+    try withImage(bytes) { image in
+      var values: UnsafeMutablePointer<CInt>?
+      var count: CInt = 0
+      guard vips_image_get_array_int(image, "delay", &values, &count) == 0 else { throw Failure() }
+      return UnsafeBufferPointer(start: values, count: Int(count)).map { Int($0) }
+    }
+  }
+
+  /// How often an animation runs; 0 for ever.
+  public static func loop(of bytes: [UInt8]) throws -> Int {
+    try withImage(bytes) { image in
+      var value: CInt = 0
+      guard vips_image_get_int(image, "loop", &value) == 0 else { throw Failure() }
+      return Int(value)
+    }
+  }
+
+  /// Opens a picture in any format libvips reads and lends it out.
+  static func withImage<Result>(
+    _ bytes: [UInt8], options: String = "",
+    _ body: (UnsafeMutablePointer<VipsImage>) throws -> Result
+  ) throws -> Result {
+    start()
+    return try bytes.withUnsafeBytes { buffer in
+      guard
+        let image = pictor_vips_image_new_from_buffer(buffer.baseAddress, buffer.count, options)
+      else { throw Failure() }
+      defer { pictor_g_object_unref(image) }
+      return try body(image)
+    }
+  }
+
   /// A JPEG of one CMYK colour (0 no ink, 255 full ink), with or without libvips's CMYK profile.
   public static func cmykJPEG(
     width: Int, height: Int, color: [UInt8], profile: Bool = false
@@ -166,12 +205,13 @@ public enum Pictures {
   /// - Parameters:
   ///   - pixels: 1 to 4 bands.
   ///   - suffix: libvips's name of the encoder with its options, as `.jpg[Q=90]`.
+  ///   - zoom: Sides of the square that each pixel becomes.
   ///   - orientation: EXIF orientation to be noted; the pixels are stored as they are.
   ///   - sixteenBits: Whether values are stretched to 16 bits first.
   ///   - interpretation: What the bands mean; `nil`: grey for 1 and 2, sRGB for more.
   ///   - prepare: Changes the picture's metadata.
   public static func encode(
-    _ pixels: Pixels, _ suffix: String, orientation: Int? = nil, sixteenBits: Bool = false,
+    _ pixels: Pixels, _ suffix: String, zoom: Int = 1, orientation: Int? = nil, sixteenBits: Bool = false,
     interpretation: VipsInterpretation? = nil,
     _ prepare: (UnsafeMutablePointer<VipsImage>) -> Void = { _ in }
   ) throws -> [UInt8] {
@@ -195,11 +235,16 @@ public enum Pictures {
       throw Failure()
     }
     defer { pictor_g_object_unref(named) }
-    if let orientation { vips_image_set_int(named, "orientation", CInt(orientation)) }
-    prepare(named)
+    var zoomed: UnsafeMutablePointer<VipsImage>?
+    guard pictor_vips_zoom(named, &zoomed, CInt(zoom), CInt(zoom)) == 0, let zoomed else {
+      throw Failure()
+    }
+    defer { pictor_g_object_unref(zoomed) }
+    if let orientation { vips_image_set_int(zoomed, "orientation", CInt(orientation)) }
+    prepare(zoomed)
     var bytes: UnsafeMutableRawPointer?
     var count = 0
-    guard pictor_vips_image_write_to_buffer(named, suffix, &bytes, &count) == 0, let bytes else {
+    guard pictor_vips_image_write_to_buffer(zoomed, suffix, &bytes, &count) == 0, let bytes else {
       throw Failure()
     }
     defer { g_free(bytes) }

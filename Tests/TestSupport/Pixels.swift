@@ -52,13 +52,8 @@ public struct Pixels: Sendable {
   ///   - frame: Which frame of an animation.
   /// - Throws: `Pictures.Failure` with libvips's text.
   public init(decoding bytes: [UInt8], frame: Int? = nil) throws {
-    Pictures.start()
-    (size, bands, values) = try bytes.withUnsafeBytes { buffer in
-      let options = frame.map { "[page=\($0)]" } ?? ""
-      guard
-        let image = pictor_vips_image_new_from_buffer(buffer.baseAddress, buffer.count, options)
-      else { throw Pictures.Failure() }
-      defer { pictor_g_object_unref(image) }
+    let options = frame.map { "[page=\($0)]" } ?? ""
+    (size, bands, values) = try Pictures.withImage(bytes, options: options) { image in
       var count = 0
       guard let memory = vips_image_write_to_memory(image, &count) else { throw Pictures.Failure() }
       defer { g_free(memory) }

@@ -1,0 +1,81 @@
+// Transparency: kept where the format can, laid on the background where it cannot, never bleeding into colours.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct AlphaTests {
+  private let red = Color(red: 255, green: 0, blue: 0)
+
+  @Test func `what is transparent lends its colour to nobody`() throws {
+    // given: opaque white beside fully transparent black, the edge where the resize has to mix them
+    let source = try Pictures.encode(
+      Pixels(width: 90, height: 90, bands: 4) { x, _ in
+        x < 45 ? [255, 255, 255, 255] : [0, 0, 0, 0]
+      }, ".png")
+    // when
+    let made = try Made(source) { $0.width = 31 }.pixels()
+    // then
+    for x in 0..<31 where made[x, 15][3] > 16 { #expect(made.rgb(x, 15).allSatisfy { $0 > 240 }) }
+    #expect(made[2, 15][3] == 255 && made[28, 15][3] == 0)
+  }
+
+  @Test func `unresized pixels stay exactly what they are`() throws {
+    let scene = Pixels.scene(width: 90, height: 60, alpha: true)
+    let made = try Made(try Pictures.encode(scene, ".png"))
+    #expect(try made.pixels().values == scene.values)
+  }
+
+  @Test(arguments: [ImageFormat.png, .webp, .gif])
+  func `formats with an alpha keep it`(format: ImageFormat) throws {
+    let source = try Pictures.encode(
+      Pixels(width: 40, height: 40, bands: 4) { x, _ in
+        x < 20 ? [10, 200, 10, 255] : [0, 0, 0, 0]
+      }, ".png")
+    let made = try Made(source) { ($0.format, $0.background) = (format, red) }.pixels()
+    #expect(made.bands == 4 && made[35, 20][3] == 0 && made[5, 20][3] == 255)
+  }
+
+  @Test func `a JPEG shows the background where the source was transparent`() throws {
+    // given
+    let source = try Pictures.encode(
+      Pixels(width: 40, height: 40, color: [0, 0, 255, 128]), ".png")
+    // when
+    let white = try Made(source) { $0.format = .jpeg }.pixels()
+    let onRed = try Made(source) { ($0.format, $0.background) = (.jpeg, red) }.pixels()
+    // then
+    #expect(isClose(white.rgb(20, 20), [127, 127, 255]))
+    #expect(isClose(onRed.rgb(20, 20), [127, 0, 128]))
+  }
+
+  @Test func `contain pads with the background`() throws {
+    // given
+    let source = try Pictures.jpeg(width: 200, height: 100)
+    // when
+    let white = try Made(source) { ($0.width, $0.height, $0.fit) = (80, 80, .contain) }
+    let onRed = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.background) = (80, 80, .contain, red)
+      $0.position = .top
+    }
+    // then
+    #expect(white.size == PixelSize(width: 80, height: 80) && white.format == .jpeg)
+    let (centred, top) = (try white.pixels(), try onRed.pixels())
+    #expect(isClose(centred.rgb(40, 5), [255, 255, 255]) && isClose(centred.rgb(40, 75), [255, 255, 255]))
+    #expect(isClose(centred.rgb(5, 25), [220, 30, 30], within: 20))
+    #expect(isClose(top.rgb(40, 60), [254, 0, 0]))
+    #expect(isClose(top.rgb(75, 4), [30, 200, 40], within: 20))
+  }
+
+  @Test func `a background with an alpha makes transparent padding, and so a PNG`() throws {
+    // given
+    let source = try Pictures.jpeg(width: 200, height: 100)
+    // when
+    let made = try Made(source) {
+      ($0.width, $0.height, $0.fit) = (80, 80, .contain)
+      $0.background = Color(red: 1, green: 2, blue: 3, alpha: 0)
+    }
+    // then
+    let pixels = try made.pixels()
+    #expect(made.format == .png && pixels[40, 5] == [1, 2, 3, 0] && pixels[40, 40][3] == 255)
+  }
+}

@@ -1,0 +1,155 @@
+// Animations: all frames, their times and their number of runs, each frame by itself.
+
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@Suite struct AnimationTests {
+  /// Whether every frame is the plain colour it was, edges and all.
+  private func isPlain(_ made: Made, frames: Int, within tolerance: Int = 6) throws -> Bool {
+    for frame in 0..<frames {
+      let pixels = try made.pixels(frame: frame)
+      let color = Pictures.frameColor(frame)
+      let (right, bottom) = (pixels.size.width - 1, pixels.size.height - 1)
+      for (x, y) in [(0, 0), (right, 0), (0, bottom), (right, bottom), (right / 2, bottom / 2)]
+      where !isClose(pixels.rgb(x, y), color, within: tolerance) { return false }
+    }
+    return true
+  }
+
+  @Test(arguments: [ImageFormat?.none, .gif, .webp])
+  func `a GIF keeps its frames, and none bleeds into the next`(format: ImageFormat?) throws {
+    // given
+    let source = try Pictures.gif(width: 97, height: 61, frames: 5, delays: [30, 70, 120, 40, 990])
+    // when
+    let made = try Made(source) { ($0.width, $0.format, $0.quality) = (40, format, 95) }
+    // then
+    #expect(made.format == format ?? .gif && made.frames == 5)
+    #expect(made.size == PixelSize(width: 40, height: 25))
+    #expect(try isPlain(made, frames: 5, within: format == .webp ? 16 : 6))
+    #expect(try Pictures.delays(of: made.bytes) == [30, 70, 120, 40, 990])
+  }
+
+  @Test func `an animated WebP keeps its frames`() throws {
+    let source = try Pictures.animatedWebP(
+      width: 96, height: 64, frames: 8, delays: (1...8).map { $0 * 20 })
+    for format in [nil, ImageFormat.webp] {
+      let made = try Made(source) { ($0.width, $0.format, $0.quality) = (48, format, 95) }
+      #expect(made.frames == 8 && made.size == PixelSize(width: 48, height: 32))
+      #expect(try isPlain(made, frames: 8, within: 16))
+      #expect(try Pictures.delays(of: made.bytes) == (1...8).map { $0 * 20 })
+    }
+  }
+
+  @Test(arguments: [0, 1, 3])
+  func `the number of runs is kept`(loop: Int) throws {
+    // given
+    let gif = try Pictures.gif(width: 20, height: 10, frames: 2, loop: loop)
+    let webp = try Pictures.animatedWebP(width: 20, height: 10, frames: 2, loop: loop)
+    #expect(try Pictures.loop(of: gif) == loop && Pictures.loop(of: webp) == loop)
+    // when, then
+    for source in [gif, webp] {
+      for format in [nil, ImageFormat.webp] {
+        #expect(try Pictures.loop(of: try Made(source) { $0.format = format }.bytes) == loop)
+      }
+    }
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .png])
+  func `a still format takes the first frame`(format: ImageFormat) throws {
+    let source = try Pictures.gif(width: 40, height: 20, frames: 3)
+    let made = try Made(source) { $0.format = format }
+    #expect(made.frames == 1 && made.size == PixelSize(width: 40, height: 20))
+    #expect(isClose(try made.pixels().rgb(20, 10), Pictures.frameColor(0)))
+  }
+
+  @Test(arguments: 0..<4)
+  func `one frame can be picked out`(frame: Int) throws {
+    for source in [
+      try Pictures.gif(width: 40, height: 20, frames: 4),
+      try Pictures.animatedWebP(width: 40, height: 20, frames: 4),
+    ] {
+      let made = try Made(source) { ($0.frame, $0.width) = (frame, 10) }
+      #expect(made.frames == 1 && made.size == PixelSize(width: 10, height: 5))
+      #expect(made.format != .gif)
+      #expect(isClose(try made.pixels().rgb(5, 2), Pictures.frameColor(frame)))
+      // An animation format asked for makes a still one of it.
+      let still = try Made(source) { ($0.frame, $0.format) = (frame, .gif) }
+      #expect(still.frames == 1 && isClose(try still.pixels().rgb(20, 10), Pictures.frameColor(frame)))
+    }
+  }
+
+  @Test func `a frame that is not there is refused and the answer says how many there are`() throws {
+    let animation = try Pictures.gif(width: 40, height: 20, frames: 4)
+    let still = try Pictures.jpeg(width: 40, height: 20)
+    #expect(
+      Made.error(animation) { $0.frame = 4 }
+        == .invalidParameter(name: "frame", value: "4", allowed: "the source has 4 frames, 0 to 3"))
+    #expect(
+      Made.error(still) { $0.frame = 1 }
+        == .invalidParameter(name: "frame", value: "1", allowed: "the source has one frame, 0"))
+    #expect(try Made(still) { $0.frame = 0 }.size == PixelSize(width: 40, height: 20))
+  }
+
+  @Test(arguments: [Fit.cover, .contain, .fill, .outside])
+  func `each fit works on each frame`(fit: Fit) throws {
+    // given
+    let source = try Pictures.gif(width: 80, height: 40, frames: 3)
+    let wanted = fit == .outside ? PixelSize(width: 40, height: 20) : PixelSize(width: 20, height: 20)
+    // when
+    let made = try Made(source) { ($0.width, $0.height, $0.fit) = (20, 20, fit) }
+    // then
+    #expect(made.frames == 3 && made.size == wanted)
+    for frame in 0..<3 {
+      let pixels = try made.pixels(frame: frame)
+      #expect(pixels.size == wanted)
+      #expect(isClose(pixels.rgb(10, 10), Pictures.frameColor(frame)))
+      #expect(
+        isClose(pixels.rgb(10, 0), fit == .contain ? [255, 255, 255] : Pictures.frameColor(frame)))
+    }
+  }
+
+  @Test func `many frames larger than the decoder's strips come out in order`() throws {
+    let source = try Pictures.gif(width: 120, height: 700, frames: 12)
+    let made = try Made(source) { $0.height = 350 }
+    #expect(made.frames == 12)
+    #expect(try isPlain(made, frames: 12))
+  }
+
+  @Test func `more frames than allowed are refused, whatever is wanted of them`() throws {
+    // given
+    let source = try Pictures.gif(width: 8, height: 8, frames: 6)
+    var limits = ImagingLimits()
+    limits.maximumFrames = 5
+    // when, then
+    #expect(Made.error(source, limits: limits) == .tooManyFrames(frames: 6, limit: 5))
+    #expect(
+      Made.error(source, limits: limits) { $0.frame = 0 } == .tooManyFrames(frames: 6, limit: 5))
+    limits.maximumFrames = 6
+    #expect(Made.error(source, limits: limits) == nil)
+  }
+
+  @Test func `the pixels of all frames count`() throws {
+    let source = try Pictures.gif(width: 10, height: 10, frames: 6)
+    var limits = ImagingLimits()
+    limits.maximumPixels = 599
+    #expect(Made.error(source, limits: limits) == .tooManyPixels(pixels: 600, limit: 599))
+  }
+
+  @Test func `transparent frames stay transparent`() throws {
+    // given
+    let frames = (0..<3).map { frame in
+      Pixels(width: 40, height: 40, bands: 4) { x, _ in
+        x < 20 ? Pictures.frameColor(frame) + [255] : [0, 0, 0, 0]
+      }
+    }
+    // when
+    let made = try Made(try Pictures.animation(frames, as: ".gif[dither=0]")) { $0.width = 20 }
+    // then
+    for frame in 0..<3 {
+      let pixels = try made.pixels(frame: frame)
+      #expect(pixels[17, 10][3] == 0 && pixels[3, 10][3] == 255)
+    }
+  }
+}

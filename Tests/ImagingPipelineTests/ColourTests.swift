@@ -1,0 +1,127 @@
+// Colour models in, sRGB or grey out.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite struct ColourTests {
+  /// Display P3 to sRGB by the matrices of CSS Color 4, section 17, in floating point: nothing of libvips or lcms.
+  private func sRGB(ofP3 color: [UInt8]) -> [UInt8] {
+    func decode(_ value: UInt8) -> Double {
+      let v = Double(value) / 255
+      return v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4)
+    }
+    func encode(_ v: Double) -> UInt8 {
+      let v = min(max(v, 0), 1)
+      return UInt8((255 * (v <= 0.0031308 ? v * 12.92 : 1.055 * pow(v, 1 / 2.4) - 0.055)).rounded())
+    }
+    let (r, g, b) = (decode(color[0]), decode(color[1]), decode(color[2]))
+    return [
+      encode(1.2249402 * r - 0.2249402 * g), encode(-0.0420569 * r + 1.0420569 * g),
+      encode(-0.0196376 * r - 0.0786361 * g + 1.0982735 * b),
+    ]
+  }
+
+  @Test(arguments: [[200, 100, 50], [100, 150, 120], [128, 128, 128], [60, 90, 160]] as [[UInt8]])
+  func `an embedded profile lands in sRGB`(color: [UInt8]) throws {
+    // given
+    let source = try Pictures.encode(
+      Pixels(width: 64, height: 48, color: color), ".png[profile=p3]")
+    // when
+    let made = try Made(source) { ($0.width, $0.format) = (32, .png) }
+    // then
+    #expect(isClose(try made.pixels().rgb(16, 12), sRGB(ofP3: color), within: 3))
+    #expect(!made.bytes.contains("iCCP"))
+  }
+
+  @Test func `an sRGB profile changes nothing`() throws {
+    let source = try Pictures.encode(
+      Pixels(width: 64, height: 48, color: [200, 100, 50]), ".png[profile=srgb]")
+    let made = try Made(source) { $0.format = .png }
+    #expect(isClose(try made.pixels().rgb(16, 12), [200, 100, 50], within: 1))
+  }
+
+  @Test func `a profile survives alpha`() throws {
+    let source = try Pictures.encode(
+      Pixels(width: 64, height: 48, color: [200, 100, 50, 128]), ".png[profile=p3]")
+    let made = try Made(source) { $0.width = 32 }
+    let pixel = try made.pixels()[16, 12]
+    #expect(isClose(Array(pixel[0..<3]), sRGB(ofP3: [200, 100, 50]), within: 4))
+    #expect(pixel[3] == 128)
+  }
+
+  @Test func `a profile for another colour model is ignored`() throws {
+    // given: a grey picture that says it is CMYK
+    let source = try Pictures.encode(
+      Pixels(width: 64, height: 48, color: [90]), ".tif[profile=cmyk]")
+    // when
+    let made = try Made(source) { $0.format = .png }
+    // then
+    #expect(isClose(try made.pixels().rgb(10, 10), [90, 90, 90], within: 2))
+  }
+
+  @Test(arguments: [false, true])
+  func `CMYK becomes sRGB, with and without a profile`(profile: Bool) throws {
+    // given: ink by ink. Printed cyan is no screen cyan: what is asked for is which colour it is.
+    func made(_ color: [UInt8]) throws -> [UInt8] {
+      let source = try Pictures.cmykJPEG(width: 64, height: 48, color: color, profile: profile)
+      let made = try Made(source) { ($0.width, $0.format) = (32, .png) }
+      #expect(try made.pixels().bands == 3)
+      return try made.pixels().rgb(16, 12)
+    }
+    // when
+    let (white, cyan, magenta) = (
+      try made([0, 0, 0, 0]), try made([255, 0, 0, 0]), try made([0, 255, 0, 0])
+    )
+    let (yellow, black) = (try made([0, 0, 255, 0]), try made([0, 0, 0, 255]))
+    // then
+    #expect(isClose(white, [255, 255, 255], within: 4))
+    #expect(cyan[0] < 80 && cyan[1] > 120 && cyan[2] > 180)
+    #expect(magenta[0] > 180 && magenta[1] < 80 && magenta[2] > 80)
+    #expect(yellow[0] > 220 && yellow[1] > 200 && yellow[2] < 100)
+    #expect(black.allSatisfy { $0 < 60 })
+  }
+
+  @Test func `grey stays one band where the format has such`() throws {
+    // given
+    let grey = Pixels(width: 64, height: 48, bands: 1) { x, _ in [UInt8(x * 4)] }
+    let source = try Pictures.encode(grey, ".png")
+    // when, then
+    for format in [nil, ImageFormat.jpeg, .png] {
+      let made = try Made(source) { ($0.width, $0.format) = (32, format) }
+      #expect(try made.pixels().bands == 1)
+      #expect(isClose(try made.pixels().rgb(16, 12), [130, 130, 130], within: 4))
+    }
+    let webp = try Made(source) { $0.format = .webp }
+    #expect(isClose(try webp.pixels().rgb(16, 12), [64, 64, 64], within: 4))
+  }
+
+  @Test func `grey with a coloured ground becomes colour`() throws {
+    let source = try Pictures.encode(Pixels(width: 20, height: 40, color: [90, 0]), ".png")
+    let made = try Made(source) {
+      ($0.format, $0.background) = (.jpeg, Color(red: 255, green: 0, blue: 0))
+    }
+    #expect(isClose(try made.pixels().rgb(10, 10), [254, 0, 0]))
+  }
+
+  @Test func `16 bits become 8`() throws {
+    // given
+    let colour = try Pictures.png(width: 96, height: 64, sixteenBits: true)
+    let alpha = try Pictures.png(width: 96, height: 64, alpha: true, sixteenBits: true)
+    let grey = try Pictures.encode(
+      Pixels(width: 90, height: 60, color: [77]), ".png[bitdepth=16]", sixteenBits: true)
+    // when, then
+    let small = Pixels.scene(width: 48, height: 32, alpha: true)
+    #expect(try Made(colour) { $0.width = 48 }.pixels().psnr(to: small) > 30)
+    let withAlpha = try Made(alpha) { $0.width = 48 }.pixels()
+    #expect(withAlpha.bands == 4 && isClose(withAlpha[40, 25], small[40, 25]))
+    #expect(isClose(try Made(grey) { $0.width = 45 }.pixels().rgb(20, 20), [77, 77, 77], within: 2))
+  }
+
+  @Test func `indexed colours come out as colours`() throws {
+    let source = try Pictures.png(width: 90, height: 60, palette: true)
+    let made = try Made(source) { $0.format = .png }
+    #expect(try made.pixels().psnr(to: .scene(width: 90, height: 60)) > 30)
+  }
+}

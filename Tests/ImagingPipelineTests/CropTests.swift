@@ -1,0 +1,76 @@
+// cover: which part of a picture is kept.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct CropTests {
+  private static let scene = Pixels.scene(width: 300, height: 200)
+
+  @Test(arguments: [
+    (Position.left, 0), (.leftTop, 0), (.leftBottom, 0), (.center, 100), (.top, 100), (.bottom, 100),
+    (.right, 200), (.rightTop, 200), (.rightBottom, 200),
+  ])
+  func `cover keeps the part that the position names`(position: Position, x: Int) throws {
+    let source = try Pictures.jpeg(width: 1200, height: 800)
+    let made = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.position) = (100, 200, .cover, position)
+    }
+    #expect(
+      try made.pixels().psnr(to: Self.scene.cut(x: x, y: 0, width: 100, height: 200)) > 28)
+  }
+
+  @Test(arguments: [Position.top, .bottom])
+  func `cover keeps the upper or the lower part`(position: Position) throws {
+    let source = try Pictures.jpeg(width: 1200, height: 800)
+    let made = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.position) = (300, 50, .cover, position)
+    }
+    let part = Self.scene.cut(x: 0, y: position == .top ? 0 : 150, width: 300, height: 50)
+    #expect(try made.pixels().psnr(to: part) > 28)
+  }
+
+  /// A grey field with a loud, colourful pattern in its right quarter.
+  private func loudOnTheRight() throws -> [UInt8] {
+    try Pictures.encode(
+      Pixels(width: 400, height: 100) { x, y in
+        x < 300 ? [120, 120, 120] : [UInt8(x * 37 % 256), UInt8(y * 91 % 256), UInt8(x * y % 256)]
+      }, ".png")
+  }
+
+  @Test(arguments: [Position.entropy, .attention])
+  func `entropy and attention find where something is`(position: Position) throws {
+    // given
+    let source = try loudOnTheRight()
+    // when
+    let made = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.position) = (100, 100, .cover, position)
+      $0.format = .png
+    }
+    // then
+    let quiet = Pixels(width: 100, height: 100, color: [120, 120, 120])
+    #expect(made.size == PixelSize(width: 100, height: 100))
+    #expect(try made.pixels().meanDifference(to: quiet) > 30)
+  }
+
+  @Test(arguments: [Position.entropy, .attention])
+  func `an animation is cut at one place in all frames`(position: Position) throws {
+    // given: the loud part is on the right in the first frame, on the left in the others
+    let frames = (0..<3).map { frame in
+      Pixels(width: 200, height: 50) { x, y in
+        (frame == 0 ? x >= 150 : x < 50) ? [UInt8(x * 37 % 256), UInt8(y * 5), 200] : [120, 120, UInt8(118 + frame)]
+      }
+    }
+    let source = try Pictures.animation(frames, as: ".webp[lossless]")
+    // when
+    let made = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.position) = (50, 50, .cover, position)
+      $0.format = .webp
+    }
+    // then
+    let quiet = Pixels(width: 50, height: 50, color: [120, 120, 120])
+    #expect(made.frames == 3 && made.size == PixelSize(width: 50, height: 50))
+    #expect(try made.pixels(frame: 0).meanDifference(to: quiet) > 20)
+    #expect(try made.pixels(frame: 2).meanDifference(to: quiet) < 5)
+  }
+}

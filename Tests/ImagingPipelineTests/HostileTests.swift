@@ -1,0 +1,131 @@
+// What is damaged, cut short or made to exhaust: the right error, and quickly.
+
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@Suite struct HostileTests {
+  private func isUndecodable(_ error: ImageError?) -> Bool {
+    if case .undecodable = error { true } else { false }
+  }
+
+  private static func source(_ kind: String) throws -> [UInt8] {
+    switch kind {
+    case "jpeg": try Pictures.jpeg(width: 300, height: 200)
+    case "progressive": try Pictures.jpeg(width: 300, height: 200, progressive: true)
+    case "png": try Pictures.png(width: 90, height: 60)
+    case "gif": try Pictures.animation(
+      (0..<3).map { _ in Pixels.scene(width: 60, height: 40) }, as: ".gif")
+    case "webp": try Pictures.webp(width: 90, height: 60)
+    case "animated webp": try Pictures.animatedWebP(width: 90, height: 60, frames: 4)
+    case "tiff": try Pictures.tiff(width: 90, height: 60)
+    case "avif": try Pictures.avif(width: 64, height: 64)
+    case "heic": try Pictures.heic(width: 64, height: 64)
+    default: Pictures.svg(width: 90, height: 60)
+    }
+  }
+
+  @Test(arguments: [
+    "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "svg",
+  ])
+  func `a source cut short is undecodable, never half a picture`(kind: String) throws {
+    // given
+    let whole = try Self.source(kind)
+    for share in [0.2, 0.5, 0.8] {
+      // when
+      let error = Made.error(Array(whole.prefix(Int(Double(whole.count) * share)))) { $0.width = 40 }
+      // then
+      #expect(isUndecodable(error), "\(kind) \(share): \(String(describing: error))")
+    }
+  }
+
+  @Test(arguments: [
+    "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "svg",
+  ])
+  func `damage ends in an error of the contract or in a picture, never worse`(kind: String) throws {
+    // given: the same damage each time
+    let whole = try Self.source(kind)
+    var seed: UInt64 = 7
+    func next(below bound: Int) -> Int {
+      seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int(seed >> 33) % bound
+    }
+    for _ in 0..<12 {
+      var bytes = whole
+      for _ in 0..<8 { bytes[12 + next(below: bytes.count - 12)] = UInt8(next(below: 256)) }
+      // when
+      let error = Made.error(bytes) { ($0.width, $0.limitBytes) = (40, 1 << 20) }
+      // then
+      switch error {
+      case nil, .undecodable, .unsupportedFormat, .tooManyPixels, .tooManyFrames: break
+      default: Issue.record("\(String(describing: error))")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    [0xff, 0xd8, 0xff], [0xff, 0xd8, 0xff, 0xe0, 0, 16], Array("GIF89a".utf8),
+    [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a], Array("RIFF\u{10}\0\0\0WEBPVP8 ".utf8),
+    [0x49, 0x49, 42, 0, 8, 0, 0, 0], Array("\0\0\0\u{18}ftypavif\0\0\0\0mif1avif".utf8),
+    Array("<svg".utf8 + ">".utf8), Array("<svg><".utf8),
+  ] as [[UInt8]])
+  func `a beginning without a picture is undecodable`(bytes: [UInt8]) {
+    #expect(isUndecodable(Made.error(bytes)))
+  }
+
+  @Test func `a GIF of 43 bytes and 400 megapixels is refused by its header`() {
+    // given: one frame of 20000 by 20000, hardly any data
+    let side: [UInt8] = [0x20, 0x4e]
+    let bytes: [UInt8] =
+      Array("GIF89a".utf8) + side + side + [0x80, 0, 0, 255, 255, 255, 0, 0, 0]
+      + [0x21, 0xf9, 4, 1, 0, 0, 0, 0] + [0x2c, 0, 0, 0, 0] + side + side + [0]
+      + [2, 2, 0x44, 1, 0, 0x3b]
+    #expect(bytes.count == 43)
+    // when, then
+    #expect(Made.error(bytes) == .tooManyPixels(pixels: 400_000_000, limit: 150_000_000))
+  }
+
+  @Test func `a PNG of 50000 by 50000 is refused by its header`() throws {
+    // given: a small PNG whose header says otherwise
+    var bytes = try Pictures.png(width: 8, height: 8)
+    let side: [UInt8] = [0, 0, 0xc3, 0x50]
+    bytes.replaceSubrange(16..<24, with: side + side)
+    bytes.replaceSubrange(29..<33, with: crc32(of: bytes[12..<29]))
+    // when, then
+    #expect(Made.error(bytes) == .tooManyPixels(pixels: 2_500_000_000, limit: 150_000_000))
+  }
+
+  @Test func `a JPEG of 65000 by 65000 is refused by its header`() throws {
+    // given: the frame header's sides, behind its marker, length and precision
+    var bytes = try Pictures.jpeg(width: 16, height: 16)
+    let frame = try #require(bytes.indices.first { bytes[$0...].starts(with: [0xff, 0xc0]) })
+    bytes.replaceSubrange(frame + 5..<frame + 9, with: [0xfd, 0xe8, 0xfd, 0xe8])
+    // when, then
+    #expect(Made.error(bytes) == .tooManyPixels(pixels: 4_225_000_000, limit: 150_000_000))
+  }
+
+  @Test func `an SVG of any size is rendered within the limit`() throws {
+    let made = try Made(Pictures.svg(width: 30_000, height: 30_000)) { $0.limitBytes = 40_000 }
+    #expect(made.size == PixelSize(width: 100, height: 100))
+    #expect(made.scaledDownFrom == PixelSize(width: 30_000, height: 30_000))
+  }
+
+  @Test func `exponential entities of an SVG end in an error`() {
+    let entities = (1...9).map { "<!ENTITY a\($0) \"\(String(repeating: "&a\($0 - 1);", count: 10))\">" }
+    let text =
+      "<!DOCTYPE svg [<!ENTITY a0 \"lol\">\(entities.joined())]>"
+      + "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><text>&a9;</text></svg>"
+    #expect(isUndecodable(Made.error(Array(text.utf8))))
+  }
+
+  /// CRC-32 of a PNG's chunk (ISO/IEC 15948, annex D), most significant byte first.
+  private func crc32(of bytes: ArraySlice<UInt8>) -> [UInt8] {
+    var crc: UInt32 = 0xffff_ffff
+    for byte in bytes {
+      crc ^= UInt32(byte)
+      for _ in 0..<8 { crc = crc & 1 == 1 ? crc >> 1 ^ 0xedb8_8320 : crc >> 1 }
+    }
+    return stride(from: 24, through: 0, by: -8).map { UInt8(~crc >> UInt32($0) & 0xff) }
+  }
+}

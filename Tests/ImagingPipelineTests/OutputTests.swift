@@ -1,0 +1,176 @@
+// Which format comes out, how good it is, and that it is the same each time.
+
+import ImagingPipeline
+import Model
+import TestSupport
+import Testing
+
+@Suite struct OutputTests {
+  @Test func `without a wish alpha gives PNG, an animation GIF, everything else JPEG`() throws {
+    #expect(try Made(try Pictures.jpeg(width: 20, height: 10)).format == .jpeg)
+    #expect(try Made(try Pictures.png(width: 20, height: 10)).format == .jpeg)
+    #expect(try Made(try Pictures.png(width: 20, height: 10, alpha: true)).format == .png)
+    #expect(try Made(try Pictures.webp(width: 20, height: 10, alpha: true)).format == .png)
+    #expect(try Made(try Pictures.tiff(width: 20, height: 10)).format == .jpeg)
+    #expect(try Made(try Pictures.avif(width: 64, height: 64)).format == .jpeg)
+    #expect(try Made(try Pictures.heic(width: 64, height: 64)).format == .jpeg)
+    #expect(try Made(try Pictures.gif(width: 20, height: 10, frames: 3)).format == .gif)
+    #expect(try Made(try Pictures.animatedWebP(width: 20, height: 10, frames: 3)).format == .gif)
+    // libvips's encoder gives every GIF an alpha, and one that is opaque counts like any other.
+    #expect(try Made(try Pictures.gif(width: 20, height: 10, frames: 1)).format == .png)
+    #expect(try Made(Pictures.svg(width: 20, height: 10)).format == .png)
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .png, .webp, .gif])
+  func `a wished format is what the bytes are in`(format: ImageFormat) throws {
+    // given
+    let source = try Pictures.jpeg(width: 600, height: 400)
+    // when
+    let made = try Made(source) { ($0.width, $0.format) = (300, format) }
+    // then
+    #expect(made.format == format && made.size == PixelSize(width: 300, height: 200))
+    let again = try Made(made.bytes)
+    #expect(again.size == made.size)
+    // GIF has 256 colours only.
+    let likeness = try made.pixels().psnr(to: .scene(width: 300, height: 200))
+    #expect(likeness > (format == .gif ? 24 : 30))
+  }
+
+  @Test(arguments: [ImageFormat.tiff, .avif, .heic, .svg])
+  func `what cannot be written is refused by name`(format: ImageFormat) throws {
+    let source = try Pictures.jpeg(width: 20, height: 10)
+    guard case .invalidParameter("format", format.rawValue, _)
+      = Made.error(source, { $0.format = format })
+    else {
+      Issue.record("not refused")
+      return
+    }
+  }
+
+  @Test func `a side that a format cannot hold is refused by name, or avoided`() throws {
+    // given: a WebP holds 16,383 pixels a side, a JPEG 65,500
+    let wide = try Pictures.encode(Pixels(width: 66_000, height: 1, color: [9, 9, 9]), ".png")
+    // when, then
+    #expect(Made.error(wide) { $0.format = .webp }?.parameter == "format")
+    #expect(Made.error(wide) { $0.format = .jpeg }?.parameter == "format")
+    #expect(Made.error(wide) { $0.format = .gif }?.parameter == "format")
+    #expect(try Made(wide).format == .png)
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .webp])
+  func `quality trades bytes for likeness`(format: ImageFormat) throws {
+    // given
+    let source = try Pictures.png(width: 240, height: 160)
+    // when
+    let made = try [20, nil, 95].map { quality in
+      try Made(source) { ($0.format, $0.quality) = (format, quality) }
+    }
+    let explicit = try Made(source) { ($0.format, $0.quality) = (format, format.defaultQuality) }
+    // then
+    #expect(made[0].bytes.count < made[1].bytes.count)
+    #expect(made[1].bytes.count < made[2].bytes.count)
+    #expect(explicit.bytes == made[1].bytes)
+  }
+
+  @Test(arguments: ["jpeg", "png", "gif", "webp", "svg"])
+  func `the same request gives the same bytes`(kind: String) throws {
+    // given
+    let source =
+      switch kind {
+      case "jpeg": try Pictures.jpeg(width: 300, height: 200, orientation: 6)
+      case "png": try Pictures.png(width: 300, height: 200, alpha: true)
+      case "gif": try Pictures.gif(width: 30, height: 20, frames: 4)
+      case "webp": try Pictures.webp(width: 300, height: 200)
+      default: Pictures.svg(width: 300, height: 200)
+      }
+    // when
+    let first = try Made(source) { $0.width = 100 }
+    let second = try Made(source) { $0.width = 100 }
+    // then
+    #expect(first.bytes == second.bytes && first.digest == second.digest)
+  }
+
+  @Test func `the digest is the first half of the bytes' SHA-256 and the times are there`() throws {
+    // given, when
+    let made = try Made(try Pictures.jpeg(width: 30, height: 20))
+    let other = try Made(try Pictures.jpeg(width: 30, height: 20)) { $0.quality = 50 }
+    // then
+    #expect(made.digest.count == 32 && made.digest != other.digest)
+    #expect(made.digest.allSatisfy { "0123456789abcdef".contains($0) })
+    #expect(made.timings.entries.map(\.name) == ["decode", "transform", "encode"])
+  }
+
+  @Test func `metadata does not come out`() throws {
+    // given
+    let source = try Pictures.encode(
+      .scene(width: 60, height: 40), ".jpg[profile=p3]", orientation: 6)
+    #expect(source.contains("Exif") && source.contains("ICC_PROFILE"))
+    for format in [ImageFormat.jpeg, .png, .webp] {
+      // when
+      let made = try Made(source) { $0.format = format }
+      // then
+      for trace in ["Exif", "EXIF", "eXIf", "ICC_PROFILE", "ICCP", "iCCP", "xmp", "XMP"] {
+        let isThere = made.bytes.contains(trace)
+        #expect(!isThere, "\(trace) in \(format)")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    (1, 1), (2, 1), (7, 5), (33, 21), (99, 66), (100, 67), (149, 100), (151, 100), (299, 200),
+    (301, 200), (599, 399), (600, 400),
+  ])
+  func `the computed size is the size that comes out`(width: Int, height: Int) throws {
+    // given
+    let source = try Pictures.jpeg(width: 600, height: 400)
+    // when
+    let made = try Made(source) { ($0.width, $0.height, $0.fit) = (width, height, .fill) }
+    // then
+    #expect(made.size == PixelSize(width: width, height: height))
+    #expect(try made.pixels().size == made.size)
+  }
+
+  @Test(arguments: [(601, 400), (700, 467), (1201, 801), (1999, 3)])
+  func `enlarging comes out in the computed size too`(width: Int, height: Int) throws {
+    let source = try Pictures.jpeg(width: 600, height: 400)
+    let made = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.enlarge) = (width, height, .fill, true)
+    }
+    #expect(try made.pixels().size == PixelSize(width: width, height: height))
+  }
+
+  @Test(arguments: [3000, 2400, 1800, 1200, 900, 840])
+  func `shrinking while decoding stays alike`(width: Int) throws {
+    // given: reductions to 300 by 10, 8, 6, 4, 3 and 2.8, so with each of the decoder's factors
+    let source = try Pictures.jpeg(width: width, height: width * 2 / 3, quality: 95)
+    // when
+    let made = try Made(source) { ($0.width, $0.format) = (300, .png) }
+    // then
+    #expect(try made.pixels().psnr(to: .scene(width: 300, height: 200)) > 30)
+  }
+
+  @Test func `a large picture is scaled down and says from what`() throws {
+    // given
+    let source = try Pictures.jpeg(width: 525, height: 345)
+    // when
+    let made = try Made(source) { $0.limitBytes = 629_145 }
+    let tiny = try Made(source) { $0.limitBytes = 1 }
+    // then
+    #expect(made.size == PixelSize(width: 489, height: 321))
+    #expect(made.scaledDownFrom == PixelSize(width: 525, height: 345))
+    #expect(try made.pixels().size == made.size)
+    #expect(tiny.size == PixelSize(width: 1, height: 1))
+  }
+
+  @Test func `a result too large to be held streams through`() throws {
+    // given: 4.2 million pixels, turned and not
+    for tag in [1, 6] {
+      let source = try Pictures.jpeg(width: 2520, height: 1680, orientation: tag)
+      // when
+      let made = try Made(source) { $0.format = .jpeg }
+      // then
+      #expect(made.size == PixelSize(width: 2520, height: 1680))
+      #expect(isClose(try made.pixels().corners[1], [30, 200, 40]))
+    }
+  }
+}

@@ -1,0 +1,96 @@
+// SVG: rendered at the wanted size, and shut in: no files, no network.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite struct VectorTests {
+  @Test(arguments: [10, 100, 333, 1_000])
+  func `an SVG is rendered at the wanted size, not enlarged afterwards`(width: Int) throws {
+    // given: 30 by 20 units, an edge in the middle
+    let made = try Made(Pictures.svg(width: 30, height: 20)) { $0.width = width }
+    // when
+    let pixels = try made.pixels()
+    // then
+    #expect(made.size.width == width && pixels.size == made.size)
+    let row = made.size.height * 3 / 4
+    #expect(isClose(pixels.rgb(width / 2 - 1 - width % 2, row), [255, 0, 0], within: 2))
+    #expect(isClose(pixels.rgb(width / 2 + 1, row), [0, 0, 255], within: 2))
+  }
+
+  @Test func `an SVG without a size has that of its viewBox`() throws {
+    #expect(
+      try Made(Pictures.svg(width: 30, height: 20, isSized: false)).size
+        == PixelSize(width: 30, height: 20))
+  }
+
+  @Test func `an SVG with neither has that of what it draws`() throws {
+    let text = "<svg xmlns='http://www.w3.org/2000/svg'><rect width='50' height='40'/></svg>"
+    #expect(try Made(Array(text.utf8)).size == PixelSize(width: 50, height: 40))
+  }
+
+  @Test func `an SVG that draws nothing and has no size is undecodable`() {
+    guard
+      case .undecodable = Made.error(Array("<svg xmlns='http://www.w3.org/2000/svg'/>".utf8))
+    else {
+      Issue.record("not refused")
+      return
+    }
+  }
+
+  @Test func `a vector stretched by fill is exact`() throws {
+    let made = try Made(Pictures.svg(width: 30, height: 20)) {
+      ($0.width, $0.height, $0.fit) = (101, 33, .fill)
+    }
+    #expect(try made.pixels().size == PixelSize(width: 101, height: 33))
+  }
+
+  @Test func `what an SVG leaves bare is transparent`() throws {
+    let text =
+      "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><rect width='10' height='20'/></svg>"
+    let pixels = try Made(Array(text.utf8)).pixels()
+    #expect(pixels[5, 10] == [0, 0, 0, 255] && pixels[15, 10][3] == 0)
+  }
+
+  @Test(arguments: ["file://%", "%"])
+  func `an SVG cannot show files of the host`(address: String) throws {
+    // given: a red picture in a file, which the SVG asks for by its path
+    var path = Array("/tmp/pictor-svg-XXXXXX.png".utf8CString)
+    let descriptor = mkstemps(&path, 4)
+    try #require(descriptor >= 0)
+    let name = String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    defer { unlink(name) }
+    let red = try Pictures.encode(Pixels(width: 20, height: 20, color: [255, 0, 0]), ".png")
+    #expect(write(descriptor, red, red.count) == red.count)
+    close(descriptor)
+    let link = address.split(separator: "%", omittingEmptySubsequences: false)
+      .joined(separator: name)
+    let text = """
+      <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" \
+      width="20" height="20"><rect width="20" height="20" fill="#00ff00"/>\
+      <image xlink:href="\(link)" href="\(link)" width="20" height="20"/></svg>
+      """
+    // when
+    let made = try Made(Array(text.utf8))
+    // then: what was painted below is still there
+    #expect(isClose(try made.pixels().rgb(10, 10), [0, 255, 0], within: 0))
+  }
+
+  @Test func `an SVG cannot read files by entities or inclusion`() throws {
+    for text in [
+      """
+      <?xml version="1.0"?><!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]>
+      <svg xmlns="http://www.w3.org/2000/svg" width="200" height="20"><text y="15">&x;</text></svg>
+      """,
+      """
+      <svg xmlns="http://www.w3.org/2000/svg" xmlns:xi="http://www.w3.org/2001/XInclude" width="200" \
+      height="20"><text y="15"><xi:include parse="text" href="file:///etc/passwd"/></text></svg>
+      """,
+    ] {
+      // Refused or blank, never with a letter on it.
+      guard let made = try? Made(Array(text.utf8)) else { continue }
+      #expect(try made.pixels().values.allSatisfy { $0 == 0 })
+    }
+  }
+}
