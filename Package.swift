@@ -18,7 +18,7 @@ let package = Package(
     .target(name: "Model"),
     .target(name: "Telemetry"),
     .target(name: "Configuring", dependencies: ["Model"]),
-    .target(name: "Serving", dependencies: ["Model", "Telemetry", "CMicrohttpd", "CGLib"]),
+    .target(name: "Serving", dependencies: ["Model", "Telemetry", "CMicrohttpd"]),
     .target(name: "Managing", dependencies: ["Model", "Telemetry"]),
     .target(name: "Caching", dependencies: ["Model", "Telemetry", "CGLib", "CZlib"]),
     .target(name: "Downloading", dependencies: ["Model", "Telemetry", "CCurl"]),
@@ -45,7 +45,8 @@ let package = Package(
     .testTarget(name: "ModelTests", dependencies: ["Model"]),
     .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"]),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring"]),
-    .testTarget(name: "ServingTests", dependencies: ["Serving", "TestSupport"]),
+    .testTarget(
+      name: "ServingTests", dependencies: ["Serving", "Model", "Telemetry", "TestSupport"]),
     .testTarget(name: "ManagingTests", dependencies: ["Managing"]),
     .testTarget(name: "CachingTests", dependencies: ["Caching", "TestSupport"]),
     .testTarget(name: "DownloadingTests", dependencies: ["Downloading", "TestSupport"]),

@@ -1,4 +1,37 @@
-// What Swift cannot call of microhttpd.h by itself: one call a function, no policy.
+// What Swift cannot call of microhttpd.h by itself: one call a function, no policy. Also epoll and eventfd, which
+// Swift's module of the C library leaves out.
 #pragma once
 
 #include <microhttpd.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+/// MHD_start_daemon with every option Pictor sets. `context` goes to each callback.
+static inline struct MHD_Daemon *pictor_mhd_start_daemon(
+    unsigned int flags, void *context, MHD_AccessHandlerCallback handler,
+    void *(*target)(void *context, const char *uri, struct MHD_Connection *connection),
+    MHD_RequestCompletedCallback completed, MHD_NotifyConnectionCallback connection,
+    unsigned int workers, unsigned int connection_limit, unsigned int idle_seconds,
+    size_t connection_memory, int strictness) {
+  return MHD_start_daemon(
+      flags, 0, NULL, NULL, handler, context,  //
+      MHD_OPTION_URI_LOG_CALLBACK, target, context,  //
+      MHD_OPTION_NOTIFY_COMPLETED, completed, context,  //
+      MHD_OPTION_NOTIFY_CONNECTION, connection, context,  //
+      MHD_OPTION_THREAD_POOL_SIZE, workers,  //
+      MHD_OPTION_CONNECTION_LIMIT, connection_limit,  //
+      MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,  //
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory,  //
+      MHD_OPTION_STRICT_FOR_CLIENT, strictness,  //
+      MHD_OPTION_END);
+}
+
+/// MHD_get_connection_info: what the connection callback left in its socket context.
+static inline void *pictor_mhd_socket_context(struct MHD_Connection *connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/// MHD_get_connection_info: the connection's descriptor.
+static inline int pictor_mhd_descriptor(struct MHD_Connection *connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}

@@ -51,25 +51,36 @@ public final class LatencyHistogram: Sendable {
   /// Counts one duration.
   public func record(_ duration: Duration) {
     let parts = duration.components
-    let value = max(Int(parts.seconds) * 1_000_000 + Int(parts.attoseconds / 1_000_000_000_000), 0)
+    record(microseconds: Int(parts.seconds) * 1_000_000 + Int(parts.attoseconds / 1_000_000_000_000))
+  }
+
+  /// Counts one duration in whole microseconds: for whom the 128-bit division of a `Duration` is too dear.
+  public func record(microseconds value: Int) {
+    let value = max(value, 0)
     microseconds.add(value)
     buckets[Self.bucket(of: value)].add()
   }
 
   /// The state now, as `/stats` shows it.
-  public var figures: LatencyFigures {
-    let counts = buckets.map(\.value)
+  public var figures: LatencyFigures { Self.figures(of: [self]) }
+
+  /// The state of several taken together, where each thread counts in one of its own.
+  public static func figures(of histograms: [LatencyHistogram]) -> LatencyFigures {
+    let counts = (0..<bucketCount).map { index in
+      histograms.reduce(0) { $0 + $1.buckets[index].value }
+    }
+    let sum = histograms.reduce(0) { $0 + $1.microseconds.value }
     let total = counts.reduce(0, +)
     func quantile(_ share: Double) -> Double {
       var rest = Int((Double(total) * share).rounded(.up))
       for (index, count) in counts.enumerated() where count > 0 {
         rest -= count
-        if rest <= 0 { return Double(Self.upperBound(ofBucket: index)) / 1_000 }
+        if rest <= 0 { return Double(upperBound(ofBucket: index)) / 1_000 }
       }
       return 0
     }
     return LatencyFigures(
-      count: total, sumSeconds: Double(microseconds.value) / 1e6, p50: quantile(0.5),
+      count: total, sumSeconds: Double(sum) / 1e6, p50: quantile(0.5),
       p95: quantile(0.95), p99: quantile(0.99))
   }
 

@@ -1,0 +1,76 @@
+// Connection: one client's connection and the request that is on it.
+
+import Synchronization
+
+/// What the watcher may know of a connection: its descriptor and when it is to be shut down.
+final class ConnectionWatch: Sendable {
+  /// The socket.
+  let descriptor: CInt
+  /// Monotonic milliseconds; `Int.max` while none of the server's own deadlines applies.
+  private let storage: Atomic<Int>
+
+  /// Watches a socket that is to have sent a whole header by `deadline`.
+  init(descriptor: CInt, deadline: Int) {
+    self.descriptor = descriptor
+    storage = Atomic(deadline)
+  }
+
+  /// When the connection is to be shut down.
+  var deadline: Int {
+    get { storage.load(ordering: .relaxed) }
+    set { storage.store(newValue, ordering: .relaxed) }
+  }
+}
+
+/// One connection, reused for each request on it, so that a request allocates nothing. Belongs to its worker's thread.
+final class Connection {
+  /// How far the current request is.
+  enum Stage {
+    /// Its request line was read; the header is not whole.
+    case received
+    /// The header is whole; a body may follow.
+    case headed
+    /// Suspended, or resumed and not looked at yet.
+    case suspended
+    /// An answer was queued.
+    case answered
+  }
+
+  /// Whose thread it belongs to.
+  let worker: Worker
+  /// Its deadlines.
+  let watch: ConnectionWatch
+  /// How far the current request is.
+  var stage = Stage.received
+  /// What is asked for.
+  var target: RequestTarget?
+  /// Length of the raw target, as far as a NUL.
+  var targetLength = 0
+  /// Monotonic nanoseconds at which the header was whole.
+  var startedAt = 0
+  /// Body bytes read and thrown away.
+  var discarded = 0
+  /// Body bytes of the answer, 0 for HEAD and 304.
+  var bodyBytes = 0
+  /// Whether the request counts in `Worker.active`.
+  var isActive = false
+  /// The suspended request.
+  var exchange: Exchange?
+
+  /// A connection without a request.
+  init(worker: Worker, watch: ConnectionWatch) {
+    (self.worker, self.watch) = (worker, watch)
+  }
+
+  /// A new request line was read.
+  func begin(_ target: RequestTarget, length: Int) {
+    self.target = target
+    targetLength = length
+    stage = .received
+    discarded = 0
+    bodyBytes = 0
+  }
+
+  /// Whole microseconds since the header was whole.
+  var elapsedMicroseconds: Int { (Clock.nanoseconds() - startedAt) / 1_000 }
+}

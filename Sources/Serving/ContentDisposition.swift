@@ -1,0 +1,36 @@
+// ContentDisposition: the file name a browser offers when a picture is saved (RFC 6266).
+
+import Model
+
+/// Making `Content-Disposition`.
+enum ContentDisposition {
+  private static let longestStem = 100
+
+  /// `inline` with the source's name and the sent format's extension; where the name is not plain ASCII, also in
+  /// RFC 8187's encoding.
+  static func inline(source: SourceURL, format: ImageFormat) -> String {
+    let encoded = Array(source.fileName.utf8)
+    // A local path is decoded already; decoding again would turn a real `%41` in a name into an `A`.
+    let name =
+      source.scheme == .local
+      ? String(source.fileName) : PercentEncoding.decode(encoded) ?? String(source.fileName)
+    let dot = name.lastIndex(of: ".") ?? name.endIndex
+    let stem = String(name[..<(dot == name.startIndex ? name.endIndex : dot)].prefix(longestStem))
+    let visible = stem.unicodeScalars.filter {
+      $0.value >= 0x20 && !(0x7f..<0xa0).contains($0.value) && $0 != "/" && $0 != "\\"
+    }
+    var cleaned = String(String.UnicodeScalarView(visible))
+    if cleaned.isEmpty || cleaned.allSatisfy({ $0 == "." }) { cleaned = "image" }
+    let full = cleaned + "." + format.fileExtension
+    let plain = String(
+      full.unicodeScalars.map { isPlain($0) ? Character($0) : "_" })
+    let value = "inline; filename=\"\(plain)\""
+    return plain == full ? value : value + "; filename*=UTF-8''" + PercentEncoding.encode(full)
+  }
+
+  /// What may stand between quotes in every reader's opinion.
+  private static func isPlain(_ scalar: UnicodeScalar) -> Bool {
+    scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+      || " ._-@()+,=~".unicodeScalars.contains(scalar))
+  }
+}

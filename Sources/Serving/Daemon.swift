@@ -1,0 +1,120 @@
+// Daemon: libmicrohttpd, started and stopped, and the C callbacks that lead to the request handler.
+
+import CMicrohttpd
+import Glibc
+import Model
+import Synchronization
+import Telemetry
+
+/// One running `MHD_Daemon` with its threads.
+final class Daemon: @unchecked Sendable {
+  // Sound as Sendable: MHD_add_connection may be called from any thread while the daemon runs, and `stop` is called
+  // once, after the listener's thread has ended.
+
+  /// Bytes for the header of a request and that of its answer together. libmicrohttpd clears the whole of it after
+  /// each request, so twice as much would cost every hit.
+  private static let connectionMemory = 16 << 10
+
+  private let daemon: OpaquePointer
+  private let handler: RequestHandler
+
+  /// Starts the threads. Nothing comes in before `add`.
+  init(handler: RequestHandler, configuration: ServerConfiguration) throws(ServerError) {
+    Self.reportPanics(to: handler.log)
+    let flags =
+      MHD_USE_EPOLL_INTERNAL_THREAD.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
+      | MHD_USE_NO_LISTEN_SOCKET.rawValue | MHD_USE_ITC.rawValue
+    // The daemon keeps the handler alive; `context` is only used while the daemon runs.
+    let context = Unmanaged.passUnretained(handler).toOpaque()
+    let idleSeconds = max((configuration.idleTimeout.wholeMilliseconds + 999) / 1_000, 1)
+    guard
+      let daemon = pictor_mhd_start_daemon(
+        flags, context, Callbacks.handle, Callbacks.target, Callbacks.completed,
+        Callbacks.connection, UInt32(clamping: configuration.workers),
+        // One more for each worker than the listener lets in, since libmicrohttpd divides its limit among them.
+        UInt32(clamping: configuration.connectionLimit * configuration.workers),
+        UInt32(clamping: idleSeconds), Self.connectionMemory, 1)
+    else { throw .cannotStart(reason: "libmicrohttpd: \(errnoText())") }
+    self.daemon = daemon
+    self.handler = handler
+  }
+
+  /// Hands over an accepted socket; it is closed, and `false` returned, where it cannot be served.
+  func add(_ socket: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Bool {
+    guard MHD_add_connection(daemon, socket, address, length) == .YES else {
+      handler.log.debug("connection not taken", ["reason": .string(errnoText())])
+      return false
+    }
+    return true
+  }
+
+  /// Closes all connections and ends the threads; none may be suspended.
+  func stop() { MHD_stop_daemon(daemon) }
+
+  private static let panicLog = Mutex<Log?>(nil)
+
+  /// libmicrohttpd calls this when its state is inconsistent, and expects no return.
+  private static func reportPanics(to log: Log) {
+    panicLog.withLock { $0 = log }
+    MHD_set_panic_func(
+      { _, file, line, reason in
+        let place = file.map { String(cString: $0) } ?? "?"
+        let text = reason.map { String(cString: $0) } ?? "?"
+        Daemon.panicLog.withLock { $0 }?.error(
+          "libmicrohttpd cannot go on",
+          ["reason": .string(text), "place": .string("\(place):\(line)")])
+        abort()
+      }, nil)
+  }
+}
+
+/// The C callbacks. They live in a plain type: formed in `main.swift` they would be bound to the main actor, and crash
+/// on libmicrohttpd's threads.
+private enum Callbacks {
+  static let target:
+    @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?)
+      -> UnsafeMutableRawPointer? = { context, uri, connection in
+        guard let context, let uri, let connection,
+          let place = pictor_mhd_socket_context(connection)
+        else { return nil }
+        handler(context).receive(
+          UnsafeRawBufferPointer(start: uri, count: strlen(uri)), on: client(place))
+        return place
+      }
+
+  static let handle: MHD_AccessHandlerCallback = {
+    context, connection, url, method, version, _, uploadSize, place in
+    guard let context, let connection, let method, let uploadSize, let client = place?.pointee
+    else { return .NO }
+    let length = url.flatMap { url in version.map { $0 - url - 1 } } ?? 0
+    return handler(context).handle(
+      on: Callbacks.client(client), connection, method: method, targetLength: length,
+      uploadSize: uploadSize)
+  }
+
+  static let completed: MHD_RequestCompletedCallback = { context, _, place, reason in
+    guard let context, let client = place?.pointee else { return }
+    handler(context).completed(
+      on: Callbacks.client(client), isWhole: reason == .REQUEST_TERMINATED_COMPLETED_OK)
+  }
+
+  static let connection: MHD_NotifyConnectionCallback = { context, connection, place, code in
+    guard let context, let connection, let place else { return }
+    if code == .CONNECTION_NOTIFY_STARTED {
+      let client = handler(context).opened(descriptor: pictor_mhd_descriptor(connection))
+      // Released below, when the connection is closed.
+      place.pointee = Unmanaged.passRetained(client).toOpaque()
+    } else if let opaque = place.pointee {
+      handler(context).closed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
+      place.pointee = nil
+    }
+  }
+
+  private static func handler(_ context: UnsafeMutableRawPointer) -> RequestHandler {
+    Unmanaged<RequestHandler>.fromOpaque(context).takeUnretainedValue()
+  }
+
+  private static func client(_ place: UnsafeMutableRawPointer) -> Connection {
+    Unmanaged<Connection>.fromOpaque(place).takeUnretainedValue()
+  }
+}

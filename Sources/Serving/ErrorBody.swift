@@ -1,0 +1,32 @@
+// ErrorBody: the contract's JSON for what went wrong.
+
+import FoundationEssentials
+import Model
+
+/// `{"error":{"code":"…","message":"…","parameter":"…","request_id":"…"}}`.
+struct ErrorBody: Encodable {
+  private struct Content: Encodable {
+    let code: String
+    let message: String
+    let parameter: String?
+    let request_id: String
+  }
+
+  private let error: Content
+
+  /// The public side of an error.
+  init(_ error: ImageError, id: String) {
+    self.error = Content(
+      code: error.code, message: error.message, parameter: error.parameter, request_id: id)
+  }
+
+  /// The text; a fixed one where it cannot be encoded, which nothing a client can send brings about.
+  var json: [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let data = try? encoder.encode(self) else {
+      return Array(#"{"error":{"code":"internal","message":"","request_id":""}}"#.utf8)
+    }
+    return Array(data) + [UInt8(ascii: "\n")]
+  }
+}

@@ -1,0 +1,75 @@
+// Exchange: a suspended request, between the worker that suspended it, the task that works for it and the watcher.
+
+import CMicrohttpd
+import Model
+import Synchronization
+
+/// A suspended request. Any thread may end it; the first to do so resumes the connection.
+final class Exchange: @unchecked Sendable {
+  // Sound as Sendable: `connection` is only given to MHD_resume_connection, which any thread may call, once, while the
+  // connection is suspended; everything else is immutable or behind the mutex.
+
+  /// Its number among all of this server.
+  let number: UInt64
+  /// The client's socket, which stays open as long as the connection is suspended.
+  let descriptor: CInt
+  /// Monotonic milliseconds after which it is answered 504.
+  let deadline: Int
+
+  private struct Guarded {
+    var state = ExchangeState()
+    var task: Task<Void, Never>?
+  }
+
+  private let connection: OpaquePointer
+  private let watcher: Watcher
+  private let guarded = Mutex(Guarded())
+
+  /// A request on a connection that was suspended just now.
+  init(
+    number: UInt64, connection: OpaquePointer, descriptor: CInt, deadline: Int, watcher: Watcher
+  ) {
+    self.number = number
+    self.connection = connection
+    self.descriptor = descriptor
+    self.deadline = deadline
+    self.watcher = watcher
+  }
+
+  /// Starts the work.
+  func start(_ request: ImageRequest, with provider: any ImageProvider) {
+    let task = Task.detached {
+      do throws(ImageError) {
+        let delivery = try await provider.variant(for: request)
+        self.perform(self.guarded.withLock { $0.state.workEnded(.delivery(delivery)) })
+      } catch {
+        self.perform(self.guarded.withLock { $0.state.workEnded(.failure(error)) })
+      }
+    }
+    perform(
+      guarded.withLock {
+        $0.task = task
+        return $0.state.workStarted()
+      })
+  }
+
+  /// Ends the request before its work is done.
+  func interrupt(_ reason: Outcome) {
+    perform(guarded.withLock { $0.state.interrupted(reason) })
+  }
+
+  /// How it ended; `nil` only before it was resumed.
+  var outcome: Outcome? { guarded.withLock { $0.state.decided() } }
+
+  private func perform(_ actions: ExchangeState.Actions) {
+    if actions.contains(.cancelWork) {
+      guarded.withLock { $0.task }?.cancel()
+    }
+    if actions.contains(.resume) {
+      // The descriptor leaves the watcher first: once resumed, the connection may be closed and its number reused.
+      watcher.remove(self)
+      MHD_resume_connection(connection)
+      watcher.resumed()
+    }
+  }
+}

@@ -1,0 +1,294 @@
+// Exchanging: one request and its answer: a hit on the spot, everything else by way of a suspended connection.
+
+import CMicrohttpd
+import FoundationEssentials
+import Glibc
+import Model
+import Telemetry
+
+/// What the handler knows while it answers one request; lives on the stack.
+struct Exchanging {
+  let handler: RequestHandler
+  let client: Connection
+  let connection: OpaquePointer
+  let method: UnsafePointer<CChar>
+
+  /// A whole request: answers it, or suspends the connection until it can be.
+  func answer() -> MHD_Result {
+    guard let target = client.target, let route = target.route else {
+      return refuse(.notFound(path: displayable(client.target?.path ?? "")))
+    }
+    guard isHead || isGet else {
+      return refuse(
+        .methodNotAllowed(method: displayable(String(cString: method)), allowed: route.allowed))
+    }
+    switch route.answer {
+    case .stats: return answerStats()
+    case .image: return answerImage(target)
+    }
+  }
+
+  private func answerImage(_ target: RequestTarget) -> MHD_Result {
+    guard !handler.isDraining else { return refuse(.draining) }
+    if let key = target.key, let variant = handler.provider.cachedVariant(for: key) {
+      return answerHit(variant, target)
+    }
+    switch target.request {
+    case .success(let request): return suspend(for: request)
+    case .failure(let error): return refuse(error)
+    // Every target of this route has a request or an error.
+    case nil: return refuse(.internal(detail: "a target without a request"))
+    }
+  }
+
+  private var isGet: Bool { strcmp(method, "GET") == 0 }
+  private var isHead: Bool { strcmp(method, "HEAD") == 0 }
+
+  // MARK: Memory hits
+
+  /// The prepared response, made current. Nothing is allocated from the second hit on.
+  private func answerHit(_ variant: Variant, _ target: RequestTarget) -> MHD_Result {
+    let worker = client.worker
+    let now = Clock.now()
+    let age = variant.info.freshness.age(at: now)
+    let width = ResponseHead.width(of: age)
+    let id = RequestID()
+    let status = isNotModified(variant.info) ? 304 : 200
+    let response: Response
+    do throws(ImageError) {
+      let make = { () throws(ImageError) in
+        try hitResponse(variant, target, ageWidth: width)
+      }
+      if let prepared = prepared(variant) {
+        response = try prepared.response(for: worker, ageWidth: width, make: make)
+      } else {
+        response = try make()
+      }
+    } catch {
+      return refuse(error)
+    }
+    let microseconds = client.elapsedMicroseconds
+    response.stamp(id: id, now: now, age: age, microseconds: microseconds, worker: worker)
+    worker.hitLatency.record(microseconds: microseconds)
+    if handler.logsHits {
+      log(id, status, variant.body.count, "\(CacheStatus.hit(.memory).headerValue)", error: nil)
+    }
+    return queue(response, status: status, bytes: variant.body.count)
+  }
+
+  /// The variant's prepared response, `nil` where another server in this process was first to make one.
+  private func prepared(_ variant: Variant) -> PreparedResponse? {
+    let found =
+      variant.prepared.load()
+      ?? variant.prepared.storeIfNil(
+        PreparedResponse(owner: handler.serial, workers: handler.configuration.workers))
+    guard let prepared = found as? PreparedResponse, prepared.owner == handler.serial,
+      client.worker.index < handler.configuration.workers
+    else { return nil }
+    return prepared
+  }
+
+  private func hitResponse(
+    _ variant: Variant, _ target: RequestTarget, ageWidth: Int
+  ) throws(ImageError) -> Response {
+    guard case .success(let request) = target.request else {
+      throw .internal(detail: "a hit without a request")
+    }
+    var head = ResponseHead(hitWithAgeWidth: ageWidth)
+    head.add(variant: variant, source: request.source, cacheStatus: .hit(.memory))
+    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    return try Response(head: head, body: variant.body, ageWidth: ageWidth)
+  }
+
+  // MARK: Everything else
+
+  private func suspend(for request: ImageRequest) -> MHD_Result {
+    let watcher = handler.watcher
+    guard watcher.reserve() else { return refuse(.overloaded(queue: "requests", retryAfter: 1)) }
+    client.stage = .suspended
+    // While it is suspended the exchange has a deadline of its own.
+    client.watch.deadline = .max
+    let exchange = Exchange(
+      number: watcher.nextNumber(), connection: connection, descriptor: client.watch.descriptor,
+      deadline: Clock.coarseMilliseconds()
+        + handler.configuration.requestTimeout.wholeMilliseconds,
+      watcher: watcher)
+    client.exchange = exchange
+    // Suspended before anybody else knows of it, so that nobody can resume it too early.
+    MHD_suspend_connection(connection)
+    if watcher.add(exchange) {
+      exchange.start(request, with: handler.provider)
+    } else {
+      exchange.interrupt(.failure(.draining))
+    }
+    return .YES
+  }
+
+  /// The connection was resumed: the outcome is known.
+  func conclude() -> MHD_Result {
+    // libmicrohttpd also calls when a resumed connection has nothing new; then it is to call again.
+    guard let outcome = client.exchange?.outcome else { return .YES }
+    client.exchange = nil
+    switch outcome {
+    case .delivery(let delivery): return answer(with: delivery)
+    case .failure(.cancelled):
+      return refuse(.internal(detail: "the work was cancelled while its client was waiting"))
+    case .failure(let error): return refuse(error)
+    case .gone:
+      handler.figures.clientsGone.add()
+      log(RequestID(), ImageError.cancelled.status, 0, nil, error: .cancelled)
+      return .NO
+    }
+  }
+
+  private func answer(with delivery: Delivery) -> MHD_Result {
+    guard case .success(let request)? = client.target?.request else {
+      return refuse(.internal(detail: "a delivery without a request"))
+    }
+    let variant = delivery.variant
+    let id = RequestID()
+    let now = Clock.now()
+    let status = isNotModified(variant.info) ? 304 : 200
+    let microseconds = client.elapsedMicroseconds
+    var timings = delivery.timings
+    timings.total = .microseconds(microseconds)
+    var head = ResponseHead(date: now, id: id)
+    head.add(
+      "Server-Timing",
+      timings.entries.map { "\($0.name);dur=\($0.duration.millisecondsText)" }
+        .joined(separator: ", "))
+    head.add("Age", "\(variant.info.freshness.age(at: now))")
+    head.add(variant: variant, source: request.source, cacheStatus: delivery.cacheStatus)
+    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    do throws(ImageError) {
+      let response = try Response(head: head, body: variant.body, closes: handler.isDraining)
+      handler.figures.missLatency.record(microseconds: microseconds)
+      handler.figures.origins.add(delivery.cacheStatus.originName)
+      log(id, status, variant.body.count, delivery.cacheStatus.headerValue, error: nil)
+      return queue(response, status: status, bytes: variant.body.count)
+    } catch {
+      return refuse(error)
+    }
+  }
+
+  private func answerStats() -> MHD_Result {
+    let isDraining = handler.isDraining
+    let figures = handler.figures.figures(
+      limit: handler.configuration.maximumActiveRequests, connections: handler.connectionCount)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    guard let json = try? encoder.encode(handler.stats(figures, isDraining)) else {
+      return refuse(.internal(detail: "the figures cannot be encoded"))
+    }
+    return answer(
+      json: Array(json) + [UInt8(ascii: "\n")], status: isDraining ? 503 : 200, id: RequestID(),
+      error: nil)
+  }
+
+  /// Answers with an error of the contract.
+  private func refuse(_ error: ImageError) -> MHD_Result {
+    let id = RequestID()
+    if client.target?.route?.answer == .image { handler.figures.origins.add("error") }
+    return answer(
+      json: ErrorBody(error, id: id.description).json, status: error.status, id: id, error: error)
+  }
+
+  private func answer(json: [UInt8], status: Int, id: RequestID, error: ImageError?) -> MHD_Result {
+    var head = ResponseHead(date: Clock.now(), id: id)
+    head.add("Content-Type", "application/json")
+    head.add("Cache-Control", "no-store")
+    if case .methodNotAllowed(_, let allowed) = error { head.add("Allow", allowed) }
+    if let seconds = error?.retryAfter { head.add("Retry-After", "\(seconds)") }
+    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    do throws(ImageError) {
+      let body = json.withUnsafeBytes { ImageBytes(copying: $0) }
+      let response = try Response(
+        head: head, body: .memory(body), closes: handler.isDraining)
+      log(id, status, json.count, nil, error: error)
+      return queue(response, status: status, bytes: json.count)
+    } catch {
+      handler.log.error("no answer", ["detail": .string(error.logDetail ?? error.code)])
+      return .NO
+    }
+  }
+
+  // MARK: Common
+
+  private func isNotModified(_ info: VariantInfo) -> Bool {
+    let etags = header("If-None-Match")
+    let date = etags == nil ? header("If-Modified-Since") : nil
+    guard etags != nil || date != nil else { return false }
+    return Preconditions.isNotModified(
+      info, ifNoneMatch: etags.map { String(cString: $0) },
+      ifModifiedSince: date.map { String(cString: $0) })
+  }
+
+  private func header(_ name: StaticString) -> UnsafePointer<CChar>? {
+    MHD_lookup_connection_value(
+      connection, .HEADER_KIND,
+      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
+  }
+
+  private func queue(_ response: Response, status: Int, bytes: Int) -> MHD_Result {
+    let result = response.queue(on: connection, status: status)
+    guard result == .YES else {
+      handler.log.error("libmicrohttpd refused an answer", ["status": .int(status)])
+      return result
+    }
+    client.stage = .answered
+    client.bodyBytes = status == 304 || isHead ? 0 : bytes
+    switch status {
+    case 200: client.worker.succeeded.add(1)
+    case 304: client.worker.notModified.add(1)
+    default: handler.figures.statuses.add("\(status)")
+    }
+    // 16 bytes a millisecond is the slowest a client may read on the whole.
+    client.watch.deadline =
+      Clock.coarseMilliseconds() + handler.configuration.answerTimeout.wholeMilliseconds
+      + client.bodyBytes / 16
+    return result
+  }
+
+  private func log(
+    _ id: RequestID, _ status: Int, _ bytes: Int, _ cacheStatus: String?, error: ImageError?
+  ) {
+    let message = "request"
+    let fields: () -> KeyValuePairs<String, LogValue> = {
+      let total = Duration.microseconds(client.elapsedMicroseconds)
+      let path = client.target?.path ?? ""
+      var url = ""
+      if case .success(let request)? = client.target?.request { url = request.source.text }
+      let detail = error.map { $0.logDetail ?? $0.message } ?? ""
+      return [
+        "method": .string(displayable(String(cString: method))),
+        "path": .string(displayable(path)), "url": .string(url), "status": .int(status),
+        "bytes": .int(bytes), "total_ms": .milliseconds(total),
+        "cache": .string(cacheStatus ?? ""), "error": .string(error?.code ?? ""),
+        "detail": .string(detail), "request_id": .string(id.description),
+      ]
+    }
+    let isQuiet =
+      client.target?.route?.answer == .stats
+      || cacheStatus == CacheStatus.hit(.memory).headerValue
+    switch status {
+    case 500: handler.log.error(message, fields())
+    case 502...599 where !isQuiet: handler.log.warning(message, fields())
+    default:
+      if isQuiet {
+        handler.log.debug(message, fields())
+      } else {
+        handler.log.info(message, fields())
+      }
+    }
+  }
+}
+
+extension CacheStatus {
+  /// The name under which `/stats` counts it.
+  fileprivate var originName: String {
+    switch self {
+    case .hit(let tier): tier.rawValue
+    case .miss: "origin"
+    }
+  }
+}

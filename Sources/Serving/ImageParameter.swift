@@ -1,0 +1,155 @@
+// ImageParameter: the query of /image, parsed by a table with one row a parameter.
+
+import Model
+
+/// One parameter of `/image`.
+struct ImageParameter: Sendable {
+  /// Its name in the query.
+  let name: String
+  /// What is allowed, as the error message says it.
+  let allowed: String
+  /// Takes over a decoded value; `false` where the value is not allowed.
+  let apply: @Sendable (_ value: String, _ draft: inout Draft) -> Bool
+
+  /// What was read so far.
+  struct Draft {
+    /// The source's address, not yet looked at.
+    var url: String?
+    /// Everything else.
+    var transform = Transform()
+  }
+
+  /// All of them. A new parameter is a new row.
+  static let table: [ImageParameter] = [
+    ImageParameter(name: "url", allowed: "an absolute http, https or local URL") {
+      $1.url = $0
+      return true
+    },
+    ImageParameter(name: "scale", allowed: "a number above 0, at most 10") {
+      $1.transform.scale = decimal($0)
+      return $1.transform.scale.map { Transform.scaleRange.contains($0) && $0 > 0 } ?? false
+    },
+    ImageParameter(name: "w", allowed: text(Transform.sideRange)) {
+      $1.transform.width = whole($0, in: Transform.sideRange)
+      return $1.transform.width != nil
+    },
+    ImageParameter(name: "h", allowed: text(Transform.sideRange)) {
+      $1.transform.height = whole($0, in: Transform.sideRange)
+      return $1.transform.height != nil
+    },
+    ImageParameter(name: "fit", allowed: text(Fit.allCases.map(\.rawValue))) {
+      choose(Fit(rawValue: $0), &$1.transform.fit)
+    },
+    ImageParameter(name: "position", allowed: text(Position.allCases.map(\.rawValue))) {
+      choose(Position(rawValue: $0), &$1.transform.position)
+    },
+    ImageParameter(name: "enlarge", allowed: "0 or 1") {
+      choose(flag($0), &$1.transform.enlarge)
+    },
+    ImageParameter(
+      name: "format", allowed: text(["auto"] + ImageFormat.outputs.map(\.rawValue))
+    ) { value, draft in
+      draft.transform.format = ImageFormat.outputs.first { $0.rawValue == value }
+      return draft.transform.format != nil || value == "auto"
+    },
+    ImageParameter(name: "quality", allowed: text(Transform.qualityRange)) {
+      $1.transform.quality = whole($0, in: Transform.qualityRange)
+      return $1.transform.quality != nil
+    },
+    ImageParameter(name: "background", allowed: "rrggbb or rrggbbaa in hexadecimal") {
+      choose(Color(hexadecimal: $0), &$1.transform.background)
+    },
+    ImageParameter(name: "limitbytes", allowed: "a whole number of bytes, at least 1") {
+      choose(whole($0, in: 1...Int.max), &$1.transform.limitBytes)
+    },
+    ImageParameter(name: "frame", allowed: "a whole number, at least 0") {
+      $1.transform.frame = whole($0, in: 0...Int(Int32.max))
+      return $1.transform.frame != nil
+    },
+  ]
+
+  /// Parses a raw query, without its `?`.
+  ///
+  /// - Throws: `unknownParameter`, `invalidParameter` (also for one given twice), `missingParameter` or `invalidURL`,
+  ///   whichever is met first from left to right; a missing `url` comes last.
+  static func parse(_ query: some Collection<UInt8>) throws(ImageError) -> ImageRequest {
+    var draft = Draft()
+    var seen: Set<Int> = []
+    for piece in query.split(separator: UInt8(ascii: "&")) {
+      let end = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
+      let rawValue = piece[end...].dropFirst()
+      guard let name = PercentEncoding.decode(piece[..<end]),
+        let index = table.firstIndex(where: { $0.name == name })
+      else { throw .unknownParameter(displayable(piece[..<end])) }
+      let parameter = table[index]
+      guard let value = PercentEncoding.decode(rawValue) else {
+        let reason = "it is not percent-encoded UTF-8 without NUL"
+        throw name == "url"
+          ? .invalidURL(displayable(rawValue), reason: reason)
+          : .invalidParameter(name: name, value: displayable(rawValue), allowed: reason)
+      }
+      guard seen.insert(index).inserted else {
+        throw .invalidParameter(
+          name: name, value: displayable(value), allowed: "it may be given only once")
+      }
+      guard parameter.apply(value, &draft) else {
+        throw .invalidParameter(
+          name: name, value: displayable(value), allowed: parameter.allowed)
+      }
+    }
+    guard let url = draft.url else { throw .missingParameter("url") }
+    do throws(ImageError) {
+      return ImageRequest(source: try SourceURL(parsing: url), transform: draft.transform)
+    } catch {
+      // The address is up to 8 kB of a stranger's text: it is not repeated whole.
+      if case .invalidURL(_, let reason) = error {
+        throw .invalidURL(displayable(url), reason: reason)
+      }
+      throw error
+    }
+  }
+
+  private static func text(_ range: ClosedRange<Int>) -> String {
+    "a whole number from \(range.lowerBound) to \(range.upperBound)"
+  }
+
+  private static func text(_ names: [String]) -> String {
+    "one of " + names.joined(separator: ", ")
+  }
+
+  /// Takes over a value that was understood.
+  private static func choose<Value>(_ value: Value?, _ place: inout Value) -> Bool {
+    guard let value else { return false }
+    place = value
+    return true
+  }
+
+  private static func flag(_ text: String) -> Bool? {
+    switch text {
+    case "0": false
+    case "1": true
+    default: nil
+    }
+  }
+
+  /// Digits and nothing else: no sign, no blank, no exponent.
+  private static func whole(_ text: String, in range: ClosedRange<Int>) -> Int? {
+    guard !text.isEmpty, text.utf8.allSatisfy(isDigit), let value = Int(text),
+      range.contains(value)
+    else { return nil }
+    return value
+  }
+
+  /// Digits, and possibly a point and more digits; 20 characters say more than a Double holds.
+  private static func decimal(_ text: String) -> Double? {
+    let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    guard text.utf8.count <= 20, (1...2).contains(parts.count),
+      parts.allSatisfy({ !$0.isEmpty && $0.allSatisfy(isDigit) })
+    else { return nil }
+    return Double(text)
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+  }
+}

@@ -1,0 +1,136 @@
+// Listener: the listening socket, and the thread that hands accepted connections to libmicrohttpd.
+
+import CMicrohttpd
+import Glibc
+import Model
+import Synchronization
+
+/// Listens and accepts.
+///
+/// libmicrohttpd could do this itself, but would have to be told to stop by `MHD_quiesce_daemon`, which in 0.9.75 ends
+/// the process when a worker takes the listening socket out of its epoll set at the same moment; and being out of
+/// descriptors, it does not accept again for seconds. A connection costs one wake-up more this way, a request nothing.
+final class Listener: Sendable {
+  /// Where it listens, for messages: `127.0.0.1:8080`, `[::1]:8080`.
+  let endpoint: String
+  /// The port, also where any free one was asked for.
+  let port: Int
+
+  private static let backlog: CInt = 4_096
+  /// How long to wait when accepting is impossible for now: out of descriptors, or at the connection limit.
+  private static let pause: CInt = 20
+
+  private let socket: CInt
+  private let wake: CInt
+  private let isStopped = Atomic<Bool>(false)
+  private let thread = Mutex<OwnThread?>(nil)
+
+  /// Listens on a numeric address; nothing is accepted before `start`.
+  init(address: String, port: Int) throws(ServerError) {
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
+    hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard (0...65_535).contains(port), getaddrinfo(address, "\(port)", &hints, &list) == 0,
+      let found = list?.pointee
+    else { throw .invalidAddress("\(address):\(port)") }
+    defer { freeaddrinfo(list) }
+    let host = found.ai_family == AF_INET6 ? "[\(address)]" : address
+    let wanted = "\(host):\(port)"
+    func refused(_ descriptor: CInt) -> ServerError {
+      let reason = errnoText()
+      if descriptor >= 0 { Glibc.close(descriptor) }
+      return .cannotListen(endpoint: wanted, reason: reason)
+    }
+
+    let socket = Glibc.socket(found.ai_family, found.ai_socktype, 0)
+    guard socket >= 0, fcntl(socket, F_SETFD, FD_CLOEXEC) == 0,
+      fcntl(socket, F_SETFL, O_NONBLOCK) == 0
+    else { throw refused(socket) }
+    var one: CInt = 1
+    let size = socklen_t(MemoryLayout<CInt>.size)
+    // Accepted sockets inherit TCP_NODELAY: an answer is never held back for the client's acknowledgement.
+    guard setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &one, size) == 0,
+      setsockopt(socket, CInt(IPPROTO_TCP), TCP_NODELAY, &one, size) == 0,
+      bind(socket, found.ai_addr, found.ai_addrlen) == 0, listen(socket, Self.backlog) == 0
+    else { throw refused(socket) }
+
+    var bound = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let named = withUnsafeMutablePointer(to: &bound) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &length) }
+    }
+    guard named == 0 else { throw refused(socket) }
+    // IPv4 and IPv6 addresses have their port at the same place.
+    let boundPort = withUnsafeBytes(of: &bound) { $0.load(fromByteOffset: 2, as: UInt16.self) }
+    self.port = Int(UInt16(bigEndian: boundPort))
+    endpoint = "\(host):\(self.port)"
+
+    wake = eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))
+    guard wake >= 0 else { throw refused(socket) }
+    self.socket = socket
+  }
+
+  deinit {
+    if !isStopped.load(ordering: .acquiring) { Glibc.close(socket) }
+    Glibc.close(wake)
+  }
+
+  /// Starts accepting. `hasRoom` says whether one more connection may be; `accepted` takes a socket over.
+  func start(
+    hasRoom: @escaping @Sendable () -> Bool,
+    accepted: @escaping @Sendable (CInt, UnsafePointer<sockaddr>, socklen_t) -> Void
+  ) throws(ServerError) {
+    let started = try OwnThread { self.run(hasRoom, accepted) }
+    thread.withLock { $0 = started }
+  }
+
+  /// Stops accepting and listening; clients that come now are refused.
+  func stop() {
+    guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    var one: UInt64 = 1
+    // Fails only when the counter is full, and then the thread is awake.
+    _ = write(wake, &one, 8)
+    thread.withLock { thread in
+      defer { thread = nil }
+      return thread
+    }?.join()
+    Glibc.close(socket)
+  }
+
+  private func run(
+    _ hasRoom: () -> Bool, _ accepted: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Void
+  ) {
+    var mustPause = false
+    while !isStopped.load(ordering: .acquiring) {
+      var descriptors = [
+        pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: mustPause ? -1 : socket, events: Int16(POLLIN), revents: 0),
+      ]
+      _ = poll(&descriptors, 2, mustPause ? Self.pause : -1)
+      mustPause = false
+      while !isStopped.load(ordering: .acquiring), !mustPause {
+        guard hasRoom() else {
+          mustPause = true
+          break
+        }
+        var address = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let client = withUnsafeMutablePointer(to: &address) {
+          $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { accept(socket, $0, &length) }
+        }
+        if client >= 0 {
+          _ = fcntl(client, F_SETFD, FD_CLOEXEC)
+          withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { accepted(client, $0, length) }
+          }
+        } else if errno == EAGAIN || errno == EWOULDBLOCK {
+          break
+        } else if errno != EINTR && errno != ECONNABORTED {
+          // EMFILE, ENFILE, ENOMEM: something has to be closed first.
+          mustPause = true
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,69 @@
+// PercentEncoding: the text behind percent-encoded bytes of a request target, strictly.
+
+/// RFC 3986, section 2.1, one level of it.
+enum PercentEncoding {
+  /// The decoded text; `nil` where a `%` is not followed by two hexadecimal digits, the bytes are no UTF-8, or one of
+  /// them is NUL.
+  ///
+  /// `+` stays a plus. Writing a space as `+` belongs to HTML forms; the contract's values are percent-encoded, and an
+  /// address that was put behind `url=` with a plus in it means that plus.
+  static func decode(_ bytes: some Collection<UInt8>) -> String? {
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(bytes.count)
+    var rest = bytes[...]
+    while let byte = rest.popFirst() {
+      var value = byte
+      if byte == UInt8(ascii: "%") {
+        guard let high = rest.popFirst().flatMap(hexadecimalDigit),
+          let low = rest.popFirst().flatMap(hexadecimalDigit)
+        else { return nil }
+        value = high << 4 | low
+      }
+      guard value != 0 else { return nil }
+      decoded.append(value)
+    }
+    return String(validating: decoded, as: UTF8.self)
+  }
+
+  /// Encodes everything but RFC 8187's `attr-char`, for `filename*`.
+  static func encode(_ text: String) -> String {
+    var encoded = ""
+    for byte in text.utf8 {
+      let character = Character(UnicodeScalar(byte))
+      if character.isASCII && (character.isLetter || character.isNumber || "-._~".contains(character)) {
+        encoded.append(character)
+      } else {
+        encoded += byte < 16 ? "%0" : "%"
+        encoded += String(byte, radix: 16, uppercase: true)
+      }
+    }
+    return encoded
+  }
+
+  private static func hexadecimalDigit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}
+
+/// A client's text as it may be repeated in a message or a log line: short, and without control characters.
+func displayable(_ text: String, limit: Int = 100) -> String {
+  var result = ""
+  for scalar in text.unicodeScalars.prefix(limit) {
+    if scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value) {
+      result += "\\u{\(String(scalar.value, radix: 16))}"
+    } else {
+      result.unicodeScalars.append(scalar)
+    }
+  }
+  return text.unicodeScalars.count > limit ? result + "…" : result
+}
+
+/// The same for bytes that may be no text at all.
+func displayable(_ bytes: some Collection<UInt8>, limit: Int = 100) -> String {
+  displayable(String(decoding: bytes.prefix(limit * 4 + 4), as: UTF8.self), limit: limit)
+}

@@ -1,0 +1,141 @@
+// RequestHandler: the way of a request, from its first line to its last byte.
+
+import CMicrohttpd
+import Glibc
+import Model
+import Synchronization
+import Telemetry
+
+/// Answers requests, called by libmicrohttpd on its workers' threads: `opened`, then for each request `receive`,
+/// `handle` (two times or more) and `completed`, then `closed`.
+final class RequestHandler: Sendable {
+  let log: Log
+  let configuration: ServerConfiguration
+  let provider: any ImageProvider
+  let figures: ServerFigures
+  let watcher: Watcher
+  let stats: @Sendable (RequestFigures, Bool) -> Stats
+  /// Whether hits are logged; asked once, since nothing but this may be done for each of them.
+  let logsHits: Bool
+  /// Tells this server's prepared responses from those of another one in the process.
+  let serial: UInt64
+  /// Most body bytes of a request that are read and thrown away.
+  static let longestBody = 64 << 10
+
+  private static let serials = Atomic<UInt64>(0)
+  private let draining = Atomic<Bool>(false)
+  private let connections = Atomic<Int>(0)
+  private let workers = Mutex<[pthread_t: Worker]>([:])
+
+  init(
+    configuration: ServerConfiguration, provider: any ImageProvider, figures: ServerFigures,
+    watcher: Watcher, stats: @escaping @Sendable (RequestFigures, Bool) -> Stats, log: Log
+  ) {
+    self.configuration = configuration
+    self.provider = provider
+    self.figures = figures
+    self.watcher = watcher
+    self.stats = stats
+    self.log = log
+    logsHits = log.level <= .debug
+    serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
+  }
+
+  /// Whether new requests are refused.
+  var isDraining: Bool { draining.load(ordering: .relaxed) }
+
+  /// From now on, pictures are refused with 503 `draining`.
+  func drain() { draining.store(true, ordering: .relaxed) }
+
+  // MARK: Connections
+
+  /// Takes a place for a connection that is about to be handed to libmicrohttpd.
+  func connectionAccepted() { connections.wrappingAdd(1, ordering: .relaxed) }
+
+  /// Gives the place back.
+  func connectionEnded() { connections.wrappingSubtract(1, ordering: .relaxed) }
+
+  /// Connections accepted and not closed yet.
+  var connectionCount: Int { connections.load(ordering: .relaxed) }
+
+  /// A connection begins, on the thread it will stay on.
+  func opened(descriptor: CInt) -> Connection {
+    let watch = ConnectionWatch(
+      descriptor: descriptor,
+      deadline: Clock.coarseMilliseconds() + configuration.headerTimeout.wholeMilliseconds)
+    watcher.add(watch)
+    let worker = workers.withLock { workers in
+      let thread = pthread_self()
+      if let worker = workers[thread] { return worker }
+      let worker = Worker(index: workers.count, memoBytes: configuration.memoBytesPerWorker)
+      workers[thread] = worker
+      figures.add(worker)
+      return worker
+    }
+    return Connection(worker: worker, watch: watch)
+  }
+
+  /// A connection ends; its socket is still open.
+  func closed(_ client: Connection) {
+    watcher.remove(client.watch)
+    connectionEnded()
+  }
+
+  // MARK: Requests
+
+  /// A request line was read: the target as it came, before libmicrohttpd takes it apart in place.
+  func receive(_ raw: UnsafeRawBufferPointer, on client: Connection) {
+    let hash = RequestMemo.hash(raw)
+    if let known = client.worker.memo.target(raw, hash: hash) {
+      client.begin(known, length: raw.count)
+    } else {
+      let target = RequestTarget(raw: Array(raw), hash: hash)
+      client.worker.memo.remember(target)
+      client.begin(target, length: raw.count)
+    }
+  }
+
+  /// The header is whole; then, any number of times, body bytes; then the request is whole; then, where it was
+  /// suspended, it was resumed. An answer queued at the first of these would close the connection.
+  func handle(
+    on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>,
+    targetLength: Int, uploadSize: UnsafeMutablePointer<Int>
+  ) -> MHD_Result {
+    switch client.stage {
+    case .received:
+      client.stage = .headed
+      client.startedAt = Clock.nanoseconds()
+      client.isActive = true
+      client.worker.active.add(1)
+      // A NUL in the request line ends the text libmicrohttpd shows, and what follows would go unseen.
+      return targetLength == client.targetLength ? .YES : .NO
+    case .headed where uploadSize.pointee > 0:
+      client.discarded += uploadSize.pointee
+      uploadSize.pointee = 0
+      return client.discarded <= Self.longestBody ? .YES : .NO
+    case .headed:
+      return Exchanging(handler: self, client: client, connection: connection, method: method)
+        .answer()
+    case .suspended:
+      return Exchanging(handler: self, client: client, connection: connection, method: method)
+        .conclude()
+    case .answered:
+      return .YES
+    }
+  }
+
+  /// The answer was sent, or never will be.
+  func completed(on client: Connection, isWhole: Bool) {
+    if client.isActive {
+      client.isActive = false
+      client.worker.active.add(-1)
+      if isWhole { client.worker.bytesSent.add(client.bodyBytes) }
+    }
+    client.exchange = nil
+    client.stage = .received
+    // The next request may begin as late as libmicrohttpd's own time-out lets it, and has the header's time then.
+    client.watch.deadline =
+      Clock.coarseMilliseconds() + configuration.idleTimeout.wholeMilliseconds
+      + configuration.headerTimeout.wholeMilliseconds
+  }
+}

@@ -1,0 +1,93 @@
+// RequestMemo: the request targets one worker has already parsed.
+
+import Glibc
+
+/// A bounded table from raw request target to its meaning. Each worker has its own, so looking up takes no lock.
+///
+/// Set-associative like a processor's cache: a target can only be in the four places its hash names. A hit moves one
+/// place to the front, a new target takes the last place, so a rare one never pushes out a frequent one, and a
+/// stranger who finds colliding targets only makes four of them be parsed again.
+struct RequestMemo {
+  private static let ways = 4
+  /// Targets longer than this are parsed each time.
+  static let longestTarget = 2_048
+  /// What a remembered target costs beside its bytes, about: objects, the canonical URL, the key.
+  private static let overhead = 1_024
+
+  private var places: [RequestTarget?]
+  private let mask: Int
+  private let limit: Int
+  private var bytes = 0
+
+  /// A table that keeps at most about `limit` bytes.
+  init(limit: Int) {
+    var sets = 1
+    while sets * 2 * Self.ways * (Self.overhead + 256) <= limit { sets *= 2 }
+    (mask, self.limit) = (sets - 1, limit)
+    places = Array(repeating: nil, count: sets * Self.ways)
+  }
+
+  /// The meaning of a target parsed earlier. Allocates nothing.
+  mutating func target(_ raw: UnsafeRawBufferPointer, hash: UInt64) -> RequestTarget? {
+    let first = (Int(truncatingIfNeeded: hash) & mask) * Self.ways
+    for place in first..<first + Self.ways {
+      guard let target = places[place], target.hash == hash, Self.isEqual(target.raw, raw) else {
+        continue
+      }
+      if place > first { places.swapAt(place, place - 1) }
+      return target
+    }
+    return nil
+  }
+
+  /// Remembers a target that can be answered; others are not worth a place.
+  mutating func remember(_ target: RequestTarget) {
+    guard target.raw.count <= Self.longestTarget, target.route != nil else { return }
+    if case .failure = target.request { return }
+    let first = (Int(truncatingIfNeeded: target.hash) & mask) * Self.ways
+    let place =
+      (first..<first + Self.ways).first { places[$0] == nil } ?? first + Self.ways - 1
+    let change = cost(target) - (places[place].map(cost) ?? 0)
+    guard bytes + change <= limit else {
+      // Long targets fill the bytes before the places. What is in use comes back with its next request.
+      for index in places.indices { places[index] = nil }
+      bytes = 0
+      return
+    }
+    bytes += change
+    places[place] = target
+  }
+
+  private static func isEqual(_ left: [UInt8], _ right: UnsafeRawBufferPointer) -> Bool {
+    left.withUnsafeBytes { left in
+      guard left.count == right.count, let one = left.baseAddress, let other = right.baseAddress
+      else { return false }
+      return memcmp(one, other, left.count) == 0
+    }
+  }
+
+  private func cost(_ target: RequestTarget) -> Int { target.raw.count * 3 + Self.overhead }
+
+  /// Mixes eight bytes at a time with a secret of this process. It need not withstand attack: see above.
+  static func hash(_ raw: UnsafeRawBufferPointer) -> UInt64 {
+    var hash = secret ^ UInt64(truncatingIfNeeded: raw.count)
+    func mix(_ word: UInt64) {
+      let product = (hash ^ word).multipliedFullWidth(by: 0x9e37_79b9_7f4a_7c15)
+      hash = product.high ^ product.low
+    }
+    var position = 0
+    while position + 8 <= raw.count {
+      mix(raw.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+      position += 8
+    }
+    var rest: UInt64 = 0
+    while position < raw.count {
+      rest = rest << 8 | UInt64(raw[position])
+      position += 1
+    }
+    mix(rest)
+    return hash
+  }
+
+  private static let secret = UInt64.random(in: 1...UInt64.max)
+}

@@ -1,0 +1,116 @@
+// ResponseHead: the header fields of one answer as one block of text, with the places that change from answer to answer.
+
+import Model
+import Telemetry
+
+/// Header fields as they go on the wire, from the value of `Date` on; the block has no line break at its end.
+///
+/// What differs between two answers of one variant comes first and at fixed places, so that a prepared block is made
+/// current by overwriting a few bytes: `Date`, `X-Request-ID`, then on hits `Server-Timing` and `Age`.
+struct ResponseHead {
+  /// The name the block begins with is not part of it: libmicrohttpd writes names itself, and one called `Date` keeps
+  /// it from adding its own, for which it would take glibc's time-zone lock at each answer.
+  static let firstName: StaticString = "Date"
+
+  private static let idName = "\r\nX-Request-ID: "
+  private static let timingName = "\r\nServer-Timing: total;dur="
+  private static let ageName = "\r\nAge: "
+  private static let timingLength = 5
+
+  /// Where the request id stands.
+  static let idOffset = HTTPDate.length + idName.utf8.count
+  /// Where the five characters of a hit's total time stand.
+  static let timingOffset = idOffset + RequestID.length + timingName.utf8.count
+  /// Where the digits of a hit's age begin.
+  static let ageOffset = timingOffset + timingLength + ageName.utf8.count
+
+  /// The block so far.
+  private(set) var bytes: [UInt8]
+
+  /// A block with date and request id.
+  init(date: UnixTime, id: RequestID) {
+    bytes = Array(HTTPDate.text(date).utf8)
+    bytes += Array(Self.idName.utf8)
+    bytes += Array(id.description.utf8)
+  }
+
+  /// A block for a memory hit whose age has `ageWidth` digits; date, id, time and age are written later.
+  init(hitWithAgeWidth ageWidth: Int) {
+    bytes = Array(repeating: UInt8(ascii: " "), count: HTTPDate.length)
+    bytes += Array(Self.idName.utf8)
+    bytes += Array(repeating: UInt8(ascii: "0"), count: RequestID.length)
+    bytes += Array(Self.timingName.utf8)
+    bytes += Array("0.000".utf8)
+    bytes += Array(Self.ageName.utf8)
+    bytes += Array(repeating: UInt8(ascii: "0"), count: ageWidth)
+  }
+
+  /// Adds a field. A value with a control character would forge fields of its own, and is left out whole.
+  mutating func add(_ name: StaticString, _ value: String) {
+    guard !value.isEmpty, !value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else { return }
+    bytes.append(contentsOf: [UInt8(ascii: "\r"), UInt8(ascii: "\n")])
+    name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    bytes.append(contentsOf: [UInt8(ascii: ":"), UInt8(ascii: " ")])
+    bytes.append(contentsOf: value.utf8)
+  }
+
+  /// Writes milliseconds as `d.ddd`. A hit that took longer than 9.999 ms, because its thread was not scheduled, says
+  /// 9.999: the place has no more room.
+  static func write(microseconds: Int, into place: UnsafeMutablePointer<UInt8>) {
+    let value = min(max(microseconds, 0), 9_999)
+    let zero = UInt8(ascii: "0")
+    place[0] = zero + UInt8(value / 1_000)
+    place[2] = zero + UInt8(value / 100 % 10)
+    place[3] = zero + UInt8(value / 10 % 10)
+    place[4] = zero + UInt8(value % 10)
+  }
+
+  /// Writes exactly `width` digits.
+  static func write(age: Int, width: Int, into place: UnsafeMutablePointer<UInt8>) {
+    var rest = age
+    for position in stride(from: width - 1, through: 0, by: -1) {
+      place[position] = UInt8(ascii: "0") + UInt8(rest % 10)
+      rest /= 10
+    }
+  }
+
+  /// How many digits a number has that is not negative.
+  static func width(of number: Int) -> Int {
+    var (width, rest) = (1, number)
+    while rest >= 10 { (width, rest) = (width + 1, rest / 10) }
+    return width
+  }
+}
+
+extension ResponseHead {
+  /// Adds what every answer with a picture carries, whoever asks.
+  mutating func add(variant: Variant, source: SourceURL, cacheStatus: CacheStatus) {
+    let info = variant.info
+    add("Content-Type", info.format.mediaType)
+    add("ETag", info.etag)
+    if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
+    add(
+      "Cache-Control",
+      info.freshness.isStorable ? "public, max-age=\(info.freshness.lifetime)" : "no-store")
+    add("Content-DPR", Self.decimal(info.density))
+    if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
+    add("Cache-Status", cacheStatus.headerValue)
+    add("Content-Disposition", ContentDisposition.inline(source: source, format: info.format))
+    add("Content-Security-Policy", "default-src 'none'; sandbox")
+  }
+
+  /// Adds what every answer carries.
+  mutating func addCommon(corsOrigin: String?) {
+    add("X-Content-Type-Options", "nosniff")
+    if let corsOrigin { add("Access-Control-Allow-Origin", corsOrigin) }
+  }
+
+  /// `2`, `1.5`, `0.333`: three decimals at most, as many as needed.
+  static func decimal(_ value: Double) -> String {
+    let thousandths = Int((min(max(value, 0), 1e6) * 1_000).rounded())
+    guard thousandths % 1_000 != 0 else { return "\(thousandths / 1_000)" }
+    var fraction = String(thousandths % 1_000 + 1_000).dropFirst()
+    while fraction.hasSuffix("0") { fraction.removeLast() }
+    return "\(thousandths / 1_000).\(fraction)"
+  }
+}

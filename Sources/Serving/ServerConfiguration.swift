@@ -1,0 +1,55 @@
+// ServerConfiguration and ServerError: what a server is told before it starts, and why it may not.
+
+import Glibc
+
+/// How a server listens, and the bounds it keeps. Every wait and every queue has one.
+public struct ServerConfiguration: Sendable {
+  /// A numeric IPv4 or IPv6 address; `0.0.0.0` or `::` for all of them.
+  public var address = "127.0.0.1"
+  /// The port, 0–65535; 0 takes any free one, see `Server.port`.
+  public var port = 8_080
+  /// Threads that read requests and write answers, at least 1: one per core by default.
+  public var workers = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
+  /// Most connections at once; further clients wait in the kernel's queue. One descriptor each, so this, the
+  /// transfers and the disk together must stay below the limit of open files.
+  public var connectionLimit = 4_096
+  /// Most requests that may wait for an answer at once; more are refused with 503 `overloaded`.
+  public var maximumActiveRequests = 2_048
+  /// How long a kept connection may be silent, in whole seconds, at least 1.
+  public var idleTimeout = Duration.seconds(60)
+  /// How long the header of a request may take. libmicrohttpd does not tell when the first byte of a *later* request
+  /// on a connection arrives, so for those the time counts from the end of `idleTimeout`.
+  public var headerTimeout = Duration.seconds(10)
+  /// How long an answer may take to come about; then it is 504 `deadline_exceeded`.
+  public var requestTimeout = Duration.seconds(60)
+  /// How long a client may take to read its answer, besides a second for every 16 KiB of it.
+  public var answerTimeout = Duration.seconds(60)
+  /// How long running requests may take to finish when the server stops.
+  public var graceTime = Duration.seconds(20)
+  /// `Access-Control-Allow-Origin` of every answer; `nil` for none.
+  public var corsOrigin: String?
+  /// Bytes for the parsed request targets each worker remembers.
+  public var memoBytesPerWorker = 2 << 20
+
+  /// The defaults.
+  public init() {}
+}
+
+/// Why a server does not start; its description is one line for the operator.
+public enum ServerError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The address is not numeric, or the port no port.
+  case invalidAddress(String)
+  /// The address cannot be listened on: in use, not ours, not permitted.
+  case cannotListen(endpoint: String, reason: String)
+  /// Threads, descriptors or memory were missing.
+  case cannotStart(reason: String)
+
+  /// One line: `cannot listen on 127.0.0.1:8080: Address already in use (98)`.
+  public var description: String {
+    switch self {
+    case .invalidAddress(let address): "cannot listen on \(address): it is no numeric address"
+    case .cannotListen(let endpoint, let reason): "cannot listen on \(endpoint): \(reason)"
+    case .cannotStart(let reason): "cannot start serving: \(reason)"
+    }
+  }
+}

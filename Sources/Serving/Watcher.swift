@@ -1,0 +1,157 @@
+// Watcher: sees clients leave while their requests are suspended, and keeps the deadlines libmicrohttpd does not.
+
+import CMicrohttpd
+import Glibc
+import Model
+import Synchronization
+
+/// One thread with an epoll set of the suspended connections' sockets, and the list of all connections.
+final class Watcher: Sendable {
+  private struct Suspended {
+    var exchanges: [UInt64: Exchange] = [:]
+    var isClosed = false
+  }
+
+  private let epoll: CInt
+  private let wake: CInt
+  private let tick: Int
+  private let limit: Int
+  private let suspended = Mutex(Suspended())
+  private let waiting = Atomic<Int>(0)
+  private let numbers = Atomic<UInt64>(1)
+  private let connections = Mutex<[ObjectIdentifier: ConnectionWatch]>([:])
+  private let isStopped = Atomic<Bool>(false)
+  private let thread = Mutex<OwnThread?>(nil)
+
+  /// A watcher for at most `limit` suspended requests that looks at deadlines every `tick` milliseconds.
+  init(limit: Int, tick: Int) throws(ServerError) {
+    (self.limit, self.tick) = (limit, tick)
+    epoll = epoll_create1(CInt(EPOLL_CLOEXEC))
+    wake = eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))
+    // Number 0 is the wake-up; exchanges count from 1.
+    var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
+    guard epoll >= 0, wake >= 0, epoll_ctl(epoll, EPOLL_CTL_ADD, wake, &event) == 0 else {
+      throw .cannotStart(reason: "no epoll set: \(errnoText())")
+    }
+  }
+
+  deinit {
+    Glibc.close(epoll)
+    Glibc.close(wake)
+  }
+
+  /// Starts the thread; it holds the watcher until `stop`.
+  func start() throws(ServerError) {
+    let started = try OwnThread { self.run() }
+    thread.withLock { $0 = started }
+  }
+
+  /// Ends the thread and waits for it.
+  func stop() {
+    isStopped.store(true, ordering: .releasing)
+    var one: UInt64 = 1
+    // Fails only when the counter is full, and then the thread is awake.
+    _ = write(wake, &one, 8)
+    thread.withLock { thread in
+      defer { thread = nil }
+      return thread
+    }?.join()
+  }
+
+  // MARK: Suspended requests
+
+  /// Takes one of the places for suspended requests, `false` when there is none; `resumed()` gives it back.
+  func reserve() -> Bool {
+    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= limit else {
+      waiting.wrappingSubtract(1, ordering: .relaxed)
+      return false
+    }
+    return true
+  }
+
+  /// A number for an exchange.
+  func nextNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).oldValue }
+
+  /// Watches a suspended request's client and deadline; `false` once the server is stopping.
+  func add(_ exchange: Exchange) -> Bool {
+    suspended.withLock { table in
+      guard !table.isClosed else { return false }
+      table.exchanges[exchange.number] = exchange
+      var event = epoll_event(
+        events: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue,
+        data: epoll_data_t(u64: exchange.number))
+      // Without memory for it the client is not watched; its deadline still is.
+      _ = epoll_ctl(epoll, EPOLL_CTL_ADD, exchange.descriptor, &event)
+      return true
+    }
+  }
+
+  /// Stops watching; before the connection is resumed.
+  func remove(_ exchange: Exchange) {
+    suspended.withLock { table in
+      guard table.exchanges.removeValue(forKey: exchange.number) != nil else { return }
+      _ = epoll_ctl(epoll, EPOLL_CTL_DEL, exchange.descriptor, nil)
+    }
+  }
+
+  /// `MHD_resume_connection` has returned.
+  func resumed() { waiting.wrappingSubtract(1, ordering: .releasing) }
+
+  /// Requests suspended, or being resumed, now.
+  var waitingCount: Int { waiting.load(ordering: .acquiring) }
+
+  /// Ends all suspended requests and lets no further one in.
+  func close(with reason: ImageError) {
+    let rest = suspended.withLock { table in
+      table.isClosed = true
+      return Array(table.exchanges.values)
+    }
+    for exchange in rest { exchange.interrupt(.failure(reason)) }
+  }
+
+  // MARK: Connections
+
+  /// Keeps a new connection's deadlines.
+  func add(_ connection: ConnectionWatch) {
+    connections.withLock { $0[ObjectIdentifier(connection)] = connection }
+  }
+
+  /// Forgets a connection, before libmicrohttpd closes its socket.
+  func remove(_ connection: ConnectionWatch) {
+    connections.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(connection)) }
+  }
+
+  // MARK: The thread
+
+  private func run() {
+    var events = [epoll_event](repeating: epoll_event(), count: 64)
+    var sweepAt = Clock.coarseMilliseconds() + tick
+    while !isStopped.load(ordering: .acquiring) {
+      let rest = max(sweepAt - Clock.coarseMilliseconds(), 0)
+      let count = epoll_wait(epoll, &events, CInt(events.count), CInt(rest))
+      for event in events.prefix(max(Int(count), 0)) where event.data.u64 != 0 {
+        // Gone from the table means ended meanwhile.
+        let exchange = suspended.withLock { $0.exchanges[event.data.u64] }
+        exchange?.interrupt(.gone)
+      }
+      let now = Clock.coarseMilliseconds()
+      guard now >= sweepAt else { continue }
+      sweep(now)
+      sweepAt = now + tick
+    }
+  }
+
+  private func sweep(_ now: Int) {
+    let late = suspended.withLock { table in
+      table.exchanges.values.filter { $0.deadline <= now }
+    }
+    for exchange in late { exchange.interrupt(.failure(.deadlineExceeded)) }
+    connections.withLock { table in
+      // Under the lock, so that the socket cannot be closed and its number reused before shutdown(2).
+      for connection in table.values where connection.deadline <= now {
+        shutdown(connection.descriptor, CInt(SHUT_RDWR))
+        connection.deadline = .max
+      }
+    }
+  }
+}

@@ -1,0 +1,141 @@
+// Fixtures: a provider that does as a test tells it, and a real server in front of it.
+
+import Glibc
+import Model
+import Synchronization
+import Telemetry
+import TestSupport
+
+@testable import Serving
+
+/// An `ImageProvider` for tests: memory is a table, and the way past it a closure.
+final class TestProvider: ImageProvider {
+  typealias Work = @Sendable (ImageRequest) async throws(ImageError) -> Delivery
+
+  private let memory = Mutex<[CacheKey: Variant]>([:])
+  private let work: Work
+  /// Calls of `variant(for:)` that ended because their task was cancelled.
+  let cancelled = Counter()
+  /// Calls of `variant(for:)`.
+  let asked = Counter()
+
+  init(work: @escaping Work = { _ throws(ImageError) in throw .sourceNotFound(status: 404) }) {
+    self.work = work
+  }
+
+  func keep(_ variant: Variant) { memory.withLock { $0[variant.key] = variant } }
+
+  func cachedVariant(for key: CacheKey) -> Variant? { memory.withLock { $0[key] } }
+
+  func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+    asked.add()
+    return try await work(request)
+  }
+
+  /// Waits until the calling task is cancelled, as a flight does that nobody else is on.
+  func waitForCancellation() async throws(ImageError) -> Never {
+    while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }
+    cancelled.add()
+    throw .cancelled
+  }
+}
+
+/// Lets tasks wait until a test says so.
+final class Gate: Sendable {
+  private struct State {
+    var isOpen = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+  private let state = Mutex(State())
+
+  func pass() async {
+    await withCheckedContinuation { continuation in
+      let isOpen = state.withLock { state in
+        if !state.isOpen { state.waiting.append(continuation) }
+        return state.isOpen
+      }
+      if isOpen { continuation.resume() }
+    }
+  }
+
+  func open() {
+    let waiting = state.withLock { state in
+      state.isOpen = true
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+}
+
+/// The URL every test picture comes from, and its target.
+let pictureURL = "https://example.org/a/photo.png"
+let pictureTarget = "/image?url=https%3A%2F%2Fexample.org%2Fa%2Fphoto.png"
+
+func makeRequest(_ url: String = pictureURL) throws -> ImageRequest {
+  ImageRequest(source: try SourceURL(parsing: url), transform: Transform())
+}
+
+func makeInfo(lifetime: Int = 3_600, receivedAgo: Int = 0, isStorable: Bool = true) -> VariantInfo {
+  VariantInfo(
+    format: .jpeg, size: PixelSize(width: 4, height: 3), density: 2, etag: "\"0123abcd\"",
+    lastModified: "Sun, 06 Nov 1994 08:49:37 GMT",
+    freshness: Freshness(
+      receivedAt: UnixTime(seconds: UnixTime.now.seconds - receivedAgo), lifetime: lifetime,
+      isStorable: isStorable))
+}
+
+func makeVariant(
+  _ key: CacheKey, body: [UInt8] = Array(repeating: 7, count: 18_000), info: VariantInfo = makeInfo()
+) -> Variant {
+  Variant(
+    key: key, info: info, body: .memory(body.withUnsafeBytes { ImageBytes(copying: $0) }))
+}
+
+func makeDelivery(_ variant: Variant) -> Delivery {
+  var timings = Timings()
+  timings.download = .milliseconds(12)
+  timings.encode = .microseconds(1_500)
+  return Delivery(
+    variant: variant,
+    cacheStatus: .miss(stale: false, stored: true, collapsed: false, originStatus: 200),
+    timings: timings)
+}
+
+func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
+  Stats(
+    status: isDraining ? "draining" : "serving", version: "1.2.3", uptimeSeconds: 1,
+    requests: figures, memory: TierFigures(), disk: TierFigures(), downloads: DownloadFigures(),
+    flights: FlightFigures(), imaging: ImagingFigures(), process: ProcessFigures())
+}
+
+/// Starts a server on a free port and stops it behind the test, which may have done so itself.
+func withServer<Result>(
+  _ provider: TestProvider, configure: (inout ServerConfiguration) -> Void = { _ in },
+  _ body: (Server) async throws -> Result
+) async throws -> Result {
+  var configuration = ServerConfiguration()
+  configuration.port = 0
+  configuration.graceTime = .milliseconds(50)
+  configure(&configuration)
+  let server = Server(
+    configuration: configuration, provider: provider, stats: makeStats, log: .silent)
+  try server.start()
+  do {
+    let result = try await body(server)
+    await server.stop()
+    return result
+  } catch {
+    await server.stop()
+    throw error
+  }
+}
+
+/// Waits until something becomes true, ten seconds at most.
+func eventually(_ condition: () -> Bool) async -> Bool {
+  for _ in 0..<2_000 {
+    if condition() { return true }
+    try? await Task.sleep(for: .milliseconds(5))
+  }
+  return condition()
+}
