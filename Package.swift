@@ -16,6 +16,7 @@ let package = Package(
   ],
   targets: [
     .target(name: "Model"),
+    .target(name: "Platform", dependencies: ["Model", "CLinux"]),
     .target(name: "Telemetry"),
     .target(name: "Configuring", dependencies: ["Model"]),
     .target(name: "Serving", dependencies: ["Model", "Telemetry", "CMicrohttpd"]),
@@ -28,8 +29,9 @@ let package = Package(
     .executableTarget(
       name: "pictor",
       dependencies: [
-        "Model", "Telemetry", "Configuring", "Serving", "Managing", "Caching", "Downloading",
-        "ImagingPool",
+        "Model", "Platform", "Telemetry", "Configuring", "Serving", "Managing", "Caching",
+        "Downloading",
+        "ImagingPool", "ImagingWire",
       ]),
     .executableTarget(
       name: "pictor-imager", dependencies: ["Model", "ImagingPipeline", "ImagingWire", "CLinux"]),

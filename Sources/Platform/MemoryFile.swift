@@ -1,0 +1,46 @@
+// MemoryFile: bytes on their way into a file that exists in memory only and that nobody can change once it is whole.
+
+import CLinux
+import Glibc
+import Model
+
+/// A memory file (memfd_create(2)) being filled; its one owner until it is handed out, sealed.
+public struct MemoryFile: ~Copyable {
+  private let descriptor: CInt
+  /// Bytes written so far.
+  public private(set) var count = 0
+
+  /// An empty file.
+  ///
+  /// - Parameter name: as /proc/PID/fd shows it.
+  public init(name: String) throws(SystemError) {
+    descriptor = pictor_linux_memory_file(name)
+    guard descriptor >= 0 else { throw SystemError("memfd_create") }
+  }
+
+  deinit { close(descriptor) }
+
+  /// Writes all of `bytes` behind those already there.
+  public mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+    var rest = bytes
+    while let start = rest.baseAddress, !rest.isEmpty {
+      let written = write(descriptor, start, rest.count)
+      if written < 0 && errno == EINTR { continue }
+      guard written > 0 else { throw SystemError("write") }
+      count += written
+      rest = UnsafeRawBufferPointer(rebasing: rest[written...])
+    }
+  }
+
+  /// The whole file. Others map it, so from here on neither its bytes nor its length can change.
+  public consuming func sealed() throws(SystemError) -> FileRegion {
+    guard pictor_linux_add_seals(descriptor, pictor_linux_all_seals()) == 0 else {
+      let error = SystemError("fcntl")
+      _ = consume self
+      throw error
+    }
+    let region = FileRegion(owning: descriptor, count: count)
+    discard self
+    return region
+  }
+}

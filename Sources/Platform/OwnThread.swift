@@ -1,0 +1,62 @@
+// OwnThread: a thread of ours for C calls that wait, which must not hold up Swift's few.
+
+import Glibc
+
+/// A POSIX thread that runs one closure, with all signals blocked: those are for the program's first thread.
+public struct OwnThread: Sendable {
+  private final class Start: Sendable {
+    let name: String
+    let niceness: CInt
+    let run: @Sendable () -> Void
+
+    init(_ name: String, _ niceness: CInt, _ run: @escaping @Sendable () -> Void) {
+      (self.name, self.niceness, self.run) = (name, niceness, run)
+    }
+  }
+
+  private let thread: pthread_t
+
+  /// Starts a thread, of which either `join` or `detach` is to be called, once.
+  ///
+  /// - Parameters:
+  ///   - name: up to 15 bytes, as `top -H` shows it.
+  ///   - niceness: 0, or up to 19 for work that everything else goes before.
+  ///   - run: what it does; the thread ends with it.
+  public init(
+    name: String, niceness: CInt = 0, _ run: @escaping @Sendable () -> Void
+  ) throws(SystemError) {
+    // Released by the thread as its first act, or below when there is none.
+    let start = Unmanaged.passRetained(Start(name, niceness, run))
+    var thread = pthread_t()
+    let status = pthread_create(
+      &thread, nil,
+      { argument in
+        guard let argument else { return nil }
+        let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+        var all = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, nil)
+        // pthread_setname_np(3) is a GNU extension that Swift does not see; the manual page names this file.
+        let name = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+        if name >= 0 {
+          _ = write(name, start.name, start.name.utf8.count)
+          close(name)
+        }
+        // On Linux, 0 is the calling thread and not its process (setpriority(2)).
+        if start.niceness > 0 { setpriority(CInt(PRIO_PROCESS.rawValue), 0, start.niceness) }
+        start.run()
+        return nil
+      }, start.toOpaque())
+    guard status == 0 else {
+      start.release()
+      throw SystemError("pthread_create", code: status)
+    }
+    self.thread = thread
+  }
+
+  /// Waits for its end.
+  public func join() { pthread_join(thread, nil) }
+
+  /// Lets it end by itself; whoever started it learns of its end by what it runs.
+  public func detach() { pthread_detach(thread) }
+}

@@ -1,0 +1,95 @@
+// Program: from the command line to an exit status.
+
+import Configuring
+import Glibc
+import Model
+import Telemetry
+
+/// What `pictor` does; each way ends with an exit status: 0 done, 1 could not.
+enum Program {
+  static func run(arguments: [String], stopSignals: StopSignals) async -> CInt {
+    do throws(ConfigurationError) {
+      let invocation = try Invocation(arguments: arguments)
+      switch invocation.action {
+      case .help:
+        print(Invocation.help, terminator: "")
+        return 0
+      case .version:
+        print("pictor \(pictorVersion)")
+        return 0
+      case .serve, .healthcheck, .checkConfiguration, .printConfiguration: break
+      }
+      let (configuration, unknown) = try Configuration.load(invocation, environment: environment())
+      switch invocation.action {
+      case .checkConfiguration:
+        for name in unknown { complain("warning: \(name) is no setting") }
+        print("the configuration can be used")
+        return 0
+      case .printConfiguration:
+        print(configuration.json5, terminator: "")
+        return 0
+      case .healthcheck:
+        return HealthCheck(configuration.server).run()
+      default:
+        return await serve(
+          configuration, unknownVariables: unknown, stopSignals: stopSignals)
+      }
+    } catch {
+      complain(error.description)
+      return 1
+    }
+  }
+
+  private static func serve(
+    _ configuration: Configuration, unknownVariables: [String], stopSignals: StopSignals
+  ) async -> CInt {
+    let log = Log(configuration.log)
+    for name in unknownVariables {
+      log.warning("an environment variable is no setting", ["variable": .string(name)])
+    }
+    do {
+      let service = try Service(configuration, log: log)
+      do {
+        try service.start()
+        let signal = try await stopSignals.wait()
+        log.info("stopping", ["signal": .string(signal)])
+      } catch {
+        await service.stop()
+        throw error
+      }
+      await service.stop()
+      log.info("stopped")
+      return 0
+    } catch {
+      complain("\(error)")
+      return 1
+    }
+  }
+
+  /// One line on standard error, whatever the log's format: it is for whoever started the program.
+  static func complain(_ line: String) {
+    let text = "pictor: \(line)\n"
+    // Nothing is left to be done where standard error is gone.
+    _ = write(STDERR_FILENO, text, text.utf8.count)
+  }
+
+  private static func environment() -> [String: String] {
+    var variables: [String: String] = [:]
+    var next = environ
+    while let entry = next.pointee {
+      let parts = String(cString: entry).split(separator: "=", maxSplits: 1)
+      if let name = parts.first { variables[String(name)] = parts.count > 1 ? String(parts[1]) : "" }
+      next += 1
+    }
+    return variables
+  }
+}
+
+extension Log {
+  /// The log a configuration describes. Its values were checked when it was read.
+  init(_ configuration: Configuration.Log) {
+    self.init(
+      level: LogLevel(rawValue: configuration.level) ?? .info,
+      format: Format(rawValue: configuration.format) ?? .text)
+  }
+}

@@ -1,0 +1,65 @@
+// Service: the parts of a server, wired. It starts and stops them and composes /stats; it decides nothing.
+
+import Caching
+import Configuring
+import Downloading
+import Glibc
+import ImagingPool
+import Managing
+import Model
+import Serving
+import Telemetry
+
+/// A running server.
+final class Service: Sendable {
+  private let memory: MemoryTier
+  private let disk: DiskTier
+  private let downloader: Downloader
+  private let imagers: ImagerPool
+  private let manager: ImageManager
+  private let server: Server
+
+  /// Makes the parts; they own threads and files from here on, but no client gets in.
+  init(_ configuration: Configuration, log: Log) throws {
+    let memory = MemoryTier(MemoryTierConfiguration(configuration.memory))
+    let disk = try DiskTier(DiskTierConfiguration(configuration.disk), log: log)
+    let downloader = try Downloader(
+      configuration: DownloaderConfiguration(configuration.download), log: log)
+    let local = LocalFiles(
+      root: configuration.sources.localRoot.isEmpty ? nil : configuration.sources.localRoot,
+      maximumBytes: configuration.download.maximumBytes,
+      lifetime: configuration.sources.localLifetime.wholeSeconds)
+    let imagers = ImagerPool(
+      configuration: try ImagerPoolConfiguration(configuration.imaging), log: log)
+    let manager = ImageManager(
+      memory: memory, disk: disk, loader: SourceLoader(remote: downloader, local: local),
+      processor: imagers,
+      freshnessPolicy: FreshnessRules(FreshnessConfiguration(configuration.freshness)))
+    let start = ContinuousClock.now
+    server = Server(
+      configuration: ServerConfiguration(configuration.server), provider: manager,
+      stats: { requests, isDraining in
+        Stats(
+          status: isDraining ? "draining" : "serving", version: pictorVersion,
+          uptimeSeconds: (ContinuousClock.now - start).inSeconds, requests: requests,
+          memory: memory.figures, disk: disk.figures, downloads: downloader.figures,
+          flights: manager.figures, imaging: imagers.figures, process: .now)
+      }, log: log)
+    (self.memory, self.disk, self.downloader) = (memory, disk, downloader)
+    (self.imagers, self.manager) = (imagers, manager)
+  }
+
+  /// Starts the workers, then listens.
+  func start() throws {
+    try imagers.start()
+    try server.start()
+  }
+
+  /// Stops in the order of a request's way: nobody comes in, what runs ends, what was made is written down.
+  func stop() async {
+    await server.stop()
+    downloader.shutDown()
+    await imagers.shutDown(within: .seconds(1))
+    _ = await disk.shutDown(within: .seconds(5))
+  }
+}
