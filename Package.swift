@@ -57,6 +57,7 @@ let package = Package(
       name: "ImagingPoolTests", dependencies: ["ImagingPool", "TestSupport", "pictor-imager"]),
     .testTarget(name: "ImagingPipelineTests", dependencies: ["ImagingPipeline", "TestSupport"]),
     .testTarget(
-      name: "IntegrationTests", dependencies: ["TestSupport", "pictor", "pictor-imager"]),
+      name: "IntegrationTests",
+      dependencies: ["Model", "Telemetry", "TestSupport", "pictor", "pictor-imager"]),
   ]
 )

@@ -78,7 +78,9 @@ enum Program {
     var next = environ
     while let entry = next.pointee {
       let parts = String(cString: entry).split(separator: "=", maxSplits: 1)
-      if let name = parts.first { variables[String(name)] = parts.count > 1 ? String(parts[1]) : "" }
+      if let name = parts.first {
+        variables[String(name)] = parts.count > 1 ? String(parts[1]) : ""
+      }
       next += 1
     }
     return variables

@@ -1,0 +1,130 @@
+// What misbehaving origins and bad requests get: the contract's error in time, and a server that goes on.
+
+import Glibc
+import Telemetry
+import TestSupport
+import Testing
+
+struct BadOriginTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
+  @Test func `each misbehaviour has its error, and the server goes on`() throws {
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--download.timeout", "700ms", "--download.maximum_bytes", "200KiB",
+        "--imaging.maximum_pixels", "1000000", "--imaging.maximum_frames", "3",
+        "--imaging.formats", "jpeg,png,gif",
+      ])
+    let picture = try Pictures.jpeg(width: 60, height: 40)
+    origin.route("/truncated", .truncated(picture, declaring: picture.count * 2))
+    origin.route("/chunked", .truncatedChunked(picture))
+    origin.route("/reset", .resetBeforeHead)
+    origin.route("/midway", .reset(after: Array(picture.prefix(100)), declaring: picture.count))
+    origin.route("/endless", .endlessBody)
+    origin.route("/headers", .endlessHeaders)
+    origin.route("/silent", .silence)
+    origin.route("/absent", .status(404))
+    origin.route("/gone", .status(410))
+    origin.route("/broken", .status(500))
+    origin.route("/busy", .status(503))
+    origin.route("/circle", .redirect(to: origin.url("/circle")))
+    origin.route("/file", .redirect(to: "file:///etc/passwd"))
+    origin.route("/inside", .redirect(to: "http://169.254.169.254/latest/meta-data/"))
+    origin.serve("/text", Array("2 2\n1 2\n3 4\n".utf8), headers: ["Content-Type: image/jpeg"])
+    origin.serve("/half", Array(picture.prefix(picture.count / 2)))
+    origin.serve("/webp", try Pictures.webp(width: 6, height: 4))
+    origin.serve("/wide", try Pictures.png(width: 1_001, height: 1_000))
+    origin.serve("/moves", try Pictures.gif(width: 6, height: 4, frames: 4))
+    origin.serve("/nothing", [])
+    let cases: [(String, Int, String)] = [
+      ("/truncated", 502, "source_incomplete"), ("/chunked", 502, "source_incomplete"),
+      ("/reset", 502, "source_unreachable"), ("/midway", 502, "source_incomplete"),
+      ("/endless", 413, "source_too_large"), ("/headers", 502, "source_unreachable"),
+      ("/silent", 504, "source_timeout"), ("/absent", 404, "source_not_found"),
+      ("/gone", 404, "source_not_found"), ("/broken", 502, "source_error"),
+      ("/busy", 502, "source_error"), ("/circle", 502, "too_many_redirects"),
+      ("/file", 403, "forbidden_source"), ("/inside", 403, "forbidden_source"),
+      ("/text", 415, "unsupported_format"), ("/half", 422, "undecodable"),
+      ("/webp", 415, "unsupported_format"), ("/wide", 422, "too_many_pixels"),
+      ("/moves", 422, "too_many_frames"), ("/nothing", 415, "unsupported_format"),
+    ]
+    for (path, status, code) in cases {
+      let answer = try pictor.get("/image?url=\(encoded(origin.url(path)))")
+      #expect(
+        answer.status == status && answer.text.contains("\"\(code)\""), "\(path): \(answer.text)")
+      #expect(answer["content-type"]?.hasPrefix("application/json") == true)
+      #expect(answer["cache-control"] == "no-store")
+      #expect(!answer.text.contains(folder.path) && !answer.text.contains("169.254"))
+    }
+    origin.serve("/good", picture)
+    #expect(try pictor.get("/image?url=\(encoded(origin.url("/good")))").status == 200)
+    #expect(try pictor.get("/stats").status == 200)
+  }
+
+  @Test func `unreachable origins and refused connections are told apart from bad pictures`() throws
+  {
+    let pictor = try PictorProcess(in: folder)
+    let closed = try Origin()
+    let url = closed.url("/a.jpg")
+    closed.stop()
+    for target in [url, "http://no-such-host.invalid/a.jpg"] {
+      let answer = try pictor.get("/image?url=\(encoded(target))")
+      #expect(answer.status == 502)
+      #expect(answer.text.contains("source_unreachable"))
+    }
+  }
+
+  @Test(arguments: [
+    "http://127.0.0.1/", "http://localhost/", "http://[::1]/", "http://0.0.0.0/",
+    "http://10.0.0.1/",
+    "http://192.168.1.1/", "http://172.16.0.1/", "http://169.254.169.254/", "http://100.64.0.1/",
+    "http://2130706433/", "http://0x7f.1/", "http://[::ffff:127.0.0.1]/", "http://[fd00::1]/",
+    "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/",
+  ])
+  func `addresses inside are refused by default`(url: String) throws {
+    let pictor = try PictorProcess(in: folder, ["--download.allow_networks", ""])
+    let answer = try pictor.get("/image?url=\(encoded(url + "a.jpg"))")
+    #expect(answer.status == 403 && answer.text.contains("forbidden_source"), "\(answer.text)")
+  }
+
+  @Test func `bad requests are told what is wrong and what is allowed`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let cases: [(String, Int, String, String)] = [
+      ("/image", 400, "missing_parameter", "url"),
+      ("/image?url=", 400, "invalid_url", "url"),
+      ("/image?url=ftp%3A%2F%2Fa%2Fb", 400, "invalid_url", "url"),
+      ("/image?url=http%3A%2F%2Fa%2Fb&nope=1", 400, "unknown_parameter", "nope"),
+      ("/image?url=http%3A%2F%2Fa%2Fb&w=1&w=2", 400, "invalid_parameter", "w"),
+      ("/image?url=http%3A%2F%2Fa%2Fb&scale=11", 400, "invalid_parameter", "scale"),
+      ("/image?url=http%3A%2F%2Fa%2Fb&quality=101", 400, "invalid_parameter", "quality"),
+      ("/image?url=local%3A%2F%2F%2Fa.jpg", 403, "forbidden_source", "url"),
+      ("/nothing", 404, "not_found", ""),
+    ]
+    for (target, status, code, parameter) in cases {
+      let answer = try pictor.get(target)
+      #expect(
+        answer.status == status && answer.text.contains("\"\(code)\""), "\(target): \(answer.text)")
+      #expect(parameter.isEmpty || answer.text.contains("\"parameter\":\"\(parameter)\""))
+    }
+    let post = try pictor.connect().request("POST", "/image?url=x")
+    #expect(post.status == 405 && post["allow"] == "GET, HEAD")
+  }
+
+  @Test func `a path below the local root leads nowhere else`() throws {
+    let root = folder.path + "/root"
+    mkdir(root, 0o755)
+    symlink("/etc/passwd", root + "/link.jpg")
+    let pictor = try PictorProcess(in: folder, ["--sources.local_root", root])
+    for path in ["/../log", "/%2e%2e/log", "/link.jpg", "/", "//etc/passwd", "/absent.jpg"] {
+      let answer = try pictor.get("/image?url=\(encoded("local://" + path))")
+      #expect([400, 404].contains(answer.status), "\(path): \(answer.text)")
+    }
+  }
+}

@@ -1,0 +1,186 @@
+// The main job end to end: real program, real origin, real pictures.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+struct ServingPicturesTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
+  private func target(_ path: String, _ rest: String = "") -> String {
+    "/image?url=\(encoded(origin.url(path)))\(rest)"
+  }
+
+  @Test func `a picture is loaded, scaled, kept and served again`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 400, height: 300))
+
+    let first = try pictor.get(target("/a.jpg", "&scale=0.5"))
+    #expect(first.status == 200)
+    #expect(first["content-type"] == "image/jpeg")
+    #expect(first["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
+    let picture = try Pixels(decoding: first.body)
+    #expect(picture.size == PixelSize(width: 200, height: 150))
+    #expect(picture.psnr(to: .scene(width: 200, height: 150)) > 28)
+
+    let second = try pictor.get(target("/a.jpg", "&scale=0.5"))
+    #expect(second["cache-status"] == "pictor; hit; detail=memory")
+    #expect(second.body == first.body)
+    #expect(second["etag"] == first["etag"])
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+
+  @Test(arguments: 1...8)
+  func `every EXIF orientation comes out upright`(tag: Int) throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 600, height: 400, orientation: tag))
+    let answer = try pictor.get(target("/a.jpg", "&w=150"))
+    let picture = try Pixels(decoding: answer.body)
+    #expect(picture.size == PixelSize(width: 150, height: 100))
+    #expect(picture.psnr(to: .scene(width: 150, height: 100)) > 25)
+  }
+
+  @Test func `alpha stays, animations stay, formats are what was asked for`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/photo", try Pictures.tiff(width: 60, height: 40))
+    origin.serve("/alpha", try Pictures.png(width: 60, height: 40, alpha: true))
+    origin.serve("/moves", try Pictures.gif(width: 60, height: 40, frames: 5, loop: 1))
+    let cases: [(String, String, String)] = [
+      ("/photo", "", "image/jpeg"), ("/alpha", "", "image/png"), ("/moves", "", "image/gif"),
+      ("/photo", "&format=webp", "image/webp"), ("/alpha", "&format=jpeg", "image/jpeg"),
+      ("/moves", "&frame=2&format=png", "image/png"), ("/photo", "&format=gif", "image/gif"),
+    ]
+    for (path, rest, type) in cases {
+      let answer = try pictor.get(target(path, rest))
+      #expect(answer.status == 200 && answer["content-type"] == type, "\(path)\(rest)")
+    }
+    let moving = try pictor.get(target("/moves"))
+    #expect(try Pictures.delays(of: moving.body).count == 5)
+    #expect(try Pictures.loop(of: moving.body) == 1)
+  }
+
+  @Test func `the name tells the density, and what is too large is scaled down`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/logo@2x.png", try Pictures.png(width: 80, height: 60))
+    let plain = try pictor.get(target("/logo@2x.png"))
+    #expect(try Pixels(decoding: plain.body).size == PixelSize(width: 80, height: 60))
+    #expect(plain["content-dpr"] == "2")
+    let half = try pictor.get(target("/logo@2x.png", "&scale=1"))
+    #expect(try Pixels(decoding: half.body).size == PixelSize(width: 40, height: 30))
+    let limited = try pictor.get(target("/logo@2x.png", "&limitbytes=\(40 * 30 * 4)"))
+    #expect(try Pixels(decoding: limited.body).size == PixelSize(width: 40, height: 30))
+    #expect(limited["x-scaled-down"] == "80x60")
+  }
+
+  @Test func `a thousand clients asking at once cause one download and one encode`() throws {
+    let pictor = try PictorProcess(in: folder, ["--server.connections", "2000"])
+    let gate = Gate()
+    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 300, height: 200))))
+    let target = target("/a.jpg", "&w=100")
+    let clients = try (0..<1_000).map { _ in try pictor.connect(timeout: 30) }
+    for client in clients { try client.send(HTTPClient.text("GET", target)) }
+    try pictor.waitFor("all coalesced") { $0.flights.coalesced == 999 }
+    gate.open()
+    let answers = try clients.map { try $0.readAnswer() }
+    #expect(answers.allSatisfy { $0.status == 200 && $0.body == answers[0].body })
+    #expect(answers.count { $0["cache-status"]?.contains("collapsed") == true } == 999)
+    #expect(origin.requests(to: "/a.jpg") == 1)
+    #expect(try pictor.stats().imaging.succeeded == 1)
+  }
+
+  @Test func `ten sizes asked for at once cause one download`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let gate = Gate()
+    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 300, height: 200))))
+    let clients = try (1...10).map { number in
+      let client = try pictor.connect()
+      try client.send(HTTPClient.text("GET", target("/a.jpg", "&scale=\(Double(number) / 10)")))
+      return client
+    }
+    try pictor.waitFor("all wait") { $0.flights.coalesced == 9 }
+    gate.open()
+    for (index, client) in clients.enumerated() {
+      let answer = try client.readAnswer()
+      #expect(try Pixels(decoding: answer.body).size.width == 30 * (index + 1))
+    }
+    #expect(origin.requests(to: "/a.jpg") == 1)
+    // Sizes asked for later cost none either.
+    let later = try pictor.get(target("/a.jpg", "&w=17"))
+    #expect(later["cache-status"] == "pictor; hit; detail=source")
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+
+  @Test func `the last client to go ends the download, others only leave it`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let gate = Gate()
+    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
+    let clients = try (0..<3).map { _ in
+      let client = try pictor.connect()
+      try client.send(HTTPClient.text("GET", target("/a.jpg")))
+      return client
+    }
+    try pictor.waitFor("all wait") { $0.flights.coalesced == 2 }
+    clients[0].close()
+    clients[1].close()
+    try pictor.waitFor("two are gone") { $0.requests.clientsGone == 2 }
+    #expect(try pictor.stats().downloads.running == 1)
+    clients[2].close()
+    try pictor.waitFor("the download ends") { $0.downloads.cancelled == 1 }
+    #expect(try pictor.stats().flights.cancelled == 2)
+    gate.open()
+  }
+
+  @Test func `killing workers in the middle of a job loses no request`() throws {
+    let pictor = try PictorProcess(in: folder, ["--imaging.workers", "1"])
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 5_000, height: 4_000))
+    let client = try pictor.connect(timeout: 60)
+    try client.send(HTTPClient.text("GET", target("/a.jpg", "&format=webp")))
+    try pictor.waitFor("the job runs") { $0.imaging.running == 1 }
+    for worker in pictor.workers() { kill(worker, SIGKILL) }
+    let answer = try client.readAnswer()
+    #expect(answer.status == 200)
+    #expect(answer["content-type"] == "image/webp")
+    #expect(try pictor.stats().imaging.workersLost == 1)
+    #expect(try pictor.stats().imaging.workers == 1)
+  }
+
+  @Test func `the server never decodes and does not even load libvips`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    #expect(try pictor.get(target("/a.jpg")).status == 200)
+    #expect(!contents(of: "/proc/\(pictor.id)/maps").contains("libvips"))
+    let workers = pictor.workers()
+    #expect(!workers.isEmpty)
+    #expect(workers.allSatisfy { contents(of: "/proc/\($0)/maps").contains("libvips") })
+  }
+
+  @Test func `every part has its figures`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    for _ in 0..<4 { #expect(try pictor.get(target("/a.jpg")).status == 200) }
+    let stats = try pictor.stats()
+    #expect(stats.status == "serving")
+    #expect(stats.version == pictorVersion)
+    #expect(stats.uptimeSeconds > 0)
+    #expect(stats.requests.byOrigin == ["memory": 3, "origin": 1])
+    #expect(stats.requests.hitRatio == 0.75)
+    #expect(stats.requests.hitLatency?.count == 3)
+    #expect(stats.requests.missLatency.map { $0.p50 > 0 && $0.p99 >= $0.p50 } == true)
+    #expect((stats.memory.entries, stats.memory.hits, stats.memory.misses) == (1, 3, 1))
+    #expect(stats.memory.bytes > 0 && stats.memory.bytes < stats.memory.limit)
+    #expect((stats.disk.limit, stats.disk.misses) == (10 << 30, 2))
+    #expect((stats.downloads.succeeded, stats.downloads.limitPerHost) == (1, 6))
+    #expect(stats.downloads.bytes > 0)
+    #expect((stats.imaging.succeeded, stats.imaging.workersLost) == (1, 0))
+    #expect(stats.imaging.residentBytes > 0)
+    #expect(stats.process.residentBytes > 0 && stats.process.descriptors > 0)
+  }
+}
