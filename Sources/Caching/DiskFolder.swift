@@ -14,7 +14,7 @@ final class DiskFolder: Sendable {
   let folderCost: Int
   /// What the folders take that are always there.
   let baseCost: Int
-  private let lockDescriptor: Mutex<CInt>
+  private let lockDescriptor: Lock<CInt>
   private let temporaryCount = Atomic<Int>(0)
 
   /// Creates what is absent and takes the lock.
@@ -23,7 +23,7 @@ final class DiskFolder: Sendable {
     do {
       try Self.createParents(of: path)
       try Self.create(path)
-      lockDescriptor = Mutex(try Self.lock(path))
+      lockDescriptor = Lock(try Self.lock(path))
       for name in Self.fixedFolders { try Self.create("\(path)/\(name)") }
     } catch {
       throw error.code == EWOULDBLOCK

@@ -2,7 +2,6 @@
 
 import Glibc
 import Model
-import Synchronization
 
 /// What a disk tier is made of.
 struct DiskParts {

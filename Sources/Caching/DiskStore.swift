@@ -20,12 +20,12 @@ final class DiskStore: Sendable {
   let log: Log
   let promotionThreshold: Int
   /// Told when a write found no room, or when there will soon be none; set once, before the first write.
-  let onShortage = Mutex<(@Sendable () -> Void)?>(nil)
+  let onShortage = Lock<(@Sendable () -> Void)?>(nil)
   /// Told when the folder was found deleted, and made anew.
-  let onHeal = Mutex<(@Sendable () -> Void)?>(nil)
+  let onHeal = Lock<(@Sendable () -> Void)?>(nil)
   private let episode: FailureEpisode
   /// What each folder of the upper level is in the account with; by kind, then first digit.
-  let upperFolders = Mutex([Int](repeating: 0, count: 32))
+  let upperFolders = Lock([Int](repeating: 0, count: 32))
   /// Whether a write found no room since the last clean.
   let isShort = Atomic<Bool>(false)
 

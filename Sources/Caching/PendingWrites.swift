@@ -1,7 +1,6 @@
 // PendingWrites: what is on its way to disk and can be read back already.
 
 import Model
-import Synchronization
 
 /// Something the disk tier keeps.
 enum DiskEntry: Sendable {
@@ -62,7 +61,7 @@ final class PendingWrites: Sendable {
   }
 
   private let limit: Int
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   init(limit: Int) { self.limit = limit }
 

@@ -2,7 +2,6 @@
 
 import Glibc
 import Model
-import Synchronization
 import Telemetry
 import TestSupport
 import Testing
@@ -210,7 +209,7 @@ struct DiskLimitTests {
 
   @Test func `a disk that does not answer is a miss after a while`() async {
     let reads = PendingReads(timeout: .milliseconds(20))
-    let never = Mutex<PendingReads.Read?>(nil)
+    let never = Lock<PendingReads.Read?>(nil)
     let entry = await reads.wait { read in never.withLock { $0 = read } }
     #expect(entry == nil)
     never.withLock { $0 }?.finish(nil)
