@@ -207,6 +207,29 @@ struct DiskLimitTests {
     await tier.shutDown(within: .seconds(10))
   }
 
+  @Test func `what cannot be removed is a miss all the same, and goes with a later clean`()
+    async throws
+  {
+    // Given an entry in whose place is a folder, which no unlink removes.
+    let tier = try open(limit: 64 << 20)
+    tier.store(Sample.variant(1, Sample.bytes(100)))
+    #expect(await tier.quiet())
+    let path = tier.path(of: Sample.variantKey(1))
+    unlink(path)
+    mkdir(path, 0o700)
+    // When it is removed, then it is not found, and still counts.
+    await tier.remove(Sample.variantKey(1))
+    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+    #expect(tier.figures.entries == 1)
+    #expect(tier.figures.failures == 1)
+    // When it can be removed, then a clean does it.
+    rmdir(path)
+    await tier.clean()
+    #expect(tier.figures.entries == 0)
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
+    await tier.shutDown(within: .seconds(10))
+  }
+
   @Test func `a disk that does not answer is a miss after a while`() async {
     let reads = PendingReads(timeout: .milliseconds(20))
     let never = Lock<PendingReads.Read?>(nil)
