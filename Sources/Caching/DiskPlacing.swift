@@ -87,9 +87,10 @@ extension DiskStore {
           table.records[digest] = dead
         }
         if record == nil { folders[IndexShard.position(kind, digest.folder)].entries += 1 }
-        fail("cannot remove from the cache folder", error)
+        fail(removing, error)
         return false
       }
+      removing.succeed()
       if let record {
         shard.table.withLock { $0.records[digest] = nil }
         space.add(-record.bytes)

@@ -67,6 +67,8 @@ final class PendingWrites: Sendable {
 
   /// Bytes waiting.
   var bytes: Int { state.withLock { $0.bytes } }
+  /// Whether there is much room again.
+  var isHalfEmpty: Bool { bytes <= limit / 2 }
   var isEmpty: Bool { state.withLock { $0.tickets.isEmpty } }
 
   /// The last word on `key`.

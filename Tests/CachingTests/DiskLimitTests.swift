@@ -192,8 +192,8 @@ struct DiskLimitTests {
     #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
     await tier.shutDown(within: .seconds(10))
     let text = String(decoding: try #require(FileRegion(logFile)).bytes, as: UTF8.self)
-    #expect(text.split(separator: "\n").count { $0.contains("warning") } == 1)
-    #expect(text.contains("works again"))
+    #expect(text.split(separator: "\n").count { $0.contains("cannot write to") } == 1)
+    #expect(text.contains("can write to the cache folder again"))
   }
 
   @Test func `a file that somebody deleted is a miss and no longer counts`() async throws {
