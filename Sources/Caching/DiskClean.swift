@@ -52,7 +52,8 @@ extension DiskStore {
     guard space.bytes > space.highWater || isShort.exchange(false, ordering: .relaxed) else {
       return result
     }
-    let target = Int(Double(space.limit) * min(max(fraction, 0), 1))
+    // Below the high-water mark in any case, or the next write would ask for the next clean.
+    let target = Int(Double(space.limit) * min(max(fraction, 0), 0.9))
     var entries: [(access: UnixTime, bytes: Int)] = []
     forEachRecord(until: isStopped) { _, record in entries.append((record.access, record.bytes)) }
     guard var plan = CleanPlan(freeing: space.bytes - target, of: entries) else { return result }

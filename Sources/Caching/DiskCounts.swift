@@ -32,17 +32,21 @@ final class DiskCounts: Sendable {
   }
 }
 
-/// A run of failures, from the first to the next success: two log lines, however many there were.
+/// Runs of failures, each from the first to the next success in the same thing: two log lines, however many there were.
+///
+/// Each thing has its own run: where writing works and reading does not, they would else end each other's.
 final class FailureEpisode: Sendable {
   private let isOpen = Atomic<Bool>(false)
   private let log: Log
+  private let subject: String
 
-  init(log: Log) { self.log = log }
+  /// - Parameter subject: completes "cannot …".
+  init(_ subject: String, log: Log) { (self.subject, self.log) = (subject, log) }
 
   /// Notes a failure.
-  func fail(_ message: String, _ detail: String) {
+  func fail(_ detail: String) {
     guard !isOpen.exchange(true, ordering: .relaxed) else { return }
-    log.warning("\(message); requests are served without it", ["reason": .string(detail)])
+    log.warning("cannot \(subject); requests are served without it", ["reason": .string(detail)])
   }
 
   /// Notes a success.
@@ -50,6 +54,6 @@ final class FailureEpisode: Sendable {
     guard isOpen.load(ordering: .relaxed), isOpen.exchange(false, ordering: .relaxed) else {
       return
     }
-    log.info("the cache folder works again")
+    log.info("can \(subject) again")
   }
 }

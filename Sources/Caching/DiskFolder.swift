@@ -10,11 +10,13 @@ import Synchronization
 /// Paths and no folder descriptors: a folder that was deleted and made anew is found again.
 final class DiskFolder: Sendable {
   let path: String
+  /// What files are rounded up to, in bytes.
+  let blockSize: Int
   /// What a new folder takes, in bytes, as `du` counts.
   let folderCost: Int
   /// What the folders take that are always there.
   let baseCost: Int
-  private let lockDescriptor: Mutex<CInt>
+  private let lockDescriptor: Lock<CInt>
   private let temporaryCount = Atomic<Int>(0)
 
   /// Creates what is absent and takes the lock.
@@ -23,7 +25,7 @@ final class DiskFolder: Sendable {
     do {
       try Self.createParents(of: path)
       try Self.create(path)
-      lockDescriptor = Mutex(try Self.lock(path))
+      lockDescriptor = Lock(try Self.lock(path))
       for name in Self.fixedFolders { try Self.create("\(path)/\(name)") }
     } catch {
       throw error.code == EWOULDBLOCK
@@ -33,6 +35,8 @@ final class DiskFolder: Sendable {
     if access("\(path)/tmp", W_OK | X_OK) != 0 {
       throw .unusable(path: path, reason: errnoText())
     }
+    var system = statvfs()
+    blockSize = statvfs(path, &system) == 0 ? max(Int(system.f_frsize), 4_096) : 4_096
     folderCost = Self.blocks(of: "\(path)/tmp") * 512
     let fixed = Self.fixedFolders.map { "\(path)/\($0)" } + [path, "\(path)/lock"]
     baseCost = fixed.reduce(0) { $0 + Self.blocks(of: $1) * 512 }

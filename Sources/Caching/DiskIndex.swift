@@ -1,7 +1,6 @@
 // DiskIndex: what is on disk, known without asking it.
 
 import Model
-import Synchronization
 
 /// What the index knows about one file: 12 bytes, beside the 16 of its digest.
 struct EntryRecord: Equatable {
@@ -61,9 +60,9 @@ final class IndexShard: Sendable {
 
   /// Held while a file of these folders is renamed to its place or removed, so that table, account and disk agree;
   /// readers never take it. By kind, then folder.
-  let folders = Mutex([Folder](repeating: Folder(), count: 2 * DiskIndex.foldersPerShard))
+  let folders = Lock([Folder](repeating: Folder(), count: 2 * DiskIndex.foldersPerShard))
   /// Held for single look-ups and changes, never across a system call. Taken after `folders` where both are.
-  let table = Mutex(Table())
+  let table = Lock(Table())
 
   static func position(_ kind: EntryKind, _ folder: Int) -> Int {
     Int(kind.rawValue) * DiskIndex.foldersPerShard + folder % DiskIndex.foldersPerShard

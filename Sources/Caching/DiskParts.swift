@@ -1,8 +1,6 @@
 // DiskParts: the parts of a disk tier that is not turned off, and the way of an entry through them.
 
-import Glibc
 import Model
-import Synchronization
 
 /// What a disk tier is made of.
 struct DiskParts {
@@ -32,12 +30,14 @@ struct DiskParts {
     case .replaced:
       break
     case .queue:
+      if store.pending.isHalfEmpty { store.queueing.succeed() }
       let isQueued = workers.write { [store] in
         if let ticket = store.pending.claim(entry.key, onlyRemoval: false) { store.write(ticket) }
       }
       if !isQueued { store.pending.finish(ticket) }
     case .refused:
-      store.fail("too much is waiting to be written to the cache folder", SystemError(EAGAIN))
+      store.counts.failures.add()
+      store.queueing.fail("too much is waiting")
       // What is kept under this key now is not what was stored last.
       if case .absent = store.index.lookUp(ticket.digest),
         store.pending.ticket(for: entry.key) == nil

@@ -15,9 +15,8 @@ extension DiskStore {
   /// Writes an entry to a temporary file and renames it to its place.
   func place(_ entry: DiskEntry, _ ticket: PendingWrites.Ticket) throws(SystemError) -> Placement {
     // Up to three folders may be new or grow by a block.
-    let blockSize = 4_096
-    let reserved =
-      (EntryFile.length(of: entry) + blockSize - 1) / blockSize * blockSize + 3 * folder.folderCost
+    let blocks = (EntryFile.length(of: entry) + folder.blockSize - 1) / folder.blockSize
+    let reserved = blocks * folder.blockSize + 3 * folder.folderCost
     guard space.reserve(reserved) else { return .noRoom }
     var taken = 0
     defer {
@@ -88,9 +87,10 @@ extension DiskStore {
           table.records[digest] = dead
         }
         if record == nil { folders[IndexShard.position(kind, digest.folder)].entries += 1 }
-        fail("cannot remove from the cache folder", error)
+        fail(removing, error)
         return false
       }
+      removing.succeed()
       if let record {
         shard.table.withLock { $0.records[digest] = nil }
         space.add(-record.bytes)

@@ -20,12 +20,15 @@ final class DiskStore: Sendable {
   let log: Log
   let promotionThreshold: Int
   /// Told when a write found no room, or when there will soon be none; set once, before the first write.
-  let onShortage = Mutex<(@Sendable () -> Void)?>(nil)
+  let onShortage = Lock<(@Sendable () -> Void)?>(nil)
   /// Told when the folder was found deleted, and made anew.
-  let onHeal = Mutex<(@Sendable () -> Void)?>(nil)
-  private let episode: FailureEpisode
+  let onHeal = Lock<(@Sendable () -> Void)?>(nil)
+  let reading: FailureEpisode
+  let writing: FailureEpisode
+  let removing: FailureEpisode
+  let queueing: FailureEpisode
   /// What each folder of the upper level is in the account with; by kind, then first digit.
-  let upperFolders = Mutex([Int](repeating: 0, count: 32))
+  let upperFolders = Lock([Int](repeating: 0, count: 32))
   /// Whether a write found no room since the last clean.
   let isShort = Atomic<Bool>(false)
 
@@ -41,7 +44,10 @@ final class DiskStore: Sendable {
     space.add(folder.baseCost)
     pending = PendingWrites(limit: configuration.writeQueueLimit)
     promotionThreshold = configuration.promotionThreshold
-    episode = FailureEpisode(log: log)
+    reading = FailureEpisode("read from the cache folder", log: log)
+    writing = FailureEpisode("write to the cache folder", log: log)
+    removing = FailureEpisode("remove from the cache folder", log: log)
+    queueing = FailureEpisode("keep up with writing to the cache folder", log: log)
   }
 
   /// Reads an entry back; `nil` where there is none that is whole.
@@ -63,6 +69,7 @@ final class DiskStore: Sendable {
         record.access = now
         record.isVerified = true
       }
+      reading.succeed()
       return entry
     case .absent:
       // Somebody else deleted it; unless it is here again by now.
@@ -73,7 +80,7 @@ final class DiskStore: Sendable {
       log.warning("damaged cache entry removed", ["key": .string(key.text)])
       removeFile(digest, kind, inode: inode)
     case .failed(let error):
-      fail("cannot read from the cache folder", error)
+      fail(reading, error)
     }
     return nil
   }
@@ -86,7 +93,7 @@ final class DiskStore: Sendable {
       switch try place(entry, ticket) {
       case .placed:
         counts.stores.add()
-        episode.succeed()
+        writing.succeed()
         return
       case .unwanted:
         return
@@ -96,7 +103,7 @@ final class DiskStore: Sendable {
         onShortage.withLock { $0 }?()
       }
     } catch {
-      fail("cannot write to the cache folder", error)
+      fail(writing, error)
     }
     // What was kept before under this key is not what was stored last.
     remove(ticket)
@@ -108,8 +115,8 @@ final class DiskStore: Sendable {
   }
 
   /// Counts and, once an episode, logs that something could not be done.
-  func fail(_ message: String, _ error: SystemError) {
+  func fail(_ episode: FailureEpisode, _ error: SystemError) {
     counts.failures.add()
-    episode.fail(message, error.description)
+    episode.fail(error.description)
   }
 }

@@ -8,7 +8,7 @@ public struct DiskTierConfiguration: Sendable {
   public var limit = 10 << 30
   /// Seconds after which a clean removes an entry, counted from its writing; negative: never. SDWebImage's week.
   public var maximumAge = 604_800
-  /// What share of the limit is left after a clean that made room, 0 to 1; SDWebImage's half.
+  /// What share of the limit is left after a clean that made room, 0 to 0.9; SDWebImage's half.
   public var cleanFraction = 0.5
   /// The time between two cleans that nothing else asks for.
   public var cleanInterval: Duration = .seconds(600)

@@ -1,7 +1,6 @@
 // MemoryShard: one of the memory tier's tables, with a lock of its own.
 
 import Model
-import Synchronization
 
 /// A part of the memory tier: variants by key, in the order of eviction.
 ///
@@ -29,7 +28,7 @@ final class MemoryShard: Sendable {
     }
   }
 
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   /// What is kept under `key`; counted.
   func variant(for key: CacheKey) -> Variant? {

@@ -4,8 +4,7 @@ import Glibc
 
 /// A lock with a condition, for own threads; never waited for in a task.
 final class Monitor<State>: @unchecked Sendable {
-  // Sound as Sendable: the state is touched under the lock alone, and State's values pass through `sending` closures
-  // of this target only.
+  // Sound as Sendable: the state is touched under the lock alone, and what is handed out was copied or moved out of it.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private var state: State

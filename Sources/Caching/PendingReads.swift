@@ -1,29 +1,36 @@
 // PendingReads: tasks that wait for the disk, none of them for ever.
 
-import Synchronization
-
 /// Look-ups under way. A disk that does not answer in time is a miss; what it answers later is dropped.
 final class PendingReads: Sendable {
   /// One look-up: finished once, by whoever comes first.
   final class Read: Sendable {
+    private struct State {
+      var continuation: CheckedContinuation<Void, Never>?
+      var entry: DiskEntry?
+    }
+
     fileprivate let deadline: ContinuousClock.Instant
-    private let continuation: Mutex<CheckedContinuation<DiskEntry?, Never>?>
+    private let state: Lock<State>
 
     fileprivate init(
-      _ continuation: CheckedContinuation<DiskEntry?, Never>, _ deadline: ContinuousClock.Instant
+      _ continuation: CheckedContinuation<Void, Never>, _ deadline: ContinuousClock.Instant
     ) {
-      self.continuation = Mutex(continuation)
+      state = Lock(State(continuation: continuation))
       self.deadline = deadline
     }
 
     /// Hands over what was found.
     func finish(_ entry: DiskEntry?) {
-      let waiting = continuation.withLock { waiting in
-        defer { waiting = nil }
-        return waiting
+      let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        guard let continuation = state.continuation else { return nil }
+        state = State(entry: entry)
+        return continuation
       }
-      waiting?.resume(returning: entry)
+      continuation?.resume()
     }
+
+    /// What was handed over. It comes by way of the lock, since the thread sanitizer does not see into continuations.
+    fileprivate var entry: DiskEntry? { state.withLock { $0.entry } }
   }
 
   private struct State {
@@ -34,14 +41,14 @@ final class PendingReads: Sendable {
   }
 
   private let timeout: Duration
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   init(timeout: Duration) { self.timeout = timeout }
 
   /// Calls `start` with a look-up and waits until it is finished, by whomever.
   func wait(_ start: (Read) -> Void) async -> DiskEntry? {
-    var number: Int?
-    let entry = await withCheckedContinuation { continuation in
+    var waiting: (number: Int, read: Read)?
+    await withCheckedContinuation { continuation in
       let read = Read(continuation, ContinuousClock.now + timeout)
       let (added, mustWatch) = state.withLock { state -> (Int?, Bool) in
         guard !state.isEnded else { return (nil, false) }
@@ -50,13 +57,14 @@ final class PendingReads: Sendable {
         defer { state.isWatched = true }
         return (state.next, !state.isWatched)
       }
-      number = added
-      if added == nil { return read.finish(nil) }
+      guard let added else { return read.finish(nil) }
+      waiting = (added, read)
       if mustWatch { watch() }
       start(read)
     }
-    if let number { state.withLock { _ = $0.reads.removeValue(forKey: number) } }
-    return entry
+    guard let waiting else { return nil }
+    state.withLock { _ = $0.reads.removeValue(forKey: waiting.number) }
+    return waiting.read.entry
   }
 
   /// Finishes all look-ups, and each later one at once.

@@ -1,7 +1,6 @@
 // PendingWrites: what is on its way to disk and can be read back already.
 
 import Model
-import Synchronization
 
 /// Something the disk tier keeps.
 enum DiskEntry: Sendable {
@@ -62,12 +61,14 @@ final class PendingWrites: Sendable {
   }
 
   private let limit: Int
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   init(limit: Int) { self.limit = limit }
 
   /// Bytes waiting.
   var bytes: Int { state.withLock { $0.bytes } }
+  /// Whether there is much room again.
+  var isHalfEmpty: Bool { bytes <= limit / 2 }
   var isEmpty: Bool { state.withLock { $0.tickets.isEmpty } }
 
   /// The last word on `key`.

@@ -2,7 +2,6 @@
 
 import Glibc
 import Model
-import Synchronization
 import Telemetry
 import TestSupport
 import Testing
@@ -193,8 +192,8 @@ struct DiskLimitTests {
     #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
     await tier.shutDown(within: .seconds(10))
     let text = String(decoding: try #require(FileRegion(logFile)).bytes, as: UTF8.self)
-    #expect(text.split(separator: "\n").count { $0.contains("warning") } == 1)
-    #expect(text.contains("works again"))
+    #expect(text.split(separator: "\n").count { $0.contains("cannot write to") } == 1)
+    #expect(text.contains("can write to the cache folder again"))
   }
 
   @Test func `a file that somebody deleted is a miss and no longer counts`() async throws {
@@ -208,9 +207,32 @@ struct DiskLimitTests {
     await tier.shutDown(within: .seconds(10))
   }
 
+  @Test func `what cannot be removed is a miss all the same, and goes with a later clean`()
+    async throws
+  {
+    // Given an entry in whose place is a folder, which no unlink removes.
+    let tier = try open(limit: 64 << 20)
+    tier.store(Sample.variant(1, Sample.bytes(100)))
+    #expect(await tier.quiet())
+    let path = tier.path(of: Sample.variantKey(1))
+    unlink(path)
+    mkdir(path, 0o700)
+    // When it is removed, then it is not found, and still counts.
+    await tier.remove(Sample.variantKey(1))
+    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+    #expect(tier.figures.entries == 1)
+    #expect(tier.figures.failures == 1)
+    // When it can be removed, then a clean does it.
+    rmdir(path)
+    await tier.clean()
+    #expect(tier.figures.entries == 0)
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
+    await tier.shutDown(within: .seconds(10))
+  }
+
   @Test func `a disk that does not answer is a miss after a while`() async {
     let reads = PendingReads(timeout: .milliseconds(20))
-    let never = Mutex<PendingReads.Read?>(nil)
+    let never = Lock<PendingReads.Read?>(nil)
     let entry = await reads.wait { read in never.withLock { $0 = read } }
     #expect(entry == nil)
     never.withLock { $0 }?.finish(nil)

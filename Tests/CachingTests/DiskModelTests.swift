@@ -1,7 +1,6 @@
 // DiskModelTests: random operations on the disk tier beside a naive reference, across restarts and in parallel.
 
 import Model
-import Synchronization
 import Telemetry
 import TestSupport
 import Testing

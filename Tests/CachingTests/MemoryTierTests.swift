@@ -1,7 +1,6 @@
 // MemoryTierTests: the memory tier's limit, its order of eviction, and what it counts.
 
 import Model
-import Synchronization
 import TestSupport
 import Testing
 
