@@ -111,7 +111,8 @@ final class Nginx: Sendable {
   }
 
   deinit {
-    kill(process, SIGTERM)
+    // Not SIGTERM: a process started from one of Swift's own threads has inherited that thread's blocked signals.
+    kill(process, SIGKILL)
     waitpid(process, nil, 0)
   }
 
