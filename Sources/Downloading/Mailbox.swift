@@ -1,7 +1,6 @@
 // Mailbox: how loads and cancellations reach the transfer thread from any other.
 
 import Model
-import Synchronization
 
 /// One call of `Downloader.load` that waits for its answer.
 struct Load: Sendable {
@@ -26,7 +25,7 @@ final class Mailbox: Sendable {
     var lastID = 0
   }
 
-  private let state = Mutex(State())
+  private let state = Lock(State())
   private let multi: MultiHandle
 
   /// - Parameter multi: what is woken up by a command.
