@@ -119,27 +119,25 @@ final class MultiHandle: @unchecked Sendable {
   // Sound as Sendable: only `wakeUp` is called from other threads than the transfer thread, and curl allows that
   // (curl_multi_wakeup(3)); the handle itself never changes.
 
-  private let pointer: OpaquePointer
+  private let handle: UnsafeMutableRawPointer
 
   init(idleConnectionLimit: Int) throws(ImageError) {
-    guard Curl.isReady, let pointer = curl_multi_init().map(OpaquePointer.init) else {
+    guard Curl.isReady, let handle = curl_multi_init() else {
       throw .internal(detail: "curl_multi_init failed")
     }
-    self.pointer = pointer
+    self.handle = handle
     let options = [
       (CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX)),
       (CURLMOPT_MAXCONNECTS, max(idleConnectionLimit, 1)),
     ]
     for (option, value) in options
     where pictor_curl_multi_set_long(handle, option, value) != CURLM_OK {
-      curl_multi_cleanup(handle)
+      // `deinit` frees the handle: every stored property is set by now.
       throw .internal(detail: "curl multi option \(option.rawValue)")
     }
   }
 
   deinit { curl_multi_cleanup(handle) }
-
-  private var handle: UnsafeMutableRawPointer { UnsafeMutableRawPointer(pointer) }
 
   func add(_ easy: UnsafeMutableRawPointer) throws(ImageError) {
     let code = curl_multi_add_handle(handle, easy)

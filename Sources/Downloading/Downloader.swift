@@ -50,21 +50,22 @@ public final class Downloader: ImageLoader {
       throw error
     }
     let id = mailbox.makeID()
-    let result = await withTaskCancellationHandler {
+    let outcome = Lock<Result<Download, ImageError>?>(nil)
+    await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let load = Load(
-          id: id, target: target, arrived: ContinuousClock.now, continuation: continuation)
-        guard mailbox.post(.load(load)) else {
-          // The mailbox did not take the continuation, so this is its only resume.
-          return continuation.resume(returning: .failure(.draining))
-        }
+          id: id, target: target, arrived: ContinuousClock.now, outcome: outcome,
+          continuation: continuation)
+        // A load that the mailbox did not take is answered by nobody else.
+        guard mailbox.post(.load(load)) else { return load.answer(.failure(.draining)) }
         // A task cancelled earlier had its handler called before there was anything to cancel.
         if Task.isCancelled { mailbox.post(.cancel(id)) }
       }
     } onCancel: {
       mailbox.post(.cancel(id))
     }
-    return try result.get()
+    let result = outcome.withLock { $0.take() }
+    return try (result ?? .failure(.internal(detail: "a load without an answer"))).get()
   }
 
   /// Ends all transfers and waits for the thread, which takes milliseconds. Loads not answered yet, and later ones,

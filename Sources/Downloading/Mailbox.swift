@@ -1,15 +1,30 @@
 // Mailbox: how loads and cancellations reach the transfer thread from any other.
 
 import Model
-import Synchronization
 
 /// One call of `Downloader.load` that waits for its answer.
 struct Load: Sendable {
   let id: DownloadQueue.ID
   let target: Target
   let arrived: ContinuousClock.Instant
-  /// Resumed exactly once, by whoever takes the load out of the loop's table.
-  let continuation: CheckedContinuation<Result<Download, ImageError>, Never>
+  private let outcome: Lock<Result<Download, ImageError>?>
+  private let continuation: CheckedContinuation<Void, Never>
+
+  /// - Parameter outcome: where the answer is put before `continuation` is resumed. It goes by way of a lock, since the
+  ///   thread sanitizer does not see into continuations.
+  init(
+    id: DownloadQueue.ID, target: Target, arrived: ContinuousClock.Instant,
+    outcome: Lock<Result<Download, ImageError>?>, continuation: CheckedContinuation<Void, Never>
+  ) {
+    (self.id, self.target, self.arrived) = (id, target, arrived)
+    (self.outcome, self.continuation) = (outcome, continuation)
+  }
+
+  /// Exactly once, by whoever takes the load out of the loop's table.
+  func answer(_ result: Result<Download, ImageError>) {
+    outcome.withLock { $0 = result }
+    continuation.resume()
+  }
 }
 
 /// What the transfer thread is asked for, in order. Posting never waits.
@@ -26,7 +41,7 @@ final class Mailbox: Sendable {
     var lastID = 0
   }
 
-  private let state = Mutex(State())
+  private let state = Lock(State())
   private let multi: MultiHandle
 
   /// - Parameter multi: what is woken up by a command.

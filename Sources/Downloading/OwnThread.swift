@@ -2,7 +2,6 @@
 
 import Glibc
 import Model
-import Synchronization
 
 /// A POSIX thread that runs one closure, with all signals blocked: they are the main thread's, and a `SIGPIPE` of a
 /// library's write has no effect here.
@@ -13,7 +12,7 @@ final class OwnThread: Sendable {
   }
 
   /// `nil` once it was joined.
-  private let thread: Mutex<pthread_t?>
+  private let thread: Lock<pthread_t?>
 
   /// - Throws: `ImageError.internal` when no thread can be had.
   init(_ body: @escaping @Sendable () -> Void) throws(ImageError) {
@@ -33,7 +32,7 @@ final class OwnThread: Sendable {
       start.release()
       throw .internal(detail: "pthread_create: \(errnoText(status))")
     }
-    self.thread = Mutex(thread)
+    self.thread = Lock(thread)
   }
 
   /// Waits for the closure to return; once, later calls return at once.

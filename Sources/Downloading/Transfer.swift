@@ -235,6 +235,8 @@ final class Transfer {
         throw TransferFailure.error(
           code, detail: easy.detail(of: code), afterHead: head.isComplete, url: target.url)
       }
+      // curl takes a head that the connection's end cut off for a whole one.
+      guard head.isComplete else { throw .sourceUnreachable(detail: "half a head") }
       guard let body = body.take() else { throw .unsupportedFormat(detail: "empty body") }
       let file = try body.sealed()
       return .ended(.success(Download(file: file, origin: head.origin, timings: timings)))

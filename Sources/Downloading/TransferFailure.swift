@@ -11,9 +11,9 @@ enum TransferFailure {
   /// | --- | --- | --- |
   /// | timed out | `sourceTimeout` | `sourceTimeout` |
   /// | TLS: handshake, certificate, cipher, authorities | `sourceTLS` | `sourceTLS` |
-  /// | URL malformed or of an unsupported scheme | `invalidURL` | – |
+  /// | URL malformed | `invalidURL` | – |
   /// | out of memory, bad option, not built in, aborted by our own callback | `internal` | `internal` |
-  /// | all else: name, connection, reset, nothing or nonsense received | `sourceUnreachable` | `sourceIncomplete` |
+  /// | all else: name, connection, reset, nothing or nonsense (also HTTP/0.9) received | `sourceUnreachable` | `sourceIncomplete` |
   ///
   /// - Parameter detail: what the operator is told.
   static func error(
@@ -27,7 +27,7 @@ enum TransferFailure {
       CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED,
       CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
       return .sourceTLS(detail: detail)
-    case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
       return .invalidURL(url.text, reason: "it cannot be fetched")
     case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_BAD_FUNCTION_ARGUMENT,
       CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK, CURLE_WRITE_ERROR:

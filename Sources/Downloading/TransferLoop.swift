@@ -147,7 +147,7 @@ final class TransferLoop {
 
   private func giveAnswers() {
     counters.publish(running: queue.runningCount, waiting: queue.waitingCount)
-    for (load, result) in answers { load.continuation.resume(returning: result) }
+    for (load, result) in answers { load.answer(result) }
     answers = []
   }
 

@@ -68,24 +68,38 @@ struct DownloaderBoundsTests {
     _ = try await (held, second)
   }
 
-  @Test func `a full queue refuses at once, and a wait has an end`() async throws {
+  @Test func `a full queue refuses at once`() async throws {
     // Given
     let origin = try Origin()
     origin.route("/held", .silence)
     let downloader = try makeDownloader {
       $0.limit = 1
       $0.queueLimit = 1
+    }
+    let held = (0..<2).map { _ in Task { try await downloader.load(origin.url("/held")) } }
+    await eventually("one runs, one waits") {
+      origin.activeRequests == 1 && downloader.figures.waiting == 1
+    }
+    // When
+    let refused = await downloader.failure(of: origin.url("/a"))
+    // Then
+    #expect(refused == .overloaded(queue: "download", retryAfter: 1))
+    #expect(downloader.figures.waiting == 1)
+    for task in held { task.cancel() }
+    for task in held { #expect(await task.result.failure as? ImageError == .cancelled) }
+  }
+
+  @Test func `waiting for a place has an end`() async throws {
+    let origin = try Origin()
+    origin.route("/held", .silence)
+    let downloader = try makeDownloader {
+      $0.limit = 1
       $0.queueTimeout = .milliseconds(200)
     }
     let held = Task { try await downloader.load(origin.url("/held")) }
     await eventually("the place is taken") { origin.activeRequests == 1 }
-    // When
-    async let waits = downloader.failure(of: origin.url("/a"))
-    await eventually("one waits") { downloader.figures.waiting == 1 }
-    let refused = await downloader.failure(of: origin.url("/a"))
-    // Then
-    #expect(refused == .overloaded(queue: "download", retryAfter: 1))
-    #expect(await waits == .overloaded(queue: "download", retryAfter: 1))
+    let turnedAway = await downloader.failure(of: origin.url("/a"))
+    #expect(turnedAway == .overloaded(queue: "download", retryAfter: 1))
     #expect(origin.requests(to: "/a") == 0)
     held.cancel()
     #expect(await held.result.failure as? ImageError == .cancelled)
@@ -98,10 +112,10 @@ struct DownloaderBoundsTests {
     origin.serve("/a", body)
     let downloader = try makeDownloader {
       $0.limit = 1
-      $0.timeout = .milliseconds(400)
+      $0.timeout = .milliseconds(1_500)
     }
     async let held = downloader.failure(of: origin.url("/held"))
-    await eventually("the place is taken") { origin.activeRequests == 1 }
+    await eventually("the place is taken") { origin.requests(to: "/held") == 1 }
     // When
     let download = try await downloader.load(origin.url("/a"))
     // Then

@@ -156,7 +156,11 @@ struct DownloaderFailureTests {
     }
     var failure: ImageError?
     for _ in 0..<1_000 where failure == nil {
-      do { _ = try await downloader.load(origin.url("/a")) } catch { failure = error as? ImageError }
+      do {
+        _ = try await downloader.load(origin.url("/a"))
+      } catch {
+        failure = error as? ImageError
+      }
     }
     // Then
     #expect(failure == .overloaded(queue: "download", retryAfter: 1))

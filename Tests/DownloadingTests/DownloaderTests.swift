@@ -61,7 +61,7 @@ struct DownloaderTests {
     #expect(answer == expected)
   }
 
-  @Test func `bodies in chunks, with trailers, and bodies that end with the connection arrive whole`()
+  @Test func `bodies in chunks and bodies that end with the connection arrive whole`()
     async throws
   {
     let origin = try Origin()

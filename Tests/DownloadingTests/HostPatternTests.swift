@@ -12,8 +12,9 @@ struct HostPatternTests {
     ("*.example.com", "badexample.com", false), ("*.example.com", "example.com.evil.org", false),
     ("192.0.2.1", "192.0.2.1", true), ("2001:db8::1", "[2001:db8::1]", true),
   ])
-  func `a pattern covers its hosts and no others`(pattern: String, host: String, covers: Bool) throws
-  {
+  func `a pattern covers its hosts and no others`(
+    pattern: String, host: String, covers: Bool
+  ) throws {
     #expect(try #require(HostPattern(pattern)).matches(host) == covers)
   }
 

@@ -7,13 +7,13 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// A downloader that is let through to loopback, with a short time-out.
+/// A downloader that is let through to loopback, with time for a sanitized build on a busy machine.
 func makeDownloader(
   _ change: (inout DownloaderConfiguration) -> Void = { _ in }
 ) throws -> Downloader {
   var configuration = DownloaderConfiguration()
   configuration.allowedNetworks = try ["127.0.0.0/8", "::1/128"].map { try #require(CIDR($0)) }
-  configuration.timeout = .seconds(10)
+  configuration.timeout = .seconds(60)
   change(&configuration)
   return try Downloader(configuration: configuration, log: .silent)
 }
@@ -43,12 +43,12 @@ extension FileRegion {
   }
 }
 
-/// Polls until `condition` holds; an issue after ten seconds.
+/// Polls until `condition` holds; an issue after thirty seconds.
 func eventually(
   _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
   _ condition: () -> Bool
 ) async {
-  let deadline = ContinuousClock.now + .seconds(10)
+  let deadline = ContinuousClock.now + .seconds(30)
   while !condition() {
     guard ContinuousClock.now < deadline else {
       Issue.record("never: \(what)", sourceLocation: sourceLocation)

@@ -1,7 +1,7 @@
 // Origin: a web server for tests that does what it is told, the worst included, and remembers what it was asked.
 
 import Glibc
-import Synchronization
+import Model
 
 /// An HTTP/1.1 origin on a loopback port of its own, with a thread for each connection.
 ///
@@ -135,7 +135,7 @@ final class OriginState: Sendable {
     var isStopped = false
   }
 
-  private let guarded = Mutex(Guarded())
+  private let guarded = Lock(Guarded())
 
   var totals: Totals { guarded.withLock { $0.totals } }
   var isStopped: Bool { guarded.withLock { $0.isStopped } }

@@ -70,6 +70,11 @@ struct OriginConnection {
       let count = recv(descriptor, &piece, piece.count, 0)
       guard count > 0, buffer.count < 1 << 20 else { return nil }
       buffer += piece[..<count]
+      // A TLS client starts with a handshake record (0x16); a server without TLS answers that in the clear.
+      if buffer.first == 0x16 {
+        try? send(OriginReply.head(400, ["Content-Length: 0"]))
+        return nil
+      }
     }
   }
 
