@@ -61,6 +61,8 @@ final class WorkerProcess {
   /// Sends a job.
   func send(_ job: JobMessage, source: FileRegion) throws(WireError) {
     jobs += 1
+    // The descriptor is open as long as the region, which nobody else may hold any more.
+    defer { withExtendedLifetime(source) {} }
     try socket.send(job.encoded(), passing: source.descriptor)
   }
 
