@@ -83,7 +83,7 @@ extension WorkerSlot {
         for: [signal.descriptor, worker.socket.descriptor],
         until: [successorDeadline, core.stopAt].compactMap(\.self).min())
       if ready[0] { signal.reset() }
-      lookAtSuccessor(isReady: ready[1])
+      lookAtSuccessor()
     }
     return current
   }
