@@ -52,7 +52,7 @@ let package = Package(
     .testTarget(name: "ManagingTests", dependencies: ["Managing"]),
     .testTarget(name: "CachingTests", dependencies: ["Caching", "TestSupport"]),
     .testTarget(name: "DownloadingTests", dependencies: ["Downloading", "TestSupport"]),
-    .testTarget(name: "ImagingWireTests", dependencies: ["ImagingWire"]),
+    .testTarget(name: "ImagingWireTests", dependencies: ["ImagingWire", "CLinux"]),
     .testTarget(
       name: "ImagingPoolTests", dependencies: ["ImagingPool", "TestSupport", "pictor-imager"]),
     .testTarget(name: "ImagingPipelineTests", dependencies: ["ImagingPipeline", "TestSupport"]),

@@ -5,9 +5,7 @@
 // without it, and clang refuses two definitions. What glibc only declares with it is declared below.
 #pragma once
 
-#include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -151,6 +149,11 @@ static inline int pictor_linux_set_death_signal(int signal) {
 /// prctl(2), PR_SET_NO_NEW_PRIVS: no program started from here on gains privileges.
 static inline int pictor_linux_set_no_new_privileges(void) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+/// prctl(2), PR_SET_NAME: what the calling thread is called in ps(1).
+static inline int pictor_linux_set_thread_name(const char *name) {
+  return prctl(PR_SET_NAME, name);
 }
 
 /// setrlimit(2), hard and soft limit alike.

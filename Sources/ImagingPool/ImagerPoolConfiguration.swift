@@ -15,8 +15,8 @@ public struct ImagerPoolConfiguration: Sendable {
   public var jobDeadline = Duration.seconds(30)
   /// How long a worker may take to start.
   public var startDeadline = Duration.seconds(10)
-  /// How long a worker may go on with a job that nobody wants any more. Starting another costs 10–40 ms of processor,
-  /// so what is nearly done is better finished.
+  /// How long a worker may go on with a job that nobody wants any more. Starting another takes 45 ms of processor (most
+  /// of it to link libvips and its modules), more than most jobs, so what is nearly done is better finished.
   public var cancelGrace = Duration.milliseconds(250)
   /// After how many jobs a worker is replaced; at least 1.
   public var maximumJobsPerWorker = 1_000

@@ -83,7 +83,7 @@ extension WorkerSlot {
         for: [signal.descriptor, worker.socket.descriptor],
         until: [successorDeadline, core.stopAt].compactMap(\.self).min())
       if ready[0] { signal.reset() }
-      lookAtSuccessor(isReady: ready[1])
+      lookAtSuccessor()
     }
     return current
   }
@@ -127,7 +127,9 @@ extension WorkerSlot {
       if ready[1] { signal.reset() }
       if ready[0] {
         do throws(WireError) {
-          return .answered(try picture(worker.socket.receive(), for: id))
+          return .answered(
+            try JobAnswer.read(
+              worker.socket.receive(), for: id, atMost: configuration.maximumResultBytes ?? .max))
         } catch .wouldBlock {
           continue
         } catch {
@@ -137,42 +139,9 @@ extension WorkerSlot {
       if .now >= until { return outcome }
     }
   }
-
-  /// Reads an answer, on which nothing is taken on trust, and brings the picture into memory.
-  private func picture(
-    _ received: consuming WireMessage, for id: UInt64
-  ) throws(WireError) -> Result<ProcessedImage, ImageError> {
-    var message = received
-    switch try AnswerMessage(decoding: message.bytes) {
-    case .ready: throw .malformed("ready twice")
-    case .failure(let answered, let error):
-      guard answered == id, message.descriptor == nil else { throw .malformed("another answer") }
-      return .failure(error)
-    case .result(let result):
-      guard result.id == id else { throw .malformed("another job's answer") }
-      guard let file = message.takeDescriptor() else { throw .malformed("a result without bytes") }
-      guard result.byteCount <= configuration.maximumResultBytes ?? .max else {
-        throw .malformed("a result of \(result.byteCount) bytes")
-      }
-      try SealedFile.check(file, count: result.byteCount)
-      let region = FileRegion(owning: file.release(), count: result.byteCount)
-      do throws(ImageError) {
-        return .success(ProcessedImage(bytes: try ImageBytes(contentsOf: region), result))
-      } catch {
-        return .failure(error)
-      }
-    }
-  }
 }
 
 extension ProcessedImage {
-  fileprivate init(bytes: ImageBytes, _ result: ResultMessage) {
-    self.init(
-      bytes: bytes, format: result.format, size: result.size, frames: result.frames,
-      density: result.density, scaledDownFrom: result.scaledDownFrom, digest: result.digest,
-      timings: result.timings)
-  }
-
   fileprivate func adding(queue: Duration) -> ProcessedImage {
     var timings = timings
     timings.queue = queue

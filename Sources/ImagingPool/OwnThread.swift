@@ -1,7 +1,7 @@
 // OwnThread: a thread of ours for C calls that wait, which must not hold up Swift's few.
 
+import CLinux
 import Glibc
-import Model
 
 /// Starts threads.
 enum OwnThread {
@@ -11,12 +11,16 @@ enum OwnThread {
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
   }
 
-  /// Runs `body` on a thread of its own, detached.
+  /// Runs `body` on a thread of its own, detached. The kernel keeps 15 bytes of `name`, for `ps` and `perf`.
   static func start(
     name: String, _ body: @escaping @Sendable () -> Void
   ) throws(ImagerThreadError) {
     // Released by the new thread, or below when there is none.
-    let retained = Unmanaged.passRetained(Body(body))
+    let retained = Unmanaged.passRetained(
+      Body {
+        _ = pictor_linux_set_thread_name(name)
+        body()
+      })
     var thread = pthread_t()
     let status = pthread_create(
       &thread, nil,

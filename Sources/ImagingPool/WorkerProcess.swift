@@ -22,7 +22,6 @@ final class WorkerProcess {
   private let complaints: OwnedDescriptor
   /// `/proc/PID/statm`, kept open: reading it is then one call. Negative without /proc.
   private let memory: OwnedDescriptor
-  private var lastComplaint: [UInt8] = []
 
   /// Starts a worker, which says `ready` once it can take jobs.
   ///
@@ -61,6 +60,8 @@ final class WorkerProcess {
   /// Sends a job.
   func send(_ job: JobMessage, source: FileRegion) throws(WireError) {
     jobs += 1
+    // The descriptor is open as long as the region, which nobody else may hold any more.
+    defer { withExtendedLifetime(source) {} }
     try socket.send(job.encoded(), passing: source.descriptor)
   }
 
@@ -82,17 +83,20 @@ final class WorkerProcess {
     return pages * Int(getpagesize())
   }
 
-  /// Reads what the worker has written to its standard error, so that there is always room for a last word, and
-  /// returns the end of it, one line's worth.
+  /// Takes what the worker has written to its standard error since the last time, so that there is always room for a
+  /// last word; the end of it, if it is long.
   func readComplaints() -> String {
-    var buffer = [UInt8](repeating: 0, count: 4_096)
-    // A pipe holds 64 KiB; a worker that goes on writing is not listened to for longer.
-    for _ in 0..<16 {
-      let count = read(complaints.value, &buffer, buffer.count)
-      guard count > 0 else { break }
-      lastComplaint = Array((lastComplaint + buffer[..<count]).suffix(500))
+    var tail: [UInt8] = []
+    withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 1) { buffer in
+      // A pipe holds 64 KiB; a worker that goes on writing is not listened to for longer.
+      for _ in 0..<16 {
+        let count = read(complaints.value, buffer.baseAddress, buffer.count)
+        guard count > 0 else { break }
+        tail = Array((tail + buffer[..<count]).suffix(500))
+      }
     }
-    return String(decoding: lastComplaint, as: UTF8.self)
+    while tail.last == UInt8(ascii: "\n") { tail.removeLast() }
+    return String(decoding: tail, as: UTF8.self)
   }
 
   /// Kills the worker, whatever it is doing.

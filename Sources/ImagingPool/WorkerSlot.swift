@@ -29,7 +29,7 @@ final class WorkerSlot: @unchecked Sendable {
   /// Works until the pool ends.
   func run() {
     while true {
-      startWhereNeeded()
+      tendWorkers()
       switch core.next(slot: index, isReady: current != nil) {
       case .job(let id, let pending): perform(id, pending)
       case .wait: rest()
@@ -38,8 +38,9 @@ final class WorkerSlot: @unchecked Sendable {
     }
   }
 
-  /// Starts a worker if there is none, or if the one there is old.
-  private func startWhereNeeded() {
+  /// Between jobs: starts a worker if there is none, or if the one there is old; never waits.
+  private func tendWorkers() {
+    lookAtSuccessor()
     ending.removeAll { WorkerProcess.reap($0, within: .zero) != nil }
     guard successor == nil, current.map(isDue) ?? true, backoff.allows(.now) else { return }
     start()
@@ -88,7 +89,6 @@ final class WorkerSlot: @unchecked Sendable {
       if worker.jobs == 0 { backoff.failed(at: .now) }
       lose(worker, "it ended, or spoke, without a job")
     }
-    lookAtSuccessor(isReady: ready[2])
   }
 
   var successorDeadline: ContinuousClock.Instant? {
@@ -96,17 +96,16 @@ final class WorkerSlot: @unchecked Sendable {
   }
 
   /// Puts the successor in its place if it says that it is ready, and gives it up if it does not.
-  func lookAtSuccessor(isReady: Bool) {
+  func lookAtSuccessor() {
     guard let worker = successor else { return }
-    guard isReady else {
-      if let deadline = successorDeadline, .now >= deadline { startFailed("it took too long") }
-      return
-    }
     do throws(WireError) {
       let message = try worker.socket.receive()
       guard try AnswerMessage(decoding: message.bytes) == .ready, message.descriptor == nil else {
         throw .malformed("not ready")
       }
+    } catch .wouldBlock {
+      if let deadline = successorDeadline, .now >= deadline { startFailed("it took too long") }
+      return
     } catch .closed {
       successor = nil
       let cause = end(worker, patience: .milliseconds(100)) ?? "no exit status"

@@ -245,6 +245,30 @@ import Testing
     }
   }
 
+  @Test func `a worker that is never idle is retired all the same`() async throws {
+    var configuration = PoolSupport.configuration()
+    configuration.maximumJobsPerWorker = 1
+    configuration.queueLimit = 1_000
+    try await PoolSupport.withPool(configuration) { pool in
+      // Given: always a job that waits
+      let job = try PoolSupport.job()
+      let deadline = ContinuousClock.now + .seconds(10)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<4 {
+          group.addTask {
+            while pool.figures.workersRetired < 3 && .now < deadline {
+              _ = try await pool.process(job)
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      // Then
+      #expect(pool.figures.workersRetired >= 3)
+      #expect(pool.figures.failed.isEmpty)
+    }
+  }
+
   @Test func `a worker that holds too much memory is retired`() async throws {
     var configuration = PoolSupport.configuration()
     configuration.retireAboveResidentBytes = 1

@@ -1,0 +1,88 @@
+// JobAnswerTests: what a worker taken over by a picture might answer.
+
+import Foundation
+import Glibc
+import ImagingWire
+import Model
+import Testing
+
+@testable import ImagingPool
+
+@Suite struct JobAnswerTests {
+  private let bytes = [UInt8]("a picture".utf8)
+
+  private func result(id: UInt64 = 1, count: Int) -> [UInt8] {
+    AnswerMessage.result(
+      ResultMessage(
+        id: id, format: .png, size: PixelSize(width: 1, height: 1), frames: 1, density: 1,
+        scaledDownFrom: nil, digest: String(repeating: "0", count: 32), timings: Timings(),
+        byteCount: count)
+    ).encoded()
+  }
+
+  /// Says something over a real connection and reads it as the answer to job 1.
+  private func answer(
+    _ message: [UInt8], passing descriptor: CInt? = nil
+  ) throws -> Result<ProcessedImage, ImageError> {
+    var pair = try WirePair()
+    guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else {
+      throw WireError.closed
+    }
+    let server = WireSocket(owning: serverEnd)
+    let worker = WireSocket(owning: workerEnd)
+    try worker.send(message, passing: descriptor)
+    return try JobAnswer.read(server.receive(), for: 1, atMost: 1_000)
+  }
+
+  private func refused(_ message: [UInt8], passing descriptor: CInt? = nil) -> Bool {
+    do {
+      _ = try answer(message, passing: descriptor)
+      return false
+    } catch WireError.malformed {
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  private func sealed() throws -> FileRegion { try PoolSupport.file(of: bytes) }
+
+  @Test func `a good answer is taken`() throws {
+    let file = try sealed()
+    let image = try withExtendedLifetime(file) {
+      try answer(result(count: 9), passing: file.descriptor).get()
+    }
+    image.bytes.withUnsafeBytes { #expect(Array($0) == bytes) }
+    let failure = AnswerMessage.failure(id: 1, .undecodable(detail: "x"))
+    #expect(throws: ImageError.undecodable(detail: "x")) { try answer(failure.encoded()).get() }
+  }
+
+  @Test func `an answer with the wrong file, or none, is refused`() throws {
+    #expect(refused(result(count: 9)))
+    let file = try sealed()
+    withExtendedLifetime(file) {
+      #expect(refused(result(count: 8), passing: file.descriptor))
+      #expect(refused(result(count: 10), passing: file.descriptor))
+    }
+    // A file on disk and a pipe have no seals; this test's own program is longer than it says.
+    let disk = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)
+    defer { close(disk) }
+    #expect(refused(result(count: 9), passing: disk))
+    let null = open("/dev/zero", O_RDONLY | O_CLOEXEC)
+    defer { close(null) }
+    #expect(refused(result(count: 9), passing: null))
+  }
+
+  @Test func `an answer of another job, or out of turn, or too large, is refused`() throws {
+    let file = try sealed()
+    let failure = AnswerMessage.failure(id: 1, .undecodable(detail: "")).encoded()
+    withExtendedLifetime(file) {
+      #expect(refused(result(id: 2, count: 9), passing: file.descriptor))
+      #expect(refused(result(count: 1_001), passing: file.descriptor))
+      #expect(refused(failure, passing: file.descriptor))
+    }
+    #expect(refused(AnswerMessage.ready.encoded()))
+    #expect(refused(AnswerMessage.failure(id: 2, .undecodable(detail: "")).encoded()))
+    #expect(refused([1, 2, 3]))
+  }
+}

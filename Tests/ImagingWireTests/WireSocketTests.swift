@@ -1,0 +1,137 @@
+// WireSocketTests: messages and descriptors over a real connection.
+
+import CLinux
+import Glibc
+import Model
+import Testing
+
+@testable import ImagingWire
+
+@Suite struct WireSocketTests {
+  /// Both ends, as sockets.
+  private struct Ends: ~Copyable {
+    var server: WireSocket
+    var worker: WireSocket
+
+    init() throws {
+      var pair = try WirePair()
+      guard let server = pair.server.take(), let worker = pair.worker.take() else {
+        throw WireError.closed
+      }
+      self.server = WireSocket(owning: server)
+      self.worker = WireSocket(owning: worker)
+    }
+  }
+
+  /// What a descriptor is open on: the same for two of one file.
+  private func inode(_ descriptor: CInt) -> UInt {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 ? UInt(status.st_ino) : 0
+  }
+
+  @Test func `messages keep their bounds and their order`() throws {
+    let ends = try Ends()
+    try ends.server.send([1, 2, 3])
+    try ends.server.send([4])
+    #expect(try ends.worker.receive().bytes == [1, 2, 3])
+    #expect(try ends.worker.receive().bytes == [4])
+  }
+
+  @Test func `a descriptor goes along and is close-on-exec`() throws {
+    let ends = try Ends()
+    let file = try [UInt8(7)].withUnsafeBytes { try SealedFile.make(of: $0).release() }
+    defer { close(file) }
+    try ends.worker.send([1], passing: file)
+    var message = try ends.server.receive()
+    guard let passed = message.takeDescriptor() else {
+      Issue.record("no descriptor")
+      return
+    }
+    let received = passed.value
+    #expect(inode(received) == inode(file) && received != file)
+    #expect(fcntl(received, F_GETFD) & FD_CLOEXEC == FD_CLOEXEC)
+  }
+
+  @Test func `the end of the other side is told from a message`() throws {
+    var ends = try Ends()
+    try ends.server.setNonBlocking()
+    #expect(throws: WireError.wouldBlock) { _ = try ends.server.receive() }
+    let other = try Ends()
+    ends.worker = WireSocket(owning: OwnedDescriptor(owning: dup(other.worker.descriptor)))
+    #expect(throws: WireError.closed) { _ = try ends.server.receive() }
+    #expect(throws: WireError.closed) { try ends.server.send([1]) }
+  }
+
+  @Test func `a side that does not listen makes nobody wait`() throws {
+    let ends = try Ends()
+    try ends.server.setNonBlocking()
+    #expect(throws: WireError.wouldBlock) {
+      for _ in 0..<100_000 { try ends.server.send([UInt8](repeating: 0, count: 4_096)) }
+    }
+  }
+
+  @Test func `a message that is too long is refused`() throws {
+    let ends = try Ends()
+    try ends.worker.send([UInt8](repeating: 1, count: WireKind.longestMessage + 1))
+    #expect(throws: WireError.self) { _ = try ends.server.receive() }
+    try ends.worker.send([UInt8](repeating: 1, count: WireKind.longestMessage))
+    #expect(try ends.server.receive().bytes.count == WireKind.longestMessage)
+  }
+
+  @Test(arguments: [2, 3, 20])
+  func `several descriptors are refused and all closed`(count: Int) throws {
+    let ends = try Ends()
+    var pipe: [CInt] = [-1, -1]
+    #expect(pictor_linux_pipe(&pipe) == 0)
+    try sendDescriptors(Array(repeating: pipe[1], count: count), over: ends.worker.descriptor)
+    #expect(throws: WireError.self) { _ = try ends.server.receive() }
+    // Then: with our own gone, no writing end is left, which the reading end sees
+    close(pipe[1])
+    var byte: UInt8 = 0
+    #expect(read(pipe[0], &byte, 1) == 0)
+    close(pipe[0])
+  }
+
+  @Test func `a file that can still be changed is refused`() throws {
+    let open = pictor_linux_memory_file("test")
+    let file = OwnedDescriptor(owning: open)
+    #expect(write(open, "abc", 3) == 3)
+    #expect(throws: WireError.malformed("the file is not sealed")) {
+      try SealedFile.check(file, count: 3)
+    }
+    // Sealed but for writing: 2 is F_SEAL_SHRINK, 4 F_SEAL_GROW
+    #expect(pictor_linux_add_seals(open, 2 | 4) == 0)
+    #expect(throws: WireError.self) { try SealedFile.check(file, count: 3) }
+    #expect(pictor_linux_add_seals(open, pictor_linux_all_seals()) == 0)
+    #expect(throws: Never.self) { try SealedFile.check(file, count: 3) }
+    #expect(throws: WireError.self) { try SealedFile.check(file, count: 4) }
+  }
+
+  /// What our own side never does: passes more than one descriptor, laid out by hand as CMSG_LEN and CMSG_DATA do.
+  private func sendDescriptors(_ descriptors: [CInt], over socket: CInt) throws {
+    let headerSize = MemoryLayout<cmsghdr>.size
+    var control = [UInt8](repeating: 0, count: headerSize + descriptors.count * 4 + 8)
+    let length = headerSize + descriptors.count * 4
+    var byte: UInt8 = 1
+    let sent = control.withUnsafeMutableBytes { control in
+      control.storeBytes(of: length, as: Int.self)
+      control.storeBytes(of: SOL_SOCKET, toByteOffset: 8, as: CInt.self)
+      control.storeBytes(of: 1, toByteOffset: 12, as: CInt.self)  // SCM_RIGHTS
+      for (index, descriptor) in descriptors.enumerated() {
+        control.storeBytes(of: descriptor, toByteOffset: headerSize + index * 4, as: CInt.self)
+      }
+      return withUnsafeMutablePointer(to: &byte) { byte in
+        var part = iovec(iov_base: byte, iov_len: 1)
+        return withUnsafeMutablePointer(to: &part) { part in
+          var message = msghdr()
+          message.msg_iov = part
+          message.msg_iovlen = 1
+          message.msg_control = control.baseAddress
+          message.msg_controllen = length
+          return sendmsg(socket, &message, 0)
+        }
+      }
+    }
+    try #require(sent == 1)
+  }
+}
