@@ -40,7 +40,7 @@ public struct EncodedImage: ~Copyable {
   public let format: ImageFormat
   /// Size in pixels, of one frame.
   public let size: PixelSize
-  /// Frames, 1 for a still.
+  /// Frames, 1 for a still. libwebp makes one of equal neighbours, which then stays for the sum of their times.
   public let frames: Int
   /// Pixels per point of what was made, for `Content-DPR`: what was asked for, or less where the source had too few pixels
   /// or the result was scaled down.

@@ -58,6 +58,11 @@ struct Output {
     }
   }
 
+  /// zlib's level, 1–9. Measured with all row filters tried, 300×300 RGBA: a photo in 14.4, 21.1, 47.6 and 62.8 ms of
+  /// processor and 201, 197, 195 and 194 kB at levels 3, 4, 6 and 9; a drawing in 2.8, 3.5, 4.0 and 16.1 ms and 11.1,
+  /// 8.9, 9.0 and 8.5 kB. One fixed filter is 10 to 20 % faster and up to 30 % larger.
+  private static let pngCompression: CInt = 4
+
   /// Encodes a picture in sRGB or grey; everything not yet computed is computed now.
   func encode(_ picture: borrowing Picture) throws(ImageError) -> GLibBytes {
     let (format, quality) = (format, CInt(quality))
@@ -67,7 +72,9 @@ struct Output {
         case .jpeg: pictor_vips_jpegsave(image, bytes, count, quality, 1, 1)
         case .webp: pictor_vips_webpsave(image, bytes, count, quality, 4, 1)
         case .gif: pictor_vips_gifsave(image, bytes, count, 7, 1)
-        default: pictor_vips_pngsave(image, bytes, count, 6, VIPS_FOREIGN_PNG_FILTER_ALL, 1)
+        default:
+          pictor_vips_pngsave(
+            image, bytes, count, Self.pngCompression, VIPS_FOREIGN_PNG_FILTER_ALL, 1)
         }
       }
     }

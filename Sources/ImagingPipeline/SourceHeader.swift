@@ -72,7 +72,8 @@ struct SourceHeader {
 
   /// How many frames the result has: all of an animation, where the output can hold them and none is picked out.
   func frames(for transform: Transform) -> Int {
-    let keepsFrames = transform.format == nil || transform.format == .gif || transform.format == .webp
+    let keepsFrames =
+      transform.format == nil || transform.format == .gif || transform.format == .webp
     return isAnimation && page == nil && keepsFrames ? pages : 1
   }
 }

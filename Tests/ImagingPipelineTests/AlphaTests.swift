@@ -60,7 +60,8 @@ import Testing
     // then
     #expect(white.size == PixelSize(width: 80, height: 80) && white.format == .jpeg)
     let (centred, top) = (try white.pixels(), try onRed.pixels())
-    #expect(isClose(centred.rgb(40, 5), [255, 255, 255]) && isClose(centred.rgb(40, 75), [255, 255, 255]))
+    #expect(
+      isClose(centred.rgb(40, 5), [255, 255, 255]) && isClose(centred.rgb(40, 75), [255, 255, 255]))
     #expect(isClose(centred.rgb(5, 25), [220, 30, 30], within: 20))
     #expect(isClose(top.rgb(40, 60), [254, 0, 0]))
     #expect(isClose(top.rgb(75, 4), [30, 200, 40], within: 20))

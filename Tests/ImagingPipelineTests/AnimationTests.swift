@@ -47,7 +47,8 @@ import Testing
     // given
     let gif = try Pictures.gif(width: 20, height: 10, frames: 2, loop: loop)
     let webp = try Pictures.animatedWebP(width: 20, height: 10, frames: 2, loop: loop)
-    #expect(try Pictures.loop(of: gif) == loop && Pictures.loop(of: webp) == loop)
+    #expect(try Pictures.loop(of: gif) == loop)
+    #expect(try Pictures.loop(of: webp) == loop)
     // when, then
     for source in [gif, webp] {
       for format in [nil, ImageFormat.webp] {
@@ -76,11 +77,13 @@ import Testing
       #expect(isClose(try made.pixels().rgb(5, 2), Pictures.frameColor(frame)))
       // An animation format asked for makes a still one of it.
       let still = try Made(source) { ($0.frame, $0.format) = (frame, .gif) }
-      #expect(still.frames == 1 && isClose(try still.pixels().rgb(20, 10), Pictures.frameColor(frame)))
+      #expect(isClose(try still.pixels().rgb(20, 10), Pictures.frameColor(frame)))
+      #expect(still.frames == 1)
     }
   }
 
-  @Test func `a frame that is not there is refused and the answer says how many there are`() throws {
+  @Test func `a frame that is not there is refused and the answer says how many there are`() throws
+  {
     let animation = try Pictures.gif(width: 40, height: 20, frames: 4)
     let still = try Pictures.jpeg(width: 40, height: 20)
     #expect(
@@ -96,7 +99,8 @@ import Testing
   func `each fit works on each frame`(fit: Fit) throws {
     // given
     let source = try Pictures.gif(width: 80, height: 40, frames: 3)
-    let wanted = fit == .outside ? PixelSize(width: 40, height: 20) : PixelSize(width: 20, height: 20)
+    let wanted =
+      fit == .outside ? PixelSize(width: 40, height: 20) : PixelSize(width: 20, height: 20)
     // when
     let made = try Made(source) { ($0.width, $0.height, $0.fit) = (20, 20, fit) }
     // then

@@ -8,7 +8,8 @@ import Testing
   private static let scene = Pixels.scene(width: 300, height: 200)
 
   @Test(arguments: [
-    (Position.left, 0), (.leftTop, 0), (.leftBottom, 0), (.center, 100), (.top, 100), (.bottom, 100),
+    (Position.left, 0), (.leftTop, 0), (.leftBottom, 0), (.center, 100), (.top, 100),
+    (.bottom, 100),
     (.right, 200), (.rightTop, 200), (.rightBottom, 200),
   ])
   func `cover keeps the part that the position names`(position: Position, x: Int) throws {
@@ -58,14 +59,14 @@ import Testing
     // given: the loud part is on the right in the first frame, on the left in the others
     let frames = (0..<3).map { frame in
       Pixels(width: 200, height: 50) { x, y in
-        (frame == 0 ? x >= 150 : x < 50) ? [UInt8(x * 37 % 256), UInt8(y * 5), 200] : [120, 120, UInt8(118 + frame)]
+        (frame == 0 ? x >= 150 : x < 50)
+          ? [UInt8(x * 37 % 256), UInt8(y * 5), 200] : [120, 120, UInt8(118 + frame)]
       }
     }
     let source = try Pictures.animation(frames, as: ".webp[lossless]")
     // when
     let made = try Made(source) {
       ($0.width, $0.height, $0.fit, $0.position) = (50, 50, .cover, position)
-      $0.format = .webp
     }
     // then
     let quiet = Pixels(width: 50, height: 50, color: [120, 120, 120])

@@ -145,8 +145,8 @@ import Testing
         == size(100, 100))
   }
 
-  @Test func `an animation's limit counts for each frame, and for all together what may be decoded`()
-  {
+  @Test
+  func `an animation's limit counts for each frame, and for all together what may be decoded`() {
     #expect(geometry(1000, 1000, frames: 100, maximumPixels: 100_000_000).scaledDownFrom == nil)
     let result = geometry(10, 10, frames: 100, maximumPixels: 1_000_000) {
       ($0.width, $0.enlarge) = (1000, true)

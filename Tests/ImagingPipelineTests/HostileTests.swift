@@ -15,8 +15,9 @@ import Testing
     case "jpeg": try Pictures.jpeg(width: 300, height: 200)
     case "progressive": try Pictures.jpeg(width: 300, height: 200, progressive: true)
     case "png": try Pictures.png(width: 90, height: 60)
-    case "gif": try Pictures.animation(
-      (0..<3).map { _ in Pixels.scene(width: 60, height: 40) }, as: ".gif")
+    case "gif":
+      try Pictures.animation(
+        (0..<3).map { _ in Pixels.scene(width: 60, height: 40) }, as: ".gif")
     case "webp": try Pictures.webp(width: 90, height: 60)
     case "animated webp": try Pictures.animatedWebP(width: 90, height: 60, frames: 4)
     case "tiff": try Pictures.tiff(width: 90, height: 60)
@@ -34,7 +35,9 @@ import Testing
     let whole = try Self.source(kind)
     for share in [0.2, 0.5, 0.8] {
       // when
-      let error = Made.error(Array(whole.prefix(Int(Double(whole.count) * share)))) { $0.width = 40 }
+      let error = Made.error(Array(whole.prefix(Int(Double(whole.count) * share)))) {
+        $0.width = 40
+      }
       // then
       #expect(isUndecodable(error), "\(kind) \(share): \(String(describing: error))")
     }
@@ -64,12 +67,13 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    [0xff, 0xd8, 0xff], [0xff, 0xd8, 0xff, 0xe0, 0, 16], Array("GIF89a".utf8),
-    [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a], Array("RIFF\u{10}\0\0\0WEBPVP8 ".utf8),
-    [0x49, 0x49, 42, 0, 8, 0, 0, 0], Array("\0\0\0\u{18}ftypavif\0\0\0\0mif1avif".utf8),
-    Array("<svg".utf8 + ">".utf8), Array("<svg><".utf8),
-  ] as [[UInt8]])
+  @Test(
+    arguments: [
+      [0xff, 0xd8, 0xff], [0xff, 0xd8, 0xff, 0xe0, 0, 16], Array("GIF89a".utf8),
+      [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a], Array("RIFF\u{10}\0\0\0WEBPVP8 ".utf8),
+      [0x49, 0x49, 42, 0, 8, 0, 0, 0], Array("\0\0\0\u{18}ftypavif\0\0\0\0mif1avif".utf8),
+      Array("<svg>".utf8), Array("<svg><".utf8),
+    ] as [[UInt8]])
   func `a beginning without a picture is undecodable`(bytes: [UInt8]) {
     #expect(isUndecodable(Made.error(bytes)))
   }
@@ -112,7 +116,9 @@ import Testing
   }
 
   @Test func `exponential entities of an SVG end in an error`() {
-    let entities = (1...9).map { "<!ENTITY a\($0) \"\(String(repeating: "&a\($0 - 1);", count: 10))\">" }
+    let entities = (1...9).map {
+      "<!ENTITY a\($0) \"\(String(repeating: "&a\($0 - 1);", count: 10))\">"
+    }
     let text =
       "<!DOCTYPE svg [<!ENTITY a0 \"lol\">\(entities.joined())]>"
       + "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><text>&a9;</text></svg>"

@@ -39,8 +39,9 @@ import Testing
   @Test(arguments: [ImageFormat.tiff, .avif, .heic, .svg])
   func `what cannot be written is refused by name`(format: ImageFormat) throws {
     let source = try Pictures.jpeg(width: 20, height: 10)
-    guard case .invalidParameter("format", format.rawValue, _)
-      = Made.error(source, { $0.format = format })
+    guard
+      case .invalidParameter("format", format.rawValue, _) = Made.error(
+        source, { $0.format = format })
     else {
       Issue.record("not refused")
       return

@@ -211,7 +211,8 @@ public enum Pictures {
   ///   - interpretation: What the bands mean; `nil`: grey for 1 and 2, sRGB for more.
   ///   - prepare: Changes the picture's metadata.
   public static func encode(
-    _ pixels: Pixels, _ suffix: String, zoom: Int = 1, orientation: Int? = nil, sixteenBits: Bool = false,
+    _ pixels: Pixels, _ suffix: String, zoom: Int = 1, orientation: Int? = nil,
+    sixteenBits: Bool = false,
     interpretation: VipsInterpretation? = nil,
     _ prepare: (UnsafeMutablePointer<VipsImage>) -> Void = { _ in }
   ) throws -> [UInt8] {
