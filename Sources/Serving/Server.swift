@@ -39,6 +39,7 @@ public final class Server: Sendable {
     var configuration = configuration
     configuration.workers = max(configuration.workers, 1)
     configuration.connectionLimit = max(configuration.connectionLimit, 1)
+    configuration.minimumReadRate = max(configuration.minimumReadRate, 1)
     self.configuration = configuration
     (self.provider, self.stats, self.log) = (provider, stats, log)
   }

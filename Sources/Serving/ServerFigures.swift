@@ -30,7 +30,8 @@ final class ServerFigures: Sendable {
     figures.active = sum(\.active)
     figures.limit = limit
     figures.byStatus = statuses.values
-    for (status, count) in [("200", sum(\.succeeded)), ("304", sum(\.notModified))] where count > 0 {
+    for (status, count) in [("200", sum(\.succeeded)), ("304", sum(\.notModified))] where count > 0
+    {
       figures.byStatus[status] = count
     }
     figures.total = figures.byStatus.values.reduce(0, +)
