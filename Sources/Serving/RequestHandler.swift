@@ -30,7 +30,7 @@ final class RequestHandler: Sendable {
   private static let serials = Atomic<UInt64>(0)
   private let draining = Atomic<Bool>(false)
   private let connections = Atomic<Int>(0)
-  private let workers = Mutex<[pthread_t: Worker]>([:])
+  private let workers = Lock<[pthread_t: Worker]>([:])
 
   init(
     configuration: ServerConfiguration, provider: any ImageProvider, figures: ServerFigures,

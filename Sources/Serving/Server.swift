@@ -22,7 +22,7 @@ public final class Server: Sendable {
   private let stats: @Sendable (RequestFigures, Bool) -> Stats
   private let log: Log
   private let counted = ServerFigures()
-  private let running = Mutex<Running?>(nil)
+  private let running = Lock<Running?>(nil)
 
   /// A server that does not run yet.
   ///

@@ -51,7 +51,8 @@ public final class LatencyHistogram: Sendable {
   /// Counts one duration.
   public func record(_ duration: Duration) {
     let parts = duration.components
-    record(microseconds: Int(parts.seconds) * 1_000_000 + Int(parts.attoseconds / 1_000_000_000_000))
+    record(
+      microseconds: Int(parts.seconds) * 1_000_000 + Int(parts.attoseconds / 1_000_000_000_000))
   }
 
   /// Counts one duration in whole microseconds: for whom the 128-bit division of a `Duration` is too dear.

@@ -231,7 +231,8 @@ struct ExchangeTests {
     var configuration = ServerConfiguration()
     configuration.port = 0
     var server: Server? = Server(
-      configuration: configuration, provider: provider.provider, stats: makeStats, log: .silent)
+      configuration: configuration, provider: provider.provider, stats: makeStats,
+      log: Log(level: .error))
     try server?.start()
     let client = try HTTPClient(port: server?.port ?? 0)
     try client.send(HTTPClient.text("GET", pictureTarget))

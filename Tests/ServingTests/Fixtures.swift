@@ -12,7 +12,7 @@ import TestSupport
 final class TestProvider: ImageProvider {
   typealias Work = @Sendable (ImageRequest) async throws(ImageError) -> Delivery
 
-  private let memory = Mutex<[CacheKey: Variant]>([:])
+  private let memory = Lock<[CacheKey: Variant]>([:])
   private let work: Work
   /// Calls of `variant(for:)`.
   let asked = Counter()
@@ -37,7 +37,7 @@ final class Gate: Sendable {
     var isOpen = false
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   func pass() async {
     await withCheckedContinuation { continuation in
@@ -152,7 +152,7 @@ private func withRunningServer<Result>(
   configuration.graceTime = .milliseconds(50)
   configure(&configuration)
   let server = Server(
-    configuration: configuration, provider: provider, stats: makeStats, log: .silent)
+    configuration: configuration, provider: provider, stats: makeStats, log: Log(level: .error))
   try server.start()
   do {
     let result = try await body(server)

@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Telemetry
 import TestSupport
 import Testing
 
@@ -83,7 +84,9 @@ struct ProtocolTests {
   func `a request that is not HTTP gets no picture and ends its connection`(text: String)
     async throws
   {
-    try await withServer(TestProvider()) { server in
+    try await withServer(
+      TestProvider(), configure: { $0.headerTimeout = .seconds(1) }
+    ) { server in
       let client = try HTTPClient(port: server.port)
       do throws(HTTPClientError) {
         try client.send(text)
@@ -99,7 +102,7 @@ struct ProtocolTests {
 
   @Test func `a header that dribbles in is cut off, a whole one is not`() async throws {
     try await withServer(
-      TestProvider(), configure: { $0.headerTimeout = .milliseconds(200) }
+      TestProvider(), configure: { $0.headerTimeout = .seconds(1) }
     ) { server in
       let quick = try HTTPClient(port: server.port)
       #expect(try quick.get("/stats").status == 200)
@@ -158,7 +161,8 @@ struct ProtocolTests {
       var configuration = ServerConfiguration()
       configuration.port = server.port
       let second = Server(
-        configuration: configuration, provider: TestProvider(), stats: makeStats, log: .silent)
+        configuration: configuration, provider: TestProvider(), stats: makeStats,
+        log: Log(level: .error))
       do throws(ServerError) {
         try second.start()
         Issue.record("two servers on one port")
@@ -169,7 +173,8 @@ struct ProtocolTests {
       }
       configuration.address = "localhost"
       let third = Server(
-        configuration: configuration, provider: TestProvider(), stats: makeStats, log: .silent)
+        configuration: configuration, provider: TestProvider(), stats: makeStats,
+        log: Log(level: .error))
       #expect(throws: ServerError.invalidAddress("localhost:\(server.port)")) { try third.start() }
     }
   }
