@@ -30,7 +30,8 @@ enum ContentDisposition {
 
   /// What may stand between quotes in every reader's opinion.
   private static func isPlain(_ scalar: UnicodeScalar) -> Bool {
-    scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
-      || " ._-@()+,=~".unicodeScalars.contains(scalar))
+    scalar.isASCII
+      && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+        || " ._-@()+,=~".unicodeScalars.contains(scalar))
   }
 }

@@ -51,7 +51,7 @@ final class Daemon: @unchecked Sendable {
   /// Closes all connections and ends the threads; none may be suspended.
   func stop() { MHD_stop_daemon(daemon) }
 
-  private static let panicLog = Mutex<Log?>(nil)
+  private static let panicLog = Lock<Log?>(nil)
 
   /// libmicrohttpd calls this when its state is inconsistent, and expects no return.
   private static func reportPanics(to log: Log) {

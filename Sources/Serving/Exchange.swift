@@ -23,7 +23,7 @@ final class Exchange: @unchecked Sendable {
 
   private let connection: OpaquePointer
   private let watcher: Watcher
-  private let guarded = Mutex(Guarded())
+  private let guarded = Lock(Guarded())
 
   /// A request on a connection that was suspended just now.
   init(

@@ -242,10 +242,9 @@ struct Exchanging {
     case 304: client.worker.notModified.add(1)
     default: handler.figures.statuses.add("\(status)")
     }
-    // 16 bytes a millisecond is the slowest a client may read on the whole.
     client.watch.deadline =
-      Clock.coarseMilliseconds() + handler.configuration.answerTimeout.wholeMilliseconds
-      + client.bodyBytes / 16
+      Clock.coarseMilliseconds() + handler.answerTimeout
+      + client.bodyBytes * 1_000 / handler.configuration.minimumReadRate
     return result
   }
 

@@ -23,7 +23,7 @@ final class Listener: Sendable {
   private let socket: CInt
   private let wake: CInt
   private let isStopped = Atomic<Bool>(false)
-  private let thread = Mutex<OwnThread?>(nil)
+  private let thread = Lock<OwnThread?>(nil)
 
   /// Listens on a numeric address; nothing is accepted before `start`.
   init(address: String, port: Int) throws(ServerError) {

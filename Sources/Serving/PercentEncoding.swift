@@ -30,7 +30,9 @@ enum PercentEncoding {
     var encoded = ""
     for byte in text.utf8 {
       let character = Character(UnicodeScalar(byte))
-      if character.isASCII && (character.isLetter || character.isNumber || "-._~".contains(character)) {
+      if character.isASCII
+        && (character.isLetter || character.isNumber || "-._~".contains(character))
+      {
         encoded.append(character)
       } else {
         encoded += byte < 16 ? "%0" : "%"

@@ -17,6 +17,11 @@ final class RequestHandler: Sendable {
   let stats: @Sendable (RequestFigures, Bool) -> Stats
   /// Whether hits are logged; asked once, since nothing but this may be done for each of them.
   let logsHits: Bool
+  /// `answerTimeout` in milliseconds.
+  let answerTimeout: Int
+  /// From the end of a request to that of the next one's header, in milliseconds: that may begin as late as
+  /// libmicrohttpd's own time-out lets it, and then has the header's time.
+  let keptTimeout: Int
   /// Tells this server's prepared responses from those of another one in the process.
   let serial: UInt64
   /// Most body bytes of a request that are read and thrown away.
@@ -25,7 +30,7 @@ final class RequestHandler: Sendable {
   private static let serials = Atomic<UInt64>(0)
   private let draining = Atomic<Bool>(false)
   private let connections = Atomic<Int>(0)
-  private let workers = Mutex<[pthread_t: Worker]>([:])
+  private let workers = Lock<[pthread_t: Worker]>([:])
 
   init(
     configuration: ServerConfiguration, provider: any ImageProvider, figures: ServerFigures,
@@ -37,6 +42,9 @@ final class RequestHandler: Sendable {
     self.watcher = watcher
     self.stats = stats
     self.log = log
+    answerTimeout = configuration.answerTimeout.wholeMilliseconds
+    keptTimeout =
+      configuration.idleTimeout.wholeMilliseconds + configuration.headerTimeout.wholeMilliseconds
     logsHits = log.level <= .debug
     serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
   }
@@ -133,9 +141,6 @@ final class RequestHandler: Sendable {
     }
     client.exchange = nil
     client.stage = .received
-    // The next request may begin as late as libmicrohttpd's own time-out lets it, and has the header's time then.
-    client.watch.deadline =
-      Clock.coarseMilliseconds() + configuration.idleTimeout.wholeMilliseconds
-      + configuration.headerTimeout.wholeMilliseconds
+    client.watch.deadline = Clock.coarseMilliseconds() + keptTimeout
   }
 }

@@ -29,7 +29,8 @@ final class Response {
     head text: ResponseHead, body: Variant.Body, ageWidth: Int = 0, closes: Bool = false
   ) throws(ImageError) {
     let response = try Self.make(body)
-    var placeholder = [CChar](repeating: CChar(bitPattern: UInt8(ascii: " ")), count: text.bytes.count)
+    var placeholder = [CChar](
+      repeating: CChar(bitPattern: UInt8(ascii: " ")), count: text.bytes.count)
     placeholder.append(0)
     let name = UnsafeRawPointer(ResponseHead.firstName.utf8Start)
       .assumingMemoryBound(to: CChar.self)

@@ -22,7 +22,7 @@ public final class Server: Sendable {
   private let stats: @Sendable (RequestFigures, Bool) -> Stats
   private let log: Log
   private let counted = ServerFigures()
-  private let running = Mutex<Running?>(nil)
+  private let running = Lock<Running?>(nil)
 
   /// A server that does not run yet.
   ///
@@ -39,6 +39,7 @@ public final class Server: Sendable {
     var configuration = configuration
     configuration.workers = max(configuration.workers, 1)
     configuration.connectionLimit = max(configuration.connectionLimit, 1)
+    configuration.minimumReadRate = max(configuration.minimumReadRate, 1)
     self.configuration = configuration
     (self.provider, self.stats, self.log) = (provider, stats, log)
   }

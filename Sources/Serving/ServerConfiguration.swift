@@ -22,8 +22,10 @@ public struct ServerConfiguration: Sendable {
   public var headerTimeout = Duration.seconds(10)
   /// How long an answer may take to come about; then it is 504 `deadline_exceeded`.
   public var requestTimeout = Duration.seconds(60)
-  /// How long a client may take to read its answer, besides a second for every 16 KiB of it.
+  /// How long a client may take to read its answer, beside what `minimumReadRate` gives it for the length.
   public var answerTimeout = Duration.seconds(60)
+  /// The slowest a client may read on the whole, in bytes a second, at least 1.
+  public var minimumReadRate = 16 << 10
   /// How long running requests may take to finish when the server stops.
   public var graceTime = Duration.seconds(20)
   /// `Access-Control-Allow-Origin` of every answer; `nil` for none.

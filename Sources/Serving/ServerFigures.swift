@@ -1,20 +1,19 @@
 // ServerFigures: what the server counts of its requests.
 
-import Synchronization
 import Telemetry
 
 /// Counts of one server: what hits change is counted by each worker for itself, all else here.
 final class ServerFigures: Sendable {
   /// Answers by status, other than the workers' 200 and 304.
-  let statuses = CodeCounts()
+  let statuses = Counts()
   /// `/image` answers by where they came from, other than memory hits.
-  let origins = CodeCounts()
+  let origins = Counts()
   /// Clients that left before their answer.
   let clientsGone = Counter()
   /// Pictures that were no memory hits.
   let missLatency = LatencyHistogram()
 
-  private let workers = Mutex<[Worker]>([])
+  private let workers = Lock<[Worker]>([])
 
   /// Counts a further worker's tallies.
   func add(_ worker: Worker) { workers.withLock { $0.append(worker) } }
@@ -30,7 +29,8 @@ final class ServerFigures: Sendable {
     figures.active = sum(\.active)
     figures.limit = limit
     figures.byStatus = statuses.values
-    for (status, count) in [("200", sum(\.succeeded)), ("304", sum(\.notModified))] where count > 0 {
+    for (status, count) in [("200", sum(\.succeeded)), ("304", sum(\.notModified))] where count > 0
+    {
       figures.byStatus[status] = count
     }
     figures.total = figures.byStatus.values.reduce(0, +)
@@ -47,4 +47,15 @@ final class ServerFigures: Sendable {
     figures.connections = connections
     return figures
   }
+}
+
+/// Counts by name, for names that are few. As `CodeCounts`, over a `Lock`.
+final class Counts: Sendable {
+  private let counts = Lock<[String: Int]>([:])
+
+  /// Counts one.
+  func add(_ name: String) { counts.withLock { $0[name, default: 0] += 1 } }
+
+  /// What was counted so far.
+  var values: [String: Int] { counts.withLock { $0 } }
 }

@@ -16,12 +16,12 @@ final class Watcher: Sendable {
   private let wake: CInt
   private let tick: Int
   private let limit: Int
-  private let suspended = Mutex(Suspended())
+  private let suspended = Lock(Suspended())
   private let waiting = Atomic<Int>(0)
   private let numbers = Atomic<UInt64>(1)
-  private let connections = Mutex<[ObjectIdentifier: ConnectionWatch]>([:])
+  private let connections = Lock<[ObjectIdentifier: ConnectionWatch]>([:])
   private let isStopped = Atomic<Bool>(false)
-  private let thread = Mutex<OwnThread?>(nil)
+  private let thread = Lock<OwnThread?>(nil)
 
   /// A watcher for at most `limit` suspended requests that looks at deadlines every `tick` milliseconds.
   init(limit: Int, tick: Int) throws(ServerError) {

@@ -12,10 +12,8 @@ import TestSupport
 final class TestProvider: ImageProvider {
   typealias Work = @Sendable (ImageRequest) async throws(ImageError) -> Delivery
 
-  private let memory = Mutex<[CacheKey: Variant]>([:])
+  private let memory = Lock<[CacheKey: Variant]>([:])
   private let work: Work
-  /// Calls of `variant(for:)` that ended because their task was cancelled.
-  let cancelled = Counter()
   /// Calls of `variant(for:)`.
   let asked = Counter()
 
@@ -31,13 +29,6 @@ final class TestProvider: ImageProvider {
     asked.add()
     return try await work(request)
   }
-
-  /// Waits until the calling task is cancelled, as a flight does that nobody else is on.
-  func waitForCancellation() async throws(ImageError) -> Never {
-    while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }
-    cancelled.add()
-    throw .cancelled
-  }
 }
 
 /// Lets tasks wait until a test says so.
@@ -46,7 +37,7 @@ final class Gate: Sendable {
     var isOpen = false
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   func pass() async {
     await withCheckedContinuation { continuation in
@@ -86,7 +77,8 @@ func makeInfo(lifetime: Int = 3_600, receivedAgo: Int = 0, isStorable: Bool = tr
 }
 
 func makeVariant(
-  _ key: CacheKey, body: [UInt8] = Array(repeating: 7, count: 18_000), info: VariantInfo = makeInfo()
+  _ key: CacheKey, body: [UInt8] = Array(repeating: 7, count: 18_000),
+  info: VariantInfo = makeInfo()
 ) -> Variant {
   Variant(
     key: key, info: info, body: .memory(body.withUnsafeBytes { ImageBytes(copying: $0) }))
@@ -109,9 +101,50 @@ func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
     flights: FlightFigures(), imaging: ImagingFigures(), process: ProcessFigures())
 }
 
+/// Runs each piece of a task on a thread of its own. Clients of these tests block, and blocked in Swift's own pool,
+/// which has a thread a core, they would keep the server's tasks from running.
+final class BlockingExecutor: TaskExecutor {
+  func enqueue(_ job: consuming ExecutorJob) {
+    let work = Work(job: UnownedJob(job), executor: asUnownedTaskExecutor())
+    // Released by the thread.
+    let opaque = Unmanaged.passRetained(work).toOpaque()
+    var thread = pthread_t()
+    let status = pthread_create(
+      &thread, nil,
+      { context in
+        if let context {
+          let work = Unmanaged<Work>.fromOpaque(context).takeRetainedValue()
+          work.job.runSynchronously(on: work.executor)
+        }
+        return nil
+      }, opaque)
+    precondition(status == 0, "no thread for a test")
+    pthread_detach(thread)
+  }
+
+  private final class Work: Sendable {
+    let job: UnownedJob
+    let executor: UnownedTaskExecutor
+    init(job: UnownedJob, executor: UnownedTaskExecutor) {
+      (self.job, self.executor) = (job, executor)
+    }
+  }
+
+  static let shared = BlockingExecutor()
+}
+
 /// Starts a server on a free port and stops it behind the test, which may have done so itself.
 func withServer<Result>(
   _ provider: TestProvider, configure: (inout ServerConfiguration) -> Void = { _ in },
+  _ body: (Server) async throws -> Result
+) async throws -> Result {
+  try await withTaskExecutorPreference(BlockingExecutor.shared) {
+    try await withRunningServer(provider, configure: configure, body)
+  }
+}
+
+private func withRunningServer<Result>(
+  _ provider: TestProvider, configure: (inout ServerConfiguration) -> Void,
   _ body: (Server) async throws -> Result
 ) async throws -> Result {
   var configuration = ServerConfiguration()
@@ -119,7 +152,7 @@ func withServer<Result>(
   configuration.graceTime = .milliseconds(50)
   configure(&configuration)
   let server = Server(
-    configuration: configuration, provider: provider, stats: makeStats, log: .silent)
+    configuration: configuration, provider: provider, stats: makeStats, log: Log(level: .error))
   try server.start()
   do {
     let result = try await body(server)

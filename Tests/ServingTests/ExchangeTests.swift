@@ -1,0 +1,284 @@
+// ExchangeTests: requests that are suspended: their answers, deadlines, clients and limits.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct ExchangeTests {
+  @Test func `a miss is answered when its work is done`() async throws {
+    let gate = Gate()
+    let provider = TestProvider { request throws(ImageError) in
+      await gate.pass()
+      return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      try client.send(HTTPClient.text("GET", pictureTarget))
+      #expect(await eventually { provider.asked.value == 1 })
+      #expect(server.figures.active == 1)
+      // Others are answered meanwhile.
+      #expect(try HTTPClient(port: server.port).get("/stats").status == 200)
+      gate.open()
+      let answer = try client.readAnswer()
+      #expect(answer.status == 200)
+      #expect(answer.body == [1, 2, 3])
+      #expect(
+        answer["Cache-Status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
+      let timing = answer["Server-Timing"] ?? ""
+      #expect(timing.hasPrefix("download;dur=12.000, encode;dur=1.500, total;dur="))
+      #expect(answer["Age"] == "0")
+      #expect(answer["ETag"] == "\"0123abcd\"")
+      #expect(answer["Content-Disposition"] == "inline; filename=\"photo.jpg\"")
+      // The connection stays, and a client that has the picture is told so.
+      let second = try client.get(pictureTarget, headers: ["If-None-Match": "\"0123abcd\""])
+      #expect(second.status == 304)
+      #expect(try client.head(pictureTarget)["Content-Length"] == "3")
+      #expect(server.figures.byOrigin["origin"] == 3)
+    }
+  }
+
+  @Test func `a variant that must not be kept says so`() async throws {
+    let provider = TestProvider { request throws(ImageError) in
+      makeDelivery(makeVariant(request.key, info: makeInfo(isStorable: false)))
+    }
+    try await withServer(provider) { server in
+      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      #expect(answer["Cache-Control"] == "no-store")
+    }
+  }
+
+  @Test func `a file is sent from its place in the file`() async throws {
+    let content = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+    let provider = TestProvider { request throws(ImageError) in
+      var name = Array("/tmp/pictor-serving-XXXXXX".utf8CString)
+      let descriptor = mkstemp(&name)
+      unlink(name)
+      let written = content.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+      #expect(written == content.count)
+      let region = FileRegion(owning: descriptor, offset: 1_000, count: 250_000)
+      return Delivery(
+        variant: Variant(key: request.key, info: makeInfo(), body: .file(region)),
+        cacheStatus: .hit(.disk), timings: Timings())
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      for _ in 0..<3 {
+        let answer = try client.get(pictureTarget)
+        #expect(answer.body == Array(content[1_000..<251_000]))
+        #expect(answer["Cache-Status"] == "pictor; hit; detail=disk")
+      }
+      #expect(try client.head(pictureTarget)["Content-Length"] == "250000")
+      #expect(server.figures.byOrigin["disk"] == 4)
+    }
+  }
+
+  @Test func `errors come as the contract's JSON`() async throws {
+    let provider = TestProvider { _ throws(ImageError) in
+      throw .sourceUnreachable(detail: "10.0.0.1 refused \"secret\"")
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      let answer = try client.get(pictureTarget)
+      #expect(answer.status == 502)
+      #expect(answer["Content-Type"] == "application/json")
+      #expect(answer["Cache-Control"] == "no-store")
+      #expect(answer["X-Content-Type-Options"] == "nosniff")
+      let id = answer["X-Request-ID"] ?? ""
+      #expect(
+        answer.text == """
+          {"error":{"code":"source_unreachable","message":"the origin cannot be reached",\
+          "request_id":"\(id)"}}
+
+          """)
+      let head = try client.head(pictureTarget)
+      #expect(head.status == 502 && head.body.isEmpty)
+      #expect(server.figures.byOrigin["error"] == 2)
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `a client that goes away cancels its work`(closesWhole: Bool) async throws {
+    let provider = CancellableProvider()
+    try await withServer(provider.provider) { server in
+      let client = try HTTPClient(port: server.port)
+      try client.send(HTTPClient.text("GET", pictureTarget))
+      #expect(await eventually { provider.provider.asked.value == 1 })
+      if closesWhole { client.close() } else { client.finishSending() }
+      #expect(await eventually { provider.cancelled.value == 1 })
+      #expect(await eventually { server.figures.clientsGone == 1 && server.figures.active == 0 })
+      #expect(await eventually { server.figures.connections == 0 })
+    }
+  }
+
+  @Test func `an answer that takes too long is 504 and cancels its work`() async throws {
+    let provider = CancellableProvider()
+    try await withServer(
+      provider.provider, configure: { $0.requestTimeout = .milliseconds(100) }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      let answer = try client.get(pictureTarget)
+      #expect(answer.status == 504)
+      #expect(answer.text.contains("\"deadline_exceeded\""))
+      #expect(await eventually { provider.cancelled.value == 1 })
+      #expect(try client.get("/stats").status == 200)
+    }
+  }
+
+  @Test func `work that does not heed its cancellation holds nobody up`() async throws {
+    let gate = Gate()
+    let provider = TestProvider { _ throws(ImageError) in
+      await gate.pass()
+      throw .cancelled
+    }
+    try await withServer(
+      provider, configure: { $0.requestTimeout = .milliseconds(100) }
+    ) { server in
+      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      #expect(answer.status == 504)
+    }
+    gate.open()
+  }
+
+  @Test func `more than the limit of waiting requests is refused at once`() async throws {
+    let provider = CancellableProvider()
+    try await withServer(
+      provider.provider, configure: { $0.maximumActiveRequests = 3 }
+    ) { server in
+      let waiting = try (0..<3).map { _ in
+        let client = try HTTPClient(port: server.port)
+        try client.send(HTTPClient.text("GET", pictureTarget))
+        return client
+      }
+      #expect(await eventually { provider.provider.asked.value == 3 })
+      let client = try HTTPClient(port: server.port)
+      let answer = try client.get(pictureTarget)
+      #expect(answer.status == 503)
+      #expect(answer["Retry-After"] == "1")
+      #expect(answer.text.contains("\"overloaded\""))
+      let stats = try client.get("/stats")
+      #expect(stats.status == 200 && stats.text.contains("\"limit\" : 3"))
+      waiting[0].close()
+      #expect(await eventually { provider.cancelled.value == 1 })
+      try client.send(HTTPClient.text("GET", pictureTarget))
+      #expect(await eventually { provider.provider.asked.value == 4 })
+    }
+  }
+
+  @Test func `stopping refuses new requests, answers running ones and hangs on none`() async throws
+  {
+    let gate = Gate()
+    let provider = TestProvider { request throws(ImageError) in
+      await gate.pass()
+      return makeDelivery(makeVariant(request.key, body: [1]))
+    }
+    provider.keep(makeVariant(try makeRequest("https://example.org/hit").key))
+    try await withServer(provider, configure: { $0.graceTime = .seconds(20) }) { server in
+      let running = try HTTPClient(port: server.port)
+      try running.send(HTTPClient.text("GET", pictureTarget))
+      let kept = try HTTPClient(port: server.port)
+      let other = try HTTPClient(port: server.port)
+      #expect(try kept.get("/stats").status == 200)
+      #expect(try other.get("/stats").status == 200)
+      #expect(await eventually { provider.asked.value == 1 })
+      let port = server.port
+      server.drain()
+
+      #expect(throws: HTTPClientError.cannotConnect(errno: ECONNREFUSED)) {
+        try HTTPClient(port: port)
+      }
+      let stats = try other.get("/stats")
+      #expect(stats.status == 503 && stats.text.contains("\"draining\""))
+      #expect(stats["Cache-Control"] == "no-store")
+      let refused = try kept.get("/image?url=https://example.org/hit")
+      #expect(refused.status == 503 && refused.text.contains("\"draining\""))
+      #expect(refused["Connection"] == "close" && refused["Retry-After"] == "1")
+      try kept.waitForClose()
+
+      async let stopped: Void = server.stop()
+      gate.open()
+      let answer = try running.readAnswer()
+      #expect(answer.status == 200 && answer.body == [1])
+      #expect(answer["Connection"] == "close")
+      await stopped
+    }
+  }
+
+  @Test func `what still runs at the end of the grace time is answered 503`() async throws {
+    let provider = CancellableProvider()
+    try await withServer(provider.provider) { server in
+      let clients = try (0..<20).map { _ in
+        let client = try HTTPClient(port: server.port)
+        try client.send(HTTPClient.text("GET", pictureTarget))
+        return client
+      }
+      #expect(await eventually { provider.provider.asked.value == 20 })
+      await server.stop()
+      for client in clients { #expect(try client.readAnswer().status == 503) }
+      #expect(await eventually { provider.cancelled.value == 20 })
+    }
+  }
+
+  @Test func `a server that is released while it runs stops`() async throws {
+    try await withTaskExecutorPreference(BlockingExecutor.shared) { try await releaseServer() }
+  }
+
+  private func releaseServer() async throws {
+    let provider = CancellableProvider()
+    var configuration = ServerConfiguration()
+    configuration.port = 0
+    var server: Server? = Server(
+      configuration: configuration, provider: provider.provider, stats: makeStats,
+      log: Log(level: .error))
+    try server?.start()
+    let client = try HTTPClient(port: server?.port ?? 0)
+    try client.send(HTTPClient.text("GET", pictureTarget))
+    #expect(await eventually { provider.provider.asked.value == 1 })
+    server = nil
+    try client.waitForClose()
+    #expect(await eventually { provider.cancelled.value == 1 })
+  }
+
+  @Test func `two hundred clients at once each get their answer`() async throws {
+    let provider = TestProvider { request throws(ImageError) in
+      await Task.yield()
+      return makeDelivery(makeVariant(request.key, body: Array(request.source.text.utf8)))
+    }
+    provider.keep(
+      makeVariant(try makeRequest("https://h/hit").key, body: Array("https://h/hit".utf8)))
+    try await withServer(provider) { server in
+      let clients = try (0..<200).map { _ in try HTTPClient(port: server.port) }
+      for round in 0..<3 {
+        for (index, client) in clients.enumerated() {
+          let path = index % 2 == 0 ? "hit" : "\(round)-\(index)"
+          try client.send(HTTPClient.text("GET", "/image?url=https://h/\(path)"))
+        }
+        for (index, client) in clients.enumerated() {
+          let path = index % 2 == 0 ? "hit" : "\(round)-\(index)"
+          let answer = try client.readAnswer()
+          #expect(answer.status == 200 && answer.text == "https://h/\(path)")
+        }
+      }
+      #expect(server.figures.connections == 200)
+      #expect(server.figures.byOrigin == ["memory": 300, "origin": 300])
+    }
+  }
+}
+
+/// A provider whose work only ends by being cancelled.
+struct CancellableProvider {
+  let cancelled = Counter()
+  let provider: TestProvider
+
+  init() {
+    let cancelled = cancelled
+    provider = TestProvider { _ throws(ImageError) in
+      while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }
+      cancelled.add()
+      throw .cancelled
+    }
+  }
+}

@@ -1,0 +1,122 @@
+// ImageParameterTests: what the query of /image may say, and what it gets for saying anything else.
+
+import Model
+import Testing
+
+@testable import Serving
+
+struct ImageParameterTests {
+  private func parse(_ query: String) throws(ImageError) -> ImageRequest {
+    try ImageParameter.parse(Array(query.utf8))
+  }
+
+  private func transform(_ parameter: String) throws -> Transform {
+    try parse("url=https://h/a.png&" + parameter).transform
+  }
+
+  private func error(_ query: String) -> ImageError? {
+    do throws(ImageError) {
+      _ = try parse(query)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test func `the url is percent-decoded once and a plus stays a plus`() throws {
+    let request = try parse("url=https%3A%2F%2Fh%2Fa%2520b%2Bc+d.png%3Fq%3D1%26w%3D2")
+    #expect(request.source.text == "https://h/a%20b+c+d.png?q=1&w=2")
+    #expect(request.transform == Transform())
+  }
+
+  @Test func `a url may stand there without being encoded, as far as the next parameter`() throws {
+    #expect(try parse("url=https://h/a.png?x=y&w=3").source.text == "https://h/a.png?x=y")
+    #expect(try parse("w=3&url=https://h/é.png&&").transform.width == 3)
+  }
+
+  @Test func `each parameter sets its part of the transform`() throws {
+    #expect(try transform("scale=0.5").scale == 0.5)
+    #expect(try transform("scale=10").scale == 10)
+    #expect(try transform("w=1").width == 1)
+    #expect(try transform("h=65535").height == 65_535)
+    #expect(try transform("fit=cover").fit == .cover)
+    #expect(try transform("position=left-top").position == .leftTop)
+    #expect(try transform("enlarge=1").enlarge)
+    #expect(try !transform("enlarge=0").enlarge)
+    #expect(try transform("format=webp").format == .webp)
+    #expect(try transform("format=auto").format == nil)
+    #expect(try transform("quality=100").quality == 100)
+    #expect(try transform("background=00ff7F80").background.hexadecimal == "00ff7f80")
+    #expect(try transform("limitbytes=1").limitBytes == 1)
+    #expect(try transform("frame=0").frame == 0)
+    #expect(try transform("%77=5").width == 5)
+  }
+
+  @Test(arguments: [
+    "scale=0", "scale=-1", "scale=10.1", "scale=1e1", "scale=.5", "scale=1.", "scale=", "scale=+1",
+    "scale=%201", "scale=nan", "scale=inf", "scale=0x1", "scale=1.2.3", "scale=0.000",
+    "scale=000000000000000000001", "w=0", "w=-1", "w=65536", "w=1.0", "w=+1", "w=1%20", "w=",
+    "w=99999999999999999999", "w=%D9%A1", "h=0", "h=abc", "fit=Cover", "fit=", "position=middle",
+    "enlarge=true", "enlarge=2", "format=jpg", "format=svg", "format=tiff", "quality=0",
+    "quality=101", "background=fff", "background=%23ffffff", "background=ggffff",
+    "background=+12345", "limitbytes=0", "limitbytes=1MiB", "frame=-1", "frame=1,2",
+  ])
+  func `a value out of range is refused by name`(parameter: String) {
+    let name = String(parameter.prefix { $0 != "=" })
+    guard case .invalidParameter(name, _, let allowed)? = error("url=https://h/a&" + parameter)
+    else {
+      Issue.record("\(parameter) gave \(String(describing: error("url=https://h/a&" + parameter)))")
+      return
+    }
+    #expect(!allowed.isEmpty)
+  }
+
+  @Test func `what cannot be decoded is refused`() {
+    for value in ["%", "%2", "%zz", "%00", "%ff", "a%C3", "%-1"] {
+      guard case .invalidParameter("fit", _, _)? = error("url=https://h/a&fit=\(value)"),
+        case .invalidURL? = error("url=https://h/\(value)")
+      else {
+        Issue.record("\(value) was not refused")
+        continue
+      }
+    }
+  }
+
+  @Test func `unknown, doubled and missing parameters are refused by name`() {
+    #expect(error("url=https://h/a&width=3") == .unknownParameter("width"))
+    #expect(error("url=https://h/a&W=3") == .unknownParameter("W"))
+    #expect(error("url=https://h/a&%zz=3") == .unknownParameter("%zz"))
+    #expect(error("url=https://h/a&=3") == .unknownParameter(""))
+    #expect(error("w=3") == .missingParameter("url"))
+    #expect(error("") == .missingParameter("url"))
+    #expect(
+      error("url=https://h/a&w=3&w=3")
+        == .invalidParameter(name: "w", value: "3", allowed: "it may be given only once"))
+    #expect(
+      error("url=https://h/a&url=https://h/b")
+        == .invalidParameter(
+          name: "url", value: "https://h/b", allowed: "it may be given only once"))
+  }
+
+  @Test func `a bad url is refused, and not repeated whole`() {
+    guard case .invalidURL("ftp://h/a", _)? = error("url=ftp://h/a") else {
+      Issue.record("ftp was not refused")
+      return
+    }
+    let long = "x" + String(repeating: "y", count: 5_000)
+    #expect((error("url=\(long)")?.message.count ?? 9_999) < 400)
+    #expect((error("url=https://h/a&fit=\(long)")?.message.count ?? 9_999) < 400)
+    #expect((error("url=https://h/a&\(long)=1")?.message.count ?? 9_999) < 400)
+  }
+
+  @Test func `control characters of a client reach no message`() {
+    let message = error("url=https://h/a&fit=a%0Ab%7F%C2%85")?.message ?? ""
+    #expect(message.contains("a\\u{a}b\\u{7f}\\u{85}"))
+  }
+
+  @Test func `two spellings of one wish have one key`() throws {
+    let one = try parse("url=https%3A%2F%2FH%2Fa.png&w=10&fit=inside&format=auto")
+    let two = try parse("w=010&url=https://h:443/a.png")
+    #expect(one.key == two.key)
+  }
+}
