@@ -64,7 +64,7 @@ final class DiskStore: Sendable {
       if slot != last { options.access = now }
     }
     switch EntryFile.read(folder.file(kind, digest), key: key, options: options) {
-    case .found(let entry, _):
+    case .found(let entry):
       index.update(digest) { record in
         record.access = now
         record.isVerified = true

@@ -7,8 +7,8 @@ import Model
 enum EntryFile {
   /// What reading came to.
   enum Outcome {
-    /// Whole; the descriptor's file as it was found.
-    case found(DiskEntry, persistedAccess: UnixTime)
+    /// Whole.
+    case found(DiskEntry)
     /// There is no such file.
     case absent
     /// The file with this number is not what was written, or is another key's.
@@ -57,7 +57,7 @@ enum EntryFile {
         if !options.isVerified, try checksum(of: entry, file, buffer) != header.bodyChecksum {
           return .damaged(inode: status.st_ino)
         }
-        return .found(entry, persistedAccess: UnixTime(seconds: status.st_atim.tv_sec))
+        return .found(entry)
       }
     } catch let error as SystemError {
       return .failed(error)
