@@ -17,12 +17,13 @@ let package = Package(
   targets: [
     .target(name: "Model"),
     .target(name: "Platform", dependencies: ["Model", "CLinux"]),
-    .target(name: "Telemetry"),
+    .target(name: "Telemetry", dependencies: ["Platform"]),
     .target(name: "Configuring", dependencies: ["Model"]),
     .target(name: "Serving", dependencies: ["Model", "Telemetry", "CMicrohttpd"]),
-    .target(name: "Managing", dependencies: ["Model", "Telemetry"]),
-    .target(name: "Caching", dependencies: ["Model", "Telemetry", "CGLib", "CZlib"]),
-    .target(name: "Downloading", dependencies: ["Model", "Telemetry", "CCurl"]),
+    .target(name: "Managing", dependencies: ["Model", "Platform", "Telemetry"]),
+    .target(
+      name: "Caching", dependencies: ["Model", "Platform", "Telemetry", "CGLib", "CZlib"]),
+    .target(name: "Downloading", dependencies: ["Model", "Platform", "Telemetry", "CCurl"]),
     .target(name: "ImagingWire", dependencies: ["Model", "CLinux"]),
     .target(name: "ImagingPool", dependencies: ["Model", "Telemetry", "ImagingWire", "CLinux"]),
     .target(name: "ImagingPipeline", dependencies: ["Model", "ImagingWire", "CVips"]),
@@ -43,13 +44,13 @@ let package = Package(
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
 
-    .target(name: "TestSupport", dependencies: ["Model", "CVips"], path: "Tests/TestSupport"),
+    .target(name: "TestSupport", dependencies: ["Model", "Platform", "CVips"], path: "Tests/TestSupport"),
     .testTarget(name: "ModelTests", dependencies: ["Model"]),
     .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"]),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring"]),
     .testTarget(
       name: "ServingTests", dependencies: ["Serving", "Model", "Telemetry", "TestSupport"]),
-    .testTarget(name: "ManagingTests", dependencies: ["Managing"]),
+    .testTarget(name: "ManagingTests", dependencies: ["Managing", "Model", "Platform"]),
     .testTarget(name: "CachingTests", dependencies: ["Caching", "TestSupport"]),
     .testTarget(name: "DownloadingTests", dependencies: ["Downloading", "TestSupport"]),
     .testTarget(name: "ImagingWireTests", dependencies: ["ImagingWire", "CLinux"]),

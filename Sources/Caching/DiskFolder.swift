@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 import Synchronization
 
 /// The tier's folder: `v/a/bc/<digest>` for variants, `s/a/bc/<digest>` for sources, `tmp` for what is being written,

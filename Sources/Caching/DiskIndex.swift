@@ -1,6 +1,7 @@
 // DiskIndex: what is on disk, known without asking it.
 
 import Model
+import Platform
 
 /// What the index knows about one file: 12 bytes, beside the 16 of its digest.
 struct EntryRecord: Equatable {

@@ -1,6 +1,7 @@
 // DiskMaintenance: the thread that makes the index, cleans, and looks after a folder that was deleted.
 
 import Model
+import Platform
 import Synchronization
 import Telemetry
 
@@ -24,7 +25,11 @@ final class DiskMaintenance: Sendable {
 
   /// Starts the thread. `onReady` is called on it when the index is complete and the first clean is done.
   func start(onReady: @escaping @Sendable () -> Void) throws(DiskTierError) {
-    try OwnThread.start(name: "pictor-clean", niceness: 10) { self.run(onReady) }
+    do throws(SystemError) {
+      try OwnThread.start(name: "pictor-clean", niceness: 10) { self.run(onReady) }
+    } catch {
+      throw .noThread(reason: error.description)
+    }
   }
 
   /// Asks for a clean.

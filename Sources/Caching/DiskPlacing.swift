@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 
 extension DiskStore {
   enum Placement {

@@ -1,7 +1,8 @@
 // DiskTier: sources and variants on disk, below a limit in bytes, kept across restarts.
 
-public import Model
-public import Telemetry
+import Model
+import Platform
+import Telemetry
 
 /// Sources and variants on disk. Whatever goes wrong there is a miss and a figure, never an error of a request.
 ///

@@ -1,7 +1,4 @@
-// DiskTierError: why the disk tier cannot start; and SystemError, what a call of the system said.
-
-import Glibc
-import Model
+// DiskTierError: why the disk tier cannot start.
 
 /// Why the disk tier cannot start: one line for whoever started the program.
 public enum DiskTierError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -20,13 +17,4 @@ public enum DiskTierError: Error, Hashable, Sendable, CustomStringConvertible {
     case .noThread(let reason): "no thread for the disk cache: \(reason)"
     }
   }
-}
-
-/// What a failed call of the system said.
-struct SystemError: Error, Hashable, CustomStringConvertible {
-  let code: CInt
-
-  init(_ code: CInt = errno) { self.code = code }
-
-  var description: String { errnoText(code) }
 }

@@ -1,6 +1,7 @@
 // DiskWorkers: the threads that wait for the disk, so that no task and no server thread does.
 
 import Glibc
+import Platform
 
 /// A few threads and two queues. Reads go before writes, and one thread is always left to them.
 final class DiskWorkers: Sendable {
@@ -33,14 +34,14 @@ final class DiskWorkers: Sendable {
     let count = max(threads, 2)
     for number in 0..<count {
       monitor.change { $0.threads += 1 }
-      do {
+      do throws(SystemError) {
         try OwnThread.start(name: "pictor-disk-\(number)") { [monitor] in
           Self.run(monitor, writers: count - 1)
         }
       } catch {
         monitor.change { $0.threads -= 1 }
         stop()
-        throw error
+        throw .noThread(reason: error.description)
       }
     }
   }

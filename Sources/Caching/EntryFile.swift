@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 
 /// Reading and writing the file of one entry; nothing about where it is and who else knows.
 enum EntryFile {

@@ -1,6 +1,6 @@
 // FreshnessRules: for how long an origin's answer is fresh, after RFC 9111.
 
-public import Model
+import Model
 
 /// What the freshness rules can be told.
 public struct FreshnessConfiguration: Sendable {

@@ -1,6 +1,7 @@
 // MemoryShard: one of the memory tier's tables, with a lock of its own.
 
 import Model
+import Platform
 
 /// A part of the memory tier: variants by key, in the order of eviction.
 ///
@@ -41,6 +42,11 @@ final class MemoryShard: Sendable {
       state.queue.touch(slot)
       return state.entries[slot]?.variant
     }
+  }
+
+  /// What is kept under `key`; not counted.
+  func peek(_ key: CacheKey) -> Variant? {
+    state.withLock { state in state.slots[key].flatMap { state.entries[$0]?.variant } }
   }
 
   /// Keeps an entry and hands back the one it replaces.

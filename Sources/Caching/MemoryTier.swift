@@ -1,8 +1,8 @@
 // MemoryTier: finished pictures in memory, below a limit in bytes.
 
-public import Model
+import Model
 import Synchronization
-public import Telemetry
+import Telemetry
 
 /// What the memory tier can be told.
 public struct MemoryTierConfiguration: Sendable {
@@ -46,6 +46,9 @@ public final class MemoryTier: MemoryCache {
 
   /// See `MemoryCache`.
   public func variant(for key: CacheKey) -> Variant? { shard(of: key).variant(for: key) }
+
+  /// See `MemoryCache`.
+  public func peek(_ key: CacheKey) -> Variant? { shard(of: key).peek(key) }
 
   /// See `MemoryCache`. A variant that is larger than the limit, or whose body is in a file, is not kept, and neither is
   /// what it would have replaced.

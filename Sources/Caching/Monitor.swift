@@ -1,4 +1,4 @@
-// Monitor: a state under a lock that threads can wait for, and the threads that do.
+// Monitor: a state under a lock that threads can wait for.
 
 import Glibc
 
@@ -58,60 +58,6 @@ final class Monitor<State>: @unchecked Sendable {
         ? pthread_cond_wait(condition, mutex)
         : pthread_cond_timedwait(condition, mutex, &deadline)
       if status == ETIMEDOUT { return body(&state) }
-    }
-  }
-}
-
-/// A thread of the disk tier's own, for calls that block.
-enum OwnThread {
-  private final class Body {
-    let name: String
-    let niceness: CInt
-    let run: @Sendable () -> Void
-
-    init(_ name: String, _ niceness: CInt, _ run: @escaping @Sendable () -> Void) {
-      (self.name, self.niceness, self.run) = (name, niceness, run)
-    }
-  }
-
-  /// Starts a thread that nobody joins: its end is told by what it runs.
-  ///
-  /// - Parameters:
-  ///   - name: up to 15 bytes, as `top -H` shows it.
-  ///   - niceness: 0, or up to 19 for work that everything else goes before.
-  static func start(
-    name: String, niceness: CInt = 0, _ run: @escaping @Sendable () -> Void
-  ) throws(DiskTierError) {
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    defer { pthread_attr_destroy(&attributes) }
-    pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
-    // Released by the thread's first statement, or here when there is no thread.
-    let body = Unmanaged.passRetained(Body(name, niceness, run))
-    var thread = pthread_t()
-    let status = pthread_create(
-      &thread, &attributes,
-      { argument in
-        guard let argument else { return nil }
-        let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
-        // Signals are for the program's own thread.
-        var all = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, nil)
-        // The call that names a thread is a GNU extension that Swift does not see; this file does the same.
-        let name = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
-        if name >= 0 {
-          _ = write(name, body.name, body.name.utf8.count)
-          close(name)
-        }
-        // On Linux, 0 is the calling thread and not its process.
-        if body.niceness > 0 { setpriority(CInt(PRIO_PROCESS.rawValue), 0, body.niceness) }
-        body.run()
-        return nil
-      }, body.toOpaque())
-    if status != 0 {
-      body.release()
-      throw .noThread(reason: SystemError(status).description)
     }
   }
 }

@@ -1,5 +1,7 @@
 // PendingReads: tasks that wait for the disk, none of them for ever.
 
+import Platform
+
 /// Look-ups under way. A disk that does not answer in time is a miss; what it answers later is dropped.
 final class PendingReads: Sendable {
   /// One look-up: finished once, by whoever comes first.

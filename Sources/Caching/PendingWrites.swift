@@ -1,6 +1,7 @@
 // PendingWrites: what is on its way to disk and can be read back already.
 
 import Model
+import Platform
 
 /// Something the disk tier keeps.
 enum DiskEntry: Sendable {

@@ -1,6 +1,7 @@
 // Downloader: fetches pictures from their origins; the façade of the transfer thread.
 
 import Model
+import Platform
 import Telemetry
 
 /// Fetches `http` and `https` sources with libcurl: hundreds of transfers on one thread of its own, connections kept
@@ -25,9 +26,13 @@ public final class Downloader: ImageLoader {
     let multi = try MultiHandle(idleConnectionLimit: configuration.idleConnectionLimit)
     let mailbox = Mailbox(waking: multi)
     self.mailbox = mailbox
-    thread = try OwnThread { [counters] in
-      TransferLoop(rules: rules, mailbox: mailbox, multi: multi, counters: counters, log: log)
-        .run()
+    do throws(SystemError) {
+      thread = try OwnThread(name: "pictor-download") { [counters] in
+        TransferLoop(rules: rules, mailbox: mailbox, multi: multi, counters: counters, log: log)
+          .run()
+      }
+    } catch {
+      throw .internal(detail: "no thread: \(error)")
     }
   }
 

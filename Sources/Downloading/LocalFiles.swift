@@ -51,7 +51,7 @@ public struct LocalFiles: ImageLoader {
   private func answer(for status: stat) -> OriginResponse {
     let modified = status.st_mtim
     var answer = OriginResponse(status: 200)
-    answer.lastModified = HTTPDate.text(of: modified.tv_sec)
+    answer.lastModified = HTTPDate.text(of: UnixTime(seconds: modified.tv_sec))
     answer.etag =
       "\"" + String(modified.tv_sec, radix: 16) + "." + String(modified.tv_nsec, radix: 16) + "-"
       + String(status.st_size, radix: 16) + "\""

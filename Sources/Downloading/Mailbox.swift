@@ -1,6 +1,7 @@
 // Mailbox: how loads and cancellations reach the transfer thread from any other.
 
 import Model
+import Platform
 
 /// One call of `Downloader.load` that waits for its answer.
 struct Load: Sendable {

@@ -3,6 +3,7 @@
 import CCurl
 import Glibc
 import Model
+import Platform
 
 /// What all transfers have in common.
 struct TransferRules: Sendable {
@@ -53,7 +54,7 @@ final class Transfer {
   private var target: Target
   private var redirects = 0
   private var head: ResponseHead
-  private var body: BodyFile?
+  private var body: MemoryFile?
   private var received = 0
   private var discarded = 0
   private var timings = Timings()
@@ -179,12 +180,12 @@ final class Transfer {
       return false
     }
     received += bytes.count
-    do throws(ImageError) {
-      if body == nil { body = try BodyFile() }
+    do throws(SystemError) {
+      if body == nil { body = try MemoryFile(name: "pictor-body") }
       try body?.append(bytes)
       return true
     } catch {
-      failure = error
+      failure = .internal(detail: "memory file: \(error)")
       return false
     }
   }
@@ -238,10 +239,18 @@ final class Transfer {
       // curl takes a head that the connection's end cut off for a whole one.
       guard head.isComplete else { throw .sourceUnreachable(detail: "half a head") }
       guard let body = body.take() else { throw .unsupportedFormat(detail: "empty body") }
-      let file = try body.sealed()
-      return .ended(.success(Download(file: file, origin: head.origin, timings: timings)))
+      return .ended(
+        .success(Download(file: try Self.sealed(body), origin: head.origin, timings: timings)))
     } catch {
       return .ended(.failure(error))
+    }
+  }
+
+  private static func sealed(_ body: consuming MemoryFile) throws(ImageError) -> FileRegion {
+    do throws(SystemError) {
+      return try body.sealed()
+    } catch {
+      throw .internal(detail: "memory file: \(error)")
     }
   }
 

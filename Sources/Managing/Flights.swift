@@ -1,7 +1,7 @@
 // Flights: runs work once however many ask for it, and stops it when nobody asks any more.
 
 import Model
-import Synchronization
+import Platform
 import Telemetry
 
 /// One level of coalescing. Guarded by a lock and not an actor: a cancellation takes effect where it happens, so that
@@ -16,7 +16,7 @@ final class Flights<Value: Sendable>: Sendable {
     var tasks: [Table.FlightID: Task<Void, Never>] = [:]
   }
 
-  private let state = Mutex(State())
+  private let state = Lock(State())
   private let started = Counter()
   private let coalesced = Counter()
   private let cancelled = Counter()
@@ -28,7 +28,7 @@ final class Flights<Value: Sendable>: Sendable {
   func value(
     for key: CacheKey, work: @escaping @Sendable () async throws(ImageError) -> Value
   ) async throws(ImageError) -> (value: Value, joined: Bool) {
-    let entry = Mutex<Table.Entry?>(nil)
+    let entry = Lock<Table.Entry?>(nil)
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { waiter in
         let entered = state.withLock { $0.table.enter(key, waiter) }

@@ -37,7 +37,8 @@ public final class ImageManager: ImageProvider {
     memory.variant(for: key).flatMap { isFresh($0) ? $0 : nil }
   }
 
-  /// The answer to a request: from the first place that has it, else made, once for all who ask meanwhile.
+  /// The answer to a request that `cachedVariant(for:)` had none for: from the first place that has it, else made, once
+  /// for all who ask meanwhile.
   public func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
     let (made, joined) = try await variantFlights.value(for: request.key) {
       () async throws(ImageError) in try await self.findOrMake(request)
@@ -68,7 +69,7 @@ extension ImageManager {
 
   private func findOrMake(_ request: ImageRequest) async throws(ImageError) -> MadeVariant {
     // Another flight may have ended between this request's look into memory and its own flight.
-    if let variant = cachedVariant(for: request.key) {
+    if let variant = memory.peek(request.key), isFresh(variant) {
       return MadeVariant(variant: variant, status: .hit(.memory), timings: Timings())
     }
     var timings = Timings()

@@ -14,6 +14,8 @@ public protocol ImageProvider: Sendable {
 public protocol MemoryCache: Sendable {
   /// The variant kept under `key`, fresh or not. Never waits.
   func variant(for key: CacheKey) -> Variant?
+  /// The same for a second look within one request: not counted. Never waits.
+  func peek(_ key: CacheKey) -> Variant?
   /// Keeps a variant whose body is in memory, evicting others where the limit demands it.
   func store(_ variant: Variant)
   /// Forgets one variant.

@@ -15,7 +15,7 @@ public struct MemoryFile: ~Copyable {
   /// - Parameter name: as /proc/PID/fd shows it.
   public init(name: String) throws(SystemError) {
     descriptor = pictor_linux_memory_file(name)
-    guard descriptor >= 0 else { throw SystemError("memfd_create") }
+    guard descriptor >= 0 else { throw SystemError() }
   }
 
   deinit { close(descriptor) }
@@ -26,7 +26,7 @@ public struct MemoryFile: ~Copyable {
     while let start = rest.baseAddress, !rest.isEmpty {
       let written = write(descriptor, start, rest.count)
       if written < 0 && errno == EINTR { continue }
-      guard written > 0 else { throw SystemError("write") }
+      guard written > 0 else { throw SystemError() }
       count += written
       rest = UnsafeRawBufferPointer(rebasing: rest[written...])
     }
@@ -35,7 +35,7 @@ public struct MemoryFile: ~Copyable {
   /// The whole file. Others map it, so from here on neither its bytes nor its length can change.
   public consuming func sealed() throws(SystemError) -> FileRegion {
     guard pictor_linux_add_seals(descriptor, pictor_linux_all_seals()) == 0 else {
-      let error = SystemError("fcntl")
+      let error = SystemError()
       _ = consume self
       throw error
     }

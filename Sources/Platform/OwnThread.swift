@@ -3,7 +3,7 @@
 import Glibc
 
 /// A POSIX thread that runs one closure, with all signals blocked: those are for the program's first thread.
-public struct OwnThread: Sendable {
+public final class OwnThread: Sendable {
   private final class Start: Sendable {
     let name: String
     let niceness: CInt
@@ -14,9 +14,10 @@ public struct OwnThread: Sendable {
     }
   }
 
-  private let thread: pthread_t
+  /// `nil` once it was joined or let go.
+  private let thread: Lock<pthread_t?>
 
-  /// Starts a thread, of which either `join` or `detach` is to be called, once.
+  /// Starts a thread that is to be joined.
   ///
   /// - Parameters:
   ///   - name: up to 15 bytes, as `top -H` shows it.
@@ -49,14 +50,21 @@ public struct OwnThread: Sendable {
       }, start.toOpaque())
     guard status == 0 else {
       start.release()
-      throw SystemError("pthread_create", code: status)
+      throw SystemError(status)
     }
-    self.thread = thread
+    self.thread = Lock(thread)
   }
 
-  /// Waits for its end.
-  public func join() { pthread_join(thread, nil) }
+  /// Starts a thread that nobody joins: its end is told by what it runs. The parameters are those of `init`.
+  public static func start(
+    name: String, niceness: CInt = 0, _ run: @escaping @Sendable () -> Void
+  ) throws(SystemError) {
+    let started = try OwnThread(name: name, niceness: niceness, run)
+    if let thread = started.thread.withLock({ $0.take() }) { pthread_detach(thread) }
+  }
 
-  /// Lets it end by itself; whoever started it learns of its end by what it runs.
-  public func detach() { pthread_detach(thread) }
+  /// Waits for its end; later calls return at once.
+  public func join() {
+    if let thread = thread.withLock({ $0.take() }) { pthread_join(thread, nil) }
+  }
 }

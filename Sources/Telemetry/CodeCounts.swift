@@ -1,10 +1,10 @@
 // CodeCounts: how often each error code happened.
 
-import Synchronization
+import Platform
 
 /// Counts by name. The names are the contract's error codes, so there are few.
 public final class CodeCounts: Sendable {
-  private let counts = Mutex<[String: Int]>([:])
+  private let counts = Lock<[String: Int]>([:])
 
   /// Nothing counted yet.
   public init() {}

@@ -21,7 +21,7 @@ struct StopSignals {
   func wait() async throws(SystemError) -> String {
     let result = await withCheckedContinuation { continuation in
       do throws(SystemError) {
-        let thread = try OwnThread(name: "pictor-signals") {
+        try OwnThread.start(name: "pictor-signals") {
           var set = set
           var received: CInt = 0
           while sigwait(&set, &received) != 0 {}
@@ -31,7 +31,6 @@ struct StopSignals {
           while sigwait(&set, &again) != 0 {}
           _exit(1)
         }
-        thread.detach()
       } catch {
         continuation.resume(returning: .failure(error))
       }

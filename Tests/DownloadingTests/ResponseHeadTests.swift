@@ -1,4 +1,4 @@
-// Tests of ResponseHead and HTTPDate: lines in, values out.
+// Tests of ResponseHead: lines in, values out.
 
 import Model
 import Testing
@@ -61,19 +61,5 @@ struct ResponseHeadTests {
     for line in ["HTTP/1.1", "HTTP/1.1 abc", "ICY 200x OK"] {
       #expect(receive([line, ""]).head.origin.status == 0)
     }
-  }
-
-  @Test(arguments: [
-    (0, "Thu, 01 Jan 1970 00:00:00 GMT"), (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
-    (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
-    (4_102_444_799, "Thu, 31 Dec 2099 23:59:59 GMT"),
-  ])
-  func `dates are written as HTTP has them`(_ seconds: Int, _ text: String) {
-    #expect(HTTPDate.text(of: seconds) == text)
-  }
-
-  @Test func `a year of five digits has no date`() {
-    #expect(HTTPDate.text(of: 253_402_300_800) == nil)
-    #expect(HTTPDate.text(of: .max) == nil)
   }
 }

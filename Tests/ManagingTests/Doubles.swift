@@ -2,7 +2,7 @@
 
 import Glibc
 import Model
-import Synchronization
+import Platform
 
 /// Opens once; whoever waits at it goes on then, or when its task is cancelled.
 final class Gate: Sendable {
@@ -11,7 +11,7 @@ final class Gate: Sendable {
     var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
     var last = 0
   }
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   func open() {
     let waiting = state.withLock { state in
@@ -44,7 +44,7 @@ final class Gate: Sendable {
 
 /// A number tests can wait for.
 final class Count: Sendable {
-  private let storage = Mutex(0)
+  private let storage = Lock(0)
   var value: Int { storage.withLock { $0 } }
   func add() { storage.withLock { $0 += 1 } }
 }
@@ -62,15 +62,16 @@ func waitUntil(_ condition: @Sendable () -> Bool) async throws {
 }
 
 final class TestMemory: MemoryCache {
-  private let kept = Mutex<[CacheKey: Variant]>([:])
+  private let kept = Lock<[CacheKey: Variant]>([:])
   func variant(for key: CacheKey) -> Variant? { kept.withLock { $0[key] } }
+  func peek(_ key: CacheKey) -> Variant? { variant(for: key) }
   func store(_ variant: Variant) { kept.withLock { $0[variant.key] = variant } }
   func remove(_ key: CacheKey) { kept.withLock { $0[key] = nil } }
 }
 
 final class TestDisk: DiskCache {
-  private let variants = Mutex<[CacheKey: Variant]>([:])
-  private let sources = Mutex<[CacheKey: Source]>([:])
+  private let variants = Lock<[CacheKey: Variant]>([:])
+  private let sources = Lock<[CacheKey: Source]>([:])
   func variant(for key: CacheKey) async -> Variant? { variants.withLock { $0[key] } }
   func source(for key: CacheKey) async -> Source? { sources.withLock { $0[key] } }
   func store(_ variant: Variant) { variants.withLock { $0[variant.key] = variant } }
@@ -85,8 +86,8 @@ final class TestLoader: ImageLoader {
   let gate = Gate()
   let started = Count()
   let cancelled = Count()
-  let failure = Mutex<ImageError?>(nil)
-  let cacheControl = Mutex<String?>(nil)
+  let failure = Lock<ImageError?>(nil)
+  let cacheControl = Lock<String?>(nil)
 
   func load(_ url: SourceURL) async throws(ImageError) -> Download {
     started.add()

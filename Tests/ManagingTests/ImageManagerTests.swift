@@ -1,14 +1,14 @@
 // Tests of ImageManager: what is asked in which order, coalescing, cancellation, freshness.
 
 import Model
-import Synchronization
+import Platform
 import Testing
 
 @testable import Managing
 
 struct ImageManagerTests {
   private final class Clock: Sendable {
-    let seconds = Mutex(1_000)
+    let seconds = Lock(1_000)
   }
 
   private let memory = TestMemory()

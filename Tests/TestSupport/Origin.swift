@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 
 /// An HTTP/1.1 origin on a loopback port of its own, with a thread for each connection.
 ///

@@ -5,16 +5,17 @@ import Glibc
 /// `Synchronization.Mutex` on a pthread mutex, for tables that threads really meet at.
 ///
 /// The standard one waits inside of a library that the thread sanitizer does not see into, so every meeting of two
-/// threads is reported as a race (40 reports in one run of the downloader's tests, all of this kind).
+/// threads is reported as a race (135 reports in one run of the disk tier's tests, all of this kind). Measured: 23 ns
+/// against 17 uncontended.
 public final class Lock<Value>: @unchecked Sendable {
   // Sound as Sendable: the value is only reached through `withLock`, under the mutex.
 
-  // Both in memory of their own: a pthread mutex must not move, and Swift may copy a stored property in and out.
-  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-  private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+  // Both in memory of their own: a pthread mutex must not move, and no access is checked for exclusivity twice.
+  @usableFromInline let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  @usableFromInline let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
   /// Starts unlocked.
-  public init(_ value: sending Value) {
+  @inlinable public init(_ value: sending Value) {
     pthread_mutex_init(mutex, nil)
     self.value.initialize(to: value)
   }
@@ -27,7 +28,7 @@ public final class Lock<Value>: @unchecked Sendable {
   }
 
   /// Calls `body` with the value while no other thread can. Not to be nested, nor held across a callback.
-  public func withLock<Result, Failure: Error>(
+  @inlinable public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_mutex_lock(mutex)
