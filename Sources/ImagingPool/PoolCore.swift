@@ -24,18 +24,18 @@ final class PoolCore: Sendable {
   let retired = Counter()
   let latency = LatencyHistogram()
 
-  private let board: Mutex<JobBoard<PendingJob>>
+  private let board: Lock<JobBoard<PendingJob>>
   private let signals: [WakeSignal]
   private let ids = Atomic<UInt64>(0)
   private let startSignal: WakeSignal
-  private let startOutcome = Mutex<Result<Void, ImagerStartError>?>(nil)
-  private let endWaiters = Mutex<[CheckedContinuation<Void, Never>]>([])
+  private let startOutcome = Lock<Result<Void, ImagerStartError>?>(nil)
+  private let endWaiters = Lock<[CheckedContinuation<Void, Never>]>([])
 
   init(_ configuration: ImagerPoolConfiguration, log: Log) throws(WireError) {
     self.configuration = configuration
     self.log = log
     let count = max(configuration.workers, 1)
-    board = Mutex(JobBoard(slots: count, limit: max(configuration.queueLimit, 0)))
+    board = Lock(JobBoard(slots: count, limit: max(configuration.queueLimit, 0)))
     var signals: [WakeSignal] = []
     for _ in 0..<count { signals.append(try WakeSignal()) }
     self.signals = signals
@@ -142,7 +142,7 @@ final class PoolCore: Sendable {
 
   var stopAt: ContinuousClock.Instant? { board.withLock { $0.stopAt } }
 
-  func update(slot: Int, _ change: @Sendable (inout JobBoard<PendingJob>.Slot) -> Void) {
+  func update(slot: Int, _ change: (inout JobBoard<PendingJob>.Slot) -> Void) {
     guard let (jobs, reason) = board.withLock({ $0.update(slot: slot, change) }) else { return }
     for job in jobs { answer(job, .failure(reason)) }
   }

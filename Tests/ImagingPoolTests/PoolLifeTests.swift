@@ -2,11 +2,12 @@
 
 import Foundation
 import Glibc
-import ImagingPool
 import ImagingWire
 import Model
 import Telemetry
 import Testing
+
+@testable import ImagingPool
 
 @Suite(.serialized, .timeLimit(.minutes(1))) struct PoolLifeTests {
   @Test func `a missing program is one clear error`() {
@@ -163,6 +164,18 @@ import Testing
     await #expect(throws: ImageError.draining) { try await running.value }
     await #expect(throws: ImageError.draining) { try await waiting.value }
     #expect(!PoolSupport.exists(worker))
+  }
+
+  @Test func `a worker ends by itself when the server's end of the connection closes`() throws {
+    // Given: a worker that is ready
+    var worker: WorkerProcess? = try WorkerProcess(PoolSupport.configuration())
+    let pid = try #require(worker?.pid)
+    let socket = worker?.socket.descriptor ?? -1
+    #expect(wait(for: [socket], until: .now + .seconds(10)) == [true])
+    // When: nobody kills it, but everything the server holds of it goes
+    worker = nil
+    // Then
+    #expect(WorkerProcess.reap(pid, within: .seconds(10)) == "exit status 0")
   }
 
   @Test func `a pool that is dropped ends its workers`() async throws {
