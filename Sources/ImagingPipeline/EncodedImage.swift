@@ -42,8 +42,8 @@ public struct EncodedImage: ~Copyable {
   public let size: PixelSize
   /// Frames, 1 for a still. libwebp makes one of equal neighbours, which then stays for the sum of their times.
   public let frames: Int
-  /// Pixels per point of what was made, for `Content-DPR`: what was asked for, or less where the source had too few pixels
-  /// or the result was scaled down.
+  /// Pixels per point of what was made, for `Content-DPR`: what was asked for, or less where the source had too few
+  /// pixels or the result was scaled down.
   public let density: Double
   /// Size in pixels it would have had, where large-image downsizing made it smaller.
   public let scaledDownFrom: PixelSize?

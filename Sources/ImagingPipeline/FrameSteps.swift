@@ -5,15 +5,16 @@ import Model
 
 /// The steps from a loaded frame to one that can be encoded.
 ///
-/// The turn comes after the resize: on the small picture it costs next to nothing, and only that one has to be in memory.
-/// The picture is the same as if it had been turned first, because the resize is told the sides as they are stored.
+/// The turn comes after the resize: on the small picture it costs next to nothing, and only that one has to be in
+/// memory. The picture is the same as if it had been turned first, because the resize is told the sides as they are
+/// stored.
 struct FrameSteps {
   let header: SourceHeader
   let geometry: Geometry
   let transform: Transform
   let output: Output
-  /// Where the picture lies on the canvas, once that is known. What entropy or attention finds in an animation's first frame
-  /// holds for all: a window that jumps is no animation.
+  /// Where the picture lies on the canvas, once that is known. What entropy or attention finds in an animation's first
+  /// frame holds for all: a window that jumps is no animation.
   private var place: (x: Int, y: Int)?
 
   init(header: SourceHeader, geometry: Geometry, transform: Transform, output: Output) {

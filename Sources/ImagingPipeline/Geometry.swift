@@ -11,9 +11,9 @@ struct Geometry: Equatable {
   let canvas: PixelSize
   /// Pixels per point of the result, to four places.
   ///
-  /// Without a box and without `scale` the source's density, else `scale` (1 if absent). Where the picture could not be made
-  /// as large as that asks for, because the source has too few pixels or because of the limit, less in proportion, so that
-  /// the result keeps its size in points. (For `fill`, in proportion to the width.)
+  /// Without a box and without `scale` the source's density, else `scale` (1 if absent). Where the picture could not be
+  /// made as large as that asks for, because the source has too few pixels or because of the limit, less in proportion,
+  /// so that the result keeps its size in points. (For `fill`, in proportion to the width.)
   let density: Double
   /// Size the result would have had without the limit; `nil` where that changed nothing.
   let scaledDownFrom: PixelSize?
@@ -35,14 +35,14 @@ struct Geometry: Equatable {
 
   /// Computes it.
   ///
-  /// Without `enlarge` neither axis of the picture grows, as with sharp's `withoutEnlargement`: of a source smaller than
-  /// the box, `inside` and `outside` keep its size, `fill` stretches only the axes that shrink, `cover` cuts what the box
-  /// cannot hold and leaves the rest smaller than the box, and `contain` pads to the box all the same. A vector has no
-  /// pixels to run out of, so it grows freely. With only `w` or only `h` the aspect ratio gives the other side, except
-  /// that `fill` leaves the other axis alone (sharp's rule too).
+  /// Without `enlarge` neither axis of the picture grows, as with sharp's `withoutEnlargement`: of a source smaller
+  /// than the box, `inside` and `outside` keep its size, `fill` stretches only the axes that shrink, `cover` cuts what
+  /// the box cannot hold and leaves the rest smaller than the box, and `contain` pads to the box all the same. A vector
+  /// has no pixels to run out of, so it grows freely. With only `w` or only `h` the aspect ratio gives the other side,
+  /// except that `fill` leaves the other axis alone (sharp's rule too).
   ///
-  /// The limit is `limitbytes` for each frame (as in SDWebImage since 5.20), and the most pixels of a source for all frames
-  /// together, so that `enlarge` cannot ask for more than may be decoded.
+  /// The limit is `limitbytes` for each frame (as SDWebImage's later byte limit), and the most pixels of a source for all
+  /// frames together, so that `enlarge` cannot ask for more than may be decoded.
   ///
   /// - Parameters:
   ///   - source: Size of the upright source.
@@ -148,7 +148,8 @@ extension PixelSize {
   /// How many pixels that is, for sizes whose product may be past what an integer holds.
   fileprivate var area: Double { Double(width) * Double(height) }
 
-  /// Both sides times a ratio below 1, rounded down so that the limit holds, at least 1: SDWebImage's 5250×3450 → 4892×3214.
+  /// Both sides times a ratio below 1, rounded down so that the limit holds, at least 1: SDWebImage's 5250×3450 →
+  /// 4892×3214.
   fileprivate func scaledDown(by ratio: Double) -> PixelSize {
     PixelSize(
       width: max(1, Int(Double(width) * ratio)), height: max(1, Int(Double(height) * ratio)))
@@ -156,7 +157,8 @@ extension PixelSize {
 }
 
 extension Position {
-  /// Which part of 2 of the room left over lies before the picture. What the picture itself decides counts as the middle.
+  /// Which part of 2 of the room left over lies before the picture. What the picture itself decides counts as the
+  /// middle.
   fileprivate var anchor: (x: Int, y: Int) {
     switch self {
     case .center, .entropy, .attention: (1, 1)

@@ -20,8 +20,8 @@ struct Loader {
 
   /// How much of the reduction must be left for the resize after a JPEG was shrunk by 2, 4 or 8 while decoding.
   ///
-  /// Measured to 300 px against decoding in full: 800×600 by 2 (rest 1.33) 5.9 for 9.2 ms of processor at 35 dB; 3000×2000
-  /// by 8 (rest 1.25) 23.0 for 65 ms at 39.9 dB, by 4 (rest 2.5) 28.3 ms at 48.8 dB.
+  /// Measured to 300 px against decoding in full: 800×600 by 2 (rest 1.33) 5.9 for 9.2 ms of processor at 35 dB;
+  /// 3000×2000 by 8 (rest 1.25) 23.0 for 65 ms at 39.9 dB, by 4 (rest 2.5) 28.3 ms at 48.8 dB.
   private static let leastJPEGRest = 1.3
   /// The same for WebP, whose decoder scales to any size, with a plainer filter.
   private static let leastWebPRest = 2.0
@@ -53,7 +53,8 @@ struct Loader {
     }
   }
 
-  /// Opens a source: reads its header, and makes its pixels ready to be decoded from top to bottom when they are asked for.
+  /// Opens a source: reads its header, and makes its pixels ready to be decoded from top to bottom when they are asked
+  /// for.
   ///
   /// A source that ends too early fails then (`fail_on=truncated`): half a picture is none.
   static func open(

@@ -3,7 +3,8 @@
 import CVips
 import Model
 
-/// How a stored picture lies, as tag 0x0112 of EXIF 2.32 has it: 1 is upright, missing and unknown values count as that.
+/// How a stored picture lies, as tag 0x0112 of EXIF 2.32 has it: 1 is upright, missing and unknown values count as
+/// that.
 struct Orientation: Equatable {
   /// The tag's value, 1–8.
   let tag: Int
@@ -16,8 +17,8 @@ struct Orientation: Equatable {
   /// Whether width and height are exchanged when the picture is made upright.
   var swapsSides: Bool { tag >= 5 }
 
-  /// Whether making it upright reads the rows in another order than they are stored. Such a picture has to be in memory:
-  /// a decoder that gives rows from top to bottom fails, and only on pictures larger than libvips's buffers.
+  /// Whether making it upright reads the rows in another order than they are stored. Such a picture has to be in
+  /// memory: a decoder that gives rows from top to bottom fails, and only on pictures larger than libvips's buffers.
   var needsRandomAccess: Bool { tag >= 3 }
 
   /// The turn, clockwise; done before the mirroring.

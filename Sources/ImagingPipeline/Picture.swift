@@ -3,8 +3,8 @@
 import CVips
 import Model
 
-/// A picture of libvips's: mostly a recipe that computes pixels when they are asked for, and keeps alive what it is made
-/// of. Each operation gives a new one.
+/// A picture of libvips's: mostly a recipe that computes pixels when they are asked for, and keeps alive what it is
+/// made of. Each operation gives a new one.
 struct Picture: ~Copyable {
   private let image: UnsafeMutablePointer<VipsImage>
 

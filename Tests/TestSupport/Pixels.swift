@@ -27,9 +27,9 @@ public struct Pixels: Sendable {
     self.init(width: width, height: height, bands: color.count) { _, _ in color }
   }
 
-  /// The test scene: a smooth shading with a coloured block, a quarter of each side, in each corner: red upper left, green
-  /// upper right, blue lower left, yellow lower right. It is the same scene at any size, so that a scene computed at
-  /// the wanted size is what a good resize of a larger one must look like.
+  /// The test scene: a smooth shading with a coloured block, a quarter of each side, in each corner: red upper left,
+  /// green upper right, blue lower left, yellow lower right. It is the same scene at any size, so that a scene computed
+  /// at the wanted size is what a good resize of a larger one must look like.
   public static func scene(width: Int, height: Int, alpha: Bool = false) -> Pixels {
     Pixels(width: width, height: height, bands: alpha ? 4 : 3) { x, y in
       let (u, v) = ((Double(x) + 0.5) / Double(width), (Double(y) + 0.5) / Double(height))
@@ -116,8 +116,8 @@ public struct Pixels: Sendable {
     compare(other) { abs($0) }
   }
 
-  /// Peak signal-to-noise ratio of two pictures' colours in dB: above 30 alike, infinite when equal, negative infinity when
-  /// the sizes differ.
+  /// Peak signal-to-noise ratio of two pictures' colours in dB: above 30 alike, infinite when equal, negative infinity
+  /// when the sizes differ.
   public func psnr(to other: Pixels) -> Double {
     let error = compare(other) { $0 * $0 }
     return error == 0 ? .infinity : 10 * log10(255 * 255 / error)
