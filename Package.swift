@@ -25,7 +25,9 @@ let package = Package(
       name: "Caching", dependencies: ["Model", "Platform", "Telemetry", "CGLib", "CZlib"]),
     .target(name: "Downloading", dependencies: ["Model", "Platform", "Telemetry", "CCurl"]),
     .target(name: "ImagingWire", dependencies: ["Model", "CLinux"]),
-    .target(name: "ImagingPool", dependencies: ["Model", "Telemetry", "ImagingWire", "CLinux"]),
+    .target(
+      name: "ImagingPool",
+      dependencies: ["Model", "Platform", "Telemetry", "ImagingWire", "CLinux"]),
     .target(name: "ImagingPipeline", dependencies: ["Model", "ImagingWire", "CVips"]),
     .executableTarget(
       name: "pictor",
@@ -35,7 +37,7 @@ let package = Package(
         "ImagingPool", "ImagingWire",
       ]),
     .executableTarget(
-      name: "pictor-imager", dependencies: ["Model", "ImagingPipeline", "ImagingWire", "CLinux"]),
+      name: "pictor-imager", dependencies: ["Model", "Platform", "ImagingPipeline", "ImagingWire", "CLinux"]),
 
     .systemLibrary(name: "CLinux"),
     library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
@@ -53,7 +55,7 @@ let package = Package(
     .testTarget(name: "ManagingTests", dependencies: ["Managing", "Model", "Platform"]),
     .testTarget(name: "CachingTests", dependencies: ["Caching", "TestSupport"]),
     .testTarget(name: "DownloadingTests", dependencies: ["Downloading", "TestSupport"]),
-    .testTarget(name: "ImagingWireTests", dependencies: ["ImagingWire", "CLinux"]),
+    .testTarget(name: "ImagingWireTests", dependencies: ["ImagingWire", "Model", "CLinux", "TestSupport"]),
     .testTarget(
       name: "ImagingPoolTests", dependencies: ["ImagingPool", "TestSupport", "pictor-imager"]),
     .testTarget(name: "ImagingPipelineTests", dependencies: ["ImagingPipeline", "TestSupport"]),

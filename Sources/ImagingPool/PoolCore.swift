@@ -3,6 +3,7 @@
 import Glibc
 import ImagingWire
 import Model
+import Platform
 import Synchronization
 import Telemetry
 
@@ -104,7 +105,7 @@ final class PoolCore: Sendable {
     for index in signals.indices {
       let slot = WorkerSlot(index: index, core: self, signal: signals[index])
       board.withLock { $0.enter() }
-      do throws(ImagerThreadError) {
+      do throws(SystemError) {
         try OwnThread.start(name: "imaging-\(index)") { slot.run() }
       } catch {
         leave(slot: index)

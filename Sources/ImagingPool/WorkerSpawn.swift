@@ -61,9 +61,10 @@ enum WorkerSpawn {
   }
 
   /// Nothing of the server's environment, which may hold secrets, but where to find libraries. No back-traces: a
-  /// crash is to end a worker at once.
+  /// crash is to end a worker at once. One arena for malloc: after 690 mixed jobs a worker held 129 MB, and 420 MB with
+  /// glibc's default, at equal processor time.
   private static var environment: [String] {
-    var environment = ["SWIFT_BACKTRACE=enable=no"]
+    var environment = ["SWIFT_BACKTRACE=enable=no", "MALLOC_ARENA_MAX=1"]
     if let path = getenv("LD_LIBRARY_PATH") {
       environment.append("LD_LIBRARY_PATH=" + String(cString: path))
     }

@@ -1,32 +1,13 @@
-// SealedFile: a picture in memory that can be handed over and can no longer be changed by whoever made it.
+// SealedFile: a stranger's memory file, looked at before anyone trusts it.
 
 import CLinux
 import Glibc
 import Model
 
-/// Memory files (memfd_create(2)) with every seal: whoever maps one need not fear that it is shortened or changed.
+/// Memory files (memfd_create(2)) with every seal, as `MemoryFile` makes them: whoever maps one need not fear that it
+/// is shortened or changed.
 public enum SealedFile {
-  /// Copies bytes into a new memory file and seals it.
-  public static func make(
-    of bytes: UnsafeRawBufferPointer
-  ) throws(WireError) -> OwnedDescriptor {
-    let descriptor = pictor_linux_memory_file("pictor-result")
-    guard descriptor >= 0 else { throw .system(call: "memfd_create", code: errno) }
-    let file = OwnedDescriptor(owning: descriptor)
-    var rest = bytes
-    while let start = rest.baseAddress, !rest.isEmpty {
-      let written = write(file.value, start, rest.count)
-      if written < 0 && errno == EINTR { continue }
-      guard written > 0 else { throw .system(call: "write", code: errno) }
-      rest = UnsafeRawBufferPointer(rebasing: rest[written...])
-    }
-    guard pictor_linux_add_seals(file.value, pictor_linux_all_seals()) == 0 else {
-      throw .system(call: "fcntl", code: errno)
-    }
-    return file
-  }
-
-  /// Checks a stranger's: that it is a memory file, has every seal, and has exactly so many bytes.
+  /// Checks that it is a memory file, has every seal, and has exactly so many bytes.
   ///
   /// - Throws: `WireError.malformed` when one of these is not so.
   public static func check(

@@ -1,5 +1,6 @@
 // OwnThread: a thread of ours for C calls that wait, which must not hold up Swift's few.
 
+import CLinux
 import Glibc
 
 /// A POSIX thread that runs one closure, with all signals blocked: those are for the program's first thread.
@@ -37,12 +38,7 @@ public final class OwnThread: Sendable {
         var all = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, nil)
-        // pthread_setname_np(3) is a GNU extension that Swift does not see; the manual page names this file.
-        let name = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
-        if name >= 0 {
-          _ = write(name, start.name, start.name.utf8.count)
-          close(name)
-        }
+        _ = pictor_linux_set_thread_name(start.name)
         // On Linux, 0 is the calling thread and not its process (setpriority(2)).
         if start.niceness > 0 { setpriority(CInt(PRIO_PROCESS.rawValue), 0, start.niceness) }
         start.run()

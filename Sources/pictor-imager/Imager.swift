@@ -4,6 +4,7 @@ import Glibc
 import ImagingPipeline
 import ImagingWire
 import Model
+import Platform
 
 /// A worker process: takes one job at a time from the server and answers it.
 enum Imager {
@@ -44,10 +45,10 @@ enum Imager {
     } catch {
       return try socket.send(AnswerMessage.failure(id: job.id, error).encoded())
     }
-    let result: OwnedDescriptor
+    let result: FileRegion
     let count = image.withUnsafeBytes(\.count)
-    do throws(WireError) {
-      result = try SealedFile.make(of: image)
+    do throws(SystemError) {
+      result = try sealed(image)
     } catch {
       let failure = ImageError.internal(detail: "a result of \(count) bytes: \(error)")
       return try socket.send(AnswerMessage.failure(id: job.id, failure).encoded())
@@ -56,27 +57,24 @@ enum Imager {
       id: job.id, format: image.format, size: image.size, frames: image.frames,
       density: image.density, scaledDownFrom: image.scaledDownFrom, digest: image.digest,
       timings: image.timings, byteCount: count)
-    try socket.send(AnswerMessage.result(answer).encoded(), passing: result.value)
+    try socket.send(AnswerMessage.result(answer).encoded(), passing: result.descriptor)
+  }
+
+  /// The picture in a memory file that can no longer be changed.
+  private static func sealed(_ image: borrowing EncodedImage) throws(SystemError) -> FileRegion {
+    var file = try MemoryFile(name: "pictor-result")
+    // `withUnsafeBytes` knows no types of errors, so this one is carried past it.
+    var failure: SystemError?
+    image.withUnsafeBytes { bytes in
+      do throws(SystemError) { try file.append(bytes) } catch { failure = error }
+    }
+    if let failure { throw failure }
+    return try file.sealed()
   }
 
   /// A last word, which the server finds in the log's line on this worker's end.
   private static func complain(_ text: String) {
     var line = "pictor-imager: \(text)\n"
     line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
-  }
-}
-
-extension SealedFile {
-  /// Seals a picture; typed errors do not pass through `withUnsafeBytes`, which knows no types of errors.
-  fileprivate static func make(of image: borrowing EncodedImage) throws(WireError)
-    -> OwnedDescriptor
-  {
-    var file: OwnedDescriptor?
-    var failure = WireError.closed
-    image.withUnsafeBytes { bytes in
-      do throws(WireError) { file = try make(of: bytes) } catch { failure = error }
-    }
-    guard let made = file.take() else { throw failure }
-    return made
   }
 }

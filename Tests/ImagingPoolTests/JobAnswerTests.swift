@@ -1,6 +1,6 @@
 // JobAnswerTests: what a worker taken over by a picture might answer.
 
-import Foundation
+import FoundationEssentials
 import Glibc
 import ImagingWire
 import Model

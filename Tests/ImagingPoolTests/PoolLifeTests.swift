@@ -1,6 +1,6 @@
 // PoolLifeTests: how pools start and end, and what workers are given.
 
-import Foundation
+import FoundationEssentials
 import Glibc
 import ImagingWire
 import Model

@@ -1,11 +1,12 @@
 // PoolSupport: pools with real workers, pictures for them, and ways to wait for what happens to them.
 
-import Foundation
+import FoundationEssentials
 import Glibc
 import ImagingPool
 import ImagingWire
 import Model
 import Telemetry
+import TestSupport
 import Testing
 
 enum PoolSupport {
@@ -56,8 +57,7 @@ enum PoolSupport {
 
   /// Bytes in a file that nobody else has.
   static func file(of bytes: [UInt8]) throws -> FileRegion {
-    let descriptor = try bytes.withUnsafeBytes { try SealedFile.make(of: $0).release() }
-    return FileRegion(owning: descriptor, count: bytes.count)
+    try .sealed(bytes)
   }
 
   /// A grey PNG with a slope in it, stored without compression (RFC 1950, RFC 1951, ISO/IEC 15948).

@@ -3,6 +3,7 @@
 import CLinux
 import Glibc
 import Model
+import TestSupport
 import Testing
 
 @testable import ImagingWire
@@ -39,9 +40,8 @@ import Testing
 
   @Test func `a descriptor goes along and is close-on-exec`() throws {
     let ends = try Ends()
-    let file = try [UInt8(7)].withUnsafeBytes { try SealedFile.make(of: $0).release() }
-    defer { close(file) }
-    try ends.worker.send([1], passing: file)
+    let file = try FileRegion.sealed([7])
+    try ends.worker.send([1], passing: file.descriptor)
     var message = try ends.server.receive()
     guard let passed = message.takeDescriptor() else {
       Issue.record("no descriptor")
