@@ -70,6 +70,9 @@ final class Daemon: @unchecked Sendable {
 
 /// The C callbacks. They live in a plain type: formed in `main.swift` they would be bound to the main actor, and crash
 /// on libmicrohttpd's threads.
+///
+/// Both objects outlive each call, the handler by way of its daemon and the client by way of the reference taken when
+/// its connection began, so no call counts references of its own: that would be a tenth of what a hit costs us.
 private enum Callbacks {
   static let target:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?)
@@ -77,8 +80,9 @@ private enum Callbacks {
         guard let context, let uri, let connection,
           let place = pictor_mhd_socket_context(connection)
         else { return nil }
-        handler(context).receive(
-          UnsafeRawBufferPointer(start: uri, count: strlen(uri)), on: client(place))
+        Callbacks.with(context, place) { handler, client in
+          handler.receive(UnsafeRawBufferPointer(start: uri, count: strlen(uri)), on: client)
+        }
         return place
       }
 
@@ -87,34 +91,40 @@ private enum Callbacks {
     guard let context, let connection, let method, let uploadSize, let client = place?.pointee
     else { return .NO }
     let length = url.flatMap { url in version.map { $0 - url - 1 } } ?? 0
-    return handler(context).handle(
-      on: Callbacks.client(client), connection, method: method, targetLength: length,
-      uploadSize: uploadSize)
+    return Callbacks.with(context, client) { handler, client in
+      handler.handle(
+        on: client, connection, method: method, targetLength: length, uploadSize: uploadSize)
+    }
   }
 
   static let completed: MHD_RequestCompletedCallback = { context, _, place, reason in
     guard let context, let client = place?.pointee else { return }
-    handler(context).completed(
-      on: Callbacks.client(client), isWhole: reason == .REQUEST_TERMINATED_COMPLETED_OK)
+    Callbacks.with(context, client) { handler, client in
+      handler.completed(on: client, isWhole: reason == .REQUEST_TERMINATED_COMPLETED_OK)
+    }
   }
 
   static let connection: MHD_NotifyConnectionCallback = { context, connection, place, code in
     guard let context, let connection, let place else { return }
+    let handler = Unmanaged<RequestHandler>.fromOpaque(context).takeUnretainedValue()
     if code == .CONNECTION_NOTIFY_STARTED {
-      let client = handler(context).opened(descriptor: pictor_mhd_descriptor(connection))
+      let client = handler.opened(descriptor: pictor_mhd_descriptor(connection))
       // Released below, when the connection is closed.
       place.pointee = Unmanaged.passRetained(client).toOpaque()
     } else if let opaque = place.pointee {
-      handler(context).closed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
+      handler.closed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
       place.pointee = nil
     }
   }
 
-  private static func handler(_ context: UnsafeMutableRawPointer) -> RequestHandler {
-    Unmanaged<RequestHandler>.fromOpaque(context).takeUnretainedValue()
-  }
-
-  private static func client(_ place: UnsafeMutableRawPointer) -> Connection {
-    Unmanaged<Connection>.fromOpaque(place).takeUnretainedValue()
+  private static func with<Result>(
+    _ context: UnsafeMutableRawPointer, _ client: UnsafeMutableRawPointer,
+    _ body: (RequestHandler, Connection) -> Result
+  ) -> Result {
+    Unmanaged<RequestHandler>.fromOpaque(context)._withUnsafeGuaranteedRef { handler in
+      Unmanaged<Connection>.fromOpaque(client)._withUnsafeGuaranteedRef { client in
+        body(handler, client)
+      }
+    }
   }
 }
