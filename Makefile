@@ -16,10 +16,12 @@ build: set-up ## build for release: .build/release/pictor and pictor-imager
 	$(release)
 
 test: set-up ## all tests
+	@scripts/set-up nginx-light openssl
 	swift build --build-tests
 	swift test --skip-build
 
 test-sanitized: set-up ## all tests under the thread sanitizer
+	@scripts/set-up nginx-light openssl
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	TSAN_OPTIONS=halt_on_error=1 swift test --skip-build --sanitize=thread --scratch-path .build-tsan
 

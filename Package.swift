@@ -8,6 +8,9 @@ func library(_ name: String, pkgConfig: String, package: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
+/// What most targets may import.
+let words: [Target.Dependency] = ["Model", "Platform", "Telemetry"]
+
 let package = Package(
   name: "Pictor",
   products: [
@@ -19,25 +22,22 @@ let package = Package(
     .target(name: "Platform", dependencies: ["Model", "CLinux"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
     .target(name: "Configuring", dependencies: ["Model"]),
-    .target(name: "Serving", dependencies: ["Model", "Telemetry", "CMicrohttpd"]),
-    .target(name: "Managing", dependencies: ["Model", "Platform", "Telemetry"]),
-    .target(
-      name: "Caching", dependencies: ["Model", "Platform", "Telemetry", "CGLib", "CZlib"]),
-    .target(name: "Downloading", dependencies: ["Model", "Platform", "Telemetry", "CCurl"]),
+    .target(name: "Serving", dependencies: words + ["CMicrohttpd"]),
+    .target(name: "Managing", dependencies: words),
+    .target(name: "Caching", dependencies: words + ["CGLib", "CZlib"]),
+    .target(name: "Downloading", dependencies: words + ["CCurl"]),
     .target(name: "ImagingWire", dependencies: ["Model", "CLinux"]),
-    .target(
-      name: "ImagingPool",
-      dependencies: ["Model", "Platform", "Telemetry", "ImagingWire", "CLinux"]),
+    .target(name: "ImagingPool", dependencies: words + ["ImagingWire", "CLinux"]),
     .target(name: "ImagingPipeline", dependencies: ["Model", "ImagingWire", "CVips"]),
     .executableTarget(
       name: "pictor",
-      dependencies: [
-        "Model", "Platform", "Telemetry", "Configuring", "Serving", "Managing", "Caching",
-        "Downloading",
-        "ImagingPool", "ImagingWire",
+      dependencies: words + [
+        "Configuring", "Serving", "Managing", "Caching", "Downloading", "ImagingPool",
+        "ImagingWire",
       ]),
     .executableTarget(
-      name: "pictor-imager", dependencies: ["Model", "Platform", "ImagingPipeline", "ImagingWire", "CLinux"]),
+      name: "pictor-imager",
+      dependencies: ["Model", "Platform", "ImagingPipeline", "ImagingWire", "CLinux"]),
 
     .systemLibrary(name: "CLinux"),
     library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
@@ -46,21 +46,25 @@ let package = Package(
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
 
-    .target(name: "TestSupport", dependencies: ["Model", "Platform", "CVips"], path: "Tests/TestSupport"),
+    .target(
+      name: "TestSupport", dependencies: ["Model", "Platform", "CVips"],
+      path: "Tests/TestSupport"),
     .testTarget(name: "ModelTests", dependencies: ["Model"]),
     .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"]),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring"]),
+    .testTarget(name: "ServingTests", dependencies: words + ["Serving", "TestSupport"]),
+    .testTarget(name: "ManagingTests", dependencies: words + ["Managing"]),
+    .testTarget(name: "CachingTests", dependencies: words + ["Caching", "TestSupport"]),
+    .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),
     .testTarget(
-      name: "ServingTests", dependencies: ["Serving", "Model", "Telemetry", "TestSupport"]),
-    .testTarget(name: "ManagingTests", dependencies: ["Managing", "Model", "Platform"]),
-    .testTarget(name: "CachingTests", dependencies: ["Caching", "TestSupport"]),
-    .testTarget(name: "DownloadingTests", dependencies: ["Downloading", "TestSupport"]),
-    .testTarget(name: "ImagingWireTests", dependencies: ["ImagingWire", "Model", "CLinux", "TestSupport"]),
+      name: "ImagingWireTests", dependencies: ["Model", "ImagingWire", "CLinux", "TestSupport"]),
     .testTarget(
-      name: "ImagingPoolTests", dependencies: ["ImagingPool", "TestSupport", "pictor-imager"]),
-    .testTarget(name: "ImagingPipelineTests", dependencies: ["ImagingPipeline", "TestSupport"]),
+      name: "ImagingPoolTests",
+      dependencies: words + ["ImagingPool", "ImagingWire", "TestSupport", "pictor-imager"]),
     .testTarget(
-      name: "IntegrationTests",
-      dependencies: ["Model", "Telemetry", "TestSupport", "pictor", "pictor-imager"]),
+      name: "ImagingPipelineTests",
+      dependencies: ["Model", "ImagingPipeline", "ImagingWire", "TestSupport"]),
+    .testTarget(
+      name: "IntegrationTests", dependencies: words + ["TestSupport", "pictor", "pictor-imager"]),
   ]
 )

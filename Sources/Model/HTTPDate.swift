@@ -2,6 +2,9 @@
 
 /// Reads the three forms of an HTTP date and writes the one that may be sent.
 public enum HTTPDate {
+  /// Length in bytes of what `text(of:)` makes of years up to 9999.
+  public static let length = 29
+
   private static let dayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
   private static let monthNames = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

@@ -3,6 +3,7 @@
 import CMicrohttpd
 import Glibc
 import Model
+import Platform
 import Synchronization
 import Telemetry
 

@@ -2,6 +2,7 @@
 
 import CMicrohttpd
 import Model
+import Platform
 import Synchronization
 
 /// A suspended request. Any thread may end it; the first to do so resumes the connection.

@@ -128,16 +128,15 @@ struct Exchanging {
   func conclude() -> MHD_Result {
     // libmicrohttpd also calls when a resumed connection has nothing new; then it is to call again.
     guard let outcome = client.exchange?.outcome else { return .YES }
+    // Closes the connection; `completed` finds the exchange and counts the client.
+    if case .gone = outcome { return .NO }
     client.exchange = nil
     switch outcome {
     case .delivery(let delivery): return answer(with: delivery)
     case .failure(.cancelled):
       return refuse(.internal(detail: "the work was cancelled while its client was waiting"))
     case .failure(let error): return refuse(error)
-    case .gone:
-      handler.figures.clientsGone.add()
-      log(RequestID(), ImageError.cancelled.status, 0, nil, error: .cancelled)
-      return .NO
+    case .gone: return .NO
     }
   }
 
@@ -182,7 +181,7 @@ struct Exchanging {
     }
     return answer(
       json: Array(json) + [UInt8(ascii: "\n")], status: isDraining ? 503 : 200, id: RequestID(),
-      error: nil)
+      error: nil, closes: isDraining)
   }
 
   /// Answers with an error of the contract.
@@ -190,10 +189,13 @@ struct Exchanging {
     let id = RequestID()
     if client.target?.route?.answer == .image { handler.figures.origins.add("error") }
     return answer(
-      json: ErrorBody(error, id: id.description).json, status: error.status, id: id, error: error)
+      json: ErrorBody(error, id: id.description).json, status: error.status, id: id, error: error,
+      closes: handler.isDraining)
   }
 
-  private func answer(json: [UInt8], status: Int, id: RequestID, error: ImageError?) -> MHD_Result {
+  private func answer(
+    json: [UInt8], status: Int, id: RequestID, error: ImageError?, closes: Bool
+  ) -> MHD_Result {
     var head = ResponseHead(date: Clock.now(), id: id)
     head.add("Content-Type", "application/json")
     head.add("Cache-Control", "no-store")
@@ -202,8 +204,7 @@ struct Exchanging {
     head.addCommon(corsOrigin: handler.configuration.corsOrigin)
     do throws(ImageError) {
       let body = json.withUnsafeBytes { ImageBytes(copying: $0) }
-      let response = try Response(
-        head: head, body: .memory(body), closes: handler.isDraining)
+      let response = try Response(head: head, body: .memory(body), closes: closes)
       log(id, status, json.count, nil, error: error)
       return queue(response, status: status, bytes: json.count)
     } catch {

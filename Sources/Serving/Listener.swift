@@ -3,6 +3,7 @@
 import CMicrohttpd
 import Glibc
 import Model
+import Platform
 import Synchronization
 
 /// Listens and accepts.
@@ -81,8 +82,12 @@ final class Listener: Sendable {
     hasRoom: @escaping @Sendable () -> Bool,
     accepted: @escaping @Sendable (CInt, UnsafePointer<sockaddr>, socklen_t) -> Void
   ) throws(ServerError) {
-    let started = try OwnThread { self.run(hasRoom, accepted) }
-    thread.withLock { $0 = started }
+    do throws(SystemError) {
+      let started = try OwnThread(name: "pictor-listener") { self.run(hasRoom, accepted) }
+      thread.withLock { $0 = started }
+    } catch {
+      throw .cannotStart(reason: "no thread: \(error)")
+    }
   }
 
   /// Stops accepting and listening; clients that come now are refused.

@@ -14,7 +14,7 @@ enum Preconditions {
   ) -> Bool {
     if let ifNoneMatch { return matches(ifNoneMatch, etag: info.etag) }
     guard let ifModifiedSince, let since = HTTPDate.parse(ifModifiedSince),
-      let lastModified = info.lastModified.flatMap(HTTPDate.parse)
+      let lastModified = info.lastModified.flatMap({ HTTPDate.parse($0) })
     else { return false }
     return lastModified <= since
   }

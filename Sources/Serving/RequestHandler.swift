@@ -3,6 +3,7 @@
 import CMicrohttpd
 import Glibc
 import Model
+import Platform
 import Synchronization
 import Telemetry
 
@@ -139,8 +140,22 @@ final class RequestHandler: Sendable {
       client.worker.active.add(-1)
       if isWhole { client.worker.bytesSent.add(client.bodyBytes) }
     }
+    // libmicrohttpd may see that a client has gone before it calls the handler for the resumed connection.
+    if client.exchange != nil { clientGone(client) }
     client.exchange = nil
     client.stage = .received
     client.watch.deadline = Clock.coarseMilliseconds() + keptTimeout
+  }
+
+  private func clientGone(_ client: Connection) {
+    figures.clientsGone.add()
+    guard case .success(let request)? = client.target?.request else { return }
+    log.info(
+      "request",
+      [
+        "url": .string(request.source.text), "status": .int(ImageError.cancelled.status),
+        "total_ms": .milliseconds(.microseconds(client.elapsedMicroseconds)),
+        "error": .string(ImageError.cancelled.code),
+      ])
   }
 }

@@ -34,9 +34,10 @@ final class Response {
     placeholder.append(0)
     let name = UnsafeRawPointer(ResponseHead.firstName.utf8Start)
       .assumingMemoryBound(to: CChar.self)
-    guard MHD_add_response_header(response, name, placeholder) == .YES,
-      let value = MHD_get_response_header(response, name),
-      !closes || MHD_add_response_header(response, "Connection", "close") == .YES
+    // In this order: adding `Connection` makes 0.9.75 forget that there is a `Date`, and it then sends one of its own.
+    guard !closes || MHD_add_response_header(response, "Connection", "close") == .YES,
+      MHD_add_response_header(response, name, placeholder) == .YES,
+      let value = MHD_get_response_header(response, name)
     else {
       MHD_destroy_response(response)
       throw .internal(detail: "libmicrohttpd refused a response header")

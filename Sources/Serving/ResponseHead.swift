@@ -29,7 +29,7 @@ struct ResponseHead {
 
   /// A block with date and request id.
   init(date: UnixTime, id: RequestID) {
-    bytes = Array(HTTPDate.text(date).utf8)
+    bytes = Array(HTTPDate.text(of: date).utf8)
     bytes += Array(Self.idName.utf8)
     bytes += Array(id.description.utf8)
   }

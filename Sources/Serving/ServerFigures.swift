@@ -1,13 +1,14 @@
 // ServerFigures: what the server counts of its requests.
 
+import Platform
 import Telemetry
 
 /// Counts of one server: what hits change is counted by each worker for itself, all else here.
 final class ServerFigures: Sendable {
   /// Answers by status, other than the workers' 200 and 304.
-  let statuses = Counts()
+  let statuses = CodeCounts()
   /// `/image` answers by where they came from, other than memory hits.
-  let origins = Counts()
+  let origins = CodeCounts()
   /// Clients that left before their answer.
   let clientsGone = Counter()
   /// Pictures that were no memory hits.
@@ -47,15 +48,4 @@ final class ServerFigures: Sendable {
     figures.connections = connections
     return figures
   }
-}
-
-/// Counts by name, for names that are few. As `CodeCounts`, over a `Lock`.
-final class Counts: Sendable {
-  private let counts = Lock<[String: Int]>([:])
-
-  /// Counts one.
-  func add(_ name: String) { counts.withLock { $0[name, default: 0] += 1 } }
-
-  /// What was counted so far.
-  var values: [String: Int] { counts.withLock { $0 } }
 }

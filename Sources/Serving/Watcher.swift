@@ -3,6 +3,7 @@
 import CMicrohttpd
 import Glibc
 import Model
+import Platform
 import Synchronization
 
 /// One thread with an epoll set of the suspended connections' sockets, and the list of all connections.
@@ -42,8 +43,12 @@ final class Watcher: Sendable {
 
   /// Starts the thread; it holds the watcher until `stop`.
   func start() throws(ServerError) {
-    let started = try OwnThread { self.run() }
-    thread.withLock { $0 = started }
+    do throws(SystemError) {
+      let started = try OwnThread(name: "pictor-watcher") { self.run() }
+      thread.withLock { $0 = started }
+    } catch {
+      throw .cannotStart(reason: "no thread: \(error)")
+    }
   }
 
   /// Ends the thread and waits for it.

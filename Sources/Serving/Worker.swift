@@ -53,7 +53,9 @@ final class Worker: @unchecked Sendable {
   /// The date of `now` as HTTP writes it, made once a second.
   func date(_ now: UnixTime) -> UnsafePointer<UInt8> {
     if now.seconds != dateSecond {
-      HTTPDate.write(now, into: dateText)
+      for (offset, byte) in HTTPDate.text(of: now).utf8.prefix(HTTPDate.length).enumerated() {
+        dateText[offset] = byte
+      }
       dateSecond = now.seconds
     }
     return UnsafePointer(dateText)

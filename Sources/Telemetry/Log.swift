@@ -18,7 +18,14 @@ public enum LogLevel: String, CaseIterable, Comparable, Sendable {
   /// The less it matters, the less it is.
   public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
 
-  private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+  private var rank: Int {
+    switch self {
+    case .debug: 0
+    case .info: 1
+    case .warning: 2
+    case .error: 3
+    }
+  }
 }
 
 /// A value in a log line.

@@ -7,7 +7,7 @@ import Telemetry
 
 /// What `pictor` does; each way ends with an exit status: 0 done, 1 could not.
 enum Program {
-  static func run(arguments: [String], stopSignals: StopSignals) async -> CInt {
+  static func run(arguments: [String]) -> CInt {
     do throws(ConfigurationError) {
       let invocation = try Invocation(arguments: arguments)
       switch invocation.action {
@@ -31,8 +31,7 @@ enum Program {
       case .healthcheck:
         return HealthCheck(configuration.server).run()
       default:
-        return await serve(
-          configuration, unknownVariables: unknown, stopSignals: stopSignals)
+        return serve(configuration, unknownVariables: unknown)
       }
     } catch {
       complain(error.description)
@@ -40,30 +39,22 @@ enum Program {
     }
   }
 
-  private static func serve(
-    _ configuration: Configuration, unknownVariables: [String], stopSignals: StopSignals
-  ) async -> CInt {
+  private static func serve(_ configuration: Configuration, unknownVariables: [String]) -> CInt {
+    let stopSignals = StopSignals()
     let log = Log(configuration.log)
     for name in unknownVariables {
       log.warning("an environment variable is no setting", ["variable": .string(name)])
     }
     do {
       let service = try Service(configuration, log: log)
-      do {
-        try service.start()
-        let signal = try await stopSignals.wait()
-        log.info("stopping", ["signal": .string(signal)])
-      } catch {
-        await service.stop()
-        throw error
-      }
-      await service.stop()
-      log.info("stopped")
-      return 0
+      defer { service.stop() }
+      try service.start()
+      log.info("stopping", ["signal": .string(stopSignals.wait())])
     } catch {
       complain("\(error)")
       return 1
     }
+    return 0
   }
 
   /// One line on standard error, whatever the log's format: it is for whoever started the program.

@@ -2,6 +2,7 @@
 
 import Caching
 import Configuring
+import Dispatch
 import Downloading
 import Glibc
 import ImagingPool
@@ -56,10 +57,16 @@ final class Service: Sendable {
   }
 
   /// Stops in the order of a request's way: nobody comes in, what runs ends, what was made is written down.
-  func stop() async {
-    await server.stop()
-    downloader.shutDown()
-    await imagers.shutDown(within: .seconds(1))
-    _ = await disk.shutDown(within: .seconds(5))
+  /// Blocks: to be called on the program's first thread.
+  func stop() {
+    let isDone = DispatchSemaphore(value: 0)
+    Task {
+      await server.stop()
+      downloader.shutDown()
+      await imagers.shutDown(within: .seconds(1))
+      await disk.shutDown(within: .seconds(5))
+      isDone.signal()
+    }
+    isDone.wait()
   }
 }

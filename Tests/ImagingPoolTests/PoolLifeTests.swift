@@ -73,7 +73,8 @@ import Testing
         let names = environment.split(separator: 0).map {
           String(decoding: $0.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
         }
-        #expect(Set(names).isSubset(of: ["SWIFT_BACKTRACE", "LD_LIBRARY_PATH"]))
+        #expect(
+          Set(names).isSubset(of: ["SWIFT_BACKTRACE", "MALLOC_ARENA_MAX", "LD_LIBRARY_PATH"]))
         let limits = try String(contentsOfFile: "/proc/\(pid)/limits", encoding: .utf8)
         #expect(limits.contains(try Regex("Max core file size +1 +1 ")))
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)

@@ -48,7 +48,7 @@ import Testing
       return
     }
     let received = passed.value
-    #expect(inode(received) == inode(file) && received != file)
+    #expect(inode(received) == inode(file.descriptor) && received != file.descriptor)
     #expect(fcntl(received, F_GETFD) & FD_CLOEXEC == FD_CLOEXEC)
   }
 

@@ -19,7 +19,7 @@ struct BadOriginTests {
       in: folder,
       [
         "--download.timeout", "700ms", "--download.maximum_bytes", "200KiB",
-        "--imaging.maximum_pixels", "1000000", "--imaging.maximum_frames", "3",
+        "--imaging.maximum_pixels", "10000", "--imaging.maximum_frames", "3",
         "--imaging.formats", "jpeg,png,gif",
       ])
     let picture = try Pictures.jpeg(width: 60, height: 40)
@@ -40,7 +40,7 @@ struct BadOriginTests {
     origin.serve("/text", Array("2 2\n1 2\n3 4\n".utf8), headers: ["Content-Type: image/jpeg"])
     origin.serve("/half", Array(picture.prefix(picture.count / 2)))
     origin.serve("/webp", try Pictures.webp(width: 6, height: 4))
-    origin.serve("/wide", try Pictures.png(width: 1_001, height: 1_000))
+    origin.serve("/wide", try Pictures.png(width: 101, height: 100))
     origin.serve("/moves", try Pictures.gif(width: 6, height: 4, frames: 4))
     origin.serve("/nothing", [])
     let cases: [(String, Int, String)] = [

@@ -192,6 +192,7 @@ struct ExchangeTests {
       }
       let stats = try other.get("/stats")
       #expect(stats.status == 503 && stats.text.contains("\"draining\""))
+      #expect(stats.headers.count { $0.name == "Date" } == 1)
       #expect(stats["Cache-Control"] == "no-store")
       let refused = try kept.get("/image?url=https://example.org/hit")
       #expect(refused.status == 503 && refused.text.contains("\"draining\""))
