@@ -49,7 +49,9 @@ enum Program {
       let service = try Service(configuration, log: log)
       defer { service.stop() }
       try service.start()
-      log.info("stopping", ["signal": .string(stopSignals.wait())])
+      // Outside of the log call: what is not written is not evaluated.
+      let signal = stopSignals.wait()
+      log.info("stopping", ["signal": .string(signal)])
     } catch {
       complain("\(error)")
       return 1

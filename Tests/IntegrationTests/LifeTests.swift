@@ -152,6 +152,25 @@ struct LifeTests {
     #expect(try dead.end(0) == 1)
   }
 
+  @Test func `a server that logs nothing serves all the same`() throws {
+    let free = try Origin()
+    free.stop()
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--server.port", "\(free.port)", "--disk.path", folder.path + "/cache", "--log.level",
+        "error",
+      ], isServer: false)
+    var status: Int?
+    for _ in 0..<1_000 where status == nil {
+      status = try? HTTPClient(port: free.port).get("/stats").status
+      usleep(10_000)
+    }
+    #expect(status == 200)
+    #expect(try pictor.end() == 0)
+    #expect(pictor.log.isEmpty)
+  }
+
   @Test(arguments: [
     (["--version"], "pictor \(pictorVersion)\n"),
     (["--check-config"], "the configuration can be used\n"),
