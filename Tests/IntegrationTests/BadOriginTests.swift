@@ -5,7 +5,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-struct BadOriginTests {
+@Suite(.onThreadsOfTheirOwn) struct BadOriginTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

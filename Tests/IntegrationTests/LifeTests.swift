@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-struct LifeTests {
+@Suite(.onThreadsOfTheirOwn) struct LifeTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

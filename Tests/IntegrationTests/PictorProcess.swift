@@ -38,8 +38,12 @@ final class PictorProcess: Sendable {
       "--server.port", "0", "--disk.path", folder.path + "/cache", "--log.format", "json",
       "--download.allow_networks", "127.0.0.0/8",
     ]
+    // The thread sanitizer's own memory is terabytes of addresses, and the workers' bound counts it.
+    let sanitized =
+      getenv("TSAN_OPTIONS") == nil ? [] : ["--imaging.worker_memory", "1000000TiB"]
     id = try Self.spawn(
-      [program] + (isServer ? defaults : []) + options, environment: environment, logPath: logPath)
+      [program] + (isServer ? defaults + sanitized : []) + options, environment: environment,
+      logPath: logPath)
     guard isServer else {
       port = 0
       return

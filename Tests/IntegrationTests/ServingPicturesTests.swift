@@ -6,7 +6,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-struct ServingPicturesTests {
+@Suite(.onThreadsOfTheirOwn) struct ServingPicturesTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

@@ -102,38 +102,6 @@ func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
     flights: FlightFigures(), imaging: ImagingFigures(), process: ProcessFigures())
 }
 
-/// Runs each piece of a task on a thread of its own. Clients of these tests block, and blocked in Swift's own pool,
-/// which has a thread a core, they would keep the server's tasks from running.
-final class BlockingExecutor: TaskExecutor {
-  func enqueue(_ job: consuming ExecutorJob) {
-    let work = Work(job: UnownedJob(job), executor: asUnownedTaskExecutor())
-    // Released by the thread.
-    let opaque = Unmanaged.passRetained(work).toOpaque()
-    var thread = pthread_t()
-    let status = pthread_create(
-      &thread, nil,
-      { context in
-        if let context {
-          let work = Unmanaged<Work>.fromOpaque(context).takeRetainedValue()
-          work.job.runSynchronously(on: work.executor)
-        }
-        return nil
-      }, opaque)
-    precondition(status == 0, "no thread for a test")
-    pthread_detach(thread)
-  }
-
-  private final class Work: Sendable {
-    let job: UnownedJob
-    let executor: UnownedTaskExecutor
-    init(job: UnownedJob, executor: UnownedTaskExecutor) {
-      (self.job, self.executor) = (job, executor)
-    }
-  }
-
-  static let shared = BlockingExecutor()
-}
-
 /// Starts a server on a free port and stops it behind the test, which may have done so itself.
 func withServer<Result>(
   _ provider: TestProvider, configure: (inout ServerConfiguration) -> Void = { _ in },
