@@ -38,11 +38,8 @@ final class PictorProcess: Sendable {
       "--server.port", "0", "--disk.path", folder.path + "/cache", "--log.format", "json",
       "--download.allow_networks", "127.0.0.0/8",
     ]
-    // The thread sanitizer's own memory is terabytes of addresses, and the workers' bound counts it.
-    let sanitized =
-      getenv("TSAN_OPTIONS") == nil ? [] : ["--imaging.worker_memory", "1000000TiB"]
     id = try Self.spawn(
-      [program] + (isServer ? defaults + sanitized : []) + options, environment: environment,
+      [program] + (isServer ? defaults : []) + options, environment: environment,
       logPath: logPath)
     guard isServer else {
       port = 0
@@ -149,7 +146,11 @@ final class PictorProcess: Sendable {
     posix_spawn_file_actions_addopen(&actions, 2, logPath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawn_file_actions_adddup2(&actions, 2, 1)
     var variables = ["PATH": "/usr/bin:/bin"]
-    if let options = getenv("TSAN_OPTIONS") { variables["TSAN_OPTIONS"] = String(cString: options) }
+    if let options = getenv("TSAN_OPTIONS") {
+      variables["TSAN_OPTIONS"] = String(cString: options)
+      // The sanitizer's own memory is terabytes of addresses, and the workers' bound counts it.
+      variables["PICTOR_IMAGING_WORKER_MEMORY"] = "1000000TiB"
+    }
     variables.merge(environment) { $1 }
     var argv = arguments.map { strdup($0) } + [nil]
     var envp = variables.map { strdup("\($0)=\($1)") } + [nil]
