@@ -4,6 +4,8 @@ import Model
 
 /// Making `Content-Disposition`.
 enum ContentDisposition {
+  /// In code points and not in characters, one of which can have any number of them: the head of an answer has to find
+  /// room beside the request's.
   private static let longestStem = 100
 
   /// `inline` with the source's name and the sent format's extension; where the name is not plain ASCII, also in
@@ -15,8 +17,8 @@ enum ContentDisposition {
       source.scheme == .local
       ? String(source.fileName) : PercentEncoding.decode(encoded) ?? String(source.fileName)
     let dot = name.lastIndex(of: ".") ?? name.endIndex
-    let stem = String(name[..<(dot == name.startIndex ? name.endIndex : dot)].prefix(longestStem))
-    let visible = stem.unicodeScalars.filter {
+    let stem = name[..<(dot == name.startIndex ? name.endIndex : dot)].unicodeScalars
+    let visible = stem.prefix(longestStem).filter {
       $0.value >= 0x20 && !(0x7f..<0xa0).contains($0.value) && $0 != "/" && $0 != "\\"
     }
     var cleaned = String(String.UnicodeScalarView(visible))

@@ -105,9 +105,9 @@ extension ResponseHead {
     if let corsOrigin { add("Access-Control-Allow-Origin", corsOrigin) }
   }
 
-  /// `2`, `1.5`, `0.333`: three decimals at most, as many as needed.
+  /// `2`, `1.5`, `0.333`: three decimals at most, as many as needed; never 0, which no density is.
   static func decimal(_ value: Double) -> String {
-    let thousandths = Int((min(max(value, 0), 1e6) * 1_000).rounded())
+    let thousandths = max(Int((min(max(value, 0), 1e6) * 1_000).rounded()), 1)
     guard thousandths % 1_000 != 0 else { return "\(thousandths / 1_000)" }
     var fraction = String(thousandths % 1_000 + 1_000).dropFirst()
     while fraction.hasSuffix("0") { fraction.removeLast() }

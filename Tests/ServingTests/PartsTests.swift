@@ -92,6 +92,12 @@ struct PartsTests {
     #expect(ContentDisposition.inline(source: source, format: .jpeg) == expected)
   }
 
+  @Test func `a file name is short however many marks its characters have`() throws {
+    let name = "a" + String(repeating: "%CC%81", count: 1_300)
+    let source = try SourceURL(parsing: "https://h/\(name).png")
+    #expect(ContentDisposition.inline(source: source, format: .jpeg).utf8.count < 1_500)
+  }
+
   @Test func `a header value with a line break is left out`() {
     var head = ResponseHead(date: UnixTime(seconds: 0), id: RequestID())
     let before = head.bytes
@@ -107,6 +113,8 @@ struct PartsTests {
     #expect(ResponseHead.decimal(0.5) == "0.5")
     #expect(ResponseHead.decimal(1.0 / 3) == "0.333")
     #expect(ResponseHead.decimal(1.05) == "1.05")
+    // A density is never 0, however small.
+    #expect(ResponseHead.decimal(0.000_1) == "0.001")
   }
 
   @Test func `the first end of an exchange decides, and resumes once`() throws {
