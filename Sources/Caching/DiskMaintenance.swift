@@ -73,7 +73,7 @@ final class DiskMaintenance: Sendable {
         "disk cache indexed",
         [
           "entries": .int(store.index.count), "bytes": .int(store.space.bytes),
-          "duration": .milliseconds(start.duration(to: .now)),
+          "duration_ms": .milliseconds(start.duration(to: .now)),
         ])
       clean(stopped)
       onReady()
@@ -107,7 +107,7 @@ final class DiskMaintenance: Sendable {
       "disk cache cleaned",
       [
         "expired": .int(result.expired), "evicted": .int(result.evicted),
-        "bytes": .int(store.space.bytes), "duration": .milliseconds(start.duration(to: .now)),
+        "bytes": .int(store.space.bytes), "duration_ms": .milliseconds(start.duration(to: .now)),
       ])
   }
 }

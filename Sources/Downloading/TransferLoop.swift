@@ -165,7 +165,7 @@ final class TransferLoop {
       [
         "host": .string(load.target.hostAndPort), "path": .string(load.target.url.path),
         "outcome": .string(outcome), "bytes": .int(bytes),
-        "duration": .milliseconds(duration ?? .zero),
+        "duration_ms": .milliseconds(duration ?? .zero),
       ])
   }
 }

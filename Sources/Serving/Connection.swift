@@ -54,6 +54,8 @@ final class Connection {
   var bodyBytes = 0
   /// Whether the request counts in `Worker.active`.
   var isActive = false
+  /// Whether the suspended request is for the head alone.
+  var isHead = false
   /// The suspended request.
   var exchange: Exchange?
 

@@ -71,7 +71,7 @@ struct Exchanging {
     response.stamp(id: id, now: now, age: age, microseconds: microseconds, worker: worker)
     worker.hitLatency.record(microseconds: microseconds)
     if handler.logsHits {
-      log(id, status, variant.body.count, "\(CacheStatus.hit(.memory).headerValue)", error: nil)
+      log(id, status, variant.body.count, CacheStatus.hit(.memory).headerValue, error: nil)
     }
     return queue(response, status: status, bytes: variant.body.count)
   }
@@ -106,6 +106,7 @@ struct Exchanging {
     let watcher = handler.watcher
     guard watcher.reserve() else { return refuse(.overloaded(queue: "requests", retryAfter: 1)) }
     client.stage = .suspended
+    client.isHead = isHead
     // While it is suspended the exchange has a deadline of its own.
     client.watch.deadline = .max
     let exchange = Exchange(
@@ -237,7 +238,7 @@ struct Exchanging {
       return result
     }
     client.stage = .answered
-    client.bodyBytes = status == 304 || isHead ? 0 : bytes
+    client.bodyBytes = bodyBytes(status: status, of: bytes)
     switch status {
     case 200: client.worker.succeeded.add(1)
     case 304: client.worker.notModified.add(1)
@@ -252,35 +253,15 @@ struct Exchanging {
   private func log(
     _ id: RequestID, _ status: Int, _ bytes: Int, _ cacheStatus: String?, error: ImageError?
   ) {
-    let message = "request"
-    let fields: () -> KeyValuePairs<String, LogValue> = {
-      let total = Duration.microseconds(client.elapsedMicroseconds)
-      let path = client.target?.path ?? ""
-      var url = ""
-      if case .success(let request)? = client.target?.request { url = request.source.text }
-      let detail = error.map { $0.logDetail ?? $0.message } ?? ""
-      return [
-        "method": .string(displayable(String(cString: method))),
-        "path": .string(displayable(path)), "url": .string(url), "status": .int(status),
-        "bytes": .int(bytes), "total_ms": .milliseconds(total),
-        "cache": .string(cacheStatus ?? ""), "error": .string(error?.code ?? ""),
-        "detail": .string(detail), "request_id": .string(id.description),
-      ]
-    }
-    let isQuiet =
-      client.target?.route?.answer == .stats
-      || cacheStatus == CacheStatus.hit(.memory).headerValue
-    switch status {
-    case 500: handler.log.error(message, fields())
-    case 502...599 where !isQuiet: handler.log.warning(message, fields())
-    default:
-      if isQuiet {
-        handler.log.debug(message, fields())
-      } else {
-        handler.log.info(message, fields())
-      }
-    }
+    handler.log(
+      RequestLine(
+        id: id, method: displayable(String(cString: method)), status: status,
+        bytes: bodyBytes(status: status, of: bytes), cacheStatus: cacheStatus, error: error),
+      of: client)
   }
+
+  /// How many bytes of a body are sent: none to HEAD, nor with 304.
+  private func bodyBytes(status: Int, of bytes: Int) -> Int { status == 304 || isHead ? 0 : bytes }
 }
 
 extension CacheStatus {

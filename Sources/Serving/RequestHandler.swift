@@ -149,13 +149,6 @@ final class RequestHandler: Sendable {
 
   private func clientGone(_ client: Connection) {
     figures.clientsGone.add()
-    guard case .success(let request)? = client.target?.request else { return }
-    log.info(
-      "request",
-      [
-        "url": .string(request.source.text), "status": .int(ImageError.cancelled.status),
-        "total_ms": .milliseconds(.microseconds(client.elapsedMicroseconds)),
-        "error": .string(ImageError.cancelled.code),
-      ])
+    log(.gone(isHead: client.isHead), of: client)
   }
 }

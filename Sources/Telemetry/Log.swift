@@ -36,10 +36,15 @@ public enum LogValue: Sendable, ExpressibleByStringLiteral, ExpressibleByStringI
   case string(String)
   /// A whole number.
   case int(Int)
-  /// Milliseconds, with three decimals.
+  /// Milliseconds, with three decimals; the field's name ends in `_ms`.
   case milliseconds(Duration)
   /// Yes or no.
   case bool(Bool)
+  /// Nothing to say: the field is left out of the line.
+  case absent
+
+  /// Text, where there is any.
+  public static func string(ifPresent text: String?) -> LogValue { text.map(string) ?? .absent }
 
   /// Text.
   public init(stringLiteral value: String) { self = .string(value) }
@@ -125,12 +130,14 @@ public struct Log: Sendable {
     var line = "{\"time\":\"\(timestamp())\",\"level\":\"\(level.rawValue)\",\"message\":"
     line += quoted(message)
     for (name, value) in fields {
+      if case .absent = value { continue }
       line += ",\(quoted(name)):"
       switch value {
       case .string(let text): line += quoted(text)
       case .int(let number): line += "\(number)"
       case .milliseconds(let duration): line += duration.millisecondsText
       case .bool(let flag): line += flag ? "true" : "false"
+      case .absent: break
       }
     }
     return line + "}"
@@ -142,14 +149,19 @@ public struct Log: Sendable {
     let padding = String(repeating: " ", count: 7 - level.rawValue.count)
     var line = "\(timestamp()) \(level.rawValue)\(padding) \(escaped(message))"
     for (name, value) in fields {
+      if case .absent = value { continue }
       line += " \(name)="
       switch value {
       case .string(let text):
-        let needsQuotes = text.isEmpty || text.contains { $0 == " " || $0 == "\"" || $0 == "=" }
+        // By bytes: a space with a combining mark behind it is another character, and looks like a space.
+        let needsQuotes =
+          text.isEmpty
+          || text.utf8.contains { $0 == 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
         line += needsQuotes ? quoted(text) : escaped(text)
       case .int(let number): line += "\(number)"
-      case .milliseconds(let duration): line += duration.millisecondsText + "ms"
+      case .milliseconds(let duration): line += duration.millisecondsText
       case .bool(let flag): line += flag ? "true" : "false"
+      case .absent: break
       }
     }
     return line
@@ -159,11 +171,14 @@ public struct Log: Sendable {
     "\"" + escaped(text, alsoQuotes: true) + "\""
   }
 
-  /// Escapes as JSON does (RFC 8259, section 7), so that nobody can forge a line.
+  /// Escapes as JSON does (RFC 8259, section 7), so that nobody can forge a line, nor with the control characters
+  /// behind ASCII (U+0080–U+009F, of which U+009B begins a terminal's commands) what an operator sees of it.
   private func escaped(_ text: String, alsoQuotes: Bool = false) -> String {
-    guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f || $0 == 0x22 || $0 == 0x5c }) else {
-      return text
+    // 0xc2 is the first byte of those behind ASCII, and of a few harmless ones.
+    let isSuspect = { (byte: UInt8) in
+      byte < 0x20 || byte == 0x7f || byte == 0x22 || byte == 0x5c || byte == 0xc2
     }
+    guard text.utf8.contains(where: isSuspect) else { return text }
     var result = ""
     for scalar in text.unicodeScalars {
       switch scalar {
@@ -171,7 +186,7 @@ public struct Log: Sendable {
       case "\n": result += "\\n"
       case "\r": result += "\\r"
       case "\t": result += "\\t"
-      case _ where scalar.value < 0x20 || scalar.value == 0x7f:
+      case _ where scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value):
         result += scalar.value < 0x10 ? "\\u000" : "\\u00"
         result += String(scalar.value, radix: 16)
       default: result.unicodeScalars.append(scalar)

@@ -1,5 +1,6 @@
 // ExchangeTests: requests that are suspended: their answers, deadlines, clients and limits.
 
+import FoundationEssentials
 import Glibc
 import Model
 import Telemetry
@@ -111,6 +112,49 @@ struct ExchangeTests {
       #expect(await eventually { provider.cancelled.value == 1 })
       #expect(await eventually { server.figures.clientsGone == 1 && server.figures.active == 0 })
       #expect(await eventually { server.figures.connections == 0 })
+    }
+  }
+
+  @Test func `every request's line has the same fields, absent ones left out`() async throws {
+    struct Line: Decodable {
+      let method, path, url, cache, error, request_id: String?
+      let status, bytes: Int?
+    }
+    var ends: [CInt] = [0, 0]
+    try #require(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    let log = Log(level: .info, format: .json, descriptor: ends[1])
+    let gone = CancellableProvider()
+    let provider = TestProvider { request throws(ImageError) in
+      guard request.source.path != "/gone" else {
+        return try await gone.provider.variant(for: request)
+      }
+      return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
+    }
+    try await withServer(provider, log: log) { server in
+      let client = try HTTPClient(port: server.port)
+      let id = try client.get(pictureTarget)["X-Request-ID"]
+      #expect(try client.head(pictureTarget).status == 200)
+      #expect(try client.get("/image?w=0").status == 400)
+      try client.send(HTTPClient.text("GET", "/image?url=https://h/gone"))
+      #expect(await eventually { gone.provider.asked.value == 1 })
+      client.close()
+      #expect(await eventually { server.figures.clientsGone == 1 && server.figures.active == 0 })
+
+      var buffer = [UInt8](repeating: 0, count: 65_536)
+      let count = max(read(ends[0], &buffer, buffer.count), 0)
+      let lines = try String(decoding: buffer[..<count], as: UTF8.self).split(separator: "\n")
+        .filter { $0.contains("\"request\"") }
+        .map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+      try #require(lines.count == 4)
+      #expect(lines.map(\.method) == ["GET", "HEAD", "GET", "GET"])
+      #expect(lines.map(\.status) == [200, 200, 400, 499])
+      #expect(lines.map(\.bytes).prefix(2) == [3, 0])
+      #expect(lines[0].request_id == id && lines.allSatisfy { $0.request_id?.utf8.count == 16 })
+      #expect(lines.allSatisfy { $0.path == "/image" })
+      #expect(lines.map { $0.cache != nil } == [true, true, false, false])
+      #expect(lines.map(\.error) == [nil, nil, "invalid_parameter", "cancelled"])
+      #expect(lines.map(\.url) == [pictureURL, pictureURL, nil, "https://h/gone"])
     }
   }
 

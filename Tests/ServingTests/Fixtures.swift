@@ -104,16 +104,17 @@ func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
 
 /// Starts a server on a free port and stops it behind the test, which may have done so itself.
 func withServer<Result>(
-  _ provider: TestProvider, configure: (inout ServerConfiguration) -> Void = { _ in },
+  _ provider: TestProvider, log: Log = Log(level: .error),
+  configure: (inout ServerConfiguration) -> Void = { _ in },
   _ body: (Server) async throws -> Result
 ) async throws -> Result {
   try await withTaskExecutorPreference(BlockingExecutor.shared) {
-    try await withRunningServer(provider, configure: configure, body)
+    try await withRunningServer(provider, log: log, configure: configure, body)
   }
 }
 
 private func withRunningServer<Result>(
-  _ provider: TestProvider, configure: (inout ServerConfiguration) -> Void,
+  _ provider: TestProvider, log: Log, configure: (inout ServerConfiguration) -> Void,
   _ body: (Server) async throws -> Result
 ) async throws -> Result {
   var configuration = ServerConfiguration()
@@ -121,7 +122,7 @@ private func withRunningServer<Result>(
   configuration.graceTime = .milliseconds(50)
   configure(&configuration)
   let server = Server(
-    configuration: configuration, provider: provider, stats: makeStats, log: Log(level: .error))
+    configuration: configuration, provider: provider, stats: makeStats, log: log)
   try server.start()
   do {
     let result = try await body(server)

@@ -51,6 +51,27 @@ struct LogTests {
     #expect(text.contains(" info    started\\nfake port=8080 path=\"/a b\""))
   }
 
+  @Test(arguments: [
+    ("a \u{301}b=\u{338}c", "\"a \u{301}b=\u{338}c\""), ("\u{9b}2J", "\\u009b2J"),
+    ("back\\slash", "\"back\\\\slash\""), ("plain/é", "plain/é"), ("", "\"\""),
+  ])
+  func `no text looks like two fields or commands a terminal`(value: String, shown: String) throws {
+    let text = try written(.text) { $0.info("x", ["url": .string(value), "status": 200]) }
+    #expect(text.hasSuffix(" url=\(shown) status=200\n"))
+  }
+
+  @Test func `what is absent is left out, and a number has no unit`() throws {
+    let fields: KeyValuePairs<String, LogValue> = [
+      "error": .string(ifPresent: nil), "duration_ms": .milliseconds(.microseconds(1_500)),
+      "cache": .string(ifPresent: "hit"),
+    ]
+    #expect(
+      try written(.text) { $0.info("x", fields) }.hasSuffix(" x duration_ms=1.500 cache=hit\n"))
+    #expect(
+      try written(.json) { $0.info("x", fields) }
+        .hasSuffix(#""message":"x","duration_ms":1.500,"cache":"hit"}"# + "\n"))
+  }
+
   @Test func `what matters less than the level is not written, nor even made`() throws {
     let text = try written(.text, level: .warning) { log in
       log.info("\({ Issue.record("the message was made"); return "x" }())")
