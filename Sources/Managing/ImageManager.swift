@@ -172,6 +172,7 @@ extension VariantInfo {
     self.init(
       format: image.format, size: image.size, frames: image.frames, density: image.density,
       scaledDownFrom: image.scaledDownFrom, etag: "\"\(image.digest)\"",
-      lastModified: source.origin.lastModified, freshness: source.freshness)
+      lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
+      freshness: source.freshness)
   }
 }

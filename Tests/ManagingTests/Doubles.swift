@@ -88,6 +88,7 @@ final class TestLoader: ImageLoader {
   let cancelled = Count()
   let failure = Lock<ImageError?>(nil)
   let cacheControl = Lock<String?>(nil)
+  let lastModified = Lock<String?>(nil)
 
   func load(_ url: SourceURL) async throws(ImageError) -> Download {
     started.add()
@@ -99,6 +100,7 @@ final class TestLoader: ImageLoader {
     if let failure = failure.withLock({ $0 }) { throw failure }
     var origin = OriginResponse(status: 200)
     origin.cacheControl = cacheControl.withLock { $0 }
+    origin.lastModified = lastModified.withLock { $0 }
     return Download(file: emptyFile(), origin: origin, timings: Timings())
   }
 }

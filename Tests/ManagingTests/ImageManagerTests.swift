@@ -55,6 +55,18 @@ struct ImageManagerTests {
     #expect(keptSource != nil)
   }
 
+  @Test(arguments: [
+    ("Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"), ("yesterday", nil),
+  ])
+  func `an origin's date is passed on where it is one, in the form that may be sent`(
+    sent: String, passedOn: String?
+  ) async throws {
+    openAll()
+    loader.lastModified.withLock { $0 = sent }
+    let delivery = try await manager.variant(for: try request())
+    #expect(delivery.variant.info.lastModified == passedOn)
+  }
+
   @Test func `what memory holds costs nothing more`() async throws {
     openAll()
     let request = try request()
