@@ -65,6 +65,7 @@ let package = Package(
       name: "ImagingPipelineTests",
       dependencies: ["Model", "ImagingPipeline", "ImagingWire", "TestSupport"]),
     .testTarget(
-      name: "IntegrationTests", dependencies: words + ["TestSupport", "pictor", "pictor-imager"]),
+      name: "IntegrationTests",
+      dependencies: words + ["Configuring", "TestSupport", "pictor", "pictor-imager"]),
   ]
 )

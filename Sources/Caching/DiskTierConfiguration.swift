@@ -13,7 +13,7 @@ public struct DiskTierConfiguration: Sendable {
   /// The time between two cleans that nothing else asks for.
   public var cleanInterval: Duration = .seconds(600)
   /// Variants of up to so many bytes come back in memory, larger ones as a file to be sent from.
-  public var promotionThreshold = 256 << 10
+  public var promotionThreshold = 1 << 20
   /// Most bytes that may wait to be written; what comes on top is not kept.
   public var writeQueueLimit = 64 << 20
   /// Most look-ups that may wait for the disk; what comes on top is a miss.

@@ -1,6 +1,7 @@
 // ConfigurationKeys: the table of keys. Defaults, ranges, environment variables, config/pictor.json5 and
 // docs/configuration.md all follow from it.
 
+import Glibc
 import Model
 
 /// One setting: its path, what it is for, how it is read and written.
@@ -30,8 +31,7 @@ extension Configuration {
   public static let keys: [ConfigurationKey] = [
     .text(
       "server.address", \.server.address, "numeric address to listen on; 0.0.0.0 or :: for all",
-      "a numeric IPv4 or IPv6 address"
-    ) { !$0.isEmpty },
+      "a numeric IPv4 or IPv6 address", isNumericAddress),
     .integer("server.port", \.server.port, "port to listen on; 0 takes any free one", 0...65_535),
     .integer("server.workers", \.server.workers, "threads that serve; 0: one per core", 0...256),
     .integer(
@@ -173,6 +173,16 @@ extension Configuration {
 
   /// The key with this path.
   static func key(_ path: String) -> ConfigurationKey? { keys.first { $0.path == path } }
+
+  /// As the server's listener asks: inet_aton(3)'s forms and IPv6 zones are numeric too.
+  @Sendable private static func isNumericAddress(_ text: String) -> Bool {
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(text, nil, &hints, &list) == 0 else { return false }
+    freeaddrinfo(list)
+    return true
+  }
 
   @Sendable private static func isNetwork(_ text: String) -> Bool {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)

@@ -10,7 +10,7 @@ public struct ImagerPoolConfiguration: Sendable {
   /// How many workers, at least 1; one per core by default.
   public var workers: Int
   /// How many jobs may wait for a worker, at least 0.
-  public var queueLimit = 512
+  public var queueLimit = 1_024
   /// How long a worker may take for one job before it is killed.
   public var jobDeadline = Duration.seconds(30)
   /// How long a worker may take to start.
@@ -19,7 +19,7 @@ public struct ImagerPoolConfiguration: Sendable {
   /// of it to link libvips and its modules), more than most jobs, so what is nearly done is better finished.
   public var cancelGrace = Duration.milliseconds(250)
   /// After how many jobs a worker is replaced; at least 1.
-  public var maximumJobsPerWorker = 1_000
+  public var maximumJobsPerWorker = 10_000
   /// A worker that holds more than this after a job, in bytes, is replaced.
   public var retireAboveResidentBytes = 256 << 20
   /// Most private memory a worker may have, in bytes (RLIMIT_DATA); `nil`: no bound. GLib ends a process whose

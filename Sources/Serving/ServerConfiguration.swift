@@ -21,15 +21,15 @@ public struct ServerConfiguration: Sendable {
   /// on a connection arrives, so for those the time counts from the end of `idleTimeout`.
   public var headerTimeout = Duration.seconds(10)
   /// How long an answer may take to come about; then it is 504 `deadline_exceeded`.
-  public var requestTimeout = Duration.seconds(60)
+  public var requestTimeout = Duration.seconds(30)
   /// How long a client may take to read its answer, beside what `minimumReadRate` gives it for the length.
-  public var answerTimeout = Duration.seconds(60)
+  public var answerTimeout = Duration.seconds(120)
   /// The slowest a client may read on the whole, in bytes a second, at least 1.
   public var minimumReadRate = 16 << 10
   /// How long running requests may take to finish when the server stops.
   public var graceTime = Duration.seconds(20)
   /// `Access-Control-Allow-Origin` of every answer; `nil` for none.
-  public var corsOrigin: String?
+  public var corsOrigin: String? = "*"
   /// Bytes for the parsed request targets each worker remembers.
   public var memoBytesPerWorker = 2 << 20
 

@@ -1,4 +1,4 @@
-// From the configuration's sections to what each part wants to know.
+// PartConfigurations: from the configuration's sections to what each part wants to know.
 
 import Caching
 import Configuring
@@ -8,6 +8,47 @@ import ImagingPool
 import ImagingWire
 import Model
 import Serving
+
+/// What each part is told. Making it finds what the keys' own ranges cannot, so it is made before anything is started,
+/// and by `--check-config`.
+struct PartConfigurations: Sendable {
+  var server: ServerConfiguration
+  let memory: MemoryTierConfiguration
+  let disk: DiskTierConfiguration
+  let freshness: FreshnessConfiguration
+  let downloader: DownloaderConfiguration
+  let local: LocalFiles
+  let imagers: ImagerPoolConfiguration
+
+  /// - Throws: the first value that cannot be used, in one line.
+  init(_ configuration: Configuration) throws(ConfigurationError) {
+    server = ServerConfiguration(configuration.server)
+    memory = MemoryTierConfiguration(configuration.memory)
+    disk = DiskTierConfiguration(configuration.disk)
+    freshness = FreshnessConfiguration(configuration.freshness)
+    downloader = try DownloaderConfiguration(configuration.download)
+    let root = configuration.sources.localRoot
+    try require(root, at: "sources.local_root", isFolder: true)
+    local = LocalFiles(
+      root: root.isEmpty ? nil : root, maximumBytes: configuration.download.maximumBytes,
+      lifetime: configuration.sources.localLifetime.wholeSeconds)
+    imagers = try ImagerPoolConfiguration(configuration.imaging)
+  }
+}
+
+/// A file or folder that is named has to be there and readable; an empty path names none.
+private func require(_ path: String, at key: String, isFolder: Bool) throws(ConfigurationError) {
+  guard !path.isEmpty else { return }
+  let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+  guard descriptor >= 0 else {
+    throw ConfigurationError(at: key, "'\(path)' cannot be read: \(errnoText())")
+  }
+  defer { close(descriptor) }
+  var status = stat()
+  guard fstat(descriptor, &status) == 0, (status.st_mode & S_IFMT == S_IFDIR) == isFolder else {
+    throw ConfigurationError(at: key, "'\(path)' is \(isFolder ? "no" : "a") folder")
+  }
+}
 
 extension ServerConfiguration {
   init(_ section: Configuration.Server) {
@@ -53,7 +94,7 @@ extension FreshnessConfiguration {
 }
 
 extension DownloaderConfiguration {
-  /// - Throws: `ConfigurationError` naming the network or host that is none.
+  /// - Throws: `ConfigurationError` naming the network or host that is none, or the file that cannot be read.
   init(_ section: Configuration.Download) throws(ConfigurationError) {
     self.init()
     timeout = section.timeout
@@ -65,16 +106,20 @@ extension DownloaderConfiguration {
     maximumBytesInFlight = section.maximumBytesInFlight
     maximumRedirects = section.maximumRedirects
     userAgent = "Pictor/\(pictorVersion)"
+    try require(section.caFile, at: "download.ca_file", isFolder: false)
     caFile = section.caFile.isEmpty ? nil : section.caFile
     for text in section.allowNetworks {
       guard let network = CIDR(text) else {
-        throw ConfigurationError(at: "download.allow_networks", "'\(text)' is no network")
+        throw ConfigurationError(
+          at: "download.allow_networks",
+          "'\(text)' is no network: the bits behind its prefix must be 0, as in 10.0.0.0/8")
       }
       allowedNetworks.append(network)
     }
     for text in section.allowHosts {
       guard let pattern = HostPattern(text) else {
-        throw ConfigurationError(at: "download.allow_hosts", "'\(text)' is no host")
+        throw ConfigurationError(
+          at: "download.allow_hosts", "'\(text)' is no host such as example.com or *.example.com")
       }
       allowedHosts.append(pattern)
     }

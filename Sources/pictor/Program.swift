@@ -22,6 +22,7 @@ enum Program {
       let (configuration, unknown) = try Configuration.load(invocation, environment: environment())
       switch invocation.action {
       case .checkConfiguration:
+        _ = try PartConfigurations(configuration)
         for name in unknown { complain("warning: \(name) is no setting") }
         print("the configuration can be used")
         return 0
@@ -31,7 +32,9 @@ enum Program {
       case .healthcheck:
         return HealthCheck(configuration.server).run()
       default:
-        return serve(configuration, unknownVariables: unknown)
+        return serve(
+          try PartConfigurations(configuration), log: Log(configuration.log),
+          unknownVariables: unknown)
       }
     } catch {
       complain(error.description)
@@ -39,14 +42,25 @@ enum Program {
     }
   }
 
-  private static func serve(_ configuration: Configuration, unknownVariables: [String]) -> CInt {
+  private static func serve(
+    _ configurations: PartConfigurations, log: Log, unknownVariables: [String]
+  ) -> CInt {
     let stopSignals = StopSignals()
-    let log = Log(configuration.log)
     for name in unknownVariables {
       log.warning("an environment variable is no setting", ["variable": .string(name)])
     }
+    let limit = DescriptorLimit.raise()
+    var configurations = configurations
+    let wanted = configurations.server.connectionLimit
+    let connections = DescriptorLimit.connections(wanted: wanted, limit: limit)
+    if connections < wanted {
+      configurations.server.connectionLimit = connections
+      log.warning(
+        "the limit of open files leaves room for fewer connections",
+        ["files": .int(limit), "wanted": .int(wanted), "connections": .int(connections)])
+    }
     do {
-      let service = try Service(configuration, log: log)
+      let service = try Service(configurations, log: log)
       defer { service.stop() }
       try service.start()
       // Outside of the log call: what is not written is not evaluated.

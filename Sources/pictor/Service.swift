@@ -1,7 +1,6 @@
 // Service: the parts of a server, wired. It starts and stops them and composes /stats; it decides nothing.
 
 import Caching
-import Configuring
 import Dispatch
 import Downloading
 import Glibc
@@ -21,24 +20,18 @@ final class Service: Sendable {
   private let server: Server
 
   /// Makes the parts; they own threads and files from here on, but no client gets in.
-  init(_ configuration: Configuration, log: Log) throws {
-    let memory = MemoryTier(MemoryTierConfiguration(configuration.memory))
-    let disk = try DiskTier(DiskTierConfiguration(configuration.disk), log: log)
-    let downloader = try Downloader(
-      configuration: DownloaderConfiguration(configuration.download), log: log)
-    let local = LocalFiles(
-      root: configuration.sources.localRoot.isEmpty ? nil : configuration.sources.localRoot,
-      maximumBytes: configuration.download.maximumBytes,
-      lifetime: configuration.sources.localLifetime.wholeSeconds)
-    let imagers = ImagerPool(
-      configuration: try ImagerPoolConfiguration(configuration.imaging), log: log)
+  init(_ configurations: PartConfigurations, log: Log) throws {
+    let memory = MemoryTier(configurations.memory)
+    let disk = try DiskTier(configurations.disk, log: log)
+    let downloader = try Downloader(configuration: configurations.downloader, log: log)
+    let imagers = ImagerPool(configuration: configurations.imagers, log: log)
     let manager = ImageManager(
-      memory: memory, disk: disk, loader: SourceLoader(remote: downloader, local: local),
-      processor: imagers,
-      freshnessPolicy: FreshnessRules(FreshnessConfiguration(configuration.freshness)))
+      memory: memory, disk: disk,
+      loader: SourceLoader(remote: downloader, local: configurations.local), processor: imagers,
+      freshnessPolicy: FreshnessRules(configurations.freshness))
     let start = ContinuousClock.now
     server = Server(
-      configuration: ServerConfiguration(configuration.server), provider: manager,
+      configuration: configurations.server, provider: manager,
       stats: { requests, isDraining in
         Stats(
           status: isDraining ? "draining" : "serving", version: pictorVersion,

@@ -72,6 +72,7 @@ struct ConfigurationTests {
     ("{ server: { port: '80' } }", "server.port: '80'", "whole number"),
     ("{ server: { port: 80.5 } }", "server.port: 80.5", "whole number"),
     ("{ server: { port: null } }", "server.port: null", "whole number"),
+    ("{ server: { address: 'localhost' } }", "server.address: 'localhost'", "numeric"),
     ("{ memory: { limit: '64MB' } }", "memory.limit: '64MB'", "MiB"),
     ("{ memory: { limit: '99999999TiB' } }", "memory.limit", "MiB"),
     ("{ memory: { limit: -1 } }", "memory.limit: -1", "at least 0B"),

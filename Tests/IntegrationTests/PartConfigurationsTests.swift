@@ -1,0 +1,67 @@
+// Tests of PartConfigurations: what the parts are told of the configuration, and what they would be told by themselves.
+
+import Configuring
+import Testing
+
+@testable import pictor
+
+struct PartConfigurationsTests {
+  /// A part's settings by name.
+  private func settings(_ part: Any) -> [String: String] {
+    Dictionary(
+      uniqueKeysWithValues: Mirror(reflecting: part).children.map {
+        ($0.label ?? "", "\($0.value)")
+      })
+  }
+
+  /// Two defaults of one setting would differ one day, and tests of a part show what no server does.
+  @Test func `each part's own defaults are the configuration's`() throws {
+    let parts = try PartConfigurations(Configuration())
+    var pairs: [(told: Any, own: Any)] = [
+      (parts.server, type(of: parts.server).init()), (parts.memory, type(of: parts.memory).init()),
+      (parts.freshness, type(of: parts.freshness).init()),
+    ]
+    pairs.append((parts.disk, type(of: parts.disk).init(path: parts.disk.path)))
+    var downloader = type(of: parts.downloader).init()
+    downloader.userAgent = parts.downloader.userAgent
+    pairs.append((parts.downloader, downloader))
+    let imagers = type(of: parts.imagers).init(executable: parts.imagers.executable)
+    pairs.append((parts.imagers, imagers))
+    for (told, own) in pairs {
+      let (told, own) = (settings(told), settings(own))
+      for name in told.keys where name != "limits" { #expect(told[name] == own[name], "\(name)") }
+    }
+    #expect(parts.imagers.limits == imagers.limits)
+  }
+
+  @Test func `connections leave descriptors for everything else`() {
+    #expect(DescriptorLimit.connections(wanted: 4_096, limit: 1_048_576) == 4_096)
+    #expect(DescriptorLimit.connections(wanted: 4_096, limit: .max) == 4_096)
+    #expect(DescriptorLimit.connections(wanted: 4_096, limit: 1_024) == 256)
+    #expect(DescriptorLimit.connections(wanted: 4_096, limit: 256) == 64)
+    #expect(DescriptorLimit.connections(wanted: 20, limit: 1_024) == 20)
+  }
+
+  @Test(arguments: [
+    ("download.allow_networks", "10.0.0.1/8", "10.0.0.0/8"),
+    ("download.allow_networks", "1.2.3.4.5", "no network"),
+    ("download.allow_hosts", "a..b", "no host"),
+    ("download.ca_file", "/nonexistent.pem", "No such file"),
+    ("download.ca_file", "/tmp", "a folder"),
+    ("sources.local_root", "/nonexistent", "No such file"),
+    ("sources.local_root", "/dev/null", "no folder"),
+  ])
+  func `what cannot be used is found before anything starts`(
+    key: String, value: String, reason: String
+  ) throws {
+    var configuration = Configuration()
+    try configuration.apply(option: key, value: value)
+    do throws(ConfigurationError) {
+      _ = try PartConfigurations(configuration)
+      Issue.record("\(value) was taken")
+    } catch {
+      #expect(error.description.hasPrefix("\(key): '\(value)' "))
+      #expect(error.description.contains(reason))
+    }
+  }
+}
