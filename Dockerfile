@@ -1,4 +1,4 @@
-# Builds on the official Swift image and runs on Debian slim: no toolchain, no shell tools, not root.
+# Builds on the official Swift image and runs on Debian slim: no toolchain, no curl, not root.
 
 FROM swift:6.3-bookworm AS build
 WORKDIR /build
