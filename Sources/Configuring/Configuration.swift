@@ -66,6 +66,8 @@ public struct Configuration: Hashable, Sendable {
     public var timeout = Duration.seconds(15)
     /// How long connecting may take, name and TLS included.
     public var connectTimeout = Duration.seconds(5)
+    /// How long an origin may be as good as silent, before its first byte and after.
+    public var lowSpeedTime = Duration.seconds(15)
     /// Most transfers at once.
     public var limit = 64
     /// Most transfers at once from one host and port.

@@ -98,6 +98,10 @@ extension Configuration {
       "download.connect_timeout", \.download.connectTimeout,
       "time for name, connection and TLS; dead hosts fail early",
       .milliseconds(100)...(.seconds(3_600))),
+    .duration(
+      "download.low_speed_time", \.download.lowSpeedTime,
+      "time an origin may send less than 128 bytes a second, or nothing yet",
+      .seconds(1)...(.seconds(3_600))),
     .integer("download.limit", \.download.limit, "transfers at once", 1...10_000),
     .integer(
       "download.limit_per_host", \.download.limitPerHost,

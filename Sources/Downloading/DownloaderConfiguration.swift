@@ -9,7 +9,7 @@ public struct DownloaderConfiguration: Sendable {
   /// A transfer slower than this many bytes a second …
   public var lowSpeedLimit = 128
   /// … for this long, in whole seconds, has timed out; waiting for the first byte counts as slow. 0: never.
-  public var lowSpeedTime: Duration = .seconds(10)
+  public var lowSpeedTime: Duration = .seconds(15)
   /// Most bytes of one body.
   public var maximumBytes = 64 << 20
   /// Most bytes of all bodies being received at once.

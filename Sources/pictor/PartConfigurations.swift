@@ -99,6 +99,7 @@ extension DownloaderConfiguration {
     self.init()
     timeout = section.timeout
     connectTimeout = section.connectTimeout
+    lowSpeedTime = section.lowSpeedTime
     limit = section.limit
     limitPerHost = section.limitPerHost
     queueLimit = section.queueLimit
