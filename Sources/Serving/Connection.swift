@@ -52,7 +52,7 @@ final class Connection {
   var discarded = 0
   /// Body bytes of the answer, 0 for HEAD and 304.
   var bodyBytes = 0
-  /// Whether the request counts in `Worker.active`.
+  /// Whether the request is whole and counts in `Worker.active`.
   var isActive = false
   /// Whether the suspended request is for the head alone.
   var isHead = false

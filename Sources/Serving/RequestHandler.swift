@@ -114,8 +114,6 @@ final class RequestHandler: Sendable {
     case .received:
       client.stage = .headed
       client.startedAt = Clock.nanoseconds()
-      client.isActive = true
-      client.worker.active.add(1)
       // A NUL in the request line ends the text libmicrohttpd shows, and what follows would go unseen.
       return targetLength == client.targetLength ? .YES : .NO
     case .headed where uploadSize.pointee > 0:
@@ -123,6 +121,8 @@ final class RequestHandler: Sendable {
       uploadSize.pointee = 0
       return client.discarded <= Self.longestBody ? .YES : .NO
     case .headed:
+      client.isActive = true
+      client.worker.active.add(1)
       return Exchanging(handler: self, client: client, connection: connection, method: method)
         .answer()
     case .suspended:

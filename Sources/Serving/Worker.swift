@@ -28,7 +28,7 @@ final class Worker: @unchecked Sendable {
   /// Targets parsed earlier.
   var memo: RequestMemo
 
-  /// Requests whose header is whole and whose answer is not.
+  /// Requests that are whole and whose answer is not. One whose body never ends is no reason for a stop to wait.
   let active = Tally()
   /// Answers with status 200.
   let succeeded = Tally()

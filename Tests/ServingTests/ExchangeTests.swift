@@ -252,6 +252,21 @@ struct ExchangeTests {
     }
   }
 
+  @Test func `a request whose body never ends is none that a stop waits for`() async throws {
+    try await withServer(TestProvider()) { server in
+      let client = try HTTPClient(port: server.port)
+      try client.send(
+        "POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
+      // Its header is whole: it is told to go on.
+      let told = "HTTP/1.1 100 Continue\r\n\r\n"
+      #expect(try client.read(told.utf8.count) == Array(told.utf8))
+      #expect(server.figures.active == 0)
+      try client.send("123456789")
+      #expect(try client.readAnswer().status == 405)
+      #expect(await eventually { server.figures.active == 0 })
+    }
+  }
+
   @Test func `what still runs at the end of the grace time is answered 503`() async throws {
     let provider = CancellableProvider()
     try await withServer(provider.provider) { server in
