@@ -81,11 +81,17 @@ import Testing
   }
 
   @Test func `a thousand clients asking at once cause one download and one encode`() throws {
-    let pictor = try PictorProcess(in: folder, ["--server.connections", "2000"])
+    // A busy machine may take long to connect a thousand clients, and the first of them is not to give up meanwhile.
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--server.connections", "2000", "--server.request_timeout", "90s",
+        "--download.timeout", "90s", "--download.low_speed_time", "90s",
+      ])
     let gate = Gate()
     origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 300, height: 200))))
     let target = target("/a.jpg", "&w=100")
-    let clients = try (0..<1_000).map { _ in try pictor.connect(timeout: 30) }
+    let clients = try (0..<1_000).map { _ in try pictor.connect(timeout: 90) }
     for client in clients { try client.send(HTTPClient.text("GET", target)) }
     try pictor.waitFor("all coalesced") { $0.flights.coalesced == 999 }
     gate.open()
