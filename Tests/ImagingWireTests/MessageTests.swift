@@ -50,6 +50,12 @@ import Testing
     #expect(try JobMessage(decoding: Self.fullJob.encoded()) == Self.fullJob)
   }
 
+  @Test func `a size that was only asked for may be larger than any picture`() throws {
+    var result = Self.fullResult
+    result.scaledDownFrom = PixelSize(width: 655_350, height: 6_553_500_000_000)
+    #expect(try AnswerMessage(decoding: result.encoded()) == .result(result))
+  }
+
   @Test func `a job with nothing set is read back the same`() throws {
     let job = JobMessage(
       id: 0, transform: Transform(), density: 1, limits: ImagingLimits(), offset: 0, count: 0)
