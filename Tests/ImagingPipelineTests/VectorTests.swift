@@ -1,6 +1,5 @@
 // SVG: rendered at the wanted size, and shut in: no files, no network.
 
-import Glibc
 import Model
 import TestSupport
 import Testing
@@ -56,16 +55,11 @@ import Testing
   @Test(arguments: ["file://%", "%"])
   func `an SVG cannot show files of the host`(address: String) throws {
     // given: a red picture in a file, which the SVG asks for by its path
-    var path = Array("/tmp/pictor-svg-XXXXXX.png".utf8CString)
-    let descriptor = mkstemps(&path, 4)
-    try #require(descriptor >= 0)
-    let name = String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    defer { unlink(name) }
+    let folder = try TemporaryFolder()
     let red = try Pictures.encode(Pixels(width: 20, height: 20, color: [255, 0, 0]), ".png")
-    #expect(write(descriptor, red, red.count) == red.count)
-    close(descriptor)
+    try folder.write("red.png", red)
     let link = address.split(separator: "%", omittingEmptySubsequences: false)
-      .joined(separator: name)
+      .joined(separator: folder.path + "/red.png")
     let text = """
       <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" \
       width="20" height="20"><rect width="20" height="20" fill="#00ff00"/>\
