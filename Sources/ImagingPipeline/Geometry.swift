@@ -21,6 +21,10 @@ struct Geometry: Equatable {
   let density: Double
   /// Size the result would have had without the limit; `nil` where that changed nothing.
   let scaledDownFrom: PixelSize?
+  /// The longest side that any output can have: libpng's default limit.
+  private static let longestCanvas = 1_000_000.0
+  /// libvips's `VIPS_MAX_COORD`.
+  private static let longestPicture = 10_000_000.0
   /// `Content-DPR` has three decimals, and clients divide by it.
   private static let leastDensity = 0.001
   /// What lies where, of the parts of 2: 0 the left or upper edge, 1 the middle, 2 the other edge.
@@ -48,7 +52,8 @@ struct Geometry: Equatable {
   /// except that `fill` leaves the other axis alone (sharp's rule too).
   ///
   /// The limit is `limitbytes` for each frame (as SDWebImage's later byte limit), and the most pixels of a source for all
-  /// frames together, so that `enlarge` cannot ask for more than may be decoded.
+  /// frames together, so that `enlarge` cannot ask for more than may be decoded. A side longer than anything can be is
+  /// above the limit too.
   ///
   /// - Parameters:
   ///   - source: Size of the upright source.
@@ -85,7 +90,9 @@ struct Geometry: Equatable {
     let bytes = Double(min(transform.limitBytes, 4 * maximumPixels / frames))
     let ratio = min(
       (bytes / (4 * canvas.area)).squareRoot(),
-      (Double(maximumPixels) / picture.area).squareRoot(), 1)
+      (Double(maximumPixels) / picture.area).squareRoot(),
+      Self.longestCanvas / Double(canvas.longestSide),
+      Self.longestPicture / Double(picture.longestSide), 1)
     if ratio < 1 {
       scaledDownFrom = canvas
       canvas = canvas.scaledDown(by: ratio)
@@ -155,6 +162,8 @@ private func side(_ exact: Double) -> Int { max(1, Int(exact.rounded())) }
 extension PixelSize {
   /// How many pixels that is, for sizes whose product may be past what an integer holds.
   fileprivate var area: Double { Double(width) * Double(height) }
+
+  fileprivate var longestSide: Int { max(width, height) }
 
   /// Both sides times a ratio below 1, rounded down so that the limit holds, at least 1: SDWebImage's 5250×3450 →
   /// 4892×3214.

@@ -1,6 +1,7 @@
 // Sizes, places and densities, computed without a pixel.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import ImagingPipeline
@@ -202,9 +203,20 @@ import Testing
     #expect(result.canvas.width >= 1 && result.canvas.height >= 1)
   }
 
+  @Test func `no side becomes longer than a picture can be`() {
+    // given: room for the pixels, but not for one of the sides
+    let result = geometry(1, 10_000_000, isVector: true) { $0.width = 100 }
+    let cut = geometry(1_000_000, 1) {
+      ($0.width, $0.height, $0.fit, $0.enlarge) = (50, 50, .cover, true)
+    }
+    // then
+    #expect(result.canvas == size(1, 1_000_000))
+    #expect(cut.picture.width <= 10_000_000 && cut.scaledDownFrom == size(50, 50))
+  }
+
   @Test(arguments: Fit.allCases)
   func `whatever is asked for, the parts fit together`(fit: Fit) {
-    var generator = SystemRandomNumberGenerator()
+    var generator = SeededGenerator(seed: 1)
     for _ in 0..<2_000 {
       // given
       let (width, height) = (
