@@ -22,7 +22,8 @@ public final class FileRegion: Sendable {
   deinit { close(descriptor) }
 }
 
-/// Bytes in memory that never change: copied when few, mapped when many, released with the last reference.
+/// Bytes in memory that never change: copied when few, mapped when many where that is safe, released with the last
+/// reference.
 ///
 /// Each mapping counts against `vm.max_map_count` (65,530 by default), so only large bodies are mapped.
 public final class ImageBytes: @unchecked Sendable {
