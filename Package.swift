@@ -26,7 +26,7 @@ let package = Package(
     .target(name: "Managing", dependencies: words),
     .target(name: "Caching", dependencies: words + ["CGLib", "CZlib"]),
     .target(name: "Downloading", dependencies: words + ["CCurl"]),
-    .target(name: "ImagingWire", dependencies: ["Model", "CLinux"]),
+    .target(name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"]),
     .target(name: "ImagingPool", dependencies: words + ["ImagingWire", "CLinux"]),
     .target(name: "ImagingPipeline", dependencies: ["Model", "ImagingWire", "CVips"]),
     .executableTarget(
@@ -57,7 +57,8 @@ let package = Package(
     .testTarget(name: "CachingTests", dependencies: words + ["Caching", "TestSupport"]),
     .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),
     .testTarget(
-      name: "ImagingWireTests", dependencies: ["Model", "ImagingWire", "CLinux", "TestSupport"]),
+      name: "ImagingWireTests",
+      dependencies: ["Model", "Platform", "ImagingWire", "CLinux", "TestSupport"]),
     .testTarget(
       name: "ImagingPoolTests",
       dependencies: words + ["ImagingPool", "ImagingWire", "TestSupport", "pictor-imager"]),

@@ -33,10 +33,6 @@ static inline CURLcode pictor_curl_get_offset(CURL *handle, CURLINFO info, curl_
   return curl_easy_getinfo(handle, info, value);
 }
 
-static inline CURLcode pictor_curl_get_string(CURL *handle, CURLINFO info, char **value) {
-  return curl_easy_getinfo(handle, info, value);
-}
-
 static inline CURLMcode pictor_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);
 }

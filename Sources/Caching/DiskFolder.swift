@@ -53,18 +53,22 @@ final class DiskFolder: Sendable {
     }
   }
 
-  /// Makes what is gone anew, as after somebody deleted the folder; tells whether anything was gone.
+  /// Makes what is gone anew, as after somebody deleted the folder or a part of it; tells whether anything was gone.
   func heal() throws(SystemError) -> Bool {
-    let isGone = access("\(path)/tmp", F_OK) != 0 || access("\(path)/lock", F_OK) != 0
-    guard isGone else { return false }
+    let gone = Self.fixedFolders.filter { access("\(path)/\($0)", F_OK) != 0 }
+    // A lock that is still there is still held, by this process: it cannot be taken twice.
+    let isLockGone = access("\(path)/lock", F_OK) != 0
+    guard isLockGone || !gone.isEmpty else { return false }
     try Self.createParents(of: path)
     try Self.create(path)
-    let descriptor = try Self.lock(path)
-    lockDescriptor.withLock {
-      if $0 >= 0 { close($0) }
-      $0 = descriptor
+    if isLockGone {
+      let descriptor = try Self.lock(path)
+      lockDescriptor.withLock {
+        if $0 >= 0 { close($0) }
+        $0 = descriptor
+      }
     }
-    for name in Self.fixedFolders { try Self.create("\(path)/\(name)") }
+    for name in gone { try Self.create("\(path)/\(name)") }
     return true
   }
 

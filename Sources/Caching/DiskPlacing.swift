@@ -144,9 +144,12 @@ extension DiskStore {
   /// Makes an upper folder where it is absent; returns what it takes that was not counted yet.
   private func makeUpperFolder(_ kind: EntryKind, _ number: Int) throws(SystemError) -> Int {
     try upperFolders.withLock { counted throws(SystemError) in
-      guard mkdir(folder.upperFolder(kind, number), 0o700) == 0 || errno == EEXIST else {
-        throw SystemError()
+      let path = folder.upperFolder(kind, number)
+      if mkdir(path, 0o700) != 0, errno == ENOENT, try folder.heal() {
+        onHeal.withLock { $0 }?()
+        mkdir(path, 0o700)
       }
+      guard access(path, F_OK) == 0 else { throw SystemError() }
       return recount(kind, number, &counted)
     }
   }

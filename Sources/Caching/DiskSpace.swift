@@ -17,16 +17,7 @@ final class DiskSpace: Sendable {
   var highWater: Int { limit - limit / 16 }
 
   /// Promises so many bytes, if they fit.
-  func reserve(_ amount: Int) -> Bool {
-    var current = taken.load(ordering: .relaxed)
-    while current + amount <= limit {
-      let (exchanged, original) = taken.weakCompareExchange(
-        expected: current, desired: current + amount, ordering: .relaxed)
-      if exchanged { return true }
-      current = original
-    }
-    return false
-  }
+  func reserve(_ amount: Int) -> Bool { taken.add(amount, upTo: limit) }
 
   /// Notes that so many bytes more, or less, are taken.
   func add(_ amount: Int) { taken.wrappingAdd(amount, ordering: .relaxed) }

@@ -157,7 +157,7 @@ enum EntryFile {
         let bytes = first[header.bodyOffset..<header.fileLength]
         body = .memory(ImageBytes(copying: UnsafeRawBufferPointer(rebasing: bytes)))
       } else {
-        body = .memory(try ImageBytes(contentsOf: try region()))
+        body = .memory(try ImageBytes(contentsOf: try region(), mayMap: false))
       }
       return .variant(Variant(key: key, info: info, body: body))
     }

@@ -117,8 +117,8 @@ public final class MemoryTier: MemoryCache {
   }
 
   private func reserve(_ cost: Int) -> Bool {
-    guard raise(bytes, by: cost, upTo: limit) else { return false }
-    guard raise(entries, by: 1, upTo: countLimit) else {
+    guard bytes.add(cost, upTo: limit) else { return false }
+    guard entries.add(1, upTo: countLimit) else {
       bytes.wrappingSubtract(cost, ordering: .relaxed)
       return false
     }
@@ -128,16 +128,5 @@ public final class MemoryTier: MemoryCache {
   private func release(_ entry: MemoryShard.Entry) {
     bytes.wrappingSubtract(entry.cost, ordering: .relaxed)
     entries.wrappingSubtract(1, ordering: .relaxed)
-  }
-
-  private func raise(_ value: borrowing Atomic<Int>, by amount: Int, upTo limit: Int) -> Bool {
-    var current = value.load(ordering: .relaxed)
-    while current + amount <= limit {
-      let (exchanged, original) = value.weakCompareExchange(
-        expected: current, desired: current + amount, ordering: .relaxed)
-      if exchanged { return true }
-      current = original
-    }
-    return false
   }
 }

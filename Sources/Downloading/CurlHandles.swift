@@ -80,12 +80,6 @@ struct EasyHandle: ~Copyable {
       ? .microseconds(value) : .zero
   }
 
-  func text(_ info: CURLINFO) -> String? {
-    var value: UnsafeMutablePointer<CChar>?
-    guard pictor_curl_get_string(pointer, info, &value) == CURLE_OK, let value else { return nil }
-    return String(cString: value)
-  }
-
   private func check(_ code: CURLcode, _ option: CURLoption) throws(ImageError) {
     guard code == CURLE_OK else {
       throw .internal(detail: "curl option \(option.rawValue): \(Curl.text(code))")

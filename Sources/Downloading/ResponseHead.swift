@@ -22,6 +22,8 @@ struct ResponseHead {
   private(set) var contentLength: Int?
   /// `Content-Encoding`, other than `identity`.
   private(set) var contentEncoding: String?
+  /// `Location`, as it stands there.
+  private(set) var location: String?
   /// Whether the head of a final answer is whole.
   var isComplete: Bool { part == .body }
 
@@ -41,6 +43,7 @@ struct ResponseHead {
     let text = line.prefix { $0 != 0x0d && $0 != 0x0a }
     if part == .statusLine {
       (origin, contentLength, contentEncoding) = (OriginResponse(status: 0), nil, nil)
+      location = nil
       origin.status = Self.status(ofLine: text)
       part = .fields
       return .more
@@ -86,6 +89,7 @@ struct ResponseHead {
     case "content-length" where value.allSatisfy { (0x30...0x39).contains($0) }:
       contentLength = Int(text) ?? .max
     case "content-encoding" where text.lowercased() != "identity": contentEncoding = text
+    case "location": location = location ?? text
     default: break
     }
   }

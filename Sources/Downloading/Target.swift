@@ -27,7 +27,22 @@ struct Target: Sendable {
     hostAndPort = "\(host):\(url.port)"
   }
 
-  /// The target of a redirect, from the absolute URL that curl made of `Location`.
+  /// What a `Location` in this target's answer stands for, by curl's own parser; one that makes no sense as it is.
+  func absolute(_ location: String) -> String {
+    guard let parts = curl_url() else { return location }
+    defer { curl_url_cleanup(parts) }
+    // Other schemes are understood too, so that they can be refused by name; spaces as browsers take them.
+    let flags = UInt32(CURLU_NON_SUPPORT_SCHEME | CURLU_URLENCODE | CURLU_ALLOW_SPACE)
+    var text: UnsafeMutablePointer<CChar>?
+    guard curl_url_set(parts, CURLUPART_URL, url.text, 0) == CURLUE_OK,
+      curl_url_set(parts, CURLUPART_URL, location, flags) == CURLUE_OK,
+      curl_url_get(parts, CURLUPART_URL, &text, 0) == CURLUE_OK, let text
+    else { return location }
+    defer { curl_free(text) }
+    return String(cString: text)
+  }
+
+  /// The target of a redirect, from an absolute URL.
   init(redirect location: String, allowedHosts: [HostPattern]) throws(ImageError) {
     let url: SourceURL
     do {

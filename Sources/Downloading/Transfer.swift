@@ -221,16 +221,13 @@ final class Transfer {
       if let refusedAddress, !hasOpenedSocket {
         throw .forbiddenSource(reason: "its address is not allowed", detail: refusedAddress)
       }
-      if head.isComplete {
-        if code == CURLE_OK, let location = redirectLocation {
+      // However the body of an error or a redirect ended: its head has said all there is to say.
+      if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {
+        if let location = redirectLocation {
           try follow(location, now: now)
           return .nextHop
         }
-        if code != CURLE_OPERATION_TIMEDOUT,
-          let error = TransferFailure.error(status: head.origin.status)
-        {
-          throw error
-        }
+        if let error = TransferFailure.error(status: head.origin.status) { throw error }
       }
       guard code == CURLE_OK else {
         throw TransferFailure.error(
@@ -254,10 +251,12 @@ final class Transfer {
     }
   }
 
-  /// Where the answer redirects to, made absolute by curl (RFC 9110, section 15.4).
+  /// Where the answer redirects to, made absolute (RFC 9110, section 15.4).
+  ///
+  /// Not CURLINFO_REDIRECT_URL, which curl only has where the answer's body came whole.
   private var redirectLocation: String? {
     switch head.origin.status {
-    case 301, 302, 303, 307, 308: easy.text(CURLINFO_REDIRECT_URL)
+    case 301, 302, 303, 307, 308: head.location.map(target.absolute)
     default: nil
     }
   }

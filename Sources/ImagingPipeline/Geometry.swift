@@ -9,14 +9,24 @@ struct Geometry: Equatable {
   let picture: PixelSize
   /// Size of the result.
   let canvas: PixelSize
-  /// Pixels per point of the result, to four places.
+  /// Pixels per point of the result, to four places and at least 0.001: the size in points is the size in pixels divided
+  /// by it.
   ///
-  /// Without a box and without `scale` the source's density, else `scale` (1 if absent). Where the picture could not be
-  /// made as large as that asks for, because the source has too few pixels or because of the limit, less in proportion,
-  /// so that the result keeps its size in points. (For `fill`, in proportion to the width.)
+  /// Without a box and without `scale` the source's density, else `scale` (1 if absent). Less where the picture was not
+  /// made as large as that asks for:
+  /// - Of a source with too few pixels, so much less that the result still fills its box, but never less than the
+  ///   source's density: what is not to be enlarged is not to be shown larger than the source is. (`contain` pads to its
+  ///   box all the same and falls short of nothing; `fill` goes by the width.)
+  /// - Because of the limit, in proportion: the size in points stays what it was.
   let density: Double
   /// Size the result would have had without the limit; `nil` where that changed nothing.
   let scaledDownFrom: PixelSize?
+  /// The longest side that any output can have: libpng's default limit.
+  private static let longestCanvas = 1_000_000.0
+  /// libvips's `VIPS_MAX_COORD`.
+  private static let longestPicture = 10_000_000.0
+  /// `Content-DPR` has three decimals, and clients divide by it.
+  private static let leastDensity = 0.001
   /// What lies where, of the parts of 2: 0 the left or upper edge, 1 the middle, 2 the other edge.
   private let anchor: (x: Int, y: Int)
 
@@ -42,7 +52,8 @@ struct Geometry: Equatable {
   /// except that `fill` leaves the other axis alone (sharp's rule too).
   ///
   /// The limit is `limitbytes` for each frame (as SDWebImage's later byte limit), and the most pixels of a source for all
-  /// frames together, so that `enlarge` cannot ask for more than may be decoded.
+  /// frames together, so that `enlarge` cannot ask for more than may be decoded. A side longer than anything can be is
+  /// above the limit too.
   ///
   /// - Parameters:
   ///   - source: Size of the upright source.
@@ -79,7 +90,9 @@ struct Geometry: Equatable {
     let bytes = Double(min(transform.limitBytes, 4 * maximumPixels / frames))
     let ratio = min(
       (bytes / (4 * canvas.area)).squareRoot(),
-      (Double(maximumPixels) / picture.area).squareRoot(), 1)
+      (Double(maximumPixels) / picture.area).squareRoot(),
+      Self.longestCanvas / Double(canvas.longestSide),
+      Self.longestPicture / Double(picture.longestSide), 1)
     if ratio < 1 {
       scaledDownFrom = canvas
       canvas = canvas.scaledDown(by: ratio)
@@ -89,9 +102,11 @@ struct Geometry: Equatable {
     }
     (self.picture, self.canvas) = (picture, canvas)
 
-    let nominal = box == nil ? transform.scale ?? Double(density) : transform.scale ?? 1
-    let exact = nominal * factors.x / wanted.x * ratio
-    self.density = (exact * 10_000).rounded() / 10_000
+    let nominal = transform.scale ?? (box == nil ? Double(density) : 1)
+    let isPaddedToBox = transform.fit == .contain && box?.width != nil && box?.height != nil
+    let reached = isPaddedToBox ? 1 : factors.x / wanted.x
+    let exact = min(nominal, max(nominal * reached, Double(density))) * ratio
+    self.density = max((exact * 10_000).rounded() / 10_000, Self.leastDensity)
     anchor = transform.position.anchor
   }
 
@@ -147,6 +162,8 @@ private func side(_ exact: Double) -> Int { max(1, Int(exact.rounded())) }
 extension PixelSize {
   /// How many pixels that is, for sizes whose product may be past what an integer holds.
   fileprivate var area: Double { Double(width) * Double(height) }
+
+  fileprivate var longestSide: Int { max(width, height) }
 
   /// Both sides times a ratio below 1, rounded down so that the limit holds, at least 1: SDWebImage's 5250×3450 →
   /// 4892×3214.

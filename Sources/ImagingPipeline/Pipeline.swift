@@ -12,8 +12,8 @@ public struct Pipeline: Sendable {
   /// Starts libvips, once a process however many pipelines there are.
   ///
   /// It changes what belongs to the process: where GLib's log goes (nowhere, but for what aborts), libvips's threads
-  /// (one), its cache of operations (off), and the loaders it may use (those of `ImageFormat`). It sets no locale, so
-  /// that libraries keep reading and writing numbers as in C.
+  /// (one), its cache of operations (off), and the loaders it may use (those of `ImageFormat`; PNG and JPEG inside of an
+  /// SVG). It sets no locale, so that libraries keep reading and writing numbers as in C.
   ///
   /// - Throws: `ImageError.internal` when libvips does not start.
   public init() throws(ImageError) {

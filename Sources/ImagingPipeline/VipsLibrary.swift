@@ -1,6 +1,7 @@
 // VipsLibrary: libvips as a whole: starting it, its error buffer, and what is swept up after each job.
 
 import CVips
+import Glibc
 import Model
 
 /// What belongs to libvips and the process rather than to one picture.
@@ -14,6 +15,9 @@ enum VipsLibrary {
   /// does not promise: called from two threads it lets the second one go before it is ready.
   private static let failure: ImageError? = {
     g_log_set_default_handler(silence, nil)
+    // Pictures inside of an SVG are decoded by GdkPixbuf, which would load a module for BMP, ICO, XPM and whatever else
+    // is installed. With an empty list of modules it knows PNG and JPEG, which are built in. It is read once, later.
+    setenv("GDK_PIXBUF_MODULE_FILE", "/dev/null", 1)
     guard vips_init("pictor") == 0 else {
       return .internal(detail: "libvips does not start: \(takeErrorText())")
     }

@@ -20,8 +20,8 @@ struct JobBoard<Job> {
   enum Next {
     /// This job.
     case job(UInt64, Job)
-    /// Wait to be woken.
-    case wait
+    /// Wait to be woken; `wake`: a slot that has to take over a job this one was woken for.
+    case wait(wake: Int?)
     /// End its worker, and itself.
     case leave
   }
@@ -88,10 +88,11 @@ struct JobBoard<Job> {
   mutating func next(slot: Int, isReady: Bool, now: ContinuousClock.Instant) -> Next {
     idle.removeAll { $0 == slot }
     if let stopAt, now >= stopAt || waiting.count == 0 { return .leave }
-    guard isReady else { return .wait }
+    // A slot whose worker died as it was woken cannot do the job, and nobody else was told of it.
+    guard isReady else { return .wait(wake: waiting.count > 0 ? idle.popLast() : nil) }
     guard let (id, job) = waiting.popFirst() else {
       idle.append(slot)
-      return .wait
+      return .wait(wake: nil)
     }
     running[id] = (slot, job)
     return .job(id, job)

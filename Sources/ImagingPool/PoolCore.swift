@@ -134,7 +134,9 @@ final class PoolCore: Sendable {
 
   func next(slot: Int, isReady: Bool) -> JobBoard<PendingJob>.Next {
     let now = ContinuousClock.now
-    return board.withLock { $0.next(slot: slot, isReady: isReady, now: now) }
+    let next = board.withLock { $0.next(slot: slot, isReady: isReady, now: now) }
+    if case .wait(let other) = next { wake(other) }
+    return next
   }
 
   func orders(for id: UInt64) -> JobBoard<PendingJob>.Orders {

@@ -3,6 +3,7 @@
 import CLinux
 import Glibc
 import ImagingWire
+import Platform
 
 /// An eventfd(2): set by any thread, waited for and reset by one.
 final class WakeSignal: Sendable {

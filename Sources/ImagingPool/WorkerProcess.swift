@@ -4,6 +4,7 @@ import CLinux
 import Glibc
 import ImagingWire
 import Model
+import Platform
 
 /// A running `pictor-imager`. Used by one thread, which must outlive it: the kernel kills a worker when the thread that
 /// started it ends (prctl(2), PR_SET_PDEATHSIG).

@@ -3,6 +3,7 @@
 import CLinux
 import Glibc
 import ImagingWire
+import Platform
 
 /// posix_spawn(3) as workers need it.
 enum WorkerSpawn {

@@ -105,8 +105,9 @@ public struct ResultMessage: Hashable, Sendable {
     size = try reader.size()
     frames = try reader.integer("frames", in: 1...Int(Int32.max))
     density = try reader.double("density", in: Double.leastNormalMagnitude...1_000)
+    // A size that was never made: `enlarge` may ask for sides of any length.
     scaledDownFrom = try reader.optional("scaledDownFrom") { reader throws(WireError) in
-      try reader.size()
+      try reader.size(in: 1...Int.max)
     }
     digest = try reader.text("digest")
     let isDigest =
@@ -166,10 +167,10 @@ extension WireWriter {
 }
 
 extension WireReader {
-  mutating func size() throws(WireError) -> PixelSize {
-    PixelSize(
-      width: try integer("width", in: ResultMessage.sideRange),
-      height: try integer("height", in: ResultMessage.sideRange))
+  mutating func size(
+    in range: ClosedRange<Int> = ResultMessage.sideRange
+  ) throws(WireError) -> PixelSize {
+    PixelSize(width: try integer("width", in: range), height: try integer("height", in: range))
   }
 
   /// At most a day: no job runs longer.

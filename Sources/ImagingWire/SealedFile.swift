@@ -3,6 +3,7 @@
 import CLinux
 import Glibc
 import Model
+import Platform
 
 /// Memory files (memfd_create(2)) with every seal, as `MemoryFile` makes them: whoever maps one need not fear that it
 /// is shortened or changed.

@@ -3,24 +3,7 @@
 import CLinux
 import Glibc
 import Model
-
-/// An open descriptor with one owner, closed at its end. A negative one is none.
-public struct OwnedDescriptor: ~Copyable, Sendable {
-  /// The descriptor; valid as long as this.
-  public let value: CInt
-
-  /// Takes over `value`.
-  public init(owning value: CInt) { self.value = value }
-
-  deinit { if value >= 0 { close(value) } }
-
-  /// Gives the descriptor to the caller, who closes it.
-  public consuming func release() -> CInt {
-    let value = value
-    discard self
-    return value
-  }
-}
+import Platform
 
 /// A message as it came: not looked at yet.
 public struct WireMessage: ~Copyable, Sendable {

@@ -22,7 +22,8 @@ public final class FileRegion: Sendable {
   deinit { close(descriptor) }
 }
 
-/// Bytes in memory that never change: copied when few, mapped when many, released with the last reference.
+/// Bytes in memory that never change: copied when few, mapped when many where that is safe, released with the last
+/// reference.
 ///
 /// Each mapping counts against `vm.max_map_count` (65,530 by default), so only large bodies are mapped.
 public final class ImageBytes: @unchecked Sendable {
@@ -47,12 +48,12 @@ public final class ImageBytes: @unchecked Sendable {
 
   /// Brings a file's bytes into memory. The region may be closed afterwards.
   ///
-  /// A mapping of a file that is shortened later ends the process at the next read, so only files that nobody can
-  /// shorten are given here: sealed memory files and the disk tier's own.
-  ///
+  /// - Parameter mayMap: Whether many bytes are mapped; else they are copied, too. A mapping of a file that is
+  ///   shortened later, or on a disk that fails, ends the process at the next read: memory files that are sealed are
+  ///   safe, files in a folder are not.
   /// - Throws: `ImageError.internal` when the file is shorter than the region says, or cannot be read.
-  public init(contentsOf region: FileRegion) throws(ImageError) {
-    if region.count >= Self.mappingThreshold {
+  public init(contentsOf region: FileRegion, mayMap: Bool = true) throws(ImageError) {
+    if mayMap && region.count >= Self.mappingThreshold {
       let slack = region.offset % Int(getpagesize())
       let length = region.count + slack
       var status = stat()

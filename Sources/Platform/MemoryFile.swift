@@ -6,7 +6,7 @@ import Model
 
 /// A memory file (memfd_create(2)) being filled; its one owner until it is handed out, sealed.
 public struct MemoryFile: ~Copyable {
-  private let descriptor: CInt
+  private let file: OwnedDescriptor
   /// Bytes written so far.
   public private(set) var count = 0
 
@@ -14,17 +14,16 @@ public struct MemoryFile: ~Copyable {
   ///
   /// - Parameter name: as /proc/PID/fd shows it.
   public init(name: String) throws(SystemError) {
-    descriptor = pictor_linux_memory_file(name)
+    let descriptor = pictor_linux_memory_file(name)
     guard descriptor >= 0 else { throw SystemError() }
+    file = OwnedDescriptor(owning: descriptor)
   }
-
-  deinit { close(descriptor) }
 
   /// Writes all of `bytes` behind those already there.
   public mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
     var rest = bytes
     while let start = rest.baseAddress, !rest.isEmpty {
-      let written = write(descriptor, start, rest.count)
+      let written = write(file.value, start, rest.count)
       if written < 0 && errno == EINTR { continue }
       guard written > 0 else { throw SystemError() }
       count += written
@@ -34,13 +33,10 @@ public struct MemoryFile: ~Copyable {
 
   /// The whole file. Others map it, so from here on neither its bytes nor its length can change.
   public consuming func sealed() throws(SystemError) -> FileRegion {
-    guard pictor_linux_add_seals(descriptor, pictor_linux_all_seals()) == 0 else {
-      let error = SystemError()
-      _ = consume self
-      throw error
+    guard pictor_linux_add_seals(file.value, pictor_linux_all_seals()) == 0 else {
+      throw SystemError()
     }
-    let region = FileRegion(owning: descriptor, count: count)
-    discard self
-    return region
+    let count = count
+    return FileRegion(owning: file.release(), count: count)
   }
 }

@@ -3,6 +3,7 @@
 import Glibc
 import ImagingWire
 import Model
+import Platform
 
 /// Part of a file in memory, unmapped at its end.
 struct SourceMapping: ~Copyable {

@@ -167,6 +167,23 @@ struct DiskLimitTests {
     await tier.shutDown(within: .seconds(10))
   }
 
+  @Test(arguments: ["tmp", "v", "s"])
+  func `a part of the folder deleted while running is made anew`(part: String) async throws {
+    let tier = try open(limit: 64 << 20)
+    for number in 0..<50 { tier.store(Sample.variant(number, Sample.bytes(3_000))) }
+    #expect(await tier.quiet())
+    TemporaryFolder.remove(cache + "/" + part)
+    for number in 0..<50 {
+      tier.store(Sample.variant(number, Sample.bytes(2_000)))
+      tier.store(try Sample.source(number, Sample.bytes(2_000)))
+    }
+    #expect(await tier.quiet())
+    #expect(await eventually { tier.figures.entries == 100 })
+    #expect(await eventually { tier.figures.bytes == TemporaryFolder.diskUsage(of: cache) })
+    #expect(tier.figures.failures == 0)
+    await tier.shutDown(within: .seconds(10))
+  }
+
   @Test func `a folder that cannot be written to is survived, logged once, and used again`()
     async throws
   {

@@ -72,6 +72,22 @@ struct DiskTierTests {
     await tier.shutDown(within: .seconds(10))
   }
 
+  @Test func `what came back into memory does not depend on the file any more`() async throws {
+    // Given a body that is large enough to be mapped, and allowed into memory
+    var configuration = Sample.configuration(folder)
+    configuration.promotionThreshold = 4 << 20
+    let tier = try open(configuration)
+    let variant = Sample.variant(1, Sample.bytes(2 << 20))
+    tier.store(variant)
+    #expect(await tier.quiet())
+    let found = try #require(await tier.variant(for: variant.key))
+    #expect(found.isInMemory)
+    // When somebody empties the file, then the bytes are still there, where a mapping would end the process
+    #expect(truncate(tier.path(of: variant.key), 0) == 0)
+    #expect(found.bytes == variant.bytes)
+    await tier.shutDown(within: .seconds(10))
+  }
+
   @Test func `an empty body and a very long key come back`() async throws {
     let tier = try open()
     let key = CacheKey(text: "https://a.example/" + String(repeating: "ü", count: 60_000) + " w=1")

@@ -16,21 +16,6 @@ final class TestClock: Sendable {
   func advance(by amount: Int) { seconds.wrappingAdd(amount, ordering: .relaxed) }
 }
 
-/// Numbers that are the same in every run (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var word = state
-    word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
-    word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
-    return word ^ word >> 31
-  }
-}
-
 enum Sample {
   static func sourceKey(_ number: Int) -> CacheKey {
     CacheKey(text: "https://pictures.example/\(number).jpg")
@@ -82,12 +67,8 @@ enum Sample {
   }
 
   static func memoryFile(_ bytes: [UInt8], offset: Int = 7) throws -> FileRegion {
-    var template = Array("/tmp/pictor-test-XXXXXX".utf8CString)
-    let descriptor = mkstemp(&template)
-    unlink(template)
-    guard descriptor >= 0, pwrite(descriptor, bytes, bytes.count, off_t(offset)) == bytes.count
-    else { throw TemporaryFolder.Failure(what: "mkstemp", code: errno) }
-    return FileRegion(owning: descriptor, offset: offset, count: bytes.count)
+    let whole = try FileRegion.sealed([UInt8](repeating: 0xff, count: offset) + bytes)
+    return FileRegion(owning: dup(whole.descriptor), offset: offset, count: bytes.count)
   }
 
   static func configuration(_ folder: TemporaryFolder, limit: Int = 64 << 20)

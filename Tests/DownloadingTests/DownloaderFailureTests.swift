@@ -205,6 +205,19 @@ struct DownloaderFailureTests {
     #expect(try await strict.load(origin.url("/7")).file.bytes == body)
   }
 
+  @Test func `a redirect is followed however its body ends`() async throws {
+    let origin = try Origin()
+    let chunk = OriginReply.chunk(body)
+    let head = OriginReply.head(302, ["Location: /there", "Transfer-Encoding: chunked"])
+    origin.route("/endless", OriginReply([.send(head), .sendForever(chunk)]))
+    origin.route("/cut", OriginReply([.send(head), .send(chunk), .close]))
+    origin.serve("/there", body)
+    let downloader = try makeDownloader()
+    for path in ["/endless", "/cut"] {
+      #expect(try await downloader.load(origin.url(path)).file.bytes == body)
+    }
+  }
+
   @Test func `a redirect to nowhere is an error of the origin's`() async throws {
     let origin = try Origin()
     origin.route("/a", .status(302, body))

@@ -1,4 +1,4 @@
-// What the tests of downloads share: a downloader that may use loopback, waiting for a state, temporary folders.
+// What the tests of downloads share: a downloader that may use loopback, waiting for a state, running programs.
 
 import Downloading
 import Glibc
@@ -55,25 +55,6 @@ func eventually(
       return
     }
     try? await Task.sleep(for: .milliseconds(2))
-  }
-}
-
-/// A folder for one test, removed with its last reference.
-final class TemporaryFolder: Sendable {
-  let path: String
-
-  init() throws {
-    var template = Array("/tmp/pictor-downloading-XXXXXX".utf8CString)
-    path = try #require(mkdtemp(&template).map { String(cString: $0) })
-  }
-
-  deinit { try? run("/bin/rm", "-rf", path) }
-
-  func write(_ name: String, _ bytes: [UInt8]) throws {
-    let descriptor = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    try #require(descriptor >= 0)
-    defer { close(descriptor) }
-    #expect(Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
   }
 }
 

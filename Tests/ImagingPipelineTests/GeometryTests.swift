@@ -1,6 +1,7 @@
 // Sizes, places and densities, computed without a pixel.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import ImagingPipeline
@@ -69,6 +70,45 @@ import Testing
     #expect(grown.canvas == size(200, 100) && grown.density == 2)
     #expect(geometry(100, 50) { $0.scale = 3 }.density == 1)
     #expect(geometry(100, 50) { ($0.scale, $0.enlarge) = (3, true) }.canvas == size(300, 150))
+  }
+
+  @Test(
+    arguments: [
+      // density of the source, w, scale, then pixels and density of the result
+      (640, 1, nil, nil, 640, 1), (640, 2, nil, nil, 640, 2), (640, 1, nil, 2, 640, 1),
+      (640, 3, nil, 4, 640, 3), (640, 1, 300, nil, 300, 1), (640, 1, 300, 2, 600, 2),
+      (640, 2, 300, nil, 300, 1), (640, 2, 300, 2, 600, 2),
+      // Fewer pixels than asked for, but enough for every point of the box.
+      (400, 1, 300, 2, 400, 1.3333), (400, 2, 100, 5, 400, 4),
+      // Fewer points than the box has: shown at the size it is.
+      (165, 1, 300, nil, 165, 1), (165, 1, 300, 2, 165, 1), (200, 2, 300, 3, 200, 2),
+      // One pixel fewer than a box of one pixel a point changes nothing.
+      (299, 2, 300, nil, 299, 1),
+    ] as [(Int, Int, Int?, Double?, Int, Double)])
+  func `the density says at which size a picture is to be shown, never larger than it is`(
+    side: Int, sourceDensity: Int, width: Int?, scale: Double?, pixels: Int, density: Double
+  ) {
+    for fit in [Fit.inside, .outside, .cover, .fill] {
+      let result = geometry(side, side, density: sourceDensity) {
+        ($0.width, $0.height, $0.scale, $0.fit) = (width, width, scale, fit)
+      }
+      #expect(result.canvas == size(pixels, pixels) && result.density == density)
+    }
+  }
+
+  @Test func `what is padded to its box has the box's size in points`() {
+    for scale in [1, 2] as [Double] {
+      let result = geometry(100, 50) {
+        ($0.width, $0.height, $0.scale, $0.fit) = (200, 200, scale, .contain)
+      }
+      #expect(result.canvas.width == Int(200 * scale) && result.density == scale)
+    }
+  }
+
+  @Test func `a density is never so small that it would be sent as 0`() {
+    #expect(geometry(100, 100) { $0.scale = 0.000_001 }.density == 0.001)
+    #expect(geometry(12_000, 9_000) { $0.limitBytes = 1 }.density == 0.001)
+    #expect(geometry(1, 1) { $0.width = 65_535 }.density == 1)
   }
 
   @Test func `scale multiplies the box`() {
@@ -164,9 +204,20 @@ import Testing
     #expect(result.canvas.width >= 1 && result.canvas.height >= 1)
   }
 
+  @Test func `no side becomes longer than a picture can be`() {
+    // given: room for the pixels, but not for one of the sides
+    let result = geometry(1, 10_000_000, isVector: true) { $0.width = 100 }
+    let cut = geometry(1_000_000, 1) {
+      ($0.width, $0.height, $0.fit, $0.enlarge) = (50, 50, .cover, true)
+    }
+    // then
+    #expect(result.canvas == size(1, 1_000_000))
+    #expect(cut.picture.width <= 10_000_000 && cut.scaledDownFrom == size(50, 50))
+  }
+
   @Test(arguments: Fit.allCases)
   func `whatever is asked for, the parts fit together`(fit: Fit) {
-    var generator = SystemRandomNumberGenerator()
+    var generator = SeededGenerator(seed: 1)
     for _ in 0..<2_000 {
       // given
       let (width, height) = (

@@ -150,6 +150,21 @@ import Testing
     #expect(try made.pixels().psnr(to: .scene(width: 300, height: 200)) > 30)
   }
 
+  @Test(arguments: [(10_000, 1), (1, 10_000), (10_000, 3), (1, 1)])
+  func `the narrowest pictures come out too`(width: Int, height: Int) throws {
+    for source in [
+      try Pictures.jpeg(width: width, height: height, orientation: 6),
+      try Pictures.png(width: width, height: height, alpha: true),
+      try Pictures.webp(width: width, height: height),
+    ] {
+      for fit in [Fit.inside, .cover, .contain] {
+        let made = try Made(source) { ($0.width, $0.height, $0.fit) = (100, 100, fit) }
+        #expect(try made.pixels().size == made.size && made.size.width <= 100)
+      }
+      #expect(try Made(source) { $0.limitBytes = 1 }.size.width <= 50)
+    }
+  }
+
   @Test func `a large picture is scaled down and says from what`() throws {
     // given
     let source = try Pictures.jpeg(width: 525, height: 345)

@@ -1,6 +1,6 @@
 // SVG: rendered at the wanted size, and shut in: no files, no network.
 
-import Glibc
+import FoundationEssentials
 import Model
 import TestSupport
 import Testing
@@ -56,16 +56,11 @@ import Testing
   @Test(arguments: ["file://%", "%"])
   func `an SVG cannot show files of the host`(address: String) throws {
     // given: a red picture in a file, which the SVG asks for by its path
-    var path = Array("/tmp/pictor-svg-XXXXXX.png".utf8CString)
-    let descriptor = mkstemps(&path, 4)
-    try #require(descriptor >= 0)
-    let name = String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    defer { unlink(name) }
+    let folder = try TemporaryFolder()
     let red = try Pictures.encode(Pixels(width: 20, height: 20, color: [255, 0, 0]), ".png")
-    #expect(write(descriptor, red, red.count) == red.count)
-    close(descriptor)
+    try folder.write("red.png", red)
     let link = address.split(separator: "%", omittingEmptySubsequences: false)
-      .joined(separator: name)
+      .joined(separator: folder.path + "/red.png")
     let text = """
       <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" \
       width="20" height="20"><rect width="20" height="20" fill="#00ff00"/>\
@@ -75,6 +70,29 @@ import Testing
     let made = try Made(Array(text.utf8))
     // then: what was painted below is still there
     #expect(isClose(try made.pixels().rgb(10, 10), [0, 255, 0], within: 0))
+  }
+
+  @Test func `an SVG can hold pictures of its own, but only in formats of ours`() throws {
+    // given: 2 by 2 pixels of red, as a PNG and as a BMP (24 bits, rows padded to 4 bytes)
+    let png = try Pictures.encode(Pixels(width: 2, height: 2, color: [255, 0, 0]), ".png")
+    let row: [UInt8] = [0, 0, 255, 0, 0, 255, 0, 0]
+    let bmp: [UInt8] =
+      Array("BM".utf8) + [
+        70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0,
+      ]
+      + [1, 0, 24, 0, 0, 0, 0, 0, 16, 0, 0, 0] + [UInt8](repeating: 0, count: 16) + row + row
+    func drawn(_ picture: [UInt8], as type: String) throws -> [UInt8] {
+      let link = "data:image/\(type);base64,\(Data(picture).base64EncodedString())"
+      let text = """
+        <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" \
+        width="20" height="20"><rect width="20" height="20" fill="#00ff00"/>\
+        <image xlink:href="\(link)" width="20" height="20"/></svg>
+        """
+      return try Made(Array(text.utf8)).pixels().rgb(10, 10)
+    }
+    // then: what was painted below shows where there is no picture
+    #expect(isClose(try drawn(png, as: "png"), [255, 0, 0], within: 2))
+    #expect(isClose(try drawn(bmp, as: "bmp"), [0, 255, 0], within: 0))
   }
 
   @Test func `an SVG cannot read files by entities or inclusion`() throws {

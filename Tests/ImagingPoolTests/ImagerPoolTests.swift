@@ -42,6 +42,22 @@ import Testing
     }
   }
 
+  @Test func `no numbers of a request cost a worker`() async throws {
+    // Given the smallest scale and the largest box, which make the smallest density and the longest side
+    var (small, large) = (Transform(), Transform())
+    small.scale = 0.000_000_1
+    (large.width, large.enlarge, large.limitBytes) = (65_535, true, 4_000)
+    try await PoolSupport.withPool { pool in
+      // When
+      let least = try await pool.process(PoolSupport.job(to: small))
+      let most = try await pool.process(PoolSupport.job(width: 1, height: 300, to: large))
+      // Then
+      #expect(least.size == PixelSize(width: 1, height: 1) && least.density > 0)
+      #expect(most.scaledDownFrom == PixelSize(width: 65_535, height: 19_660_500))
+      #expect(pool.figures.workersLost == 0)
+    }
+  }
+
   @Test func `what is no picture is an error and the worker lives on`() async throws {
     try await PoolSupport.withPool { pool in
       let pids = pool.pids

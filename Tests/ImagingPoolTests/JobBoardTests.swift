@@ -1,6 +1,7 @@
 // JobBoardTests: the pool's decisions without threads, clocks or processes.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import ImagingPool
@@ -43,6 +44,22 @@ import Testing
     board.expectJob(1, slot: 0, now: now)
   }
 
+  @Test func `a slot woken for a job that its worker did not live to see passes it on`() {
+    // Given two slots that wait, one of them woken
+    var board = board(slots: 2, limit: 9)
+    board.expectWait(slot: 1, now: now)
+    board.expectWait(slot: 0, now: now)
+    board.expectAdmitted(1, "a", wake: 0)
+    // When its worker turns out to be dead, then the other is woken, once
+    guard case .wait(wake: 1) = board.next(slot: 0, isReady: false, now: now),
+      case .wait(wake: nil) = board.next(slot: 0, isReady: false, now: now)
+    else {
+      Issue.record("nobody was woken, or twice")
+      return
+    }
+    board.expectJob(1, slot: 1, now: now)
+  }
+
   @Test func `with no place to wait, a job for an idle slot is admitted all the same`() {
     var board = board(slots: 1, limit: 0)
     guard case .refused(.overloaded) = board.submit(1, "a") else {
@@ -83,7 +100,7 @@ import Testing
 
   @Test func `in any order of events every job is handed back exactly once`() {
     for seed in 0..<20 as Range<UInt64> {
-      var random = SeededRandom(state: seed)
+      var random = SeededGenerator(seed: seed)
       var board = board(slots: 3, limit: 5)
       var open: Set<UInt64> = []
       var running: [UInt64?] = [nil, nil, nil]
@@ -180,18 +197,5 @@ extension JobBoard where Job == String {
       Issue.record("not waiting")
       return
     }
-  }
-}
-
-/// A small generator with a seed (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
-struct SeededRandom: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
   }
 }

@@ -20,6 +20,16 @@ public final class TemporaryFolder: Sendable {
 
   deinit { Self.remove(path) }
 
+  /// Writes a file with this path inside of it, in place of what was there.
+  public func write(_ name: String, _ bytes: [UInt8]) throws {
+    let descriptor = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw Failure(what: "open", code: errno) }
+    defer { close(descriptor) }
+    guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
+      throw Failure(what: "write", code: errno)
+    }
+  }
+
   /// Paths of all files below `path`, folders left out, in no order.
   public static func files(below path: String) -> [String] {
     var files: [String] = []
