@@ -15,6 +15,11 @@ enum DiskEntry: Sendable {
     }
   }
 
+  /// Whether its body goes to clients without passing through this process.
+  var isSentFromFile: Bool {
+    if case .variant(let variant) = self, case .file = variant.body { true } else { false }
+  }
+
   var bodyLength: Int {
     switch self {
     case .variant(let variant): variant.body.count

@@ -100,8 +100,8 @@ public struct Configuration: Hashable, Sendable {
   public struct Imaging: Hashable, Sendable {
     /// Worker processes; 0 is one per core.
     public var workers = 0
-    /// How long one picture may take.
-    public var deadline = Duration.seconds(30)
+    /// How long one picture may take; below the time for an answer, so that it is known why there was none.
+    public var deadline = Duration.seconds(20)
     /// Most jobs that may wait for a worker.
     public var queueLimit = 1_024
     /// Jobs after which a worker is replaced.

@@ -12,7 +12,7 @@ enum TransferFailure {
   /// | timed out | `sourceTimeout` | `sourceTimeout` |
   /// | TLS: handshake, certificate, cipher, authorities | `sourceTLS` | `sourceTLS` |
   /// | URL malformed | `invalidURL` | – |
-  /// | out of memory, bad option, not built in, aborted by our own callback | `internal` | `internal` |
+  /// | bad option, not built in, aborted by our own callback | `internal` | `internal` |
   /// | all else: name, connection, reset, nothing or nonsense (also HTTP/0.9) received | `sourceUnreachable` | `sourceIncomplete` |
   ///
   /// - Parameter detail: what the operator is told.
@@ -29,7 +29,8 @@ enum TransferFailure {
       return .sourceTLS(detail: detail)
     case CURLE_URL_MALFORMAT:
       return .invalidURL(url.text, reason: "it cannot be fetched")
-    case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_BAD_FUNCTION_ARGUMENT,
+    // Not CURLE_OUT_OF_MEMORY: that is what 7.88 says of a header line of more than 100 kB.
+    case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_BAD_FUNCTION_ARGUMENT,
       CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK, CURLE_WRITE_ERROR:
       return .internal(detail: detail)
     default:

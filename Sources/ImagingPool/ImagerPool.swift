@@ -8,8 +8,9 @@ import Telemetry
 /// The server's side of imaging: one queue, and one worker process per core that takes jobs from it. Strangers' bytes
 /// are decoded nowhere else.
 ///
-/// A job whose worker dies is tried once more with a fresh one; if that dies too, or the job takes longer than its
-/// deadline, it is `undecodable`: the same bytes would do the same again.
+/// A job whose worker dies is tried once more with a fresh one; if that dies too, it is `undecodable`. One that takes
+/// longer than its deadline is `deadlineExceeded` and not tried again: that may be the picture's fault or a busy
+/// machine's, so it says nothing lasting about the source.
 public final class ImagerPool: ImageProcessor {
   private let configuration: ImagerPoolConfiguration
   private let log: Log

@@ -12,7 +12,7 @@ public struct ImagerPoolConfiguration: Sendable {
   /// How many jobs may wait for a worker, at least 0.
   public var queueLimit = 1_024
   /// How long a worker may take for one job before it is killed.
-  public var jobDeadline = Duration.seconds(30)
+  public var jobDeadline = Duration.seconds(20)
   /// How long a worker may take to start.
   public var startDeadline = Duration.seconds(10)
   /// How long a worker may go on with a job that nobody wants any more. Starting another takes 45 ms of processor (most

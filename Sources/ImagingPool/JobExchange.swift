@@ -50,9 +50,8 @@ extension WorkerSlot {
         }
       case .late:
         core.lost.add()
-        let reason = "no answer within the deadline of \(configuration.jobDeadline)"
-        lose(worker, reason)
-        return core.finish(id, .failure(.undecodable(detail: reason)))
+        lose(worker, "no answer within the deadline of \(configuration.jobDeadline)")
+        return core.finish(id, .failure(.deadlineExceeded))
       case .abandoned:
         lose(worker, "cancelled", isOurs: true)
         return core.finish(id, .failure(.cancelled))

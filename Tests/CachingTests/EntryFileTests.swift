@@ -134,6 +134,26 @@ struct EntryFileTests {
     await tier.shutDown(within: .seconds(10))
   }
 
+  @Test func `a body that rots while the tier runs is a miss, for variants and for sources`()
+    async throws
+  {
+    let tier = try open()
+    let body = Sample.bytes(5_000)
+    tier.store(Sample.variant(1, body))
+    #expect(await tier.quiet())
+    #expect(await tier.variant(for: Sample.variantKey(1))?.bytes == body)
+    change(try entryFile(), at: 3_000) { $0 ^ 0x55 }
+    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+
+    tier.store(try Sample.source(1, Sample.bytes(200_000)))
+    #expect(await tier.quiet())
+    #expect(await tier.source(for: Sample.sourceKey(1)) != nil)
+    change(try entryFile(), at: 150_000) { $0 ^ 0x55 }
+    #expect(await tier.source(for: Sample.sourceKey(1)) == nil)
+    #expect(tier.figures.damaged == 2)
+    await tier.shutDown(within: .seconds(10))
+  }
+
   @Test func `another key's file under a key's name is a miss`() async throws {
     let tier = try open()
     tier.store(Sample.variant(1, Sample.bytes(500)))

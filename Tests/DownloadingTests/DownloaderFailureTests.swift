@@ -60,12 +60,14 @@ struct DownloaderFailureTests {
     origin.route("/nonsense", .raw(Array("hello, I am no web server\r\n\r\n".utf8)))
     origin.route("/half", .raw(Array("HTTP/1.1 200 OK\r\nContent-Ty".utf8)))
     origin.route("/headers", .endlessHeaders)
+    let line = "HTTP/1.1 200 OK\r\nX-Long: " + String(repeating: "x", count: 200_000)
+    origin.route("/line", .raw(Array(line.utf8)))
     let nobody = try Origin()
     let refused = nobody.url("/a")
     nobody.stop()
     let downloader = try makeDownloader()
     let urls =
-      ["/reset", "/close", "/nonsense", "/half", "/headers"].map { origin.url($0) }
+      ["/reset", "/close", "/nonsense", "/half", "/headers", "/line"].map { origin.url($0) }
       + [refused, "http://nobody.invalid/a"]
     for url in urls {
       let failure = await downloader.failure(of: url)
