@@ -45,12 +45,17 @@ struct Target: Sendable {
   /// The target of a redirect, from an absolute URL.
   init(redirect location: String, allowedHosts: [HostPattern]) throws(ImageError) {
     let url: SourceURL
-    do {
+    do throws(ImageError) {
       url = try SourceURL(parsing: location)
-      guard url.scheme != .local else { throw ImageError.invalidURL(location, reason: "local") }
+      guard url.scheme != .local else {
+        throw .invalidURL(location, reason: "the scheme must be http or https")
+      }
     } catch {
+      guard case .invalidURL(_, let reason) = error else { throw error }
+      // A password in it is no business of the log's.
       throw .forbiddenSource(
-        reason: "it redirects to something that is no http or https URL", detail: location)
+        reason: "it redirects to a URL that cannot be used: \(reason)",
+        detail: location.contains("@") ? "" : location)
     }
     try self.init(url, allowedHosts: allowedHosts)
   }

@@ -1,6 +1,7 @@
 // TransferLoop: what the transfer thread does: commands in, transfers run, answers out.
 
 import CCurl
+import Glibc
 import Model
 import Telemetry
 
@@ -66,6 +67,8 @@ final class TransferLoop {
         log.error("transfers given up", ["detail": .string(error.logDetail ?? error.code)])
         for id in running.keys.sorted() { finish(id, .failure(error)) }
         giveAnswers()
+        // What fails at once each time is not to keep a core busy.
+        usleep(50_000)
       }
     }
   }

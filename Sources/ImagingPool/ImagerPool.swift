@@ -2,6 +2,7 @@
 
 import ImagingWire
 import Model
+import Platform
 import Synchronization
 import Telemetry
 
@@ -30,7 +31,7 @@ public final class ImagerPool: ImageProcessor {
   /// - Throws: `ImagerStartError`, naming the program, when it cannot be started; nothing is left behind then.
   public func start() throws(ImagerStartError) {
     let created: PoolCore
-    do throws(WireError) {
+    do throws(SystemError) {
       created = try PoolCore(configuration, log: log)
     } catch {
       throw ImagerStartError(executable: configuration.executable, reason: "\(error)")

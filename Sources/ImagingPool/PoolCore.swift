@@ -32,7 +32,7 @@ final class PoolCore: Sendable {
   private let startOutcome = Lock<Result<Void, ImagerStartError>?>(nil)
   private let endWaiters = Lock<[CheckedContinuation<Void, Never>]>([])
 
-  init(_ configuration: ImagerPoolConfiguration, log: Log) throws(WireError) {
+  init(_ configuration: ImagerPoolConfiguration, log: Log) throws(SystemError) {
     self.configuration = configuration
     self.log = log
     let count = max(configuration.workers, 1)

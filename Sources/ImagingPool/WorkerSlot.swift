@@ -3,6 +3,7 @@
 import Glibc
 import ImagingWire
 import Model
+import Platform
 import Telemetry
 
 /// What a slot's thread runs. All of its state belongs to that thread.

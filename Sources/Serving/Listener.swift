@@ -22,7 +22,7 @@ final class Listener: Sendable {
   private static let pause: CInt = 20
 
   private let socket: CInt
-  private let wake: CInt
+  private let wake: WakeSignal
   private let isStopped = Atomic<Bool>(false)
   private let thread = Lock<OwnThread?>(nil)
 
@@ -67,14 +67,16 @@ final class Listener: Sendable {
     self.port = Int(UInt16(bigEndian: boundPort))
     endpoint = "\(host):\(self.port)"
 
-    wake = eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))
-    guard wake >= 0 else { throw refused(socket) }
+    do throws(SystemError) {
+      wake = try WakeSignal()
+    } catch {
+      throw refused(socket)
+    }
     self.socket = socket
   }
 
   deinit {
     if !isStopped.load(ordering: .acquiring) { Glibc.close(socket) }
-    Glibc.close(wake)
   }
 
   /// Starts accepting. `hasRoom` says whether one more connection may be; `accepted` takes a socket over.
@@ -93,9 +95,7 @@ final class Listener: Sendable {
   /// Stops accepting and listening; clients that come now are refused.
   func stop() {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    var one: UInt64 = 1
-    // Fails only when the counter is full, and then the thread is awake.
-    _ = write(wake, &one, 8)
+    wake.set()
     thread.withLock { thread in
       defer { thread = nil }
       return thread
@@ -109,7 +109,7 @@ final class Listener: Sendable {
     var mustPause = false
     while !isStopped.load(ordering: .acquiring) {
       var descriptors = [
-        pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0),
         pollfd(fd: mustPause ? -1 : socket, events: Int16(POLLIN), revents: 0),
       ]
       _ = poll(&descriptors, 2, mustPause ? Self.pause : -1)

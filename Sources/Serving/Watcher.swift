@@ -13,8 +13,8 @@ final class Watcher: Sendable {
     var isClosed = false
   }
 
-  private let epoll: CInt
-  private let wake: CInt
+  private let epoll: OwnedDescriptor
+  private let wake: WakeSignal
   private let tick: Int
   private let limit: Int
   private let suspended = Lock(Suspended())
@@ -27,18 +27,17 @@ final class Watcher: Sendable {
   /// A watcher for at most `limit` suspended requests that looks at deadlines every `tick` milliseconds.
   init(limit: Int, tick: Int) throws(ServerError) {
     (self.limit, self.tick) = (limit, tick)
-    epoll = epoll_create1(CInt(EPOLL_CLOEXEC))
-    wake = eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))
-    // Number 0 is the wake-up; exchanges count from 1.
-    var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
-    guard epoll >= 0, wake >= 0, epoll_ctl(epoll, EPOLL_CTL_ADD, wake, &event) == 0 else {
-      throw .cannotStart(reason: "no epoll set: \(errnoText())")
+    do throws(SystemError) {
+      wake = try WakeSignal()
+      epoll = OwnedDescriptor(owning: epoll_create1(CInt(EPOLL_CLOEXEC)))
+      // Number 0 is the wake-up; exchanges count from 1.
+      var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
+      guard epoll.value >= 0,
+        epoll_ctl(epoll.value, EPOLL_CTL_ADD, wake.descriptor, &event) == 0
+      else { throw SystemError() }
+    } catch {
+      throw .cannotStart(reason: "no epoll set: \(error)")
     }
-  }
-
-  deinit {
-    Glibc.close(epoll)
-    Glibc.close(wake)
   }
 
   /// Starts the thread; it holds the watcher until `stop`.
@@ -54,9 +53,7 @@ final class Watcher: Sendable {
   /// Ends the thread and waits for it.
   func stop() {
     isStopped.store(true, ordering: .releasing)
-    var one: UInt64 = 1
-    // Fails only when the counter is full, and then the thread is awake.
-    _ = write(wake, &one, 8)
+    wake.set()
     thread.withLock { thread in
       defer { thread = nil }
       return thread
@@ -86,7 +83,7 @@ final class Watcher: Sendable {
         events: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue,
         data: epoll_data_t(u64: exchange.number))
       // Without memory for it the client is not watched; its deadline still is.
-      _ = epoll_ctl(epoll, EPOLL_CTL_ADD, exchange.descriptor, &event)
+      _ = epoll_ctl(epoll.value, EPOLL_CTL_ADD, exchange.descriptor, &event)
       return true
     }
   }
@@ -95,7 +92,7 @@ final class Watcher: Sendable {
   func remove(_ exchange: Exchange) {
     suspended.withLock { table in
       guard table.exchanges.removeValue(forKey: exchange.number) != nil else { return }
-      _ = epoll_ctl(epoll, EPOLL_CTL_DEL, exchange.descriptor, nil)
+      _ = epoll_ctl(epoll.value, EPOLL_CTL_DEL, exchange.descriptor, nil)
     }
   }
 
@@ -133,7 +130,7 @@ final class Watcher: Sendable {
     var sweepAt = Clock.coarseMilliseconds() + tick
     while !isStopped.load(ordering: .acquiring) {
       let rest = max(sweepAt - Clock.coarseMilliseconds(), 0)
-      let count = epoll_wait(epoll, &events, CInt(events.count), CInt(rest))
+      let count = epoll_wait(epoll.value, &events, CInt(events.count), CInt(rest))
       for event in events.prefix(max(Int(count), 0)) where event.data.u64 != 0 {
         // Gone from the table means ended meanwhile.
         let exchange = suspended.withLock { $0.exchanges[event.data.u64] }

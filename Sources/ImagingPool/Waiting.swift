@@ -1,37 +1,6 @@
-// WakeSignal: how one thread wakes another that waits in poll(2).
+// Waiting for several descriptors at once, with a deadline.
 
-import CLinux
 import Glibc
-import ImagingWire
-import Platform
-
-/// An eventfd(2): set by any thread, waited for and reset by one.
-final class WakeSignal: Sendable {
-  private let event: OwnedDescriptor
-
-  /// Not set.
-  init() throws(WireError) {
-    let descriptor = pictor_linux_event()
-    guard descriptor >= 0 else { throw .system(call: "eventfd", code: errno) }
-    event = OwnedDescriptor(owning: descriptor)
-  }
-
-  /// To wait on: readable while set.
-  var descriptor: CInt { event.value }
-
-  /// Sets it.
-  func set() {
-    var one: UInt64 = 1
-    // Fails only when it has been set 2^64 - 2 times, and then it is set.
-    _ = write(event.value, &one, 8)
-  }
-
-  /// Resets it.
-  func reset() {
-    var count: UInt64 = 0
-    _ = read(event.value, &count, 8)
-  }
-}
 
 /// Waits until one of `descriptors` has something to say; negative ones are passed over. The result says which do.
 /// Without a deadline it waits for as long as it takes.
