@@ -114,10 +114,10 @@ import Testing
       in: folder,
       ["--server.port", "\(origin.port)", "--disk.path", folder.path + "/cache"], isServer: false)
     #expect(try pictor.end(0) == 1)
-    let lines = pictor.log.split(separator: "\n").filter { $0.hasPrefix("pictor: ") }
-    #expect(lines.count == 1)
-    #expect(lines.first?.contains("127.0.0.1:\(origin.port)") == true, "\(pictor.log)")
-    #expect(lines.first?.contains("in use") == true)
+    #expect(pictor.complaints.count == 1)
+    #expect(
+      pictor.complaints.first?.contains("127.0.0.1:\(origin.port)") == true, "\(pictor.log)")
+    #expect(pictor.complaints.first?.contains("in use") == true)
   }
 
   @Test(arguments: ["/proc/pictor", "/dev/null/cache"])
@@ -125,8 +125,8 @@ import Testing
     let pictor = try PictorProcess(
       in: folder, ["--server.port", "0", "--disk.path", path], isServer: false)
     #expect(try pictor.end(0) == 1)
-    #expect(pictor.log.split(separator: "\n").count == 1)
-    #expect(pictor.log.contains(path), "\(pictor.log)")
+    #expect(pictor.complaints.count == 1)
+    #expect(pictor.complaints.first?.contains(path) == true, "\(pictor.log)")
   }
 
   @Test func `a missing configuration file is one clear line and exit 1`() throws {
@@ -134,8 +134,8 @@ import Testing
       in: folder, ["--config", folder.path + "/absent.json5"], isServer: false)
     #expect(try pictor.end(0) == 1)
     #expect(
-      pictor.log
-        == "pictor: \(folder.path)/absent.json5: cannot be read: No such file or directory\n")
+      pictor.complaints
+        == ["pictor: \(folder.path)/absent.json5: cannot be read: No such file or directory"])
   }
 
   @Test func `the environment configures, and the health check asks`() throws {

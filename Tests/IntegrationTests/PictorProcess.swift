@@ -104,6 +104,11 @@ final class PictorProcess: Sendable {
   /// What it logged so far.
   var log: String { contents(of: logPath) }
 
+  /// What it said to whoever started it, besides what it logged.
+  var complaints: [String] {
+    log.split(separator: "\n").filter { $0.hasPrefix("pictor: ") }.map(String.init)
+  }
+
   /// Waits for its end, after sending `signal` unless that is 0.
   ///
   /// - Returns: the exit status, or minus the signal that ended it.
@@ -172,6 +177,17 @@ final class PictorProcess: Sendable {
     if access(folder + "/pictor", X_OK) == 0 { return folder }
     throw Failure(description: "pictor is not beside \(path)")
   }
+}
+
+/// So many connections, or an eighth of what a low limit of open files (some containers' 1,024) lets one process have:
+/// the server keeps most of them for work.
+func openFilesAllow(_ wanted: Int) -> Int {
+  var limit = rlimit()
+  let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+  getrlimit(resource, &limit)
+  limit.rlim_cur = limit.rlim_max
+  setrlimit(resource, &limit)
+  return min(wanted, Int(clamping: limit.rlim_cur) / 8)
 }
 
 /// A file's text; empty when there is none.
