@@ -112,6 +112,7 @@ final class RequestHandler: Sendable {
   ) -> MHD_Result {
     switch client.stage {
     case .received:
+      client.watch.isReading = false
       client.stage = .headed
       client.startedAt = Clock.nanoseconds()
       // A NUL in the request line ends the text libmicrohttpd shows, and what follows would go unseen.
@@ -144,6 +145,7 @@ final class RequestHandler: Sendable {
     if client.exchange != nil { clientGone(client) }
     client.exchange = nil
     client.stage = .received
+    client.watch.isReading = true
     client.watch.deadline = Clock.coarseMilliseconds() + keptTimeout
   }
 

@@ -109,6 +109,18 @@ import Testing
     #expect(try pictor.end(0) == 0)
   }
 
+  @Test func `a crowd that leaves at once gives its places back`() throws {
+    let pictor = try PictorProcess(
+      in: folder, ["--server.connections", "256", "--server.header_timeout", "60s"])
+    _ = openFilesAllow(1_000)
+    for _ in 0..<3 {
+      var crowd = try (0..<700).map { _ in try pictor.connect() }
+      usleep(200_000)
+      crowd.removeAll()
+    }
+    try pictor.waitFor("everyone is gone") { $0.requests.connections <= 1 }
+  }
+
   @Test func `a port in use is one clear line and exit 1`() throws {
     let pictor = try PictorProcess(
       in: folder,
