@@ -24,27 +24,25 @@ struct DiskParts {
   }
 
   /// Makes an entry readable at once and has it written.
-  func storeEntry(_ entry: DiskEntry) {
+  func storeEntry(_ entry: DiskEntry) -> Bool {
     let ticket = PendingWrites.Ticket(storing: entry)
     switch store.pending.add(ticket) {
     case .replaced:
-      break
+      return true
     case .queue:
       if store.pending.isHalfEmpty { store.queueing.succeed() }
       let isQueued = workers.write { [store] in
         if let ticket = store.pending.claim(entry.key, onlyRemoval: false) { store.write(ticket) }
       }
       if !isQueued { store.pending.finish(ticket) }
+      return isQueued
     case .refused:
       store.counts.failures.add()
       store.queueing.fail("too much is waiting")
       // What is kept under this key now is not what was stored last.
-      if case .absent = store.index.lookUp(ticket.digest),
-        store.pending.ticket(for: entry.key) == nil
-      {
-        return
-      }
-      removeEntry(entry.key) {}
+      let isUnknown = if case .absent = store.index.lookUp(ticket.digest) { true } else { false }
+      if !isUnknown || store.pending.ticket(for: entry.key) != nil { removeEntry(entry.key) {} }
+      return false
     }
   }
 

@@ -57,13 +57,13 @@ public final class DiskTier: DiskCache {
   }
 
   /// See `DiskCache`. Dropped and counted as a failure where too much is waiting to be written.
-  public func store(_ variant: Variant) {
-    if !variant.key.isSource { store(.variant(variant)) }
+  @discardableResult public func store(_ variant: Variant) -> Bool {
+    !variant.key.isSource && store(.variant(variant))
   }
 
   /// See `DiskCache`. Dropped and counted as a failure where too much is waiting to be written.
-  public func store(_ source: Source) {
-    if source.key.isSource { store(.source(source)) }
+  @discardableResult public func store(_ source: Source) -> Bool {
+    source.key.isSource && store(.source(source))
   }
 
   /// See `DiskCache`. No look-up that begins afterwards finds it; something stored afterwards is kept. Returns when the
@@ -124,5 +124,5 @@ public final class DiskTier: DiskCache {
     return entry
   }
 
-  private func store(_ entry: DiskEntry) { parts?.storeEntry(entry) }
+  private func store(_ entry: DiskEntry) -> Bool { parts?.storeEntry(entry) ?? false }
 }

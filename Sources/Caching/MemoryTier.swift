@@ -52,13 +52,16 @@ public final class MemoryTier: MemoryCache {
 
   /// See `MemoryCache`. A variant that is larger than the limit, or whose body is in a file, is not kept, and neither is
   /// what it would have replaced.
-  public func store(_ variant: Variant) {
-    guard case .memory = variant.body else { return remove(variant.key) }
+  @discardableResult public func store(_ variant: Variant) -> Bool {
     let cost = Self.cost(of: variant)
-    guard cost <= limit, countLimit > 0, makeRoom(for: cost) else { return remove(variant.key) }
+    guard case .memory = variant.body, cost <= limit, countLimit > 0, makeRoom(for: cost) else {
+      remove(variant.key)
+      return false
+    }
     stores.add()
     let replaced = shard(of: variant.key).insert(MemoryShard.Entry(variant: variant, cost: cost))
     if let replaced { release(replaced) }
+    return true
   }
 
   /// See `MemoryCache`.

@@ -75,7 +75,7 @@ extension ImageManager {
     var timings = Timings()
     let kept = await measured(&timings.disk) { await disk.variant(for: request.key) }
     if let kept, isFresh(kept) {
-      if case .memory = kept.body { memory.store(kept) }
+      if case .memory = kept.body { _ = memory.store(kept) }
       return MadeVariant(variant: kept, status: .hit(.disk), timings: timings)
     }
 
@@ -90,16 +90,12 @@ extension ImageManager {
 
     let variant = Variant(
       key: request.key, info: VariantInfo(image, of: loaded.source), body: .memory(image.bytes))
-    let isStorable = variant.info.freshness.isStorable
-    if isStorable {
-      memory.store(variant)
-      disk.store(variant)
-    }
+    let isStored = variant.info.freshness.isStorable && store(variant)
     let status =
       loaded.isFromDisk
       ? CacheStatus.hit(.source)
       : .miss(
-        stale: kept != nil || loaded.wasStale, stored: isStorable, collapsed: joined,
+        stale: kept != nil || loaded.wasStale, stored: isStored, collapsed: joined,
         originStatus: loaded.originStatus)
     return MadeVariant(variant: variant, status: status, timings: timings)
   }
@@ -136,7 +132,7 @@ extension ImageManager {
     let source = Source(
       key: key, file: download.file, origin: download.origin,
       freshness: freshnessPolicy.freshness(of: download.origin, receivedAt: now()))
-    if isKept && source.freshness.isStorable { disk.store(source) }
+    if isKept && source.freshness.isStorable { _ = disk.store(source) }
     return LoadedSource(
       source: source, isFromDisk: false, wasStale: kept != nil,
       originStatus: isKept ? download.origin.status : nil, timings: timings)
@@ -146,6 +142,12 @@ extension ImageManager {
 // MARK: - Small things
 
 extension ImageManager {
+  /// In both tiers; tells whether either keeps it.
+  private func store(_ variant: Variant) -> Bool {
+    let isInMemory = memory.store(variant)
+    return disk.store(variant) || isInMemory
+  }
+
   private func isFresh(_ variant: Variant) -> Bool { variant.info.freshness.isFresh(at: now()) }
 
   private func measured<Value>(

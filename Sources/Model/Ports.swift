@@ -16,8 +16,8 @@ public protocol MemoryCache: Sendable {
   func variant(for key: CacheKey) -> Variant?
   /// The same for a second look within one request: not counted. Never waits.
   func peek(_ key: CacheKey) -> Variant?
-  /// Keeps a variant whose body is in memory, evicting others where the limit demands it.
-  func store(_ variant: Variant)
+  /// Keeps a variant whose body is in memory, evicting others where the limit demands it. Tells whether it is kept.
+  func store(_ variant: Variant) -> Bool
   /// Forgets one variant.
   func remove(_ key: CacheKey)
 }
@@ -28,10 +28,10 @@ public protocol DiskCache: Sendable {
   func variant(for key: CacheKey) async -> Variant?
   /// The source kept under `key`, fresh or not.
   func source(for key: CacheKey) async -> Source?
-  /// Keeps a variant. It can be read back at once; it is written behind the caller's back.
-  func store(_ variant: Variant)
-  /// Keeps a source. It can be read back at once; it is written behind the caller's back.
-  func store(_ source: Source)
+  /// Keeps a variant, and tells whether it does. It can be read back at once; it is written behind the caller's back.
+  func store(_ variant: Variant) -> Bool
+  /// Keeps a source, and tells whether it does. It can be read back at once; it is written behind the caller's back.
+  func store(_ source: Source) -> Bool
   /// Forgets one source or one variant.
   func remove(_ key: CacheKey) async
 }

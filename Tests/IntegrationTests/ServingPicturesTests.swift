@@ -38,6 +38,15 @@ import Testing
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
+  @Test func `nothing is called stored where nothing is kept`() throws {
+    let pictor = try PictorProcess(in: folder, ["--memory.limit", "0", "--disk.limit", "0"])
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    for _ in 0..<2 {
+      let answer = try pictor.get(target("/a.jpg"))
+      #expect(answer["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200")
+    }
+  }
+
   @Test(arguments: 1...8)
   func `every EXIF orientation comes out upright`(tag: Int) throws {
     let pictor = try PictorProcess(in: folder)

@@ -65,7 +65,10 @@ final class TestMemory: MemoryCache {
   private let kept = Lock<[CacheKey: Variant]>([:])
   func variant(for key: CacheKey) -> Variant? { kept.withLock { $0[key] } }
   func peek(_ key: CacheKey) -> Variant? { variant(for: key) }
-  func store(_ variant: Variant) { kept.withLock { $0[variant.key] = variant } }
+  func store(_ variant: Variant) -> Bool {
+    kept.withLock { $0[variant.key] = variant }
+    return true
+  }
   func remove(_ key: CacheKey) { kept.withLock { $0[key] = nil } }
 }
 
@@ -74,8 +77,14 @@ final class TestDisk: DiskCache {
   private let sources = Lock<[CacheKey: Source]>([:])
   func variant(for key: CacheKey) async -> Variant? { variants.withLock { $0[key] } }
   func source(for key: CacheKey) async -> Source? { sources.withLock { $0[key] } }
-  func store(_ variant: Variant) { variants.withLock { $0[variant.key] = variant } }
-  func store(_ source: Source) { sources.withLock { $0[source.key] = source } }
+  func store(_ variant: Variant) -> Bool {
+    variants.withLock { $0[variant.key] = variant }
+    return true
+  }
+  func store(_ source: Source) -> Bool {
+    sources.withLock { $0[source.key] = source }
+    return true
+  }
   func remove(_ key: CacheKey) async {
     variants.withLock { $0[key] = nil }
     sources.withLock { $0[key] = nil }
