@@ -23,7 +23,7 @@ struct DiskParts {
     }
   }
 
-  /// Makes an entry readable at once and has it written.
+  /// Makes an entry readable at once and has it written; tells whether there is room for it in the queue.
   func storeEntry(_ entry: DiskEntry) -> Bool {
     let ticket = PendingWrites.Ticket(storing: entry)
     switch store.pending.add(ticket) {
