@@ -56,7 +56,7 @@ import Testing
       ("/moves", 422, "too_many_frames"), ("/nothing", 415, "unsupported_format"),
     ]
     for (path, status, code) in cases {
-      let answer = try pictor.get("/image?url=\(encoded(origin.url(path)))")
+      let answer = try pictor.get(origin.target(path))
       #expect(
         answer.status == status && answer.text.contains("\"\(code)\""), "\(path): \(answer.text)")
       #expect(answer["content-type"]?.hasPrefix("application/json") == true)
@@ -64,7 +64,7 @@ import Testing
       #expect(!answer.text.contains(folder.path) && !answer.text.contains("169.254"))
     }
     origin.serve("/good", picture)
-    #expect(try pictor.get("/image?url=\(encoded(origin.url("/good")))").status == 200)
+    #expect(try pictor.get(origin.target("/good")).status == 200)
     #expect(try pictor.get("/stats").status == 200)
   }
 

@@ -14,39 +14,35 @@ import Testing
     origin = try Origin()
   }
 
-  private func target(_ path: String, _ rest: String = "") -> String {
-    "/image?url=\(encoded(origin.url(path)))\(rest)"
-  }
-
   @Test func `what was made and what was loaded survive a restart`() throws {
     origin.serve("/a.jpg", try Pictures.jpeg(width: 300, height: 200))
     var pictor = try PictorProcess(in: folder)
-    let before = try pictor.get(target("/a.jpg", "&w=100"))
+    let before = try pictor.get(origin.target("/a.jpg", "&w=100"))
     #expect(try pictor.end() == 0)
 
     pictor = try PictorProcess(in: folder)
-    let after = try pictor.get(target("/a.jpg", "&w=100"))
+    let after = try pictor.get(origin.target("/a.jpg", "&w=100"))
     #expect(after["cache-status"] == "pictor; hit; detail=disk")
     #expect(after.body == before.body)
     #expect(after["etag"] == before["etag"])
-    let other = try pictor.get(target("/a.jpg", "&w=50"))
+    let other = try pictor.get(origin.target("/a.jpg", "&w=50"))
     #expect(other["cache-status"] == "pictor; hit; detail=source")
     #expect(origin.requests(to: "/a.jpg") == 1)
-    let memory = try pictor.get(target("/a.jpg", "&w=100"))
+    let memory = try pictor.get(origin.target("/a.jpg", "&w=100"))
     #expect(memory["cache-status"] == "pictor; hit; detail=memory")
   }
 
   @Test func `a damaged file is a miss and never an answer`() throws {
     origin.serve("/a.jpg", try Pictures.jpeg(width: 300, height: 200))
     var pictor = try PictorProcess(in: folder)
-    let before = try pictor.get(target("/a.jpg", "&w=100"))
+    let before = try pictor.get(origin.target("/a.jpg", "&w=100"))
     #expect(try pictor.end() == 0)
     let files = TemporaryFolder.files(below: folder.path + "/cache").filter { size(of: $0) > 500 }
     #expect(files.count == 2)
     for file in files { flipByte(in: file, at: size(of: file) - 100) }
 
     pictor = try PictorProcess(in: folder)
-    let after = try pictor.get(target("/a.jpg", "&w=100"))
+    let after = try pictor.get(origin.target("/a.jpg", "&w=100"))
     #expect(after.status == 200)
     #expect(after["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
     #expect(after.body == before.body)
@@ -60,7 +56,7 @@ import Testing
     origin.route("/a.png") { _ in .ok((try? Pictures.png(width: 100, height: 100)) ?? []) }
     let client = try pictor.connect()
     for number in 0..<100 {
-      let answer = try client.get(target("/a.png?\(number)", "&format=png"))
+      let answer = try client.get(origin.target("/a.png?\(number)", "&format=png"))
       #expect(answer.status == 200)
       if number.isMultiple(of: 10) {
         #expect(TemporaryFolder.diskUsage(of: folder.path + "/cache") <= 1 << 20)
@@ -80,7 +76,7 @@ import Testing
     let idle = try pictor.connect()
     #expect(try idle.get("/stats").status == 200)
     let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", target("/a.jpg")))
+    try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     kill(pictor.id, signal)
     // Over the connection that was there before: it drains, and says so.
@@ -101,7 +97,7 @@ import Testing
     let pictor = try PictorProcess(in: folder, ["--server.grace_time", "200ms"])
     origin.route("/a.jpg", .silence)
     let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", target("/a.jpg")))
+    try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     kill(pictor.id, SIGTERM)
     let answer = try client.readAnswer()

@@ -203,6 +203,13 @@ func contents(of path: String) -> String {
   return String(decoding: bytes, as: UTF8.self)
 }
 
+extension Origin {
+  /// What to ask pictor for, for the picture at `path` here; `rest` is further parameters, `&w=100`.
+  func target(_ path: String, _ rest: String = "") -> String {
+    "/image?url=\(encoded(url(path)))\(rest)"
+  }
+}
+
 /// `url` as the value of a query parameter: everything but letters, digits and `-._~` percent-encoded.
 func encoded(_ url: String) -> String {
   url.utf8.map { byte in

@@ -15,15 +15,11 @@ import Testing
     origin = try Origin()
   }
 
-  private func target(_ path: String, _ rest: String = "") -> String {
-    "/image?url=\(encoded(origin.url(path)))\(rest)"
-  }
-
   @Test func `a picture is loaded, scaled, kept and served again`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve("/a.jpg", try Pictures.jpeg(width: 400, height: 300))
 
-    let first = try pictor.get(target("/a.jpg", "&scale=0.5"))
+    let first = try pictor.get(origin.target("/a.jpg", "&scale=0.5"))
     #expect(first.status == 200)
     #expect(first["content-type"] == "image/jpeg")
     #expect(first["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
@@ -31,7 +27,7 @@ import Testing
     #expect(picture.size == PixelSize(width: 200, height: 150))
     #expect(picture.psnr(to: .scene(width: 200, height: 150)) > 28)
 
-    let second = try pictor.get(target("/a.jpg", "&scale=0.5"))
+    let second = try pictor.get(origin.target("/a.jpg", "&scale=0.5"))
     #expect(second["cache-status"] == "pictor; hit; detail=memory")
     #expect(second.body == first.body)
     #expect(second["etag"] == first["etag"])
@@ -42,7 +38,7 @@ import Testing
     let pictor = try PictorProcess(in: folder, ["--memory.limit", "0", "--disk.limit", "0"])
     origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
     for _ in 0..<2 {
-      let answer = try pictor.get(target("/a.jpg"))
+      let answer = try pictor.get(origin.target("/a.jpg"))
       #expect(answer["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200")
     }
   }
@@ -51,7 +47,7 @@ import Testing
   func `every EXIF orientation comes out upright`(tag: Int) throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve("/a.jpg", try Pictures.jpeg(width: 600, height: 400, orientation: tag))
-    let answer = try pictor.get(target("/a.jpg", "&w=150"))
+    let answer = try pictor.get(origin.target("/a.jpg", "&w=150"))
     let picture = try Pixels(decoding: answer.body)
     #expect(picture.size == PixelSize(width: 150, height: 100))
     #expect(picture.psnr(to: .scene(width: 150, height: 100)) > 25)
@@ -68,10 +64,10 @@ import Testing
       ("/moves", "&frame=2&format=png", "image/png"), ("/photo", "&format=gif", "image/gif"),
     ]
     for (path, rest, type) in cases {
-      let answer = try pictor.get(target(path, rest))
+      let answer = try pictor.get(origin.target(path, rest))
       #expect(answer.status == 200 && answer["content-type"] == type, "\(path)\(rest)")
     }
-    let moving = try pictor.get(target("/moves"))
+    let moving = try pictor.get(origin.target("/moves"))
     #expect(try Pictures.delays(of: moving.body).count == 5)
     #expect(try Pictures.loop(of: moving.body) == 1)
   }
@@ -79,12 +75,12 @@ import Testing
   @Test func `the name tells the density, and what is too large is scaled down`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve("/logo@2x.png", try Pictures.png(width: 80, height: 60))
-    let plain = try pictor.get(target("/logo@2x.png"))
+    let plain = try pictor.get(origin.target("/logo@2x.png"))
     #expect(try Pixels(decoding: plain.body).size == PixelSize(width: 80, height: 60))
     #expect(plain["content-dpr"] == "2")
-    let half = try pictor.get(target("/logo@2x.png", "&scale=1"))
+    let half = try pictor.get(origin.target("/logo@2x.png", "&scale=1"))
     #expect(try Pixels(decoding: half.body).size == PixelSize(width: 40, height: 30))
-    let limited = try pictor.get(target("/logo@2x.png", "&limitbytes=\(40 * 30 * 4)"))
+    let limited = try pictor.get(origin.target("/logo@2x.png", "&limitbytes=\(40 * 30 * 4)"))
     #expect(try Pixels(decoding: limited.body).size == PixelSize(width: 40, height: 30))
     #expect(limited["x-scaled-down"] == "80x60")
   }
@@ -99,7 +95,7 @@ import Testing
       ])
     let gate = Gate()
     origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 300, height: 200))))
-    let target = target("/a.jpg", "&w=100")
+    let target = origin.target("/a.jpg", "&w=100")
     let count = openFilesAllow(1_000)
     let clients = try (0..<count).map { _ in try pictor.connect(timeout: 90) }
     for client in clients { try client.send(HTTPClient.text("GET", target)) }
@@ -118,7 +114,8 @@ import Testing
     origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 300, height: 200))))
     let clients = try (1...10).map { number in
       let client = try pictor.connect()
-      try client.send(HTTPClient.text("GET", target("/a.jpg", "&scale=\(Double(number) / 10)")))
+      try client.send(
+        HTTPClient.text("GET", origin.target("/a.jpg", "&scale=\(Double(number) / 10)")))
       return client
     }
     try pictor.waitFor("all wait") { $0.flights.coalesced == 9 }
@@ -129,7 +126,7 @@ import Testing
     }
     #expect(origin.requests(to: "/a.jpg") == 1)
     // Sizes asked for later cost none either.
-    let later = try pictor.get(target("/a.jpg", "&w=17"))
+    let later = try pictor.get(origin.target("/a.jpg", "&w=17"))
     #expect(later["cache-status"] == "pictor; hit; detail=source")
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
@@ -140,7 +137,7 @@ import Testing
     origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
     let clients = try (0..<3).map { _ in
       let client = try pictor.connect()
-      try client.send(HTTPClient.text("GET", target("/a.jpg")))
+      try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
       return client
     }
     try pictor.waitFor("all wait") { $0.flights.coalesced == 2 }
@@ -158,7 +155,7 @@ import Testing
     let pictor = try PictorProcess(in: folder, ["--imaging.workers", "1"])
     origin.serve("/a.jpg", try Pictures.jpeg(width: 5_000, height: 4_000))
     let client = try pictor.connect(timeout: 60)
-    try client.send(HTTPClient.text("GET", target("/a.jpg", "&format=webp")))
+    try client.send(HTTPClient.text("GET", origin.target("/a.jpg", "&format=webp")))
     try pictor.waitFor("the job runs") { $0.imaging.running == 1 }
     for worker in pictor.workers() { kill(worker, SIGKILL) }
     let answer = try client.readAnswer()
@@ -171,7 +168,7 @@ import Testing
   @Test func `the server never decodes and does not even load libvips`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
-    #expect(try pictor.get(target("/a.jpg")).status == 200)
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
     #expect(!contents(of: "/proc/\(pictor.id)/maps").contains("libvips"))
     let workers = pictor.workers()
     #expect(!workers.isEmpty)
@@ -181,7 +178,7 @@ import Testing
   @Test func `every part has its figures`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
-    for _ in 0..<4 { #expect(try pictor.get(target("/a.jpg")).status == 200) }
+    for _ in 0..<4 { #expect(try pictor.get(origin.target("/a.jpg")).status == 200) }
     let stats = try pictor.stats()
     #expect(stats.status == "serving")
     #expect(stats.version == pictorVersion)
