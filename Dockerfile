@@ -7,6 +7,7 @@ RUN scripts/set-up
 COPY Package.swift ./
 COPY Sources Sources
 COPY Tests Tests
+COPY benchmarks benchmarks
 RUN swift build -c release --static-swift-stdlib --product pictor \
  && swift build -c release --static-swift-stdlib --product pictor-imager \
  && strip .build/release/pictor .build/release/pictor-imager

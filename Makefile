@@ -6,7 +6,7 @@ run-tests := swift test --skip-build --no-parallel
 release := swift build -c release --static-swift-stdlib
 program := .build/release/pictor
 
-.PHONY: help run build test test-sanitized lint format smoke bench container-check set-up
+.PHONY: help run build test test-sanitized lint format smoke bench bench-compare container-check set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -31,13 +31,16 @@ lint: ## formatting and house rules
 	scripts/lint
 
 format: ## write the sources as lint wants them
-	swift format -i -r Package.swift Sources Tests
+	swift format -i -r Package.swift Sources Tests benchmarks/*/
 
 smoke: build ## the release program over HTTP
 	scripts/smoke
 
-bench: build ## hits and misses beside nginx; a table in benchmarks/results
-	benchmarks/run
+bench: build ## the claims of docs/performance.md, measured and written there; ONLY=hits,misses: some
+	benchmarks/run --write $(if $(ONLY),--only $(ONLY))
+
+bench-compare: build ## this tree beside another revision, in turn: make bench-compare REV=main
+	benchmarks/run compare $(REV)
 
 container-check: ## build the container, run it, ask it for a picture
 	scripts/container-check

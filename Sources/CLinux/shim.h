@@ -6,6 +6,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #include <unistd.h>
 
 #include <linux/memfd.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
 int memfd_create(const char *name, unsigned int flags);
 int pipe2(int ends[2], int flags);
@@ -31,6 +35,24 @@ int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions
 #define F_SEAL_GROW 0x0004
 #define F_SEAL_WRITE 0x0008
 #endif
+
+// The kernel's include/uapi/linux/fs.h and glibc's, which declares it with _GNU_SOURCE only.
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x00000008
+#endif
+ssize_t preadv2(int descriptor, const struct iovec *parts, int count, off_t offset, int flags);
+
+/// openat2(2) for reading, with RESOLVE_CACHED: EAGAIN where the disk would have to be asked for the path.
+static inline int pictor_linux_open_cached(const char *path) {
+  struct open_how how = {.flags = O_RDONLY | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+  return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+/// preadv2(2) from the file's beginning, with RWF_NOWAIT: what is in the page cache, EAGAIN where nothing is.
+static inline ssize_t pictor_linux_read_cached(int descriptor, void *buffer, size_t count) {
+  struct iovec part = {.iov_base = buffer, .iov_len = count};
+  return preadv2(descriptor, &part, 1, 0, RWF_NOWAIT);
+}
 
 /// memfd_create(2), close-on-exec, sealable.
 static inline int pictor_linux_memory_file(const char *name) {
@@ -155,6 +177,9 @@ static inline int pictor_linux_set_no_new_privileges(void) {
 static inline int pictor_linux_set_thread_name(const char *name) {
   return prctl(PR_SET_NAME, name);
 }
+
+/// malloc_trim(3): gives free memory back to the system.
+static inline void pictor_linux_trim_memory(void) { malloc_trim(0); }
 
 /// setrlimit(2), hard and soft limit alike.
 static inline int pictor_linux_set_limit(int resource, rlim_t value) {

@@ -3,8 +3,17 @@
 #pragma once
 
 #include <microhttpd.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+
+/// MHD_OPTION_UNESCAPE_CALLBACK that leaves the text as it is and tells its length: libmicrohttpd would decode path and
+/// arguments byte by byte, and nobody reads them from it.
+static inline size_t pictor_mhd_keep_escapes(void *context, struct MHD_Connection *connection,
+                                             char *text) {
+  (void)context, (void)connection;
+  return strlen(text);
+}
 
 /// MHD_start_daemon with every option Pictor sets. `context` goes to each callback.
 static inline struct MHD_Daemon *pictor_mhd_start_daemon(
@@ -16,6 +25,7 @@ static inline struct MHD_Daemon *pictor_mhd_start_daemon(
   return MHD_start_daemon(
       flags, 0, NULL, NULL, handler, context,  //
       MHD_OPTION_URI_LOG_CALLBACK, target, context,  //
+      MHD_OPTION_UNESCAPE_CALLBACK, pictor_mhd_keep_escapes, NULL,  //
       MHD_OPTION_NOTIFY_COMPLETED, completed, context,  //
       MHD_OPTION_NOTIFY_CONNECTION, connection, context,  //
       MHD_OPTION_THREAD_POOL_SIZE, workers,  //

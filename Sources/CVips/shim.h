@@ -4,7 +4,17 @@
 // libvips: 0 is good, anything else left a text in its error buffer.
 #pragma once
 
+#include <gmodule.h>
 #include <vips/vips.h>
+
+// dlfcn.h has these for GNU only; see CLinux.
+struct pictor_vips_symbol {
+  const char *file;
+  void *base;
+  const char *name;
+  void *address;
+};
+int dladdr(const void *address, struct pictor_vips_symbol *found);
 
 // Loaders. The bytes are not copied: they must outlive the picture.
 
@@ -168,6 +178,14 @@ static inline int pictor_vips_gifsave(
   return vips_gifsave_buffer(in, bytes, count, "effort", effort, "strip", strip, NULL);
 }
 
+// For benchmarks, which compare with it.
+
+static inline int pictor_vips_thumbnail(
+    const void *bytes, size_t count, VipsImage **out, int width, const char *options) {
+  return vips_thumbnail_buffer(
+      (void *)bytes, count, out, width, "height", VIPS_MAX_COORD, "option_string", options, NULL);
+}
+
 // For tests, which make pictures of their own: any loader and encoder, options in brackets.
 
 static inline VipsImage *pictor_vips_image_new_from_buffer(
@@ -190,4 +208,10 @@ static inline void pictor_g_object_unref(void *object) { g_object_unref(object);
 
 static inline VipsArea *pictor_vips_area_of_array(VipsArrayDouble *array) {
   return VIPS_AREA(array);
+}
+
+/// dladdr(3): the file that libvips was loaded from, NULL where it is in the program itself.
+static inline const char *pictor_vips_library_path(void) {
+  struct pictor_vips_symbol found;
+  return dladdr((const void *)vips_init, &found) != 0 ? found.file : NULL;
 }

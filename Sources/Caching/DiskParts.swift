@@ -23,6 +23,28 @@ struct DiskParts {
     }
   }
 
+  /// Looks for a variant where that takes no waiting: among what is to be written, and in the kernel's caches.
+  ///
+  /// - Parameter isWanted: Asked before the body is read: what nobody wants is nothing.
+  func findAtOnce(_ key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant? {
+    guard !store.isEnded.load(ordering: .relaxed) else { return nil }
+    if let ticket = store.pending.ticket(for: key) {
+      guard case .variant(let variant)? = ticket.entry, isWanted(variant.info) else { return nil }
+      return variant
+    }
+    let digest = EntryDigest(of: key)
+    guard case .present(let record) = store.index.lookUp(digest),
+      record.bytes <= min(EntryFile.longestAtOnce, store.promotionThreshold),
+      let variant = EntryFile.readAtOnce(
+        store.folder.file(.variant, digest), key: key, limit: record.bytes, where: isWanted)
+    else { return nil }
+    // Writing down when it was used may wait, so another thread does that.
+    if store.noteUse(digest, record) {
+      _ = workers.writeIfIdle { [store] in store.touch(digest, .variant) }
+    }
+    return variant
+  }
+
   /// Makes an entry readable at once and has it written; tells whether there is room for it in the queue.
   func storeEntry(_ entry: DiskEntry) -> Bool {
     let ticket = PendingWrites.Ticket(storing: entry)
@@ -62,6 +84,7 @@ struct DiskParts {
 
   /// Blocks until all is written and all threads have ended, or the time is over.
   func shutDown(_ limit: Duration) -> Bool {
+    store.isEnded.store(true, ordering: .relaxed)
     let deadline = ContinuousClock.now + limit
     let isWritten = workers.finish(within: limit) && store.pending.isEmpty
     store.pending.removeAll()

@@ -16,7 +16,8 @@ extension DiskStore {
   /// Writes an entry to a temporary file and renames it to its place.
   func place(_ entry: DiskEntry, _ ticket: PendingWrites.Ticket) throws(SystemError) -> Placement {
     // Up to three folders may be new or grow by a block.
-    let blocks = (EntryFile.length(of: entry) + folder.blockSize - 1) / folder.blockSize
+    let draft = EntryFile.Draft(entry)
+    let blocks = (draft.length + folder.blockSize - 1) / folder.blockSize
     let reserved = blocks * folder.blockSize + 3 * folder.folderCost
     guard space.reserve(reserved) else { return .noRoom }
     var taken = 0
@@ -30,11 +31,12 @@ extension DiskStore {
       close(descriptor)
       if !isMoved { unlink(temporary) }
     }
-    try EntryFile.write(entry, to: descriptor)
-    let now = clock()
-    EntryFile.stamp(descriptor, now)
+    try EntryFile.write(draft, to: descriptor)
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw SystemError() }
+    let now = clock()
+    // The file's own times are the tier's as long as its clock is the system's, but for a second's turn.
+    if status.st_mtim.tv_sec != now.seconds { EntryFile.stamp(descriptor, now) }
 
     let (kind, digest) = (EntryKind(of: ticket.key), ticket.digest)
     let record = EntryRecord(

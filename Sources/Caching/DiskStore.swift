@@ -33,6 +33,9 @@ final class DiskStore: Sendable {
   /// Whether a write found no room since the last clean.
   let isShort = Atomic<Bool>(false)
 
+  /// Whether the tier was shut down: the folder may belong to another process.
+  let isEnded = Atomic<Bool>(false)
+
   /// A time that is written to a file at most once in so many seconds.
   static let accessGranularity = 300
 
@@ -59,10 +62,7 @@ final class DiskStore: Sendable {
     let now = clock()
     if case .present(let record) = index.lookUp(digest) {
       options.isVerified = record.isVerified
-      let (slot, last) = (
-        now.seconds / Self.accessGranularity, record.access.seconds / Self.accessGranularity
-      )
-      if slot != last { options.access = now }
+      if isTouchDue(record, now) { options.access = now }
     }
     switch EntryFile.read(folder.file(kind, digest), key: key, options: options) {
     case .found(let entry):
@@ -84,6 +84,27 @@ final class DiskStore: Sendable {
       fail(reading, error)
     }
     return nil
+  }
+
+  /// Notes in the index that an entry is used now; tells whether it is time to write that to its file, too.
+  func noteUse(_ digest: EntryDigest, _ record: EntryRecord) -> Bool {
+    let now = clock()
+    guard now != record.access || !record.isVerified else { return false }
+    index.update(digest) { record in
+      record.access = now
+      record.isVerified = true
+    }
+    return isTouchDue(record, now)
+  }
+
+  /// Whether the time of use in an entry's file is to be renewed.
+  private func isTouchDue(_ record: EntryRecord, _ now: UnixTime) -> Bool {
+    now.seconds / Self.accessGranularity != record.access.seconds / Self.accessGranularity
+  }
+
+  /// Writes the time of use to an entry's file.
+  func touch(_ digest: EntryDigest, _ kind: EntryKind) {
+    EntryFile.touch(folder.file(kind, digest), clock())
   }
 
   /// Writes what is waiting for `key`.

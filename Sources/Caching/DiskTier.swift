@@ -50,6 +50,18 @@ public final class DiskTier: DiskCache {
     return variant
   }
 
+  /// See `DiskCache`. Only what is found is counted: whoever finds nothing here looks once more, and waits.
+  public func variantAtOnce(
+    for key: CacheKey, where isWanted: (VariantInfo) -> Bool
+  ) -> Variant? {
+    guard let parts, !key.isSource else { return nil }
+    let start = ContinuousClock.now
+    guard let variant = parts.findAtOnce(key, where: isWanted) else { return nil }
+    parts.store.counts.hits.add()
+    parts.store.counts.latency.record(start.duration(to: .now))
+    return variant
+  }
+
   /// See `DiskCache`.
   public func source(for key: CacheKey) async -> Source? {
     guard key.isSource, case .source(let source) = await entry(for: key) else { return nil }

@@ -1,6 +1,6 @@
 // EntryHeader: the first bytes of an entry's file, and the checksums that tell a whole file from a damaged one.
 
-import CZlib
+import CDeflate
 import Model
 
 /// Forty bytes, little-endian: magic (8), format version (2), kind (1), zero (1), length of the metadata (4), length of
@@ -25,12 +25,17 @@ struct EntryHeader: Equatable {
   /// Length of the whole file.
   var fileLength: Int { bodyOffset + bodyLength }
 
+  /// Where the body starts behind metadata of this length.
+  static func bodyOffset(metadataLength: Int) -> Int {
+    (byteCount + metadataLength + bodyAlignment - 1) / bodyAlignment * bodyAlignment
+  }
+
   /// Header, metadata and padding: everything before the body, as it is written.
   static func prefix(
     kind: EntryKind, metadata: [UInt8], bodyLength: Int, bodyChecksum: UInt32
   ) -> [UInt8] {
     let end = byteCount + metadata.count
-    let bodyOffset = (end + bodyAlignment - 1) / bodyAlignment * bodyAlignment
+    let bodyOffset = bodyOffset(metadataLength: metadata.count)
     var bytes = [UInt8](repeating: 0, count: bodyOffset)
     bytes.replaceSubrange(byteCount..<end, with: metadata)
     bytes.withUnsafeMutableBytes { bytes in
@@ -74,10 +79,18 @@ struct EntryHeader: Equatable {
     else { return nil }
   }
 
+  /// The metadata of a file whose beginning, up to the body at least, is given; `nil` where they are damaged.
+  func metadata(in beginning: UnsafeRawBufferPointer) -> EntryMetadata? {
+    let rest = UnsafeRawBufferPointer(rebasing: beginning[Self.byteCount..<bodyOffset])
+    guard Self.checksum(rest) == metadataChecksum else { return nil }
+    let fields = UnsafeRawBufferPointer(rebasing: rest[..<metadataLength])
+    return EntryMetadata(kind: kind, decoding: fields)
+  }
+
   /// CRC-32 of bytes, going on from an earlier one.
   static func checksum(_ bytes: UnsafeRawBufferPointer, after earlier: UInt32 = 0) -> UInt32 {
-    // zlib takes a null pointer for the wish to start anew.
-    guard let start = bytes.bindMemory(to: UInt8.self).baseAddress else { return earlier }
-    return UInt32(truncatingIfNeeded: crc32_z(uLong(earlier), start, bytes.count))
+    // libdeflate takes a null pointer for the wish to start anew.
+    guard let start = bytes.baseAddress else { return earlier }
+    return libdeflate_crc32(earlier, start, bytes.count)
   }
 }

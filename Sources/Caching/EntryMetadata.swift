@@ -116,7 +116,7 @@ private struct FieldWriter {
   }
 
   mutating func add(_ tag: UInt8, _ numbers: [Int]) {
-    numbers.map(\.littleEndian).withUnsafeBytes { add(tag, $0) }
+    numbers.map { $0.littleEndian }.withUnsafeBytes { add(tag, $0) }
   }
 
   mutating func add(_ tag: UInt8, _ freshness: Freshness) {

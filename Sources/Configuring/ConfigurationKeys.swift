@@ -157,7 +157,7 @@ extension Configuration {
       "resident bytes above which a worker is replaced after its job", atLeast: 32 << 20),
     .integer(
       "imaging.niceness", \.imaging.niceness,
-      "niceness of the workers, so that answers never wait behind encodes", 0...19),
+      "niceness of the workers, so that answers go before encodes", 0...19),
     .formats("imaging.formats", \.imaging.formats, "formats that are decoded"),
     .integer(
       "imaging.maximum_pixels", \.imaging.maximumPixels,

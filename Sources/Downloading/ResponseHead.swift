@@ -78,14 +78,14 @@ struct ResponseHead {
     }
     let text = String(decoding: value, as: UTF8.self)
     switch name {
-    case "content-type": keep(text, \.contentType)
+    case "content-type": Self.keep(text, &origin.contentType)
     case "cache-control":
       origin.cacheControl = origin.cacheControl.map { $0 + ", " + text } ?? text
-    case "expires": keep(text, \.expires)
-    case "date": keep(text, \.date)
-    case "age": keep(text, \.age)
-    case "last-modified": keep(text, \.lastModified)
-    case "etag": keep(text, \.etag)
+    case "expires": Self.keep(text, &origin.expires)
+    case "date": Self.keep(text, &origin.date)
+    case "age": Self.keep(text, &origin.age)
+    case "last-modified": Self.keep(text, &origin.lastModified)
+    case "etag": Self.keep(text, &origin.etag)
     case "content-length" where value.allSatisfy { (0x30...0x39).contains($0) }:
       contentLength = Int(text) ?? .max
     case "content-encoding" where text.lowercased() != "identity": contentEncoding = text
@@ -95,7 +95,7 @@ struct ResponseHead {
   }
 
   /// Of a header that may appear once, the first counts.
-  private mutating func keep(_ text: String, _ path: WritableKeyPath<OriginResponse, String?>) {
-    if origin[keyPath: path] == nil { origin[keyPath: path] = text }
+  private static func keep(_ text: String, _ field: inout String?) {
+    if field == nil { field = text }
   }
 }

@@ -21,7 +21,7 @@ extension Picture {
   consuming func inSRGB() throws(ImageError) -> Picture {
     var picture = self
     let isGrey = picture.isGrey
-    if picture.hasForeignProfile {
+    if !picture.foreignProfile.isEmpty {
       picture = try picture.applyingProfile(else: "srgb")
       // What was grey has three equal bands now.
       if isGrey && picture.bands >= 3 { picture = try picture.greyOfEqualBands() }
@@ -55,19 +55,19 @@ extension Picture {
       ? self : try converted(to: VIPS_INTERPRETATION_sRGB)
   }
 
-  /// Whether there is an embedded profile that fits the picture and is another than sRGB's own.
-  private var hasForeignProfile: Bool {
+  /// The embedded profile, where there is one that fits the picture and is another than sRGB's own; empty otherwise.
+  var foreignProfile: [UInt8] {
     withVipsImage { image in
-      guard vips_image_get_typeof(image, "icc-profile-data") != 0 else { return false }
+      guard vips_image_get_typeof(image, VIPS_META_ICC_NAME) != 0 else { return [] }
       var data: UnsafeRawPointer?
       var count = 0
-      guard vips_image_get_blob(image, "icc-profile-data", &data, &count) == 0, let data,
+      guard vips_image_get_blob(image, VIPS_META_ICC_NAME, &data, &count) == 0, let data,
         vips_icc_is_compatible_profile(image, data, count) != 0
-      else { return false }
+      else { return [] }
       // ICC.1:2022, 7.2: the header's 128 bytes hold device manufacturer and model at 48 and 52. The profile that
       // nearly every sRGB picture carries is "IEC ", "sRGB"; applying it would cost 5 ms and change nothing.
       let header = UnsafeRawBufferPointer(start: data, count: count)
-      return !header.dropFirst(48).starts(with: "IEC sRGB".utf8)
+      return header.dropFirst(48).starts(with: "IEC sRGB".utf8) ? [] : Array(header)
     }
   }
 

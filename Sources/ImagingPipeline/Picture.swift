@@ -20,6 +20,27 @@ struct Picture: ~Copyable {
     image = result
   }
 
+  /// A picture in memory without pixels yet, to be written row by row: 8 bits a band, grey for 1 and 2, sRGB for more.
+  ///
+  /// - Parameter profile: Says more of its colours; empty: nothing does.
+  init(blank size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
+    try self.init("pixels") { result in
+      guard let image = vips_image_new_memory() else { return -1 }
+      result.pointee = image
+      vips_image_init_fields(
+        image, CInt(size.width), CInt(size.height), CInt(bands), VIPS_FORMAT_UCHAR,
+        VIPS_CODING_NONE, bands < 3 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB, 1, 1)
+      if !profile.isEmpty {
+        vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, profile.count)
+      }
+      guard vips_image_write_prepare(image) == 0 else {
+        pictor_g_object_unref(image)
+        return -1
+      }
+      return 0
+    }
+  }
+
   deinit { pictor_g_object_unref(image) }
 
   /// Lends the pointer to C. It may not be kept.
@@ -81,6 +102,14 @@ struct Picture: ~Copyable {
       result.pointee = vips_image_copy_memory(image)
       return result.pointee == nil ? -1 : 0
     }
+  }
+
+  /// Writes a row of a picture that was made blank, in order.
+  func write(_ bytes: UnsafePointer<UInt8>, row: Int) throws(ImageError) {
+    // libvips only reads what it is given here.
+    guard
+      vips_image_write_line(image, CInt(row), UnsafeMutablePointer(mutating: bytes)) == 0
+    else { throw VipsLibrary.failure(in: "pixels") }
   }
 
   /// A part of it.

@@ -10,6 +10,13 @@ extension Picture {
   consuming func resized(to target: PixelSize) throws(ImageError) -> Picture {
     let size = self.size
     if size == target { return self }
+    if format == VIPS_FORMAT_UCHAR
+      && [VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_B_W].contains(interpretation)
+      && bands <= (isGrey ? 2 : 4) && target.width <= size.width
+      && target.height <= size.height && target.pixels <= Self.mostReducedPixels
+    {
+      return try reduced(to: target)
+    }
     guard hasAlpha else { return try resample(from: size, to: target) }
     let (format, full) = (self.format, fullAlpha)
     // Back to whole numbers at once: measured on 1000×1000 RGBA, 25 ms of processor where resizing floats takes 35.
@@ -18,6 +25,19 @@ extension Picture {
     picture = try picture.resample(from: size, to: target)
     picture = try picture.made("alpha") { pictor_vips_unpremultiply($0, $1, full) }
     return try picture.cast(to: format)
+  }
+
+  /// More pixels than these are not held in memory but resized by libvips, a strip at a time: of a result so large a part
+  /// may be all that is kept.
+  private static let mostReducedPixels = 16_000_000
+
+  /// It, no larger on either side, in memory; of its metadata only the colour profile is left.
+  private consuming func reduced(to target: PixelSize) throws(ImageError) -> Picture {
+    let result = try Picture(blank: target, bands: bands, profile: foreignProfile)
+    try Resampler(of: self, to: target).run { y, bytes throws(ImageError) in
+      try result.write(bytes, row: y)
+    }
+    return result
   }
 
   /// A vector that was rendered within a pixel of the wanted size (libvips takes one factor for both sides) gets its

@@ -19,6 +19,8 @@ struct SourceHeader {
   /// Whether pixels have an alpha. A band is enough, transparent or not: so all sizes of a source are of one format,
   /// and it is known before a pixel is decoded.
   let hasAlpha: Bool
+  /// The colour profile, where it says anything else than sRGB; empty otherwise.
+  let profile: [UInt8]
   /// How long each frame stays, in ms.
   let delays: [CInt]
   /// How often the animation runs, in libvips's terms: 0 for ever.
@@ -44,6 +46,7 @@ struct SourceHeader {
     page = frame
     size = picture.size
     hasAlpha = picture.hasAlpha
+    profile = picture.foreignProfile
     delays = picture.integers("delay")
     loop = picture.integer("loop") ?? 0
     // libheif applies the container's own rotation (ISO/IEC 23008-12, 6.5.10); the EXIF copy of it is not to be applied

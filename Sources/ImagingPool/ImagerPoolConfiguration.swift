@@ -15,8 +15,8 @@ public struct ImagerPoolConfiguration: Sendable {
   public var jobDeadline = Duration.seconds(20)
   /// How long a worker may take to start.
   public var startDeadline = Duration.seconds(10)
-  /// How long a worker may go on with a job that nobody wants any more. Starting another takes 45 ms of processor (most
-  /// of it to link libvips and its modules), more than most jobs, so what is nearly done is better finished.
+  /// How long a worker may go on with a job that nobody wants any more. Starting another takes about 20 ms of processor
+  /// (nearly all of it to link libvips), more than most jobs, so what is nearly done is better finished.
   public var cancelGrace = Duration.milliseconds(250)
   /// After how many jobs a worker is replaced; at least 1.
   public var maximumJobsPerWorker = 10_000
@@ -27,8 +27,9 @@ public struct ImagerPoolConfiguration: Sendable {
   public var maximumWorkerMemory: Int? = 2 << 30
   /// Most bytes a result may have (RLIMIT_FSIZE); `nil`: no bound. Results are not part of a worker's memory.
   public var maximumResultBytes: Int? = 512 << 20
-  /// Added to the workers' niceness, 0–19; at 10 hits stay fast beside busy workers (field notes, libvips).
-  public var niceness = 10
+  /// Added to the workers' niceness, 0–19; beside misses that keep all cores busy, 8 leaves hits
+  /// 0.62 to 0.71 of their rate and misses 0.49 to 0.59 of theirs (docs/performance.md).
+  public var niceness = 8
   /// Bounds on what is decoded.
   public var limits = ImagingLimits()
   /// Told of a worker just before a job is sent to it; for tests, which stop or kill it there.

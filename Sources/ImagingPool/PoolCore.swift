@@ -57,8 +57,8 @@ final class PoolCore: Sendable {
   func cancel(_ id: UInt64) {
     guard let (job, slot) = board.withLock({ $0.cancel(id) }) else { return }
     cancelled.add()
-    job.caller.resume(returning: .failure(.cancelled))
     wake(slot)
+    job.caller.resume(returning: .failure(.cancelled))
   }
 
   /// Ends the pool at `instant`, or earlier once everything is done.

@@ -54,6 +54,12 @@ public struct WireSocket: ~Copyable, Sendable {
     }
   }
 
+  /// Waits until there is something to receive, be it the end, for at most so many milliseconds; tells whether there is.
+  public func hasMessage(within milliseconds: CInt) -> Bool {
+    var poll = pollfd(fd: owned.value, events: Int16(POLLIN), revents: 0)
+    return Glibc.poll(&poll, 1, milliseconds) != 0
+  }
+
   /// Receives one message. Whatever descriptors came with one that is refused are closed.
   public func receive() throws(WireError) -> WireMessage {
     var received = pictor_linux_received()

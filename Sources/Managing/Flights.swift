@@ -57,14 +57,15 @@ final class Flights<Value: Sendable>: Sendable {
     _ flight: Table.FlightID, _ work: @escaping @Sendable () async throws(ImageError) -> Value
   ) {
     started.add()
-    let task = Task {
+    // Immediate: until it first waits it runs here and now, which saves handing it to another thread.
+    let task = Task.immediate {
       let result: Result<Value, ImageError>
       do throws(ImageError) {
         result = .success(try await work())
       } catch {
         result = .failure(error)
       }
-      finish(flight, result)
+      self.finish(flight, result)
     }
     let isRunning = state.withLock { state in
       // The task may have finished, or its last waiter may have left, before its handle could be kept.

@@ -34,10 +34,25 @@ public final class ImageManager: ImageProvider {
 
   /// What memory holds and is fresh.
   public func cachedVariant(for key: CacheKey) -> Variant? {
-    memory.variant(for: key).flatMap { isFresh($0) ? $0 : nil }
+    guard let variant = memory.variant(for: key), isFresh(variant) else { return nil }
+    return variant
   }
 
-  /// The answer to a request that `cachedVariant(for:)` had none for: from the first place that has it, else made, once
+  /// What the disk tier can give without waiting, if it is fresh; it is in memory from then on.
+  public func deliveryAtOnce(for request: ImageRequest) -> Delivery? {
+    let start = ContinuousClock.now
+    let now = now()
+    guard
+      let variant = disk.variantAtOnce(
+        for: request.key, where: { $0.freshness.isFresh(at: now) })
+    else { return nil }
+    _ = memory.store(variant)
+    var timings = Timings()
+    timings.disk = .now - start
+    return Delivery(variant: variant, cacheStatus: .hit(.disk), timings: timings)
+  }
+
+  /// The answer to a request that neither of these had: from the first place that has it, else made, once
   /// for all who ask meanwhile.
   public func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
     let (made, joined) = try await variantFlights.value(for: request.key) {

@@ -2,7 +2,7 @@
 
 /// Reads the three forms of an HTTP date and writes the one that may be sent.
 public enum HTTPDate {
-  /// Length in bytes of what `text(of:)` makes of years up to 9999.
+  /// Length in bytes of the form that is written.
   public static let length = 29
 
   private static let dayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
@@ -10,15 +10,51 @@ public enum HTTPDate {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
-  /// The moment as an IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
+  /// The moment as an IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`. What lies outside of the years 0 to 9999, which
+  /// the form has no room for, becomes the first or last second of them.
   public static func text(of time: UnixTime) -> String {
-    let (days, second) = time.seconds.quotientAndRemainder(floorDividingBy: 86_400)
+    String(unsafeUninitializedCapacity: length) { buffer in
+      buffer.baseAddress.map { write(time, into: $0) }
+      return length
+    }
+  }
+
+  /// Writes what `text(of:)` returns, `length` bytes, without allocating.
+  public static func write(_ time: UnixTime, into place: UnsafeMutablePointer<UInt8>) {
+    let seconds = min(max(time.seconds, -62_167_219_200), 253_402_300_799)
+    let (days, second) = seconds.quotientAndRemainder(floorDividingBy: 86_400)
     let (year, month, day) = civilDate(daysSinceEpoch: days)
+    var place = place
     // 1970-01-01 was a Thursday.
-    let weekday = dayNames[(days + 4).quotientAndRemainder(floorDividingBy: 7).remainder]
-    let padding = String(repeating: "0", count: max(4 - String(year).utf8.count, 0))
-    return "\(weekday), \(twoDigits(day)) \(monthNames[month - 1]) \(padding)\(year) "
-      + "\(twoDigits(second / 3_600)):\(twoDigits(second / 60 % 60)):\(twoDigits(second % 60)) GMT"
+    put(dayNames[(days + 4).quotientAndRemainder(floorDividingBy: 7).remainder], at: &place)
+    put(", ", at: &place)
+    put(day, at: &place)
+    put(" ", at: &place)
+    put(monthNames[month - 1], at: &place)
+    put(" ", at: &place)
+    put(year / 100, at: &place)
+    put(year % 100, at: &place)
+    put(" ", at: &place)
+    put(second / 3_600, at: &place)
+    put(":", at: &place)
+    put(second / 60 % 60, at: &place)
+    put(":", at: &place)
+    put(second % 60, at: &place)
+    put(" GMT", at: &place)
+  }
+
+  private static func put(_ text: String, at place: inout UnsafeMutablePointer<UInt8>) {
+    for byte in text.utf8 {
+      place.pointee = byte
+      place += 1
+    }
+  }
+
+  /// Two digits.
+  private static func put(_ number: Int, at place: inout UnsafeMutablePointer<UInt8>) {
+    place[0] = UInt8(ascii: "0") + UInt8(number / 10)
+    place[1] = UInt8(ascii: "0") + UInt8(number % 10)
+    place += 2
   }
 
   /// Parses an IMF-fixdate, an RFC 850 date (`Sunday, 06-Nov-94 08:49:37 GMT`) or an asctime date
@@ -92,10 +128,6 @@ public enum HTTPDate {
       return nil
     }
     return word.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-  }
-
-  private static func twoDigits(_ number: Int) -> String {
-    number < 10 ? "0\(number)" : "\(number)"
   }
 
   private static func daysInMonth(_ month: Int, year: Int) -> Int {

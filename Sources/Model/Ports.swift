@@ -5,6 +5,9 @@
 public protocol ImageProvider: Sendable {
   /// What memory holds and may be served now. Never waits: it is called on a server's own thread.
   func cachedVariant(for key: CacheKey) -> Variant?
+  /// The answer to a request that memory had none for, if it can be had without waiting. Never waits itself: it is
+  /// called on a server's own thread.
+  func deliveryAtOnce(for request: ImageRequest) -> Delivery?
   /// The answer to a request, from wherever it is or can be made. Cancelling the calling task gives up this request's
   /// share in the work; the work itself stops when nobody is left.
   func variant(for request: ImageRequest) async throws(ImageError) -> Delivery
@@ -26,6 +29,8 @@ public protocol MemoryCache: Sendable {
 public protocol DiskCache: Sendable {
   /// The variant kept under `key`, fresh or not; small bodies in memory, others as a file.
   func variant(for key: CacheKey) async -> Variant?
+  /// The same, if it is small, can be had without waiting and `isWanted` says so; `nil` says nothing about what is kept.
+  func variantAtOnce(for key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant?
   /// The source kept under `key`, fresh or not.
   func source(for key: CacheKey) async -> Source?
   /// Keeps a variant, and tells whether it does. It can be read back at once; it is written behind the caller's back.

@@ -37,6 +37,21 @@ public struct SourceURL: Hashable, Sendable {
   ///
   /// - Throws: `ImageError.invalidURL`, naming what is wrong with it.
   public init(parsing string: String) throws(ImageError) {
+    if string.utf8.count <= Self.maximumLength, let plain = PlainURL(string) {
+      self.init(plain, text: string)
+    } else {
+      try self.init(normalizing: string)
+    }
+  }
+
+  private init(_ plain: PlainURL, text: String) {
+    (scheme, host, port, path) = (plain.scheme, plain.host, plain.port, plain.path)
+    self.text = text
+    density = Self.density(ofName: path)
+  }
+
+  /// Parses any address, whatever its form.
+  init(normalizing string: String) throws(ImageError) {
     func refuse(_ reason: String) -> ImageError { .invalidURL(string, reason: reason) }
     guard !string.isEmpty else { throw refuse("it is empty") }
     guard string.utf8.count <= Self.maximumLength else {

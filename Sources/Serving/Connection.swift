@@ -1,5 +1,6 @@
 // Connection: one client's connection and the request that is on it.
 
+import Glibc
 import Synchronization
 
 /// What the watcher may know of a connection: its descriptor and when it is to be shut down.
@@ -28,6 +29,23 @@ final class ConnectionWatch: Sendable {
   var isReading: Bool {
     get { reading.load(ordering: .relaxed) }
     set { reading.store(newValue, ordering: .relaxed) }
+  }
+}
+
+/// What a request does, as far as it matters here.
+enum Method {
+  case get
+  case head
+  case other
+
+  /// The method libmicrohttpd shows, which is case-sensitive.
+  init(_ name: UnsafePointer<CChar>) {
+    self = Self.isEqual(name, "GET") ? .get : Self.isEqual(name, "HEAD") ? .head : .other
+  }
+
+  private static func isEqual(_ name: UnsafePointer<CChar>, _ other: StaticString) -> Bool {
+    // The literal's bytes end with a NUL and are never released.
+    strcmp(name, UnsafeRawPointer(other.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
   }
 }
 
@@ -63,8 +81,8 @@ final class Connection {
   var bodyBytes = 0
   /// Whether the request is whole and counts in `Worker.active`.
   var isActive = false
-  /// Whether the suspended request is for the head alone.
-  var isHead = false
+  /// What is done with it.
+  var method = Method.other
   /// The suspended request.
   var exchange: Exchange?
 
@@ -74,7 +92,7 @@ final class Connection {
   }
 
   /// A new request line was read.
-  func begin(_ target: RequestTarget, length: Int) {
+  func begin(_ target: consuming RequestTarget, length: Int) {
     self.target = target
     targetLength = length
     stage = .received
@@ -84,4 +102,7 @@ final class Connection {
 
   /// Whole microseconds since the header was whole.
   var elapsedMicroseconds: Int { (Clock.nanoseconds() - startedAt) / 1_000 }
+
+  /// How many bytes of a body are sent: none to HEAD, nor with 304.
+  func bodyBytes(status: Int, of bytes: Int) -> Int { status == 304 || method == .head ? 0 : bytes }
 }

@@ -11,6 +11,9 @@ enum ContentDisposition {
   /// `inline` with the source's name and the sent format's extension; where the name is not plain ASCII, also in
   /// RFC 8187's encoding.
   static func inline(source: SourceURL, format: ImageFormat) -> String {
+    if let stem = plainStem(of: source.fileName) {
+      return "inline; filename=\"\(stem).\(format.fileExtension)\""
+    }
     let encoded = Array(source.fileName.utf8)
     // A local path is decoded already; decoding again would turn a real `%41` in a name into an `A`.
     let name =
@@ -30,10 +33,27 @@ enum ContentDisposition {
     return plain == full ? value : value + "; filename*=UTF-8''" + PercentEncoding.encode(full)
   }
 
+  /// A name without its extension, where nothing in it has to be decoded, replaced or cut: nearly always.
+  private static func plainStem(of name: Substring) -> Substring? {
+    let stem = name[..<(name.lastIndex(of: ".") ?? name.endIndex)]
+    let isPlain =
+      stem.utf8.count <= longestStem && stem.utf8.contains { $0 != UInt8(ascii: ".") }
+      && stem.utf8.allSatisfy { plain[Int($0)] }
+    return isPlain ? stem : nil
+  }
+
   /// What may stand between quotes in every reader's opinion.
   private static func isPlain(_ scalar: UnicodeScalar) -> Bool {
-    scalar.isASCII
-      && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
-        || " ._-@()+,=~".unicodeScalars.contains(scalar))
+    scalar.isASCII && plain[Int(scalar.value)]
+  }
+
+  /// The same for bytes of UTF-8.
+  private static let plain: [Bool] = (0..<256).map { byte in
+    switch UInt8(byte) {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "a")...UInt8(ascii: "z"):
+      true
+    default: " ._-@()+,=~".utf8.contains(UInt8(byte))
+    }
   }
 }

@@ -1,4 +1,4 @@
-// Exchanging: one request and its answer: a hit on the spot, everything else by way of a suspended connection.
+// Exchanging: one request that is no memory hit, and its answer: on the spot, or by way of a suspended connection.
 
 import CMicrohttpd
 import FoundationEssentials
@@ -13,16 +13,16 @@ struct Exchanging {
   let connection: OpaquePointer
   let method: UnsafePointer<CChar>
 
-  /// A whole request: answers it, or suspends the connection until it can be.
+  /// A whole request that memory has no answer to: answers it, or suspends the connection until it can be.
   func answer() -> MHD_Result {
     guard let target = client.target, let route = target.route else {
       return refuse(.notFound(path: displayable(client.target?.path ?? "")))
     }
-    guard isHead || isGet else {
+    guard client.method != .other else {
       return refuse(
         .methodNotAllowed(method: displayable(String(cString: method)), allowed: route.allowed))
     }
-    switch route.answer {
+    switch route {
     case .stats: return answerStats()
     case .image: return answerImage(target)
     }
@@ -30,83 +30,22 @@ struct Exchanging {
 
   private func answerImage(_ target: RequestTarget) -> MHD_Result {
     guard !handler.isDraining else { return refuse(.draining) }
-    if let key = target.key, let variant = handler.provider.cachedVariant(for: key) {
-      return answerHit(variant, target)
-    }
     switch target.request {
-    case .success(let request): return suspend(for: request)
+    case .success(let request):
+      if let delivery = handler.provider.deliveryAtOnce(for: request) {
+        return answer(with: delivery)
+      }
+      return suspend(for: request)
     case .failure(let error): return refuse(error)
     // Every target of this route has a request or an error.
     case nil: return refuse(.internal(detail: "a target without a request"))
     }
   }
 
-  private var isGet: Bool { strcmp(method, "GET") == 0 }
-  private var isHead: Bool { strcmp(method, "HEAD") == 0 }
-
-  // MARK: Memory hits
-
-  /// The prepared response, made current. Nothing is allocated from the second hit on.
-  private func answerHit(_ variant: Variant, _ target: RequestTarget) -> MHD_Result {
-    let worker = client.worker
-    let now = Clock.now()
-    let age = variant.info.freshness.age(at: now)
-    let width = ResponseHead.width(of: age)
-    let id = RequestID()
-    let status = isNotModified(variant.info) ? 304 : 200
-    let response: Response
-    do throws(ImageError) {
-      let make = { () throws(ImageError) in
-        try hitResponse(variant, target, ageWidth: width)
-      }
-      if let prepared = prepared(variant) {
-        response = try prepared.response(for: worker, ageWidth: width, make: make)
-      } else {
-        response = try make()
-      }
-    } catch {
-      return refuse(error)
-    }
-    let microseconds = client.elapsedMicroseconds
-    response.stamp(id: id, now: now, age: age, microseconds: microseconds, worker: worker)
-    worker.hitLatency.record(microseconds: microseconds)
-    if handler.logsHits {
-      log(id, status, variant.body.count, CacheStatus.hit(.memory).headerValue, error: nil)
-    }
-    return queue(response, status: status, bytes: variant.body.count)
-  }
-
-  /// The variant's prepared response, `nil` where another server in this process was first to make one.
-  private func prepared(_ variant: Variant) -> PreparedResponse? {
-    let found =
-      variant.prepared.load()
-      ?? variant.prepared.storeIfNil(
-        PreparedResponse(owner: handler.serial, workers: handler.configuration.workers))
-    guard let prepared = found as? PreparedResponse, prepared.owner == handler.serial,
-      client.worker.index < handler.configuration.workers
-    else { return nil }
-    return prepared
-  }
-
-  private func hitResponse(
-    _ variant: Variant, _ target: RequestTarget, ageWidth: Int
-  ) throws(ImageError) -> Response {
-    guard case .success(let request) = target.request else {
-      throw .internal(detail: "a hit without a request")
-    }
-    var head = ResponseHead(hitWithAgeWidth: ageWidth)
-    head.add(variant: variant, source: request.source, cacheStatus: .hit(.memory))
-    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
-    return try Response(head: head, body: variant.body, ageWidth: ageWidth)
-  }
-
-  // MARK: Everything else
-
   private func suspend(for request: ImageRequest) -> MHD_Result {
     let watcher = handler.watcher
     guard watcher.reserve() else { return refuse(.overloaded(queue: "requests", retryAfter: 1)) }
     client.stage = .suspended
-    client.isHead = isHead
     // While it is suspended the exchange has a deadline of its own.
     client.watch.deadline = .max
     let exchange = Exchange(
@@ -148,7 +87,7 @@ struct Exchanging {
     let variant = delivery.variant
     let id = RequestID()
     let now = Clock.now()
-    let status = isNotModified(variant.info) ? 304 : 200
+    let status = handler.isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds = client.elapsedMicroseconds
     var timings = delivery.timings
     timings.total = .microseconds(microseconds)
@@ -186,9 +125,9 @@ struct Exchanging {
   }
 
   /// Answers with an error of the contract.
-  private func refuse(_ error: ImageError) -> MHD_Result {
+  func refuse(_ error: ImageError) -> MHD_Result {
     let id = RequestID()
-    if client.target?.route?.answer == .image { handler.figures.origins.add("error") }
+    if client.target?.route == .image { handler.figures.origins.add("error") }
     return answer(
       json: ErrorBody(error, id: id.description).json, status: error.status, id: id, error: error,
       closes: handler.isDraining)
@@ -216,38 +155,8 @@ struct Exchanging {
 
   // MARK: Common
 
-  private func isNotModified(_ info: VariantInfo) -> Bool {
-    let etags = header("If-None-Match")
-    let date = etags == nil ? header("If-Modified-Since") : nil
-    guard etags != nil || date != nil else { return false }
-    return Preconditions.isNotModified(
-      info, ifNoneMatch: etags.map { String(cString: $0) },
-      ifModifiedSince: date.map { String(cString: $0) })
-  }
-
-  private func header(_ name: StaticString) -> UnsafePointer<CChar>? {
-    MHD_lookup_connection_value(
-      connection, .HEADER_KIND,
-      UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
-  }
-
   private func queue(_ response: Response, status: Int, bytes: Int) -> MHD_Result {
-    let result = response.queue(on: connection, status: status)
-    guard result == .YES else {
-      handler.log.error("libmicrohttpd refused an answer", ["status": .int(status)])
-      return result
-    }
-    client.stage = .answered
-    client.bodyBytes = bodyBytes(status: status, of: bytes)
-    switch status {
-    case 200: client.worker.succeeded.add(1)
-    case 304: client.worker.notModified.add(1)
-    default: handler.figures.statuses.add("\(status)")
-    }
-    client.watch.deadline =
-      Clock.coarseMilliseconds() + handler.answerTimeout
-      + client.bodyBytes * 1_000 / handler.configuration.minimumReadRate
-    return result
+    handler.queue(response, status: status, bytes: bytes, on: client, connection)
   }
 
   private func log(
@@ -256,12 +165,9 @@ struct Exchanging {
     handler.log(
       RequestLine(
         id: id, method: displayable(String(cString: method)), status: status,
-        bytes: bodyBytes(status: status, of: bytes), cacheStatus: cacheStatus, error: error),
+        bytes: client.bodyBytes(status: status, of: bytes), cacheStatus: cacheStatus, error: error),
       of: client)
   }
-
-  /// How many bytes of a body are sent: none to HEAD, nor with 304.
-  private func bodyBytes(status: Int, of bytes: Int) -> Int { status == 304 || isHead ? 0 : bytes }
 }
 
 extension CacheStatus {

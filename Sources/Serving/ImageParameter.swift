@@ -74,24 +74,27 @@ struct ImageParameter: Sendable {
   ///   whichever is met first from left to right; a missing `url` comes last.
   static func parse(_ query: some Collection<UInt8>) throws(ImageError) -> ImageRequest {
     var draft = Draft()
-    var seen: Set<Int> = []
+    // A bit for each row of the table.
+    var seen: UInt64 = 0
     for piece in query.split(separator: UInt8(ascii: "&")) {
       let end = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
       let rawValue = piece[end...].dropFirst()
-      guard let name = PercentEncoding.decode(piece[..<end]),
-        let index = table.firstIndex(where: { $0.name == name })
-      else { throw .unknownParameter(displayable(piece[..<end])) }
+      guard let index = index(ofName: piece[..<end]) else {
+        throw .unknownParameter(displayable(piece[..<end]))
+      }
       let parameter = table[index]
+      let name = parameter.name
       guard let value = PercentEncoding.decode(rawValue) else {
         let reason = "it is not percent-encoded UTF-8 without NUL"
         throw name == "url"
           ? .invalidURL(displayable(rawValue), reason: reason)
           : .invalidParameter(name: name, value: displayable(rawValue), allowed: reason)
       }
-      guard seen.insert(index).inserted else {
+      guard seen & 1 << UInt64(index) == 0 else {
         throw .invalidParameter(
           name: name, value: displayable(value), allowed: "it may be given only once")
       }
+      seen |= 1 << UInt64(index)
       guard parameter.apply(value, &draft) else {
         throw .invalidParameter(
           name: name, value: displayable(value), allowed: parameter.allowed)
@@ -107,6 +110,13 @@ struct ImageParameter: Sendable {
       }
       throw error
     }
+  }
+
+  /// The row of a name, which hardly anybody encodes.
+  private static func index(ofName raw: some Collection<UInt8>) -> Int? {
+    if let index = table.firstIndex(where: { $0.name.utf8.elementsEqual(raw) }) { return index }
+    let name = PercentEncoding.decode(raw)
+    return table.firstIndex { $0.name == name }
   }
 
   private static func text(_ range: ClosedRange<Int>) -> String {

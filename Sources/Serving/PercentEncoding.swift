@@ -8,21 +8,22 @@ enum PercentEncoding {
   /// `+` stays a plus. Writing a space as `+` belongs to HTML forms; the contract's values are percent-encoded, and an
   /// address that was put behind `url=` with a plus in it means that plus.
   static func decode(_ bytes: some Collection<UInt8>) -> String? {
-    var decoded: [UInt8] = []
-    decoded.reserveCapacity(bytes.count)
-    var rest = bytes[...]
-    while let byte = rest.popFirst() {
-      var value = byte
-      if byte == UInt8(ascii: "%") {
-        guard let high = rest.popFirst().flatMap(hexadecimalDigit),
-          let low = rest.popFirst().flatMap(hexadecimalDigit)
-        else { return nil }
-        value = high << 4 | low
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes.count) { decoded in
+      var count = 0
+      var rest = bytes.makeIterator()
+      while var byte = rest.next() {
+        if byte == UInt8(ascii: "%") {
+          guard let high = rest.next().flatMap(hexadecimalDigit),
+            let low = rest.next().flatMap(hexadecimalDigit)
+          else { return nil }
+          byte = high << 4 | low
+        }
+        guard byte != 0 else { return nil }
+        decoded[count] = byte
+        count += 1
       }
-      guard value != 0 else { return nil }
-      decoded.append(value)
+      return String(validating: UnsafeBufferPointer(rebasing: decoded[..<count]), as: UTF8.self)
     }
-    return String(validating: decoded, as: UTF8.self)
   }
 
   /// Encodes everything but RFC 8187's `attr-char`, for `filename*`.

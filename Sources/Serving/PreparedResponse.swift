@@ -25,13 +25,12 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
     places.deallocate()
   }
 
-  /// This worker's response, made now if there is none whose age has so many digits.
-  func response(
-    for worker: Worker, ageWidth: Int, make: () throws(ImageError) -> Response
-  ) throws(ImageError) -> Response {
-    if let response = places[worker.index], response.fits(ageWidth: ageWidth) { return response }
-    let response = try make()
-    places[worker.index] = response
+  /// This worker's response; `nil` where there is none whose age has so many digits.
+  func response(of worker: Worker, ageWidth: Int) -> Response? {
+    guard let response = places[worker.index], response.fits(ageWidth: ageWidth) else { return nil }
     return response
   }
+
+  /// Keeps this worker's response in place of the one there was.
+  func keep(_ response: Response, for worker: Worker) { places[worker.index] = response }
 }

@@ -124,7 +124,9 @@ final class RequestHandler: Sendable {
     case .headed:
       client.isActive = true
       client.worker.active.add(1)
-      return Exchanging(handler: self, client: client, connection: connection, method: method)
+      client.method = Method(method)
+      return answerHit(on: client, connection, method: method)
+        ?? Exchanging(handler: self, client: client, connection: connection, method: method)
         .answer()
     case .suspended:
       return Exchanging(handler: self, client: client, connection: connection, method: method)
@@ -141,9 +143,11 @@ final class RequestHandler: Sendable {
       client.worker.active.add(-1)
       if isWhole { client.worker.bytesSent.add(client.bodyBytes) }
     }
-    // libmicrohttpd may see that a client has gone before it calls the handler for the resumed connection.
-    if client.exchange != nil { clientGone(client) }
-    client.exchange = nil
+    if client.exchange != nil {
+      // libmicrohttpd may see that a client has gone before it calls the handler for the resumed connection.
+      clientGone(client)
+      client.exchange = nil
+    }
     client.stage = .received
     client.watch.isReading = true
     client.watch.deadline = Clock.coarseMilliseconds() + keptTimeout
@@ -151,6 +155,6 @@ final class RequestHandler: Sendable {
 
   private func clientGone(_ client: Connection) {
     figures.clientsGone.add()
-    log(.gone(isHead: client.isHead), of: client)
+    log(.gone(isHead: client.method == .head), of: client)
   }
 }

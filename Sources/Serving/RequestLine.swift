@@ -31,7 +31,7 @@ extension RequestHandler {
   /// (memory hits, `/stats`) at debug, all else at info.
   func log(_ line: RequestLine, of client: Connection) {
     let isQuiet =
-      client.target?.route?.answer == .stats
+      client.target?.route == .stats
       || line.cacheStatus == CacheStatus.hit(.memory).headerValue
     switch line.status {
     case 500: log.error("request", fields(line, of: client))

@@ -7,7 +7,7 @@ import Glibc
 /// Set-associative like a processor's cache: a target can only be in the four places its hash names. A hit moves one
 /// place to the front, a new target takes the last place, so a rare one never pushes out a frequent one, and a
 /// stranger who finds colliding targets only makes four of them be parsed again.
-struct RequestMemo {
+final class RequestMemo {
   private static let ways = 4
   /// Targets longer than this are parsed each time.
   static let longestTarget = 2_048
@@ -28,10 +28,12 @@ struct RequestMemo {
   }
 
   /// The meaning of a target parsed earlier. Allocates nothing.
-  mutating func target(_ raw: UnsafeRawBufferPointer, hash: UInt64) -> RequestTarget? {
+  func target(_ raw: UnsafeRawBufferPointer, hash: UInt64) -> RequestTarget? {
     let first = (Int(truncatingIfNeeded: hash) & mask) * Self.ways
     for place in first..<first + Self.ways {
-      guard let target = places[place], target.hash == hash, Self.isEqual(target.raw, raw) else {
+      guard let target = places[place], target.hash == hash,
+        target.raw.withUnsafeBytes({ $0.isEqual(to: raw) })
+      else {
         continue
       }
       if place > first { places.swapAt(place, place - 1) }
@@ -41,7 +43,7 @@ struct RequestMemo {
   }
 
   /// Remembers a target that can be answered; others are not worth a place.
-  mutating func remember(_ target: RequestTarget) {
+  func remember(_ target: RequestTarget) {
     guard target.raw.count <= Self.longestTarget, target.route != nil else { return }
     if case .failure = target.request { return }
     let first = (Int(truncatingIfNeeded: target.hash) & mask) * Self.ways
@@ -58,26 +60,14 @@ struct RequestMemo {
     places[place] = target
   }
 
-  private static func isEqual(_ left: [UInt8], _ right: UnsafeRawBufferPointer) -> Bool {
-    left.withUnsafeBytes { left in
-      guard left.count == right.count, let one = left.baseAddress, let other = right.baseAddress
-      else { return false }
-      return memcmp(one, other, left.count) == 0
-    }
-  }
-
   private func cost(_ target: RequestTarget) -> Int { target.raw.count * 3 + Self.overhead }
 
   /// Mixes eight bytes at a time with a secret of this process. It need not withstand attack: see above.
   static func hash(_ raw: UnsafeRawBufferPointer) -> UInt64 {
     var hash = secret ^ UInt64(truncatingIfNeeded: raw.count)
-    func mix(_ word: UInt64) {
-      let product = (hash ^ word).multipliedFullWidth(by: 0x9e37_79b9_7f4a_7c15)
-      hash = product.high ^ product.low
-    }
     var position = 0
     while position + 8 <= raw.count {
-      mix(raw.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+      hash = mix(hash, raw.loadUnaligned(fromByteOffset: position, as: UInt64.self))
       position += 8
     }
     var rest: UInt64 = 0
@@ -85,9 +75,23 @@ struct RequestMemo {
       rest = rest << 8 | UInt64(raw[position])
       position += 1
     }
-    mix(rest)
-    return hash
+    return mix(hash, rest)
+  }
+
+  private static func mix(_ hash: UInt64, _ word: UInt64) -> UInt64 {
+    let product = (hash ^ word).multipliedFullWidth(by: 0x9e37_79b9_7f4a_7c15)
+    return product.high ^ product.low
   }
 
   private static let secret = UInt64.random(in: 1...UInt64.max)
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether both hold the same bytes, and any at all.
+  func isEqual(to other: UnsafeRawBufferPointer) -> Bool {
+    guard count == other.count, let start = baseAddress, let otherStart = other.baseAddress else {
+      return false
+    }
+    return memcmp(start, otherStart, count) == 0
+  }
 }

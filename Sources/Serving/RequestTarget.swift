@@ -2,28 +2,15 @@
 
 import Model
 
-/// What a path is for.
-struct Route: Sendable {
-  /// Who answers.
-  enum Answer: Sendable {
-    /// A picture.
-    case image
-    /// Health and figures.
-    case stats
-  }
+/// Where a path leads, by the path, decoded. A new endpoint is a new row.
+enum Route: String, Sendable {
+  /// A picture.
+  case image = "/image"
+  /// Health and figures.
+  case stats = "/stats"
 
-  /// The path, decoded.
-  let path: String
   /// The `Allow` header; every route so far is for reading.
-  let allowed = "GET, HEAD"
-  /// Who answers.
-  let answer: Answer
-
-  /// All of them. A new endpoint is a new row.
-  static let table = [
-    Route(path: "/image", answer: .image),
-    Route(path: "/stats", answer: .stats),
-  ]
+  var allowed: String { "GET, HEAD" }
 }
 
 /// The meaning of one raw request target (RFC 9112, section 3.2), bytes as they came.
@@ -48,8 +35,8 @@ final class RequestTarget: Sendable {
     let end = origin.firstIndex(of: UInt8(ascii: "?")) ?? origin.endIndex
     let decoded = PercentEncoding.decode(origin[..<end])
     path = decoded ?? displayable(origin[..<end])
-    route = decoded.flatMap { path in Route.table.first { $0.path == path } }
-    guard case .image = route?.answer else {
+    route = decoded.flatMap { Route(rawValue: $0) }
+    guard route == .image else {
       (request, key) = (nil, nil)
       return
     }

@@ -24,12 +24,17 @@ struct ResponseHead {
   /// Where the digits of a hit's age begin.
   static let ageOffset = timingOffset + timingLength + ageName.utf8.count
 
+  /// What most blocks have room in, in bytes.
+  private static let usualLength = 768
+
   /// The block so far.
   private(set) var bytes: [UInt8]
 
   /// A block with date and request id.
   init(date: UnixTime, id: RequestID) {
-    bytes = Array(HTTPDate.text(of: date).utf8)
+    bytes = []
+    bytes.reserveCapacity(Self.usualLength)
+    bytes += HTTPDate.text(of: date).utf8
     bytes += Array(Self.idName.utf8)
     bytes += Array(id.description.utf8)
   }
@@ -47,11 +52,14 @@ struct ResponseHead {
 
   /// Adds a field. A value with a control character would forge fields of its own, and is left out whole.
   mutating func add(_ name: StaticString, _ value: String) {
-    guard !value.isEmpty, !value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else { return }
-    bytes.append(contentsOf: [UInt8(ascii: "\r"), UInt8(ascii: "\n")])
-    name.withUTF8Buffer { bytes.append(contentsOf: $0) }
-    bytes.append(contentsOf: [UInt8(ascii: ":"), UInt8(ascii: " ")])
-    bytes.append(contentsOf: value.utf8)
+    var value = value
+    value.withUTF8 { value in
+      guard !value.isEmpty, !value.contains(where: { $0 < 0x20 || $0 == 0x7f }) else { return }
+      bytes += "\r\n".utf8
+      name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+      bytes += ": ".utf8
+      bytes.append(contentsOf: value)
+    }
   }
 
   /// Writes milliseconds as `d.ddd`. A hit that took longer than 9.999 ms, because its thread was not scheduled, says

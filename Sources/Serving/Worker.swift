@@ -26,7 +26,7 @@ final class Worker: @unchecked Sendable {
   /// From 0 to one less than the number of workers.
   let index: Int
   /// Targets parsed earlier.
-  var memo: RequestMemo
+  let memo: RequestMemo
 
   /// Requests that are whole and whose answer is not. One whose body never ends is no reason for a stop to wait.
   let active = Tally()
@@ -53,9 +53,7 @@ final class Worker: @unchecked Sendable {
   /// The date of `now` as HTTP writes it, made once a second.
   func date(_ now: UnixTime) -> UnsafePointer<UInt8> {
     if now.seconds != dateSecond {
-      for (offset, byte) in HTTPDate.text(of: now).utf8.prefix(HTTPDate.length).enumerated() {
-        dateText[offset] = byte
-      }
+      HTTPDate.write(now, into: dateText)
       dateSecond = now.seconds
     }
     return UnsafePointer(dateText)

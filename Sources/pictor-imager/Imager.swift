@@ -1,5 +1,6 @@
 // Imager: the life of a worker, from its start by the server to the end of its connection.
 
+import CLinux
 import Glibc
 import ImagingPipeline
 import ImagingWire
@@ -20,6 +21,8 @@ enum Imager {
       let pipeline = try Pipeline()
       try socket.send(AnswerMessage.ready.encoded())
       while true {
+        // After large pictures most of what a worker holds is free: 98 MB became 30 in one run.
+        if !socket.hasMessage(within: idleMilliseconds) { pictor_linux_trim_memory() }
         try answer(socket.receive(), on: socket, with: pipeline)
       }
     } catch WireError.closed {
@@ -30,6 +33,10 @@ enum Imager {
       return 1
     }
   }
+
+  /// How long a worker has had nothing to do when it gives its free memory back. Under load it would take it again for
+  /// the next picture.
+  private static let idleMilliseconds: CInt = 1_000
 
   private static func answer(
     _ received: consuming WireMessage, on socket: borrowing WireSocket, with pipeline: Pipeline

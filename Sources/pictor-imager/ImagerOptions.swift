@@ -3,7 +3,7 @@
 /// A worker's command line.
 struct ImagerOptions {
   /// Added to the niceness, 0–19.
-  var niceness: CInt = 10
+  var niceness: CInt = 8
   /// Most bytes of private writable memory (RLIMIT_DATA); `nil`: no bound.
   var memory: UInt64?
   /// Most bytes a file may have that is written (RLIMIT_FSIZE), a result included; `nil`: no bound.

@@ -5,6 +5,7 @@ import ImagingPool
 import ImagingWire
 import Model
 import Telemetry
+import TestSupport
 import Testing
 
 /// One after the other: each starts processes of its own, and two cores are soon busy.
@@ -26,6 +27,28 @@ import Testing
       #expect(pool.figures.running == 0)
       #expect(pool.figures.latency?.count == 1)
       #expect(pool.figures.residentBytes > 1 << 20)
+    }
+  }
+
+  @Test(arguments: [ImageFormat.heic, .avif])
+  func `a worker has none of libvips's modules until a picture needs one`(_ format: ImageFormat)
+    async throws
+  {
+    let picture =
+      format == .heic
+      ? try Pictures.heic(width: 64, height: 48) : try Pictures.avif(width: 64, height: 48)
+    let job = ImageJob(
+      file: try PoolSupport.file(of: picture), transform: Transform(), density: 1)
+    try await PoolSupport.withPool { pool in
+      // Given
+      let pid = try #require(pool.pids.first)
+      _ = try await pool.process(PoolSupport.job())
+      #expect(try PoolSupport.modules(of: pid) == [])
+      // When
+      let image = try await pool.process(job)
+      // Then
+      #expect(image.size == PixelSize(width: 64, height: 48))
+      #expect(try PoolSupport.modules(of: pid) == ["vips-heif.so"])
     }
   }
 

@@ -5,6 +5,7 @@ import Glibc
 import ImagingWire
 import Model
 import Telemetry
+import TestSupport
 import Testing
 
 @testable import ImagingPool
@@ -50,6 +51,24 @@ import Testing
     }
   }
 
+  @Test(.disabled(if: PoolSupport.isThreadSanitized, "the sanitizer's malloc gives nothing back"))
+  func `a worker with nothing to do gives back what large pictures took`() async throws {
+    let source = try Pictures.avif(width: 2_048, height: 2_048)
+    try await PoolSupport.withPool { pool in
+      // Given
+      let pid = try #require(pool.pids.first)
+      let job = ImageJob(
+        file: try PoolSupport.file(of: source), transform: Transform(), density: 1)
+      for _ in 0..<3 { _ = try await pool.process(job) }
+      let busy = try PoolSupport.ownBytes(of: pid)
+      // When a second has passed, then half of it is gone
+      try await PoolSupport.eventually("trimming") {
+        (try? PoolSupport.ownBytes(of: pid)).map { $0 < busy / 2 } ?? false
+      }
+      #expect(pool.pids == [pid])
+    }
+  }
+
   @Test func `a pool cannot be started twice, and does nothing before it is`() async throws {
     let pool = ImagerPool(configuration: PoolSupport.configuration(), log: .silent)
     await #expect(throws: ImageError.self) { try await pool.process(PoolSupport.job()) }
@@ -74,7 +93,9 @@ import Testing
           String(decoding: $0.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
         }
         #expect(
-          Set(names).isSubset(of: ["SWIFT_BACKTRACE", "MALLOC_ARENA_MAX", "LD_LIBRARY_PATH"]))
+          Set(names).isSubset(of: [
+            "SWIFT_BACKTRACE", "MALLOC_ARENA_MAX", "OMP_NUM_THREADS", "LD_LIBRARY_PATH",
+          ]))
         let limits = try String(contentsOfFile: "/proc/\(pid)/limits", encoding: .utf8)
         #expect(limits.contains(try Regex("Max core file size +1 +1 ")))
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)

@@ -115,6 +115,32 @@ enum PoolSupport {
     }
   }
 
+  /// The modules of libvips that a process has loaded.
+  static func modules(of pid: pid_t) throws -> Set<String> {
+    let files = try lines(of: "/proc/\(pid)/maps").filter { $0.contains("/vips-modules-") }
+    return Set(files.compactMap { $0.split(separator: "/").last.map(String.init) })
+  }
+
+  /// Memory that a process shares with nobody and no file, in bytes (proc_pid_status(5), RssAnon).
+  static func ownBytes(of pid: pid_t) throws -> Int {
+    let line = try lines(of: "/proc/\(pid)/status").first { $0.hasPrefix("RssAnon:") }
+    let kilobytes = line?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    return try #require(kilobytes) * 1_024
+  }
+
+  /// Files in /proc have no length, and each read gives a part.
+  private static func lines(of path: String) throws -> [String] {
+    let file = try #require(fopen(path, "r"))
+    defer { fclose(file) }
+    var lines: [String] = []
+    var buffer = [CChar](repeating: 0, count: 4_096)
+    while fgets(&buffer, CInt(buffer.count), file) != nil {
+      let line = buffer.prefix { $0 != 0 && $0 != 10 }.map(UInt8.init(bitPattern:))
+      lines.append(String(decoding: line, as: UTF8.self).replacing("\t", with: " "))
+    }
+    return lines
+  }
+
   /// Whether there is such a process, zombies included.
   static func exists(_ pid: pid_t) -> Bool { kill(pid, 0) == 0 }
 }

@@ -140,7 +140,7 @@ import Testing
       try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
       return client
     }
-    try pictor.waitFor("all wait") { $0.flights.coalesced == 2 }
+    try pictor.waitFor("all wait") { $0.flights.coalesced == 2 && $0.downloads.running == 1 }
     clients[0].close()
     clients[1].close()
     try pictor.waitFor("two are gone") { $0.requests.clientsGone == 2 }

@@ -76,6 +76,14 @@ final class TestDisk: DiskCache {
   private let variants = Lock<[CacheKey: Variant]>([:])
   private let sources = Lock<[CacheKey: Source]>([:])
   func variant(for key: CacheKey) async -> Variant? { variants.withLock { $0[key] } }
+  /// What `variantAtOnce` may give; the rest takes waiting.
+  let atHand = Lock<Set<CacheKey>>([])
+  func variantAtOnce(for key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant? {
+    guard atHand.withLock({ $0.contains(key) }), let variant = variants.withLock({ $0[key] }),
+      isWanted(variant.info)
+    else { return nil }
+    return variant
+  }
   func source(for key: CacheKey) async -> Source? { sources.withLock { $0[key] } }
   func store(_ variant: Variant) -> Bool {
     variants.withLock { $0[variant.key] = variant }

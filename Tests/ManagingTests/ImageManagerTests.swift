@@ -67,6 +67,24 @@ struct ImageManagerTests {
     #expect(delivery.variant.info.lastModified == passedOn)
   }
 
+  @Test func `what the disk has at hand is given at once while it is fresh, and is in memory then`()
+    async throws
+  {
+    openAll()
+    let request = try request()
+    let made = try await manager.variant(for: request)
+    memory.remove(request.key)
+    #expect(manager.deliveryAtOnce(for: request) == nil, "the disk would have to be waited for")
+    disk.atHand.withLock { $0 = [request.key] }
+    let delivery = try #require(manager.deliveryAtOnce(for: request))
+    #expect(delivery.variant === made.variant)
+    #expect(delivery.cacheStatus == .hit(.disk))
+    #expect(delivery.timings.disk != nil)
+    #expect(memory.variant(for: request.key) != nil)
+    clock.seconds.withLock { $0 += 1_000_000 }
+    #expect(manager.deliveryAtOnce(for: request) == nil, "it is too old")
+  }
+
   @Test func `what memory holds costs nothing more`() async throws {
     openAll()
     let request = try request()

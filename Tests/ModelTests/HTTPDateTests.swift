@@ -43,6 +43,8 @@ struct HTTPDateTests {
     #expect(HTTPDate.text(of: UnixTime(seconds: 0)) == "Thu, 01 Jan 1970 00:00:00 GMT")
     #expect(HTTPDate.text(of: UnixTime(seconds: 951_782_400)) == "Tue, 29 Feb 2000 00:00:00 GMT")
     #expect(HTTPDate.text(of: UnixTime(seconds: -1)) == "Wed, 31 Dec 1969 23:59:59 GMT")
+    #expect(HTTPDate.text(of: UnixTime(seconds: .min)) == "Sat, 01 Jan 0000 00:00:00 GMT")
+    #expect(HTTPDate.text(of: UnixTime(seconds: .max)) == "Fri, 31 Dec 9999 23:59:59 GMT")
     for seconds in stride(from: -2_000_000_000, to: 11_000_000_000, by: 86_399 * 7) {
       let time = UnixTime(seconds: seconds)
       #expect(HTTPDate.parse(HTTPDate.text(of: time), now: Self.now) == time)

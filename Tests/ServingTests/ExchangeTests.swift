@@ -42,6 +42,25 @@ struct ExchangeTests {
     }
   }
 
+  @Test func `what can be had without waiting is answered without a task`() async throws {
+    let provider = TestProvider()
+    let request = try makeRequest()
+    var timings = Timings()
+    timings.disk = .microseconds(250)
+    let delivery = Delivery(
+      variant: makeVariant(request.key, body: [4, 5]), cacheStatus: .hit(.disk), timings: timings)
+    provider.atHand.withLock { $0[request.key] = delivery }
+    try await withServer(provider) { server in
+      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      #expect(answer.status == 200)
+      #expect(answer.body == [4, 5])
+      #expect(answer["Cache-Status"] == "pictor; hit; detail=disk")
+      #expect(answer["Server-Timing"]?.hasPrefix("disk;dur=0.250, total;dur=") == true)
+      #expect(provider.asked.value == 0)
+      #expect(server.figures.byOrigin["disk"] == 1)
+    }
+  }
+
   @Test func `a variant that must not be kept says so`() async throws {
     let provider = TestProvider { request throws(ImageError) in
       makeDelivery(makeVariant(request.key, info: makeInfo(isStorable: false)))

@@ -15,6 +15,8 @@ final class TestProvider: ImageProvider {
 
   private let memory = Lock<[CacheKey: Variant]>([:])
   private let work: Work
+  /// What can be had without waiting, though not from memory.
+  let atHand = Lock<[CacheKey: Delivery]>([:])
   /// Calls of `variant(for:)`.
   let asked = Counter()
 
@@ -25,6 +27,10 @@ final class TestProvider: ImageProvider {
   func keep(_ variant: Variant) { memory.withLock { $0[variant.key] = variant } }
 
   func cachedVariant(for key: CacheKey) -> Variant? { memory.withLock { $0[key] } }
+
+  func deliveryAtOnce(for request: ImageRequest) -> Delivery? {
+    atHand.withLock { $0[request.key] }
+  }
 
   func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
     asked.add()
@@ -104,7 +110,7 @@ func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
 
 /// Starts a server on a free port and stops it behind the test, which may have done so itself.
 func withServer<Result>(
-  _ provider: TestProvider, log: Log = Log(level: .error),
+  _ provider: any ImageProvider, log: Log = Log(level: .error),
   configure: (inout ServerConfiguration) -> Void = { _ in },
   _ body: (Server) async throws -> Result
 ) async throws -> Result {
@@ -114,7 +120,7 @@ func withServer<Result>(
 }
 
 private func withRunningServer<Result>(
-  _ provider: TestProvider, log: Log, configure: (inout ServerConfiguration) -> Void,
+  _ provider: any ImageProvider, log: Log, configure: (inout ServerConfiguration) -> Void,
   _ body: (Server) async throws -> Result
 ) async throws -> Result {
   var configuration = ServerConfiguration()

@@ -151,6 +151,24 @@ struct ProtocolTests {
     }
   }
 
+  @Test func `the kernel keeps little of what a client does not read`() async throws {
+    let provider = TestProvider()
+    let large = [UInt8](repeating: 1, count: 8 << 20)
+    provider.keep(makeVariant(try makeRequest().key, body: large))
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port, receiveBuffer: 4_096)
+      try client.send(HTTPClient.text("GET", pictureTarget))
+      // Full when it does not grow any more.
+      var (earlier, now) = (0, 0)
+      let isFull = await eventually {
+        (earlier, now) = (now, bytesInKernel(fromPort: server.port))
+        return now > 0 && now == earlier
+      }
+      #expect(isFull)
+      #expect(now < 2 * Int(Listener.unsentLimit))
+    }
+  }
+
   @Test func `clients beyond the connection limit wait until there is room`() async throws {
     try await withServer(TestProvider(), configure: { $0.connectionLimit = 2 }) { server in
       let one = try HTTPClient(port: server.port)
@@ -202,4 +220,22 @@ struct ProtocolTests {
       }
     }
   }
+}
+
+/// What the kernel holds to be sent from a port, by proc(5)'s `/proc/net/tcp`: sent and not acknowledged, or unsent.
+private func bytesInKernel(fromPort port: Int) -> Int {
+  guard let file = fopen("/proc/net/tcp", "re") else { return 0 }
+  defer { fclose(file) }
+  var (line, sum) = ([CChar](repeating: 0, count: 1_024), 0)
+  while fgets(&line, CInt(line.count), file) != nil {
+    let words = String(
+      decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self
+    )
+    .split(separator: " ")
+    guard words.count > 4, let local = words[1].split(separator: ":").last,
+      Int(local, radix: 16) == port, let queue = words[4].split(separator: ":").first
+    else { continue }
+    sum += Int(queue, radix: 16) ?? 0
+  }
+  return sum
 }

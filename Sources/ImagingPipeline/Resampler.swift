@@ -1,0 +1,147 @@
+// Resampler: makes pictures smaller with Lanczos3 in whole numbers, row by row, on the thread that asks for it.
+
+import CVips
+import Model
+
+/// A reduction of a picture of 8 bits a band. Between the steps values have six bits more than that, so that nothing is
+/// rounded twice; colours are weighted by alpha until they are written.
+struct Resampler: ~Copyable {
+  private let bands: Int
+  private let hasAlpha: Bool
+  private let input: WeightedRows
+  private let target: PixelSize
+  private let across: LanczosAxis
+  private let down: LanczosAxis
+  /// Values in a row of `rows` and `sums`; a whole number of vectors, with room for a read of 4 behind the last pixel.
+  private let stride: Int
+  /// The last `down.taps` rows of the source: that with number y is at y modulo that. Owned: freed by `deinit`.
+  private let rows: UnsafeMutablePointer<Int16>
+  /// One row, reduced downwards, in the making. Owned: freed by `deinit`.
+  private let sums: UnsafeMutablePointer<Int32>
+  /// That row when it is done, values like those of `rows`. Owned: freed by `deinit`.
+  private let line: UnsafeMutablePointer<Int16>
+
+  /// Prepares one.
+  ///
+  /// - Parameters:
+  ///   - picture: 1–4 bands of 8 bits.
+  ///   - target: Size of the result, neither side longer than the picture's.
+  init(of picture: borrowing Picture, to target: PixelSize) throws(ImageError) {
+    input = try WeightedRows(of: picture, for: target)
+    (bands, hasAlpha) = (picture.bands, picture.hasAlpha)
+    self.target = target
+    across = LanczosAxis(source: input.size.width, span: input.span.width, target: target.width)
+    down = LanczosAxis(source: input.size.height, span: input.span.height, target: target.height)
+    stride = (input.size.width * bands + 4 + 15) / 16 * 16
+    rows = .allocate(capacity: stride * down.taps)
+    rows.initialize(repeating: 0, count: stride * down.taps)
+    sums = .allocate(capacity: stride)
+    sums.initialize(repeating: 0, count: stride)
+    line = .allocate(capacity: stride)
+    line.initialize(repeating: 0, count: stride)
+  }
+
+  deinit {
+    rows.deallocate()
+    sums.deallocate()
+    line.deallocate()
+  }
+
+  /// Reads all rows and writes all rows of the result, from top to bottom.
+  ///
+  /// - Parameter write: Gets each row of the result, `target.width × bands` bytes, valid during the call.
+  func run(_ write: (_ y: Int, UnsafePointer<UInt8>) throws(ImageError) -> Void)
+    throws(ImageError)
+  {
+    // A pixel is written as 4 bytes, of which the next one overwrites what is too much.
+    let result = UnsafeMutablePointer<UInt8>.allocate(capacity: target.width * bands + 4)
+    defer { result.deallocate() }
+    var next = 0
+    for y in 0..<target.height {
+      while next < down.first[y] + down.counts[y] {
+        try input.read(next, into: rows + next % down.taps * stride)
+        next += 1
+      }
+      reduceDown(y)
+      reduceAcross(to: result)
+      try write(y, result)
+    }
+  }
+
+  // MARK: Down
+
+  /// Sums up the rows of a window into `sums`.
+  private func reduceDown(_ y: Int) {
+    let count = input.size.width * bands
+    sums.update(repeating: 1 << (LanczosAxis.weightBits - 1), count: count)
+    for tap in Swift.stride(from: 0, to: down.counts[y], by: LanczosAxis.tapsMultiple) {
+      // The window's weights are a multiple of four; rows that are too many are others', and count nothing.
+      func row(_ more: Int) -> UnsafePointer<Int16> {
+        UnsafePointer(rows + (down.first[y] + tap + more) % down.taps * stride)
+      }
+      func weight(_ more: Int) -> Int32 { Int32(down.weights[y * down.taps + tap + more]) }
+      Self.add(
+        to: sums, count: count, row(0), weight(0), row(1), weight(1), row(2), weight(2), row(3),
+        weight(3))
+    }
+    for index in 0..<count {
+      line[index] = Int16(truncatingIfNeeded: sums[index] &>> LanczosAxis.weightBits)
+    }
+  }
+
+  /// Four rows at a time: compiled to multiply-and-add on vectors.
+  @inline(never)
+  private static func add(
+    to sums: UnsafeMutablePointer<Int32>, count: Int,
+    _ row0: UnsafePointer<Int16>, _ weight0: Int32, _ row1: UnsafePointer<Int16>, _ weight1: Int32,
+    _ row2: UnsafePointer<Int16>, _ weight2: Int32, _ row3: UnsafePointer<Int16>, _ weight3: Int32
+  ) {
+    for index in 0..<count {
+      let low = Int32(row0[index]) &* weight0 &+ Int32(row1[index]) &* weight1
+      let high = Int32(row2[index]) &* weight2 &+ Int32(row3[index]) &* weight3
+      sums[index] &+= low &+ high
+    }
+  }
+
+  // MARK: Across, and out
+
+  /// Makes a row of the result of `line`.
+  private func reduceAcross(to result: UnsafeMutablePointer<UInt8>) {
+    let (bands, taps, hasAlpha) = (bands, across.taps, hasAlpha)
+    let out = UnsafeMutableRawPointer(result)
+    across.weights.withUnsafeBufferPointer { weights in
+      for x in 0..<target.width {
+        let pixels = UnsafeRawPointer(line + across.first[x] * bands)
+        var sum = SIMD4<Int32>(repeating: 1 << (LanczosAxis.weightBits - 1))
+        for tap in 0..<across.counts[x] {
+          // Always four values: those of the next pixel count nothing, and behind the last one there is room.
+          let pixel = pixels.loadUnaligned(fromByteOffset: tap &* bands &* 2, as: SIMD4<Int16>.self)
+          let weight = Int32(weights[x &* taps &+ tap])
+          sum &+= SIMD4<Int32>(truncatingIfNeeded: pixel) &* weight
+        }
+        var value = sum &>> Int32(LanczosAxis.weightBits)
+        if hasAlpha { value = Self.unweighted(value, alpha: bands - 1) }
+        value =
+          (value &+ (1 << (WeightedRows.fractionBits - 1))) &>> Int32(WeightedRows.fractionBits)
+        let bytes = SIMD4<UInt8>(
+          truncatingIfNeeded: value.clamped(lowerBound: .zero, upperBound: .init(repeating: 255)))
+        out.storeBytes(of: bytes, toByteOffset: x &* bands, as: SIMD4<UInt8>.self)
+      }
+    }
+  }
+
+  /// A pixel's colours as they were before alpha weighted them; nothing is left of them where there is no alpha.
+  @inline(__always)
+  private static func unweighted(_ value: SIMD4<Int32>, alpha index: Int) -> SIMD4<Int32> {
+    let alpha = value[index]
+    let full: Int32 = 255 << WeightedRows.fractionBits
+    if alpha == full { return value }
+    // Less than what rounds to 1.
+    guard alpha >= 1 << (WeightedRows.fractionBits - 1) else { return .zero }
+    // Values are below 2^15 and so exact as Float; the quotient is a whole number but for rounding.
+    let scale = Float(full) / Float(alpha)
+    var result = SIMD4<Int32>((SIMD4<Float>(value) * scale).rounded(.toNearestOrEven))
+    result[index] = alpha
+    return result
+  }
+}

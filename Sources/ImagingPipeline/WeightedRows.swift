@@ -1,0 +1,112 @@
+// WeightedRows: a picture's rows as the resampler sums them up, weighted by alpha, and averaged first where a great deal
+// is to go.
+
+import Model
+
+/// Turns rows of 8 bits a band into such of `Int16` with six bits below those.
+struct WeightedRows: ~Copyable {
+  /// Bits of a value below the picture's own.
+  static let fractionBits = 6
+
+  private let pixels: PixelRows
+  private let source: PixelSize
+  private let bands: Int
+  private let hasAlpha: Bool
+  /// Pixels that become one, across and down.
+  private let box: (width: Int, height: Int)
+  /// A row before it is averaged. Owned: freed by `deinit`.
+  private let wide: UnsafeMutablePointer<Int16>
+  /// The sum of a box's rows. Owned: freed by `deinit`.
+  private let sums: UnsafeMutablePointer<Int32>
+
+  /// How many rows there are, and pixels in each, averages made.
+  let size: PixelSize
+  /// How many of those, last ones in part, the whole source makes.
+  let span: (width: Double, height: Double)
+
+  /// Averages of whole pixels make up for everything above a reduction by this: what Lanczos3 has to do then is
+  /// bounded, and so is the number of rows it needs at a time.
+  private static let leastRest = 4.0
+  /// More than these would not fit into a sum, of `most` times `most` values of 14 bits.
+  private static let most = 256
+
+  /// Starts at the top.
+  ///
+  /// - Parameters:
+  ///   - picture: 1–4 bands of 8 bits.
+  ///   - target: What it will be reduced to.
+  init(of picture: borrowing Picture, for target: PixelSize) throws(ImageError) {
+    source = picture.size
+    (bands, hasAlpha) = (picture.bands, picture.hasAlpha)
+    func box(_ source: Int, _ target: Int) -> Int {
+      min(max(1, Int(Double(source) / Double(target) / Self.leastRest)), Self.most)
+    }
+    self.box = (box(source.width, target.width), box(source.height, target.height))
+    size = PixelSize(
+      width: (source.width + self.box.width - 1) / self.box.width,
+      height: (source.height + self.box.height - 1) / self.box.height)
+    span = (
+      Double(source.width) / Double(self.box.width), Double(source.height) / Double(self.box.height)
+    )
+    pixels = try PixelRows(of: picture)
+    wide = .allocate(capacity: source.width * bands)
+    sums = .allocate(capacity: size.width * bands)
+  }
+
+  deinit {
+    wide.deallocate()
+    sums.deallocate()
+  }
+
+  /// Writes a row, `size.width × bands` values.
+  ///
+  /// - Parameter y: One more than at the last call, first 0.
+  func read(_ y: Int, into row: UnsafeMutablePointer<Int16>) throws(ImageError) {
+    guard box.width > 1 || box.height > 1 else { return weigh(try pixels.row(y), into: row) }
+    let lines = y * box.height..<min((y + 1) * box.height, source.height)
+    sums.update(repeating: 0, count: size.width * bands)
+    for line in lines {
+      weigh(try pixels.row(line), into: wide)
+      addUp()
+    }
+    for x in 0..<size.width {
+      let columns = min(box.width, source.width - x * box.width)
+      let scale = 1 / Float(columns * lines.count)
+      for index in x * bands..<(x + 1) * bands {
+        row[index] = Int16((Float(sums[index]) * scale).rounded(.toNearestOrEven))
+      }
+    }
+  }
+
+  /// Adds each box's part of `wide` to `sums`.
+  private func addUp() {
+    for x in 0..<size.width {
+      let (start, end) = (x * box.width, min((x + 1) * box.width, source.width))
+      for band in 0..<bands {
+        var sum: Int32 = 0
+        for column in start..<end { sum &+= Int32(wide[column &* bands &+ band]) }
+        sums[x &* bands &+ band] &+= sum
+      }
+    }
+  }
+
+  private func weigh(_ bytes: UnsafePointer<UInt8>, into row: UnsafeMutablePointer<Int16>) {
+    guard hasAlpha else {
+      for index in 0..<source.width * bands {
+        row[index] = Int16(truncatingIfNeeded: bytes[index]) &<< Self.fractionBits
+      }
+      return
+    }
+    for x in 0..<source.width {
+      let start = x &* bands
+      let alpha = UInt32(bytes[start &+ bands &- 1])
+      for band in start..<start &+ bands &- 1 {
+        // 64 / 255 in 65,536ths, and half of one more: with full alpha it gives exactly 64 times the value, and with
+        // little no darker ones.
+        row[band] = Int16(
+          truncatingIfNeeded: (UInt32(bytes[band]) &* alpha &* 16_448 &+ 32_768) &>> 16)
+      }
+      row[start &+ bands &- 1] = Int16(truncatingIfNeeded: alpha) &<< Self.fractionBits
+    }
+  }
+}

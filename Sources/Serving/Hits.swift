@@ -1,0 +1,74 @@
+// Hits: the way of a request whose picture is in memory, from its key to the queued answer.
+
+import CMicrohttpd
+import Model
+import Telemetry
+
+extension RequestHandler {
+  /// Answers a whole request from memory; `nil` where memory has nothing fresh, or the request is none for a picture.
+  ///
+  /// Nothing is allocated from a worker's second hit of a variant on, and few references are counted: each costs a hit
+  /// about as much as all digits of its head. So this takes its arguments as they are borrowed from the callback, and
+  /// is no method of `Exchanging`, which owns what it is made of.
+  func answerHit(
+    on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>
+  ) -> MHD_Result? {
+    guard let target = client.target, let key = target.key, client.method != .other, !isDraining,
+      let variant = provider.cachedVariant(for: key)
+    else { return nil }
+    let now = Clock.now()
+    let age = variant.info.freshness.age(at: now)
+    let status = isNotModified(variant.info, on: connection) ? 304 : 200
+    let response: Response
+    do throws(ImageError) {
+      response = try hitResponse(variant, target, ageWidth: ResponseHead.width(of: age), client)
+    } catch {
+      return Exchanging(handler: self, client: client, connection: connection, method: method)
+        .refuse(error)
+    }
+    let id = RequestID()
+    let microseconds = client.elapsedMicroseconds
+    response.stamp(id: id, now: now, age: age, microseconds: microseconds, worker: client.worker)
+    client.worker.hitLatency.record(microseconds: microseconds)
+    if logsHits { logHit(id, status: status, bytes: variant.body.count, of: client) }
+    return queue(response, status: status, bytes: variant.body.count, on: client, connection)
+  }
+
+  /// The worker's prepared response, or one made now.
+  private func hitResponse(
+    _ variant: Variant, _ target: RequestTarget, ageWidth: Int, _ client: Connection
+  ) throws(ImageError) -> Response {
+    let prepared = prepared(variant, for: client.worker)
+    if let response = prepared?.response(of: client.worker, ageWidth: ageWidth) { return response }
+    guard case .success(let request) = target.request else {
+      throw .internal(detail: "a hit without a request")
+    }
+    var head = ResponseHead(hitWithAgeWidth: ageWidth)
+    head.add(variant: variant, source: request.source, cacheStatus: .hit(.memory))
+    head.addCommon(corsOrigin: configuration.corsOrigin)
+    let response = try Response(head: head, body: variant.body, ageWidth: ageWidth)
+    prepared?.keep(response, for: client.worker)
+    return response
+  }
+
+  /// What is prepared of a variant; `nil` where another server in this process was first to do so.
+  private func prepared(_ variant: Variant, for worker: Worker) -> PreparedResponse? {
+    let found =
+      variant.prepared.load()
+      ?? variant.prepared.storeIfNil(
+        PreparedResponse(owner: serial, workers: configuration.workers))
+    guard let prepared = found as? PreparedResponse, prepared.owner == serial,
+      worker.index < configuration.workers
+    else { return nil }
+    return prepared
+  }
+
+  private func logHit(_ id: RequestID, status: Int, bytes: Int, of client: Connection) {
+    log(
+      RequestLine(
+        id: id, method: client.method == .head ? "HEAD" : "GET", status: status,
+        bytes: client.bodyBytes(status: status, of: bytes),
+        cacheStatus: CacheStatus.hit(.memory).headerValue, error: nil),
+      of: client)
+  }
+}

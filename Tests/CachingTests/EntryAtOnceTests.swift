@@ -1,0 +1,154 @@
+// EntryAtOnceTests: small variants that the kernel has at hand are read on the spot, and nothing else is.
+
+import CLinux
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@testable import Caching
+
+/// Whether this kernel and the file system of the tests read without waiting.
+private let systemReadsAtOnce: Bool = {
+  guard let folder = try? TemporaryFolder() else { return false }
+  let path = folder.path + "/probe"
+  let made = open(path, O_CREAT | O_WRONLY, 0o600)
+  defer { close(made) }
+  var byte: UInt8 = 1
+  guard made >= 0, write(made, &byte, 1) == 1 else { return false }
+  let descriptor = pictor_linux_open_cached(path)
+  guard descriptor >= 0 else { return false }
+  defer { close(descriptor) }
+  return pictor_linux_read_cached(descriptor, &byte, 1) == 1
+}()
+
+struct EntryAtOnceTests {
+  let folder: TemporaryFolder
+  let clock = TestClock()
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private func open(_ configuration: DiskTierConfiguration? = nil) async throws -> DiskTier {
+    let tier = try DiskTier(configuration ?? Sample.configuration(folder), log: .silent) {
+      [clock] in clock.now
+    }
+    #expect(await tier.ready())
+    return tier
+  }
+
+  @Test(.enabled(if: systemReadsAtOnce))
+  func `a small variant on disk is read on the spot, whole, and counted as a hit`() async throws {
+    let variant = Sample.variant(1, Sample.bytes(18_000))
+    let first = try await open()
+    first.store(variant)
+    await first.shutDown(within: .seconds(10))
+
+    let tier = try await open()
+    let found = try #require(tier.variantAtOnce(for: variant.key, where: { _ in true }))
+    #expect(found.bytes == variant.bytes)
+    #expect(found.info == variant.info)
+    #expect(tier.figures.hits == 1)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test(.enabled(if: systemReadsAtOnce))
+  func `what nobody wants is not counted, and nothing is found after the end`() async throws {
+    let tier = try await open()
+    let variant = Sample.variant(1, Sample.bytes(100))
+    tier.store(variant)
+    #expect(await tier.quiet())
+    #expect(tier.variantAtOnce(for: variant.key) { $0.etag == "another" } == nil)
+    #expect(tier.figures.hits == 0)
+    #expect(tier.variantAtOnce(for: variant.key) { $0 == variant.info } != nil)
+    await tier.shutDown(within: .seconds(10))
+    #expect(tier.variantAtOnce(for: variant.key) { _ in true } == nil)
+  }
+
+  @Test func `large variants, sources, absent and removed entries are left to who may wait`()
+    async throws
+  {
+    let tier = try await open()
+    let large = Sample.variant(1, Sample.bytes(EntryFile.longestAtOnce))
+    let removed = Sample.variant(2, Sample.bytes(10))
+    tier.store(large)
+    tier.store(removed)
+    tier.store(try Sample.source(3, Sample.bytes(10)))
+    #expect(await tier.quiet())
+    await tier.remove(removed.key)
+    #expect(tier.variantAtOnce(for: large.key) { _ in true } == nil)
+    #expect(tier.variantAtOnce(for: removed.key) { _ in true } == nil)
+    #expect(tier.variantAtOnce(for: Sample.sourceKey(3)) { _ in true } == nil)
+    #expect(tier.variantAtOnce(for: Sample.variantKey(4)) { _ in true } == nil)
+    #expect(tier.figures.hits == 0)
+    #expect(tier.figures.misses == 0)
+    #expect(await tier.variant(for: large.key)?.bytes == large.bytes)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test(.enabled(if: systemReadsAtOnce))
+  func `a damaged, cut, lengthened or foreign file is nothing on the spot either`()
+    async throws
+  {
+    let tier = try await open()
+    let changes: [(String, (CInt, Int) -> Void)] = [
+      (
+        "a flipped byte of the body",
+        { descriptor, size in
+          var byte: UInt8 = 0
+          pread(descriptor, &byte, 1, size - 3)
+          byte ^= 0x10
+          pwrite(descriptor, &byte, 1, size - 3)
+        }
+      ),
+      ("cut", { descriptor, size in ftruncate(descriptor, size - 1) }),
+      (
+        "lengthened",
+        { descriptor, size in
+          var byte: UInt8 = 0
+          pwrite(descriptor, &byte, 1, size)
+        }
+      ),
+      ("emptied", { descriptor, _ in ftruncate(descriptor, 0) }),
+    ]
+    for (number, (what, change)) in changes.enumerated() {
+      let variant = Sample.variant(number, Sample.bytes(3_000, seed: number))
+      tier.store(variant)
+      #expect(await tier.quiet())
+      #expect(tier.variantAtOnce(for: variant.key) { _ in true } != nil)
+      let descriptor = Glibc.open(tier.path(of: variant.key), O_RDWR)
+      var status = stat()
+      fstat(descriptor, &status)
+      change(descriptor, Int(status.st_size))
+      close(descriptor)
+      #expect(tier.variantAtOnce(for: variant.key) { _ in true } == nil, "\(what)")
+      // Whoever may wait finds it out and removes it.
+      #expect(await tier.variant(for: variant.key) == nil, "\(what)")
+      #expect(tier.figures.damaged == number + 1, "\(what)")
+    }
+    let (one, other) = (Sample.variant(10, [1, 2, 3]), Sample.variant(11, [4, 5, 6]))
+    tier.store(one)
+    tier.store(other)
+    #expect(await tier.quiet())
+    rename(tier.path(of: one.key), tier.path(of: other.key))
+    #expect(tier.variantAtOnce(for: other.key) { _ in true } == nil)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test(.enabled(if: systemReadsAtOnce))
+  func `being read on the spot counts as use, and the file gets to know it`() async throws {
+    let tier = try await open()
+    let variant = Sample.variant(1, Sample.bytes(100))
+    tier.store(variant)
+    #expect(await tier.quiet())
+    clock.advance(by: 3_600)
+    #expect(tier.variantAtOnce(for: variant.key) { _ in true } != nil)
+    let path = tier.path(of: variant.key)
+    let now = clock.now.seconds
+    #expect(
+      await eventually {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_atim.tv_sec == now
+      })
+    await tier.shutDown(within: .seconds(10))
+  }
+}

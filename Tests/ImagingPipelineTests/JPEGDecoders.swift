@@ -1,0 +1,59 @@
+// JPEGDecoders: the two decoders of JPEGs, side by side and without what the pipeline does before and after.
+
+import Model
+import TestSupport
+
+@testable import ImagingPipeline
+
+enum JPEGDecoders {
+  /// What the reducer makes; `nil` where it leaves the JPEG to libjpeg.
+  static func reduced(_ bytes: [UInt8], by shrink: Int) throws -> Pixels? {
+    try withExactly(bytes) { buffer in
+      guard let reducer = JPEGReducer(buffer, shrink: shrink),
+        // A changed header may promise any size.
+        reducer.size.pixels < mostPixels
+      else { return nil }
+      let count = reducer.size.width * reducer.bands
+      var pixels = Pixels(
+        width: reducer.size.width, height: reducer.size.height,
+        color: [UInt8](repeating: 0, count: reducer.bands))
+      let isWhole = try reducer.run(buffer) { y, row in
+        pixels.values.replaceSubrange(
+          y * count..<(y + 1) * count, with: UnsafeBufferPointer(start: row, count: count))
+      }
+      return isWhole ? pixels : nil
+    }
+  }
+
+  /// What libjpeg makes, held to what the pipeline holds it to; `nil` where it refuses. Unlike the reducer libvips drops
+  /// the last row and column where they are not whole; it cannot open what has nothing left then.
+  static func libjpeg(_ bytes: [UInt8], by shrink: Int) -> Pixels? {
+    Pictures.start()
+    return try? withExactly(bytes) { buffer in
+      let header = try Loader.open(buffer, as: .jpeg, pages: .first)
+      let (width, height) = (header.size.width, header.size.height)
+      guard min(width, height) >= shrink, header.size.pixels < mostPixels else { return nil }
+      let picture = try Loader.open(buffer, as: .jpeg, pages: .first, shrink: shrink)
+      let (size, bands) = (picture.size, picture.bands)
+      let rows = try PixelRows(of: picture)
+      var pixels = Pixels(
+        width: size.width, height: size.height, color: [UInt8](repeating: 0, count: bands))
+      pixels.values = try (0..<size.height).flatMap { y in
+        Array(UnsafeBufferPointer(start: try rows.row(y), count: size.width * bands))
+      }
+      return pixels
+    }
+  }
+
+  private static let mostPixels = 1_000_000
+
+  /// Lends a copy behind whose last byte nothing is, so that a sanitizer sees who reads on.
+  private static func withExactly<Result>(
+    _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws -> Result
+  ) rethrows -> Result {
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+    defer { copy.deallocate() }
+    copy.copyBytes(from: bytes)
+    return try body(UnsafeRawBufferPointer(copy))
+  }
+}

@@ -1,0 +1,183 @@
+// The resampler by itself, at every small size and the longest sides, against sums in floating point.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct ResamplerSizesTests {
+  @Test(arguments: 1...4)
+  func `every side up to 40 is reduced to every shorter one without a step too much`(
+    bands: Int
+  ) throws {
+    // given: each pair of sides once across and once down, in another order
+    let pairs = (1...40).flatMap { source in (1...source).map { (source, $0) } }
+    var generator = SeededGenerator(seed: UInt64(bands))
+    let (across, down) = (pairs.shuffled(using: &generator), pairs.shuffled(using: &generator))
+    let hasAlpha = bands.isMultiple(of: 2)
+    // A band's own quarter, so that all together meet every pair with each band.
+    for index in stride(from: bands - 1, to: pairs.count, by: 4) {
+      let (width, toWidth) = across[index]
+      let (height, toHeight) = down[index]
+      let source = Pixels(width: width, height: height, bands: bands) { _, _ in
+        // Black and white, where weights below zero show most.
+        (0..<bands).map { _ in
+          Bool.random(using: &generator)
+            ? .random(in: 0...255, using: &generator)
+            : [0, 255].randomElement(using: &generator) ?? 0
+        }
+      }
+      // when
+      let target = PixelSize(width: toWidth, height: toHeight)
+      let made = try Self.reduced(source, to: target)
+      // then: half a step for the last rounding, a tenth for those before it; colours of little alpha are coarser
+      let expected = Self.expected(source, to: target)
+      for index in made.values.indices {
+        let alpha = hasAlpha ? expected[index / bands * bands + bands - 1] : 255
+        let isColor = hasAlpha && index % bands < bands - 1
+        if isColor && abs(alpha - 0.5) < 0.1 { continue }
+        let difference = abs(Double(made.values[index]) - expected[index])
+        #expect(
+          difference <= (isColor ? 0.6 + 12 / max(alpha, 1) : 0.6), "\(width)×\(height) \(target)")
+      }
+    }
+  }
+
+  @Test(arguments: 1...4)
+  func `a plain colour stays exactly that at every size`(bands: Int) throws {
+    var generator = SeededGenerator(seed: UInt64(bands))
+    for width in 1...40 {
+      for toWidth in 1...width {
+        // given: no alpha below 5, of which 255 steps cannot be told apart
+        let (height, toHeight) = (41 - width, max(1, (41 - width) / toWidth))
+        var color = (0..<bands).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        if bands.isMultiple(of: 2) { color[bands - 1] = max(color[bands - 1], 5) }
+        // when
+        let made = try Self.reduced(
+          Pixels(width: width, height: height, color: color),
+          to: PixelSize(width: toWidth, height: toHeight))
+        // then
+        #expect(made.values.indices.allSatisfy { made.values[$0] == color[$0 % bands] })
+      }
+    }
+  }
+
+  @Test(arguments: [
+    (12_000, 2, 1, 1), (2, 12_000, 1, 1), (65_535, 1, 1, 1), (1, 65_535, 1, 1),
+    (65_535, 3, 65_534, 1),
+    (3, 65_535, 2, 64_000), (65_535, 1, 300, 1), (2_000_000, 1, 1, 1), (1, 2_000_000, 1, 3),
+  ])
+  func `the longest sides are reduced`(width: Int, height: Int, toWidth: Int, toHeight: Int) throws
+  {
+    // given
+    let color: [UInt8] = [255, 0, 77]
+    // when
+    let made = try Self.reduced(
+      Pixels(width: width, height: height, color: color),
+      to: PixelSize(width: toWidth, height: toHeight))
+    // then
+    #expect(made.values.indices.allSatisfy { made.values[$0] == color[$0 % 3] })
+  }
+
+  @Test func `all of a very long side counts`() throws {
+    for (width, height, toWidth, toHeight) in [(60_000, 1, 3, 1), (2, 65_535, 1, 1)] {
+      // given: dark and light pixels, more of these the farther one goes
+      var generator = SeededGenerator(seed: 5)
+      let length = max(width, height)
+      let source = Pixels(width: width, height: height, bands: 1) { x, y in
+        [Int.random(in: 0..<length, using: &generator) < max(x, y) ? 250 : 5]
+      }
+      // when
+      let target = PixelSize(width: toWidth, height: toHeight)
+      let made = try Self.reduced(source, to: target)
+      // then: weights are so small that their own rounding shows
+      let expected = Self.expected(source, to: target)
+      #expect(zip(made.values, expected).allSatisfy { abs(Double($0) - $1) <= 1 })
+    }
+  }
+
+  private static func reduced(_ source: Pixels, to target: PixelSize) throws -> Pixels {
+    Pictures.start()
+    let picture = try Picture(blank: source.size, bands: source.bands, profile: [])
+    let length = source.size.width * source.bands
+    try source.values.withUnsafeBufferPointer { values in
+      let start = try #require(values.baseAddress)
+      for y in 0..<source.size.height { try picture.write(start + y * length, row: y) }
+    }
+    var result = Pixels(
+      width: target.width, height: target.height,
+      color: [UInt8](repeating: 0, count: source.bands))
+    let row = target.width * source.bands
+    var rows = 0
+    try Resampler(of: picture, to: target).run { y, bytes in
+      rows += 1
+      result.values.replaceSubrange(
+        y * row..<(y + 1) * row, with: UnsafeBufferPointer(start: bytes, count: row))
+    }
+    #expect(rows == target.height)
+    return result
+  }
+
+  // MARK: The reference
+
+  /// Averages of whole pixels down to a rest of 4, as the resampler has them, then Lanczos3; rounded nowhere.
+  private static func expected(_ source: Pixels, to target: PixelSize) -> [Double] {
+    let bands = source.bands
+    let hasAlpha = bands.isMultiple(of: 2)
+    var values = source.values.map { Double($0) }
+    if hasAlpha {
+      for index in values.indices where index % bands < bands - 1 {
+        values[index] *= values[index / bands * bands + bands - 1] / 255
+      }
+    }
+    let (width, height) = (source.size.width, source.size.height)
+    let (across, down) = (windows(width, target.width), windows(height, target.height))
+    var narrow = [Double](repeating: 0, count: target.width * height * bands)
+    for y in 0..<height {
+      for x in 0..<target.width {
+        for (pixel, weight) in across[x] {
+          for band in 0..<bands {
+            narrow[(y * target.width + x) * bands + band] +=
+              weight * values[(y * width + pixel) * bands + band]
+          }
+        }
+      }
+    }
+    let row = target.width * bands
+    var result = [Double](repeating: 0, count: row * target.height)
+    for y in 0..<target.height {
+      for (line, weight) in down[y] {
+        for index in 0..<row { result[y * row + index] += weight * narrow[line * row + index] }
+      }
+    }
+    if hasAlpha {
+      for index in result.indices where index % bands < bands - 1 {
+        let alpha = result[index / bands * bands + bands - 1]
+        result[index] *= alpha < 0.5 ? 0 : 255 / alpha
+      }
+    }
+    return result.map { min(max($0, 0), 255) }
+  }
+
+  /// For each pixel of a side's result what each pixel of the source counts.
+  private static func windows(_ source: Int, _ target: Int) -> [[(pixel: Int, weight: Double)]] {
+    let box = min(max(1, Int(Double(source) / Double(target) / 4)), 256)
+    let count = (source + box - 1) / box
+    let factor = Double(source) / Double(box) / Double(target)
+    func sinc(_ x: Double) -> Double { abs(x) < 1e-9 ? 1 : sin(.pi * x) / (.pi * x) }
+    return (0..<target).map { index in
+      let exact = (0..<count).map { pixel in
+        let x = (Double(pixel) + 0.5) / factor - Double(index) - 0.5
+        return abs(x) < 3 ? sinc(x) * sinc(x / 3) : 0
+      }
+      let sum = exact.reduce(0, +)
+      return (0..<source).compactMap { pixel in
+        let inBox = min(box, source - pixel / box * box)
+        let weight = exact[pixel / box] / sum / Double(inBox)
+        return weight == 0 ? nil : (pixel, weight)
+      }
+    }
+  }
+}

@@ -1,0 +1,147 @@
+// Reductions against the same sums in floating point, and what must come out of them exactly.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite struct ResamplerTests {
+  @Test(arguments: [
+    (90, 60, 89, 60), (90, 60, 45, 30), (97, 61, 40, 25), (97, 61, 30, 61), (97, 61, 97, 20),
+    (64, 64, 1, 1), (150, 100, 40, 27),
+  ])
+  func `a reduction is Lanczos3 to the last step`(
+    width: Int, height: Int, toWidth: Int, toHeight: Int
+  ) throws {
+    for bands in 1...4 {
+      // given
+      let source = Self.noise(width: width, height: height, bands: bands)
+      let expected = Self.lanczos(of: source, width: toWidth, height: toHeight)
+      // when
+      let made = try Made(try Pictures.encode(source, ".png")) {
+        ($0.width, $0.height, $0.fit, $0.format) = (toWidth, toHeight, .fill, .png)
+      }.pixels()
+      // then: half a step for the last rounding, the rest for those before it; colours of little alpha are coarser
+      #expect(made.bands == bands && made.size == expected.size)
+      for index in 0..<toWidth * toHeight {
+        let alpha = expected.alpha[index]
+        for band in 0..<bands {
+          let difference = abs(
+            Double(made.values[index * bands + band]) - expected.values[index * bands + band])
+          let isColor = bands % 2 == 0 && band < bands - 1
+          #expect(difference <= (isColor ? 0.6 + 12 / max(alpha, 1) : 0.6))
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [(800, 600), (1000, 333), (2000, 40)])
+  func `a large reduction averages first and stays alike`(width: Int, height: Int) throws {
+    // given: reductions by up to 100, whose sides no average divides evenly
+    let source = Pixels.scene(width: width, height: height, alpha: true)
+    // when
+    let made = try Made(try Pictures.encode(source, ".png")) {
+      ($0.width, $0.height, $0.fit) = (20, 20, .fill)
+    }.pixels()
+    // then
+    let expected = Self.lanczos(of: source, width: 20, height: 20)
+    for (value, exact) in zip(made.values, expected.values) {
+      #expect(abs(Double(value) - exact) < 4)
+    }
+  }
+
+  @Test(arguments: [1, 2, 7, 30, 59])
+  func `a plain colour stays exactly that`(width: Int) throws {
+    for color: [UInt8] in [
+      [255, 255, 255], [0, 0, 0], [1, 128, 254], [9, 200, 31, 255], [77, 7],
+    ] {
+      let source = try Pictures.encode(Pixels(width: 60, height: 40, color: color), ".png")
+      let made = try Made(source) { ($0.width, $0.format) = (width, .png) }.pixels()
+      let isPlain = made.values.indices.allSatisfy { made.values[$0] == color[$0 % color.count] }
+      // The colour under an alpha is known to as many steps as there are of the alpha.
+      #expect(isPlain || color == [77, 7] && isClose(made[0, 0], color, within: 1))
+    }
+  }
+
+  @Test func `a reduced picture keeps the profile its colours are converted by`() throws {
+    // given: pure red of Display P3, which sRGB does not have; without its profile it would stay 200, 40, 40
+    let source = Pixels(width: 60, height: 40, color: [200, 40, 40])
+    // when
+    let small = try Made(try Pictures.encode(source, ".png[profile=p3]")) { $0.width = 20 }.pixels()
+    let same = try Made(try Pictures.encode(source, ".png[profile=p3]")).pixels()
+    // then
+    #expect(isClose(small[10, 5], same[30, 20], within: 2))
+    #expect(!isClose(small[10, 5], [200, 40, 40], within: 8))
+  }
+
+  // MARK: The reference
+
+  private struct Exact {
+    let size: PixelSize
+    let values: [Double]
+    /// Of each pixel, 0–255; 255 where there is none.
+    let alpha: [Double]
+  }
+
+  private static func noise(width: Int, height: Int, bands: Int) -> Pixels {
+    var generator = SeededGenerator(seed: UInt64(width * bands))
+    return Pixels(width: width, height: height, bands: bands) { _, _ in
+      (0..<bands).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    }
+  }
+
+  /// The separable sums in floating point, rounded nowhere.
+  private static func lanczos(of source: Pixels, width: Int, height: Int) -> Exact {
+    let (bands, hasAlpha) = (source.bands, source.bands % 2 == 0)
+    let (w, h) = (source.size.width, source.size.height)
+    var values = source.values.map { Double($0) }
+    if hasAlpha {
+      for index in values.indices where index % bands < bands - 1 {
+        values[index] *= values[index / bands * bands + bands - 1] / 255
+      }
+    }
+    let (across, down) = (weights(from: w, to: width), weights(from: h, to: height))
+    var rows = [Double](repeating: 0, count: width * h * bands)
+    for y in 0..<h {
+      for x in 0..<width {
+        for (tap, weight) in across[x] {
+          for band in 0..<bands {
+            rows[(y * width + x) * bands + band] += weight * values[(y * w + tap) * bands + band]
+          }
+        }
+      }
+    }
+    var result = [Double](repeating: 0, count: width * height * bands)
+    for y in 0..<height {
+      for (tap, weight) in down[y] {
+        for index in 0..<width * bands {
+          result[y * width * bands + index] += weight * rows[tap * width * bands + index]
+        }
+      }
+    }
+    var alphas = [Double](repeating: 255, count: width * height)
+    for pixel in alphas.indices where hasAlpha {
+      let alpha = result[pixel * bands + bands - 1]
+      alphas[pixel] = alpha
+      for band in 0..<bands - 1 {
+        result[pixel * bands + band] *= alpha < 0.5 ? 0 : 255 / alpha
+      }
+    }
+    return Exact(
+      size: PixelSize(width: width, height: height),
+      values: result.map { min(max($0, 0), 255) }, alpha: alphas)
+  }
+
+  private static func weights(from source: Int, to target: Int) -> [[(Int, Double)]] {
+    let factor = Double(source) / Double(target)
+    return (0..<target).map { index in
+      let all = (0..<source).map { pixel -> (Int, Double) in
+        let x = abs((Double(pixel) + 0.5) / factor - Double(index) - 0.5)
+        let sinc = { (x: Double) in x < 1e-9 ? 1 : sin(.pi * x) / (.pi * x) }
+        return (pixel, x < 3 ? sinc(x) * sinc(x / 3) : 0)
+      }.filter { $0.1 != 0 }
+      let sum = all.reduce(0) { $0 + $1.1 }
+      return all.map { ($0.0, $0.1 / sum) }
+    }
+  }
+}

@@ -1,0 +1,89 @@
+// HitBudgetTests: a hit allocates nothing, from libmicrohttpd's callback through the manager to the memory tier.
+
+import CAllocations
+import Caching
+import Managing
+import Model
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Serving
+
+/// The real manager over the real memory tier. Tells how much the thread that asks, a worker of libmicrohttpd's, had
+/// allocated by then: between two hits lies everything from one look-up to the next, sending and reading included.
+private final class CountingProvider: ImageProvider {
+  let memory = MemoryTier()
+  let allocations = Atomic<Int>(0)
+  private let manager: ImageManager
+
+  init() {
+    let nobody = Nobody()
+    manager = ImageManager(
+      memory: memory, disk: nobody, loader: nobody, processor: nobody, freshnessPolicy: nobody)
+  }
+
+  func cachedVariant(for key: CacheKey) -> Variant? {
+    allocations.store(pictor_thread_allocations(), ordering: .releasing)
+    return manager.cachedVariant(for: key)
+  }
+
+  func deliveryAtOnce(for request: ImageRequest) -> Delivery? {
+    manager.deliveryAtOnce(for: request)
+  }
+
+  func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+    try await manager.variant(for: request)
+  }
+}
+
+/// All of the manager's neighbours that a hit must not ask.
+private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy {
+  func variant(for key: CacheKey) async -> Variant? { nil }
+  func variantAtOnce(for key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant? { nil }
+  func source(for key: CacheKey) async -> Source? { nil }
+  func store(_ variant: Variant) -> Bool { false }
+  func store(_ source: Source) -> Bool { false }
+  func remove(_ key: CacheKey) async {}
+  func load(_ url: SourceURL) async throws(ImageError) -> Download {
+    throw .internal(detail: "a hit was loaded")
+  }
+  func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
+    throw .internal(detail: "a hit was processed")
+  }
+  func freshness(of origin: OriginResponse, receivedAt now: UnixTime) -> Freshness {
+    Freshness(receivedAt: now, lifetime: 0)
+  }
+}
+
+struct HitBudgetTests {
+  @Test(
+    .enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"),
+    arguments: [
+      ("GET", "", 200), ("HEAD", "", 200),
+      ("GET", "If-None-Match: \"something else\", \"0123abcd\"\r\n", 304),
+    ])
+  func `a thousand hits allocate nothing, neither here nor in libmicrohttpd`(
+    method: String, header: String, status: Int
+  ) async throws {
+    let provider = CountingProvider()
+    // The age has three digits for the whole test: one digit more is a new head.
+    provider.memory.store(makeVariant(try makeRequest().key, info: makeInfo(receivedAgo: 100)))
+    try await withServer(provider, configure: { $0.workers = 1 }) { server in
+      let client = try HTTPClient(port: server.port)
+      func hit() throws -> Int {
+        try client.send("\(method) \(pictureTarget) HTTP/1.1\r\nHost: t\r\n\(header)\r\n")
+        let answer = try client.readAnswer(hasBody: method != "HEAD")
+        #expect(answer.status == status)
+        return provider.allocations.load(ordering: .acquiring)
+      }
+      _ = try hit()
+      let first = try hit()
+      var last = first
+      for _ in 0..<1_000 { last = try hit() }
+      #expect(first > 0)
+      #expect(last - first == 0)
+      #expect(provider.memory.figures.hits == 1_002)
+    }
+  }
+}

@@ -1,0 +1,43 @@
+"""The benchmarks: all cases in one run, or some; printed, and with --write written down."""
+
+import argparse
+import sys
+
+from cases import CASES
+from kit import pictures, report
+from kit.processes import Failure
+from kit.servers import Bench
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--only", default="", metavar="CASES", help=f"some of: {','.join(CASES)}")
+    parser.add_argument("--write", action="store_true", help="write them to benchmarks/results and docs/performance.md")
+    parser.add_argument("--seconds", type=float, default=5, help="length of each measurement")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each, in turn")
+    options = parser.parse_args()
+    chosen = options.only.split(",") if options.only else list(CASES)
+    if unknown := [name for name in chosen if name not in CASES]:
+        parser.error(f"no case {unknown[0]}; there are {', '.join(CASES)}")
+
+    bench = Bench(options.seconds, options.rounds)
+    print(report.heading(bench), flush=True)
+    pictures.make(bench.pictures)
+    claims = []
+    for name in chosen:
+        claim = CASES[name](bench)
+        report.show(claim)
+        claims.append(claim)
+        if options.write:
+            report.write(bench, [claim])
+    missed = [f"{claim.name}: {mark.what}: {mark.value:.2f}, not {mark.bound:g}"
+              for claim in claims for mark in claim.marks if not mark.is_met]
+    print("\n".join(["", "bench: marks missed:", *missed] if missed else ["", "bench: all marks are met"]))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        sys.exit(f"bench: {failure}")

@@ -1,0 +1,40 @@
+"""A thousand clients who ask for one picture at once."""
+
+from statistics import median
+
+from kit import client, http
+from kit.report import Claim, Mark
+from kit.servers import LOCAL_ORIGIN, ORIGIN, PICTOR, Bench
+
+CLIENTS = 1_000
+#: One of which the first answer takes about as long as all answers take to send, and one of which it takes longer.
+SOURCES = ["3000x2000.jpg", "12000x9000.jpg"]
+
+
+def run(bench: Bench) -> Claim:
+    origin = bench.nginx("origin", ORIGIN, "/800x600.jpg")
+    pictor = bench.pictor("--server.connections", 4_096)
+    ratios, rows, most = {}, [], 0
+    for source in SOURCES:
+        for number in range(bench.rounds):
+            before = http.stats(PICTOR)
+            path = http.image(f"{LOCAL_ORIGIN}/{source}?{number}", w=300)
+            first, last = client.at_once(PICTOR, path, CLIENTS)
+            after = http.stats(PICTOR)
+            downloads = after["downloads"]["succeeded"] - before["downloads"]["succeeded"]
+            encodes = after["imaging"]["succeeded"] - before["imaging"]["succeeded"]
+            most = max(most, downloads, encodes)
+            ratios.setdefault(source, []).append(last / first)
+            rows.append([source, f"{downloads}", f"{encodes}", f"{first * 1e3:.0f}", f"{last * 1e3:.0f}"])
+    pictor.stop()
+    origin.stop()
+    return Claim(
+        name="coalescing", title=f"{CLIENTS:,} clients, one picture",
+        how=f"{CLIENTS:,} open connections ask for the same picture at 300 px at once; milliseconds from the first request "
+            "to the first and the last whole answer, the client's own time included.",
+        columns=["source", "downloads", "encodes", "first ms", "last ms"], rows=rows,
+        marks=[
+            Mark("downloads and encodes, the most in a round", most, 1, at_most=True),
+            *(Mark(f"{source}: last answer, of the first (median)", median(all_), 1.2, at_most=True)
+              for source, all_ in ratios.items()),
+        ])

@@ -1,0 +1,150 @@
+"""Misses beside thumbor and nginx's image_filter, beside the pipeline alone, and what the pictures are worth."""
+
+import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+
+import numpy
+from PIL import Image, ImageSequence
+from skimage.metrics import structural_similarity
+
+from kit import client, http, load
+from kit.processes import output_of
+from kit.report import Claim, Mark
+from kit.servers import FILTER, LOCAL_ORIGIN, ORIGIN, PICTOR, THUMBOR, Bench
+
+WIDTH = 300
+#: What workers are started with (Sources/ImagingPool/WorkerSpawn.swift), as far as it changes their time.
+WORKER_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"}
+#: Differences of SSIM below this are rounding: nobody sees them.
+SEEN = 0.001
+#: Source, and what Pictor's requests per second are to be of the best of the others'.
+SOURCES = {"800x600.jpg": 1.1, "3000x2000.jpg": 1.25, "12000x9000.jpg": 1.25, "1000x1000.png": 1.25,
+           "480x360.gif": 1.25, "480x360.webp": 1.25}
+
+
+def paths(source: str) -> dict[str, tuple[int, str, str]]:
+    """Where each server has the picture: port, and the path in two parts with room for what makes it another one."""
+    return {
+        "Pictor": (PICTOR, http.image(f"{LOCAL_ORIGIN}/{source}?"), f"&w={WIDTH}"),
+        "thumbor": (THUMBOR, f"/unsafe/{WIDTH}x0/http%3A%2F%2F127.0.0.1%3A{ORIGIN}%2F{source}%3F", ""),
+        "nginx image_filter": (FILTER, f"/{source}?", ""),
+    }
+
+
+#: The largest of the sources is what Pillow takes for an attack.
+Image.MAX_IMAGE_PIXELS = None
+
+
+def frames_of(body: bytes) -> list[numpy.ndarray]:
+    """All frames, as arrays of height × width × RGB between 0 and 255, on white where they are transparent."""
+    with Image.open(BytesIO(body)) as image:
+        return [on_white(frame) for frame in ImageSequence.Iterator(image)]
+
+
+def on_white(frame: Image.Image) -> numpy.ndarray:
+    if not frame.has_transparency_data:
+        return numpy.asarray(frame.convert("RGB"))
+    pixels = numpy.asarray(frame.convert("RGBA"), dtype=numpy.float32)
+    alpha = pixels[..., 3:] / 255
+    return pixels[..., :3] * alpha + 255 * (1 - alpha)
+
+
+def lanczos(pixels: numpy.ndarray, width: int, height: int) -> numpy.ndarray:
+    """Resized with Lanczos in floating point, each channel by itself."""
+    channels = [Image.fromarray(pixels[..., index].astype(numpy.float32)) for index in range(3)]
+    resized = [channel.resize((width, height), Image.Resampling.LANCZOS) for channel in channels]
+    return numpy.stack([numpy.asarray(channel) for channel in resized], axis=-1)
+
+
+def likeness(body: bytes, source: bytes) -> float:
+    """The mean SSIM, over frames and channels, with what Lanczos makes of the source as it is seen on white."""
+    values = []
+    for made, original in zip(frames_of(body), frames_of(source)):
+        wanted = lanczos(original, made.shape[1], made.shape[0])
+        values.append(structural_similarity(
+            wanted, made.astype(numpy.float32), data_range=255, channel_axis=2, gaussian_weights=True, sigma=1.5,
+            use_sample_covariance=False))
+    return float(sum(values) / len(values))
+
+
+def pipeline_alone(bench: Bench, source: str, seconds: float) -> float:
+    """Seconds of processor per job of the imaging pipeline in a loop of its own, one loop a core as there are workers."""
+    command = [bench.build / "benchmark-pipeline", bench.pictures / source, WIDTH, seconds]
+    with ThreadPoolExecutor() as pool:
+        runs = list(pool.map(
+            lambda _: json.loads(output_of(*command, env={**os.environ, **WORKER_ENVIRONMENT})), range(os.cpu_count())))
+    return sum(run["cpu_ms"] * run["jobs"] for run in runs) / sum(run["jobs"] for run in runs) / 1e3
+
+
+def distinct(prefix: str, suffix: str, count: int) -> list[str]:
+    """So many paths that were never asked for."""
+    run = time.monotonic_ns()
+    return [f"{prefix}{run}-{number}{suffix}" for number in range(count)]
+
+
+def requests_in(seconds: float, port: int, prefix: str, suffix: str) -> tuple[int, int]:
+    """About how many requests such a server answers in that time, and over how many connections they are sent.
+
+    Over few, one of thumbor's processes may get all of them while the other has nothing to do."""
+    rate = client.fetch(port, distinct(prefix, suffix, 8), 8).rate
+    return max(round(rate * seconds), 16), 32 if rate > 20 else 8
+
+
+def run(bench: Bench) -> Claim:
+    origin = bench.nginx("origin", ORIGIN, "/800x600.jpg")
+    servers = {
+        "Pictor": bench.pictor("--download.limit_per_host", 64),
+        "thumbor": bench.thumbor(paths("800x600.jpg")["thumbor"][1] + "0"),
+        "nginx image_filter": bench.nginx("filter", FILTER, "/800x600.jpg"),
+    }
+    rows, marks, bars = [], [], {}
+    rounds = max(bench.rounds // 2, 1)
+    for source, bound in SOURCES.items():
+        original = (bench.pictures / source).read_bytes()
+        measured, quality, frames = {}, {}, {}
+        able = {}
+        for name, (port, prefix, suffix) in paths(source).items():
+            status, _, body = http.get(port, f"{prefix}0{suffix}", timeout=120)
+            if status == 200:
+                quality[name], frames[name] = likeness(body, original), len(frames_of(body))
+                able[name] = (port, prefix, suffix, len(body))
+        count = {name: requests_in(bench.seconds, *where[:3]) for name, where in able.items()}
+
+        def ask(name):
+            port, prefix, suffix, _ = able[name]
+            number, connections = count[name]
+            return lambda: client.fetch(port, distinct(prefix, suffix, number), connections, servers[name])
+
+        cases = {name: ask(name) for name in able}
+        cases["pipeline"] = lambda: load.Measured(0, 0, 0, 0, pipeline_alone(bench, source, bench.seconds))
+        measured = load.in_turn(rounds, cases, load.Measured.best)
+        floor = measured.pop("pipeline").cpu
+        for name, it in measured.items():
+            rows.append([
+                source, name, f"{it.rate:,.1f}", f"{it.cpu * 1e3:.1f}", f"{it.p99 * 1e3:.0f}", f"{quality[name]:.3f}",
+                f"{able[name][3]:,}", str(frames[name])])
+        rows.append([source, "pipeline alone", "", f"{floor * 1e3:.1f}", "", "", "", ""])
+        # Who leaves frames out does another, smaller job.
+        others = [name for name in measured if name != "Pictor" and frames[name] == frames["Pictor"]]
+        if others:
+            best = max(measured[name].rate for name in others)
+            marks.append(Mark(f"{source}: requests/s, of the best other's", measured["Pictor"].rate / best, bound))
+            marks.append(Mark(
+                f"{source}: SSIM, less the best other's", quality["Pictor"] - max(quality[name] for name in others), -SEEN))
+        marks.append(Mark(f"{source}: CPU, of the pipeline alone", measured["Pictor"].cpu / floor, 1.08, at_most=True))
+        bars[source] = {name: it.rate for name, it in measured.items()}
+    for server in [*servers.values(), origin]:
+        server.stop()
+    return Claim(
+        name="misses", title="Misses",
+        how=f"To {WIDTH} px; every request names a source never asked for; a fixed number of requests over 32 connections, 8 "
+            "where a server does fewer than 20 a second; server, workers, origin and client share all cores; each in turn, "
+            f"the best of {rounds} rounds. CPU is the server's and its workers', per request. “Pipeline alone” is "
+            "`benchmark-pipeline`, a loop without server, one a core. SSIM is the mean over frames and channels, on white, "
+            "against the source decoded whole and resized with Lanczos in floating point. Who leaves frames out is not "
+            "compared with.",
+        columns=["source", "server", "requests/s", "CPU ms", "p99 ms", "SSIM", "bytes", "frames"],
+        rows=rows, marks=marks, bars=bars, unit="requests/s")

@@ -1,0 +1,53 @@
+"""The pictures of the benchmarks, made by libvips's own program and Pillow: sky and hills with a camera's noise on them."""
+
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFilter
+
+from .processes import output_of
+from .servers import ROOT
+
+
+def make(folder: Path) -> None:
+    """Makes all of them in `folder`."""
+    scratch = folder / ".scratch"
+    scratch.mkdir(exist_ok=True)
+    at = lambda name: scratch / f"{name}.v"
+
+    def vips(operation, *arguments):
+        output_of("vips", operation, *arguments)
+
+    def photo(width, height, sigma):
+        """A photo of that size; the noise makes its file as large as a camera's."""
+        vips("thumbnail", ROOT / "samples" / "hills.jpg", at("big"), width, "--height", height, "--size", "force")
+        vips("gaussnoise", at("noise"), width, height, "--sigma", sigma, "--mean", 0)
+        vips("add", at("big"), at("noise"), at("sum"))
+        vips("cast", at("sum"), at("photo"), "uchar")
+
+    photo(12000, 9000, 3)
+    vips("jpegsave", at("photo"), folder / "12000x9000.jpg", "--Q", 85)
+    photo(3000, 2000, 4)
+    vips("jpegsave", at("photo"), folder / "3000x2000.jpg", "--Q", 85)
+    vips("crop", at("photo"), at("square"), 800, 600, 1000, 1000)
+    vips("pngsave", at("square"), scratch / "square.png")
+    # What has an alpha is mostly cut out: opaque within, nothing without, an edge of a few pixels.
+    mask = Image.new("L", (1000, 1000), 0)
+    ImageDraw.Draw(mask).ellipse((40, 40, 960, 960), fill=255)
+    with Image.open(scratch / "square.png") as square:
+        square.putalpha(mask.filter(ImageFilter.GaussianBlur(2)))
+        square.save(folder / "1000x1000.png")
+    photo(800, 600, 4)
+    vips("jpegsave", at("photo"), folder / "800x600.jpg", "--Q", 85)
+    vips("thumbnail", at("photo"), at("small"), 320)
+    vips("jpegsave", at("small"), folder / "320x240.jpg", "--Q", 85)
+    # A window that wanders over a photo: every pixel of every frame changes, as in a film.
+    photo(640, 480, 2)
+    vips("pngsave", at("photo"), scratch / "film.png")
+    with Image.open(scratch / "film.png") as film:
+        frames = [film.crop((8 * i, 5 * i, 8 * i + 480, 5 * i + 360)) for i in range(20)]
+    first, rest = frames[0], frames[1:]
+    first.save(folder / "480x360.gif", save_all=True, append_images=rest, duration=80, loop=0)
+    first.save(folder / "480x360.webp", save_all=True, append_images=rest, duration=80, loop=0, quality=80)
+    for file in scratch.iterdir():
+        file.unlink()
+    scratch.rmdir()

@@ -1,0 +1,87 @@
+"""The servers that are measured, each started with what its users would give it."""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from . import http
+from .processes import Process, wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+# Ports as they stand in benchmarks/nginx/*.conf.
+PICTOR, ORIGIN, CACHE, FILTER, FLOOR, THUMBOR, FILES = range(18080, 18087)
+LOCAL_ORIGIN = f"http://127.0.0.1:{ORIGIN}"
+
+
+class Bench:
+    """Where a run works, and how long."""
+
+    def __init__(self, seconds: float, rounds: int, build: Path | None = None):
+        self.work = BENCHMARKS / ".work"
+        self.seconds, self.rounds = seconds, rounds
+        self.build = build or ROOT / ".build" / "release"
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.pictures = self.work / "pictures"
+        self.pictures.mkdir(parents=True)
+        self.disks = 0
+        self.new_disk()
+
+    def new_disk(self) -> None:
+        """An empty folder for the disk tier. Those before it stay until the end of the run: for a while after files
+        were removed, making new ones takes longer (ext4, `recently_deleted`)."""
+        self.disks += 1
+        self.disk = self.work / f"disk-{self.disks}"
+
+    def pictor(self, *options, cores: str | None = None, keep: bool = False, build: Path | None = None) -> Process:
+        """Pictor with an empty disk tier (or, with `keep`, the last one's), ready to answer."""
+        if not keep:
+            self.new_disk()
+        server = Process(
+            [(build or self.build) / "pictor", "--server.port", PICTOR, "--disk.path", self.disk, "--log.level", "warning",
+             "--download.allow_networks", "127.0.0.0/8", "--sources.local_root", self.pictures, *options],
+            self.work / "pictor.log", cores)
+        self._ready(server, PICTOR, "/stats")
+        return server
+
+    def nginx(self, role: str, port: int, path: str, cores: str | None = None, loops: int = 0) -> Process:
+        """nginx with one of the configurations in benchmarks/nginx; `loops` processes beside it do nothing, at nice 8."""
+        folder = self.work / f"nginx-{role}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        (folder / "pictures").symlink_to(self.pictures)
+        command = ["nginx", "-p", folder, "-c", BENCHMARKS / "nginx" / f"{role}.conf", "-e", folder / "error.log"]
+        if loops:
+            loop = "nice -n 8 sh -c 'while :; do :; done' & " * loops
+            command = ["sh", "-c", f"{loop} exec {shlex.join(map(str, command))}"]
+        server = Process(command, self.work / f"nginx-{role}.log", cores)
+        if path:
+            self._ready(server, port, path)
+        return server
+
+    def floor(self, body: Path, head: Path, cores: str | None = None) -> Process:
+        """The bare libmicrohttpd program."""
+        server = Process([self.build / "benchmark-floor", FLOOR, body, head], self.work / "floor.log", cores)
+        self._ready(server, FLOOR, "/")
+        return server
+
+    def thumbor(self, path: str) -> Process:
+        """thumbor with a process a core, keeping nothing, so that each request is a miss."""
+        program = Path(sys.executable).parent / "thumbor"
+        server = Process(
+            [program, "--port", THUMBOR, "--ip", "127.0.0.1", "--conf", BENCHMARKS / "thumbor.conf", "--processes",
+             os.cpu_count(), "--log-level", "error"],
+            self.work / "thumbor.log")
+        self._ready(server, THUMBOR, path)
+        return server
+
+    @staticmethod
+    def _ready(server: Process, port: int, path: str) -> None:
+        def ready():
+            if not server.is_running():
+                tail = server.log.read_text(errors="replace").strip()[-500:]
+                raise SystemExit(f"bench: {server.name} ended: {tail}")
+            return http.answers(port, path)
+        wait_until(ready, f"{server.name} on port {port}, see {server.log}")

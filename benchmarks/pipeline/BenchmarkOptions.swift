@@ -1,0 +1,43 @@
+// BenchmarkOptions: what the pipeline's benchmark is told on its command line.
+
+import Model
+
+/// The command line of `benchmark-pipeline`.
+struct BenchmarkOptions {
+  /// Path of the source.
+  let file: String
+  /// Width of the result in pixels.
+  let width: Int
+  /// How long the loop runs, in s of wall-clock time; at least one job is done.
+  let seconds: Double
+  /// Format of the result; `nil`: Pictor's choice.
+  private(set) var format: ImageFormat?
+  /// Where the result is written, once; `nil`: nowhere.
+  private(set) var out: String?
+  /// Whether `vips_thumbnail_buffer` and a save take the pipeline's place.
+  private(set) var isPlain = false
+
+  static let usage =
+    "benchmark-pipeline FILE WIDTH SECONDS [--format jpeg|png|webp|gif] [--out FILE] [--plain]"
+
+  /// Reads the arguments after the program's name; `nil` where they make no sense.
+  init?(arguments: [String]) {
+    guard arguments.count >= 3, let width = Int(arguments[1]), Transform.sideRange.contains(width),
+      let seconds = Double(arguments[2]), seconds >= 0
+    else { return nil }
+    (file, self.width, self.seconds) = (arguments[0], width, seconds)
+    var rest = arguments.dropFirst(3)
+    while let name = rest.popFirst() {
+      switch name {
+      case "--plain": isPlain = true
+      case "--format":
+        guard let format = rest.popFirst().flatMap(ImageFormat.init) else { return nil }
+        self.format = format
+      case "--out":
+        guard let out = rest.popFirst() else { return nil }
+        self.out = out
+      default: return nil
+      }
+    }
+  }
+}

@@ -1,0 +1,72 @@
+// PipelineBenchmark: the imaging pipeline called in a loop on one thread, as a worker calls it, and what that costs.
+
+import Glibc
+import ImagingPipeline
+import ImagingWire
+import Model
+
+/// The floor of a miss: what server and workers together spend on one is compared with this.
+enum PipelineBenchmark {
+  /// Runs the loop and prints one line of JSON; the result is the exit status.
+  static func run(arguments: [String]) -> CInt {
+    guard let options = BenchmarkOptions(arguments: arguments) else {
+      complain(BenchmarkOptions.usage)
+      return 64  // EX_USAGE
+    }
+    do {
+      let source = try FileBytes(path: options.file)
+      let job = try Job(options)
+      let first = try job.run(source.bytes)
+      if let out = options.out { try FileBytes.write(first, to: out) }
+      let start = ProcessTimes.now
+      var (jobs, spent) = (0, ProcessTimes())
+      repeat {
+        _ = try job.run(source.bytes)
+        jobs += 1
+        spent = ProcessTimes.now - start
+      } while spent.wall < options.seconds
+      let (cpu, wall) = (spent.cpu * 1_000 / Double(jobs), spent.wall * 1_000 / Double(jobs))
+      print(
+        #"{"jobs":\#(jobs),"cpu_ms":\#(rounded(cpu)),"wall_ms":\#(rounded(wall)),"bytes":\#(first.count)}"#
+      )
+      return 0
+    } catch {
+      complain((error as? ImageError).map { $0.logDetail ?? $0.code } ?? "\(error)")
+      return 1
+    }
+  }
+
+  /// To the microsecond.
+  private static func rounded(_ milliseconds: Double) -> Double {
+    (milliseconds * 1_000).rounded() / 1_000
+  }
+
+  private static func complain(_ text: String) {
+    var line = "benchmark-pipeline: \(text)\n"
+    line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+  }
+}
+
+/// What is done again and again.
+private struct Job {
+  private let pipeline: Pipeline
+  private let transform: Transform
+  private let plain: PlainThumbnail?
+
+  init(_ options: BenchmarkOptions) throws(ImageError) {
+    // Also where the pipeline is not what is measured: it sets libvips up as a worker has it.
+    pipeline = try Pipeline()
+    var transform = Transform()
+    (transform.width, transform.format) = (options.width, options.format)
+    self.transform = transform
+    plain = options.isPlain ? PlainThumbnail(width: options.width, format: options.format) : nil
+  }
+
+  /// Does it once; gives the result's bytes.
+  func run(_ source: UnsafeRawBufferPointer) throws(ImageError) -> [UInt8] {
+    if let plain { return try plain.make(from: source) }
+    let image = try pipeline.process(
+      source, transform: transform, density: 1, limits: ImagingLimits())
+    return image.withUnsafeBytes { Array($0) }
+  }
+}

@@ -1,0 +1,43 @@
+// PlainThumbnail: what the pipeline is measured against, libvips's own thumbnail and a save with its defaults.
+
+import CVips
+import Model
+
+/// `vips_thumbnail_buffer` and a save.
+struct PlainThumbnail {
+  let width: Int
+  /// `nil`: by the source, PNG where it has an alpha, GIF where it has frames, else JPEG.
+  let format: ImageFormat?
+
+  /// Makes one.
+  func make(from source: UnsafeRawBufferPointer) throws(ImageError) -> [UInt8] {
+    var picture: UnsafeMutablePointer<VipsImage>?
+    // Only a loader with pages takes the option that asks for all of them.
+    let sniffed = vips_foreign_find_load_buffer(source.baseAddress, source.count)
+      .map { String(cString: $0) }
+    let pages = ["gif", "Webp"].contains { sniffed?.contains($0) == true } ? "[n=-1]" : ""
+    guard
+      pictor_vips_thumbnail(source.baseAddress, source.count, &picture, CInt(width), pages) == 0,
+      let picture
+    else { throw Self.failure }
+    defer { pictor_g_object_unref(picture) }
+    var bytes: UnsafeMutableRawPointer?
+    var count = 0
+    guard pictor_vips_image_write_to_buffer(picture, suffix(for: picture), &bytes, &count) == 0,
+      let bytes
+    else { throw Self.failure }
+    defer { g_free(bytes) }
+    return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
+  }
+
+  private func suffix(for picture: UnsafeMutablePointer<VipsImage>) -> String {
+    if let format { return ".\(format.rawValue)[strip]" }
+    if vips_image_get_n_pages(picture) > 1 { return ".gif[strip]" }
+    return vips_image_hasalpha(picture) != 0 ? ".png[strip]" : ".jpg[strip]"
+  }
+
+  private static var failure: ImageError {
+    defer { vips_error_clear() }
+    return .undecodable(detail: String(cString: vips_error_buffer()))
+  }
+}
