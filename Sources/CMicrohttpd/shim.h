@@ -15,20 +15,19 @@ static inline size_t pictor_mhd_keep_escapes(void *context, struct MHD_Connectio
   return strlen(text);
 }
 
-/// MHD_start_daemon with every option Pictor sets. `context` goes to each callback.
+/// MHD_start_daemon with every option Pictor sets. `context` goes to each callback but that for connections.
 static inline struct MHD_Daemon *pictor_mhd_start_daemon(
     unsigned int flags, void *context, MHD_AccessHandlerCallback handler,
     void *(*target)(void *context, const char *uri, struct MHD_Connection *connection),
     MHD_RequestCompletedCallback completed, MHD_NotifyConnectionCallback connection,
-    unsigned int workers, unsigned int connection_limit, unsigned int idle_seconds,
-    size_t connection_memory, int strictness) {
+    void *connection_context, unsigned int connection_limit, unsigned int idle_seconds, size_t connection_memory,
+    int strictness) {
   return MHD_start_daemon(
       flags, 0, NULL, NULL, handler, context,  //
       MHD_OPTION_URI_LOG_CALLBACK, target, context,  //
       MHD_OPTION_UNESCAPE_CALLBACK, pictor_mhd_keep_escapes, NULL,  //
       MHD_OPTION_NOTIFY_COMPLETED, completed, context,  //
-      MHD_OPTION_NOTIFY_CONNECTION, connection, context,  //
-      MHD_OPTION_THREAD_POOL_SIZE, workers,  //
+      MHD_OPTION_NOTIFY_CONNECTION, connection, connection_context,  //
       MHD_OPTION_CONNECTION_LIMIT, connection_limit,  //
       MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,  //
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory,  //
@@ -44,4 +43,9 @@ static inline void *pictor_mhd_socket_context(struct MHD_Connection *connection)
 /// MHD_get_connection_info: the connection's descriptor.
 static inline int pictor_mhd_descriptor(struct MHD_Connection *connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+/// MHD_get_daemon_info: the epoll set of a daemon that has no thread of its own.
+static inline int pictor_mhd_epoll_descriptor(struct MHD_Daemon *daemon) {
+  return MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }

@@ -9,9 +9,6 @@ final class ConnectionWatch: Sendable {
   let descriptor: CInt
   /// Monotonic milliseconds; `Int.max` while none of the server's own deadlines applies.
   private let storage: Atomic<Int>
-  private let reading = Atomic<Bool>(true)
-  /// Whether the last sweep found that the client sends no more; the watcher's own.
-  let wasFinished = Atomic<Bool>(false)
 
   /// Watches a socket that is to have sent a whole header by `deadline`.
   init(descriptor: CInt, deadline: Int) {
@@ -23,12 +20,6 @@ final class ConnectionWatch: Sendable {
   var deadline: Int {
     get { storage.load(ordering: .relaxed) }
     set { storage.store(newValue, ordering: .relaxed) }
-  }
-
-  /// Whether a request's header is being waited for.
-  var isReading: Bool {
-    get { reading.load(ordering: .relaxed) }
-    set { reading.store(newValue, ordering: .relaxed) }
   }
 }
 

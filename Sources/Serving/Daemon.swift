@@ -1,4 +1,4 @@
-// Daemon: libmicrohttpd, started and stopped, and the C callbacks that lead to the request handler.
+// Daemon: how libmicrohttpd is started, and the C callbacks that lead to the request handler.
 
 import CMicrohttpd
 import Glibc
@@ -7,55 +7,36 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// One running `MHD_Daemon` with its threads.
-final class Daemon: @unchecked Sendable {
-  // Sound as Sendable: MHD_add_connection may be called from any thread while the daemon runs, and `stop` is called
-  // once, after the listener's thread has ended.
-
+/// `MHD_Daemon`s without threads of their own; an `EventLoop` drives each.
+enum Daemon {
   /// Bytes for the header of a request and that of its answer together. libmicrohttpd clears the whole of it after
   /// each request, so twice as much would cost every hit.
   private static let connectionMemory = 16 << 10
 
-  private let daemon: OpaquePointer
-  private let handler: RequestHandler
-
-  /// Starts the threads. Nothing comes in before `add`.
-  init(handler: RequestHandler, configuration: ServerConfiguration) throws(ServerError) {
-    Self.reportPanics(to: handler.log)
+  /// Starts one. `context` is to live as long as it.
+  static func start(
+    for context: EventLoop.Context, configuration: ServerConfiguration
+  ) throws(ServerError) -> OpaquePointer {
     let flags =
-      MHD_USE_EPOLL_INTERNAL_THREAD.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
-      | MHD_USE_NO_LISTEN_SOCKET.rawValue | MHD_USE_ITC.rawValue
-    // The daemon keeps the handler alive; `context` is only used while the daemon runs.
-    let context = Unmanaged.passUnretained(handler).toOpaque()
+      MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
+      | MHD_USE_NO_LISTEN_SOCKET.rawValue
     let idleSeconds = max((configuration.idleTimeout.wholeMilliseconds + 999) / 1_000, 1)
+    // The limit is the listener's, which counts the connections of all loops.
     guard
       let daemon = pictor_mhd_start_daemon(
-        flags, context, Callbacks.handle, Callbacks.target, Callbacks.completed,
-        Callbacks.connection, UInt32(clamping: configuration.workers),
-        // One more for each worker than the listener lets in, since libmicrohttpd divides its limit among them.
-        UInt32(clamping: configuration.connectionLimit * configuration.workers),
-        UInt32(clamping: idleSeconds), Self.connectionMemory, 1)
+        flags, Unmanaged.passUnretained(context.handler).toOpaque(), Callbacks.handle,
+        Callbacks.target, Callbacks.completed, Callbacks.connection,
+        Unmanaged.passUnretained(context).toOpaque(),
+        UInt32(clamping: configuration.connectionLimit), UInt32(clamping: idleSeconds),
+        connectionMemory, 1)
     else { throw .cannotStart(reason: "libmicrohttpd: \(errnoText())") }
-    self.daemon = daemon
-    self.handler = handler
+    return daemon
   }
-
-  /// Hands over an accepted socket; it is closed, and `false` returned, where it cannot be served.
-  func add(_ socket: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Bool {
-    guard MHD_add_connection(daemon, socket, address, length) == .YES else {
-      handler.log.debug("connection not taken", ["reason": .string(errnoText())])
-      return false
-    }
-    return true
-  }
-
-  /// Closes all connections and ends the threads; none may be suspended.
-  func stop() { MHD_stop_daemon(daemon) }
 
   private static let panicLog = Lock<Log?>(nil)
 
   /// libmicrohttpd calls this when its state is inconsistent, and expects no return.
-  private static func reportPanics(to log: Log) {
+  static func reportPanics(to log: Log) {
     panicLog.withLock { $0 = log }
     MHD_set_panic_func(
       { _, file, line, reason in
@@ -72,7 +53,7 @@ final class Daemon: @unchecked Sendable {
 /// The C callbacks. They live in a plain type: formed in `main.swift` they would be bound to the main actor, and crash
 /// on libmicrohttpd's threads.
 ///
-/// Both objects outlive each call, the handler by way of its daemon and the client by way of the reference taken when
+/// Both objects outlive each call, the handler by way of its event loop and the client by way of the reference taken when
 /// its connection began, so no call counts references of its own: that would be a tenth of what a hit costs us.
 private enum Callbacks {
   static let target:
@@ -107,13 +88,14 @@ private enum Callbacks {
 
   static let connection: MHD_NotifyConnectionCallback = { context, connection, place, code in
     guard let context, let connection, let place else { return }
-    let handler = Unmanaged<RequestHandler>.fromOpaque(context).takeUnretainedValue()
+    let loop = Unmanaged<EventLoop.Context>.fromOpaque(context).takeUnretainedValue()
     if code == .CONNECTION_NOTIFY_STARTED {
-      let client = handler.opened(descriptor: pictor_mhd_descriptor(connection))
+      let client = loop.handler.opened(
+        descriptor: pictor_mhd_descriptor(connection), by: loop.worker)
       // Released below, when the connection is closed.
       place.pointee = Unmanaged.passRetained(client).toOpaque()
     } else if let opaque = place.pointee {
-      handler.closed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
+      loop.handler.closed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
       place.pointee = nil
     }
   }

@@ -24,17 +24,20 @@ final class Exchange: @unchecked Sendable {
 
   private let connection: OpaquePointer
   private let watcher: Watcher
+  private let wake: WakeSignal
   private let guarded = Lock(Guarded())
 
-  /// A request on a connection that was suspended just now.
+  /// A request on a connection that was suspended just now; `wake` wakes the thread it belongs to.
   init(
-    number: UInt64, connection: OpaquePointer, descriptor: CInt, deadline: Int, watcher: Watcher
+    number: UInt64, connection: OpaquePointer, descriptor: CInt, deadline: Int, watcher: Watcher,
+    wake: WakeSignal
   ) {
     self.number = number
     self.connection = connection
     self.descriptor = descriptor
     self.deadline = deadline
     self.watcher = watcher
+    self.wake = wake
   }
 
   /// Starts the work.
@@ -69,7 +72,9 @@ final class Exchange: @unchecked Sendable {
     if actions.contains(.resume) {
       // The descriptor leaves the watcher first: once resumed, the connection may be closed and its number reused.
       watcher.remove(self)
+      // In this order: libmicrohttpd looks for resumed connections at the beginning of a round, and wakes nobody.
       MHD_resume_connection(connection)
+      wake.set()
       watcher.resumed()
     }
   }

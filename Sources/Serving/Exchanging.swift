@@ -52,7 +52,7 @@ struct Exchanging {
       number: watcher.nextNumber(), connection: connection, descriptor: client.watch.descriptor,
       deadline: Clock.coarseMilliseconds()
         + handler.configuration.requestTimeout.wholeMilliseconds,
-      watcher: watcher)
+      watcher: watcher, wake: client.worker.wake)
     client.exchange = exchange
     // Suspended before anybody else knows of it, so that nobody can resume it too early.
     MHD_suspend_connection(connection)

@@ -1,4 +1,4 @@
-// Listener: the listening socket, and the thread that hands accepted connections to libmicrohttpd.
+// Listener: the listening socket, and the thread that hands accepted connections to the event loops.
 
 import CMicrohttpd
 import Glibc
@@ -88,7 +88,7 @@ final class Listener: Sendable {
   /// Starts accepting. `hasRoom` says whether one more connection may be; `accepted` takes a socket over.
   func start(
     hasRoom: @escaping @Sendable () -> Bool,
-    accepted: @escaping @Sendable (CInt, UnsafePointer<sockaddr>, socklen_t) -> Void
+    accepted: @escaping @Sendable (EventLoop.Accepted) -> Void
   ) throws(ServerError) {
     do throws(SystemError) {
       let started = try OwnThread(name: "pictor-listener") { self.run(hasRoom, accepted) }
@@ -110,7 +110,7 @@ final class Listener: Sendable {
   }
 
   private func run(
-    _ hasRoom: () -> Bool, _ accepted: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Void
+    _ hasRoom: () -> Bool, _ accepted: (EventLoop.Accepted) -> Void
   ) {
     var mustPause = false
     while !isStopped.load(ordering: .acquiring) {
@@ -132,9 +132,7 @@ final class Listener: Sendable {
         }
         if client >= 0 {
           _ = fcntl(client, F_SETFD, FD_CLOEXEC)
-          withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { accepted(client, $0, length) }
-          }
+          accepted(EventLoop.Accepted(socket: client, address: address, length: length))
         } else if errno == EAGAIN || errno == EWOULDBLOCK {
           break
         } else if errno != EINTR && errno != ECONNABORTED {

@@ -7,7 +7,7 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// Answers requests, called by libmicrohttpd on its workers' threads: `opened`, then for each request `receive`,
+/// Answers requests, called by libmicrohttpd on the event loops' threads: `opened`, then for each request `receive`,
 /// `handle` (two times or more) and `completed`, then `closed`.
 final class RequestHandler: Sendable {
   let log: Log
@@ -31,7 +31,6 @@ final class RequestHandler: Sendable {
   private static let serials = Atomic<UInt64>(0)
   private let draining = Atomic<Bool>(false)
   private let connections = Atomic<Int>(0)
-  private let workers = Lock<[pthread_t: Worker]>([:])
 
   init(
     configuration: ServerConfiguration, provider: any ImageProvider, figures: ServerFigures,
@@ -67,20 +66,12 @@ final class RequestHandler: Sendable {
   /// Connections accepted and not closed yet.
   var connectionCount: Int { connections.load(ordering: .relaxed) }
 
-  /// A connection begins, on the thread it will stay on.
-  func opened(descriptor: CInt) -> Connection {
+  /// A connection begins, on the thread of the worker it stays with.
+  func opened(descriptor: CInt, by worker: Worker) -> Connection {
     let watch = ConnectionWatch(
       descriptor: descriptor,
       deadline: Clock.coarseMilliseconds() + configuration.headerTimeout.wholeMilliseconds)
     watcher.add(watch)
-    let worker = workers.withLock { workers in
-      let thread = pthread_self()
-      if let worker = workers[thread] { return worker }
-      let worker = Worker(index: workers.count, memoBytes: configuration.memoBytesPerWorker)
-      workers[thread] = worker
-      figures.add(worker)
-      return worker
-    }
     return Connection(worker: worker, watch: watch)
   }
 
@@ -94,6 +85,7 @@ final class RequestHandler: Sendable {
 
   /// A request line was read: the target as it came, before libmicrohttpd takes it apart in place.
   func receive(_ raw: UnsafeRawBufferPointer, on client: Connection) {
+    client.worker.received.add(1)
     let hash = RequestMemo.hash(raw)
     if let known = client.worker.memo.target(raw, hash: hash) {
       client.begin(known, length: raw.count)
@@ -112,7 +104,6 @@ final class RequestHandler: Sendable {
   ) -> MHD_Result {
     switch client.stage {
     case .received:
-      client.watch.isReading = false
       client.stage = .headed
       client.startedAt = Clock.nanoseconds()
       // A NUL in the request line ends the text libmicrohttpd shows, and what follows would go unseen.
@@ -149,7 +140,6 @@ final class RequestHandler: Sendable {
       client.exchange = nil
     }
     client.stage = .received
-    client.watch.isReading = true
     client.watch.deadline = Clock.coarseMilliseconds() + keptTimeout
   }
 

@@ -13,7 +13,7 @@ public final class Server: Sendable {
   /// The parts of a running server.
   private struct Running: Sendable {
     let listener: Listener
-    let daemon: Daemon
+    let loops: EventLoopGroup
     let watcher: Watcher
     let handler: RequestHandler
   }
@@ -63,16 +63,16 @@ public final class Server: Sendable {
     let handler = RequestHandler(
       configuration: configuration, provider: provider, figures: counted, watcher: watcher,
       stats: stats, log: log)
-    let daemon = try Daemon(handler: handler, configuration: configuration)
-    let parts = Running(listener: listener, daemon: daemon, watcher: watcher, handler: handler)
+    let loops = try EventLoopGroup(handler: handler, configuration: configuration)
+    let parts = Running(listener: listener, loops: loops, watcher: watcher, handler: handler)
     do throws(ServerError) {
       try watcher.start()
       let limit = configuration.connectionLimit
       try listener.start(
         hasRoom: { handler.connectionCount < limit },
-        accepted: { socket, address, length in
+        accepted: { accepted in
           handler.connectionAccepted()
-          if !daemon.add(socket, address, length) { handler.connectionEnded() }
+          loops.add(accepted)
         })
     } catch {
       Self.shutDown(parts)
@@ -133,7 +133,7 @@ public final class Server: Sendable {
     parts.watcher.close(with: .draining)
     // Whoever decided an exchange is between that and the end of MHD_resume_connection: microseconds.
     while parts.watcher.waitingCount > 0 { sched_yield() }
-    parts.daemon.stop()
+    parts.loops.stop()
     parts.watcher.stop()
   }
 }

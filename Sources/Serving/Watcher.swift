@@ -154,26 +154,6 @@ final class Watcher: Sendable {
         shutdown(connection.descriptor, CInt(SHUT_RDWR))
         connection.deadline = .max
       }
-      shutDownFinished(Array(table.values))
     }
   }
-
-  /// Shuts down connections whose client will send no request any more, seen in two sweeps: libmicrohttpd 0.9.75 may
-  /// miss the end of many connections at once (128 events are one batch of its epoll loop), which would then keep
-  /// their places until the header's time is over.
-  private func shutDownFinished(_ all: [ConnectionWatch]) {
-    let reading = all.filter(\.isReading)
-    var entries = reading.map {
-      pollfd(fd: $0.descriptor, events: Self.finished, revents: 0)
-    }
-    guard poll(&entries, nfds_t(entries.count), 0) > 0 else { return }
-    for (connection, entry) in zip(reading, entries) where entry.revents & Self.finished != 0 {
-      if connection.wasFinished.exchange(true, ordering: .relaxed) {
-        shutdown(connection.descriptor, CInt(SHUT_RDWR))
-      }
-    }
-  }
-
-  /// POLLRDHUP (poll(2)), which is a GNU extension that Swift does not see.
-  private static let finished: Int16 = 0x2000
 }

@@ -1,7 +1,8 @@
-// Worker: what one of libmicrohttpd's threads keeps for itself, so that hits share nothing between cores.
+// Worker: what the thread of one event loop keeps for itself, so that hits share nothing between cores.
 
 import Glibc
 import Model
+import Platform
 import Synchronization
 import Telemetry
 
@@ -18,7 +19,7 @@ final class Tally: Sendable {
   var value: Int { storage.load(ordering: .relaxed) }
 }
 
-/// The state of one of libmicrohttpd's threads.
+/// The state of one event loop's thread.
 final class Worker: @unchecked Sendable {
   // Sound as Sendable: `memo` and the clock's state are touched on this worker's own thread alone, since libmicrohttpd
   // calls back on the thread a connection belongs to; everything else is immutable and Sendable.
@@ -28,6 +29,11 @@ final class Worker: @unchecked Sendable {
   /// Targets parsed earlier.
   let memo: RequestMemo
 
+  /// Wakes its thread.
+  let wake: WakeSignal
+
+  /// Request lines.
+  let received = Tally()
   /// Requests that are whole and whose answer is not. One whose body never ends is no reason for a stop to wait.
   let active = Tally()
   /// Answers with status 200.
@@ -43,8 +49,8 @@ final class Worker: @unchecked Sendable {
   private let dateText = UnsafeMutablePointer<UInt8>.allocate(capacity: HTTPDate.length)
 
   /// A worker that has seen nothing yet.
-  init(index: Int, memoBytes: Int) {
-    self.index = index
+  init(index: Int, memoBytes: Int, wake: WakeSignal) {
+    (self.index, self.wake) = (index, wake)
     memo = RequestMemo(limit: memoBytes)
   }
 

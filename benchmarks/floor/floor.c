@@ -106,7 +106,7 @@ int main(int count, char **arguments) {
   struct MHD_Daemon *daemon = pictor_mhd_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
           MHD_USE_ITC,
-      response, answer, NULL, NULL, NULL, 1, connection_limit, idle_seconds, connection_memory, 1);
+      response, answer, NULL, NULL, NULL, NULL, connection_limit, idle_seconds, connection_memory, 1);
   if (daemon == NULL) fail("MHD_start_daemon");
 
   int port = atoi(arguments[1]);

@@ -1,0 +1,178 @@
+// EventLoop: one of libmicrohttpd's daemons and the thread that drives it.
+
+import CMicrohttpd
+import Glibc
+import Model
+import Platform
+import Synchronization
+
+/// Serves connections on a thread of its own; each connection stays on the loop it was added to.
+///
+/// libmicrohttpd has such threads itself (`MHD_USE_INTERNAL_POLLING_THREAD`), but those of 0.9.75 may sleep on work:
+/// events are fetched 128 at a time, and after a full batch fetched once more, waiting for the next event, before any
+/// of them is looked at. A crowd of 128 then waits until somebody else comes. `MHD_run` fetches without waiting, at the
+/// price of a poll(2) a round.
+final class EventLoop: @unchecked Sendable {
+  // Sound as Sendable: after `start` the daemon is touched by the loop's thread alone, and by `stop` once that ended.
+
+  /// A socket with its client's address.
+  struct Accepted {
+    let socket: CInt
+    let address: sockaddr_storage
+    let length: socklen_t
+  }
+
+  /// What libmicrohttpd is to know of a loop.
+  final class Context: Sendable {
+    let handler: RequestHandler
+    let worker: Worker
+
+    init(handler: RequestHandler, worker: Worker) {
+      (self.handler, self.worker) = (handler, worker)
+    }
+  }
+
+  private struct Inbox {
+    var accepted: [Accepted] = []
+    var isClosed = false
+  }
+
+  private let daemon: OpaquePointer
+  private let context: Context
+  private let inbox = Lock(Inbox())
+  private let isStopped = Atomic<Bool>(false)
+  private let thread = Lock<OwnThread?>(nil)
+
+  /// The loop of the worker with this index; nothing runs before `start`.
+  init(
+    index: Int, handler: RequestHandler, configuration: ServerConfiguration
+  ) throws(ServerError) {
+    let wake: WakeSignal
+    do throws(SystemError) {
+      wake = try WakeSignal()
+    } catch {
+      throw .cannotStart(reason: "no eventfd: \(error)")
+    }
+    let worker = Worker(index: index, memoBytes: configuration.memoBytesPerWorker, wake: wake)
+    context = Context(handler: handler, worker: worker)
+    daemon = try Daemon.start(for: context, configuration: configuration)
+    handler.figures.add(worker)
+  }
+
+  /// Starts the thread.
+  func start() throws(ServerError) {
+    do throws(SystemError) {
+      let started = try OwnThread(name: "pictor-http-\(context.worker.index)") { self.run() }
+      thread.withLock { $0 = started }
+    } catch {
+      throw .cannotStart(reason: "no thread: \(error)")
+    }
+  }
+
+  /// Hands over an accepted socket, from any thread. Where it cannot be served it is closed.
+  func add(_ accepted: Accepted) {
+    let isTaken = inbox.withLock { inbox in
+      if !inbox.isClosed { inbox.accepted.append(accepted) }
+      return !inbox.isClosed
+    }
+    if isTaken { context.worker.wake.set() } else { refuse(accepted) }
+  }
+
+  /// Ends the thread and closes all connections; none may be suspended.
+  func stop() {
+    isStopped.store(true, ordering: .releasing)
+    context.worker.wake.set()
+    thread.withLock { $0.take() }?.join()
+    let rest = inbox.withLock { inbox in
+      inbox.isClosed = true
+      return inbox.accepted
+    }
+    for accepted in rest { refuse(accepted) }
+    MHD_stop_daemon(daemon)
+  }
+
+  private func refuse(_ accepted: Accepted) {
+    close(accepted.socket)
+    context.handler.connectionEnded()
+  }
+
+  // MARK: The thread
+
+  private func run() {
+    let wake = context.worker.wake
+    var waiting = [pictor_mhd_epoll_descriptor(daemon), wake.descriptor].map {
+      pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+    }
+    var isBusy = false
+    while !isStopped.load(ordering: .acquiring) {
+      // A round with requests is followed by the next at once: a poll for each would cost hits 6 % of their rate. One
+      // that fails, for a signal or for want of memory, leads to a round without events.
+      if !isBusy { _ = poll(&waiting, nfds_t(waiting.count), patience()) }
+      if wake.isPending {
+        wake.reset()
+        takeIn()
+      }
+      let requests = context.worker.received.value
+      MHD_run(daemon)
+      isBusy = context.worker.received.value != requests
+    }
+  }
+
+  /// Milliseconds until libmicrohttpd has something to do without an event; -1 for never.
+  private func patience() -> CInt {
+    var milliseconds: UInt64 = 0
+    return MHD_get_timeout(daemon, &milliseconds) == .YES ? CInt(clamping: milliseconds) : -1
+  }
+
+  private func takeIn() {
+    let accepted = inbox.withLock { inbox in
+      defer { inbox.accepted.removeAll(keepingCapacity: true) }
+      return inbox.accepted
+    }
+    for client in accepted {
+      let isServed = withUnsafePointer(to: client.address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          MHD_add_connection(daemon, client.socket, $0, client.length)
+        }
+      }
+      // libmicrohttpd has closed it then.
+      guard isServed != .YES else { continue }
+      context.handler.log.debug("connection not taken", ["reason": .string(errnoText())])
+      context.handler.connectionEnded()
+    }
+  }
+}
+
+/// A loop for each worker.
+final class EventLoopGroup: Sendable {
+  private let loops: [EventLoop]
+  private let added = Atomic<Int>(0)
+
+  /// Starts the threads. Nothing comes in before `add`.
+  init(handler: RequestHandler, configuration: ServerConfiguration) throws(ServerError) {
+    Daemon.reportPanics(to: handler.log)
+    var loops: [EventLoop] = []
+    do throws(ServerError) {
+      for index in 0..<configuration.workers {
+        let loop = try EventLoop(index: index, handler: handler, configuration: configuration)
+        loops.append(loop)
+        try loop.start()
+      }
+    } catch {
+      for loop in loops { loop.stop() }
+      throw error
+    }
+    self.loops = loops
+  }
+
+  /// Hands over an accepted socket, to each loop in turn.
+  func add(_ accepted: EventLoop.Accepted) {
+    let turn = added.wrappingAdd(1, ordering: .relaxed).oldValue
+    loops[turn % loops.count].add(accepted)
+  }
+
+  /// Closes all connections and ends the threads; none may be suspended.
+  func stop() {
+    for loop in loops { loop.stop() }
+  }
+}

@@ -1,0 +1,84 @@
+// EventLoopTests: that whoever is ready is served, however many are.
+
+import Model
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Serving
+
+/// Has every picture in memory, and holds up the first thread that asks.
+private final class HoldingProvider: ImageProvider {
+  private let isFirst = Atomic<Bool>(true)
+  let isHolding = Atomic<Bool>(false)
+  let release = Semaphore()
+
+  func cachedVariant(for key: CacheKey) -> Variant? {
+    if isFirst.exchange(false, ordering: .relaxed) {
+      isHolding.store(true, ordering: .relaxed)
+      release.wait()
+    }
+    return makeVariant(key)
+  }
+
+  func deliveryAtOnce(for request: ImageRequest) -> Delivery? { nil }
+
+  func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+    throw .sourceNotFound(status: 404)
+  }
+}
+
+// libmicrohttpd fetches 128 events at a time. Its own threads then wait for one more before they look at any.
+@Suite struct EventLoopTests {
+  @Test(arguments: [1, 127, 128, 129, 256])
+  func `a crowd that asks while its worker is busy is answered without anybody else's coming`(
+    count: Int
+  ) async throws {
+    try await withCrowd(count) { _, clients, holdWhile in
+      try await holdWhile {
+        for client in clients { try client.send(HTTPClient.text("GET", pictureTarget)) }
+      }
+      for client in clients { #expect(try client.readAnswer().status == 200) }
+    }
+  }
+
+  @Test(arguments: [127, 128, 129, 256])
+  func `a crowd that leaves while its worker is busy is noticed without anybody else's coming`(
+    count: Int
+  ) async throws {
+    try await withCrowd(count) { server, clients, holdWhile in
+      try await holdWhile { for client in clients { client.close() } }
+      #expect(await eventually { server.figures.connections == 0 })
+    }
+  }
+
+  /// So many connections to a server with one worker, each with nothing to read or to write, and a function that has
+  /// the worker do nothing while something is done.
+  private func withCrowd(
+    _ count: Int,
+    _ body: (Server, [HTTPClient], (() throws -> Void) async throws -> Void) async throws -> Void
+  ) async throws {
+    let provider = HoldingProvider()
+    try await withServer(
+      provider,
+      configure: { configuration in
+        configuration.workers = 1
+        configuration.idleTimeout = .seconds(60)
+        configuration.headerTimeout = .seconds(60)
+      },
+      { server in
+        let clients = try (0..<count).map { _ in try HTTPClient(port: server.port, timeout: 10) }
+        for client in clients { _ = try client.get("/nothing") }
+        try await body(server, clients) { change in
+          let holder = try HTTPClient(port: server.port, timeout: 10)
+          try holder.send(
+            HTTPClient.text("GET", pictureTarget, headers: ["Connection": "close"]))
+          #expect(await eventually { provider.isHolding.load(ordering: .relaxed) })
+          try change()
+          provider.release.post()
+          #expect(try holder.readAnswer().status == 200)
+        }
+      })
+  }
+}
