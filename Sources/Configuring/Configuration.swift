@@ -111,7 +111,7 @@ public struct Configuration: Hashable, Sendable {
     /// Resident bytes above which a worker is replaced after its job.
     public var retireAbove = 256 << 20
     /// Niceness of the workers beside the server.
-    public var niceness = 8
+    public var niceness = 5
     /// Formats that are decoded.
     public var formats = ImageFormat.allCases
     /// Most pixels of a source, all frames together.

@@ -27,9 +27,9 @@ public struct ImagerPoolConfiguration: Sendable {
   public var maximumWorkerMemory: Int? = 2 << 30
   /// Most bytes a result may have (RLIMIT_FSIZE); `nil`: no bound. Results are not part of a worker's memory.
   public var maximumResultBytes: Int? = 512 << 20
-  /// Added to the workers' niceness, 0–19; beside misses that keep all cores busy, 8 leaves hits
-  /// 0.62 to 0.71 of their rate and misses 0.49 to 0.59 of theirs (docs/performance.md).
-  public var niceness = 8
+  /// Added to the workers' niceness, 0–19: what hits keep of their rate beside misses that keep all cores busy, and
+  /// those of theirs (docs/performance.md).
+  public var niceness = 5
   /// Bounds on what is decoded.
   public var limits = ImagingLimits()
   /// Told of a worker just before a job is sent to it; for tests, which stop or kill it there.

@@ -41,14 +41,14 @@ def run(bench: Bench) -> Claim:
         return hits
 
     runs = {"hits alone": [], "misses alone": [], "hits beside": [], "misses beside": [],
-            "nginx's hits beside empty loops at nice 8": []}
+            "nginx's hits beside empty loops at nice 5": []}
     for _ in range(bench.rounds):
         runs["hits alone"].append(load.finish(hit(bench.seconds)))
         runs["misses alone"].append(load.finish(miss(bench.seconds)))
         hits, misses = both()
         runs["hits beside"].append(hits)
         runs["misses beside"].append(misses)
-        runs["nginx's hits beside empty loops at nice 8"].append(nginx_beside_loops())
+        runs["nginx's hits beside empty loops at nice 5"].append(nginx_beside_loops())
     medians = {name: load.Measured.median(all_) for name, all_ in runs.items()}
     pictor.stop()
     origin.stop()
