@@ -20,7 +20,7 @@ def main() -> int:
     if unknown := [name for name in chosen if name not in CASES]:
         parser.error(f"no case {unknown[0]}; there are {', '.join(CASES)}")
 
-    bench = Bench(options.seconds, options.rounds)
+    bench = Bench(options.seconds, options.rounds, rests=options.write)
     print(report.heading(bench), flush=True)
     pictures.make(bench.pictures)
     claims = []

@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import time
 import sys
 from pathlib import Path
 
@@ -19,19 +20,26 @@ LOCAL_ORIGIN = f"http://127.0.0.1:{ORIGIN}"
 class Bench:
     """Where a run works, and how long."""
 
-    def __init__(self, seconds: float, rounds: int, build: Path | None = None):
+    #: For so many seconds after files were removed, making new ones takes ext4 without a journal several times as long
+    #: (fs/ext4/ialloc.c, `recently_deleted`: 60, and 300 for inodes not yet written).
+    REST = 300
+
+    def __init__(self, seconds: float, rounds: int, build: Path | None = None, rests: bool = False):
         self.work = BENCHMARKS / ".work"
         self.seconds, self.rounds = seconds, rounds
         self.build = build or ROOT / ".build" / "release"
-        shutil.rmtree(self.work, ignore_errors=True)
+        if self.work.exists():
+            shutil.rmtree(self.work)
+            if rests:
+                print(f"bench: waiting {self.REST} s for the file system to forget the files of the last run", flush=True)
+                time.sleep(self.REST)
         self.pictures = self.work / "pictures"
         self.pictures.mkdir(parents=True)
         self.disks = 0
         self.new_disk()
 
     def new_disk(self) -> None:
-        """An empty folder for the disk tier. Those before it stay until the end of the run: for a while after files
-        were removed, making new ones takes longer (ext4, `recently_deleted`)."""
+        """An empty folder for the disk tier. Those before it stay until the next run: see `REST`."""
         self.disks += 1
         self.disk = self.work / f"disk-{self.disks}"
 
