@@ -59,15 +59,15 @@ class Process:
             ticks += sum(int(field) for field in fields[11:15])
         return ticks / TICKS
 
-    def memory(self) -> int:
-        """Bytes in use by it and its descendants; pages they share are counted once (proc(5), smaps_rollup, Pss)."""
+    def memory(self, field: str = "Pss") -> int:
+        """Bytes in use by it and its descendants; pages they share are counted once, with `Rss` each time (proc(5))."""
         total = 0
         for pid in self.tree():
             try:
                 text = Path(f"/proc/{pid}/smaps_rollup").read_text()
             except OSError:
                 continue
-            total += sum(int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("Pss:"))
+            total += sum(int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith(f"{field}:"))
         return total
 
     def stop(self, patience: float = 15) -> None:
