@@ -70,7 +70,7 @@ let package = Package(
     .testTarget(
       name: "ServingTests",
       dependencies: words + ["Serving", "Managing", "Caching", "TestSupport", "CAllocations"]),
-    .testTarget(name: "ManagingTests", dependencies: words + ["Managing"]),
+    .testTarget(name: "ManagingTests", dependencies: words + ["Managing", "TestSupport"]),
     .testTarget(
       name: "CachingTests", dependencies: words + ["Caching", "CLinux", "TestSupport"]),
     .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),

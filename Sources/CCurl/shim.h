@@ -25,6 +25,10 @@ static inline CURLcode pictor_curl_set_open_socket_function(
   return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, function);
 }
 
+static inline CURLcode pictor_curl_set_prereq_function(CURL *handle, curl_prereq_callback function) {
+  return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, function);
+}
+
 static inline CURLcode pictor_curl_get_long(CURL *handle, CURLINFO info, long *value) {
   return curl_easy_getinfo(handle, info, value);
 }

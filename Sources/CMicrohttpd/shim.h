@@ -49,3 +49,8 @@ static inline int pictor_mhd_descriptor(struct MHD_Connection *connection) {
 static inline int pictor_mhd_epoll_descriptor(struct MHD_Daemon *daemon) {
   return MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
+
+/// MHD_get_connection_info: the client's address.
+static inline const struct sockaddr *pictor_mhd_client_address(struct MHD_Connection *connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+}

@@ -6,7 +6,8 @@ import Platform
 import Synchronization
 
 /// The tier's folder: `v/a/bc/<digest>` for variants, `s/a/bc/<digest>` for sources, `tmp` for what is being written,
-/// `lock`. 4,096 folders of each kind: a million entries are 250 in each, and empty ones are removed again.
+/// `lock`. 4,096 folders of each kind: a million entries are 250 in each, and empty ones are removed again. All variants
+/// of a source are in one.
 ///
 /// Paths and no folder descriptors: a folder that was deleted and made anew is found again.
 final class DiskFolder: Sendable {

@@ -37,7 +37,8 @@ struct EntryRecord: Equatable {
     get { packed & Self.verifiedBit != 0 }
     set { packed = newValue ? packed | Self.verifiedBit : packed & ~Self.verifiedBit }
   }
-  /// Whether it was removed and the file could not be: absent to whoever looks, but still taking space.
+  /// Whether it was removed and its file is still there, to be removed yet or because it could not be: absent to
+  /// whoever looks, but taking space.
   var isDead: Bool {
     get { packed & Self.deadBit != 0 }
     set { packed = newValue ? packed | Self.deadBit : packed & ~Self.deadBit }
@@ -100,6 +101,21 @@ final class DiskIndex: Sendable {
       guard var record = table.records[digest] else { return }
       change(&record)
       table.records[digest] = record
+    }
+  }
+
+  /// Makes all variants of the source whose digest begins with `high` absent to whoever looks from now on; their files
+  /// are to be removed.
+  ///
+  /// - Returns: their digests; `nil`, and nothing is changed, where only the disk knows all of them.
+  func hideVariants(_ high: UInt64) -> [EntryDigest]? {
+    shard(of: EntryDigest(high: high, low: 0)).table.withLock { table in
+      guard table.isComplete else { return nil }
+      let digests = table.records.compactMap { digest, record in
+        digest.high == high && record.kind == .variant ? digest : nil
+      }
+      for digest in digests { table.records[digest]?.isDead = true }
+      return digests
     }
   }
 

@@ -87,6 +87,15 @@ public final class DiskTier: DiskCache {
     }
   }
 
+  /// See `DiskCache`. What is stored while this runs may go too; what is stored afterwards is kept. Returns when the
+  /// files are gone.
+  public func removeVariants(of source: CacheKey) async {
+    guard let parts, source.isSource else { return }
+    await withCheckedContinuation { continuation in
+      parts.removeVariants(of: source) { continuation.resume() }
+    }
+  }
+
   /// Removes what is too old and, where the tier is nearly full, what was least recently used. Returns when done.
   public func clean() async { await parts?.maintenance.clean() }
 

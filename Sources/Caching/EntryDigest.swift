@@ -1,4 +1,4 @@
-// EntryDigest: the name of an entry on disk, made from its key.
+// EntryDigest: the name of an entry on disk, made from its key so that all variants of a source stand together.
 
 import CGLib
 import Model
@@ -14,8 +14,14 @@ enum EntryKind: UInt8, CaseIterable, Sendable {
   var folderName: String { self == .variant ? "v" : "s" }
 }
 
-/// The first 128 bits of the SHA-256 of a key's text. Strangers choose keys, so the digest must be one in which they
-/// cannot make two collide; the whole text is in the file all the same.
+/// Two words of SHA-256. `high` is the first 64 bits of the digest of the source's key and so the same for a source and
+/// all of its variants, which are then in one folder and one part of the index and can be found without being read.
+/// `low` tells them apart: for a variant the first 64 bits of the digest of its whole key, for a source the next 64
+/// bits of its own.
+///
+/// Strangers choose keys, but whom a collision harms they cannot choose: a key with the word of a given one takes 2⁶⁴
+/// attempts. Two of their own with one word take 2³², and win nothing: the whole text is in each file and is compared
+/// when it is read, so that names which collide are a miss, and a `high` which does is one removal too many.
 struct EntryDigest: Hashable, Sendable {
   let high: UInt64
   let low: UInt64
@@ -27,17 +33,40 @@ struct EntryDigest: Hashable, Sendable {
       // key text in the files tells them apart.
       guard let checksum = g_checksum_new(G_CHECKSUM_SHA256) else { return (0, 0) }
       defer { g_checksum_free(checksum) }
-      g_checksum_update(checksum, bytes.baseAddress, gssize(bytes.count))
-      return withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
-        var length = gsize(digest.count)
-        g_checksum_get_digest(checksum, digest.baseAddress, &length)
-        return (
-          UInt64(bigEndian: digest.load(as: UInt64.self)),
-          UInt64(bigEndian: digest.load(fromByteOffset: 8, as: UInt64.self))
-        )
+      guard !key.isSource, let space = bytes.firstIndex(of: UInt8(ascii: " ")) else {
+        Self.update(checksum, bytes[...])
+        return Self.words(of: checksum)
       }
+      // The source's part is hashed once: its digest is taken on the way to that of the whole, which then goes on. That is
+      // 0.3 µs more than one digest (0.9 instead of 0.6, for a URL of 100 bytes).
+      Self.update(checksum, bytes[..<space])
+      guard let ofSource = g_checksum_copy(checksum) else { return (0, 0) }
+      defer { g_checksum_free(ofSource) }
+      Self.update(checksum, bytes[space...])
+      return (Self.words(of: ofSource).first, Self.words(of: checksum).first)
     }
   }
+
+  private static func update(_ checksum: OpaquePointer, _ bytes: Slice<UnsafeBufferPointer<UInt8>>)
+  {
+    let bytes = UnsafeBufferPointer(rebasing: bytes)
+    g_checksum_update(checksum, bytes.baseAddress, gssize(bytes.count))
+  }
+
+  /// The first two words of a digest; ends the checksum.
+  private static func words(of checksum: OpaquePointer) -> (first: UInt64, second: UInt64) {
+    withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
+      var length = gsize(digest.count)
+      g_checksum_get_digest(checksum, digest.baseAddress, &length)
+      return (
+        UInt64(bigEndian: digest.load(as: UInt64.self)),
+        UInt64(bigEndian: digest.load(fromByteOffset: 8, as: UInt64.self))
+      )
+    }
+  }
+
+  /// The digest of these words.
+  init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
   /// A file name read back; `nil` for anything but 32 lower-case hexadecimal digits.
   init?(hexadecimal name: some StringProtocol) {
@@ -70,6 +99,6 @@ struct EntryDigest: Hashable, Sendable {
   /// 0–4,095: the folder it is in, named by its first three digits.
   var folder: Int { Int(high >> 52) }
 
-  // Uniformly distributed already: half of it is hash enough.
-  func hash(into hasher: inout Hasher) { hasher.combine(high) }
+  // Uniformly distributed already, so half of it is hash enough: the half that differs among a source's variants.
+  func hash(into hasher: inout Hasher) { hasher.combine(low) }
 }

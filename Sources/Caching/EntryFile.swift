@@ -84,7 +84,9 @@ enum EntryFile {
       switch entry {
       case .variant(let variant): (kind, content) = (.variant, .variant(variant.info))
       case .source(let source):
-        (kind, content) = (.source, .source(source.origin, source.freshness))
+        (kind, content) = (
+          .source, .source(source.origin, source.freshness, version: source.version)
+        )
       }
       metadata = EntryMetadata(key: entry.key.text, content: content).encoded()
       bodyOffset = EntryHeader.bodyOffset(metadataLength: metadata.count)
@@ -147,8 +149,10 @@ enum EntryFile {
       return FileRegion(owning: copy, offset: header.bodyOffset, count: header.bodyLength)
     }
     switch metadata.content {
-    case .source(let origin, let freshness):
-      return .source(Source(key: key, file: try region(), origin: origin, freshness: freshness))
+    case .source(let origin, let freshness, let version):
+      return .source(
+        Source(
+          key: key, file: try region(), origin: origin, freshness: freshness, version: version))
     case .variant(let info):
       let body: Variant.Body
       if header.bodyLength > threshold {

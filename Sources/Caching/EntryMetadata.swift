@@ -8,7 +8,7 @@ import Model
 struct EntryMetadata: Equatable {
   enum Content: Equatable {
     case variant(VariantInfo)
-    case source(OriginResponse, Freshness)
+    case source(OriginResponse, Freshness, version: UInt64)
   }
 
   var key: String
@@ -18,6 +18,8 @@ struct EntryMetadata: Equatable {
   private enum Tag: UInt8 {
     case key = 1
     case freshness, format, size, frames, density, scaledDownFrom, etag, lastModified
+    /// Of a source: its own; of a variant: its source's. Absent where it is not known.
+    case sourceVersion
     case status = 32
     case contentType, cacheControl, expires, date, age, originLastModified, originETag
   }
@@ -38,8 +40,10 @@ struct EntryMetadata: Equatable {
       }
       writer.add(Tag.etag.rawValue, info.etag)
       writer.add(Tag.lastModified.rawValue, info.lastModified)
-    case .source(let origin, let freshness):
+      writer.add(Tag.sourceVersion.rawValue, version: info.sourceVersion)
+    case .source(let origin, let freshness, let version):
       writer.add(Tag.freshness.rawValue, freshness)
+      writer.add(Tag.sourceVersion.rawValue, version: version)
       writer.add(Tag.status.rawValue, [origin.status])
       writer.add(Tag.contentType.rawValue, origin.contentType)
       writer.add(Tag.cacheControl.rawValue, origin.cacheControl)
@@ -62,6 +66,7 @@ struct EntryMetadata: Equatable {
     var (size, scaledDownFrom): (PixelSize?, PixelSize?)
     var (frames, density): (Int?, Double?)
     var (etag, lastModified): (String?, String?)
+    var version: UInt64 = 0
     var origin = OriginResponse(status: 0)
     var reader = FieldReader(bytes)
     while let (number, field) = reader.next() {
@@ -76,6 +81,7 @@ struct EntryMetadata: Equatable {
       case .scaledDownFrom: scaledDownFrom = field.pixelSize
       case .etag: etag = field.text
       case .lastModified: lastModified = field.text
+      case .sourceVersion: version = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
       case .status: origin.status = field.integer(at: 0) ?? 0
       case .contentType: origin.contentType = field.text
       case .cacheControl: origin.cacheControl = field.text
@@ -96,10 +102,10 @@ struct EntryMetadata: Equatable {
         VariantInfo(
           format: format, size: size, frames: frames, density: density,
           scaledDownFrom: scaledDownFrom, etag: etag, lastModified: lastModified,
-          freshness: freshness))
+          freshness: freshness, sourceVersion: version))
     case .source:
       guard origin.status > 0 else { return nil }
-      content = .source(origin, freshness)
+      content = .source(origin, freshness, version: version)
     }
   }
 }
@@ -117,6 +123,11 @@ private struct FieldWriter {
 
   mutating func add(_ tag: UInt8, _ numbers: [Int]) {
     numbers.map { $0.littleEndian }.withUnsafeBytes { add(tag, $0) }
+  }
+
+  /// Nothing for 0, which is what an absent version reads as.
+  mutating func add(_ tag: UInt8, version: UInt64) {
+    if version != 0 { add(tag, [Int(truncatingIfNeeded: version)]) }
   }
 
   mutating func add(_ tag: UInt8, _ freshness: Freshness) {

@@ -69,6 +69,16 @@ final class MemoryShard: Sendable {
     state.withLock { state in state.slots[key].flatMap { state.takeOut($0) } }
   }
 
+  /// Takes out every variant of a source.
+  func removeVariants(of source: CacheKey) -> [Entry] {
+    state.withLock { state in
+      state.entries.indices.compactMap { slot in
+        guard state.entries[slot]?.variant.key.isVariant(of: source) == true else { return nil }
+        return state.takeOut(slot)
+      }
+    }
+  }
+
   /// Takes out what is to go next, if the queue's hand finds it in few steps.
   func evict() -> Entry? {
     state.withLock { state in state.queue.victim().flatMap { state.takeOut($0) } }

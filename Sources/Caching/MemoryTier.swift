@@ -69,6 +69,13 @@ public final class MemoryTier: MemoryCache {
     if let entry = shard(of: key).remove(key) { release(entry) }
   }
 
+  /// See `MemoryCache`. One part of the table after another, each under its own lock: hits elsewhere do not wait.
+  public func removeVariants(of source: CacheKey) {
+    for shard in shards {
+      for entry in shard.removeVariants(of: source) { release(entry) }
+    }
+  }
+
   /// The state now, as `/stats` shows it.
   public var figures: TierFigures {
     var figures = TierFigures()

@@ -49,6 +49,12 @@ final class PendingWrites: Sendable {
       (self.key, digest, entry) = (key, EntryDigest(of: key), nil)
       cost = key.text.utf8.count + 512
     }
+
+    /// A removal of what another ticket would store.
+    fileprivate init(revoking other: Ticket) {
+      (key, digest, entry) = (other.key, other.digest, nil)
+      cost = key.text.utf8.count + 512
+    }
   }
 
   /// What adding a ticket came to.
@@ -97,6 +103,28 @@ final class PendingWrites: Sendable {
       return (.replaced, old.ticket)
     }
     return withExtendedLifetime(replaced) { admission }
+  }
+
+  /// Makes removals the last words on all variants of the source whose digest begins with `high`; those that are to be
+  /// removed already stay as they are.
+  ///
+  /// - Returns: the removals, for which somebody has to be sent.
+  func revokeVariants(_ high: UInt64) -> [Ticket] {
+    // What is revoked is released after the lock: it may hold large bodies.
+    let (revoked, removals) = state.withLock { state -> ([Ticket], [Ticket]) in
+      let revoked = state.tickets.values.compactMap { word in
+        let ticket = word.ticket
+        let isMeant = ticket.digest.high == high && !ticket.key.isSource && ticket.entry != nil
+        return isMeant ? ticket : nil
+      }
+      let removals = revoked.map(Ticket.init(revoking:))
+      for (old, new) in zip(revoked, removals) {
+        state.tickets[new.key] = (new, false)
+        state.bytes += new.cost - old.cost
+      }
+      return (revoked, removals)
+    }
+    return withExtendedLifetime(revoked) { removals }
   }
 
   /// Gives the last word on `key` to whoever was sent for it, once.

@@ -28,6 +28,14 @@ public struct Configuration: Hashable, Sendable {
     public var graceTime = Duration.seconds(20)
     /// `Access-Control-Allow-Origin`; empty sends none.
     public var corsOrigin = "*"
+    /// Whether clients may have origins asked though something fresh is kept.
+    public var allowReload = true
+  }
+
+  /// `admin.…`: the operators' paths.
+  public struct Admin: Hashable, Sendable {
+    /// Tokens that open them; without any there are none.
+    public var tokens: [String] = []
   }
 
   /// `memory.…`: the memory tier.
@@ -60,6 +68,14 @@ public struct Configuration: Hashable, Sendable {
     public var defaultLifetime = Duration.seconds(7 * 86_400)
   }
 
+  /// `failures.…`: the list of failed URLs.
+  public struct Failures: Hashable, Sendable {
+    /// For how long each is remembered, `STATUS=TIME`.
+    public var ttl = ["404=10m", "410=1d", "413=1h", "415=1h", "422=1h"]
+    /// Most URLs remembered; 0 is none.
+    public var limit = 10_000
+  }
+
   /// `download.…`: transfers from origins.
   public struct Download: Hashable, Sendable {
     /// How long a whole transfer may take.
@@ -68,6 +84,18 @@ public struct Configuration: Hashable, Sendable {
     public var connectTimeout = Duration.seconds(5)
     /// How long an origin may be as good as silent, before its first byte and after.
     public var lowSpeedTime = Duration.seconds(15)
+    /// How long an origin may take from a request to the first byte of its answer; zero is as long as all else allows.
+    public var firstByteTimeout = Duration.seconds(10)
+    /// How often what failed before a byte came is tried again.
+    public var retries = 1
+    /// Before the first retry, give or take half.
+    public var retryDelay = Duration.milliseconds(200)
+    /// Failures in a row after which a host is left alone; 0 is never.
+    public var breakerThreshold = 5
+    /// For how long it is.
+    public var breakerOpenTime = Duration.seconds(30)
+    /// Which of those that wait goes first.
+    public var order = "fifo"
     /// Most transfers at once.
     public var limit = 64
     /// Most transfers at once from one host and port.
@@ -130,12 +158,18 @@ public struct Configuration: Hashable, Sendable {
 
   /// `server.…`
   public var server = Server()
+  /// `presets`: queries of `/image` without `url`, by name.
+  public var presets: [String: String] = [:]
+  /// `admin.…`
+  public var admin = Admin()
   /// `memory.…`
   public var memory = Memory()
   /// `disk.…`
   public var disk = Disk()
   /// `freshness.…`
   public var freshness = Freshness()
+  /// `failures.…`
+  public var failures = Failures()
   /// `download.…`
   public var download = Download()
   /// `sources.…`

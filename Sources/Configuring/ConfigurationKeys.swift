@@ -64,6 +64,26 @@ extension Configuration {
       "*, an origin such as https://example.com, or nothing"
     ) { $0.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f } },
 
+    .boolean(
+      "server.allow_reload", \.server.allowReload,
+      "whether clients may use refresh, cache=bypass, retry and Cache-Control: no-cache"),
+
+    .map(
+      "presets", \.presets, "queries of /image without url, by name: thumb: \"w=300&h=200\"",
+      "an object of queries such as \"w=300&h=200\", by names of letters, digits, - and _"
+    ) { name, query in
+      !query.isEmpty
+        && name.utf8.allSatisfy { byte in
+          (0x30...0x39).contains(byte) || (0x61...0x7a).contains(byte | 0x20) || byte == 0x2d
+            || byte == 0x5f
+        }
+    },
+
+    .list(
+      "admin.tokens", \.admin.tokens,
+      "secrets that open /admin, as Authorization: Bearer; without any there is none",
+      "tokens of 16 characters or more, without blanks or commas", isToken),
+
     .size("memory.limit", \.memory.limit, "bytes of finished pictures kept in memory; 0: none"),
 
     .text(
@@ -91,6 +111,13 @@ extension Configuration {
       "how long a picture is served unasked where its origin says nothing",
       .zero...(.seconds(10 * 365 * 86_400))),
 
+    .list(
+      "failures.ttl", \.failures.ttl,
+      "how long a failed URL is remembered, by the status it is answered with (410: the origin's)",
+      "404, 410, 413, 415 or 422 with a time, such as 404=10m", isStatusWithTime),
+    .integer(
+      "failures.limit", \.failures.limit, "failed URLs remembered; 0: none", 0...10_000_000),
+
     .duration(
       "download.timeout", \.download.timeout, "time for a whole transfer (SDWebImage's 15s)",
       .milliseconds(100)...(.seconds(3_600))),
@@ -102,6 +129,28 @@ extension Configuration {
       "download.low_speed_time", \.download.lowSpeedTime,
       "time an origin may send less than 128 bytes a second, or nothing yet",
       .seconds(1)...(.seconds(3_600))),
+    .duration(
+      "download.first_byte_timeout", \.download.firstByteTimeout,
+      "time from a request to the first byte of its answer; 0: no limit of its own",
+      .zero...(.seconds(3_600))),
+    .integer(
+      "download.retries", \.download.retries,
+      "retries of what failed before a byte came, or with 502 to 504 and a short Retry-After", 0...5
+    ),
+    .duration(
+      "download.retry_delay", \.download.retryDelay, "time before a retry, give or take half of it",
+      .milliseconds(1)...(.seconds(10))),
+    .integer(
+      "download.breaker_threshold", \.download.breakerThreshold,
+      "failures in a row after which a host gets 502 at once; 0: never", 0...1_000_000),
+    .duration(
+      "download.breaker_open_time", \.download.breakerOpenTime,
+      "time for which it does, until a single probe; doubles with each that fails, up to 5m",
+      .milliseconds(1)...(.seconds(300))),
+    .text(
+      "download.order", \.download.order, "which waiting download of a priority goes first",
+      "fifo or lifo"
+    ) { ["fifo", "lifo"].contains($0) },
     .integer("download.limit", \.download.limit, "transfers at once", 1...10_000),
     .integer(
       "download.limit_per_host", \.download.limitPerHost,
@@ -188,6 +237,14 @@ extension Configuration {
     return true
   }
 
+  @Sendable private static func isToken(_ text: String) -> Bool {
+    text.utf8.count >= 16 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x2c }
+  }
+
+  @Sendable private static func isStatusWithTime(_ text: String) -> Bool {
+    Configuration.Failures.parse(text) != nil
+  }
+
   @Sendable private static func isNetwork(_ text: String) -> Bool {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count <= 2, let address = parts.first, !address.isEmpty else { return false }
@@ -202,5 +259,16 @@ extension Configuration {
     let name = text.hasPrefix("*.") ? text.dropFirst(2) : text[...]
     return !name.isEmpty
       && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/*?#@\\".utf8.contains($0) }
+  }
+}
+
+extension Configuration.Failures {
+  /// `404=10m` → (404, ten minutes); `nil` for anything else.
+  public static func parse(_ text: String) -> (status: Int, time: Duration)? {
+    let parts = text.split(separator: "=", maxSplits: 1)
+    guard parts.count == 2, let status = Int(parts[0]),
+      [404, 410, 413, 415, 422].contains(status), let time = TimeSpan.parse(String(parts[1]))
+    else { return nil }
+    return (status, time)
   }
 }

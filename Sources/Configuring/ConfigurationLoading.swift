@@ -61,14 +61,18 @@ extension Configuration {
     var section = ""
     for key in Self.keys {
       let parts = key.path.split(separator: ".", maxSplits: 1)
-      if parts[0] != section {
-        text += section.isEmpty ? "" : "  },\n"
-        section = String(parts[0])
-        text += "  \(section): {\n"
+      // A key of one word stands beside the sections.
+      let newSection = parts.count == 2 ? String(parts[0]) : ""
+      if newSection != section {
+        if !section.isEmpty { text += "  },\n" }
+        if !newSection.isEmpty { text += "  \(newSection): {\n" }
+        section = newSection
       }
-      text += "    // \(key.purpose)\n    \(parts[1]): \(key.write(self)),\n"
+      let indent = section.isEmpty ? "  " : "    "
+      text +=
+        "\(indent)// \(key.purpose)\n\(indent)\(parts[parts.count - 1]): \(key.write(self)),\n"
     }
-    return text + "  },\n}\n"
+    return text + (section.isEmpty ? "}\n" : "  },\n}\n")
   }
 
   private mutating func apply(

@@ -17,6 +17,18 @@ extension ConfigurationKey {
       }, write: { "\($0[keyPath: field])" })
   }
 
+  static func boolean(
+    _ path: String, _ field: WritableKeyPath<Configuration, Bool> & Sendable, _ purpose: String
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose, allowed: "true or false",
+      read: { configuration, value in
+        guard let flag = value.boolean else { return false }
+        configuration[keyPath: field] = flag
+        return true
+      }, write: { "\($0[keyPath: field])" })
+  }
+
   static func number(
     _ path: String, _ field: WritableKeyPath<Configuration, Double> & Sendable, _ purpose: String,
     _ range: ClosedRange<Double>
@@ -105,6 +117,26 @@ extension ConfigurationKey {
         configuration[keyPath: field] = items
         return true
       }, write: { literal($0[keyPath: field]) })
+  }
+
+  /// Texts by name: an object in a file, `name=text` separated by commas elsewhere.
+  static func map(
+    _ path: String, _ field: WritableKeyPath<Configuration, [String: String]> & Sendable,
+    _ purpose: String, _ allowed: String, _ isAllowed: @escaping @Sendable (String, String) -> Bool
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose, allowed: allowed,
+      read: { configuration, value in
+        guard let members = value.map, members.allSatisfy(isAllowed) else { return false }
+        configuration[keyPath: field] = members
+        return true
+      },
+      write: { configuration in
+        let members = configuration[keyPath: field].sorted { $0.key < $1.key }
+        return members.isEmpty
+          ? "{}"
+          : "{ " + members.map { "\(quoted($0)): \(quoted($1))" }.joined(separator: ", ") + " }"
+      })
   }
 
   static func formats(

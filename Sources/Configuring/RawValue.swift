@@ -30,6 +30,15 @@ enum RawValue: Decodable, Hashable, Sendable {
     }
   }
 
+  /// The value as true or false.
+  var boolean: Bool? {
+    switch self {
+    case .boolean(let flag): flag
+    case .argument(let text): Bool(text)
+    default: nil
+    }
+  }
+
   /// The value as a whole number.
   var integer: Int? {
     switch self {
@@ -53,6 +62,24 @@ enum RawValue: Decodable, Hashable, Sendable {
     switch self {
     case .string(let text), .argument(let text): text
     default: nil
+    }
+  }
+
+  /// The value as texts by name.
+  var map: [String: String]? {
+    switch self {
+    case .object(let members):
+      let texts = members.compactMapValues(\.text)
+      return texts.count == members.count ? texts : nil
+    case .argument:
+      var texts: [String: String] = [:]
+      for item in list ?? [] {
+        let parts = item.split(separator: "=", maxSplits: 1)
+        guard parts.count == 2 else { return nil }
+        texts[String(parts[0])] = String(parts[1])
+      }
+      return texts
+    default: return nil
     }
   }
 

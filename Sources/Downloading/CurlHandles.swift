@@ -68,6 +68,10 @@ struct EasyHandle: ~Copyable {
       pictor_curl_set_open_socket_function(pointer, function), CURLOPT_OPENSOCKETFUNCTION)
   }
 
+  func setRequest(function: curl_prereq_callback) throws(ImageError) {
+    try check(pictor_curl_set_prereq_function(pointer, function), CURLOPT_PREREQFUNCTION)
+  }
+
   func number(_ info: CURLINFO) -> Int {
     var value = 0
     return pictor_curl_get_long(pointer, info, &value) == CURLE_OK ? value : 0

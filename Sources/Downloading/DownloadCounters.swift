@@ -10,12 +10,16 @@ final class DownloadCounters: Sendable {
   private let cancelled = Counter()
   private let bytes = Counter()
   private let failed = CodeCounts()
+  /// Requests made once more after a failure.
+  let retries = Counter()
   private let latency = LatencyHistogram()
   private let running = Atomic<Int>(0)
   private let waiting = Atomic<Int>(0)
+  private let circuitsOpen = Atomic<Int>(0)
+  private let isPaused = Atomic<Bool>(false)
 
   /// Counts a load's end. `duration`: of its transfer, where there was one.
-  func count(_ result: Result<Download, ImageError>, bytes: Int, duration: Duration?) {
+  func count(_ result: Result<LoadResult, ImageError>, bytes: Int, duration: Duration?) {
     switch result {
     case .success: succeeded.add()
     case .failure(.cancelled): cancelled.add()
@@ -25,10 +29,12 @@ final class DownloadCounters: Sendable {
     if let duration { latency.record(duration) }
   }
 
-  /// Takes over the queue's present state.
-  func publish(running: Int, waiting: Int) {
-    self.running.store(running, ordering: .relaxed)
-    self.waiting.store(waiting, ordering: .relaxed)
+  /// Takes over the present state of queue and circuits.
+  func publish(_ queue: DownloadQueue, _ breaker: CircuitBreaker) {
+    running.store(queue.runningCount, ordering: .relaxed)
+    waiting.store(queue.waitingCount, ordering: .relaxed)
+    isPaused.store(queue.isPaused, ordering: .relaxed)
+    circuitsOpen.store(breaker.openCount, ordering: .relaxed)
   }
 
   func figures(_ configuration: DownloaderConfiguration) -> DownloadFigures {
@@ -38,6 +44,9 @@ final class DownloadCounters: Sendable {
     figures.cancelled = cancelled.value
     figures.running = running.load(ordering: .relaxed)
     figures.waiting = waiting.load(ordering: .relaxed)
+    figures.retries = retries.value
+    figures.circuitsOpen = circuitsOpen.load(ordering: .relaxed)
+    figures.paused = isPaused.load(ordering: .relaxed)
     figures.limit = configuration.limit
     figures.limitPerHost = configuration.limitPerHost
     figures.bytes = bytes.value

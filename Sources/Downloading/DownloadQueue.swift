@@ -1,9 +1,20 @@
 // DownloadQueue: which download may run, which waits and which is turned away. It decides and does nothing.
 
-/// Grants places to loads: so many at once, so many of one host, first come, first served.
+import Model
+
+/// In which order downloads of one priority run (SDWebImageDownloaderExecutionOrder).
+public enum DownloadOrder: String, Hashable, Sendable, CaseIterable {
+  /// First come, first served.
+  case fifo
+  /// Who came last goes first: a list scrolled fast shows what is in sight now.
+  case lifo
+}
+
+/// Grants places to loads: so many at once, so many of one host; of those that wait, all of a higher priority before
+/// any of a lower one, and within one priority as `DownloadOrder` says.
 ///
 /// One load waits no longer than the others' hosts make it: a load whose host is full is passed over, so a slow host
-/// fills its own places only. Choosing among those waiting is `nextWaiting`'s matter alone.
+/// fills its own places only. Choosing among those waiting is `startNext`'s matter alone.
 ///
 /// Scanning and removing cost time in proportion to the queue's length: 1,000 waiting take microseconds, where the
 /// transfer that follows takes milliseconds.
@@ -12,7 +23,7 @@ struct DownloadQueue {
 
   /// What is to be done now, in order.
   enum Action: Hashable {
-    /// Begin the transfer; the place is taken until `finish`.
+    /// Begin the transfer; the place is taken until `remove`.
     case start(ID)
     /// Turn away: the queue is full.
     case refuse(ID)
@@ -23,6 +34,8 @@ struct DownloadQueue {
   private struct Entry {
     let id: ID
     let host: String
+    /// Which load it is in order of arrival.
+    let number: Int
     let deadline: ContinuousClock.Instant
   }
 
@@ -30,33 +43,52 @@ struct DownloadQueue {
   private let limitPerHost: Int
   private let queueLimit: Int
   private let queueTimeout: Duration
-  /// In order of arrival, and so of their deadlines.
-  private var waiting: [Entry] = []
+  private let order: DownloadOrder
+  /// For each priority's rank those that wait, in order of arrival, and so of their deadlines.
+  private var waiting = [[Entry]](repeating: [], count: LoadPriority.allCases.count)
   private var running: [ID: String] = [:]
   private var runningPerHost: [String: Int] = [:]
+  private var arrivals = 0
+  /// Whether nothing begins (SDWebImageDownloader's `suspended`).
+  private(set) var isPaused = false
 
-  init(limit: Int, limitPerHost: Int, queueLimit: Int, queueTimeout: Duration) {
+  init(
+    limit: Int, limitPerHost: Int, queueLimit: Int, queueTimeout: Duration,
+    order: DownloadOrder = .fifo
+  ) {
     self.limit = max(limit, 1)
     self.limitPerHost = max(limitPerHost, 1)
     self.queueLimit = max(queueLimit, 0)
     self.queueTimeout = queueTimeout
+    self.order = order
   }
 
   var runningCount: Int { running.count }
-  var waitingCount: Int { waiting.count }
+  var waitingCount: Int { waiting.reduce(0) { $0 + $1.count } }
   /// When `expire` will next have something to say.
-  var nextDeadline: ContinuousClock.Instant? { waiting.first?.deadline }
+  var nextDeadline: ContinuousClock.Instant? { waiting.compactMap(\.first?.deadline).min() }
 
   /// A load of `host` (and port) arrives.
-  mutating func add(_ id: ID, host: String, now: ContinuousClock.Instant) -> [Action] {
-    let entry = Entry(id: id, host: host, deadline: now + queueTimeout)
+  mutating func add(
+    _ id: ID, host: String, priority: LoadPriority, now: ContinuousClock.Instant
+  ) -> [Action] {
+    arrivals += 1
+    let entry = Entry(id: id, host: host, number: arrivals, deadline: now + queueTimeout)
     if hasPlace(for: host) {
       // Whoever waits, waits for another host: places are given away as soon as they are free.
       return [start(entry)]
     }
-    guard waiting.count < queueLimit else { return [.refuse(id)] }
-    waiting.append(entry)
+    guard waitingCount < queueLimit else { return [.refuse(id)] }
+    waiting[priority.rank].append(entry)
     return []
+  }
+
+  /// Gives a load that waits a higher priority, never a lower one. It counts as having come when it did.
+  mutating func raise(_ id: ID, to priority: LoadPriority) {
+    guard let (rank, index) = place(of: id), rank < priority.rank else { return }
+    let entry = waiting[rank].remove(at: index)
+    let later = waiting[priority.rank].firstIndex { $0.number > entry.number }
+    waiting[priority.rank].insert(entry, at: later ?? waiting[priority.rank].endIndex)
   }
 
   /// A load has ended or was given up, running or waiting; one not known here is ignored.
@@ -64,28 +96,70 @@ struct DownloadQueue {
     if let host = running.removeValue(forKey: id) {
       let rest = (runningPerHost[host] ?? 1) - 1
       runningPerHost[host] = rest > 0 ? rest : nil
-    } else if let index = waiting.firstIndex(where: { $0.id == id }) {
-      waiting.remove(at: index)
-      return []
+      return startWaiting()
     }
-    var actions: [Action] = []
-    while let index = nextWaiting() { actions.append(start(waiting.remove(at: index))) }
-    return actions
+    if let (rank, index) = place(of: id) { waiting[rank].remove(at: index) }
+    return []
   }
 
-  /// Turns away who has waited too long.
+  /// Takes out whoever waits for `host`, in order of arrival. Nobody else's place depends on them.
+  mutating func removeWaiting(for host: String) -> [ID] {
+    var removed: [Entry] = []
+    for rank in waiting.indices {
+      removed += waiting[rank].filter { $0.host == host }
+      waiting[rank].removeAll { $0.host == host }
+    }
+    return removed.sorted { $0.number < $1.number }.map(\.id)
+  }
+
+  /// Turns away who has waited too long; a pause lengthens no wait.
   mutating func expire(now: ContinuousClock.Instant) -> [Action] {
-    let expired = waiting.prefix { $0.deadline <= now }.map { Action.expire($0.id) }
-    waiting.removeFirst(expired.count)
-    return expired
+    var expired: [Entry] = []
+    for rank in waiting.indices {
+      let late = waiting[rank].prefix { $0.deadline <= now }
+      expired += late
+      waiting[rank].removeFirst(late.count)
+    }
+    return expired.sorted { $0.number < $1.number }.map { .expire($0.id) }
+  }
+
+  /// Begins nothing until `resume`: what runs runs on, what arrives waits.
+  mutating func pause() { isPaused = true }
+
+  /// Ends a pause.
+  mutating func resume() -> [Action] {
+    isPaused = false
+    return startWaiting()
+  }
+
+  private func place(of id: ID) -> (rank: Int, index: Int)? {
+    for rank in waiting.indices {
+      if let index = waiting[rank].firstIndex(where: { $0.id == id }) { return (rank, index) }
+    }
+    return nil
   }
 
   private func hasPlace(for host: String) -> Bool {
-    running.count < limit && runningPerHost[host, default: 0] < limitPerHost
+    !isPaused && running.count < limit && runningPerHost[host, default: 0] < limitPerHost
   }
 
-  private func nextWaiting() -> Int? {
-    running.count < limit ? waiting.firstIndex { hasPlace(for: $0.host) } : nil
+  private mutating func startWaiting() -> [Action] {
+    var actions: [Action] = []
+    while let action = startNext() { actions.append(action) }
+    return actions
+  }
+
+  private mutating func startNext() -> Action? {
+    guard !isPaused, running.count < limit else { return nil }
+    for rank in waiting.indices.reversed() {
+      let index =
+        switch order {
+        case .fifo: waiting[rank].firstIndex { hasPlace(for: $0.host) }
+        case .lifo: waiting[rank].lastIndex { hasPlace(for: $0.host) }
+        }
+      if let index { return start(waiting[rank].remove(at: index)) }
+    }
+    return nil
   }
 
   private mutating func start(_ entry: Entry) -> Action {

@@ -7,13 +7,15 @@ import Telemetry
 /// Fetches `http` and `https` sources with libcurl: hundreds of transfers on one thread of its own, connections kept
 /// and shared (HTTP/2 over TLS), redirects followed hop by hop, each hop's scheme, host and address checked.
 ///
-/// A body ends up in a sealed memory file. What is not an answer 200 with a whole body of acceptable size is an
-/// `ImageError`: see `load(_:)`.
-public final class Downloader: ImageLoader {
+/// A body ends up in a sealed memory file. What is neither a whole body of acceptable size nor the word that nothing was
+/// modified is an `ImageError`: see `load(_:)`. What is often over in a moment is tried once more (`RetryPolicy`), and a
+/// host that fails time and again is left alone for a while (`CircuitBreaker`).
+public final class Downloader: ImageLoader, DownloadOperations {
   private let configuration: DownloaderConfiguration
   private let mailbox: Mailbox
   private let thread: OwnThread
   private let counters = DownloadCounters()
+  private let board = DownloadBoard()
 
   /// Starts the transfer thread.
   ///
@@ -27,9 +29,10 @@ public final class Downloader: ImageLoader {
     let mailbox = Mailbox(waking: multi)
     self.mailbox = mailbox
     do throws(SystemError) {
-      thread = try OwnThread(name: "pictor-download") { [counters] in
-        TransferLoop(rules: rules, mailbox: mailbox, multi: multi, counters: counters, log: log)
-          .run()
+      thread = try OwnThread(name: "pictor-download") { [counters, board] in
+        TransferLoop(
+          rules: rules, mailbox: mailbox, multi: multi, counters: counters, board: board, log: log
+        ).run()
       }
     } catch {
       throw .internal(detail: "no thread: \(error)")
@@ -38,29 +41,36 @@ public final class Downloader: ImageLoader {
 
   deinit { shutDown() }
 
-  /// Fetches the whole body. Cancelling the calling task takes it out of the queue or closes its transfer at once.
+  /// Fetches the whole body, or has the origin say that it is still what the validators tell of. Cancelling the calling
+  /// task takes it out of the queue or closes its transfer at once. Raising the request's priority moves it up in the
+  /// queue.
   ///
   /// - Throws: `forbiddenSource`: scheme, host or address, of the URL or a redirect's. `sourceNotFound`: 404, 410.
-  ///   `sourceError`: any other status than 200 and 203. `sourceTooLarge`, `sourceIncomplete`, `sourceTimeout`,
-  ///   `sourceUnreachable` (also for an answer that makes no sense), `sourceTLS`, `tooManyRedirects`.
-  ///   `unsupportedFormat`: an empty body, or a content coding that was not asked for. `overloaded`: the queue is full,
-  ///   the wait for a place too long, or the bodies being received too large together. `draining`: after `shutDown`.
-  ///   `cancelled`, `invalidURL`, `internal`.
-  public func load(_ url: SourceURL) async throws(ImageError) -> Download {
+  ///   `sourceError`: any other status than 200 and 203, or 304 to validators. `sourceTooLarge`, `sourceIncomplete`,
+  ///   `sourceTimeout`, `sourceUnreachable` (also for an answer that makes no sense, and at once for a host that failed
+  ///   time and again), `sourceTLS`, `tooManyRedirects`. `unsupportedFormat`: an empty body, or a content coding that
+  ///   was not asked for. `overloaded`: the queue is full, the wait for a place too long, or the bodies being received
+  ///   too large together. `draining`: after `shutDown`. `cancelled`, `invalidURL`, `internal`.
+  public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     let target: Target
     do {
-      target = try Target(url, allowedHosts: configuration.allowedHosts)
+      target = try Target(request.url, allowedHosts: configuration.allowedHosts)
     } catch {
       counters.count(.failure(error), bytes: 0, duration: nil)
       throw error
     }
     let id = mailbox.makeID()
-    let outcome = Lock<Result<Download, ImageError>?>(nil)
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
+    let priority = SharedPriority()
+    let present = request.priority?.observe { [mailbox] raised in
+      priority.raise(to: raised)
+      mailbox.post(.raise(id))
+    }
+    priority.raise(to: present ?? .normal)
+    let result = await withTaskCancellationHandler {
+      await Reply.of { reply in
         let load = Load(
-          id: id, target: target, arrived: ContinuousClock.now, outcome: outcome,
-          continuation: continuation)
+          id: id, target: target, validators: request.validators, arrived: ContinuousClock.now,
+          priority: priority, work: request.priority, reply: reply)
         // A load that the mailbox did not take is answered by nobody else.
         guard mailbox.post(.load(load)) else { return load.answer(.failure(.draining)) }
         // A task cancelled earlier had its handler called before there was anything to cancel.
@@ -69,9 +79,23 @@ public final class Downloader: ImageLoader {
     } onCancel: {
       mailbox.post(.cancel(id))
     }
-    let result = outcome.withLock { $0.take() }
     return try (result ?? .failure(.internal(detail: "a load without an answer"))).get()
   }
+
+  /// Lets no waiting load begin until `resume` (SDWebImageDownloader's `suspended`). Running transfers end, and the wait
+  /// for a place is no longer for it: who has waited too long is turned away as ever.
+  public func pause() { mailbox.post(.pause) }
+
+  /// Ends a pause.
+  public func resume() { mailbox.post(.resume) }
+
+  /// All loads, first come first. The transfer thread notes each step, so a load that came this moment may be missing.
+  public func downloads() -> [DownloadStatus] { board.all }
+
+  /// See `DownloadOperations`.
+  public func observeDownloads(
+    _ observer: @escaping @Sendable (DownloadStatus) -> Void
+  ) -> Observation { board.observe(observer) }
 
   /// Ends all transfers and waits for the thread, which takes milliseconds. Loads not answered yet, and later ones,
   /// fail with `ImageError.draining`. May be called more than once.

@@ -6,6 +6,17 @@ public struct DownloaderConfiguration: Sendable {
   public var timeout: Duration = .seconds(15)
   /// For name, connection and TLS of one hop; at most `timeout` counts.
   public var connectTimeout: Duration = .seconds(5)
+  /// From a request being sent to the first byte of its answer; at most what is left of `timeout` counts. 0: no limit.
+  public var firstByteTimeout: Duration = .seconds(10)
+  /// Most retries of one load, 0–5. Only connection failures before a byte came are retried, and 502, 503 and 504 with a
+  /// `Retry-After` of two seconds at most; all within `timeout`.
+  public var retries = 1
+  /// Before the first retry, give or take half of it by chance; it doubles with each further one.
+  public var retryDelay: Duration = .milliseconds(200)
+  /// Failures in a row (no connection, time-outs, 5xx) after which a host is left alone; 0: never.
+  public var breakerThreshold = 5
+  /// For how long a host is left alone the first time; each failed probe doubles it, up to five minutes.
+  public var breakerOpenTime: Duration = .seconds(30)
   /// A transfer slower than this many bytes a second …
   public var lowSpeedLimit = 128
   /// … for this long, in whole seconds, has timed out; waiting for the first byte counts as slow. 0: never.
@@ -26,6 +37,8 @@ public struct DownloaderConfiguration: Sendable {
   public var queueLimit = 1_024
   /// Longest wait for a place.
   public var queueTimeout: Duration = .seconds(15)
+  /// The order in which loads of one priority get their places.
+  public var order = DownloadOrder.fifo
   /// Networks that are let through the address check though they are not public.
   public var allowedNetworks: [CIDR] = []
   /// Hosts that may be fetched from, redirects included; empty: all.

@@ -1,32 +1,6 @@
-// Mailbox: how loads and cancellations reach the transfer thread from any other.
+// Mailbox: how loads and what is asked of them reach the transfer thread from any other.
 
-import Model
 import Platform
-
-/// One call of `Downloader.load` that waits for its answer.
-struct Load: Sendable {
-  let id: DownloadQueue.ID
-  let target: Target
-  let arrived: ContinuousClock.Instant
-  private let outcome: Lock<Result<Download, ImageError>?>
-  private let continuation: CheckedContinuation<Void, Never>
-
-  /// - Parameter outcome: where the answer is put before `continuation` is resumed. It goes by way of a lock, since the
-  ///   thread sanitizer does not see into continuations.
-  init(
-    id: DownloadQueue.ID, target: Target, arrived: ContinuousClock.Instant,
-    outcome: Lock<Result<Download, ImageError>?>, continuation: CheckedContinuation<Void, Never>
-  ) {
-    (self.id, self.target, self.arrived) = (id, target, arrived)
-    (self.outcome, self.continuation) = (outcome, continuation)
-  }
-
-  /// Exactly once, by whoever takes the load out of the loop's table.
-  func answer(_ result: Result<Download, ImageError>) {
-    outcome.withLock { $0 = result }
-    continuation.resume()
-  }
-}
 
 /// What the transfer thread is asked for, in order. Posting never waits.
 final class Mailbox: Sendable {
@@ -34,6 +8,10 @@ final class Mailbox: Sendable {
     case load(Load)
     /// Gives up a load; of no effect for one that has ended.
     case cancel(DownloadQueue.ID)
+    /// A load's priority was raised; of no effect for one that has ended.
+    case raise(DownloadQueue.ID)
+    case pause
+    case resume
   }
 
   private struct State {

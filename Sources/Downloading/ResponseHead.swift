@@ -24,6 +24,10 @@ struct ResponseHead {
   private(set) var contentEncoding: String?
   /// `Location`, as it stands there.
   private(set) var location: String?
+  /// `Retry-After`, as it stands there.
+  private(set) var retryAfter: String?
+  /// Whether any line came.
+  var hasBegun: Bool { bytes > 0 }
   /// Whether the head of a final answer is whole.
   var isComplete: Bool { part == .body }
 
@@ -43,7 +47,7 @@ struct ResponseHead {
     let text = line.prefix { $0 != 0x0d && $0 != 0x0a }
     if part == .statusLine {
       (origin, contentLength, contentEncoding) = (OriginResponse(status: 0), nil, nil)
-      location = nil
+      (location, retryAfter) = (nil, nil)
       origin.status = Self.status(ofLine: text)
       part = .fields
       return .more
@@ -89,7 +93,8 @@ struct ResponseHead {
     case "content-length" where value.allSatisfy { (0x30...0x39).contains($0) }:
       contentLength = Int(text) ?? .max
     case "content-encoding" where text.lowercased() != "identity": contentEncoding = text
-    case "location": location = location ?? text
+    case "location": Self.keep(text, &location)
+    case "retry-after": Self.keep(text, &retryAfter)
     default: break
     }
   }

@@ -13,10 +13,10 @@ public struct SourceLoader: ImageLoader {
   }
 
   /// See `Downloader.load` and `LocalFiles.load`.
-  public func load(_ url: SourceURL) async throws(ImageError) -> Download {
-    switch url.scheme {
-    case .http, .https: try await remote.load(url)
-    case .local: try await local.load(url)
+  public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
+    switch request.url.scheme {
+    case .http, .https: try await remote.load(request)
+    case .local: try await local.load(request)
     }
   }
 }

@@ -5,36 +5,6 @@ import Glibc
 import Model
 import Platform
 
-/// What all transfers have in common.
-struct TransferRules: Sendable {
-  let configuration: DownloaderConfiguration
-  let addresses: AddressPolicy
-  let headers: HeaderList
-
-  init(_ configuration: DownloaderConfiguration) throws(ImageError) {
-    self.configuration = configuration
-    addresses = AddressPolicy(allowedNetworks: configuration.allowedNetworks)
-    // Nothing here decompresses, so a small body that swells is not asked for; see field notes.
-    headers = try HeaderList(["Accept: \(configuration.accept)", "Accept-Encoding: identity"])
-  }
-}
-
-/// Bytes of the bodies being received, all transfers together; of the transfer thread alone.
-final class BodyBudget {
-  private let limit: Int
-  private var used = 0
-
-  init(limit: Int) { self.limit = limit }
-
-  func take(_ count: Int) -> Bool {
-    guard used + count <= limit else { return false }
-    used += count
-    return true
-  }
-
-  func giveBack(_ count: Int) { used -= count }
-}
-
 /// One load being fetched. Redirects are followed here and not by curl, so that each target is looked at before
 /// anything is sent or even resolved. It belongs to the transfer thread.
 final class Transfer {
@@ -42,17 +12,33 @@ final class Transfer {
   enum Outcome {
     /// Go on: hand the handle to curl once more.
     case nextHop
+    /// The same hop once more, when the wait is over.
+    case retry
     /// The load has ended.
-    case ended(Result<Download, ImageError>)
+    case ended(Result<LoadResult, ImageError>)
+  }
+
+  /// What a transfer waits for besides what curl reports.
+  enum Wait {
+    case nothing
+    /// The first byte of an answer, which is to be here by then.
+    case firstByte(until: ContinuousClock.Instant)
+    /// The moment to try a hop again, and what it failed with.
+    case retry(at: ContinuousClock.Instant, after: ImageError)
   }
 
   private let easy: EasyHandle
   private let rules: TransferRules
   private let budget: BodyBudget
+  private let alarm: TransferAlarm
+  private let validators: Validators?
   private let deadline: ContinuousClock.Instant
+  private let progress: (_ received: Int, _ expected: Int) -> Void
 
   private var target: Target
+  private var headers: HeaderList
   private var redirects = 0
+  private var retries = 0
   private var head: ResponseHead
   private var body: MemoryFile?
   private var received = 0
@@ -62,23 +48,31 @@ final class Transfer {
   private var failure: ImageError?
   private var refusedAddress: String?
   private var hasOpenedSocket = false
+  private var hasSentRequest = false
+  /// `alarm` rings no later than this ends.
+  private(set) var wait = Wait.nothing
 
   /// Bodies of redirects and errors are read to this many bytes, so that the connection can be used again.
   private static let discardLimit = 64 << 10
 
   init(
-    _ target: Target, rules: TransferRules, budget: BodyBudget, queuedFor: Duration,
-    now: ContinuousClock.Instant
+    _ target: Target, validators: Validators?, rules: TransferRules, budget: BodyBudget,
+    alarm: TransferAlarm, queuedFor: Duration, now: ContinuousClock.Instant,
+    progress: @escaping (_ received: Int, _ expected: Int) -> Void
   ) throws(ImageError) {
     self.target = target
+    self.validators = validators
     self.rules = rules
     self.budget = budget
+    self.alarm = alarm
+    self.progress = progress
     deadline = now + rules.configuration.timeout
     head = ResponseHead(limit: rules.configuration.maximumHeaderBytes)
+    headers = try rules.headers(validators, isRedirected: false)
     timings.queue = queuedFor
     easy = try EasyHandle()
-    try configure()
-    try aim(now: now)
+    try easy.configure(rules.configuration, for: self)
+    try aim(at: target, now: now)
   }
 
   deinit { budget.giveBack(received) }
@@ -86,56 +80,22 @@ final class Transfer {
   /// curl's name for this transfer.
   var handle: UnsafeMutableRawPointer { easy.pointer }
 
+  /// Host and port of the present hop.
+  var host: String { target.hostAndPort }
+
+  /// Whether the present hop's host has answered, whatever it said.
+  var hasAnswer: Bool { head.isComplete }
+
   /// Body bytes received.
   var bytes: Int { received }
 
-  /// What every hop has in common.
-  private func configure() throws(ImageError) {
-    let configuration = rules.configuration
-    // Passed unretained: whoever hands the handle to curl keeps this object until the handle is taken back, and curl
-    // calls nobody in between or while it frees the handle.
-    let this = Unmanaged.passUnretained(self).toOpaque()
-    try easy.set(CURLOPT_WRITEFUNCTION, function: TransferCallbacks.body)
-    try easy.set(CURLOPT_WRITEDATA, pointer: this)
-    try easy.set(CURLOPT_HEADERFUNCTION, function: TransferCallbacks.header)
-    try easy.set(CURLOPT_HEADERDATA, pointer: this)
-    try easy.setOpenSocket(function: TransferCallbacks.openSocket)
-    try easy.set(CURLOPT_OPENSOCKETDATA, pointer: this)
-
-    try easy.set(CURLOPT_NOSIGNAL, true)
-    // A proxy from the environment would hide the origin's address from the open-socket callback.
-    try easy.set(CURLOPT_PROXY, "")
-    try easy.set(CURLOPT_PROTOCOLS_STR, "http,https")
-    try easy.set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
-    try easy.set(CURLOPT_FOLLOWLOCATION, false)
-    try easy.set(CURLOPT_DISALLOW_USERNAME_IN_URL, true)
-    try easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
-    // Without it, giving up a transfer whose name is being resolved waits for the resolver, and everyone with it.
-    try easy.set(CURLOPT_QUICK_EXIT, true)
-    try easy.set(CURLOPT_BUFFERSIZE, 64 << 10)
-    try easy.set(CURLOPT_TCP_KEEPALIVE, true)
-    try easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-    try easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
-    try easy.set(CURLOPT_SSL_VERIFYPEER, true)
-    try easy.set(CURLOPT_SSL_VERIFYHOST, 2)
-    // curl keeps the parsed authorities between connections only where they come from one file and no folder.
-    try easy.set(CURLOPT_CAPATH, pointer: nil)
-    if let file = configuration.caFile { try easy.set(CURLOPT_CAINFO, file) }
-
-    try easy.set(CURLOPT_USERAGENT, configuration.userAgent)
-    try easy.set(CURLOPT_HTTPHEADER, pointer: rules.headers.pointer)
-    try easy.set(CURLOPT_MAXAGE_CONN, configuration.idleConnectionLifetime.wholeSeconds)
-    try easy.set(CURLOPT_DNS_CACHE_TIMEOUT, configuration.dnsCacheLifetime.wholeSeconds)
-    try easy.set(CURLOPT_LOW_SPEED_LIMIT, configuration.lowSpeedLimit)
-    try easy.set(CURLOPT_LOW_SPEED_TIME, configuration.lowSpeedTime.wholeSeconds)
-  }
-
-  /// What is different for each hop. All of them share one deadline.
-  private func aim(now: ContinuousClock.Instant) throws(ImageError) {
+  /// What is different for each hop and each try. All of them share one deadline.
+  private func aim(at target: Target, now: ContinuousClock.Instant) throws(ImageError) {
     let left = deadline - now
-    guard left > .zero else { throw .sourceTimeout(detail: "no time left for a redirect") }
+    guard left > .zero else { throw .sourceTimeout(detail: "no time left for another request") }
     let connecting = min(left, rules.configuration.connectTimeout)
     try easy.set(CURLOPT_URL, target.url.text)
+    try easy.set(CURLOPT_HTTPHEADER, pointer: headers.pointer)
     try easy.set(CURLOPT_TIMEOUT_MS, left.wholeMilliseconds)
     try easy.set(CURLOPT_CONNECTTIMEOUT_MS, connecting.wholeMilliseconds)
     // Over TLS the handshake tells whether one connection can carry many: worth waiting for. In the clear only the
@@ -143,10 +103,34 @@ final class Transfer {
     try easy.set(CURLOPT_PIPEWAIT, target.url.scheme == .https)
   }
 
+  /// Makes ready for the retry that `wait` was for.
+  func retry(now: ContinuousClock.Instant) throws(ImageError) {
+    retries += 1
+    forgetHop()
+    try aim(at: target, now: now)
+  }
+
+  private func forgetHop() {
+    head = ResponseHead(limit: rules.configuration.maximumHeaderBytes)
+    (discarded, refusedAddress, hasOpenedSocket) = (0, nil, false)
+    (hasSentRequest, wait) = (false, .nothing)
+  }
+
   // MARK: What curl reports, on the transfer thread
 
+  /// A connection is made, and the request goes out now.
+  func sendsRequest() {
+    hasSentRequest = true
+    let limit = rules.configuration.firstByteTimeout
+    guard limit > .zero else { return }
+    let end = ContinuousClock.now + limit
+    wait = .firstByte(until: end)
+    alarm.set(end)
+  }
+
   /// A line of a head, or of trailers. `false` ends the transfer.
-  fileprivate func receiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+  func receiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+    wait = .nothing
     switch head.receive(line) {
     case .more:
       return true
@@ -160,13 +144,15 @@ final class Transfer {
         failure = .unsupportedFormat(detail: "Content-Encoding \(encoding) was not asked for")
       } else if let length = head.contentLength, length > rules.configuration.maximumBytes {
         failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
+      } else {
+        progress(received, head.contentLength ?? -1)
       }
       return failure == nil
     }
   }
 
   /// A piece of the body. `false` ends the transfer.
-  fileprivate func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard TransferFailure.error(status: head.origin.status) == nil else {
       discarded += bytes.count
       return discarded <= Self.discardLimit
@@ -183,6 +169,7 @@ final class Transfer {
     do throws(SystemError) {
       if body == nil { body = try MemoryFile(name: "pictor-body") }
       try body?.append(bytes)
+      progress(received, head.contentLength ?? -1)
       return true
     } catch {
       failure = .internal(detail: "memory file: \(error)")
@@ -191,7 +178,7 @@ final class Transfer {
   }
 
   /// Opens a socket to an address that may be connected to.
-  fileprivate func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
+  func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
     if let refusal = refusal(of: address) {
       refusedAddress = refusal
       return CURL_SOCKET_BAD
@@ -216,6 +203,7 @@ final class Transfer {
   /// What the hop's end means. To be asked once a hop, when curl has let go of the handle.
   func hopEnded(_ code: CURLcode, now: ContinuousClock.Instant) -> Outcome {
     addTimings()
+    wait = .nothing
     do throws(ImageError) {
       if let failure { throw failure }
       if let refusedAddress, !hasOpenedSocket {
@@ -227,6 +215,9 @@ final class Transfer {
           try follow(location, now: now)
           return .nextHop
         }
+        if head.origin.status == 304, validators != nil {
+          return .ended(.success(.notModified(head.origin, timings)))
+        }
         if let error = TransferFailure.error(status: head.origin.status) { throw error }
       }
       guard code == CURLE_OK else {
@@ -236,11 +227,36 @@ final class Transfer {
       // curl takes a head that the connection's end cut off for a whole one.
       guard head.isComplete else { throw .sourceUnreachable(detail: "half a head") }
       guard let body = body.take() else { throw .unsupportedFormat(detail: "empty body") }
+      let file = try Self.sealed(body)
       return .ended(
-        .success(Download(file: try Self.sealed(body), origin: head.origin, timings: timings)))
+        .success(.fetched(Download(file: file, origin: head.origin, timings: timings))))
     } catch {
-      return .ended(.failure(error))
+      guard let retry = retryTime(after: code, now: now) else { return .ended(.failure(error)) }
+      wait = .retry(at: retry, after: error)
+      alarm.set(retry)
+      return .retry
     }
+  }
+
+  /// When the hop that failed is tried again; `nil`: not again.
+  private func retryTime(
+    after code: CURLcode, now: ContinuousClock.Instant
+  ) -> ContinuousClock.Instant? {
+    guard failure == nil else { return nil }
+    let kind: RetryPolicy.Failure
+    if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {
+      kind = .status(head.origin.status, retryAfter: head.retryAfter)
+    } else if !head.hasBegun,
+      TransferFailure.isOfConnection(code, hasSentRequest: hasSentRequest),
+      refusedAddress == nil || hasOpenedSocket
+    {
+      kind = .connection
+    } else {
+      return nil
+    }
+    return rules.retries.delay(
+      after: kind, retries: retries, timeLeft: deadline - now, chance: .random(in: 0...1), now: .now
+    ).map { now + $0 }
   }
 
   private static func sealed(_ body: consuming MemoryFile) throws(ImageError) -> FileRegion {
@@ -267,10 +283,12 @@ final class Transfer {
       throw .tooManyRedirects(limit: configuration.maximumRedirects)
     }
     redirects += 1
-    target = try Target(redirect: location, allowedHosts: configuration.allowedHosts)
-    head = ResponseHead(limit: configuration.maximumHeaderBytes)
-    (discarded, refusedAddress, hasOpenedSocket) = (0, nil, false)
-    try aim(now: now)
+    let next = try Target(redirect: location, allowedHosts: configuration.allowedHosts)
+    headers = try rules.headers(validators, isRedirected: true)
+    try aim(at: next, now: now)
+    // Only now: a redirect that is not followed is this hop's failure.
+    target = next
+    forgetHop()
   }
 
   /// Adds up the hops' times. A connection used again took no time to make.
@@ -291,35 +309,4 @@ final class Transfer {
     }
     timings.add(hop)
   }
-}
-
-/// What C calls. The context is the transfer, kept alive by the loop as long as curl has its handle.
-private enum TransferCallbacks {
-  static let body: curl_write_callback = { bytes, size, count, context in
-    guard let context else { return 0 }
-    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    // Anything but the count makes curl stop; a piece is never empty where 0 would be ambiguous.
-    return transfer.receiveBody(piece) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
-  }
-
-  static let header: curl_write_callback = { bytes, size, count, context in
-    guard let context else { return 0 }
-    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    return transfer.receiveHeader(line) ? line.count : Int(CURL_WRITEFUNC_ERROR)
-  }
-
-  static let openSocket: curl_opensocket_callback = { context, _, address in
-    guard let context, let address else { return CURL_SOCKET_BAD }
-    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    return transfer.openSocket(address)
-  }
-}
-
-extension Duration {
-  /// Rounded up, so that a short time does not become curl's 0, "no limit"; never negative.
-  fileprivate var wholeMilliseconds: Int { Int(max(self / .milliseconds(1), 0).rounded(.up)) }
-  /// Rounded up, never negative.
-  fileprivate var wholeSeconds: Int { Int(max(self / .seconds(1), 0).rounded(.up)) }
 }

@@ -3,7 +3,7 @@
 import CCurl
 import Model
 
-/// The two tables of `TransferFailure.error`.
+/// The two tables of `TransferFailure.error`, and which failures are of the connection alone.
 enum TransferFailure {
   /// What a failed transfer is answered with.
   ///
@@ -39,12 +39,26 @@ enum TransferFailure {
   }
 
   /// What a final status is answered with; `nil` for a good one: 200, and 203, which a proxy on the way may make of it.
-  /// Nothing but a whole, unconditional body was asked for, so 204, 206 and 304 are errors like the rest.
+  /// Nothing but a whole body was asked for, so 204 and 206 are errors like the rest, and so is a 304 to a request
+  /// without validators.
   static func error(status: Int) -> ImageError? {
     switch status {
     case 200, 203: nil
     case 404, 410: .sourceNotFound(status: status)
     default: .sourceError(status: status)
+    }
+  }
+
+  /// Whether the connection failed, before there was one or before anything came over it; to be asked where no byte of
+  /// an answer came.
+  static func isOfConnection(_ code: CURLcode, hasSentRequest: Bool) -> Bool {
+    switch code {
+    // HTTP2_STREAM: a stream that the server refused or reset (RFC 9113, section 8.7), HTTP2: its connection's end.
+    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
+      CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM:
+      true
+    case CURLE_OPERATION_TIMEDOUT: !hasSentRequest
+    default: false
     }
   }
 }

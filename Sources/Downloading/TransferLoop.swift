@@ -16,27 +16,34 @@ final class TransferLoop {
   private let mailbox: Mailbox
   private let multi: MultiHandle
   private let counters: DownloadCounters
+  private let board: DownloadBoard
   private let log: Log
   private let clock = ContinuousClock()
 
   private var queue: DownloadQueue
+  private var breaker: CircuitBreaker
   private let budget: BodyBudget
+  private let alarm = TransferAlarm()
   /// Loads that have not been answered, waiting or running.
   private var loads: [DownloadQueue.ID: Load] = [:]
   private var running: [DownloadQueue.ID: Running] = [:]
   private var idsByHandle: [UnsafeMutableRawPointer: DownloadQueue.ID] = [:]
   /// Answers of this turn: given when the figures already tell of them.
-  private var answers: [(load: Load, result: Result<Download, ImageError>)] = []
+  private var answers: [(load: Load, result: Result<LoadResult, ImageError>)] = []
 
   init(
-    rules: TransferRules, mailbox: Mailbox, multi: MultiHandle, counters: DownloadCounters, log: Log
+    rules: TransferRules, mailbox: Mailbox, multi: MultiHandle, counters: DownloadCounters,
+    board: DownloadBoard, log: Log
   ) {
     (self.rules, self.mailbox, self.multi) = (rules, mailbox, multi)
-    (self.counters, self.log) = (counters, log)
+    (self.counters, self.board, self.log) = (counters, board, log)
     let configuration = rules.configuration
     queue = DownloadQueue(
       limit: configuration.limit, limitPerHost: configuration.limitPerHost,
-      queueLimit: configuration.queueLimit, queueTimeout: configuration.queueTimeout)
+      queueLimit: configuration.queueLimit, queueTimeout: configuration.queueTimeout,
+      order: configuration.order)
+    breaker = CircuitBreaker(
+      threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
     budget = BodyBudget(limit: configuration.maximumBytesInFlight)
   }
 
@@ -44,12 +51,7 @@ final class TransferLoop {
   func run() {
     while true {
       let (commands, isClosed) = mailbox.take()
-      for command in commands {
-        switch command {
-        case .load(let load): add(load)
-        case .cancel(let id): finish(id, .failure(.cancelled))
-        }
-      }
+      for command in commands { obey(command) }
       if isClosed {
         for id in loads.keys.sorted() { end(id, .failure(.draining)) }
         giveAnswers()
@@ -60,8 +62,10 @@ final class TransferLoop {
           if let id = idsByHandle[easy] { hopEnded(id, code) }
         }
         apply(queue.expire(now: clock.now))
+        if alarm.rings(at: clock.now) { lookAfterWaits() }
         giveAnswers()
-        try multi.wait(atMost: queue.nextDeadline.map { $0 - clock.now } ?? .seconds(60))
+        let next = [queue.nextDeadline, alarm.time].compactMap(\.self).min()
+        try multi.wait(atMost: next.map { $0 - clock.now } ?? .seconds(60))
       } catch {
         // curl is out of memory or at odds with itself: those on their way cannot be helped, others may be.
         log.error("transfers given up", ["detail": .string(error.logDetail ?? error.code)])
@@ -73,10 +77,30 @@ final class TransferLoop {
     }
   }
 
+  private func obey(_ command: Mailbox.Command) {
+    switch command {
+    case .load(let load): add(load)
+    case .cancel(let id): finish(id, .failure(.cancelled))
+    case .raise(let id):
+      if let load = loads[id] { queue.raise(id, to: load.priority.value) }
+    case .pause: queue.pause()
+    case .resume: apply(queue.resume())
+    }
+  }
+
   private func add(_ load: Load) {
     loads[load.id] = load
-    apply(queue.add(load.id, host: load.target.hostAndPort, now: load.arrived))
+    board.add(load)
+    let host = load.target.hostAndPort
+    guard !breaker.refuses(load.id, to: host, now: clock.now) else {
+      return end(load.id, .failure(Self.circuitOpen))
+    }
+    let priority = load.priority.value
+    apply(queue.add(load.id, host: host, priority: priority, now: load.arrived))
   }
+
+  private static let circuitOpen = ImageError.sourceUnreachable(
+    detail: "circuit open: the host failed time and again")
 
   private func apply(_ actions: [DownloadQueue.Action]) {
     var rest = actions[...]
@@ -104,39 +128,84 @@ final class TransferLoop {
     guard let load = loads[id] else { return }
     let now = clock.now
     let transfer = try Transfer(
-      load.target, rules: rules, budget: budget, queuedFor: now - load.arrived, now: now)
-    try multi.add(transfer.handle)
+      load.target, validators: load.validators, rules: rules, budget: budget, alarm: alarm,
+      queuedFor: now - load.arrived, now: now,
+      progress: { [board] in board.progress(id, received: $0, expected: $1) })
+    guard breaker.admit(id, to: transfer.host, now: now) else { throw Self.circuitOpen }
     running[id] = Running(transfer: transfer, since: now)
+    board.run(id, at: transfer.host)
     idsByHandle[transfer.handle] = id
+    try multi.add(transfer.handle)
   }
 
   private func hopEnded(_ id: DownloadQueue.ID, _ code: CURLcode) {
     guard let transfer = running[id]?.transfer else { return }
     multi.remove(transfer.handle)
-    switch transfer.hopEnded(code, now: clock.now) {
+    let (host, now) = (transfer.host, clock.now)
+    switch transfer.hopEnded(code, now: now) {
     case .ended(let result):
       finish(id, result)
     case .nextHop:
+      breaker.end(id, at: host, .success, now: now)
+      board.run(id, at: transfer.host)
+      guard breaker.admit(id, to: transfer.host, now: now) else {
+        return finish(id, .failure(Self.circuitOpen))
+      }
       do throws(ImageError) {
         try multi.add(transfer.handle)
       } catch {
         finish(id, .failure(error))
       }
+    case .retry:
+      // It keeps its place, and its host's circuit waits for how it ends.
+      break
+    }
+  }
+
+  /// Ends the transfers whose first byte is overdue, and tries those again whose time has come.
+  private func lookAfterWaits() {
+    let now = clock.now
+    for (id, transfer) in running.map({ ($0.key, $0.value.transfer) }).sorted(by: { $0.0 < $1.0 }) {
+      switch transfer.wait {
+      case .nothing: break
+      case .firstByte(let end) where end <= now:
+        finish(id, .failure(.sourceTimeout(detail: "no answer yet: first-byte time-out")))
+      case .retry(let time, let error) where time <= now:
+        retry(id, transfer, after: error, now: now)
+      case .firstByte(let time), .retry(let time, _): alarm.set(time)
+      }
+    }
+  }
+
+  private func retry(
+    _ id: DownloadQueue.ID, _ transfer: Transfer, after failure: ImageError,
+    now: ContinuousClock.Instant
+  ) {
+    guard breaker.admit(id, to: transfer.host, now: now) else {
+      return finish(id, .failure(failure))
+    }
+    do throws(ImageError) {
+      try transfer.retry(now: now)
+      try multi.add(transfer.handle)
+      counters.retries.add()
+    } catch {
+      finish(id, .failure(error))
     }
   }
 
   /// Answers a load, frees its place, and lets the next ones begin.
-  private func finish(_ id: DownloadQueue.ID, _ result: Result<Download, ImageError>) {
+  private func finish(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
     end(id, result)
     apply(queue.remove(id))
   }
 
   /// Takes a load and its transfer out of the tables; whoever finds it there answers it.
-  private func end(_ id: DownloadQueue.ID, _ result: Result<Download, ImageError>) {
+  private func end(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
     guard let load = loads.removeValue(forKey: id) else { return }
     var duration: Duration?
     var bytes = 0
-    if let ended = running.removeValue(forKey: id) {
+    let ended = running.removeValue(forKey: id)
+    if let ended {
       // Before the transfer goes: curl may call it until its handle is taken back.
       multi.remove(ended.transfer.handle)
       idsByHandle[ended.transfer.handle] = nil
@@ -144,19 +213,33 @@ final class TransferLoop {
       bytes = ended.transfer.bytes
     }
     counters.count(result, bytes: bytes, duration: duration)
+    board.end(id, result)
     answers.append((load, result))
     logEnd(of: load, result, bytes: bytes, duration: duration)
+    if let ended { judge(ended.transfer, id, result) }
+  }
+
+  /// Tells a host's circuit how a transfer ended there. Whoever waits for a host that is left alone from now on is
+  /// answered: waiting would come to the same.
+  private func judge(
+    _ transfer: Transfer, _ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>
+  ) {
+    let host = transfer.host
+    let outcome = CircuitBreaker.Outcome(of: result, hasAnswer: transfer.hasAnswer)
+    guard breaker.end(id, at: host, outcome, now: clock.now) else { return }
+    log.warning("circuit opened", ["host": .string(host)])
+    for id in queue.removeWaiting(for: host) { end(id, .failure(Self.circuitOpen)) }
   }
 
   private func giveAnswers() {
-    counters.publish(running: queue.runningCount, waiting: queue.waitingCount)
+    counters.publish(queue, breaker)
     for (load, result) in answers { load.answer(result) }
     answers = []
   }
 
   /// Without the query, where signed URLs have their secrets.
   private func logEnd(
-    of load: Load, _ result: Result<Download, ImageError>, bytes: Int, duration: Duration?
+    of load: Load, _ result: Result<LoadResult, ImageError>, bytes: Int, duration: Duration?
   ) {
     let outcome =
       switch result {

@@ -1,13 +1,11 @@
 // FlightTable: who waits for which work. Pure: it is told what happened and returns what is to be done.
 
-import Model
-
 /// The flights of one level: at most one per key that can still be joined, each with the waiters that want its result.
 ///
-/// Life of a flight: started by its first waiter, joined by others, ended either by its result or by the last waiter
-/// leaving. Ended flights cannot be joined: whoever asks next starts another (SDWebImage: a finished or cancelled
+/// Life of a flight: started by its first waiter, joined by others, ended by its result, by the last waiter leaving a
+/// flight that is not detached, or by an operator. Ended flights cannot be joined: whoever asks next starts another (SDWebImage: a finished or cancelled
 /// operation is replaced).
-struct FlightTable<Waiter> {
+struct FlightTable<Key: Hashable, Waiter> {
   typealias FlightID = Int
   typealias WaiterID = Int
 
@@ -28,12 +26,14 @@ struct FlightTable<Waiter> {
   }
 
   private struct Flight {
-    let key: CacheKey
+    let key: Key
+    /// Whether it goes on when nobody waits for it.
+    var isDetached = false
     var waiters: [WaiterID: Waiter] = [:]
   }
 
   private var flights: [FlightID: Flight] = [:]
-  private var joinable: [CacheKey: FlightID] = [:]
+  private var joinable: [Key: FlightID] = [:]
   private var lastID = 0
 
   /// Flights running now.
@@ -44,17 +44,19 @@ struct FlightTable<Waiter> {
   /// Whether the flight has neither a result nor been abandoned.
   func isRunning(_ flight: FlightID) -> Bool { flights[flight] != nil }
 
-  /// Waits for the flight of `key`, which is entered if it can be joined and made otherwise.
-  mutating func enter(_ key: CacheKey, _ waiter: Waiter) -> Entry {
+  /// Waits for the flight of `key`, which is entered if it can be joined and made otherwise. One detached waiter makes
+  /// it go on to its end.
+  mutating func enter(_ key: Key, _ waiter: Waiter, isDetached: Bool = false) -> Entry {
     lastID += 1
     let waiterID = lastID
     if let id = joinable[key], flights[id] != nil {
       flights[id]?.waiters[waiterID] = waiter
+      if isDetached { flights[id]?.isDetached = true }
       return Entry(flight: id, waiter: waiterID, joined: true)
     }
     lastID += 1
     joinable[key] = lastID
-    flights[lastID] = Flight(key: key, waiters: [waiterID: waiter])
+    flights[lastID] = Flight(key: key, isDetached: isDetached, waiters: [waiterID: waiter])
     return Entry(flight: lastID, waiter: waiterID, joined: false)
   }
 
@@ -63,7 +65,7 @@ struct FlightTable<Waiter> {
     guard let waiter = flights[entry.flight]?.waiters.removeValue(forKey: entry.waiter) else {
       return nil
     }
-    guard flights[entry.flight]?.waiters.isEmpty == true else {
+    guard let flight = flights[entry.flight], flight.waiters.isEmpty, !flight.isDetached else {
       return Departure(waiter: waiter, abandoned: nil)
     }
     end(entry.flight)
@@ -75,6 +77,12 @@ struct FlightTable<Waiter> {
     let waiters = flights[flight].map { Array($0.waiters.values) } ?? []
     end(flight)
     return waiters
+  }
+
+  /// Ends every flight; returns them with everyone who waited.
+  mutating func finishAll() -> [(flight: FlightID, waiters: [Waiter])] {
+    defer { (flights, joinable) = ([:], [:]) }
+    return flights.map { ($0, Array($1.waiters.values)) }
   }
 
   private mutating func end(_ id: FlightID) {

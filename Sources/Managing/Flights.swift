@@ -7,13 +7,18 @@ import Telemetry
 /// One level of coalescing. Guarded by a lock and not an actor: a cancellation takes effect where it happens, so that
 /// cancelling and asking again keep their order, and entering costs no hop. The lock is never held across a resumption
 /// or the start of a task.
-final class Flights<Value: Sendable>: Sendable {
+final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private typealias Waiter = CheckedContinuation<Result<Value, ImageError>, Never>
-  private typealias Table = FlightTable<Waiter>
+  private typealias Table = FlightTable<Key, Waiter>
+
+  private struct Flight {
+    let priority: FlightPriority
+    var task: Task<Void, Never>?
+  }
 
   private struct State {
     var table = Table()
-    var tasks: [Table.FlightID: Task<Void, Never>] = [:]
+    var flights: [Table.FlightID: Flight] = [:]
   }
 
   private let state = Lock(State())
@@ -23,17 +28,27 @@ final class Flights<Value: Sendable>: Sendable {
 
   /// The value for `key`, from the flight that is running or from one started with `work`.
   ///
-  /// Cancelling the calling task throws `ImageError.cancelled` at once; `work` is cancelled with its last waiter.
+  /// Cancelling the calling task throws `ImageError.cancelled` at once; `work` is cancelled with its last waiter, unless
+  /// one of them was detached.
+  /// - Parameter priority: the waiter's; its raises are the flight's too.
   /// - Returns: the value, and whether it came from a flight that somebody else had started.
   func value(
-    for key: CacheKey, work: @escaping @Sendable () async throws(ImageError) -> Value
+    for key: Key, priority: FlightPriority, isDetached: Bool = false,
+    work: @escaping @Sendable (FlightPriority) async throws(ImageError) -> Value
   ) async throws(ImageError) -> (value: Value, joined: Bool) {
     let entry = Lock<Table.Entry?>(nil)
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { waiter in
-        let entered = state.withLock { $0.table.enter(key, waiter) }
+        let (entered, shared) = state.withLock { state in
+          let entered = state.table.enter(key, waiter, isDetached: isDetached)
+          // Raised below by whoever starts it, like by everyone who joins.
+          let flight = state.flights[entered.flight] ?? Flight(priority: .ofFlight())
+          state.flights[entered.flight] = flight
+          return (entered, flight.priority)
+        }
         entry.withLock { $0 = entered }
-        if entered.joined { coalesced.add() } else { start(entered.flight, work) }
+        shared.join(entered.waiter, priority)
+        if entered.joined { coalesced.add() } else { start(entered.flight, shared, work) }
         // The cancellation handler finds no entry when it runs before this point, and is not run again.
         if Task.isCancelled { leave(entered) }
       }
@@ -41,6 +56,22 @@ final class Flights<Value: Sendable>: Sendable {
       if let entered = entry.withLock({ $0 }) { leave(entered) }
     }
     return (try result.get(), entry.withLock { $0?.joined ?? false })
+  }
+
+  /// Ends all flights and cancels their work; everyone who waits gets `error`.
+  ///
+  /// - Returns: how many waited.
+  func cancelAll(_ error: ImageError) -> Int {
+    let (ended, tasks) = state.withLock { state in
+      let tasks = state.flights.values.compactMap(\.task)
+      state.flights = [:]
+      return (state.table.finishAll(), tasks)
+    }
+    for task in tasks { task.cancel() }
+    let waiters = ended.flatMap(\.waiters)
+    for _ in ended { cancelled.add() }
+    for waiter in waiters { waiter.resume(returning: .failure(error)) }
+    return waiters.count
   }
 
   /// Running flights, waiting requests and counts, added to what `figures` holds.
@@ -54,14 +85,15 @@ final class Flights<Value: Sendable>: Sendable {
   }
 
   private func start(
-    _ flight: Table.FlightID, _ work: @escaping @Sendable () async throws(ImageError) -> Value
+    _ flight: Table.FlightID, _ priority: FlightPriority,
+    _ work: @escaping @Sendable (FlightPriority) async throws(ImageError) -> Value
   ) {
     started.add()
     // Immediate: until it first waits it runs here and now, which saves handing it to another thread.
     let task = Task.immediate {
       let result: Result<Value, ImageError>
       do throws(ImageError) {
-        result = .success(try await work())
+        result = .success(try await work(priority))
       } catch {
         result = .failure(error)
       }
@@ -70,7 +102,7 @@ final class Flights<Value: Sendable>: Sendable {
     let isRunning = state.withLock { state in
       // The task may have finished, or its last waiter may have left, before its handle could be kept.
       let isRunning = state.table.isRunning(flight)
-      if isRunning { state.tasks[flight] = task }
+      if isRunning { state.flights[flight]?.task = task }
       return isRunning
     }
     if !isRunning { task.cancel() }
@@ -78,7 +110,7 @@ final class Flights<Value: Sendable>: Sendable {
 
   private func finish(_ flight: Table.FlightID, _ result: Result<Value, ImageError>) {
     let waiters = state.withLock { state in
-      state.tasks[flight] = nil
+      state.flights[flight] = nil
       return state.table.finish(flight)
     }
     for waiter in waiters { waiter.resume(returning: result) }
@@ -87,7 +119,8 @@ final class Flights<Value: Sendable>: Sendable {
   private func leave(_ entry: Table.Entry) {
     let (departure, task) = state.withLock { state in
       let departure = state.table.leave(entry)
-      let task = departure?.abandoned.flatMap { state.tasks.removeValue(forKey: $0) }
+      state.flights[entry.flight]?.priority.leave(entry.waiter)
+      let task = departure?.abandoned.flatMap { state.flights.removeValue(forKey: $0)?.task }
       return (departure, task)
     }
     guard let departure else { return }

@@ -12,18 +12,28 @@ public enum CacheStatus: Hashable, Sendable {
     case source
   }
 
+  /// Why the origin was asked (RFC 9211, section 2.2).
+  public enum Forward: String, Sendable {
+    /// Nothing was kept.
+    case uriMiss = "uri-miss"
+    /// What was kept was too old.
+    case stale
+    /// The request wanted it so.
+    case request
+  }
+
   /// Answered from what was kept.
   case hit(Tier)
   /// The origin was asked; `collapsed`: by another request that this one joined.
-  case miss(stale: Bool, stored: Bool, collapsed: Bool, originStatus: Int?)
+  case miss(Forward, stored: Bool, collapsed: Bool, originStatus: Int?)
 
   /// The value of the `Cache-Status` header.
   public var headerValue: String {
     switch self {
     case .hit(let tier):
       return "pictor; hit; detail=\(tier.rawValue)"
-    case .miss(let stale, let stored, let collapsed, let originStatus):
-      var value = "pictor; fwd=\(stale ? "stale" : "uri-miss")"
+    case .miss(let forward, let stored, let collapsed, let originStatus):
+      var value = "pictor; fwd=\(forward.rawValue)"
       if let originStatus { value += "; fwd-status=\(originStatus)" }
       if stored { value += "; stored" }
       if collapsed { value += "; collapsed" }

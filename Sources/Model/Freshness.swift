@@ -43,6 +43,16 @@ public struct Freshness: Hashable, Sendable, Codable {
 
   /// Whether it may be served at `now` without asking the origin.
   public func isFresh(at now: UnixTime) -> Bool { age(at: now) < lifetime }
+
+  /// Whether it may be served at `now`, unasked, to a request with these demands (RFC 9111, sections 4.2 and 5.2.1).
+  public func satisfies(_ demands: AgeDemands, at now: UnixTime) -> Bool {
+    let age = age(at: now)
+    if let maxAge = demands.maxAge, age > maxAge { return false }
+    let rest = lifetime - age
+    if let minFresh = demands.minFresh { return rest >= minFresh }
+    // Fresh as `isFresh` has it, or stale for no longer than will do.
+    return rest > 0 || demands.maxStale.map { -rest <= $0 } ?? false
+  }
 }
 
 /// What an origin's answer said besides its body; header values as received, `nil` where absent.

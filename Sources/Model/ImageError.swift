@@ -12,7 +12,12 @@ public enum ImageError: Error, Hashable, Sendable {
   case unknownParameter(String)
   /// A required parameter is absent.
   case missingParameter(String)
+  // 401
+  /// An operator's path without an operator's token.
+  case unauthorized
   // 403
+  /// A parameter that clients may not use here.
+  case forbiddenParameter(String)
   /// The source may not be fetched: scheme, host or address; the reason is public, the detail is logged.
   case forbiddenSource(reason: String, detail: String)
   // 404
@@ -23,7 +28,14 @@ public enum ImageError: Error, Hashable, Sendable {
   // 405
   /// The path has no such method; `allowed` is the `Allow` header.
   case methodNotAllowed(method: String, allowed: String)
+  // 409
+  /// A later request of the same client with the same operation key took its place.
+  case superseded
   // 413
+  /// A request's body has more bytes than allowed.
+  case bodyTooLarge(limit: Int)
+  /// A list has more lines than allowed.
+  case tooManyLines(limit: Int)
   /// The source has more bytes than allowed.
   case sourceTooLarge(limit: Int)
   // 415
@@ -55,7 +67,11 @@ public enum ImageError: Error, Hashable, Sendable {
   case overloaded(queue: String, retryAfter: Int)
   /// The server is stopping.
   case draining
+  /// An operator ended all work.
+  case revoked
   // 504
+  /// Only what is kept was wanted, and nothing is.
+  case notCached
   /// The origin took too long.
   case sourceTimeout(detail: String)
   /// The answer took longer than a request may take.
@@ -63,6 +79,17 @@ public enum ImageError: Error, Hashable, Sendable {
   // Not answered: nobody is there any more.
   /// Everyone who asked has gone.
   case cancelled
+  // Whatever it was
+  /// A failure that is remembered (SDWebImage's failed URLs), for so many seconds more; `isRepeated`: of an earlier
+  /// request, and nothing was tried again.
+  indirect case remembered(ImageError, seconds: Int, isRepeated: Bool)
+}
+
+extension ImageError {
+  /// What failed, whether or not it is remembered.
+  public var cause: ImageError {
+    if case .remembered(let cause, _, _) = self { cause } else { self }
+  }
 }
 
 extension ImageError {
@@ -70,17 +97,20 @@ extension ImageError {
   public var status: Int {
     switch self {
     case .invalidURL, .invalidParameter, .unknownParameter, .missingParameter: 400
-    case .forbiddenSource: 403
+    case .unauthorized: 401
+    case .forbiddenSource, .forbiddenParameter: 403
     case .notFound, .sourceNotFound: 404
     case .methodNotAllowed: 405
-    case .sourceTooLarge: 413
+    case .superseded: 409
+    case .sourceTooLarge, .bodyTooLarge, .tooManyLines: 413
     case .unsupportedFormat: 415
     case .undecodable, .tooManyPixels, .tooManyFrames: 422
     case .cancelled: 499
     case .internal: 500
     case .sourceUnreachable, .sourceError, .sourceIncomplete, .sourceTLS, .tooManyRedirects: 502
-    case .overloaded, .draining: 503
-    case .sourceTimeout, .deadlineExceeded: 504
+    case .overloaded, .draining, .revoked: 503
+    case .sourceTimeout, .deadlineExceeded, .notCached: 504
+    case .remembered(let cause, _, _): cause.status
     }
   }
 
@@ -91,10 +121,15 @@ extension ImageError {
     case .invalidParameter: "invalid_parameter"
     case .unknownParameter: "unknown_parameter"
     case .missingParameter: "missing_parameter"
+    case .unauthorized: "unauthorized"
+    case .forbiddenParameter: "forbidden_parameter"
     case .forbiddenSource: "forbidden_source"
     case .notFound: "not_found"
     case .sourceNotFound: "source_not_found"
     case .methodNotAllowed: "method_not_allowed"
+    case .superseded: "superseded"
+    case .bodyTooLarge: "body_too_large"
+    case .tooManyLines: "too_many_lines"
     case .sourceTooLarge: "source_too_large"
     case .unsupportedFormat: "unsupported_format"
     case .undecodable: "undecodable"
@@ -108,9 +143,12 @@ extension ImageError {
     case .tooManyRedirects: "too_many_redirects"
     case .overloaded: "overloaded"
     case .draining: "draining"
+    case .revoked: "overloaded"
     case .sourceTimeout: "source_timeout"
     case .deadlineExceeded: "deadline_exceeded"
+    case .notCached: "not_cached"
     case .cancelled: "cancelled"
+    case .remembered(let cause, _, _): cause.code
     }
   }
 
@@ -122,10 +160,15 @@ extension ImageError {
       "\(name)='\(value)' is not allowed: \(allowed)"
     case .unknownParameter(let name): "there is no parameter '\(name)'"
     case .missingParameter(let name): "the parameter '\(name)' is required"
+    case .unauthorized: "this path needs 'Authorization: Bearer' with one of the operator's tokens"
+    case .forbiddenParameter(let name): "the parameter '\(name)' may not be used here"
     case .forbiddenSource(let reason, _): "the source may not be fetched: \(reason)"
     case .notFound(let path): "there is nothing at '\(path)'"
     case .sourceNotFound(let status): "the source does not exist (\(status))"
     case .methodNotAllowed(let method, let allowed): "\(method) is not allowed here: \(allowed)"
+    case .superseded: "a later request with the same operation key took its place"
+    case .bodyTooLarge(let limit): "the body has more than \(limit) bytes"
+    case .tooManyLines(let limit): "the list has more than \(limit) pictures"
     case .sourceTooLarge(let limit): "the source has more than \(limit) bytes"
     case .unsupportedFormat: "the source is of no supported picture format"
     case .undecodable: "the source cannot be decoded as a picture"
@@ -142,9 +185,12 @@ extension ImageError {
     case .overloaded(let queue, let seconds):
       "too much is waiting (\(queue)); try again in \(seconds) s"
     case .draining: "the server is stopping"
+    case .revoked: "an operator ended all work that was under way; try again"
     case .sourceTimeout: "the origin took too long"
     case .deadlineExceeded: "the answer took longer than a request may take"
+    case .notCached: "nothing fresh is kept, and only that was wanted"
     case .cancelled: "the client has gone"
+    case .remembered(let cause, _, _): cause.message
     }
   }
 
@@ -152,9 +198,11 @@ extension ImageError {
   public var logDetail: String? {
     switch self {
     case .forbiddenSource(_, let detail), .unsupportedFormat(let detail),
-      .undecodable(let detail), .internal(let detail), .sourceUnreachable(let detail),
+      .undecodable(let detail), .internal(let detail),
+      .sourceUnreachable(let detail),
       .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceTimeout(let detail):
       detail.isEmpty ? nil : detail
+    case .remembered(let cause, _, _): cause.logDetail
     default: nil
     }
   }
@@ -164,8 +212,9 @@ extension ImageError {
     switch self {
     case .invalidURL, .forbiddenSource: "url"
     case .invalidParameter(let name, _, _), .unknownParameter(let name),
-      .missingParameter(let name):
+      .missingParameter(let name), .forbiddenParameter(let name):
       name
+    case .remembered(let cause, _, _): cause.parameter
     default: nil
     }
   }
@@ -174,7 +223,7 @@ extension ImageError {
   public var retryAfter: Int? {
     switch self {
     case .overloaded(_, let seconds): seconds
-    case .draining: 1
+    case .draining, .revoked: 1
     default: nil
     }
   }

@@ -8,10 +8,12 @@ public struct ImageRequest: Hashable, Sendable {
   public let transform: Transform
   /// The key its answer is kept under.
   public let key: CacheKey
+  /// How it wants to be served.
+  public var options: LoadOptions
 
   /// A request for what `transform` makes of `source`.
-  public init(source: SourceURL, transform: Transform) {
-    (self.source, self.transform) = (source, transform)
+  public init(source: SourceURL, transform: Transform, options: LoadOptions = LoadOptions()) {
+    (self.source, self.transform, self.options) = (source, transform, options)
     key = CacheKey(source: source, transform: transform)
   }
 }

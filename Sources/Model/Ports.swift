@@ -23,6 +23,8 @@ public protocol MemoryCache: Sendable {
   func store(_ variant: Variant) -> Bool
   /// Forgets one variant.
   func remove(_ key: CacheKey)
+  /// Forgets every variant of a source. Takes time in proportion to what is kept.
+  func removeVariants(of source: CacheKey)
 }
 
 /// The disk tier. What it cannot read back whole is absent, and reading never fails otherwise.
@@ -39,6 +41,9 @@ public protocol DiskCache: Sendable {
   func store(_ source: Source) -> Bool
   /// Forgets one source or one variant.
   func remove(_ key: CacheKey) async
+  /// Forgets every variant of a source; the source stays. None of them is found any more when this returns. Takes time
+  /// in proportion to what is kept.
+  func removeVariants(of source: CacheKey) async
 }
 
 /// A fetched body with what came along.
@@ -56,10 +61,59 @@ public struct Download: Sendable {
   }
 }
 
+/// The priority of work that several wait for: the highest that any of them asked for, so it may be raised meanwhile.
+public protocol WorkPriority: AnyObject, Sendable {
+  /// Has `observer` told of each raise from now on, on whatever thread raises; it must not wait.
+  ///
+  /// - Returns: the priority now.
+  func observe(_ observer: @escaping @Sendable (LoadPriority) -> Void) -> LoadPriority
+  /// Requests that wait for the work now.
+  var waiters: Int { get }
+}
+
+/// What tells one state of a source from another (RFC 9110, section 8.8); values as the origin sent them.
+public struct Validators: Hashable, Sendable {
+  /// `ETag`.
+  public let etag: String?
+  /// `Last-Modified`.
+  public let lastModified: String?
+
+  /// Those of an origin's answer; `nil` where it has none.
+  public init?(_ origin: OriginResponse) {
+    guard origin.etag != nil || origin.lastModified != nil else { return nil }
+    (etag, lastModified) = (origin.etag, origin.lastModified)
+  }
+}
+
+/// What a loader is to bring.
+public struct LoadRequest: Sendable {
+  /// Where from.
+  public let url: SourceURL
+  /// Of what is kept already: an origin whose source is still the same says so and sends no body (RFC 9110, section 13).
+  public let validators: Validators?
+  /// Its place in the queue; `nil`: normal, for good.
+  public let priority: (any WorkPriority)?
+
+  /// A request.
+  public init(
+    url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil
+  ) {
+    (self.url, self.validators, self.priority) = (url, validators, priority)
+  }
+}
+
+/// What a loader brought.
+public enum LoadResult: Sendable {
+  /// A body.
+  case fetched(Download)
+  /// The origin's 304 to a request with validators, and how long asking took.
+  case notModified(OriginResponse, Timings)
+}
+
 /// Whoever brings bytes from where a URL points to (SDImageLoader).
 public protocol ImageLoader: Sendable {
   /// Fetches the whole body. Cancelling the calling task stops the transfer and throws `ImageError.cancelled`.
-  func load(_ url: SourceURL) async throws(ImageError) -> Download
+  func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult
 }
 
 /// What a worker is to make of a source.
@@ -70,10 +124,15 @@ public struct ImageJob: Sendable {
   public let transform: Transform
   /// Pixels per point of the source, from its name: 1, 2 or 3.
   public let density: Int
+  /// Its place in the queue; `nil`: normal, for good.
+  public let priority: (any WorkPriority)?
 
   /// A job.
-  public init(file: FileRegion, transform: Transform, density: Int) {
+  public init(
+    file: FileRegion, transform: Transform, density: Int, priority: (any WorkPriority)? = nil
+  ) {
     (self.file, self.transform, self.density) = (file, transform, density)
+    self.priority = priority
   }
 }
 

@@ -12,10 +12,17 @@ public final class Source: Sendable {
   public let origin: OriginResponse
   /// How long it may be served unasked.
   public let freshness: Freshness
+  /// Tells these bytes from any others that were fetched for the key: a number made by chance when they came, which
+  /// a revalidation does not change. 0: not known.
+  public let version: UInt64
 
   /// A source that was fetched or read back whole.
-  public init(key: CacheKey, file: FileRegion, origin: OriginResponse, freshness: Freshness) {
+  public init(
+    key: CacheKey, file: FileRegion, origin: OriginResponse, freshness: Freshness,
+    version: UInt64 = .random(in: 1...(.max))
+  ) {
     (self.key, self.file, self.origin, self.freshness) = (key, file, origin, freshness)
+    self.version = version
   }
 }
 
@@ -37,12 +44,14 @@ public struct VariantInfo: Hashable, Sendable, Codable {
   public var lastModified: String?
   /// The source's freshness: a variant is as fresh as what it was made of.
   public var freshness: Freshness
+  /// The source's version, 0 where it is not known: only a variant of the kept source's version is renewed with it.
+  public var sourceVersion: UInt64
 
   /// All of it.
   public init(
     format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
     scaledDownFrom: PixelSize? = nil, etag: String, lastModified: String? = nil,
-    freshness: Freshness
+    freshness: Freshness, sourceVersion: UInt64 = 0
   ) {
     self.format = format
     self.size = size
@@ -52,6 +61,7 @@ public struct VariantInfo: Hashable, Sendable, Codable {
     self.etag = etag
     self.lastModified = lastModified
     self.freshness = freshness
+    self.sourceVersion = sourceVersion
   }
 }
 

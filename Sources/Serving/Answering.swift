@@ -16,7 +16,8 @@ extension RequestHandler {
       ifModifiedSince: date.map { String(cString: $0) })
   }
 
-  private static func header(
+  /// The value of a request's field, where there is one; of several lines the first.
+  static func header(
     _ name: StaticString, of connection: OpaquePointer
   ) -> UnsafePointer<CChar>? {
     MHD_lookup_connection_value(

@@ -24,15 +24,28 @@ final class ConnectionWatch: Sendable {
 }
 
 /// What a request does, as far as it matters here.
-enum Method {
-  case get
-  case head
-  case other
+enum Method: String {
+  case get = "GET"
+  case head = "HEAD"
+  case post = "POST"
+  case delete = "DELETE"
+  case other = ""
+
+  /// Its name, as in `Allow`.
+  var name: String { rawValue }
 
   /// The method libmicrohttpd shows, which is case-sensitive.
   init(_ name: UnsafePointer<CChar>) {
-    self = Self.isEqual(name, "GET") ? .get : Self.isEqual(name, "HEAD") ? .head : .other
+    self =
+      Self.isEqual(name, "GET")
+      ? .get
+      : Self.isEqual(name, "HEAD")
+        ? .head
+        : Self.isEqual(name, "POST") ? .post : Self.isEqual(name, "DELETE") ? .delete : .other
   }
+
+  /// Whether it only reads.
+  var isSafe: Bool { self == .get || self == .head }
 
   private static func isEqual(_ name: UnsafePointer<CChar>, _ other: StaticString) -> Bool {
     // The literal's bytes end with a NUL and are never released.
@@ -66,8 +79,8 @@ final class Connection {
   var targetLength = 0
   /// Monotonic nanoseconds at which the header was whole.
   var startedAt = 0
-  /// Body bytes read and thrown away.
-  var discarded = 0
+  /// The request's body, as far as it was read.
+  var upload = Upload()
   /// Body bytes of the answer, 0 for HEAD and 304.
   var bodyBytes = 0
   /// Whether the request is whole and counts in `Worker.active`.
@@ -87,7 +100,7 @@ final class Connection {
     self.target = target
     targetLength = length
     stage = .received
-    discarded = 0
+    if upload.count > 0 { upload = Upload() }
     bodyBytes = 0
   }
 

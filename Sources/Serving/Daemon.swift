@@ -69,13 +69,14 @@ private enum Callbacks {
       }
 
   static let handle: MHD_AccessHandlerCallback = {
-    context, connection, url, method, version, _, uploadSize, place in
+    context, connection, url, method, version, upload, uploadSize, place in
     guard let context, let connection, let method, let uploadSize, let client = place?.pointee
     else { return .NO }
     let length = url.flatMap { url in version.map { $0 - url - 1 } } ?? 0
     return Callbacks.with(context, client) { handler, client in
       handler.handle(
-        on: client, connection, method: method, targetLength: length, uploadSize: uploadSize)
+        on: client, connection, method: method, targetLength: length, upload: upload,
+        uploadSize: uploadSize)
     }
   }
 

@@ -6,15 +6,12 @@ import Platform
 import Synchronization
 
 /// A suspended request. Any thread may end it; the first to do so resumes the connection.
-final class Exchange: @unchecked Sendable {
+final class Exchange: Suspended, @unchecked Sendable {
   // Sound as Sendable: `connection` is only given to MHD_resume_connection, which any thread may call, once, while the
   // connection is suspended; everything else is immutable or behind the mutex.
 
-  /// Its number among all of this server.
   let number: UInt64
-  /// The client's socket, which stays open as long as the connection is suspended.
   let descriptor: CInt
-  /// Monotonic milliseconds after which it is answered 504.
   let deadline: Int
 
   private struct Guarded {
@@ -62,6 +59,9 @@ final class Exchange: @unchecked Sendable {
     perform(guarded.withLock { $0.state.interrupted(reason) })
   }
 
+  /// It has its grace time.
+  func drain() {}
+
   /// How it ended; `nil` only before it was resumed.
   var outcome: Outcome? { guarded.withLock { $0.state.decided() } }
 
@@ -70,12 +70,7 @@ final class Exchange: @unchecked Sendable {
       guarded.withLock { $0.task }?.cancel()
     }
     if actions.contains(.resume) {
-      // The descriptor leaves the watcher first: once resumed, the connection may be closed and its number reused.
-      watcher.remove(self)
-      // In this order: libmicrohttpd looks for resumed connections at the beginning of a round, and wakes nobody.
-      MHD_resume_connection(connection)
-      wake.set()
-      watcher.resumed()
+      watcher.resume(self, connection, wake: wake)
     }
   }
 }

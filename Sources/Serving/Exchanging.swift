@@ -18,20 +18,34 @@ struct Exchanging {
     guard let target = client.target, let route = target.route else {
       return refuse(.notFound(path: displayable(client.target?.path ?? "")))
     }
-    guard client.method != .other else {
+    if route.isForOperators {
+      // Where there are no operators, there is nothing to find out about their paths.
+      guard !handler.configuration.operatorTokens.isEmpty else {
+        return refuse(.notFound(path: displayable(target.path)))
+      }
+      guard isOperator else { return refuse(.unauthorized) }
+    }
+    guard route.methods.contains(client.method) else {
       return refuse(
         .methodNotAllowed(method: displayable(String(cString: method)), allowed: route.allowed))
     }
     switch route {
     case .stats: return answerStats()
     case .image: return answerImage(target)
+    default: return operate(route, target)
     }
   }
 
   private func answerImage(_ target: RequestTarget) -> MHD_Result {
     guard !handler.isDraining else { return refuse(.draining) }
     switch target.request {
-    case .success(let request):
+    case .success(var request):
+      do throws(ImageError) {
+        request.options = try options(of: request)
+      } catch {
+        return refuse(error)
+      }
+      handler.operationKeys.supersede(by: connection)
       if let delivery = handler.provider.deliveryAtOnce(for: request) {
         return answer(with: delivery)
       }
@@ -40,6 +54,19 @@ struct Exchanging {
     // Every target of this route has a request or an error.
     case nil: return refuse(.internal(detail: "a target without a request"))
     }
+  }
+
+  /// The options of the target and of the header together.
+  private func options(of request: ImageRequest) throws(ImageError) -> LoadOptions {
+    var options = request.options
+    let mayReload = handler.configuration.allowsReload
+    if !mayReload {
+      if options.cache == .refresh { throw .forbiddenParameter("refresh") }
+      if options.cache == .bypass { throw .forbiddenParameter("cache") }
+      if options.retriesFailed { throw .forbiddenParameter("retry") }
+    }
+    RequestDirectives(on: connection).apply(to: &options, mayReload: mayReload)
+    return options
   }
 
   private func suspend(for request: ImageRequest) -> MHD_Result {
@@ -54,6 +81,7 @@ struct Exchanging {
         + handler.configuration.requestTimeout.wholeMilliseconds,
       watcher: watcher, wake: client.worker.wake)
     client.exchange = exchange
+    handler.operationKeys.begin(exchange, on: connection)
     // Suspended before anybody else knows of it, so that nobody can resume it too early.
     MHD_suspend_connection(connection)
     if watcher.add(exchange) {
@@ -70,6 +98,7 @@ struct Exchanging {
     guard let outcome = client.exchange?.outcome else { return .YES }
     // Closes the connection; `completed` finds the exchange and counts the client.
     if case .gone = outcome { return .NO }
+    if let exchange = client.exchange { handler.operationKeys.end(exchange) }
     client.exchange = nil
     switch outcome {
     case .delivery(let delivery): return answer(with: delivery)
@@ -133,13 +162,20 @@ struct Exchanging {
       closes: handler.isDraining)
   }
 
-  private func answer(
+  /// Answers with JSON, which says what `error` was where there is one.
+  func answer(
     json: [UInt8], status: Int, id: RequestID, error: ImageError?, closes: Bool
   ) -> MHD_Result {
     var head = ResponseHead(date: Clock.now(), id: id)
     head.add("Content-Type", "application/json")
-    head.add("Cache-Control", "no-store")
+    switch error {
+    case .remembered(_, let seconds, let isRepeated):
+      head.add("Cache-Control", "public, max-age=\(seconds)")
+      if isRepeated { head.add("Cache-Status", CacheStatus.failedURL) }
+    default: head.add("Cache-Control", "no-store")
+    }
     if case .methodNotAllowed(_, let allowed) = error { head.add("Allow", allowed) }
+    if case .unauthorized = error { head.add("WWW-Authenticate", "Bearer") }
     if let seconds = error?.retryAfter { head.add("Retry-After", "\(seconds)") }
     head.addCommon(corsOrigin: handler.configuration.corsOrigin)
     do throws(ImageError) {
@@ -155,11 +191,11 @@ struct Exchanging {
 
   // MARK: Common
 
-  private func queue(_ response: Response, status: Int, bytes: Int) -> MHD_Result {
+  func queue(_ response: Response, status: Int, bytes: Int) -> MHD_Result {
     handler.queue(response, status: status, bytes: bytes, on: client, connection)
   }
 
-  private func log(
+  func log(
     _ id: RequestID, _ status: Int, _ bytes: Int, _ cacheStatus: String?, error: ImageError?
   ) {
     handler.log(
@@ -171,6 +207,9 @@ struct Exchanging {
 }
 
 extension CacheStatus {
+  /// The header of an answer from the list of failed URLs.
+  fileprivate static let failedURL = "pictor; hit; detail=failed-url"
+
   /// The name under which `/stats` counts it.
   fileprivate var originName: String {
     switch self {

@@ -13,8 +13,9 @@ extension RequestHandler {
   func answerHit(
     on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>
   ) -> MHD_Result? {
-    guard let target = client.target, let key = target.key, client.method != .other, !isDraining,
-      let variant = provider.cachedVariant(for: key)
+    guard let target = client.target, let key = target.key, client.method.isSafe, !isDraining,
+      !RequestDirectives.arePresent(on: connection),
+      !operationKeys.mayConcern(connection), let variant = provider.cachedVariant(for: key)
     else { return nil }
     let now = Clock.now()
     let age = variant.info.freshness.age(at: now)

@@ -15,8 +15,10 @@ struct ImageParameter: Sendable {
   struct Draft {
     /// The source's address, not yet looked at.
     var url: String?
-    /// Everything else.
+    /// What is to be made of it.
     var transform = Transform()
+    /// How it is to be served.
+    var options = LoadOptions()
   }
 
   /// All of them. A new parameter is a new row.
@@ -66,6 +68,30 @@ struct ImageParameter: Sendable {
       $1.transform.frame = whole($0, in: 0...Int(Int32.max))
       return $1.transform.frame != nil
     },
+    ImageParameter(name: "refresh", allowed: "1, and not together with cache") {
+      guard $0 == "1", $1.options.cache == .normal else { return false }
+      $1.options.cache = .refresh
+      return true
+    },
+    ImageParameter(name: "cache", allowed: "only or bypass, and not together with refresh") {
+      guard $1.options.cache == .normal, $0 == "only" || $0 == "bypass" else { return false }
+      $1.options.cache = $0 == "only" ? .only : .bypass
+      return true
+    },
+    ImageParameter(name: "store", allowed: "one of all, memory, disk, none") {
+      choose(tiers($0), &$1.options.store)
+    },
+    ImageParameter(name: "retry", allowed: "1") {
+      $1.options.retriesFailed = $0 == "1"
+      return $0 == "1"
+    },
+    ImageParameter(name: "priority", allowed: text(LoadPriority.allCases.map(\.rawValue))) {
+      choose(LoadPriority(rawValue: $0), &$1.options.priority)
+    },
+    ImageParameter(name: "detach", allowed: "1") {
+      $1.options.isDetached = $0 == "1"
+      return $0 == "1"
+    },
   ]
 
   /// Parses a raw query, without its `?`.
@@ -102,7 +128,8 @@ struct ImageParameter: Sendable {
     }
     guard let url = draft.url else { throw .missingParameter("url") }
     do throws(ImageError) {
-      return ImageRequest(source: try SourceURL(parsing: url), transform: draft.transform)
+      return ImageRequest(
+        source: try SourceURL(parsing: url), transform: draft.transform, options: draft.options)
     } catch {
       // The address is up to 8 kB of a stranger's text: it is not repeated whole.
       if case .invalidURL(_, let reason) = error {
@@ -132,6 +159,16 @@ struct ImageParameter: Sendable {
     guard let value else { return false }
     place = value
     return true
+  }
+
+  private static func tiers(_ text: String) -> StoreTiers? {
+    switch text {
+    case "all": .all
+    case "memory": .memory
+    case "disk": .disk
+    case "none": []
+    default: nil
+    }
   }
 
   private static func flag(_ text: String) -> Bool? {

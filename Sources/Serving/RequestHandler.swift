@@ -25,17 +25,19 @@ final class RequestHandler: Sendable {
   let keptTimeout: Int
   /// Tells this server's prepared responses from those of another one in the process.
   let serial: UInt64
-  /// Most body bytes of a request that are read and thrown away.
-  static let longestBody = 64 << 10
-
   private static let serials = Atomic<UInt64>(0)
   private let draining = Atomic<Bool>(false)
   private let connections = Atomic<Int>(0)
+  /// Running requests that a later one may supersede.
+  let operationKeys = OperationKeys()
+  let operations: Operations
 
   init(
     configuration: ServerConfiguration, provider: any ImageProvider, figures: ServerFigures,
-    watcher: Watcher, stats: @escaping @Sendable (RequestFigures, Bool) -> Stats, log: Log
+    watcher: Watcher, operations: Operations,
+    stats: @escaping @Sendable (RequestFigures, Bool) -> Stats, log: Log
   ) {
+    self.operations = operations
     self.configuration = configuration
     self.provider = provider
     self.figures = figures
@@ -100,22 +102,24 @@ final class RequestHandler: Sendable {
   /// suspended, it was resumed. An answer queued at the first of these would close the connection.
   func handle(
     on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>,
-    targetLength: Int, uploadSize: UnsafeMutablePointer<Int>
+    targetLength: Int, upload: UnsafePointer<CChar>?, uploadSize: UnsafeMutablePointer<Int>
   ) -> MHD_Result {
     switch client.stage {
     case .received:
       client.stage = .headed
       client.startedAt = Clock.nanoseconds()
+      client.method = Method(method)
       // A NUL in the request line ends the text libmicrohttpd shows, and what follows would go unseen.
       return targetLength == client.targetLength ? .YES : .NO
     case .headed where uploadSize.pointee > 0:
-      client.discarded += uploadSize.pointee
+      let bytes = UnsafeRawBufferPointer(start: upload, count: uploadSize.pointee)
       uploadSize.pointee = 0
-      return client.discarded <= Self.longestBody ? .YES : .NO
+      let exchanging = Exchanging(
+        handler: self, client: client, connection: connection, method: method)
+      return exchanging.take(bytes) ? .YES : .NO
     case .headed:
       client.isActive = true
       client.worker.active.add(1)
-      client.method = Method(method)
       return answerHit(on: client, connection, method: method)
         ?? Exchanging(handler: self, client: client, connection: connection, method: method)
         .answer()
@@ -134,8 +138,9 @@ final class RequestHandler: Sendable {
       client.worker.active.add(-1)
       if isWhole { client.worker.bytesSent.add(client.bodyBytes) }
     }
-    if client.exchange != nil {
+    if let exchange = client.exchange {
       // libmicrohttpd may see that a client has gone before it calls the handler for the resumed connection.
+      operationKeys.end(exchange)
       clientGone(client)
       client.exchange = nil
     }

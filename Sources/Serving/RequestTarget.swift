@@ -8,9 +8,52 @@ enum Route: String, Sendable {
   case image = "/image"
   /// Health and figures.
   case stats = "/stats"
+  /// The failed URLs.
+  case failedURLs = "/admin/failed"
+  /// The end of all work.
+  case cancel = "/admin/cancel"
+  /// The downloads.
+  case downloads = "/admin/downloads"
+  /// No further downloads for now.
+  case pause = "/admin/pause"
+  /// Downloads again.
+  case resume = "/admin/resume"
+  /// Lists to prefetch.
+  case prefetches = "/admin/prefetch"
+  /// One of them; its name follows.
+  case prefetch = "/admin/prefetch/"
 
-  /// The `Allow` header; every route so far is for reading.
-  var allowed: String { "GET, HEAD" }
+  /// Whether it is for operators alone.
+  var isForOperators: Bool {
+    switch self {
+    case .image, .stats: false
+    default: true
+    }
+  }
+
+  /// What can be done with it.
+  var methods: [Method] {
+    switch self {
+    case .image, .stats: [.get, .head]
+    case .downloads: [.get, .head]
+    case .failedURLs, .prefetch: [.get, .head, .delete]
+    case .prefetches: [.get, .head, .post]
+    case .cancel, .pause, .resume: [.post]
+    }
+  }
+
+  /// The route of a path, and what follows it where it is one for many.
+  static func find(_ path: String) -> (route: Route, name: String?)? {
+    let parent = Route.prefetch.rawValue
+    if path.hasPrefix(parent) {
+      let name = path.dropFirst(parent.count)
+      return name.isEmpty || name.contains("/") ? nil : (.prefetch, String(name))
+    }
+    return Route(rawValue: path).map { ($0, nil) }
+  }
+
+  /// The `Allow` field (RFC 9110, section 10.2.1).
+  var allowed: String { methods.map(\.name).joined(separator: ", ") }
 }
 
 /// The meaning of one raw request target (RFC 9112, section 3.2), bytes as they came.
@@ -23,9 +66,12 @@ final class RequestTarget: Sendable {
   let path: String
   /// Where it leads, `nil`: nowhere.
   let route: Route?
+  /// What the path names below its route, where that is one for many.
+  let name: String?
   /// What `/image` was asked for, or why it cannot be answered; `nil` on other routes.
   let request: Result<ImageRequest, ImageError>?
-  /// The request's key, kept beside it so that a hit copies this and not the whole request.
+  /// The request's key, where memory may have the answer; kept beside it so that a hit copies this and not the whole
+  /// request.
   let key: CacheKey?
 
   /// Parses a target; whatever is wrong with it is remembered, not thrown.
@@ -35,17 +81,25 @@ final class RequestTarget: Sendable {
     let end = origin.firstIndex(of: UInt8(ascii: "?")) ?? origin.endIndex
     let decoded = PercentEncoding.decode(origin[..<end])
     path = decoded ?? displayable(origin[..<end])
-    route = decoded.flatMap { Route(rawValue: $0) }
+    let found = decoded.flatMap(Route.find)
+    (route, name) = (found?.route, found?.name)
     guard route == .image else {
       (request, key) = (nil, nil)
       return
     }
     do throws(ImageError) {
       let parsed = try ImageParameter.parse(origin[end...].dropFirst())
-      (request, key) = (.success(parsed), parsed.key)
+      let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
+      (request, key) = (.success(parsed), mayHit ? parsed.key : nil)
     } catch {
       (request, key) = (.failure(error), nil)
     }
+  }
+
+  /// What stands behind the `?`.
+  var query: ArraySlice<UInt8> {
+    let origin = Self.originForm(raw[...])
+    return origin.drop { $0 != UInt8(ascii: "?") }.dropFirst()
   }
 
   /// The target without the scheme and authority of the absolute form, which every server must understand.

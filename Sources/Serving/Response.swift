@@ -25,10 +25,26 @@ final class Response {
   /// A response with a body; `ageWidth` is 0 where the head is not to be made current later.
   ///
   /// - Throws: `ImageError.internal` where memory is missing, `overloaded` where descriptors are.
-  init(
-    head text: ResponseHead, body: Variant.Body, ageWidth: Int = 0, closes: Bool = false
+  convenience init(
+    head: ResponseHead, body: Variant.Body, ageWidth: Int = 0, closes: Bool = false
   ) throws(ImageError) {
-    let response = try Self.make(body)
+    try self.init(try Self.make(body), head: head, ageWidth: ageWidth, closes: closes)
+  }
+
+  /// A response whose body comes while it is sent; `length` is `nil` where nobody knows it yet.
+  ///
+  /// - Throws: `ImageError.internal` where memory is missing.
+  convenience init(head: ResponseHead, stream: BodyStream, length: Int?) throws(ImageError) {
+    guard let response = stream.makeResponse(length: length) else {
+      throw .internal(detail: "no memory for a response")
+    }
+    try self.init(response, head: head, ageWidth: 0, closes: false)
+  }
+
+  /// Takes over `response`, which is released where this fails.
+  private init(
+    _ response: OpaquePointer, head text: ResponseHead, ageWidth: Int, closes: Bool
+  ) throws(ImageError) {
     var placeholder = [CChar](
       repeating: CChar(bitPattern: UInt8(ascii: " ")), count: text.bytes.count)
     placeholder.append(0)

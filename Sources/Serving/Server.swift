@@ -20,6 +20,7 @@ public final class Server: Sendable {
 
   private let configuration: ServerConfiguration
   private let provider: any ImageProvider
+  private let operations: Operations
   private let stats: @Sendable (RequestFigures, Bool) -> Stats
   private let log: Log
   private let counted = ServerFigures()
@@ -30,11 +31,12 @@ public final class Server: Sendable {
   /// - Parameters:
   ///   - configuration: address and bounds.
   ///   - provider: who has the pictures.
+  ///   - operations: what `/admin` leads to.
   ///   - stats: composes `/stats` from the server's own figures and whether it is draining; called on a thread that
   ///     answers requests, so it must not wait.
   ///   - log: where a line for each request but memory hits goes; for those at `debug`.
   public init(
-    configuration: ServerConfiguration, provider: any ImageProvider,
+    configuration: ServerConfiguration, provider: any ImageProvider, operations: Operations,
     stats: @escaping @Sendable (_ requests: RequestFigures, _ isDraining: Bool) -> Stats, log: Log
   ) {
     var configuration = configuration
@@ -42,7 +44,8 @@ public final class Server: Sendable {
     configuration.connectionLimit = max(configuration.connectionLimit, 1)
     configuration.minimumReadRate = max(configuration.minimumReadRate, 1)
     self.configuration = configuration
-    (self.provider, self.stats, self.log) = (provider, stats, log)
+    (self.provider, self.operations) = (provider, operations)
+    (self.stats, self.log) = (stats, log)
   }
 
   deinit {
@@ -62,7 +65,7 @@ public final class Server: Sendable {
       limit: configuration.maximumActiveRequests, tick: min(max(shortest / 8, 20), 1_000))
     let handler = RequestHandler(
       configuration: configuration, provider: provider, figures: counted, watcher: watcher,
-      stats: stats, log: log)
+      operations: operations, stats: stats, log: log)
     let loops = try EventLoopGroup(handler: handler, configuration: configuration)
     let parts = Running(listener: listener, loops: loops, watcher: watcher, handler: handler)
     do throws(ServerError) {
@@ -97,6 +100,7 @@ public final class Server: Sendable {
   public func drain() {
     guard let parts = running.withLock({ $0 }) else { return }
     parts.handler.drain()
+    parts.watcher.drain()
     parts.listener.stop()
   }
 

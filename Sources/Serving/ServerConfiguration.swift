@@ -1,6 +1,7 @@
 // ServerConfiguration and ServerError: what a server is told before it starts, and why it may not.
 
 import Glibc
+import Model
 
 /// How a server listens, and the bounds it keeps. Every wait and every queue has one.
 public struct ServerConfiguration: Sendable {
@@ -30,11 +31,30 @@ public struct ServerConfiguration: Sendable {
   public var graceTime = Duration.seconds(20)
   /// `Access-Control-Allow-Origin` of every answer; `nil` for none.
   public var corsOrigin: String? = "*"
+  /// Whether clients may have origins asked though something fresh is kept: `refresh`, `cache=bypass`, `retry`, and
+  /// `no-cache`, `max-age` and `min-fresh` in `Cache-Control`.
+  public var allowsReload = true
+  /// Tokens of operators; without any there is no `/admin`.
+  public var operatorTokens: [String] = []
+  /// Queries of `/image` without `url`, by name.
+  public var presets: [String: String] = [:]
   /// Bytes for the parsed request targets each worker remembers.
   public var memoBytesPerWorker = 2 << 20
 
   /// The defaults.
   public init() {}
+
+  /// A preset that no picture can be asked for with, and why.
+  public var invalidPreset: (name: String, error: ImageError)? {
+    for (name, query) in presets.sorted(by: { $0.key < $1.key }) {
+      do throws(ImageError) {
+        _ = try ImageParameter.parse(Array(("url=http://host/&" + query).utf8))
+      } catch {
+        return (name, error)
+      }
+    }
+    return nil
+  }
 }
 
 /// Why a server does not start; its description is one line for the operator.

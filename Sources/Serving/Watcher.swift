@@ -6,10 +6,24 @@ import Model
 import Platform
 import Synchronization
 
+/// A connection that is suspended, as the watcher sees it.
+protocol Suspended: AnyObject, Sendable {
+  /// Its number among all of this server.
+  var number: UInt64 { get }
+  /// The client's socket, which stays open as long as the connection is suspended.
+  var descriptor: CInt { get }
+  /// Monotonic milliseconds after which it is interrupted with `deadlineExceeded`.
+  var deadline: Int { get }
+  /// Something came before what it waits for: its client left, its deadline passed, the server ends.
+  func interrupt(_ reason: Outcome)
+  /// The server is stopping, and gives what runs its grace time.
+  func drain()
+}
+
 /// One thread with an epoll set of the suspended connections' sockets, and the list of all connections.
 final class Watcher: Sendable {
-  private struct Suspended {
-    var exchanges: [UInt64: Exchange] = [:]
+  private struct Table {
+    var suspended: [UInt64: any Suspended] = [:]
     var isClosed = false
   }
 
@@ -17,7 +31,7 @@ final class Watcher: Sendable {
   private let wake: WakeSignal
   private let tick: Int
   private let limit: Int
-  private let suspended = Lock(Suspended())
+  private let table = Lock(Table())
   private let waiting = Atomic<Int>(0)
   private let numbers = Atomic<UInt64>(1)
   private let connections = Lock<[ObjectIdentifier: ConnectionWatch]>([:])
@@ -62,7 +76,7 @@ final class Watcher: Sendable {
 
   // MARK: Suspended requests
 
-  /// Takes one of the places for suspended requests, `false` when there is none; `resumed()` gives it back.
+  /// Takes one of the places for suspended requests, `false` when there is none; `resume` gives it back.
   func reserve() -> Bool {
     guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= limit else {
       waiting.wrappingSubtract(1, ordering: .relaxed)
@@ -75,40 +89,54 @@ final class Watcher: Sendable {
   func nextNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).oldValue }
 
   /// Watches a suspended request's client and deadline; `false` once the server is stopping.
-  func add(_ exchange: Exchange) -> Bool {
-    suspended.withLock { table in
+  func add(_ suspended: any Suspended) -> Bool {
+    table.withLock { table in
       guard !table.isClosed else { return false }
-      table.exchanges[exchange.number] = exchange
+      table.suspended[suspended.number] = suspended
       var event = epoll_event(
         events: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue,
-        data: epoll_data_t(u64: exchange.number))
+        data: epoll_data_t(u64: suspended.number))
       // Without memory for it the client is not watched; its deadline still is.
-      _ = epoll_ctl(epoll.value, EPOLL_CTL_ADD, exchange.descriptor, &event)
+      _ = epoll_ctl(epoll.value, EPOLL_CTL_ADD, suspended.descriptor, &event)
       return true
     }
   }
 
-  /// Stops watching; before the connection is resumed.
-  func remove(_ exchange: Exchange) {
-    suspended.withLock { table in
-      guard table.exchanges.removeValue(forKey: exchange.number) != nil else { return }
-      _ = epoll_ctl(epoll.value, EPOLL_CTL_DEL, exchange.descriptor, nil)
-    }
+  /// The same for a stream, which has no place to take: whoever streams was let in already.
+  func addStream(_ stream: BodyStream) -> Bool {
+    guard add(stream) else { return false }
+    waiting.wrappingAdd(1, ordering: .relaxed)
+    return true
   }
 
-  /// `MHD_resume_connection` has returned.
-  func resumed() { waiting.wrappingSubtract(1, ordering: .releasing) }
+  /// Stops watching, and resumes the connection on the thread that `wake` wakes.
+  func resume(_ suspended: any Suspended, _ connection: OpaquePointer, wake: WakeSignal) {
+    // The descriptor leaves the set first: once resumed, the connection may be closed and its number reused.
+    table.withLock { table in
+      guard table.suspended.removeValue(forKey: suspended.number) != nil else { return }
+      _ = epoll_ctl(epoll.value, EPOLL_CTL_DEL, suspended.descriptor, nil)
+    }
+    // In this order: libmicrohttpd looks for resumed connections at the beginning of a round, and wakes nobody.
+    MHD_resume_connection(connection)
+    wake.set()
+    waiting.wrappingSubtract(1, ordering: .releasing)
+  }
 
-  /// Requests suspended, or being resumed, now.
+  /// Connections suspended, or being resumed, now.
   var waitingCount: Int { waiting.load(ordering: .acquiring) }
 
   /// Ends all suspended requests and lets no further one in.
   func close(with reason: ImageError) {
-    let rest = suspended.withLock { table in
+    let rest = table.withLock { table in
       table.isClosed = true
-      return Array(table.exchanges.values)
+      return Array(table.suspended.values)
     }
-    for exchange in rest { exchange.interrupt(.failure(reason)) }
+    for suspended in rest { suspended.interrupt(.failure(reason)) }
+  }
+
+  /// Tells all that the server is stopping.
+  func drain() {
+    for suspended in table.withLock({ Array($0.suspended.values) }) { suspended.drain() }
   }
 
   // MARK: Connections
@@ -133,8 +161,7 @@ final class Watcher: Sendable {
       let count = epoll_wait(epoll.value, &events, CInt(events.count), CInt(rest))
       for event in events.prefix(max(Int(count), 0)) where event.data.u64 != 0 {
         // Gone from the table means ended meanwhile.
-        let exchange = suspended.withLock { $0.exchanges[event.data.u64] }
-        exchange?.interrupt(.gone)
+        table.withLock { $0.suspended[event.data.u64] }?.interrupt(.gone)
       }
       let now = Clock.coarseMilliseconds()
       guard now >= sweepAt else { continue }
@@ -144,10 +171,10 @@ final class Watcher: Sendable {
   }
 
   private func sweep(_ now: Int) {
-    let late = suspended.withLock { table in
-      table.exchanges.values.filter { $0.deadline <= now }
+    let late = table.withLock { table in
+      table.suspended.values.filter { $0.deadline <= now }
     }
-    for exchange in late { exchange.interrupt(.failure(.deadlineExceeded)) }
+    for suspended in late { suspended.interrupt(.failure(.deadlineExceeded)) }
     connections.withLock { table in
       // Under the lock, so that the socket cannot be closed and its number reused before shutdown(2).
       for connection in table.values where connection.deadline <= now {

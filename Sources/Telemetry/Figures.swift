@@ -123,6 +123,12 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
   public var limitPerHost = 0
   /// Body bytes received.
   public var bytes = 0
+  /// Requests made once more after a failure.
+  public var retries = 0
+  /// Hosts that are left alone because they failed time and again, those being probed included.
+  public var circuitsOpen = 0
+  /// Whether an operator has downloads wait.
+  public var paused = false
   /// From the start of a transfer to its end.
   public var latency: LatencyFigures?
 
@@ -130,7 +136,8 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case succeeded, failed, cancelled, running, waiting, limit, bytes, latency
+    case succeeded, failed, cancelled, running, waiting, limit, bytes, retries, paused, latency
+    case circuitsOpen = "circuits_open"
     case limitPerHost = "limit_per_host"
   }
 }
@@ -147,8 +154,31 @@ public struct FlightFigures: Codable, Hashable, Sendable {
   public var started = 0
   /// Requests that joined a flight already running.
   public var coalesced = 0
-  /// Flights given up because the last one waiting left.
+  /// Flights given up because the last one waiting left, or ended by an operator.
   public var cancelled = 0
+  /// Sources on the list of failed URLs.
+  public var failedURLs = 0
+
+  /// Nothing yet.
+  public init() {}
+}
+
+/// Lists that are prefetched.
+public struct PrefetchFigures: Codable, Hashable, Sendable {
+  /// Lists being worked on now.
+  public var lists = 0
+  /// Pictures waiting for their turn.
+  public var waiting = 0
+  /// Pictures being asked for now.
+  public var running = 0
+  /// Most pictures that may be asked for at once.
+  public var limit = 0
+  /// Pictures that were loaded or made.
+  public var finished = 0
+  /// Pictures that were kept and fresh already.
+  public var skipped = 0
+  /// Pictures that could not be had.
+  public var failed = 0
 
   /// Nothing yet.
   public init() {}
@@ -232,6 +262,8 @@ public struct Stats: Codable, Hashable, Sendable {
   public var downloads: DownloadFigures
   /// The manager's flights.
   public var flights: FlightFigures
+  /// Lists that are prefetched.
+  public var prefetch: PrefetchFigures
   /// The worker processes.
   public var imaging: ImagingFigures
   /// The server process.
@@ -241,7 +273,7 @@ public struct Stats: Codable, Hashable, Sendable {
   public init(
     status: String, version: String, uptimeSeconds: Double, requests: RequestFigures,
     memory: TierFigures, disk: TierFigures, downloads: DownloadFigures, flights: FlightFigures,
-    imaging: ImagingFigures, process: ProcessFigures
+    prefetch: PrefetchFigures, imaging: ImagingFigures, process: ProcessFigures
   ) {
     self.status = status
     self.version = version
@@ -251,12 +283,13 @@ public struct Stats: Codable, Hashable, Sendable {
     self.disk = disk
     self.downloads = downloads
     self.flights = flights
+    self.prefetch = prefetch
     self.imaging = imaging
     self.process = process
   }
 
   enum CodingKeys: String, CodingKey {
-    case status, version, requests, memory, disk, downloads, flights, imaging, process
+    case status, version, requests, memory, disk, downloads, flights, prefetch, imaging, process
     case uptimeSeconds = "uptime_seconds"
   }
 }

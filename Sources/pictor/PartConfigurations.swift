@@ -6,6 +6,7 @@ import Downloading
 import Glibc
 import ImagingPool
 import ImagingWire
+import Managing
 import Model
 import Serving
 
@@ -16,6 +17,7 @@ struct PartConfigurations: Sendable {
   let memory: MemoryTierConfiguration
   let disk: DiskTierConfiguration
   let freshness: FreshnessConfiguration
+  let failures: FailurePolicy
   let downloader: DownloaderConfiguration
   let local: LocalFiles
   let imagers: ImagerPoolConfiguration
@@ -23,9 +25,15 @@ struct PartConfigurations: Sendable {
   /// - Throws: the first value that cannot be used, in one line.
   init(_ configuration: Configuration) throws(ConfigurationError) {
     server = ServerConfiguration(configuration.server)
+    server.operatorTokens = configuration.admin.tokens
+    server.presets = configuration.presets
+    if let (name, error) = server.invalidPreset {
+      throw ConfigurationError(at: "presets.\(name)", error.message)
+    }
     memory = MemoryTierConfiguration(configuration.memory)
     disk = DiskTierConfiguration(configuration.disk)
     freshness = FreshnessConfiguration(configuration.freshness)
+    failures = FailurePolicy(configuration.failures)
     downloader = try DownloaderConfiguration(configuration.download)
     let root = configuration.sources.localRoot
     try require(root, at: "sources.local_root", isFolder: true)
@@ -64,6 +72,7 @@ extension ServerConfiguration {
     answerTimeout = section.answerTimeout
     graceTime = section.graceTime
     corsOrigin = section.corsOrigin.isEmpty ? nil : section.corsOrigin
+    allowsReload = section.allowReload
   }
 }
 
@@ -93,6 +102,17 @@ extension FreshnessConfiguration {
   }
 }
 
+extension FailurePolicy {
+  init(_ section: Configuration.Failures) {
+    self.init()
+    limit = section.limit
+    lifetimes = [:]
+    for (status, time) in section.ttl.compactMap(Configuration.Failures.parse) {
+      lifetimes[status] = time.wholeSeconds
+    }
+  }
+}
+
 extension DownloaderConfiguration {
   /// - Throws: `ConfigurationError` naming the network or host that is none, or the file that cannot be read.
   init(_ section: Configuration.Download) throws(ConfigurationError) {
@@ -100,6 +120,10 @@ extension DownloaderConfiguration {
     timeout = section.timeout
     connectTimeout = section.connectTimeout
     lowSpeedTime = section.lowSpeedTime
+    firstByteTimeout = section.firstByteTimeout
+    (retries, retryDelay) = (section.retries, section.retryDelay)
+    (breakerThreshold, breakerOpenTime) = (section.breakerThreshold, section.breakerOpenTime)
+    order = section.order == "lifo" ? .lifo : .fifo
     limit = section.limit
     limitPerHost = section.limitPerHost
     queueLimit = section.queueLimit

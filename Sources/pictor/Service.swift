@@ -17,6 +17,7 @@ final class Service: Sendable {
   private let downloader: Downloader
   private let imagers: ImagerPool
   private let manager: ImageManager
+  private let prefetcher: Prefetcher
   private let server: Server
 
   /// Makes the parts; they own threads and files from here on, but no client gets in.
@@ -28,19 +29,23 @@ final class Service: Sendable {
     let manager = ImageManager(
       memory: memory, disk: disk,
       loader: SourceLoader(remote: downloader, local: configurations.local), processor: imagers,
-      freshnessPolicy: FreshnessRules(configurations.freshness))
+      freshnessPolicy: FreshnessRules(configurations.freshness),
+      failurePolicy: configurations.failures)
+    let prefetcher = Prefetcher(provider: manager, configuration: PrefetcherConfiguration())
     let start = ContinuousClock.now
     server = Server(
       configuration: configurations.server, provider: manager,
+      operations: Operations(manager: manager, downloads: downloader, prefetcher: prefetcher),
       stats: { requests, isDraining in
         Stats(
           status: isDraining ? "draining" : "serving", version: pictorVersion,
           uptimeSeconds: (ContinuousClock.now - start).inSeconds, requests: requests,
           memory: memory.figures, disk: disk.figures, downloads: downloader.figures,
-          flights: manager.figures, imaging: imagers.figures, process: .now)
+          flights: manager.figures, prefetch: prefetcher.figures, imaging: imagers.figures,
+          process: .now)
       }, log: log)
     (self.memory, self.disk, self.downloader) = (memory, disk, downloader)
-    (self.imagers, self.manager) = (imagers, manager)
+    (self.imagers, self.manager, self.prefetcher) = (imagers, manager, prefetcher)
   }
 
   /// Starts the workers, then listens.
@@ -54,6 +59,8 @@ final class Service: Sendable {
   func stop() {
     let isDone = DispatchSemaphore(value: 0)
     Task {
+      // First: what nobody waits for is not to hold up those who do, and whoever watches it is to hear of its end.
+      prefetcher.shutDown()
       await server.stop()
       downloader.shutDown()
       await imagers.shutDown(within: .seconds(1))

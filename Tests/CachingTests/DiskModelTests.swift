@@ -29,9 +29,12 @@ struct DiskModelTests {
     var tier = try open()
     var found = 0
     for step in 0..<3_000 {
-      let number = Int.random(in: 0..<80, using: &random)
-      let isSource = Bool.random(using: &random)
-      let key = isSource ? Sample.sourceKey(number) : Sample.variantKey(number)
+      let number = Int.random(in: 0..<40, using: &random)
+      let isSource = Int.random(in: 0..<3, using: &random) == 0
+      let key =
+        isSource
+        ? Sample.sourceKey(number)
+        : Sample.variantKey(number, width: Int.random(in: 1...3, using: &random))
       switch Int.random(in: 0..<100, using: &random) {
       case 0..<40:
         let bytes = Sample.bytes(Int.random(in: 0..<30_000, using: &random), seed: step)
@@ -39,11 +42,14 @@ struct DiskModelTests {
         if isSource {
           tier.store(try Sample.source(number, bytes))
         } else {
-          tier.store(Sample.variant(number, bytes))
+          tier.store(Sample.variant(key, bytes))
         }
-      case 40..<48:
+      case 40..<45:
         await tier.remove(key)
         reference[key] = nil
+      case 45..<48:
+        await tier.removeVariants(of: Sample.sourceKey(number))
+        for width in 1...3 { reference[Sample.variantKey(number, width: width)] = nil }
       case 48:
         await tier.shutDown(within: .seconds(10))
         #expect(
@@ -131,7 +137,8 @@ struct DiskModelTests {
               let seed = task * 1_000 + step
               let bytes = Sample.bytes(Int.random(in: 1..<20_000, using: &random), seed: seed)
               tier.store(Sample.variant(number, bytes, etag: "\(seed)"))
-            case 8, 9: await tier.remove(Sample.variantKey(number))
+            case 8: await tier.remove(Sample.variantKey(number))
+            case 9: await tier.removeVariants(of: Sample.sourceKey(number))
             case 10:
               clock.advance(by: 10)
               await tier.clean()

@@ -36,7 +36,8 @@ struct DiskTierTests {
     let first = try open()
     let variant = Sample.variant(1, Sample.bytes(5_000))
     first.store(variant)
-    first.store(try Sample.source(1, bytes))
+    let stored = try Sample.source(1, bytes)
+    first.store(stored)
     #expect(await first.shutDown(within: .seconds(10)))
 
     let second = try open()
@@ -48,9 +49,22 @@ struct DiskTierTests {
     #expect(source.bytes == bytes)
     #expect(source.origin == Sample.origin)
     #expect(source.freshness == Sample.freshness)
+    #expect(source.version == stored.version)
     #expect(source.file.offset % 64 == 0)
     #expect(second.figures.hits == 2)
     await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a source whose version is not known gets none by being read`() async throws {
+    let tier = try open()
+    let source = try Sample.source(1, Sample.bytes(10))
+    tier.store(
+      Source(
+        key: source.key, file: source.file, origin: source.origin, freshness: source.freshness,
+        version: 0))
+    #expect(await tier.quiet())
+    #expect(await tier.source(for: source.key)?.version == 0)
+    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `large variants come back as a file, small ones in memory`() async throws {

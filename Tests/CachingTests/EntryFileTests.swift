@@ -32,12 +32,13 @@ struct EntryFileTests {
 
   @Test func `metadata is read back as it was, with and without what is optional`() throws {
     var bare = Sample.info()
-    (bare.scaledDownFrom, bare.lastModified) = (nil, nil)
+    (bare.scaledDownFrom, bare.lastModified, bare.sourceVersion) = (nil, nil, 0)
     let contents: [EntryMetadata.Content] = [
-      .variant(Sample.info()), .variant(bare), .source(Sample.origin, Sample.freshness),
+      .variant(Sample.info()), .variant(bare),
+      .source(Sample.origin, Sample.freshness, version: Sample.version),
       .source(
         OriginResponse(status: 203),
-        Freshness(receivedAt: UnixTime(seconds: -5), lifetime: .max, isStorable: false)),
+        Freshness(receivedAt: UnixTime(seconds: -5), lifetime: .max, isStorable: false), version: 0),
     ]
     for content in contents {
       let metadata = EntryMetadata(key: "https://ü.example/ w=1", content: content)
@@ -54,11 +55,44 @@ struct EntryFileTests {
     }
   }
 
-  @Test func `digests are the first half of SHA-256 and are read back from names`() throws {
+  @Test func `metadata from before there were versions says that they are not known`() throws {
+    // Given a key, a freshness and a status, byte for byte as they were written before.
+    func field(_ tag: UInt8, _ value: [UInt8]) -> [UInt8] {
+      [tag, UInt8(value.count), 0, 0, 0] + value
+    }
+    func numbers(_ values: [UInt8]) -> [UInt8] { values.flatMap { [$0, 0, 0, 0, 0, 0, 0, 0] } }
+    let source =
+      field(1, Array("https://a.example/".utf8)) + field(2, numbers([9, 0, 60, 1]))
+      + field(32, numbers([200]))
+    let freshness = Freshness(receivedAt: UnixTime(seconds: 9), lifetime: 60)
+    // Then the version is 0, and nothing else is different.
+    let expected = EntryMetadata(
+      key: "https://a.example/",
+      content: .source(OriginResponse(status: 200), freshness, version: 0))
+    #expect(source.withUnsafeBytes { EntryMetadata(kind: .source, decoding: $0) } == expected)
+
+    let variant =
+      field(1, Array("https://a.example/ w=1".utf8)) + field(2, numbers([9, 0, 60, 1]))
+      + field(3, Array("webp".utf8)) + field(4, numbers([3, 4])) + field(5, numbers([1]))
+      + field(6, numbers([0])) + field(8, Array("e".utf8))
+    let info = VariantInfo(
+      format: .webp, size: PixelSize(width: 3, height: 4), density: 0, etag: "e",
+      freshness: freshness, sourceVersion: 0)
+    #expect(
+      variant.withUnsafeBytes { EntryMetadata(kind: .variant, decoding: $0) }
+        == EntryMetadata(key: "https://a.example/ w=1", content: .variant(info)))
+  }
+
+  @Test func `digests are words of SHA-256 and are read back from names`() throws {
     let digest = EntryDigest(of: CacheKey(text: "abc"))
     #expect(digest.hexadecimal == "ba7816bf8f01cfea414140de5dae2223")
     #expect(EntryDigest(hexadecimal: digest.hexadecimal) == digest)
     #expect(digest.folder == 0xba7)
+    // A variant's: the first word of its source's, then the first of its own, "abc w=1".
+    let variant = EntryDigest(of: CacheKey(text: "abc w=1"))
+    #expect(variant.hexadecimal == "ba7816bf8f01cfea" + "ede24668f7a2193e")
+    #expect(EntryDigest(hexadecimal: variant.hexadecimal) == variant)
+    #expect(variant != EntryDigest(of: CacheKey(text: "abc w=2")))
     for name in ["", "lock", "BA7816BF8F01CFEA414140DE5DAE2223", digest.hexadecimal + "0"] {
       #expect(EntryDigest(hexadecimal: name) == nil)
     }

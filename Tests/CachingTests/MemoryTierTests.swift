@@ -128,20 +128,24 @@ struct MemoryTierTests {
     var reference: [CacheKey: Variant] = [:]
     var found = 0
     for step in 0..<20_000 {
-      let number = Int.random(in: 0..<60, using: &random)
-      switch Int.random(in: 0..<10, using: &random) {
-      case 0..<4:
+      let number = Int.random(in: 0..<20, using: &random)
+      let key = Sample.variantKey(number, width: Int.random(in: 1...3, using: &random))
+      switch Int.random(in: 0..<20, using: &random) {
+      case 0..<8:
         let size =
           Int.random(in: 0..<50, using: &random) == 0
           ? limit : Int.random(in: 0..<8_000, using: &random)
-        let variant = Sample.variant(number, [UInt8](repeating: UInt8(step & 0xff), count: size))
+        let variant = Sample.variant(key, [UInt8](repeating: UInt8(step & 0xff), count: size))
         tier.store(variant)
-        reference[variant.key] = variant
-      case 4:
-        tier.remove(Sample.variantKey(number))
-        reference[Sample.variantKey(number)] = nil
+        reference[key] = variant
+      case 8:
+        tier.remove(key)
+        reference[key] = nil
+      case 9:
+        tier.removeVariants(of: Sample.sourceKey(number))
+        for width in 1...3 { reference[Sample.variantKey(number, width: width)] = nil }
       default:
-        if let variant = tier.variant(for: Sample.variantKey(number)) {
+        if let variant = tier.variant(for: key) {
           #expect(variant === reference[variant.key])
           found += 1
         }
@@ -150,8 +154,8 @@ struct MemoryTierTests {
       #expect(seed != 2 || tier.figures.entries <= 12)
     }
     #expect(found > 1_000)
-    // Taken out one by one, nothing is left in the account.
-    for number in 0..<60 { tier.remove(Sample.variantKey(number)) }
+    // Taken out source by source, nothing is left in the account.
+    for number in 0..<20 { tier.removeVariants(of: Sample.sourceKey(number)) }
     #expect(tier.figures.bytes == 0)
     #expect(tier.figures.entries == 0)
   }
@@ -166,7 +170,8 @@ struct MemoryTierTests {
             let number = Int.random(in: 0..<100, using: &random)
             switch Int.random(in: 0..<4, using: &random) {
             case 0: tier.store(Sample.variant(number, [UInt8](repeating: 1, count: 4_000)))
-            case 1: tier.remove(Sample.variantKey(number))
+            case 1 where number < 50: tier.remove(Sample.variantKey(number))
+            case 1: tier.removeVariants(of: Sample.sourceKey(number))
             default:
               if let variant = tier.variant(for: Sample.variantKey(number)) {
                 #expect(variant.key == Sample.variantKey(number))

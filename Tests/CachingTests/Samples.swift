@@ -22,7 +22,11 @@ enum Sample {
   }
 
   static func variantKey(_ number: Int) -> CacheKey {
-    CacheKey(text: "https://pictures.example/\(number).jpg w=\(number % 7 + 1)")
+    variantKey(number, width: number % 7 + 1)
+  }
+
+  static func variantKey(_ number: Int, width: Int) -> CacheKey {
+    CacheKey(text: sourceKey(number).text + " w=\(width)")
   }
 
   static func bytes(_ count: Int, seed: Int = 0) -> [UInt8] {
@@ -44,11 +48,18 @@ enum Sample {
     VariantInfo(
       format: .webp, size: PixelSize(width: 320, height: 240), frames: 3, density: 1.5,
       scaledDownFrom: PixelSize(width: 5250, height: 3450), etag: etag,
-      lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", freshness: freshness)
+      lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", freshness: freshness, sourceVersion: version)
   }
 
+  /// A version whose highest bit is set, as half of those made by chance have it.
+  static let version: UInt64 = 0xfedc_ba98_7654_3210
+
   static func variant(_ number: Int, _ bytes: [UInt8], etag: String = "\"e\"") -> Variant {
-    Variant(key: variantKey(number), info: info(etag: etag), body: .memory(body(bytes)))
+    variant(variantKey(number), bytes, etag: etag)
+  }
+
+  static func variant(_ key: CacheKey, _ bytes: [UInt8], etag: String = "\"e\"") -> Variant {
+    Variant(key: key, info: info(etag: etag), body: .memory(body(bytes)))
   }
 
   static var origin: OriginResponse {

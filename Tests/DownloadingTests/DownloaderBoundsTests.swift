@@ -215,9 +215,3 @@ struct DownloaderBoundsTests {
     for load in loads { #expect(await load.result.failure as? ImageError == .draining) }
   }
 }
-
-extension Result {
-  fileprivate var failure: Failure? {
-    if case .failure(let error) = self { error } else { nil }
-  }
-}

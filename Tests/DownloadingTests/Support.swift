@@ -3,24 +3,95 @@
 import Downloading
 import Glibc
 import Model
+import Platform
 import Telemetry
 import TestSupport
 import Testing
 
-/// A downloader that is let through to loopback, with time for a sanitized build on a busy machine.
+/// A downloader that is let through to loopback, with time for a sanitized build on a busy machine. It tries nothing
+/// twice and gives up no host: tests of these say so.
 func makeDownloader(
   _ change: (inout DownloaderConfiguration) -> Void = { _ in }
 ) throws -> Downloader {
   var configuration = DownloaderConfiguration()
   configuration.allowedNetworks = try ["127.0.0.0/8", "::1/128"].map { try #require(CIDR($0)) }
   configuration.timeout = .seconds(60)
+  configuration.firstByteTimeout = .seconds(60)
+  configuration.retries = 0
+  configuration.breakerThreshold = 0
   change(&configuration)
   return try Downloader(configuration: configuration, log: .silent)
 }
 
+extension ImageLoader {
+  /// Loads without validators; an answer without a body is an issue.
+  func load(_ url: SourceURL) async throws(ImageError) -> Download {
+    guard case .fetched(let download) = try await load(LoadRequest(url: url)) else {
+      Issue.record("\(url.text) is not modified, which nobody asked")
+      throw .internal(detail: "not modified")
+    }
+    return download
+  }
+
+  /// The origin's answer, where nothing was modified; a body is an issue.
+  func revalidate(_ url: String, _ validators: Validators?) async throws -> OriginResponse? {
+    let request = LoadRequest(url: try SourceURL(parsing: url), validators: validators)
+    switch try await load(request) {
+    case .notModified(let answer, _): return answer
+    case .fetched:
+      Issue.record("\(url) was fetched")
+      return nil
+    }
+  }
+}
+
+/// Validators as an origin sent them.
+func validators(etag: String? = nil, lastModified: String? = nil) throws -> Validators {
+  var answer = OriginResponse(status: 200)
+  (answer.etag, answer.lastModified) = (etag, lastModified)
+  return try #require(Validators(answer))
+}
+
+/// A priority that a test raises.
+final class TestPriority: WorkPriority {
+  let waiters = 1
+  private let state: Lock<(value: LoadPriority, observers: [@Sendable (LoadPriority) -> Void])>
+
+  init(_ value: LoadPriority) { state = Lock((value, [])) }
+
+  func observe(_ observer: @escaping @Sendable (LoadPriority) -> Void) -> LoadPriority {
+    state.withLock { state in
+      state.observers.append(observer)
+      return state.value
+    }
+  }
+
+  func raise(to value: LoadPriority) {
+    let observers = state.withLock { state in
+      state.value = value
+      return state.observers
+    }
+    for observer in observers { observer(value) }
+  }
+}
+
+extension Result {
+  /// Why it failed.
+  var failure: Failure? {
+    if case .failure(let error) = self { error } else { nil }
+  }
+}
+
 extension Downloader {
   /// Loads a URL given as text.
-  func load(_ text: String) async throws -> Download { try await load(SourceURL(parsing: text)) }
+  func load(_ text: String, _ priority: LoadPriority? = nil) async throws -> Download {
+    let request = LoadRequest(
+      url: try SourceURL(parsing: text), priority: priority.map { TestPriority($0) })
+    guard case .fetched(let download) = try await load(request) else {
+      throw ImageError.internal(detail: "not modified, which nobody asked")
+    }
+    return download
+  }
 
   /// What a load fails with; a load that succeeds is an issue.
   func failure(of text: String) async -> ImageError? {
@@ -46,10 +117,10 @@ extension FileRegion {
 /// Polls until `condition` holds; an issue after thirty seconds.
 func eventually(
   _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
-  _ condition: () -> Bool
+  _ condition: () async -> Bool
 ) async {
   let deadline = ContinuousClock.now + .seconds(30)
-  while !condition() {
+  while !(await condition()) {
     guard ContinuousClock.now < deadline else {
       Issue.record("never: \(what)", sourceLocation: sourceLocation)
       return

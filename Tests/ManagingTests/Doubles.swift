@@ -4,6 +4,8 @@ import Glibc
 import Model
 import Platform
 
+@testable import Managing
+
 /// Opens once; whoever waits at it goes on then, or when its task is cancelled.
 final class Gate: Sendable {
   private struct State {
@@ -70,6 +72,9 @@ final class TestMemory: MemoryCache {
     return true
   }
   func remove(_ key: CacheKey) { kept.withLock { $0[key] = nil } }
+  func removeVariants(of source: CacheKey) {
+    kept.withLock { kept in kept = kept.filter { $0.key.source != source } }
+  }
 }
 
 final class TestDisk: DiskCache {
@@ -97,6 +102,9 @@ final class TestDisk: DiskCache {
     variants.withLock { $0[key] = nil }
     sources.withLock { $0[key] = nil }
   }
+  func removeVariants(of source: CacheKey) async {
+    variants.withLock { kept in kept = kept.filter { $0.key.source != source } }
+  }
 }
 
 final class TestLoader: ImageLoader {
@@ -106,8 +114,12 @@ final class TestLoader: ImageLoader {
   let failure = Lock<ImageError?>(nil)
   let cacheControl = Lock<String?>(nil)
   let lastModified = Lock<String?>(nil)
+  let etag = Lock<String?>(nil)
+  /// Of every load so far.
+  let requests = Lock<[LoadRequest]>([])
 
-  func load(_ url: SourceURL) async throws(ImageError) -> Download {
+  func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
+    requests.withLock { $0.append(request) }
     started.add()
     await gate.pass()
     if Task.isCancelled {
@@ -118,7 +130,12 @@ final class TestLoader: ImageLoader {
     var origin = OriginResponse(status: 200)
     origin.cacheControl = cacheControl.withLock { $0 }
     origin.lastModified = lastModified.withLock { $0 }
-    return Download(file: emptyFile(), origin: origin, timings: Timings())
+    origin.etag = etag.withLock { $0 }
+    if let etag = origin.etag, request.validators?.etag == etag {
+      origin.status = 304
+      return .notModified(origin, Timings())
+    }
+    return .fetched(Download(file: emptyFile(), origin: origin, timings: Timings()))
   }
 }
 
@@ -150,4 +167,46 @@ struct TestFreshness: FreshnessPolicy {
 
 func emptyFile() -> FileRegion {
   FileRegion(owning: open("/dev/null", O_RDONLY | O_CLOEXEC), count: 0)
+}
+
+/// A manager among its doubles, made anew for each test.
+class ManagedTests {
+  final class Clock: Sendable {
+    let seconds = Lock(1_000)
+  }
+
+  let memory = TestMemory()
+  let disk = TestDisk()
+  let loader = TestLoader()
+  let processor = TestProcessor()
+  let clock = Clock()
+  let manager: ImageManager
+
+  init() {
+    manager = ImageManager(
+      memory: memory, disk: disk, loader: loader, processor: processor,
+      freshnessPolicy: TestFreshness(),
+      now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
+  }
+
+  /// A request for a picture at the origin, with its options as `change` leaves them.
+  func request(
+    _ url: String = "http://origin/a.jpg", scale: Double? = nil,
+    _ change: (inout LoadOptions) -> Void = { _ in }
+  ) throws -> ImageRequest {
+    var transform = Transform()
+    transform.scale = scale
+    var request = ImageRequest(source: try SourceURL(parsing: url), transform: transform)
+    change(&request.options)
+    return request
+  }
+
+  /// Lets loads and jobs end as soon as they began.
+  func openAll() {
+    loader.gate.open()
+    processor.gate.open()
+  }
+
+  /// So many seconds later.
+  func pass(seconds: Int) { clock.seconds.withLock { $0 += seconds } }
 }

@@ -9,7 +9,7 @@ struct FlightTableTests {
   private let key = CacheKey(text: "http://a/1.png")
 
   @Test func `the first starts a flight and later ones join it`() {
-    var table = FlightTable<String>()
+    var table = FlightTable<CacheKey, String>()
     let first = table.enter(key, "first")
     let second = table.enter(key, "second")
     #expect(!first.joined)
@@ -20,7 +20,7 @@ struct FlightTableTests {
   }
 
   @Test func `other keys fly alone`() {
-    var table = FlightTable<String>()
+    var table = FlightTable<CacheKey, String>()
     let one = table.enter(key, "one")
     let other = table.enter(CacheKey(text: "http://a/2.png"), "other")
     #expect(!other.joined)
@@ -28,7 +28,7 @@ struct FlightTableTests {
   }
 
   @Test func `only the last to leave abandons the flight`() {
-    var table = FlightTable<String>()
+    var table = FlightTable<CacheKey, String>()
     let first = table.enter(key, "first")
     let second = table.enter(key, "second")
     #expect(table.leave(first)?.abandoned == nil)
@@ -37,7 +37,7 @@ struct FlightTableTests {
   }
 
   @Test func `leaving twice, or after the end, does nothing`() {
-    var table = FlightTable<String>()
+    var table = FlightTable<CacheKey, String>()
     let first = table.enter(key, "first")
     _ = table.enter(key, "second")
     #expect(table.leave(first) != nil)
@@ -47,7 +47,7 @@ struct FlightTableTests {
   }
 
   @Test func `whoever asks after an abandoned flight starts another`() {
-    var table = FlightTable<String>()
+    var table = FlightTable<CacheKey, String>()
     let first = table.enter(key, "first")
     _ = table.leave(first)
     let second = table.enter(key, "second")

@@ -6,38 +6,7 @@ import Testing
 
 @testable import Managing
 
-struct ImageManagerTests {
-  private final class Clock: Sendable {
-    let seconds = Lock(1_000)
-  }
-
-  private let memory = TestMemory()
-  private let disk = TestDisk()
-  private let loader = TestLoader()
-  private let processor = TestProcessor()
-  private let clock = Clock()
-  private let manager: ImageManager
-
-  init() {
-    manager = ImageManager(
-      memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: TestFreshness(),
-      now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
-  }
-
-  private func request(
-    _ url: String = "http://origin/a.jpg", scale: Double? = nil
-  ) throws -> ImageRequest {
-    var transform = Transform()
-    transform.scale = scale
-    return ImageRequest(source: try SourceURL(parsing: url), transform: transform)
-  }
-
-  private func openAll() {
-    loader.gate.open()
-    processor.gate.open()
-  }
-
+final class ImageManagerTests: ManagedTests {
   @Test func `a picture asked for the first time is loaded, made and kept in both tiers`()
     async throws
   {
@@ -46,7 +15,7 @@ struct ImageManagerTests {
     let delivery = try await manager.variant(for: request)
     #expect(
       delivery.cacheStatus
-        == .miss(stale: false, stored: true, collapsed: false, originStatus: 200))
+        == .miss(.uriMiss, stored: true, collapsed: false, originStatus: 200))
     #expect(delivery.variant.info.etag == "\"d1\"")
     #expect(memory.variant(for: request.key) === delivery.variant)
     let keptVariant = await disk.variant(for: request.key)
@@ -130,7 +99,7 @@ struct ImageManagerTests {
     #expect(loader.started.value == 1)
     #expect(processor.started.value == 1)
     #expect(statuses.allSatisfy { $0 != nil })
-    let alone = CacheStatus.miss(stale: false, stored: true, collapsed: false, originStatus: 200)
+    let alone = CacheStatus.miss(.uriMiss, stored: true, collapsed: false, originStatus: 200)
     #expect(statuses.count { $0 == alone } == 1)
     #expect(manager.figures.coalesced == 999)
   }
@@ -209,14 +178,14 @@ struct ImageManagerTests {
     try await waitUntil { [manager] in manager.figures.variants + manager.figures.sources == 0 }
   }
 
-  @Test func `a failure reaches everyone who waits and is not kept`() async throws {
+  @Test func `a failure that may heal reaches everyone who waits and is not kept`() async throws {
     let request = try request()
-    loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
+    loader.failure.withLock { $0 = .sourceError(status: 500) }
     let tasks = (0..<3).map { _ in Task { [manager] in try await manager.variant(for: request) } }
     try await waitUntil { [manager] in manager.figures.coalesced == 2 }
     openAll()
     for task in tasks {
-      await #expect(throws: ImageError.sourceNotFound(status: 404)) { try await task.value }
+      await #expect(throws: ImageError.sourceError(status: 500)) { try await task.value }
     }
     loader.failure.withLock { $0 = nil }
     _ = try await manager.variant(for: request)
@@ -230,7 +199,7 @@ struct ImageManagerTests {
     #expect(manager.cachedVariant(for: request.key) == nil)
     let again = try await manager.variant(for: request)
     #expect(
-      again.cacheStatus == .miss(stale: true, stored: true, collapsed: false, originStatus: 200))
+      again.cacheStatus == .miss(.stale, stored: true, collapsed: false, originStatus: 200))
     #expect(loader.started.value == 2)
     #expect(manager.cachedVariant(for: request.key) === again.variant)
   }
@@ -242,7 +211,7 @@ struct ImageManagerTests {
     let delivery = try await manager.variant(for: request)
     #expect(
       delivery.cacheStatus
-        == .miss(stale: false, stored: false, collapsed: false, originStatus: 200))
+        == .miss(.uriMiss, stored: false, collapsed: false, originStatus: 200))
     #expect(memory.variant(for: request.key) == nil)
     let keptVariant = await disk.variant(for: request.key)
     #expect(keptVariant == nil)
@@ -256,7 +225,7 @@ struct ImageManagerTests {
     let delivery = try await manager.variant(for: request)
     #expect(
       delivery.cacheStatus
-        == .miss(stale: false, stored: true, collapsed: false, originStatus: nil))
+        == .miss(.uriMiss, stored: true, collapsed: false, originStatus: nil))
     let keptSource = await disk.source(for: request.key.source)
     #expect(keptSource == nil)
     let keptVariant = await disk.variant(for: request.key)

@@ -22,11 +22,11 @@ struct FreshnessTests {
     (CacheStatus.hit(.memory), "pictor; hit; detail=memory"),
     (.hit(.source), "pictor; hit; detail=source"),
     (
-      .miss(stale: false, stored: true, collapsed: true, originStatus: 200),
+      .miss(.uriMiss, stored: true, collapsed: true, originStatus: 200),
       "pictor; fwd=uri-miss; fwd-status=200; stored; collapsed"
     ),
     (
-      .miss(stale: true, stored: false, collapsed: false, originStatus: nil),
+      .miss(.stale, stored: false, collapsed: false, originStatus: nil),
       "pictor; fwd=stale"
     ),
   ])

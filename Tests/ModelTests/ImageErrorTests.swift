@@ -10,9 +10,12 @@ struct ImageErrorTests {
     (.invalidParameter(name: "w", value: "0", allowed: "1 or more"), 400, "invalid_parameter"),
     (.unknownParameter("x"), 400, "unknown_parameter"),
     (.missingParameter("url"), 400, "missing_parameter"),
+    (.unauthorized, 401, "unauthorized"),
+    (.forbiddenParameter("retry"), 403, "forbidden_parameter"),
     (.forbiddenSource(reason: "r", detail: "10.0.0.1"), 403, "forbidden_source"),
     (.notFound(path: "/x"), 404, "not_found"),
     (.sourceNotFound(status: 410), 404, "source_not_found"),
+    (.superseded, 409, "superseded"),
     (.sourceTooLarge(limit: 1), 413, "source_too_large"),
     (.unsupportedFormat(detail: "d"), 415, "unsupported_format"),
     (.undecodable(detail: "d"), 422, "undecodable"),
@@ -25,6 +28,12 @@ struct ImageErrorTests {
     (.tooManyRedirects(limit: 5), 502, "too_many_redirects"),
     (.overloaded(queue: "q", retryAfter: 1), 503, "overloaded"),
     (.draining, 503, "draining"),
+    (.revoked, 503, "overloaded"),
+    (.notCached, 504, "not_cached"),
+    (
+      .remembered(.sourceNotFound(status: 404), seconds: 9, isRepeated: true), 404,
+      "source_not_found"
+    ),
     (.sourceTimeout(detail: "d"), 504, "source_timeout"),
     (.deadlineExceeded, 504, "deadline_exceeded"),
   ])

@@ -306,7 +306,8 @@ struct ExchangeTests {
     var configuration = ServerConfiguration()
     configuration.port = 0
     var server: Server? = Server(
-      configuration: configuration, provider: provider.provider, stats: makeStats,
+      configuration: configuration, provider: provider.provider,
+      operations: Operations(TestOperations()), stats: makeStats,
       log: Log(level: .error))
     try server?.start()
     let client = try HTTPClient(port: server?.port ?? 0)

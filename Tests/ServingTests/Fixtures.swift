@@ -38,6 +38,93 @@ final class TestProvider: ImageProvider {
   }
 }
 
+/// The operators' side for tests: what they list is what a test put there, and what they do is counted.
+final class TestOperations: ManagerOperations, DownloadOperations, PrefetchOperations {
+  /// What is listed.
+  let failed = Lock<[FailedURL]>([])
+  /// Calls of `cancelAll`.
+  let cancelled = Counter()
+
+  func failedURLs() -> [FailedURL] { failed.withLock { $0 } }
+
+  func removeFailedURLs(_ url: SourceURL?) -> Int {
+    failed.withLock { failed in
+      let count = failed.count
+      failed.removeAll { url == nil || $0.url == url?.text }
+      return count - failed.count
+    }
+  }
+
+  func cancelAll() -> Int {
+    cancelled.add()
+    return 3
+  }
+
+  // MARK: Downloads
+
+  /// What is listed.
+  let listed = Lock<[DownloadStatus]>([])
+  /// Whether downloads are paused.
+  let isPaused = Lock(false)
+  private let downloadObservers = Observers<DownloadStatus>()
+
+  func pause() { isPaused.withLock { $0 = true } }
+  func resume() { isPaused.withLock { $0 = false } }
+  func downloads() -> [DownloadStatus] { listed.withLock { $0 } }
+  func observeDownloads(_ observer: @escaping @Sendable (DownloadStatus) -> Void) -> Observation {
+    downloadObservers.add(observer)
+  }
+  /// Tells all who observe downloads.
+  func report(_ status: DownloadStatus) { downloadObservers.tell(status) }
+  /// Who observes.
+  var observerCount: Int { downloadObservers.count + prefetchObservers.count }
+
+  // MARK: Prefetches
+
+  /// Lists begun, by name.
+  let lists = Lock<[String: [PrefetchLine]]>([:])
+  /// What is told of them.
+  let statuses = Lock<[String: PrefetchStatus]>([:])
+  private let prefetchObservers = Observers<PrefetchStatus>()
+
+  func prefetch(_ lines: [PrefetchLine]) throws(ImageError) -> String {
+    let id = lists.withLock { lists in
+      let id = "\(lists.count + 1)"
+      lists[id] = lines
+      return id
+    }
+    statuses.withLock { $0[id] = PrefetchStatus(id: id, total: lines.count) }
+    return id
+  }
+  func prefetches() -> [PrefetchStatus] {
+    statuses.withLock { $0.values.sorted { $0.id < $1.id } }
+  }
+  func prefetchStatus(_ id: String) -> PrefetchStatus? { statuses.withLock { $0[id] } }
+  func cancelPrefetch(_ id: String) -> Bool {
+    statuses.withLock { statuses in
+      statuses[id]?.state = .cancelled
+      return statuses[id] != nil
+    }
+  }
+  func observePrefetch(
+    _ id: String, _ observer: @escaping @Sendable (PrefetchStatus) -> Void
+  ) -> Observation? {
+    prefetchStatus(id) == nil ? nil : prefetchObservers.add(observer)
+  }
+  /// Tells all who observe prefetches.
+  func report(_ status: PrefetchStatus) {
+    statuses.withLock { $0[status.id] = status }
+    prefetchObservers.tell(status)
+  }
+}
+
+extension Operations {
+  /// All of it by one of the tests' own.
+  init(_ operations: TestOperations) {
+    self.init(manager: operations, downloads: operations, prefetcher: operations)
+  }
+}
+
 /// Lets tasks wait until a test says so.
 final class Gate: Sendable {
   private struct State {
@@ -97,7 +184,7 @@ func makeDelivery(_ variant: Variant) -> Delivery {
   timings.encode = .microseconds(1_500)
   return Delivery(
     variant: variant,
-    cacheStatus: .miss(stale: false, stored: true, collapsed: false, originStatus: 200),
+    cacheStatus: .miss(.uriMiss, stored: true, collapsed: false, originStatus: 200),
     timings: timings)
 }
 
@@ -105,22 +192,24 @@ func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
   Stats(
     status: isDraining ? "draining" : "serving", version: "1.2.3", uptimeSeconds: 1,
     requests: figures, memory: TierFigures(), disk: TierFigures(), downloads: DownloadFigures(),
-    flights: FlightFigures(), imaging: ImagingFigures(), process: ProcessFigures())
+    flights: FlightFigures(), prefetch: PrefetchFigures(), imaging: ImagingFigures(),
+    process: ProcessFigures())
 }
 
 /// Starts a server on a free port and stops it behind the test, which may have done so itself.
 func withServer<Result>(
-  _ provider: any ImageProvider, log: Log = Log(level: .error),
-  configure: (inout ServerConfiguration) -> Void = { _ in },
+  _ provider: any ImageProvider, operations: TestOperations = TestOperations(),
+  log: Log = Log(level: .error), configure: (inout ServerConfiguration) -> Void = { _ in },
   _ body: (Server) async throws -> Result
 ) async throws -> Result {
   try await withTaskExecutorPreference(BlockingExecutor.shared) {
-    try await withRunningServer(provider, log: log, configure: configure, body)
+    try await withRunningServer(provider, operations, log: log, configure: configure, body)
   }
 }
 
 private func withRunningServer<Result>(
-  _ provider: any ImageProvider, log: Log, configure: (inout ServerConfiguration) -> Void,
+  _ provider: any ImageProvider, _ operations: TestOperations, log: Log,
+  configure: (inout ServerConfiguration) -> Void,
   _ body: (Server) async throws -> Result
 ) async throws -> Result {
   var configuration = ServerConfiguration()
@@ -128,7 +217,9 @@ private func withRunningServer<Result>(
   configuration.graceTime = .milliseconds(50)
   configure(&configuration)
   let server = Server(
-    configuration: configuration, provider: provider, stats: makeStats, log: log)
+    configuration: configuration, provider: provider, operations: Operations(operations),
+    stats: makeStats,
+    log: log)
   try server.start()
   do {
     let result = try await body(server)

@@ -45,7 +45,8 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy {
   func store(_ variant: Variant) -> Bool { false }
   func store(_ source: Source) -> Bool { false }
   func remove(_ key: CacheKey) async {}
-  func load(_ url: SourceURL) async throws(ImageError) -> Download {
+  func removeVariants(of source: CacheKey) async {}
+  func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     throw .internal(detail: "a hit was loaded")
   }
   func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {

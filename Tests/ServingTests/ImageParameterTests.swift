@@ -52,8 +52,29 @@ struct ImageParameterTests {
     #expect(try transform("%77=5").width == 5)
   }
 
+  @Test func `each option sets its part of the loading and nothing of the key`() throws {
+    func options(_ parameter: String) throws -> LoadOptions {
+      let request = try parse("url=https://h/a.png&" + parameter)
+      #expect(request.key == CacheKey(source: request.source, transform: Transform()))
+      return request.options
+    }
+    #expect(try options("refresh=1").cache == .refresh)
+    #expect(try options("cache=only").cache == .only)
+    #expect(try options("cache=bypass").cache == .bypass)
+    #expect(try options("store=all").store == .all)
+    #expect(try options("store=memory").store == .memory)
+    #expect(try options("store=disk").store == .disk)
+    #expect(try options("store=none").store == [])
+    #expect(try options("retry=1").retriesFailed)
+    #expect(try options("priority=low").priority == .low)
+    #expect(try options("priority=high").priority == .high)
+    #expect(try options("detach=1").isDetached)
+  }
+
   @Test(arguments: [
-    "scale=0", "scale=-1", "scale=10.1", "scale=1e1", "scale=.5", "scale=1.", "scale=", "scale=+1",
+    "refresh=0", "refresh=", "cache=all", "cache=", "store=redis", "store=", "retry=2",
+    "priority=urgent", "detach=yes", "scale=0", "scale=-1", "scale=10.1", "scale=1e1", "scale=.5",
+    "scale=1.", "scale=", "scale=+1",
     "scale=%201", "scale=nan", "scale=inf", "scale=0x1", "scale=1.2.3", "scale=0.000",
     "scale=000000000000000000001", "w=0", "w=-1", "w=65536", "w=1.0", "w=+1", "w=1%20", "w=",
     "w=99999999999999999999", "w=%D9%A1", "h=0", "h=abc", "fit=Cover", "fit=", "position=middle",
@@ -77,6 +98,15 @@ struct ImageParameterTests {
         case .invalidURL? = error("url=https://h/\(value)")
       else {
         Issue.record("\(value) was not refused")
+        continue
+      }
+    }
+  }
+
+  @Test func `refresh and cache contradict each other`() {
+    for query in ["refresh=1&cache=only", "cache=bypass&refresh=1"] {
+      guard case .invalidParameter? = error("url=https://h/a&" + query) else {
+        Issue.record("\(query) was not refused")
         continue
       }
     }

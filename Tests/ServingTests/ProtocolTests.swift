@@ -188,7 +188,8 @@ struct ProtocolTests {
       var configuration = ServerConfiguration()
       configuration.port = server.port
       let second = Server(
-        configuration: configuration, provider: TestProvider(), stats: makeStats,
+        configuration: configuration, provider: TestProvider(),
+        operations: Operations(TestOperations()), stats: makeStats,
         log: Log(level: .error))
       do throws(ServerError) {
         try second.start()
@@ -200,7 +201,8 @@ struct ProtocolTests {
       }
       configuration.address = "localhost"
       let third = Server(
-        configuration: configuration, provider: TestProvider(), stats: makeStats,
+        configuration: configuration, provider: TestProvider(),
+        operations: Operations(TestOperations()), stats: makeStats,
         log: Log(level: .error))
       #expect(throws: ServerError.invalidAddress("localhost:\(server.port)")) { try third.start() }
     }

@@ -1,0 +1,34 @@
+// TransferCallbacks: what C calls while a transfer runs.
+
+import CCurl
+
+/// curl's callbacks. The context is the transfer, kept alive by the loop as long as curl has its handle.
+enum TransferCallbacks {
+  static let body: curl_write_callback = { bytes, size, count, context in
+    guard let context else { return 0 }
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    // Anything but the count makes curl stop; a piece is never empty where 0 would be ambiguous.
+    return transfer.receiveBody(piece) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
+  }
+
+  static let header: curl_write_callback = { bytes, size, count, context in
+    guard let context else { return 0 }
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return transfer.receiveHeader(line) ? line.count : Int(CURL_WRITEFUNC_ERROR)
+  }
+
+  static let openSocket: curl_opensocket_callback = { context, _, address in
+    guard let context, let address else { return CURL_SOCKET_BAD }
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    return transfer.openSocket(address)
+  }
+
+  /// curl has a connection, new or used before, and sends the request next.
+  static let request: curl_prereq_callback = { context, _, _, _, _ in
+    guard let context else { return CURL_PREREQFUNC_ABORT }
+    Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue().sendsRequest()
+    return CURL_PREREQFUNC_OK
+  }
+}

@@ -1,0 +1,117 @@
+// FailedURLs: what failed in a way that will not heal by itself, and for how long it is remembered.
+
+import Model
+
+/// For how many seconds failures are remembered (SDWebImage's blacklist remembers for the life of the process).
+public struct FailurePolicy: Sendable {
+  /// Seconds by the HTTP status a failure is answered with, or by the origin's own where that was 404 or 410; a
+  /// status that is not here is never remembered.
+  public var lifetimes: [Int: Int] = [404: 600, 410: 86_400, 413: 3_600, 415: 3_600, 422: 3_600]
+  /// Most URLs remembered; 0: none.
+  public var limit = 10_000
+
+  /// The defaults.
+  public init() {}
+
+  /// For how many seconds a failure is remembered; 0: not at all. Time-outs, DNS, refused or reset connections,
+  /// cancellation, 429 and 5xx never are, whatever `lifetimes` says.
+  func lifetime(of error: ImageError) -> Int {
+    switch error {
+    case .sourceNotFound(let status): lifetimes[status] ?? 0
+    case .sourceTooLarge, .unsupportedFormat, .undecodable, .tooManyPixels, .tooManyFrames:
+      lifetimes[error.status] ?? 0
+    default: 0
+    }
+  }
+}
+
+/// The list. Pure: it is told what time it is.
+struct FailedURLs {
+  private struct Entry {
+    let error: ImageError
+    let until: UnixTime
+    /// Tells an entry from a later one of the same URL in `order`.
+    let number: Int
+  }
+
+  private let policy: FailurePolicy
+  private var entries: [CacheKey: Entry] = [:]
+  /// In the order of listing, with numbers that have gone meanwhile.
+  private var order: [(key: CacheKey, number: Int)] = []
+  private var firstInOrder = 0
+  private var lastNumber = 0
+
+  init(policy: FailurePolicy) { self.policy = policy }
+
+  /// How many are listed, expired ones included that nobody asked for since.
+  var count: Int { entries.count }
+
+  /// The first failure of what is listed, a source or a variant, as it is told again.
+  mutating func failure(of key: CacheKey, now: UnixTime) -> ImageError? {
+    guard let entry = entries[key] else { return nil }
+    guard now < entry.until else {
+      entries[key] = nil
+      return nil
+    }
+    return .remembered(entry.error, seconds: entry.until.seconds - now.seconds, isRepeated: true)
+  }
+
+  /// Lists a source or a variant, if the failure is one that is remembered; what is listed stays so with its first
+  /// failure.
+  ///
+  /// - Returns: the failure as it is to be told.
+  mutating func add(_ key: CacheKey, _ error: ImageError, now: UnixTime) -> ImageError {
+    let lifetime = policy.lifetime(of: error)
+    guard lifetime > 0, policy.limit > 0 else { return error }
+    if let entry = entries[key], now < entry.until { return error }
+    while entries.count >= policy.limit { removeOldest() }
+    lastNumber += 1
+    let until = UnixTime(seconds: now.seconds + lifetime)
+    entries[key] = Entry(error: error, until: until, number: lastNumber)
+    order.append((key, lastNumber))
+    return .remembered(error, seconds: lifetime, isRepeated: false)
+  }
+
+  /// Takes something off the list; tells whether it was on it.
+  mutating func remove(_ key: CacheKey) -> Bool { entries.removeValue(forKey: key) != nil }
+
+  /// Takes a source and its variants off the list; tells how many were on it.
+  mutating func removeAll(of source: CacheKey) -> Int {
+    let keys = entries.keys.filter { $0.source == source }
+    for key in keys { entries[key] = nil }
+    return keys.count
+  }
+
+  /// Empties the list; tells how many were on it.
+  mutating func removeAll() -> Int {
+    defer { (entries, order, firstInOrder) = ([:], [], 0) }
+    return entries.count
+  }
+
+  /// Those listed now, first listed first.
+  func all(now: UnixTime) -> [FailedURL] {
+    order[firstInOrder...].compactMap { key, number in
+      guard let entry = entries[key], entry.number == number, now < entry.until else { return nil }
+      return FailedURL(
+        url: key.source.text,
+        transform: key.isSource ? nil : String(key.text.dropFirst(key.source.text.count + 1)),
+        code: entry.error.code, status: entry.error.status,
+        seconds: entry.until.seconds - now.seconds)
+    }
+  }
+
+  private mutating func removeOldest() {
+    while firstInOrder < order.count {
+      let (key, number) = order[firstInOrder]
+      firstInOrder += 1
+      guard entries[key]?.number == number else { continue }
+      entries[key] = nil
+      break
+    }
+    // What has gone takes no more room than what is left.
+    if firstInOrder > order.count / 2 {
+      order.removeFirst(firstInOrder)
+      firstInOrder = 0
+    }
+  }
+}

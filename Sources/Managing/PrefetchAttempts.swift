@@ -1,0 +1,49 @@
+// PrefetchAttempts: the way of one line: is it there already, ask for it, ask again where that failed for lack of room.
+
+import Model
+
+/// Asks the manager for pictures on behalf of nobody in particular.
+struct PrefetchAttempts: Sendable {
+  /// How often a picture is tried again that there was no room for.
+  private static let retries = 5
+  /// How long after the first such failure; twice as long after each further one.
+  private static let firstPause = Duration.seconds(1)
+
+  let provider: any ImageProvider
+  /// Waits for so long, or until the task is cancelled.
+  let pause: @Sendable (Duration) async -> Void
+
+  /// How one picture ended. Cancelling the calling task ends it at once.
+  func outcome(of request: ImageRequest) async -> PrefetchOutcome {
+    if isFresh(request) { return .skipped }
+    var wait = Self.firstPause
+    for _ in 0..<Self.retries {
+      let (outcome, passes) = await attempt(request)
+      guard passes, !Task.isCancelled else { return outcome }
+      await pause(wait)
+      guard !Task.isCancelled else { return outcome }
+      wait *= 2
+    }
+    return await attempt(request).outcome
+  }
+
+  /// Whether the picture can be had at once, and as it is, from memory or from disk.
+  private func isFresh(_ request: ImageRequest) -> Bool {
+    // What memory holds is fresh, which is all that is known of its age; the rest weighs the request's demands.
+    let takesAnyAge = request.options.cache.looks && request.options.age == AgeDemands()
+    return takesAnyAge && provider.cachedVariant(for: request.key) != nil
+      || provider.deliveryAtOnce(for: request) != nil
+  }
+
+  /// How one try ended, and whether that passes by itself: there was no room (503).
+  private func attempt(_ request: ImageRequest) async -> (outcome: PrefetchOutcome, passes: Bool) {
+    do throws(ImageError) {
+      switch try await provider.variant(for: request).cacheStatus {
+      case .hit(.memory), .hit(.disk): return (.skipped, false)
+      case .hit(.source), .miss: return (.finished, false)
+      }
+    } catch {
+      return (.failed(error), error.status == 503)
+    }
+  }
+}

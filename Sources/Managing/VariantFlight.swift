@@ -1,0 +1,129 @@
+// VariantFlight: the way of one variant, from the first place that has it.
+
+import Model
+
+/// What a variant flight ends with.
+struct MadeVariant: Sendable {
+  let variant: Variant
+  let status: CacheStatus
+  let timings: Timings
+}
+
+extension ImageManager {
+  /// From memory, from disk, or made of its source.
+  func findOrMake(
+    _ request: ImageRequest, _ priority: FlightPriority
+  ) async throws(ImageError) -> MadeVariant {
+    let options = request.options
+    // Another flight may have ended between this request's look into memory and its own flight.
+    if let variant = memory.peek(request.key), mayHave(variant.info.freshness, options) {
+      return MadeVariant(variant: variant, status: .hit(.memory), timings: Timings())
+    }
+    var timings = Timings()
+    var kept: Variant?
+    if options.cache != .bypass {
+      kept = await measured(&timings.disk) { await disk.variant(for: request.key) }
+    }
+    if let kept, mayHave(kept.info.freshness, options) {
+      if case .memory = kept.body, options.store.contains(.memory) { _ = memory.store(kept) }
+      return MadeVariant(variant: kept, status: .hit(.disk), timings: timings)
+    }
+    if let failure = rememberedFailure(of: request) { throw failure }
+
+    let (loaded, joined) = try await sourceFlights.value(
+      for: FlightKey(request.key.source, options), priority: priority
+    ) { priority async throws(ImageError) in try await self.findOrLoad(request, priority) }
+    timings.add(loaded.timings)
+    let (variant, isRenewed) = try await make(request, of: loaded, kept, priority, &timings)
+    if options.retriesFailed { forgetFailure(of: request) }
+    let isStored = variant.info.freshness.isStorable && store(variant, in: options.store)
+    let status: CacheStatus =
+      loaded.forward.map { forward in
+        .miss(
+          kept != nil && forward == .uriMiss ? .stale : forward, stored: isStored,
+          collapsed: joined, originStatus: loaded.originStatus)
+      } ?? .hit(isRenewed ? .disk : .source)
+    return MadeVariant(variant: variant, status: status, timings: timings)
+  }
+
+  /// The kept variant with its source's freshness, where it was made of these very bytes; else one made now.
+  private func make(
+    _ request: ImageRequest, of loaded: LoadedSource, _ kept: Variant?,
+    _ priority: FlightPriority, _ timings: inout Timings
+  ) async throws(ImageError) -> (Variant, isRenewed: Bool) {
+    let source = loaded.source
+    if let kept, case .memory = kept.body, source.version != 0,
+      kept.info.sourceVersion == source.version
+    {
+      var info = kept.info
+      info.freshness = source.freshness
+      return (Variant(key: kept.key, info: info, body: kept.body), true)
+    }
+    let image: ProcessedImage
+    do throws(ImageError) {
+      image = try await processor.process(
+        ImageJob(
+          file: source.file, transform: request.transform, density: request.source.density,
+          priority: priority))
+    } catch {
+      throw remembering(error, making: request)
+    }
+    timings.add(image.timings)
+    let variant = Variant(
+      key: request.key, info: VariantInfo(image, of: source), body: .memory(image.bytes))
+    return (variant, false)
+  }
+
+  /// The failure a request gets at once, because its source failed before, or what is wanted of it did.
+  private func rememberedFailure(of request: ImageRequest) -> ImageError? {
+    guard !request.options.retriesFailed else { return nil }
+    return failed.withLock { failed in
+      failed.failure(of: request.key.source, now: now())
+        ?? failed.failure(of: request.key, now: now())
+    }
+  }
+
+  private func forgetFailure(of request: ImageRequest) {
+    failed.withLock { failed in
+      _ = failed.remove(request.key.source)
+      _ = failed.remove(request.key)
+    }
+  }
+
+  /// Remembers that no picture could be made, and returns the failure as it is to be told.
+  ///
+  /// A format, a frame and enlarging are the client's choice: what fails with them says nothing about the source for
+  /// everybody else, so only the variant is listed.
+  private func remembering(_ error: ImageError, making request: ImageRequest) -> ImageError {
+    let transform = request.transform
+    let isPlain = transform.format == nil && transform.frame == nil && !transform.enlarge
+    let key = isPlain ? request.key.source : request.key
+    return failed.withLock { $0.add(key, error, now: now()) }
+  }
+
+  /// In the tiers that may keep it; tells whether one does.
+  private func store(_ variant: Variant, in tiers: StoreTiers) -> Bool {
+    let isInMemory = tiers.contains(.memory) && memory.store(variant)
+    let isOnDisk = tiers.contains(.disk) && disk.store(variant)
+    return isInMemory || isOnDisk
+  }
+}
+
+extension VariantInfo {
+  /// What a worker made, with what its source passes on: validator and freshness.
+  fileprivate init(_ image: ProcessedImage, of source: Source) {
+    self.init(
+      format: image.format, size: image.size, frames: image.frames, density: image.density,
+      scaledDownFrom: image.scaledDownFrom, etag: "\"\(image.digest)\"",
+      lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
+      freshness: source.freshness, sourceVersion: source.version)
+  }
+}
+
+extension CacheStatus {
+  /// The same, for a request that joined a flight: only a forwarded request can be collapsed (RFC 9211, section 2.6).
+  var collapsed: CacheStatus {
+    guard case .miss(let forward, let stored, _, let originStatus) = self else { return self }
+    return .miss(forward, stored: stored, collapsed: true, originStatus: originStatus)
+  }
+}

@@ -1,0 +1,200 @@
+// Operations: what operators can ask a running server for.
+
+/// A source on the list of failed URLs.
+public struct FailedURL: Hashable, Sendable, Codable {
+  /// Its canonical address.
+  public let url: String
+  /// What was wanted of it, where only that failed.
+  public let transform: String?
+  /// The contract's code of its first failure.
+  public let code: String
+  /// The status that failure is answered with.
+  public let status: Int
+  /// Seconds until it is forgotten.
+  public let seconds: Int
+
+  /// A listed source.
+  public init(url: String, transform: String?, code: String, status: Int, seconds: Int) {
+    (self.url, self.transform) = (url, transform)
+    (self.code, self.status, self.seconds) = (code, status, seconds)
+  }
+}
+
+/// What operators can ask of the manager. None of it waits.
+public protocol ManagerOperations: Sendable {
+  /// The failed URLs, first listed first.
+  func failedURLs() -> [FailedURL]
+  /// Forgets one failed URL, with all that failed of it, or every one for `nil`; tells how many there were.
+  func removeFailedURLs(_ url: SourceURL?) -> Int
+  /// Ends all work that requests wait for (SDWebImageManager's cancelAll); tells how many requests that were.
+  func cancelAll() -> Int
+}
+
+/// A transfer from an origin, as it is or as it ended.
+public struct DownloadStatus: Hashable, Sendable, Codable {
+  /// What becomes of it.
+  public enum State: String, Hashable, Sendable, Codable {
+    /// For a place.
+    case waiting
+    /// Connected, or about to be.
+    case running
+    /// The body is whole, or the origin said that what is kept still is right.
+    case finished
+    /// It ended without.
+    case failed
+  }
+
+  /// Its number among all of this server.
+  public let id: UInt64
+  /// The address that was asked for.
+  public let url: String
+  /// Host and port of the request under way, which redirects may have changed.
+  public var host: String
+  /// What becomes of it.
+  public var state: State
+  /// Its place in the queue: `low`, `normal` or `high`.
+  public var priority: String
+  /// Requests that wait for it.
+  public var waiters: Int
+  /// Bytes of the body so far.
+  public var received: Int
+  /// Bytes of the whole body; −1 while nobody has said.
+  public var expected: Int
+  /// Seconds since its beginning, those in the queue included.
+  public var seconds: Double
+  /// Bytes a second since the first byte of the body, 0 before.
+  public var bytesPerSecond: Double
+  /// The contract's code of its failure.
+  public var error: String?
+
+  /// A transfer that waits for its place.
+  public init(id: UInt64, url: String, host: String, priority: LoadPriority) {
+    (self.id, self.url, self.host, self.priority) = (id, url, host, priority.rawValue)
+    (state, waiters, received, expected) = (.waiting, 1, 0, -1)
+    (seconds, bytesPerSecond, error) = (0, 0, nil)
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case id, url, host, state, priority, waiters, received, expected, seconds, error
+    case bytesPerSecond = "bytes_per_second"
+  }
+
+  /// What is done of the whole, 0 to 1; `nil` where the whole is not known.
+  public var fraction: Double? { expected > 0 ? Double(received) / Double(expected) : nil }
+}
+
+/// What operators can ask of the downloader. None of it waits.
+public protocol DownloadOperations: Sendable {
+  /// Starts no further transfer; running ones end (SDWebImageDownloader's suspended).
+  func pause()
+  /// Starts those that wait.
+  func resume()
+  /// Transfers that wait or run, first come first.
+  func downloads() -> [DownloadStatus]
+  /// Has `observer` told of each transfer's every step from now on, its end included, on whatever thread makes it; it
+  /// must not wait. It is told nothing more once the observation is released.
+  func observeDownloads(_ observer: @escaping @Sendable (DownloadStatus) -> Void) -> Observation
+}
+
+/// Keeps an observer; released, it lets go of it.
+public final class Observation: Sendable {
+  private let end: @Sendable () -> Void
+
+  /// `end` lets go of the observer.
+  public init(end: @escaping @Sendable () -> Void) { self.end = end }
+
+  deinit { end() }
+}
+
+/// One line of what is to be prefetched.
+public struct PrefetchLine: Sendable {
+  /// Its number in the list, from 1.
+  public let number: Int
+  /// What it asks for, or what is wrong with it.
+  public let request: Result<ImageRequest, ImageError>
+
+  /// One line.
+  public init(number: Int, request: Result<ImageRequest, ImageError>) {
+    (self.number, self.request) = (number, request)
+  }
+}
+
+/// How far a prefetch is.
+public struct PrefetchStatus: Hashable, Sendable, Codable {
+  /// What becomes of it.
+  public enum State: String, Hashable, Sendable, Codable {
+    /// Some of it is still to be done.
+    case running
+    /// Everything was tried.
+    case finished
+    /// Somebody ended it.
+    case cancelled
+  }
+
+  /// A line that has no picture.
+  public struct Failure: Hashable, Sendable, Codable {
+    /// Its number in the list, from 1.
+    public let line: Int
+    /// The contract's code.
+    public let code: String
+    /// What was wrong, in public words.
+    public let message: String
+
+    /// A line that has no picture.
+    public init(line: Int, code: String, message: String) {
+      (self.line, self.code, self.message) = (line, code, message)
+    }
+  }
+
+  /// Its name, for the paths.
+  public let id: String
+  /// What becomes of it.
+  public var state = State.running
+  /// Pictures asked for: lines, times the presets.
+  public var total: Int
+  /// Pictures that are kept now because of it.
+  public var finished = 0
+  /// Pictures that were kept and fresh already.
+  public var skipped = 0
+  /// Pictures that cannot be had.
+  public var failed = 0
+  /// How many failed for each of the contract's codes.
+  public var reasons: [String: Int] = [:]
+  /// The first of those that failed.
+  public var failures: [Failure] = []
+  /// Pictures done a second, however they ended.
+  public var rate = 0.0
+  /// Seconds since it began; until its end, where it has one.
+  public var seconds = 0.0
+  /// Seconds until its end at this rate; `nil` where there is no rate yet.
+  public var secondsLeft: Double?
+
+  /// One that has not begun.
+  public init(id: String, total: Int) { (self.id, self.total) = (id, total) }
+
+  private enum CodingKeys: String, CodingKey {
+    case id, state, total, finished, skipped, failed, reasons, failures, rate, seconds
+    case secondsLeft = "seconds_left"
+  }
+
+  /// Pictures done, however they ended.
+  public var done: Int { finished + skipped + failed }
+}
+
+/// What operators can ask of the prefetcher. None of it waits.
+public protocol PrefetchOperations: Sendable {
+  /// Begins with a list; returns its name.
+  ///
+  /// - Throws: `overloaded` where as many lists as may are being worked on.
+  func prefetch(_ lines: [PrefetchLine]) throws(ImageError) -> String
+  /// Those that run, and the last of those that ended; first begun first.
+  func prefetches() -> [PrefetchStatus]
+  /// How far one is; `nil` where there is none of this name (any more).
+  func prefetchStatus(_ id: String) -> PrefetchStatus?
+  /// Ends one; `false` where there is none of this name that runs.
+  func cancelPrefetch(_ id: String) -> Bool
+  /// Has `observer` told of each step of one, its end included, as `observeDownloads` does; `nil` where there is none.
+  func observePrefetch(
+    _ id: String, _ observer: @escaping @Sendable (PrefetchStatus) -> Void
+  ) -> Observation?
+}

@@ -1,0 +1,160 @@
+// BodyStream: an answer whose body comes while it is sent.
+
+import CMicrohttpd
+import Glibc
+import Model
+import Platform
+
+/// Whoever has the bytes of such a body.
+protocol StreamedBody: AnyObject, Sendable {
+  /// Copies what there is from `position` on; never waits. Positions only grow.
+  func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> StreamRead
+  /// Has `wake` called, on any thread, whenever a read that gave `notYet` may give something else. Called once, before
+  /// the first read.
+  func whenReadable(_ wake: @escaping @Sendable () -> Void)
+  /// Nothing was read for as long as the stream may wait; tells whether it may go on waiting.
+  func mayWaitOn() -> Bool
+  /// Whether it is to end as soon as the server is stopping, since it would not end by itself.
+  var endsWithServer: Bool { get }
+  /// Nobody will read on.
+  func abandoned()
+}
+
+/// What a read gave.
+enum StreamRead: Equatable {
+  /// So many bytes, at least one.
+  case bytes(Int)
+  /// Nothing at the moment.
+  case notYet
+  /// The body is whole.
+  case end
+  /// The rest will not come: the connection is cut, so that nobody takes what there is for the whole.
+  case failed
+}
+
+/// A connection that sends a `StreamedBody`, suspended while there is nothing to send.
+final class BodyStream: Suspended, @unchecked Sendable {
+  // Sound as Sendable: `connection` is used by its own thread in `read`, and by others only for MHD_resume_connection
+  // while it is suspended; everything else is immutable, Sendable or behind the lock.
+
+  private enum Ending { case finished, cut }
+
+  private struct Guarded {
+    var isSuspended = false
+    /// A wake-up came while it was not suspended.
+    var hasNews = false
+    var ending: Ending?
+    var deadline: Int
+  }
+
+  let number: UInt64
+  let descriptor: CInt
+  private let body: any StreamedBody
+  private let connection: OpaquePointer
+  private let handler: RequestHandler
+  private let wakeSignal: WakeSignal
+  private let patience: Int
+  private let guarded: Lock<Guarded>
+
+  /// A stream on a connection of `client`'s.
+  ///
+  /// - Parameter patience: milliseconds it may be without anything to send before its body is asked.
+  init(
+    _ body: any StreamedBody, on connection: OpaquePointer, of client: Connection,
+    handler: RequestHandler, patience: Int
+  ) {
+    number = handler.watcher.nextNumber()
+    descriptor = client.watch.descriptor
+    wakeSignal = client.worker.wake
+    (self.body, self.connection, self.handler) = (body, connection, handler)
+    self.patience = patience
+    guarded = Lock(Guarded(deadline: .max))
+    body.whenReadable { [weak self] in self?.wake() }
+  }
+
+  var deadline: Int { guarded.withLock { $0.deadline } }
+
+  /// The response that reads this stream; libmicrohttpd releases it with the last of its references.
+  ///
+  /// - Parameter length: bytes of the whole body; `nil` where nobody knows, and it is sent in chunks.
+  func makeResponse(length: Int?) -> OpaquePointer? {
+    let retained = Unmanaged.passRetained(self)
+    let response = MHD_create_response_from_callback(
+      length.map(UInt64.init) ?? .max, 32 << 10,
+      { context, position, buffer, room in
+        // Both are given whenever there is room for a byte.
+        guard let context, let buffer else { return -2 }
+        return Unmanaged<BodyStream>.fromOpaque(context)._withUnsafeGuaranteedRef { stream in
+          stream.read(
+            at: Int(position), into: UnsafeMutableRawBufferPointer(start: buffer, count: room))
+        }
+      }, retained.toOpaque(),
+      { context in
+        guard let context else { return }
+        Unmanaged<BodyStream>.fromOpaque(context).takeRetainedValue().body.abandoned()
+      })
+    if response == nil { retained.release() }
+    return response
+  }
+
+  /// libmicrohttpd's content reader: a count, 0 after suspending, −1 at the end, −2 where the rest will not come.
+  private func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    while true {
+      switch guarded.withLock({ $0.ending }) {
+      case .finished: return -1
+      case .cut: return -2
+      case nil: break
+      }
+      switch body.read(at: position, into: buffer) {
+      case .bytes(let count): return count
+      case .end: return -1
+      case .failed: return -2
+      case .notYet: if suspend() { return 0 }
+      }
+    }
+  }
+
+  /// Suspends the connection until there is something to send; `false`: there may be already.
+  private func suspend() -> Bool {
+    guarded.withLock { state in
+      if state.hasNews || state.ending != nil {
+        state.hasNews = false
+        return false
+      }
+      state.deadline = Clock.coarseMilliseconds() + patience
+      // All under the lock: whoever wakes it comes before it is suspended, or after it can be resumed. And stopping
+      // comes before `add`, which says so, or finds the stream in the table.
+      guard !(body.endsWithServer && handler.isDraining), handler.watcher.addStream(self) else {
+        state.ending = body.endsWithServer ? .finished : .cut
+        return false
+      }
+      MHD_suspend_connection(connection)
+      state.isSuspended = true
+      return true
+    }
+  }
+
+  /// There may be something to send.
+  private func wake() { resume { $0.hasNews = true } }
+
+  func interrupt(_ reason: Outcome) {
+    if case .failure(.deadlineExceeded) = reason, body.mayWaitOn() { return wake() }
+    let isStopping = if case .failure(.draining) = reason { true } else { false }
+    resume { $0.ending = isStopping && self.body.endsWithServer ? .finished : .cut }
+  }
+
+  func drain() {
+    if body.endsWithServer { resume { $0.ending = .finished } }
+  }
+
+  private func resume(_ change: (inout Guarded) -> Void) {
+    let wasSuspended = guarded.withLock { state in
+      change(&state)
+      defer { state.isSuspended = false }
+      if state.isSuspended { state.hasNews = false }
+      return state.isSuspended
+    }
+    guard wasSuspended else { return }
+    handler.watcher.resume(self, connection, wake: wakeSignal)
+  }
+}

@@ -1,0 +1,119 @@
+// Operating: what each of the operators' paths does.
+
+import CMicrohttpd
+import FoundationEssentials
+import Glibc
+import Model
+import Telemetry
+
+extension Exchanging {
+  /// Does what an operator's path says.
+  func operate(_ route: Route, _ target: RequestTarget) -> MHD_Result {
+    do throws(ImageError) {
+      let operations = handler.operations
+      switch (route, client.method) {
+      case (.failedURLs, .delete):
+        let query = try OperatorQuery(target.query, allowed: ["url"])
+        let url = try query["url"].map { text throws(ImageError) in try SourceURL(parsing: text) }
+        return answer(["removed": operations.manager.removeFailedURLs(url)])
+      case (.failedURLs, _): return answer(["failed": operations.manager.failedURLs()])
+      case (.cancel, _): return answer(["cancelled": operations.manager.cancelAll()])
+      case (.pause, _):
+        operations.downloads.pause()
+        return answer(["paused": true])
+      case (.resume, _):
+        operations.downloads.resume()
+        return answer(["paused": false])
+      case (.downloads, _):
+        let query = try OperatorQuery(target.query, allowed: ["interval"])
+        let interval = try query.fraction("interval") ?? 0
+        guard wantsEvents else {
+          return answer(["downloads": operations.downloads.downloads()])
+        }
+        return try stream(downloads: interval)
+      case (.prefetches, .post): return try startPrefetch(target)
+      case (.prefetches, _): return answer(["prefetches": operations.prefetcher.prefetches()])
+      case (.prefetch, .delete):
+        guard operations.prefetcher.cancelPrefetch(target.name ?? "") else {
+          throw .notFound(path: displayable(target.path))
+        }
+        return answer(["cancelled": true])
+      case (.prefetch, _):
+        let query = try OperatorQuery(target.query, allowed: ["interval"])
+        let interval = try query.fraction("interval") ?? 0.01
+        guard let status = operations.prefetcher.prefetchStatus(target.name ?? "") else {
+          throw .notFound(path: displayable(target.path))
+        }
+        return wantsEvents ? try stream(prefetch: status, interval) : answer(status)
+      default: throw .internal(detail: "a path of operators' that leads nowhere")
+      }
+    } catch {
+      return refuse(error)
+    }
+  }
+
+  private func startPrefetch(_ target: RequestTarget) throws(ImageError) -> MHD_Result {
+    guard !handler.isDraining else { throw .draining }
+    guard !client.upload.isTooLong else { throw .bodyTooLarge(limit: Upload.longest) }
+    let query = try OperatorQuery(target.query, allowed: ["preset"])
+    let lines = try PrefetchLines.parse(
+      client.upload.bytes, presets: query.all("preset"), known: handler.configuration.presets)
+    let id = try handler.operations.prefetcher.prefetch(lines)
+    return answer(PrefetchStatus(id: id, total: lines.count), status: 202)
+  }
+
+  /// Answers with JSON for people and programs.
+  private func answer(_ content: some Encodable, status: Int = 200) -> MHD_Result {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    guard let json = try? encoder.encode(content) else {
+      return refuse(.internal(detail: "an answer that cannot be encoded"))
+    }
+    return answer(
+      json: Array(json) + [UInt8(ascii: "\n")], status: status, id: RequestID(), error: nil,
+      closes: handler.isDraining)
+  }
+}
+
+/// The parameters of an operator's path.
+struct OperatorQuery {
+  private var values: [(name: String, value: String)] = []
+
+  /// Parses a raw query, without its `?`.
+  ///
+  /// - Throws: `unknownParameter`, or `invalidParameter` for what cannot be decoded.
+  init(_ query: ArraySlice<UInt8>, allowed: [String]) throws(ImageError) {
+    for piece in query.split(separator: UInt8(ascii: "&")) {
+      let parts = piece.split(
+        separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      guard let name = PercentEncoding.decode(parts[0]), allowed.contains(name) else {
+        throw .unknownParameter(displayable(parts[0]))
+      }
+      let raw = parts.count > 1 ? parts[1] : []
+      guard let value = PercentEncoding.decode(raw) else {
+        throw .invalidParameter(
+          name: name, value: displayable(raw),
+          allowed: "it is not percent-encoded UTF-8 without NUL")
+      }
+      values.append((name, value))
+    }
+  }
+
+  /// The first value of a parameter.
+  subscript(_ name: String) -> String? { values.first { $0.name == name }?.value }
+
+  /// All values of a parameter.
+  func all(_ name: String) -> [String] { values.filter { $0.name == name }.map(\.value) }
+
+  /// A part of a whole, 0 to 1.
+  ///
+  /// - Throws: `invalidParameter` for anything else.
+  func fraction(_ name: String) throws(ImageError) -> Double? {
+    guard let text = self[name] else { return nil }
+    guard let value = Double(text), (0...1).contains(value) else {
+      throw .invalidParameter(
+        name: name, value: displayable(text), allowed: "a number from 0 to 1")
+    }
+    return value
+  }
+}

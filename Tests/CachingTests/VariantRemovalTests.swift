@@ -1,0 +1,261 @@
+// VariantRemovalTests: every variant of a source goes from both tiers, wherever it is on its way, and nothing else does.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct VariantRemovalTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  /// Keys that are not those of a variant of source 1 and look like one.
+  static let lookAlikes = [
+    "https://pictures.example/1.jpgx w=1", "https://pictures.example/1.jp w=1",
+    "https://pictures.example/1.jpg?w=1 w=1", "https://pictures.example/2.jpg w=1",
+    "https://pictures.exbmple/1.jpg w=1", "https://pictures.example/11.jpg w=1",
+  ].map { CacheKey(text: $0) }
+
+  func open() throws -> DiskTier { try DiskTier(Sample.configuration(folder), log: .silent) }
+
+  /// A tier's parts, with nothing indexed and, until it is allowed, nothing written; without the thread that does so.
+  func parts() throws -> DiskParts {
+    let configuration = Sample.configuration(folder)
+    let store = DiskStore(
+      folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
+      log: .silent, clock: { .now })
+    return DiskParts(
+      store: store, workers: try DiskWorkers(threads: 2, readLimit: 100),
+      maintenance: DiskMaintenance(store: store, configuration: configuration),
+      reads: PendingReads(timeout: .seconds(10)))
+  }
+
+  func entryCount(_ folderName: String) -> Int {
+    TemporaryFolder.files(below: folder.path + "/cache/" + folderName).count
+  }
+
+  @Test func `a variant is told from keys that only look like it`() {
+    let source = Sample.sourceKey(1)
+    #expect(Sample.variantKey(1, width: 5).isVariant(of: source))
+    #expect(CacheKey(text: source.text + " crop=1,2,3,4 w=5").isVariant(of: source))
+    #expect(!source.isVariant(of: source))
+    #expect(
+      !CacheKey(text: source.text + " w=55").isVariant(of: CacheKey(text: source.text + " w=5")))
+    for key in Self.lookAlikes { #expect(!key.isVariant(of: source), "\(key)") }
+    // A character may be several bytes, and as many code points may be fewer.
+    let umlaut = CacheKey(text: "https://a.example/\u{fc}")
+    #expect(CacheKey(text: "https://a.example/\u{fc} w=1").isVariant(of: umlaut))
+    #expect(!CacheKey(text: "https://a.example/u\u{308} w=1").isVariant(of: umlaut))
+  }
+
+  @Test func `in memory all variants of a source go, others stay, and none counts as evicted`() {
+    let tier = MemoryTier()
+    let others = Self.lookAlikes.map { Sample.variant($0, Sample.bytes(100)) }
+    for other in others { tier.store(other) }
+    let before = tier.figures
+    for width in 1...100 {
+      tier.store(Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(100)))
+    }
+    tier.removeVariants(of: Sample.sourceKey(1))
+    for width in 1...100 { #expect(tier.peek(Sample.variantKey(1, width: width)) == nil) }
+    for other in others { #expect(tier.peek(other.key) === other) }
+    #expect(tier.figures.entries == before.entries)
+    #expect(tier.figures.bytes == before.bytes)
+    #expect(tier.figures.evictions == 0)
+    // A variant's key is no source's.
+    tier.removeVariants(of: others[0].key)
+    #expect(tier.peek(others[0].key) != nil)
+  }
+
+  @Test func `on disk all variants of a source go with their files, and the source stays`()
+    async throws
+  {
+    let tier = try open()
+    tier.store(try Sample.source(1, Sample.bytes(3_000)))
+    // More than are removed in one go.
+    for width in 1...150 {
+      tier.store(Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(100)))
+    }
+    for key in Self.lookAlikes { tier.store(Sample.variant(key, Sample.bytes(100))) }
+    #expect(await tier.quiet())
+    await tier.removeVariants(of: Sample.sourceKey(1))
+    #expect(entryCount("v") == Self.lookAlikes.count)
+    for width in 1...150 {
+      #expect(await tier.variant(for: Sample.variantKey(1, width: width)) == nil)
+    }
+    for key in Self.lookAlikes { #expect(await tier.variant(for: key) != nil) }
+    #expect(await tier.source(for: Sample.sourceKey(1)) != nil)
+    #expect(tier.figures.entries == Self.lookAlikes.count + 1)
+    #expect(tier.figures.evictions == 0)
+    #expect(tier.figures.expirations == 0)
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a variant's key, and a source nobody asked for, remove nothing`() async throws {
+    let tier = try open()
+    tier.store(Sample.variant(1, Sample.bytes(10)))
+    #expect(await tier.quiet())
+    await tier.removeVariants(of: Sample.variantKey(1))
+    await tier.removeVariants(of: Sample.sourceKey(2))
+    #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `variants that wait to be written are gone at once and never get to the disk`()
+    async throws
+  {
+    // Given one variant on disk and its successor waiting, two more waiting, and one of another source.
+    let first = try open()
+    first.store(Sample.variant(Sample.variantKey(1, width: 1), Sample.bytes(10)))
+    #expect(await first.shutDown(within: .seconds(10)))
+    let parts = try parts()
+    parts.store.scan { false }
+    for width in 1...3 {
+      let variant = Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(20))
+      #expect(parts.storeEntry(.variant(variant)))
+    }
+    #expect(parts.storeEntry(.variant(Sample.variant(2, Sample.bytes(30)))))
+    #expect(parts.storeEntry(.source(try Sample.source(1, Sample.bytes(40)))))
+    // When the source's variants are removed before anything may be written
+    await withCheckedContinuation { continuation in
+      parts.removeVariants(of: Sample.sourceKey(1)) { continuation.resume() }
+    }
+    // Then none of them is found, nor written afterwards.
+    for width in 1...3 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
+    #expect(await parts.find(Sample.variantKey(2)) != nil)
+    #expect(entryCount("v") == 0)
+    parts.workers.allowWrites()
+    #expect(parts.workers.finish(within: .seconds(10)))
+    #expect(entryCount("v") == 1)
+    #expect(entryCount("s") == 1)
+    #expect(parts.store.index.count == 2)
+    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+  }
+
+  @Test
+  func `a variant that is being written is not placed once it was revoked, and goes if it was`()
+    async throws
+  {
+    let parts = try parts()
+    parts.store.scan { false }
+    let keys = [Sample.variantKey(1, width: 1), Sample.variantKey(1, width: 2)]
+    let entries = keys.map { DiskEntry.variant(Sample.variant($0, Sample.bytes(10))) }
+    // Given two writes that somebody was sent for, one of which has done all but say so
+    let tickets = entries.map { PendingWrites.Ticket(storing: $0) }
+    for ticket in tickets {
+      _ = parts.store.pending.add(ticket)
+      #expect(parts.store.pending.claim(ticket.key, onlyRemoval: false) === ticket)
+    }
+    guard case .placed = try parts.store.place(entries[0], tickets[0]) else {
+      Issue.record("not placed")
+      return
+    }
+    await withCheckedContinuation { continuation in
+      parts.removeVariants(of: Sample.sourceKey(1)) { continuation.resume() }
+    }
+    // When the writers go on
+    parts.store.pending.finish(tickets[0])
+    parts.store.write(tickets[1])
+    // Then neither is there.
+    for key in keys { #expect(await parts.find(key) == nil) }
+    #expect(entryCount("v") == 0)
+    #expect(entryCount("tmp") == 0)
+    #expect(parts.store.pending.bytes == 0)
+    #expect(parts.workers.finish(within: .seconds(10)))
+  }
+
+  @Test func `a file that is placed while its word is revoked is hidden until it is removed`()
+    async throws
+  {
+    let parts = try parts()
+    parts.store.scan { false }
+    let entry = DiskEntry.variant(Sample.variant(1, Sample.bytes(10)))
+    let ticket = PendingWrites.Ticket(storing: entry)
+    _ = parts.store.pending.add(ticket)
+    // Given a writer that found its word valid just before it is revoked
+    let high = EntryDigest(of: Sample.sourceKey(1)).high
+    _ = try parts.store.place(entry, ticket)
+    let removals = parts.store.pending.revokeVariants(high)
+    #expect(removals.map(\.key) == [entry.key])
+    // Then the removal is the last word, whatever the index knows by then.
+    #expect(await parts.find(entry.key) == nil)
+    #expect(parts.findAtOnce(entry.key) { _ in true } == nil)
+    parts.store.write(try #require(parts.store.pending.claim(entry.key, onlyRemoval: true)))
+    #expect(entryCount("v") == 0)
+    #expect(parts.store.pending.isEmpty)
+    #expect(parts.workers.finish(within: .seconds(10)))
+  }
+
+  @Test func `while the index is not complete the folder is listed`() async throws {
+    // Given variants and a source on disk, and another source whose variants share the folder.
+    let one = EntryDigest(of: Sample.sourceKey(1))
+    let neighbour = try #require(
+      (2..<1_000_000).first { EntryDigest(of: Sample.sourceKey($0)).folder == one.folder })
+    let first = try open()
+    for width in 1...50 {
+      first.store(Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(10)))
+    }
+    first.store(Sample.variant(neighbour, Sample.bytes(10)))
+    first.store(try Sample.source(1, Sample.bytes(10)))
+    #expect(await first.shutDown(within: .seconds(10)))
+    // When the variants are removed before anything is indexed
+    let parts = try parts()
+    await withCheckedContinuation { continuation in
+      parts.removeVariants(of: Sample.sourceKey(1)) { continuation.resume() }
+    }
+    // Then they are gone, and only they.
+    for width in 1...50 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
+    #expect(await parts.find(Sample.variantKey(neighbour)) != nil)
+    #expect(await parts.find(Sample.sourceKey(1)) != nil)
+    parts.store.scan { false }
+    #expect(parts.store.index.count == 2)
+    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+    #expect(parts.workers.finish(within: .seconds(10)))
+  }
+
+  @Test func `what is stored after a removal stays`() async throws {
+    let tier = try open()
+    for round in 0..<30 {
+      tier.store(Sample.variant(1, Sample.bytes(2_000, seed: round)))
+      await tier.removeVariants(of: Sample.sourceKey(1))
+      #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+      tier.store(Sample.variant(1, Sample.bytes(2_000, seed: round + 100)))
+      let found = await tier.variant(for: Sample.variantKey(1))
+      #expect(found?.bytes == Sample.bytes(2_000, seed: round + 100))
+    }
+    #expect(await tier.quiet())
+    #expect(await tier.variant(for: Sample.variantKey(1))?.bytes == Sample.bytes(2_000, seed: 129))
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a removal that has begun is finished by a shut-down`() async throws {
+    let tier = try open()
+    for width in 1...150 {
+      tier.store(Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(10)))
+    }
+    #expect(await tier.quiet())
+    let parts = try #require(tier.parts)
+    await withCheckedContinuation { continuation in
+      parts.removeVariants(of: Sample.sourceKey(1)) { continuation.resume() }
+      #expect(parts.shutDown(.seconds(10)))
+    }
+    #expect(entryCount("v") == 0)
+  }
+
+  @Test func `a tier that is off or shut down has nothing to remove, and does not hang`()
+    async throws
+  {
+    let off = try DiskTier(Sample.configuration(folder, limit: 0), log: .silent)
+    await off.removeVariants(of: Sample.sourceKey(1))
+    let ended = try open()
+    ended.store(Sample.variant(1, Sample.bytes(10)))
+    await ended.shutDown(within: .seconds(10))
+    await ended.removeVariants(of: Sample.sourceKey(1))
+    #expect(await ended.variant(for: Sample.variantKey(1)) == nil)
+  }
+}

@@ -1,0 +1,241 @@
+// Tests of CircuitBreaker: no sockets, no clocks.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Downloading
+
+struct CircuitBreakerTests {
+  private let start = ContinuousClock.now
+
+  private func makeBreaker(_ threshold: Int = 3, hosts: Int = 100) -> CircuitBreaker {
+    CircuitBreaker(threshold: threshold, openTime: .seconds(30), hostLimit: hosts)
+  }
+
+  /// Lets one load after the other fail there; tells which of them opened the circuit.
+  private func fail(
+    _ breaker: inout CircuitBreaker, _ host: String, times: Int, at now: ContinuousClock.Instant
+  ) -> [Bool] {
+    (1...times).map { id in
+      _ = breaker.admit(id, to: host, now: now)
+      return breaker.end(id, at: host, .failure, now: now)
+    }
+  }
+
+  @Test func `so many failures in a row open a circuit, and only this host's`() {
+    var breaker = makeBreaker()
+    #expect(fail(&breaker, "a", times: 3, at: start) == [false, false, true])
+    #expect(breaker.refuses(9, to: "a", now: start + .milliseconds(29_999)))
+    #expect(breaker.admit(9, to: "a", now: start + .milliseconds(29_999)) == false)
+    #expect(breaker.admit(9, to: "b", now: start) == true)
+    #expect(breaker.openCount == 1)
+  }
+
+  @Test func `a success in between starts the count again, what says nothing does not`() {
+    var breaker = makeBreaker()
+    #expect(fail(&breaker, "a", times: 2, at: start) == [false, false])
+    breaker.end(3, at: "a", .success, now: start)
+    #expect(fail(&breaker, "a", times: 2, at: start) == [false, false])
+    breaker.end(3, at: "a", .nothing, now: start)
+    #expect(fail(&breaker, "a", times: 1, at: start) == [true])
+  }
+
+  @Test func `after its time one probe goes through, and its success closes the circuit`() {
+    // Given
+    var breaker = makeBreaker()
+    _ = fail(&breaker, "a", times: 3, at: start)
+    let later = start + .seconds(30)
+    // When
+    #expect(breaker.admit(10, to: "a", now: later) == true)
+    // Then
+    #expect(breaker.refuses(11, to: "a", now: later))
+    #expect(breaker.admit(11, to: "a", now: later) == false)
+    // The probe itself may try again.
+    #expect(breaker.admit(10, to: "a", now: later) == true)
+    breaker.end(10, at: "a", .success, now: later)
+    #expect(breaker.admit(11, to: "a", now: later) == true)
+    #expect(breaker.admit(12, to: "a", now: later) == true)
+    #expect(breaker.openCount == 0 && breaker.hostCount == 0)
+  }
+
+  @Test func `each failed probe doubles the time, up to five minutes`() {
+    var breaker = makeBreaker()
+    _ = fail(&breaker, "a", times: 3, at: start)
+    var now = start + .seconds(30)
+    for seconds in [60, 120, 240, 300, 300] {
+      #expect(fail(&breaker, "a", times: 1, at: now) == [true])
+      #expect(breaker.refuses(9, to: "a", now: now + .seconds(seconds) - .milliseconds(1)))
+      now += .seconds(seconds)
+      #expect(!breaker.refuses(9, to: "a", now: now))
+    }
+    // And a success begins anew.
+    #expect(breaker.admit(9, to: "a", now: now) == true)
+    breaker.end(9, at: "a", .success, now: now)
+    _ = fail(&breaker, "a", times: 3, at: now)
+    #expect(!breaker.refuses(9, to: "a", now: now + .seconds(30)))
+  }
+
+  @Test func `a probe that is given up lets another one through`() {
+    var breaker = makeBreaker()
+    _ = fail(&breaker, "a", times: 3, at: start)
+    let later = start + .seconds(30)
+    #expect(breaker.admit(10, to: "a", now: later) == true)
+    breaker.end(10, at: "a", .nothing, now: later)
+    #expect(breaker.admit(11, to: "a", now: later) == true)
+    #expect(breaker.admit(12, to: "a", now: later) == false)
+  }
+
+  @Test func `those on the way when it opened change nothing by failing, and close it by success`()
+  {
+    // Given
+    var breaker = makeBreaker()
+    _ = fail(&breaker, "a", times: 3, at: start)
+    // When
+    #expect(breaker.end(20, at: "a", .failure, now: start + .seconds(29)) == false)
+    // Then
+    #expect(!breaker.refuses(9, to: "a", now: start + .seconds(30)))
+    breaker.end(21, at: "a", .success, now: start + .seconds(1))
+    #expect(breaker.admit(9, to: "a", now: start + .seconds(1)) == true)
+  }
+
+  @Test func `a threshold of 0 turns it off`() {
+    var breaker = makeBreaker(0)
+    let opened = fail(&breaker, "a", times: 1_000, at: start)
+    #expect(!opened.contains(true))
+    #expect(breaker.hostCount == 0)
+  }
+
+  @Test func `only so many hosts are remembered: open circuits the longest`() {
+    // Given
+    var breaker = makeBreaker(2, hosts: 8)
+    _ = fail(&breaker, "dead", times: 2, at: start)
+    // When
+    for number in 1...100 {
+      _ = fail(&breaker, "h\(number)", times: 1, at: start + .milliseconds(number))
+      #expect(breaker.hostCount <= 8)
+    }
+    // Then
+    #expect(breaker.refuses(9, to: "dead", now: start + .seconds(1)))
+    #expect(breaker.openCount == 1)
+    // When: all that is remembered is open
+    for number in 1...100 {
+      _ = fail(&breaker, "d\(number)", times: 2, at: start + .seconds(number))
+      #expect(breaker.hostCount <= 8 && breaker.openCount <= 8)
+    }
+    // Then: the newest are
+    #expect(breaker.refuses(9, to: "d100", now: start + .seconds(100)))
+    #expect(!breaker.refuses(9, to: "dead", now: start + .seconds(1)))
+  }
+
+  @Test(arguments: [
+    (ImageError.sourceUnreachable(detail: ""), false, CircuitBreaker.Outcome.failure),
+    (.sourceTimeout(detail: ""), false, .failure), (.sourceTimeout(detail: ""), true, .failure),
+    (.sourceError(status: 500), true, .failure), (.sourceError(status: 599), true, .failure),
+    (.sourceError(status: 429), true, .success), (.sourceNotFound(status: 404), true, .success),
+    (.sourceTooLarge(limit: 1), true, .success), (.sourceIncomplete(detail: ""), true, .success),
+    (.forbiddenSource(reason: "", detail: ""), true, .success),
+    (.forbiddenSource(reason: "", detail: ""), false, .nothing),
+    (.sourceTLS(detail: ""), false, .success), (.cancelled, true, .nothing),
+    (.draining, true, .nothing), (.internal(detail: ""), true, .nothing),
+  ])
+  func `what a failure says about the host`(
+    _ error: ImageError, _ hasAnswer: Bool, _ expected: CircuitBreaker.Outcome
+  ) {
+    #expect(CircuitBreaker.Outcome(of: .failure(error), hasAnswer: hasAnswer) == expected)
+  }
+
+  @Test func `in a random schedule of 100,000 steps every host is left alone when it should be`() {
+    var random = SeededGenerator(seed: 4)
+    var breaker = makeBreaker()
+    var models = (0..<5).map { _ in HostModel(threshold: 3, openTime: .seconds(30)) }
+    var now = start
+    var faults: [String] = []
+
+    for step in 1...100_000 where faults.isEmpty {
+      now += .milliseconds(Int.random(in: 0...4_000, using: &random))
+      let number = Int.random(in: 0..<models.count, using: &random)
+      let host = "h\(number)"
+      let someone = models[number].onTheWay.sorted().randomElement(using: &random)
+      if let someone, models[number].onTheWay.count > 6 || Bool.random(using: &random) {
+        // The higher the number, the more often a host fails.
+        let outcome: CircuitBreaker.Outcome =
+          switch Int.random(in: 0..<10, using: &random) {
+          case 0: .nothing
+          case ...(number * 2): .failure
+          default: .success
+          }
+        let opens = breaker.end(someone, at: host, outcome, now: now)
+        let expected = models[number].end(someone, outcome, now: now)
+        if opens != expected { faults.append("\(step): opens \(opens), not \(expected)") }
+      } else {
+        let refuses = breaker.refuses(step, to: host, now: now)
+        let admits = breaker.admit(step, to: host, now: now)
+        let expected = models[number].admit(step, now: now)
+        if admits != expected { faults.append("\(step): admits \(admits), not \(expected)") }
+        if refuses == admits { faults.append("\(step): refuses and admits") }
+      }
+      if breaker.openCount != models.count(where: \.isOpen) { faults.append("\(step): count") }
+      if models[number].isStuck { faults.append("\(step): stuck") }
+    }
+    #expect(faults == [])
+    // Each state was met often.
+    for model in models.dropFirst() { #expect(model.openings > 10 && model.probes > 10) }
+  }
+}
+
+/// What one host's circuit is to do, told by its history.
+private struct HostModel {
+  let threshold: Int
+  let openTime: Duration
+  /// Failures since the last success, of those that count.
+  private var failures = 0
+  private var openedAt: ContinuousClock.Instant?
+  private var wait = Duration.zero
+  private var probe: Int?
+  private(set) var onTheWay: Set<Int> = []
+  private(set) var openings = 0
+  private(set) var probes = 0
+
+  init(threshold: Int, openTime: Duration) {
+    (self.threshold, self.openTime) = (threshold, openTime)
+  }
+
+  var isOpen: Bool { openedAt != nil }
+
+  mutating func admit(_ id: Int, now: ContinuousClock.Instant) -> Bool {
+    if let openedAt {
+      guard now - openedAt >= wait, probe == nil else { return false }
+      probe = id
+      probes += 1
+    }
+    onTheWay.insert(id)
+    return true
+  }
+
+  mutating func end(
+    _ id: Int, _ outcome: CircuitBreaker.Outcome, now: ContinuousClock.Instant
+  ) -> Bool {
+    onTheWay.remove(id)
+    let wasProbe = probe == id
+    if wasProbe { probe = nil }
+    switch outcome {
+    case .nothing: return false
+    case .success:
+      (failures, openedAt, probe) = (0, nil, nil)
+      return false
+    case .failure:
+      guard openedAt == nil || wasProbe else { return false }
+      failures += 1
+      guard failures >= threshold else { return false }
+      // 30, 60, 120, 240, 300 …
+      wait = failures == threshold ? openTime : min(wait * 2, .seconds(300))
+      openedAt = now
+      openings += 1
+      return true
+    }
+  }
+
+  /// Whether nobody is on the way and yet nobody would ever go.
+  var isStuck: Bool { onTheWay.isEmpty && probe != nil }
+}

@@ -1,0 +1,177 @@
+// Tests of how Downloader leaves hosts alone that fail time and again.
+
+import Downloading
+import Model
+import TestSupport
+import Testing
+
+struct DownloaderBreakerTests {
+  private let body: [UInt8] = [1, 2, 3]
+
+  /// Hosts are left alone for good unless said otherwise.
+  private func makeBreakingDownloader(
+    after threshold: Int, _ change: (inout DownloaderConfiguration) -> Void = { _ in }
+  ) throws -> Downloader {
+    try makeDownloader {
+      $0.breakerThreshold = threshold
+      $0.breakerOpenTime = .seconds(3_600)
+      change(&$0)
+    }
+  }
+
+  private func isCircuitOpen(_ error: (any Error)?) -> Bool {
+    if case .sourceUnreachable(let detail)? = error as? ImageError {
+      return detail.hasPrefix("circuit open")
+    }
+    return false
+  }
+
+  @Test func `a host that fails time and again is not asked any more, others are`() async throws {
+    // Given
+    let origin = try Origin()
+    let other = try Origin()
+    origin.route("/a", .status(500))
+    origin.serve("/good", body)
+    other.serve("/a", body)
+    other.route("/moved", .redirect(to: origin.url("/good")))
+    let downloader = try makeBreakingDownloader(after: 3)
+    // When
+    for _ in 1...3 {
+      #expect(await downloader.failure(of: origin.url("/a")) == .sourceError(status: 500))
+    }
+    // Then
+    for path in ["/a", "/good"] {
+      #expect(isCircuitOpen(await downloader.failure(of: origin.url(path))))
+    }
+    #expect(isCircuitOpen(await downloader.failure(of: other.url("/moved"))))
+    #expect(origin.totalRequests == 3)
+    #expect(downloader.figures.circuitsOpen == 1)
+    #expect(try await downloader.load(other.url("/a")).file.bytes == body)
+  }
+
+  @Test
+  func `time-outs and connections that fail count, what an origin says of a picture does not`()
+    async throws
+  {
+    // Given
+    let origin = try Origin()
+    origin.route("/silence", .silence)
+    origin.route("/reset", .resetBeforeHead)
+    origin.route("/cut", .truncated(body, declaring: 9))
+    let nobody = try Origin()
+    let refused = nobody.url("/a")
+    nobody.stop()
+    let downloader = try makeBreakingDownloader(after: 2) {
+      $0.firstByteTimeout = .milliseconds(100)
+    }
+    // When: none of these two in a row
+    for path in ["/404", "/cut", "/404", "/silence", "/404", "/reset", "/cut", "/reset", "/404"] {
+      #expect(await !isCircuitOpen(downloader.failure(of: origin.url(path))), "\(path)")
+    }
+    #expect(downloader.figures.circuitsOpen == 0)
+    // When
+    for path in ["/silence", "/reset"] { _ = await downloader.failure(of: origin.url(path)) }
+    for _ in 1...2 { _ = await downloader.failure(of: refused) }
+    // Then
+    #expect(downloader.figures.circuitsOpen == 2)
+    #expect(isCircuitOpen(await downloader.failure(of: origin.url("/404"))))
+    #expect(isCircuitOpen(await downloader.failure(of: refused)))
+  }
+
+  @Test func `those waiting for a host that is given up are answered with it`() async throws {
+    // Given
+    let origin = try Origin()
+    let gate = Gate()
+    origin.route("/a", .hold(gate, then: .status(500)))
+    let downloader = try makeBreakingDownloader(after: 1) { $0.limitPerHost = 1 }
+    let first = Task { try await downloader.load(origin.url("/a")) }
+    await eventually("one runs") { origin.activeRequests == 1 }
+    let waiting = (1...3).map { _ in Task { try await downloader.load(origin.url("/a")) } }
+    await eventually("three wait") { downloader.figures.waiting == 3 }
+    // When
+    gate.open()
+    // Then
+    #expect(await first.result.failure as? ImageError == .sourceError(status: 500))
+    for load in waiting { #expect(isCircuitOpen(await load.result.failure)) }
+    #expect(origin.totalRequests == 1)
+    #expect(downloader.figures.waiting == 0 && downloader.figures.running == 0)
+  }
+
+  @Test func `a host that lives again is found out`() async throws {
+    let origin = try Origin()
+    origin.route("/a") { [body] in $0.number <= 4 ? .status(500) : .ok(body) }
+    let downloader = try makeBreakingDownloader(after: 2) { $0.breakerOpenTime = .milliseconds(1) }
+    await eventually("it is loaded") {
+      (try? await downloader.load(origin.url("/a")).file.count) == body.count
+    }
+    #expect(origin.requests(to: "/a") == 5)
+    #expect(downloader.figures.circuitsOpen == 0)
+    #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
+  }
+
+  @Test func `one probe goes at a time, and one that is cancelled makes way for another`()
+    async throws
+  {
+    // Given: a circuit that is half-open at once
+    let origin = try Origin()
+    origin.route("/bad", .status(500))
+    origin.route("/held", .silence)
+    origin.serve("/good", body)
+    let downloader = try makeBreakingDownloader(after: 1) { $0.breakerOpenTime = .zero }
+    _ = await downloader.failure(of: origin.url("/bad"))
+    #expect(downloader.figures.circuitsOpen == 1)
+    let probe = Task { try await downloader.load(origin.url("/held")) }
+    await eventually("the probe is under way") { origin.activeRequests == 1 }
+    // Then
+    #expect(isCircuitOpen(await downloader.failure(of: origin.url("/good"))))
+    // When
+    probe.cancel()
+    #expect(await probe.result.failure as? ImageError == .cancelled)
+    // Then
+    #expect(try await downloader.load(origin.url("/good")).file.bytes == body)
+    #expect(downloader.figures.circuitsOpen == 0)
+  }
+
+  @Test func `a load whose retry is due asks no host that was given up meanwhile`() async throws {
+    // Given: a load that waits for its retry
+    let origin = try Origin()
+    origin.route("/a", .resetBeforeHead)
+    origin.route("/bad", .status(500))
+    let downloader = try makeBreakingDownloader(after: 1) {
+      $0.retries = 1
+      $0.retryDelay = .milliseconds(500)
+    }
+    async let failing = downloader.failure(of: origin.url("/a"))
+    await eventually("it failed once") { origin.requests(to: "/a") == 1 }
+    // When
+    #expect(await downloader.failure(of: origin.url("/bad")) == .sourceError(status: 500))
+    // Then: it ends with what it failed with
+    let failure = await failing
+    #expect(failure?.code == "source_unreachable" && !isCircuitOpen(failure))
+    #expect(origin.requests(to: "/a") == 1 + downloader.figures.retries)
+  }
+
+  @Test func `hosts that never answer hold nobody else up`() async throws {
+    // Given: two hosts that are deaf, with a hundred loads each, and one that is not
+    let deaf = try (0..<2).map { _ in try Origin(answers: false) }
+    let origin = try Origin()
+    origin.serve("/a", body)
+    let downloader = try makeBreakingDownloader(after: 3) {
+      $0.limit = 20
+      $0.firstByteTimeout = .milliseconds(500)
+    }
+    let (dead, urls) = (deaf.map { $0.url("/a") }, (0..<100).map { origin.url("/a?\($0)") })
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      for number in 0..<200 {
+        group.addTask { await downloader.failure(of: dead[number % 2]) == nil }
+      }
+      for url in urls { group.addTask { try await downloader.load(url).file.count == body.count } }
+      // When
+      let loaded = try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+      // Then
+      #expect(loaded == 100)
+    }
+    #expect(origin.totalRequests == 100)
+    #expect(downloader.figures.circuitsOpen == 2)
+  }
+}

@@ -1,0 +1,173 @@
+// Tests of when Downloader tries a request again, and of the first-byte time-out.
+
+import Downloading
+import Model
+import TestSupport
+import Testing
+
+struct DownloaderRetryTests {
+  private let body: [UInt8] = [1, 2, 3]
+
+  private func makeRetryingDownloader(
+    _ change: (inout DownloaderConfiguration) -> Void = { _ in }
+  ) throws -> Downloader {
+    try makeDownloader {
+      $0.retries = 1
+      $0.retryDelay = .milliseconds(5)
+      change(&$0)
+    }
+  }
+
+  @Test func `a connection that breaks before a byte came is tried once more`() async throws {
+    let downloader = try makeRetryingDownloader()
+    for reply in [OriginReply.resetBeforeHead, .closeBeforeHead] {
+      // Given: an origin of its own, since curl itself tries again where a connection used before has gone
+      let origin = try Origin()
+      origin.route("/a") { [body] in $0.number == 1 ? reply : .ok(body) }
+      // Then
+      #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
+      #expect(origin.requests(to: "/a") == 2)
+    }
+    #expect(downloader.figures.retries == 2)
+    #expect(downloader.figures.succeeded == 2 && downloader.figures.failed == [:])
+  }
+
+  @Test func `as often as configured and not more`() async throws {
+    let origin = try Origin()
+    origin.route("/a", .resetBeforeHead)
+    for retries in [0, 1, 3] {
+      let before = origin.requests(to: "/a")
+      let downloader = try makeRetryingDownloader { $0.retries = retries }
+      #expect(await downloader.failure(of: origin.url("/a"))?.code == "source_unreachable")
+      #expect(origin.requests(to: "/a") - before == 1 + retries)
+      #expect(downloader.figures.retries == retries)
+      #expect(downloader.figures.failed == ["source_unreachable": 1])
+    }
+  }
+
+  @Test func `names that do not resolve and ports that refuse are tried once more`() async throws {
+    let nobody = try Origin()
+    let refused = nobody.url("/a")
+    nobody.stop()
+    let downloader = try makeRetryingDownloader()
+    for url in [refused, "http://nobody.invalid/a"] {
+      #expect(await downloader.failure(of: url)?.code == "source_unreachable")
+    }
+    #expect(downloader.figures.retries == 2)
+  }
+
+  @Test(arguments: [502, 503, 504])
+  func `an origin that says it will soon be back is asked once more`(_ status: Int) async throws {
+    let origin = try Origin()
+    origin.route("/a") { [body] request in
+      request.number == 1 ? .status(status, headers: ["Retry-After: 0"]) : .ok(body)
+    }
+    let downloader = try makeRetryingDownloader()
+    #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
+    #expect(origin.requests(to: "/a") == 2)
+  }
+
+  @Test func `other failures are final`() async throws {
+    // Given
+    let origin = try Origin()
+    let forbidden = try Origin(on: "::1")
+    origin.route("/none", .status(503))
+    origin.route("/long", .status(503, headers: ["Retry-After: 60"]))
+    origin.route("/500", .status(500, headers: ["Retry-After: 0"]))
+    origin.route("/404", .status(404, headers: ["Retry-After: 0"]))
+    origin.route("/half", .raw(Array("HTTP/1.1 200 OK\r\nContent-Ty".utf8)))
+    origin.route("/nonsense", .raw(Array("hello\r\n\r\n".utf8)))
+    origin.route("/cut", .truncated(body, declaring: 9))
+    origin.route("/private", .redirect(to: forbidden.url("/a")))
+    let downloader = try makeRetryingDownloader { $0.allowedNetworks.removeLast() }
+    // Then
+    for path in ["/none", "/long", "/500", "/404", "/half", "/nonsense", "/cut", "/private"] {
+      _ = await downloader.failure(of: origin.url(path))
+      #expect(origin.requests(to: path) == 1, "\(path)")
+    }
+    #expect(downloader.figures.retries == 0)
+  }
+
+  @Test func `after a redirect only the hop that failed is tried again`() async throws {
+    let origin = try Origin()
+    let other = try Origin()
+    origin.route("/a", .redirect(to: other.url("/b")))
+    other.route("/b") { [body] in $0.number == 1 ? .resetBeforeHead : .ok(body) }
+    #expect(try await makeRetryingDownloader().load(origin.url("/a")).file.bytes == body)
+    #expect(origin.requests(to: "/a") == 1)
+    #expect(other.requests(to: "/b") == 2)
+  }
+
+  @Test func `a load keeps its place while it waits for its retry, and can be cancelled there`()
+    async throws
+  {
+    // Given: a retry that is a long time away
+    let origin = try Origin()
+    origin.route("/a", .resetBeforeHead)
+    origin.serve("/b", body)
+    let downloader = try makeRetryingDownloader {
+      $0.limit = 1
+      $0.timeout = .seconds(3_600)
+      $0.retryDelay = .seconds(1_000)
+    }
+    let failing = Task { try await downloader.load(origin.url("/a")) }
+    await eventually("it failed once") {
+      origin.requests(to: "/a") == 1 && origin.openConnections == 0
+    }
+    async let next = downloader.load(origin.url("/b"))
+    await eventually("the next one waits") { downloader.figures.waiting == 1 }
+    #expect(downloader.figures.running == 1 && origin.requests(to: "/b") == 0)
+    // When
+    failing.cancel()
+    // Then
+    #expect(await failing.result.failure as? ImageError == .cancelled)
+    #expect(try await next.file.bytes == body)
+  }
+
+  @Test func `a retry that comes after the time-out is not waited for`() async throws {
+    let origin = try Origin()
+    origin.route("/a", .resetBeforeHead)
+    let downloader = try makeRetryingDownloader { $0.retryDelay = .seconds(1_000) }
+    #expect(await downloader.failure(of: origin.url("/a"))?.code == "source_unreachable")
+    #expect(downloader.figures.retries == 0)
+  }
+
+  @Test func `a connection that is not made in time is tried once more`() async throws {
+    // Given: a port that takes connections and never says anything, where TLS is wanted
+    let deaf = try Origin(answers: false)
+    let downloader = try makeRetryingDownloader { $0.connectTimeout = .milliseconds(200) }
+    // Then
+    let failure = await downloader.failure(of: "https://127.0.0.1:\(deaf.port)/a")
+    #expect(failure?.code == "source_timeout")
+    #expect(downloader.figures.retries == 1)
+  }
+
+  @Test func `an answer that does not begin in time is given up, one that has begun is not`()
+    async throws
+  {
+    // Given
+    let origin = try Origin()
+    let gate = Gate()
+    origin.route("/silence", .silence)
+    origin.route("/moved", .redirect(to: "/silence"))
+    origin.route("/held", .ok(body, holdingAfter: 1, at: gate))
+    let downloader = try makeRetryingDownloader { $0.firstByteTimeout = .milliseconds(300) }
+    async let held = downloader.load(origin.url("/held"))
+    await eventually("its head is here") {
+      downloader.downloads().first?.received == 1
+    }
+    // When: two wait for their first byte, after it, for as long as is allowed
+    for path in ["/silence", "/moved"] {
+      guard case .sourceTimeout(let detail) = await downloader.failure(of: origin.url(path)) else {
+        Issue.record("\(path) did not time out")
+        continue
+      }
+      #expect(detail.contains("first-byte"))
+    }
+    // Then
+    gate.open()
+    #expect(try await held.file.bytes == body)
+    #expect(origin.requests(to: "/silence") == 2)
+    #expect(downloader.figures.retries == 0)
+  }
+}

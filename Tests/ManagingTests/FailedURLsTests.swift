@@ -1,0 +1,90 @@
+// Tests of FailedURLs and FailurePolicy: what is listed, for how long, and what leaves the list.
+
+import Model
+import Testing
+
+@testable import Managing
+
+struct FailedURLsTests {
+  private let key = CacheKey(text: "http://a/1.jpg")
+
+  private func time(_ seconds: Int) -> UnixTime { UnixTime(seconds: seconds) }
+
+  @Test(arguments: [
+    (ImageError.sourceNotFound(status: 404), 600), (.sourceNotFound(status: 410), 86_400),
+    (.sourceTooLarge(limit: 1), 3_600), (.unsupportedFormat(detail: "?"), 3_600),
+    (.undecodable(detail: "?"), 3_600), (.tooManyPixels(pixels: 2, limit: 1), 3_600),
+    (.tooManyFrames(frames: 2, limit: 1), 3_600),
+  ])
+  func `what will not heal is remembered by its status`(error: ImageError, seconds: Int) {
+    var failed = FailedURLs(policy: FailurePolicy())
+    let told = failed.add(key, error, now: time(0))
+    #expect(told == .remembered(error, seconds: seconds, isRepeated: false))
+    #expect(
+      failed.failure(of: key, now: time(seconds - 1))
+        == .remembered(error, seconds: 1, isRepeated: true))
+    #expect(failed.failure(of: key, now: time(seconds)) == nil)
+  }
+
+  @Test(arguments: [
+    ImageError.sourceUnreachable(detail: "refused"), .sourceTimeout(detail: "connect"),
+    .sourceIncomplete(detail: "reset"), .sourceError(status: 429), .sourceError(status: 503),
+    .sourceTLS(detail: "?"), .cancelled, .revoked, .overloaded(queue: "q", retryAfter: 1),
+    .deadlineExceeded, .internal(detail: "?"), .forbiddenSource(reason: "r", detail: "d"),
+  ])
+  func `what may heal never is, whatever the policy says`(error: ImageError) {
+    var policy = FailurePolicy()
+    for status in 400..<600 { policy.lifetimes[status] = 60 }
+    var failed = FailedURLs(policy: policy)
+    #expect(failed.add(key, error, now: time(0)) == error)
+    #expect(failed.count == 0)
+  }
+
+  @Test func `the first failure is the one that is told`() {
+    var failed = FailedURLs(policy: FailurePolicy())
+    _ = failed.add(key, .sourceNotFound(status: 404), now: time(0))
+    _ = failed.add(key, .undecodable(detail: "later"), now: time(10))
+    #expect(
+      failed.failure(of: key, now: time(10))
+        == .remembered(.sourceNotFound(status: 404), seconds: 590, isRepeated: true))
+  }
+
+  @Test func `a full list forgets what was listed first`() {
+    var policy = FailurePolicy()
+    policy.limit = 3
+    var failed = FailedURLs(policy: policy)
+    let keys = (0..<1_000).map { CacheKey(text: "http://a/\($0)") }
+    for key in keys { _ = failed.add(key, .sourceNotFound(status: 404), now: time(0)) }
+    #expect(failed.count == 3)
+    #expect(
+      failed.all(now: time(0)).map(\.url) == ["http://a/997", "http://a/998", "http://a/999"])
+  }
+
+  @Test func `a limit or a lifetime of 0 lists nothing`() {
+    var policy = FailurePolicy()
+    policy.limit = 0
+    var none = FailedURLs(policy: policy)
+    _ = none.add(key, .sourceNotFound(status: 404), now: time(0))
+    #expect(none.count == 0)
+    policy = FailurePolicy()
+    policy.lifetimes[404] = nil
+    var some = FailedURLs(policy: policy)
+    #expect(
+      some.add(key, .sourceNotFound(status: 404), now: time(0)) == .sourceNotFound(status: 404))
+  }
+
+  @Test func `a source leaves with what was wanted of it`() throws {
+    let source = try SourceURL(parsing: "http://a/1.jpg")
+    var transform = Transform()
+    transform.frame = 7
+    var failed = FailedURLs(policy: FailurePolicy())
+    let variant = CacheKey(source: source, transform: transform)
+    _ = failed.add(variant, .undecodable(detail: "?"), now: time(0))
+    _ = failed.add(CacheKey(text: "http://a/2.jpg"), .undecodable(detail: "?"), now: time(0))
+    #expect(failed.all(now: time(0)).first?.transform?.isEmpty == false)
+    #expect(failed.removeAll(of: CacheKey(source: source)) == 1)
+    #expect(failed.failure(of: variant, now: time(0)) == nil)
+    #expect(failed.removeAll() == 1)
+    #expect(failed.count == 0)
+  }
+}

@@ -1,0 +1,80 @@
+// FlightModelTests: the flight table in random schedules beside what each waiter was told.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Managing
+
+struct FlightModelTests {
+  /// One flight as the schedule sees it.
+  private struct Running {
+    let key: Int
+    var isDetached: Bool
+    var waiting: Set<Int> = []
+  }
+
+  @Test(arguments: [1, 2, 3])
+  func `in 100,000 random steps no waiter is lost, none answered twice and no flight leaks`(
+    seed: Int
+  ) {
+    var random = SeededGenerator(seed: UInt64(seed))
+    var table = FlightTable<Int, Int>()
+    var running: [Int: Running] = [:]
+    var entries: [Int: FlightTable<Int, Int>.Entry] = [:]
+    var answered: Set<Int> = []
+    var nextWaiter = 0
+
+    /// Everyone in `waiters` is answered now, for the first time, and they are those who waited.
+    func answer(_ waiters: [Int], of flight: Int) {
+      let expected = running.removeValue(forKey: flight)?.waiting
+      #expect(Set(waiters) == expected)
+      #expect(waiters.count == expected?.count)
+      for waiter in waiters { #expect(answered.insert(waiter).inserted) }
+    }
+
+    for _ in 0..<100_000 {
+      switch Int.random(in: 0..<1_000, using: &random) {
+      case 0..<500:
+        let key = Int.random(in: 0..<12, using: &random)
+        let isDetached = Int.random(in: 0..<20, using: &random) == 0
+        let joinable = running.first { $0.value.key == key }?.key
+        let entry = table.enter(key, nextWaiter, isDetached: isDetached)
+        #expect(entry.joined == (joinable != nil))
+        if let joinable { #expect(entry.flight == joinable) }
+        running[entry.flight, default: Running(key: key, isDetached: false)].waiting
+          .insert(nextWaiter)
+        if isDetached { running[entry.flight]?.isDetached = true }
+        entries[nextWaiter] = entry
+        nextWaiter += 1
+      case 500..<850:
+        // Whoever leaves may have its answer already, or have left before.
+        guard nextWaiter > 0 else { continue }
+        let waiter = max(nextWaiter - Int.random(in: 1...60, using: &random), 0)
+        guard let entry = entries[waiter] else { continue }
+        let wasWaiting = running[entry.flight]?.waiting.remove(waiter) != nil
+        let departure = table.leave(entry)
+        #expect((departure != nil) == wasWaiting)
+        guard let departure else { continue }
+        #expect(departure.waiter == waiter)
+        #expect(answered.insert(waiter).inserted)
+        let isAbandoned =
+          running[entry.flight].map { $0.waiting.isEmpty && !$0.isDetached } ?? false
+        #expect((departure.abandoned == entry.flight) == isAbandoned)
+        if isAbandoned { running[entry.flight] = nil }
+      case 850..<999:
+        guard let flight = running.keys.min() else { continue }
+        answer(table.finish(flight), of: flight)
+        #expect(table.finish(flight).isEmpty, "a second result finds nobody")
+      default:
+        for ended in table.finishAll() { answer(ended.waiters, of: ended.flight) }
+        #expect(running.isEmpty)
+      }
+      #expect(table.flightCount == running.count)
+    }
+    for flight in Array(running.keys) { answer(table.finish(flight), of: flight) }
+    #expect(answered.count == nextWaiter)
+    #expect(table.flightCount == 0)
+    #expect(table.waiterCount == 0)
+  }
+}

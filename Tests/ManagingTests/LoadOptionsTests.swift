@@ -1,0 +1,243 @@
+// Tests of what a request may ask of its loading: which kept answers it takes, what is kept, who goes first.
+
+import Model
+import Platform
+import Testing
+
+@testable import Managing
+
+final class LoadOptionsTests: ManagedTests {
+  // MARK: Failed URLs
+
+  @Test func `what is gone for good is told again without asking the origin`() async throws {
+    openAll()
+    loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
+    let first = try request(scale: 0.5)
+    let other = try request(scale: 0.25)
+    await #expect(
+      throws: ImageError.remembered(
+        .sourceNotFound(status: 404), seconds: 600, isRepeated: false)
+    ) { try await self.manager.variant(for: first) }
+    pass(seconds: 10)
+    await #expect(
+      throws: ImageError.remembered(.sourceNotFound(status: 404), seconds: 590, isRepeated: true)
+    ) { try await self.manager.variant(for: other) }
+    #expect(loader.started.value == 1)
+    #expect(manager.figures.failedURLs == 1)
+    pass(seconds: 590)
+    loader.failure.withLock { $0 = nil }
+    _ = try await manager.variant(for: first)
+  }
+
+  @Test func `retry tries again, and success takes the URL off the list`() async throws {
+    openAll()
+    loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
+    let request = try request()
+    _ = try? await manager.variant(for: request)
+    loader.failure.withLock { $0 = nil }
+    _ = try await manager.variant(for: try self.request { $0.retriesFailed = true })
+    #expect(manager.failedURLs().isEmpty)
+    // What was made is kept, and had by those who ask without.
+    #expect(try await manager.variant(for: request).cacheStatus == .hit(.memory))
+  }
+
+  @Test func `a retry that fails again leaves the URL listed`() async throws {
+    openAll()
+    loader.failure.withLock { $0 = .sourceNotFound(status: 410) }
+    _ = try? await manager.variant(for: try request())
+    _ = try? await manager.variant(for: try request { $0.retriesFailed = true })
+    #expect(loader.started.value == 2)
+    #expect(manager.failedURLs().map(\.status) == [404])
+  }
+
+  @Test func `what is kept is served though its source has gone since`() async throws {
+    openAll()
+    _ = try await manager.variant(for: try request(scale: 0.5))
+    loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
+    _ = try? await manager.variant(for: try request(scale: 0.25) { $0.cache = .refresh })
+    #expect(manager.failedURLs().count == 1)
+    let kept = try await manager.variant(for: try request(scale: 0.5))
+    #expect(kept.cacheStatus == .hit(.memory))
+  }
+
+  // MARK: Which kept answers
+
+  @Test func `only what is kept never asks the origin`() async throws {
+    openAll()
+    let only = try request { $0.cache = .only }
+    await #expect(throws: ImageError.notCached) { try await self.manager.variant(for: only) }
+    #expect(loader.started.value == 0)
+    _ = try await manager.variant(for: try request(scale: 0.5))
+    // The source is there, so that another size can be made.
+    #expect(try await manager.variant(for: only).cacheStatus == .hit(.source))
+  }
+
+  @Test func `bypassing loads though everything is kept, and keeps what it loaded`() async throws {
+    openAll()
+    let first = try await manager.variant(for: try request())
+    let again = try await manager.variant(for: try request { $0.cache = .bypass })
+    #expect(
+      again.cacheStatus == .miss(.request, stored: true, collapsed: false, originStatus: 200))
+    #expect(loader.requests.withLock { $0.map(\.validators) } == [nil, nil])
+    #expect(again.variant !== first.variant)
+    #expect(memory.variant(for: again.variant.key) === again.variant)
+  }
+
+  @Test func `a refresh of unchanged bytes keeps them and what was made of them`() async throws {
+    openAll()
+    loader.etag.withLock { $0 = "\"v1\"" }
+    _ = try await manager.variant(for: try request())
+    pass(seconds: 1_000)
+    let again = try await manager.variant(for: try request { $0.cache = .refresh })
+    #expect(
+      again.cacheStatus == .miss(.request, stored: true, collapsed: false, originStatus: 304))
+    #expect(loader.requests.withLock { $0.last?.validators?.etag } == "\"v1\"")
+    #expect(processor.started.value == 1, "nothing is made anew")
+    #expect(again.variant.info.freshness.receivedAt == UnixTime(seconds: 2_000))
+    #expect(manager.cachedVariant(for: again.variant.key) === again.variant)
+  }
+
+  @Test func `a refresh with changed bytes replaces the source and every variant of it`()
+    async throws
+  {
+    openAll()
+    loader.etag.withLock { $0 = "\"v1\"" }
+    let small = try request(scale: 0.5)
+    _ = try await manager.variant(for: small)
+    _ = try await manager.variant(for: try request())
+    loader.etag.withLock { $0 = "\"v2\"" }
+    _ = try await manager.variant(for: try request { $0.cache = .refresh })
+    #expect(processor.started.value == 3)
+    #expect(memory.variant(for: small.key) == nil)
+    let onDisk = await disk.variant(for: small.key)
+    #expect(onDisk == nil)
+    #expect(try await manager.variant(for: small).cacheStatus == .hit(.source))
+  }
+
+  @Test func `what is too old is asked for with its validators`() async throws {
+    openAll()
+    loader.etag.withLock { $0 = "\"v1\"" }
+    let request = try request()
+    _ = try await manager.variant(for: request)
+    pass(seconds: 3_600)
+    let again = try await manager.variant(for: request)
+    #expect(again.cacheStatus == .miss(.stale, stored: true, collapsed: false, originStatus: 304))
+    #expect(processor.started.value == 1)
+  }
+
+  @Test func `a variant of older bytes is not renewed by a newer source`() async throws {
+    openAll()
+    loader.etag.withLock { $0 = "\"v1\"" }
+    let request = try request()
+    let first = try await manager.variant(for: request)
+    _ = try await manager.variant(
+      for: try self.request {
+        $0.cache = .refresh; $0.store = []
+      })
+    loader.etag.withLock { $0 = "\"v2\"" }
+    pass(seconds: 3_600)
+    _ = try await manager.variant(for: try self.request(scale: 0.5))
+    // A variant of the first bytes comes back, as one that was being written might.
+    _ = disk.store(first.variant)
+    _ = try await manager.variant(for: request)
+    #expect(processor.started.value == 3)
+  }
+
+  @Test func `demands on age are heard`() async throws {
+    openAll()
+    _ = try await manager.variant(for: try request())
+    pass(seconds: 3_000)
+    func status(_ change: (inout AgeDemands) -> Void) async throws -> CacheStatus {
+      let request = try request { change(&$0.age) }
+      return try await manager.variant(for: request).cacheStatus
+    }
+    #expect(try await status { $0.maxAge = 3_000 } == .hit(.memory))
+    #expect(try await status { $0.minFresh = 600 } == .hit(.memory))
+    pass(seconds: 700)
+    #expect(try await status { $0.maxStale = 100 } == .hit(.memory))
+    #expect(
+      try await status { $0.maxStale = 99 }
+        == .miss(.request, stored: true, collapsed: false, originStatus: 200))
+    pass(seconds: 11)
+    #expect(
+      try await status { $0.maxAge = 10 }
+        == .miss(.request, stored: true, collapsed: false, originStatus: 200))
+  }
+
+  // MARK: What is kept
+
+  @Test(arguments: [StoreTiers.memory, .disk, [], .all])
+  func `an answer is kept in the tiers the request names`(tiers: StoreTiers) async throws {
+    openAll()
+    let request = try request { $0.store = tiers }
+    _ = try await manager.variant(for: request)
+    #expect((memory.variant(for: request.key) != nil) == tiers.contains(.memory))
+    let onDisk = await disk.variant(for: request.key)
+    #expect((onDisk != nil) == tiers.contains(.disk))
+    let source = await disk.source(for: request.key.source)
+    #expect((source != nil) == tiers.contains(.disk))
+  }
+
+  // MARK: Flights
+
+  @Test func `those who look at other things share no flight`() async throws {
+    let normal = try request()
+    let refresh = try request { $0.cache = .refresh }
+    let tasks = [normal, refresh].map { request in
+      Task { [manager] in try await manager.variant(for: request) }
+    }
+    try await waitUntil { [loader] in loader.started.value == 2 }
+    openAll()
+    for task in tasks { _ = try await task.value }
+  }
+
+  @Test func `who joins raises the priority and never lowers it`() async throws {
+    let requests = try [LoadPriority.low, .high, .normal].map { priority in
+      try request { $0.priority = priority }
+    }
+    let tasks = requests.map { request in
+      Task { [manager] in try await manager.variant(for: request) }
+    }
+    try await waitUntil { [manager] in manager.figures.coalesced == 2 }
+    try await waitUntil { [loader] in loader.started.value == 1 }
+    let priority = try #require(loader.requests.withLock { $0.first?.priority })
+    try await waitUntil { priority.observe { _ in } == .high }
+    #expect(priority.waiters == 3)
+    // Another size of the same source, whose flight waits for the same load.
+    let other = try request(scale: 0.5)
+    let fourth = Task { [manager] in try await manager.variant(for: other) }
+    try await waitUntil { priority.waiters == 4 }
+    tasks[1].cancel()
+    try await waitUntil { priority.waiters == 3 }
+    #expect(priority.observe { _ in } == .high, "what was raised stays raised")
+    openAll()
+    _ = try await (tasks[0].value, tasks[2].value, fourth.value)
+  }
+
+  @Test func `detached work goes on to its end though its client goes`() async throws {
+    let request = try request { $0.isDetached = true }
+    let task = Task { [manager] in try await manager.variant(for: request) }
+    try await waitUntil { [loader] in loader.started.value == 1 }
+    task.cancel()
+    await #expect(throws: ImageError.cancelled) { try await task.value }
+    openAll()
+    try await waitUntil { [memory] in memory.variant(for: request.key) != nil }
+    #expect(loader.cancelled.value == 0)
+  }
+
+  @Test func `an operator ends all work, and everyone is told`() async throws {
+    let requests = try (0..<5).map { try request("http://origin/\($0 % 3).jpg") }
+    let tasks = requests.map { request in
+      Task { [manager] in try await manager.variant(for: request) }
+    }
+    try await waitUntil { [loader] in loader.started.value == 3 }
+    try await waitUntil { [manager] in manager.figures.waiting == 8 }
+    #expect(manager.cancelAll() == 5)
+    for task in tasks { await #expect(throws: ImageError.revoked) { try await task.value } }
+    try await waitUntil { [loader] in loader.cancelled.value == 3 }
+    #expect(manager.figures.variants + manager.figures.sources == 0)
+    // Nothing stays behind that would be in the way of the next.
+    openAll()
+    _ = try await manager.variant(for: requests[0])
+  }
+}

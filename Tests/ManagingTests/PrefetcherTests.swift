@@ -1,0 +1,408 @@
+// Tests of Prefetcher: over a manager among doubles, and over a provider that answers as it is told.
+
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Managing
+
+/// Answers each URL as told, and remembers how many were under way at once.
+private final class ScriptedProvider: ImageProvider {
+  struct State {
+    /// Answers by URL, the first first; without any, the picture was loaded.
+    var answers: [String: [Result<CacheStatus, ImageError>]] = [:]
+    var asked: [ImageRequest] = []
+    var running: [String: Int] = [:]
+    var most = 0
+    var mostOfAHost = 0
+  }
+  let state = Lock(State())
+  let gate = Gate()
+  let cancelled = Count()
+
+  func cachedVariant(for key: CacheKey) -> Variant? { nil }
+  func deliveryAtOnce(for request: ImageRequest) -> Delivery? { nil }
+
+  func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+    let url = request.source.text
+    let answer = state.withLock { state in
+      state.asked.append(request)
+      state.running[request.source.host, default: 0] += 1
+      state.most = max(state.most, state.running.values.reduce(0, +))
+      state.mostOfAHost = max(state.mostOfAHost, state.running[request.source.host] ?? 0)
+      guard state.answers[url]?.isEmpty == false else {
+        return nil as Result<CacheStatus, ImageError>?
+      }
+      return state.answers[url]?.removeFirst()
+    }
+    await gate.pass()
+    state.withLock { $0.running[request.source.host, default: 0] -= 1 }
+    if Task.isCancelled {
+      cancelled.add()
+      throw .cancelled
+    }
+    let status = try answer?.get() ?? loaded
+    let info = VariantInfo(
+      format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1, etag: "\"1\"",
+      freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: 1))
+    let bytes = [1].withUnsafeBytes { ImageBytes(copying: $0) }
+    return Delivery(
+      variant: Variant(key: request.key, info: info, body: .memory(bytes)), cacheStatus: status,
+      timings: Timings())
+  }
+
+  var asked: [String] { state.withLock { $0.asked.map(\.source.text) } }
+}
+
+private let loaded = CacheStatus.miss(.uriMiss, stored: true, collapsed: false, originStatus: 200)
+
+private func lines(_ urls: [String]) throws -> [PrefetchLine] {
+  try urls.enumerated().map { index, url in
+    PrefetchLine(
+      number: index + 1,
+      request: .success(
+        ImageRequest(source: try SourceURL(parsing: url), transform: Transform())))
+  }
+}
+
+/// The state a list ended in.
+private func end(of id: String, in prefetcher: Prefetcher) async throws -> PrefetchStatus {
+  try await waitUntil { prefetcher.prefetchStatus(id)?.state != .running }
+  return try #require(prefetcher.prefetchStatus(id))
+}
+
+final class PrefetchingTests: ManagedTests {
+  @Test func `what is loaded is there for the next who asks, and is skipped next time`()
+    async throws
+  {
+    openAll()
+    let prefetcher = Prefetcher(provider: manager)
+    let urls = (0..<20).map { "http://host\($0 % 4)/\($0).jpg" }
+    let first = try await end(of: try prefetcher.prefetch(lines(urls)), in: prefetcher)
+    #expect((first.total, first.finished, first.skipped, first.failed) == (20, 20, 0, 0))
+    #expect(first.state == .finished)
+    let kept = try await manager.variant(for: try request(urls[7]))
+    #expect(kept.cacheStatus == .hit(.memory))
+    let again = try await end(of: try prefetcher.prefetch(lines(urls)), in: prefetcher)
+    #expect((again.finished, again.skipped) == (0, 20))
+    #expect(loader.started.value == 20)
+    let figures = prefetcher.figures
+    #expect((figures.finished, figures.skipped, figures.failed) == (20, 20, 0))
+    #expect((figures.lists, figures.waiting, figures.running, figures.limit) == (0, 0, 0, 3))
+  }
+
+  @Test func `what only the disk has is skipped, what is too old is not`() async throws {
+    openAll()
+    let fresh = try request("http://a/fresh.jpg")
+    _ = try await manager.variant(for: fresh)
+    memory.remove(fresh.key)
+    let prefetcher = Prefetcher(provider: manager)
+    let urls = ["http://a/fresh.jpg"]
+    #expect(try await end(of: try prefetcher.prefetch(lines(urls)), in: prefetcher).skipped == 1)
+    pass(seconds: 3_600)
+    #expect(try await end(of: try prefetcher.prefetch(lines(urls)), in: prefetcher).finished == 1)
+  }
+
+  @Test func `a line that wants its origin asked is not skipped`() async throws {
+    openAll()
+    _ = try await manager.variant(for: try request())
+    let prefetcher = Prefetcher(provider: manager)
+    let line = PrefetchLine(number: 1, request: .success(try request { $0.cache = .refresh }))
+    #expect(try await end(of: try prefetcher.prefetch([line]), in: prefetcher).finished == 1)
+    #expect(loader.started.value == 2)
+  }
+
+  @Test func `it loads at low priority until somebody else wants the picture`() async throws {
+    let prefetcher = Prefetcher(provider: manager)
+    let id = try prefetcher.prefetch(lines(["http://origin/a.jpg"]))
+    try await waitUntil { [loader] in loader.started.value == 1 }
+    let priority = try #require(loader.requests.withLock { $0.first?.priority })
+    #expect(priority.observe { _ in } == .low)
+    let client = Task { [manager, request = try request()] in
+      try await manager.variant(for: request)
+    }
+    try await waitUntil { priority.observe { _ in } == .normal }
+    openAll()
+    _ = try await client.value
+    #expect(try await end(of: id, in: prefetcher).finished == 1)
+    #expect(loader.started.value == 1)
+  }
+
+  @Test func `cancelling ends the downloads, and nobody else's`() async throws {
+    let prefetcher = Prefetcher(provider: manager)
+    let id = try prefetcher.prefetch(lines((0..<9).map { "http://host\($0)/a.jpg" }))
+    try await waitUntil { [loader] in loader.started.value == 3 }
+    let client = Task { [manager, request = try request("http://host0/a.jpg")] in
+      try await manager.variant(for: request)
+    }
+    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    #expect(prefetcher.cancelPrefetch(id))
+    #expect(!prefetcher.cancelPrefetch(id), "it does not run any more")
+    try await waitUntil { [loader] in loader.cancelled.value == 2 }
+    openAll()
+    _ = try await client.value
+    let status = try #require(prefetcher.prefetchStatus(id))
+    #expect(status.state == .cancelled && status.done == 0 && status.total == 9)
+    try await waitUntil { prefetcher.figures.running == 0 }
+    #expect(loader.started.value == 3)
+  }
+}
+
+struct PrefetcherTests {
+  private let provider = ScriptedProvider()
+  private let pauses = Lock<[Duration]>([])
+
+  private func prefetcher(
+    _ change: (inout PrefetcherConfiguration) -> Void = { _ in }
+  ) -> Prefetcher {
+    var configuration = PrefetcherConfiguration()
+    change(&configuration)
+    return Prefetcher(
+      provider: provider, configuration: configuration,
+      pause: { [pauses] duration in pauses.withLock { $0.append(duration) } })
+  }
+
+  private func answer(_ url: String, _ answers: Result<CacheStatus, ImageError>...) {
+    provider.state.withLock { $0.answers[url] = answers }
+  }
+
+  // MARK: Bounds
+
+  @Test func `three at a time, one of a host, everything once`() async throws {
+    provider.gate.open()
+    let prefetcher = prefetcher()
+    let urls = (0..<300).map { "http://host\($0 % 7)/\($0)" }
+    let ids = try (0..<3).map { number in
+      try prefetcher.prefetch(lines(urls.map { "\($0)?\(number)" }))
+    }
+    for id in ids { #expect(try await end(of: id, in: prefetcher).finished == 300) }
+    let asked = provider.asked
+    #expect(asked.count == 900 && Set(asked).count == 900)
+    #expect(provider.state.withLock { $0.most } <= 3)
+    #expect(provider.state.withLock { $0.mostOfAHost } == 1)
+  }
+
+  @Test func `a host that does not answer is in the way of its own lines only`() async throws {
+    let prefetcher = prefetcher()
+    _ = try prefetcher.prefetch(lines((0..<50).map { "http://dead/\($0)" }))
+    try await waitUntil { [provider] in provider.asked.count == 1 }
+    let other = try prefetcher.prefetch(lines(["http://a/1", "http://b/1"]))
+    try await waitUntil { [provider] in provider.asked.count == 3 }
+    #expect(prefetcher.figures.running == 3)
+    #expect(prefetcher.figures.waiting == 49)
+    #expect(prefetcher.prefetchStatus(other)?.state == .running)
+    prefetcher.shutDown()
+  }
+
+  @Test func `more lists than may are refused until one has ended`() async throws {
+    let prefetcher = prefetcher { $0.lists = 2 }
+    let ids = try (0..<2).map { try prefetcher.prefetch(lines(["http://a/\($0)"])) }
+    #expect(throws: ImageError.overloaded(queue: "prefetch", retryAfter: 10)) {
+      try prefetcher.prefetch(try lines(["http://a/3"]))
+    }
+    #expect(prefetcher.figures.lists == 2)
+    #expect(prefetcher.cancelPrefetch(ids[0]))
+    _ = try prefetcher.prefetch(lines(["http://a/3"]))
+    prefetcher.shutDown()
+  }
+
+  @Test func `the last lists that ended can be asked about, the others are forgotten`()
+    async throws
+  {
+    let prefetcher = prefetcher { $0.endedLists = 2 }
+    let long = try prefetcher.prefetch(lines(["http://a/1"]))
+    let bad = PrefetchLine(number: 1, request: .failure(.missingParameter("url")))
+    let short = try (0..<3).map { _ in try prefetcher.prefetch([bad]) }
+    #expect(prefetcher.prefetches().map(\.id) == [long, short[1], short[2]])
+    #expect(prefetcher.prefetchStatus(short[0]) == nil)
+    provider.gate.open()
+    _ = try await end(of: long, in: prefetcher)
+    // Begun first, and ended last.
+    #expect(prefetcher.prefetches().map(\.id) == [long, short[2]])
+  }
+
+  // MARK: Failures
+
+  @Test func `a failure is counted by its code and told with its line, and the rest goes on`()
+    async throws
+  {
+    provider.gate.open()
+    answer("http://a/2", .failure(.sourceNotFound(status: 404)))
+    answer(
+      "http://a/4",
+      .failure(.remembered(.sourceNotFound(status: 410), seconds: 9, isRepeated: true)))
+    answer("http://a/5", .success(.hit(.source)))
+    answer("http://a/6", .success(.hit(.disk)))
+    let prefetcher = prefetcher()
+    var list = try lines((1...6).map { "http://a/\($0)" })
+    list[2] = PrefetchLine(number: 3, request: .failure(.unknownParameter("ww")))
+    let status = try await end(of: try prefetcher.prefetch(list), in: prefetcher)
+    #expect((status.finished, status.skipped, status.failed) == (2, 1, 3))
+    #expect(status.reasons == ["source_not_found": 2, "unknown_parameter": 1])
+    #expect(status.failures.map(\.line) == [3, 2, 4])
+    #expect(status.failures[1].message == "the source does not exist (404)")
+    #expect(pauses.withLock { $0 }.isEmpty)
+  }
+
+  @Test func `where there is no room it waits longer each time and asks again`() async throws {
+    provider.gate.open()
+    let full = Result<CacheStatus, ImageError>.failure(
+      .overloaded(queue: "download", retryAfter: 1))
+    answer("http://a/1", full, .failure(.draining), full, .success(loaded))
+    let prefetcher = prefetcher()
+    let status = try await end(of: try prefetcher.prefetch(lines(["http://a/1"])), in: prefetcher)
+    #expect(status.finished == 1 && status.failed == 0)
+    #expect(pauses.withLock { $0 } == [.seconds(1), .seconds(2), .seconds(4)])
+  }
+
+  @Test func `after five times without room it has failed`() async throws {
+    provider.gate.open()
+    let full = Result<CacheStatus, ImageError>.failure(.overloaded(queue: "imaging", retryAfter: 1))
+    provider.state.withLock { $0.answers["http://a/1"] = Array(repeating: full, count: 9) }
+    let prefetcher = prefetcher()
+    let status = try await end(of: try prefetcher.prefetch(lines(["http://a/1"])), in: prefetcher)
+    #expect(status.reasons == ["overloaded": 1])
+    #expect(provider.asked.count == 6)
+    #expect(pauses.withLock { $0 } == [1, 2, 4, 8, 16].map { .seconds($0) })
+  }
+
+  @Test func `a list is cancelled while it waits to ask again`() async throws {
+    provider.gate.open()
+    answer("http://a/1", .failure(.overloaded(queue: "imaging", retryAfter: 1)))
+    let waiting = Count()
+    let never = Gate()
+    let prefetcher = Prefetcher(
+      provider: provider,
+      pause: { _ in
+        waiting.add()
+        await never.pass()
+      })
+    let id = try prefetcher.prefetch(lines(["http://a/1"]))
+    try await waitUntil { waiting.value == 1 }
+    #expect(prefetcher.cancelPrefetch(id))
+    try await waitUntil { prefetcher.figures.running == 0 }
+    #expect(provider.asked.count == 1)
+  }
+
+  // MARK: The end
+
+  @Test func `the end of the server is the end of all lists, and no more are taken`() async throws {
+    let prefetcher = prefetcher()
+    let ids = try (0..<2).map {
+      try prefetcher.prefetch(lines(["http://a/\($0)", "http://b/\($0)"]))
+    }
+    try await waitUntil { [provider] in provider.asked.count == 2 }
+    prefetcher.shutDown()
+    for id in ids { #expect(prefetcher.prefetchStatus(id)?.state == .cancelled) }
+    try await waitUntil { [provider] in provider.cancelled.value == 2 }
+    #expect(throws: ImageError.draining) { try prefetcher.prefetch([]) }
+  }
+
+  @Test func `an unknown list is nobody's`() {
+    let prefetcher = prefetcher()
+    #expect(prefetcher.prefetchStatus("x") == nil)
+    #expect(!prefetcher.cancelPrefetch("x"))
+    #expect(prefetcher.observePrefetch("x") { _ in } == nil)
+  }
+
+  // MARK: Watching
+
+  @Test func `an observer is told of each step in its order, the end last`() async throws {
+    let prefetcher = prefetcher()
+    let told = Lock<[PrefetchStatus]>([])
+    let id = try prefetcher.prefetch(lines((0..<200).map { "http://host\($0 % 5)/\($0)" }))
+    let observation = prefetcher.observePrefetch(id) { status in told.withLock { $0.append(status) }
+    }
+    provider.gate.open()
+    try await waitUntil { told.withLock { $0.last?.state == .finished } }
+    #expect(told.withLock { $0.map(\.done) } == Array(1...200))
+    #expect(told.withLock { $0.dropLast().allSatisfy { $0.state == .running } })
+    withExtendedLifetime(observation) {}
+  }
+
+  @Test func `an observer is told of a cancellation, and of an end that was before it came`()
+    async throws
+  {
+    let prefetcher = prefetcher()
+    let told = Lock<[PrefetchStatus.State]>([])
+    let id = try prefetcher.prefetch(lines(["http://a/1"]))
+    let first = prefetcher.observePrefetch(id) { status in
+      told.withLock { $0.append(status.state) }
+    }
+    #expect(prefetcher.cancelPrefetch(id))
+    #expect(told.withLock { $0 } == [.cancelled])
+    let second = prefetcher.observePrefetch(id) { status in
+      told.withLock { $0.append(status.state) }
+    }
+    #expect(told.withLock { $0 } == [.cancelled, .cancelled])
+    withExtendedLifetime((first, second)) {}
+  }
+
+  @Test func `an observer that was let go of is told nothing more`() async throws {
+    let prefetcher = prefetcher()
+    let told = Count()
+    let id = try prefetcher.prefetch(lines(["http://a/1", "http://a/2"]))
+    var observation = prefetcher.observePrefetch(id) { _ in told.add() }
+    #expect(observation != nil)
+    observation = nil
+    provider.gate.open()
+    _ = try await end(of: id, in: prefetcher)
+    #expect(told.value == 0)
+  }
+
+  @Test func `an observer may cancel what it watches`() async throws {
+    let prefetcher = prefetcher()
+    provider.gate.open()
+    let ended = Lock<PrefetchStatus?>(nil)
+    let id = try prefetcher.prefetch(lines((0..<500).map { "http://a/\($0)" }))
+    let observation = prefetcher.observePrefetch(id) { status in
+      _ = prefetcher.cancelPrefetch(id)
+      if status.state == .cancelled { ended.withLock { $0 = status } }
+    }
+    try await waitUntil { ended.withLock { $0 != nil } }
+    try await waitUntil { prefetcher.figures.running == 0 }
+    #expect(prefetcher.figures.waiting == 0)
+    withExtendedLifetime(observation) {}
+  }
+
+  // MARK: Chance
+
+  @Test(arguments: [1, 2, 3])
+  func `lists that come, go and fail at random leave nothing behind`(seed: Int) async throws {
+    provider.gate.open()
+    var random = SeededGenerator(seed: UInt64(seed))
+    let prefetcher = prefetcher { ($0.limit, $0.limitPerHost, $0.endedLists) = (4, 2, 1_000) }
+    var ids: [String] = []
+    for list in 0..<60 {
+      let urls = (0..<Int.random(in: 0...80, using: &random)).map {
+        "http://host\(Int.random(in: 0..<6, using: &random))/\(list)-\($0)"
+      }
+      for url in urls where Int.random(in: 0..<10, using: &random) == 0 {
+        answer(url, .failure(.sourceTimeout(detail: "")))
+      }
+      let list = try lines(urls)
+      while true {
+        guard let id = try? prefetcher.prefetch(list) else {
+          await Task.yield()
+          continue
+        }
+        ids.append(id)
+        break
+      }
+      if Int.random(in: 0..<4, using: &random) == 0, let id = ids.randomElement(using: &random) {
+        _ = prefetcher.cancelPrefetch(id)
+      }
+    }
+    for id in ids {
+      let status = try await end(of: id, in: prefetcher)
+      #expect(status.state == .cancelled || status.done == status.total)
+      #expect(status.failed == status.reasons.values.reduce(0, +))
+    }
+    try await waitUntil { prefetcher.figures.running == 0 }
+    #expect(prefetcher.figures.waiting == 0 && prefetcher.figures.lists == 0)
+    #expect(Set(provider.asked).count == provider.asked.count)
+    #expect(provider.state.withLock { $0.most } <= 4)
+    #expect(provider.state.withLock { $0.mostOfAHost } <= 2)
+  }
+}
