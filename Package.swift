@@ -22,6 +22,7 @@ let package = Package(
     .target(name: "Platform", dependencies: ["Model", "CLinux"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
     .target(name: "Configuring", dependencies: ["Model"]),
+    .target(name: "Commanding", dependencies: ["Model", "Platform", "Configuring"]),
     .target(name: "Serving", dependencies: words + ["CMicrohttpd"]),
     .target(name: "Managing", dependencies: words),
     .target(name: "Caching", dependencies: words + ["CGLib", "CDeflate", "CLinux"]),
@@ -35,7 +36,7 @@ let package = Package(
     .executableTarget(
       name: "pictor",
       dependencies: words + [
-        "Configuring", "Serving", "Managing", "Caching", "Downloading", "ImagingPool",
+        "Configuring", "Commanding", "Serving", "Managing", "Caching", "Downloading", "ImagingPool",
         "ImagingWire",
       ]),
     .executableTarget(
@@ -67,6 +68,9 @@ let package = Package(
     .testTarget(name: "ModelTests", dependencies: ["Model", "TestSupport"]),
     .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"]),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring"]),
+    .testTarget(
+      name: "CommandingTests",
+      dependencies: ["Model", "Platform", "Configuring", "Commanding", "TestSupport"]),
     .testTarget(
       name: "ServingTests",
       dependencies: words + ["Serving", "Managing", "Caching", "TestSupport", "CAllocations"]),

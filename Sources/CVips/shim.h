@@ -156,15 +156,15 @@ static inline int pictor_vips_copy_as(
 // Encoders. The bytes are to be given back with g_free.
 
 static inline int pictor_vips_jpegsave(VipsImage *in, void **bytes, size_t *count, int quality,
-    gboolean optimize, gboolean strip) {
+    gboolean optimize, gboolean interlace, gboolean strip) {
   return vips_jpegsave_buffer(in, bytes, count, "Q", quality, "optimize_coding", optimize,
-      "strip", strip, NULL);
+      "interlace", interlace, "strip", strip, NULL);
 }
 
 static inline int pictor_vips_pngsave(VipsImage *in, void **bytes, size_t *count, int compression,
-    VipsForeignPngFilter filter, gboolean strip) {
+    VipsForeignPngFilter filter, gboolean interlace, gboolean strip) {
   return vips_pngsave_buffer(in, bytes, count, "compression", compression, "filter", filter,
-      "strip", strip, NULL);
+      "interlace", interlace, "strip", strip, NULL);
 }
 
 static inline int pictor_vips_webpsave(
@@ -174,8 +174,9 @@ static inline int pictor_vips_webpsave(
 }
 
 static inline int pictor_vips_gifsave(
-    VipsImage *in, void **bytes, size_t *count, int effort, gboolean strip) {
-  return vips_gifsave_buffer(in, bytes, count, "effort", effort, "strip", strip, NULL);
+    VipsImage *in, void **bytes, size_t *count, int effort, gboolean interlace, gboolean strip) {
+  return vips_gifsave_buffer(
+      in, bytes, count, "effort", effort, "interlace", interlace, "strip", strip, NULL);
 }
 
 // For benchmarks, which compare with it.

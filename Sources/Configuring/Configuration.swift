@@ -148,6 +148,16 @@ public struct Configuration: Hashable, Sendable {
     public var maximumFrames = 1_000
   }
 
+  /// `prefetch.…`: lists that operators have loaded ahead.
+  public struct Prefetch: Hashable, Sendable {
+    /// Most pictures asked for at once.
+    public var limit = 3
+    /// Most of them from one host.
+    public var limitPerHost = 1
+    /// Most lists worked on at once.
+    public var lists = 8
+  }
+
   /// `log.…`: what operators read.
   public struct Log: Hashable, Sendable {
     /// `json` or `text`.
@@ -176,6 +186,8 @@ public struct Configuration: Hashable, Sendable {
   public var sources = Sources()
   /// `imaging.…`
   public var imaging = Imaging()
+  /// `prefetch.…`
+  public var prefetch = Prefetch()
   /// `log.…`
   public var log = Log()
 

@@ -215,6 +215,16 @@ extension Configuration {
       "imaging.maximum_frames", \.imaging.maximumFrames, "frames of a source; beyond it, 422",
       1...100_000),
 
+    .integer(
+      "prefetch.limit", \.prefetch.limit,
+      "pictures prefetched at once, of all lists together (SDWebImage's 3)", 1...1_000),
+    .integer(
+      "prefetch.limit_per_host", \.prefetch.limitPerHost,
+      "pictures prefetched at once from one host, so that it has room for everybody else",
+      1...1_000),
+    .integer(
+      "prefetch.lists", \.prefetch.lists, "lists prefetched at once; beyond it, 503", 1...1_000),
+
     .text("log.format", \.log.format, "text for people, json for machines", "text or json") {
       ["text", "json"].contains($0)
     },

@@ -14,6 +14,8 @@ public struct Invocation: Hashable, Sendable {
     case printConfiguration
     /// Ask the server that this configuration describes for its health, and end with 0 or 1.
     case healthcheck
+    /// Have that server prefetch the list in a file (`-`: standard input), each line with each of these presets.
+    case prefetch(file: String, presets: [String])
     /// Write the version and end.
     case version
     /// Write the help text and end.
@@ -38,10 +40,10 @@ public struct Invocation: Hashable, Sendable {
   /// Parses the arguments that follow the program's name.
   public init(arguments: [String]) throws(ConfigurationError) {
     var rest = arguments[...]
-    if rest.first == "healthcheck" {
-      action = .healthcheck
-      rest = rest.dropFirst()
-    }
+    let isPrefetch = rest.first == "prefetch"
+    var (list, presets) = (nil as String?, [] as [String])
+    if rest.first == "healthcheck" { action = .healthcheck }
+    if action == .healthcheck || isPrefetch { rest = rest.dropFirst() }
     while let argument = rest.popFirst() {
       switch argument {
       case "--help", "-h": action = .help
@@ -52,33 +54,45 @@ public struct Invocation: Hashable, Sendable {
         let parts = argument.dropFirst(2).split(
           separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts.first.map(String.init) ?? ""
-        guard name == "config" || Configuration.key(name) != nil else {
+        let isKnown =
+          name == "config" || name == "preset" && isPrefetch || Configuration.key(name) != nil
+        guard isKnown else {
           throw ConfigurationError(at: argument, "there is no such option; --help lists them")
         }
         guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
           throw ConfigurationError(at: argument, "a value must follow")
         }
-        if name == "config" {
-          file = value
-        } else {
-          options.append(Option(path: name, value: value))
+        switch name {
+        case "config": file = value
+        case "preset": presets.append(value)
+        default: options.append(Option(path: name, value: value))
         }
+      case _ where isPrefetch && list == nil && (argument == "-" || !argument.hasPrefix("-")):
+        list = argument
       default:
         throw ConfigurationError(at: argument, "there is no such command; --help lists them")
       }
     }
+    guard isPrefetch, action == .serve else { return }
+    guard let list else {
+      throw ConfigurationError(at: "prefetch", "a file must follow, or - for standard input")
+    }
+    action = .prefetch(file: list, presets: presets)
   }
 
   /// The text of `--help`.
   public static let help = """
     pictor: an image server. A picture asked for at /image is loaded once, turned upright, scaled, kept, and served.
 
-    usage: pictor [options]              serve until SIGTERM or SIGINT
-           pictor healthcheck [options]  exit 0 if the server these options describe is serving, else 1
+    usage: pictor [options]                serve until SIGTERM or SIGINT
+           pictor healthcheck [options]    exit 0 if the server these options describe is serving, else 1
+           pictor prefetch FILE [options]  have that server load the pictures in FILE, a URL or an /image query a line
+                                           (-: standard input); exit 0 if it has them all, else 1
 
     options:
       --config FILE      read settings from a JSON5 file
       --KEY VALUE        set one key, e.g. --server.port 8081; over the environment and the file
+      --preset NAME      with prefetch: each line as this preset has it; may be repeated
       --check-config     say whether the configuration can be used, and exit
       --print-config     write the effective configuration with what every key is for, and exit
       --version          write the version, and exit

@@ -69,8 +69,8 @@ public final class Downloader: ImageLoader, DownloadOperations {
     let result = await withTaskCancellationHandler {
       await Reply.of { reply in
         let load = Load(
-          id: id, target: target, validators: request.validators, arrived: ContinuousClock.now,
-          priority: priority, work: request.priority, reply: reply)
+          id: id, target: target, request: request, arrived: ContinuousClock.now,
+          priority: priority, reply: reply)
         // A load that the mailbox did not take is answered by nobody else.
         guard mailbox.post(.load(load)) else { return load.answer(.failure(.draining)) }
         // A task cancelled earlier had its handler called before there was anything to cancel.

@@ -8,18 +8,19 @@ struct Load: Sendable {
   let id: DownloadQueue.ID
   let target: Target
   let validators: Validators?
+  let onBody: (@Sendable (any PartialBody) -> Void)?
   let arrived: ContinuousClock.Instant
   let priority: SharedPriority
   private let work: (any WorkPriority)?
   private let reply: Reply<Result<LoadResult, ImageError>>
 
   init(
-    id: DownloadQueue.ID, target: Target, validators: Validators?,
-    arrived: ContinuousClock.Instant, priority: SharedPriority, work: (any WorkPriority)?,
-    reply: Reply<Result<LoadResult, ImageError>>
+    id: DownloadQueue.ID, target: Target, request: LoadRequest, arrived: ContinuousClock.Instant,
+    priority: SharedPriority, reply: Reply<Result<LoadResult, ImageError>>
   ) {
-    (self.id, self.target, self.validators) = (id, target, validators)
-    (self.arrived, self.priority, self.work, self.reply) = (arrived, priority, work, reply)
+    (self.id, self.target, self.validators) = (id, target, request.validators)
+    (onBody, work) = (request.onBody, request.priority)
+    (self.arrived, self.priority, self.reply) = (arrived, priority, reply)
   }
 
   /// Requests that wait for it.

@@ -34,6 +34,7 @@ final class Transfer {
   private let validators: Validators?
   private let deadline: ContinuousClock.Instant
   private let progress: (_ received: Int, _ expected: Int) -> Void
+  private let onBody: (@Sendable (any PartialBody) -> Void)?
 
   private var target: Target
   private var headers: HeaderList
@@ -41,6 +42,8 @@ final class Transfer {
   private var retries = 0
   private var head: ResponseHead
   private var body: MemoryFile?
+  /// The body as others read it meanwhile; only where somebody may want to.
+  private var growing: GrowingBody?
   private var received = 0
   private var discarded = 0
   private var timings = Timings()
@@ -58,14 +61,15 @@ final class Transfer {
   init(
     _ target: Target, validators: Validators?, rules: TransferRules, budget: BodyBudget,
     alarm: TransferAlarm, queuedFor: Duration, now: ContinuousClock.Instant,
-    progress: @escaping (_ received: Int, _ expected: Int) -> Void
+    progress: @escaping (_ received: Int, _ expected: Int) -> Void,
+    onBody: (@Sendable (any PartialBody) -> Void)?
   ) throws(ImageError) {
     self.target = target
     self.validators = validators
     self.rules = rules
     self.budget = budget
     self.alarm = alarm
-    self.progress = progress
+    (self.progress, self.onBody) = (progress, onBody)
     deadline = now + rules.configuration.timeout
     head = ResponseHead(limit: rules.configuration.maximumHeaderBytes)
     headers = try rules.headers(validators, isRedirected: false)
@@ -75,7 +79,10 @@ final class Transfer {
     try aim(at: target, now: now)
   }
 
-  deinit { budget.giveBack(received) }
+  deinit {
+    budget.giveBack(received)
+    growing?.end(isWhole: false)
+  }
 
   /// curl's name for this transfer.
   var handle: UnsafeMutableRawPointer { easy.pointer }
@@ -146,9 +153,21 @@ final class Transfer {
         failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
       } else {
         progress(received, head.contentLength ?? -1)
+        offerBody()
       }
       return failure == nil
     }
+  }
+
+  /// Lets others read along. Where that cannot be, they get the body when it is whole.
+  private func offerBody() {
+    guard let onBody, let file = try? MemoryFile(name: "pictor-body"),
+      let growing = try? GrowingBody(
+        reading: file.descriptor, origin: head.origin, expected: head.contentLength)
+    else { return }
+    body = consume file
+    self.growing = growing
+    onBody(growing)
   }
 
   /// A piece of the body. `false` ends the transfer.
@@ -169,6 +188,7 @@ final class Transfer {
     do throws(SystemError) {
       if body == nil { body = try MemoryFile(name: "pictor-body") }
       try body?.append(bytes)
+      growing?.grow(to: received)
       progress(received, head.contentLength ?? -1)
       return true
     } catch {
@@ -226,10 +246,15 @@ final class Transfer {
       }
       // curl takes a head that the connection's end cut off for a whole one.
       guard head.isComplete else { throw .sourceUnreachable(detail: "half a head") }
-      guard let body = body.take() else { throw .unsupportedFormat(detail: "empty body") }
+      guard received > 0, let body = body.take() else {
+        throw .unsupportedFormat(detail: "empty body")
+      }
       let file = try Self.sealed(body)
-      return .ended(
-        .success(.fetched(Download(file: file, origin: head.origin, timings: timings))))
+      growing?.end(isWhole: true)
+      let download = Download(
+        file: file, origin: head.origin, timings: timings,
+        version: growing?.version ?? .random(in: 1...(.max)))
+      return .ended(.success(.fetched(download)))
     } catch {
       guard let retry = retryTime(after: code, now: now) else { return .ended(.failure(error)) }
       wait = .retry(at: retry, after: error)

@@ -130,7 +130,8 @@ final class TransferLoop {
     let transfer = try Transfer(
       load.target, validators: load.validators, rules: rules, budget: budget, alarm: alarm,
       queuedFor: now - load.arrived, now: now,
-      progress: { [board] in board.progress(id, received: $0, expected: $1) })
+      progress: { [board] in board.progress(id, received: $0, expected: $1) },
+      onBody: load.onBody)
     guard breaker.admit(id, to: transfer.host, now: now) else { throw Self.circuitOpen }
     running[id] = Running(transfer: transfer, since: now)
     board.run(id, at: transfer.host)

@@ -84,6 +84,7 @@ extension WireWriter {
     put(transform.background.alpha)
     put(Int64(transform.limitBytes))
     put(transform.frame) { $0.put(Int64($1)) }
+    put(transform.progressive)
   }
 }
 
@@ -129,6 +130,7 @@ extension WireReader {
     transform.frame = try optional("frame") { reader throws(WireError) in
       try reader.integer("frame", in: 0...Int.max)
     }
+    transform.progressive = try flag("progressive")
     return transform
   }
 }

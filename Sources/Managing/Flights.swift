@@ -12,7 +12,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private typealias Table = FlightTable<Key, Waiter>
 
   private struct Flight {
-    let priority: FlightPriority
+    let share: FlightShare
     var task: Task<Void, Never>?
   }
 
@@ -30,11 +30,11 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// Cancelling the calling task throws `ImageError.cancelled` at once; `work` is cancelled with its last waiter, unless
   /// one of them was detached.
-  /// - Parameter priority: the waiter's; its raises are the flight's too.
+  /// - Parameter share: the waiter's; its raises are the flight's too. `work` gets the flight's own.
   /// - Returns: the value, and whether it came from a flight that somebody else had started.
   func value(
-    for key: Key, priority: FlightPriority, isDetached: Bool = false,
-    work: @escaping @Sendable (FlightPriority) async throws(ImageError) -> Value
+    for key: Key, share: FlightShare, isDetached: Bool = false,
+    work: @escaping @Sendable (FlightShare) async throws(ImageError) -> Value
   ) async throws(ImageError) -> (value: Value, joined: Bool) {
     let entry = Lock<Table.Entry?>(nil)
     let result = await withTaskCancellationHandler {
@@ -42,12 +42,12 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let (entered, shared) = state.withLock { state in
           let entered = state.table.enter(key, waiter, isDetached: isDetached)
           // Raised below by whoever starts it, like by everyone who joins.
-          let flight = state.flights[entered.flight] ?? Flight(priority: .ofFlight())
+          let flight = state.flights[entered.flight] ?? Flight(share: .ofFlight())
           state.flights[entered.flight] = flight
-          return (entered, flight.priority)
+          return (entered, flight.share)
         }
         entry.withLock { $0 = entered }
-        shared.join(entered.waiter, priority)
+        shared.enter(entered.waiter, share, hasJoined: entered.joined)
         if entered.joined { coalesced.add() } else { start(entered.flight, shared, work) }
         // The cancellation handler finds no entry when it runs before this point, and is not run again.
         if Task.isCancelled { leave(entered) }
@@ -85,15 +85,15 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func start(
-    _ flight: Table.FlightID, _ priority: FlightPriority,
-    _ work: @escaping @Sendable (FlightPriority) async throws(ImageError) -> Value
+    _ flight: Table.FlightID, _ share: FlightShare,
+    _ work: @escaping @Sendable (FlightShare) async throws(ImageError) -> Value
   ) {
     started.add()
     // Immediate: until it first waits it runs here and now, which saves handing it to another thread.
     let task = Task.immediate {
       let result: Result<Value, ImageError>
       do throws(ImageError) {
-        result = .success(try await work(priority))
+        result = .success(try await work(share))
       } catch {
         result = .failure(error)
       }
@@ -119,7 +119,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func leave(_ entry: Table.Entry) {
     let (departure, task) = state.withLock { state in
       let departure = state.table.leave(entry)
-      state.flights[entry.flight]?.priority.leave(entry.waiter)
+      state.flights[entry.flight]?.share.leave(entry.waiter)
       let task = departure?.abandoned.flatMap { state.flights.removeValue(forKey: $0)?.task }
       return (departure, task)
     }

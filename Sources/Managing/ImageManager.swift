@@ -14,17 +14,23 @@ public final class ImageManager: ImageProvider {
   let loader: any ImageLoader
   let processor: any ImageProcessor
   let freshnessPolicy: any FreshnessPolicy
+  let formatsPassedThrough: Set<ImageFormat>
   let now: @Sendable () -> UnixTime
 
   let variantFlights = Flights<FlightKey, MadeVariant>()
   let sourceFlights = Flights<FlightKey, LoadedSource>()
   let failed: Lock<FailedURLs>
 
-  /// A manager over its tiers, its loader and its workers. `now` is the wall clock.
+  /// A manager over its tiers, its loader and its workers.
+  ///
+  /// - Parameters:
+  ///   - formatsPassedThrough: formats that may be sent as they came from an origin, where a request lets them.
+  ///   - now: the wall clock.
   public init(
     memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy,
     failurePolicy: FailurePolicy = FailurePolicy(),
+    formatsPassedThrough: Set<ImageFormat> = Set(ImageFormat.outputs),
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
     self.memory = memory
@@ -32,6 +38,7 @@ public final class ImageManager: ImageProvider {
     self.loader = loader
     self.processor = processor
     self.freshnessPolicy = freshnessPolicy
+    self.formatsPassedThrough = formatsPassedThrough
     self.now = now
     failed = Lock(FailedURLs(policy: failurePolicy))
   }
@@ -65,8 +72,8 @@ public final class ImageManager: ImageProvider {
   public func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
     let (made, joined) = try await variantFlights.value(
       for: FlightKey(request.key, request.options),
-      priority: FlightPriority(request.options.priority), isDetached: request.options.isDetached
-    ) { priority async throws(ImageError) in try await self.findOrMake(request, priority) }
+      share: FlightShare(request.options.priority), isDetached: request.options.isDetached
+    ) { share async throws(ImageError) in try await self.findOrMake(request, share) }
     return Delivery(
       variant: made.variant, cacheStatus: joined ? made.status.collapsed : made.status,
       timings: made.timings)

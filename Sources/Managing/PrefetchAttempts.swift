@@ -35,7 +35,8 @@ struct PrefetchAttempts: Sendable {
       || provider.deliveryAtOnce(for: request) != nil
   }
 
-  /// How one try ended, and whether that passes by itself: there was no room (503).
+  /// How one try ended, and whether that passes by itself (503): there was no room, or an operator ended all that was
+  /// under way, which ends no list.
   private func attempt(_ request: ImageRequest) async -> (outcome: PrefetchOutcome, passes: Bool) {
     do throws(ImageError) {
       switch try await provider.variant(for: request).cacheStatus {

@@ -142,10 +142,12 @@ extension PrefetchLists {
     return (number, tasks)
   }
 
-  /// Takes no more lists; the names of those that run.
-  mutating func shutDown() -> [String] {
+  /// Ends all lists, before another of them can begin with a line, and takes no more; what `cancel` returns of each.
+  mutating func shutDown(
+    at now: ContinuousClock.Instant
+  ) -> [(number: Number, tasks: [Task<Void, Never>])] {
     isShutDown = true
-    return lists.filter(\.list.isRunning).map(\.list.id)
+    return lists.map(\.list.id).compactMap { cancel($0, at: now) }
   }
 
   /// A list has come a step further.

@@ -88,7 +88,11 @@ public final class Prefetcher: PrefetchOperations {
 
   /// Cancels all lists and takes no more, for the server's end.
   public func shutDown() {
-    for id in lists.withLock({ $0.shutDown() }) { _ = cancelPrefetch(id) }
+    let now = now()
+    for (number, tasks) in lists.withLock({ $0.shutDown(at: now) }) {
+      for task in tasks { task.cancel() }
+      tell(number)
+    }
   }
 
   /// What is to be done now, and counts since the start.

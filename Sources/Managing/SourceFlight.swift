@@ -15,7 +15,7 @@ struct LoadedSource: Sendable {
 extension ImageManager {
   /// The source of a request: kept, still right as its origin says, or fetched.
   func findOrLoad(
-    _ request: ImageRequest, _ priority: FlightPriority
+    _ request: ImageRequest, _ share: FlightShare
   ) async throws(ImageError) -> LoadedSource {
     let (url, options) = (request.source, request.options)
     let key = CacheKey(source: url)
@@ -29,11 +29,16 @@ extension ImageManager {
     // Reading a local file is no use of the network.
     guard options.cache != .only || !isKept else { throw .notCached }
 
+    let forward: CacheStatus.Forward =
+      options.cache.looks && options.age == AgeDemands()
+      ? (kept == nil ? .uriMiss : .stale) : .request
     let validators = options.cache == .bypass ? nil : kept.flatMap { Validators($0.origin) }
     let result: LoadResult
     do throws(ImageError) {
       result = try await loader.load(
-        LoadRequest(url: url, validators: validators, priority: priority))
+        LoadRequest(url: url, validators: validators, priority: share) { body in
+          share.begin(ComingBody(body: body, forward: forward))
+        })
     } catch {
       throw failed.withLock { $0.add(key, error, now: now()) }
     }
@@ -45,7 +50,8 @@ extension ImageManager {
       status = download.origin.status
       source = Source(
         key: key, file: download.file, origin: download.origin,
-        freshness: freshnessPolicy.freshness(of: download.origin, receivedAt: now()))
+        freshness: freshnessPolicy.freshness(of: download.origin, receivedAt: now()),
+        version: download.version)
       // What was made of other bytes is not this source's any more. Without these, a variant that was kept longer than
       // its source stays until its own time is over.
       if kept != nil || !options.cache.looks {
@@ -65,9 +71,6 @@ extension ImageManager {
     if isKept, source.freshness.isStorable, options.store.contains(.disk) {
       _ = disk.store(source)
     }
-    let forward: CacheStatus.Forward =
-      options.cache.looks && options.age == AgeDemands()
-      ? (kept == nil ? .uriMiss : .stale) : .request
     return LoadedSource(
       source: source, forward: forward, originStatus: isKept ? status : nil, timings: timings)
   }

@@ -9,10 +9,20 @@ struct MadeVariant: Sendable {
   let timings: Timings
 }
 
+/// How a variant came about.
+private enum Making {
+  /// It was kept, and still is what its source makes.
+  case renewed
+  /// It is the source.
+  case passedThrough
+  /// A worker made it.
+  case encoded
+}
+
 extension ImageManager {
   /// From memory, from disk, or made of its source.
   func findOrMake(
-    _ request: ImageRequest, _ priority: FlightPriority
+    _ request: ImageRequest, _ share: FlightShare
   ) async throws(ImageError) -> MadeVariant {
     let options = request.options
     // Another flight may have ended between this request's look into memory and its own flight.
@@ -31,51 +41,57 @@ extension ImageManager {
     if let failure = rememberedFailure(of: request) { throw failure }
 
     let (loaded, joined) = try await sourceFlights.value(
-      for: FlightKey(request.key.source, options), priority: priority
-    ) { priority async throws(ImageError) in try await self.findOrLoad(request, priority) }
+      for: FlightKey(request.key.source, options), share: share
+    ) { share async throws(ImageError) in try await self.findOrLoad(request, share) }
     timings.add(loaded.timings)
-    let (variant, isRenewed) = try await make(request, of: loaded, kept, priority, &timings)
+    let (variant, making) = try await make(request, of: loaded, kept, share, &timings)
     if options.retriesFailed { forgetFailure(of: request) }
-    let isStored = variant.info.freshness.isStorable && store(variant, in: options.store)
+    // What is passed through is on disk as its source.
+    let tiers = making == .passedThrough ? options.store.intersection(.memory) : options.store
+    let isStored = variant.info.freshness.isStorable && store(variant, in: tiers)
     let status: CacheStatus =
       loaded.forward.map { forward in
         .miss(
           kept != nil && forward == .uriMiss ? .stale : forward, stored: isStored,
           collapsed: joined, originStatus: loaded.originStatus)
-      } ?? .hit(isRenewed ? .disk : .source)
+      } ?? .hit(making == .renewed ? .disk : .source)
     return MadeVariant(variant: variant, status: status, timings: timings)
   }
 
-  /// The kept variant with its source's freshness, where it was made of these very bytes; else one made now.
+  /// The kept variant with its source's freshness, where it was made of these very bytes; else the source itself, where it
+  /// needs no work; else one made now.
   private func make(
     _ request: ImageRequest, of loaded: LoadedSource, _ kept: Variant?,
-    _ priority: FlightPriority, _ timings: inout Timings
-  ) async throws(ImageError) -> (Variant, isRenewed: Bool) {
+    _ share: FlightShare, _ timings: inout Timings
+  ) async throws(ImageError) -> (Variant, Making) {
     let source = loaded.source
     if let kept, case .memory = kept.body, source.version != 0,
       kept.info.sourceVersion == source.version
     {
       var info = kept.info
       info.freshness = source.freshness
-      return (Variant(key: kept.key, info: info, body: kept.body), true)
+      return (Variant(key: kept.key, info: info, body: kept.body), .renewed)
+    }
+    if let variant = passedThrough(source, to: request) {
+      return (variant, .passedThrough)
     }
     let image: ProcessedImage
     do throws(ImageError) {
       image = try await processor.process(
         ImageJob(
           file: source.file, transform: request.transform, density: request.source.density,
-          priority: priority))
+          priority: share))
     } catch {
       throw remembering(error, making: request)
     }
     timings.add(image.timings)
     let variant = Variant(
       key: request.key, info: VariantInfo(image, of: source), body: .memory(image.bytes))
-    return (variant, false)
+    return (variant, .encoded)
   }
 
   /// The failure a request gets at once, because its source failed before, or what is wanted of it did.
-  private func rememberedFailure(of request: ImageRequest) -> ImageError? {
+  func rememberedFailure(of request: ImageRequest) -> ImageError? {
     guard !request.options.retriesFailed else { return nil }
     return failed.withLock { failed in
       failed.failure(of: request.key.source, now: now())
@@ -83,7 +99,7 @@ extension ImageManager {
     }
   }
 
-  private func forgetFailure(of request: ImageRequest) {
+  func forgetFailure(of request: ImageRequest) {
     failed.withLock { failed in
       _ = failed.remove(request.key.source)
       _ = failed.remove(request.key)
@@ -102,7 +118,7 @@ extension ImageManager {
   }
 
   /// In the tiers that may keep it; tells whether one does.
-  private func store(_ variant: Variant, in tiers: StoreTiers) -> Bool {
+  func store(_ variant: Variant, in tiers: StoreTiers) -> Bool {
     let isInMemory = tiers.contains(.memory) && memory.store(variant)
     let isOnDisk = tiers.contains(.disk) && disk.store(variant)
     return isInMemory || isOnDisk

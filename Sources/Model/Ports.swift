@@ -11,6 +11,43 @@ public protocol ImageProvider: Sendable {
   /// The answer to a request, from wherever it is or can be made. Cancelling the calling task gives up this request's
   /// share in the work; the work itself stops when nobody is left.
   func variant(for request: ImageRequest) async throws(ImageError) -> Delivery
+  /// The same, for whoever can send a picture while it comes in.
+  func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer
+}
+
+extension ImageProvider {
+  /// Whole pictures only.
+  public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
+    .whole(try await variant(for: request))
+  }
+}
+
+/// What a request gets.
+public enum ImageAnswer: Sendable {
+  /// A picture.
+  case whole(Delivery)
+  /// A picture that is still coming in.
+  case coming(ComingDelivery)
+}
+
+/// A picture on its way to one client while it comes in from its origin.
+public struct ComingDelivery: Sendable {
+  /// The bytes.
+  public let body: any PartialBody
+  /// What they are.
+  public let info: VariantInfo
+  /// How it came to be there.
+  public let cacheStatus: CacheStatus
+  /// Gives up this request's share in the transfer. To be called when nobody reads any more, whole or not.
+  public let end: @Sendable () -> Void
+
+  /// A picture that is still coming in.
+  public init(
+    body: any PartialBody, info: VariantInfo, cacheStatus: CacheStatus,
+    end: @escaping @Sendable () -> Void
+  ) {
+    (self.body, self.info, self.cacheStatus, self.end) = (body, info, cacheStatus, end)
+  }
 }
 
 /// The memory tier.
@@ -46,6 +83,34 @@ public protocol DiskCache: Sendable {
   func removeVariants(of source: CacheKey) async
 }
 
+/// What a read of a body gave that is still coming in.
+public enum PartialRead: Hashable, Sendable {
+  /// So many bytes, at least one.
+  case bytes(Int)
+  /// Nothing at the moment.
+  case notYet
+  /// The body is whole, and read to its end.
+  case end
+  /// The rest will not come.
+  case failed
+}
+
+/// A body while it comes in; everyone may read it from its first byte.
+public protocol PartialBody: AnyObject, Sendable {
+  /// The origin's answer.
+  var origin: OriginResponse { get }
+  /// Bytes of the whole body; `nil` where the origin does not say.
+  var expected: Int? { get }
+  /// What `Download.version` of the whole body will be.
+  var version: UInt64 { get }
+  /// Whether all that was promised is there, though the loader may not have looked at its end yet.
+  var isComplete: Bool { get }
+  /// Copies what there is from `position` on. Never waits.
+  func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead
+  /// Has `observer` called, on whatever thread, when a read that gave `notYet` may give something else.
+  func observe(_ observer: @escaping @Sendable () -> Void) -> Observation
+}
+
 /// A fetched body with what came along.
 public struct Download: Sendable {
   /// The body, whole.
@@ -54,10 +119,16 @@ public struct Download: Sendable {
   public let origin: OriginResponse
   /// `queue`, `dns`, `connect`, `tls`, `ttfb` and `download`.
   public let timings: Timings
+  /// Tells these bytes from any others: made by chance, never 0.
+  public let version: UInt64
 
   /// A fetched body.
-  public init(file: FileRegion, origin: OriginResponse, timings: Timings) {
+  public init(
+    file: FileRegion, origin: OriginResponse, timings: Timings,
+    version: UInt64 = .random(in: 1...(.max))
+  ) {
     (self.file, self.origin, self.timings) = (file, origin, timings)
+    self.version = version
   }
 }
 
@@ -93,12 +164,17 @@ public struct LoadRequest: Sendable {
   public let validators: Validators?
   /// Its place in the queue; `nil`: normal, for good.
   public let priority: (any WorkPriority)?
+  /// Is given a body of acceptable status before its first byte, on the loader's thread, where it must not wait. A loader
+  /// whose bodies do not come bit by bit never calls it.
+  public let onBody: (@Sendable (any PartialBody) -> Void)?
 
   /// A request.
   public init(
-    url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil
+    url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil,
+    onBody: (@Sendable (any PartialBody) -> Void)? = nil
   ) {
     (self.url, self.validators, self.priority) = (url, validators, priority)
+    self.onBody = onBody
   }
 }
 

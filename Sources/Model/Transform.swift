@@ -117,6 +117,9 @@ public struct Transform: Hashable, Sendable {
   public var limitBytes = Transform.defaultLimitBytes
   /// The one frame wanted of an animation, from 0; `nil`: all of them.
   public var frame: Int?
+  /// Whether the result is to draw while it arrives: interlaced, or the source's own bytes where they will do (SDWebImage's
+  /// ProgressiveDownload).
+  public var progressive = false
 
   /// 60 MiB, SDWebImage's default: 15,728,640 pixels.
   public static let defaultLimitBytes = 62_914_560
@@ -150,6 +153,7 @@ public struct Transform: Hashable, Sendable {
     if background != .white { add("background", background.hexadecimal) }
     if limitBytes != Self.defaultLimitBytes { add("limitbytes", "\(limitBytes)") }
     if let frame { add("frame", "\(frame)") }
+    if progressive { add("progressive", "1") }
     return text
   }
 }

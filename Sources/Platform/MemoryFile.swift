@@ -19,6 +19,9 @@ public struct MemoryFile: ~Copyable {
     file = OwnedDescriptor(owning: descriptor)
   }
 
+  /// For reading along while it is being filled; valid as long as this owner.
+  public var descriptor: CInt { file.value }
+
   /// Writes all of `bytes` behind those already there.
   public mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
     var rest = bytes

@@ -8,7 +8,7 @@ import Platform
 /// Whoever has the bytes of such a body.
 protocol StreamedBody: AnyObject, Sendable {
   /// Copies what there is from `position` on; never waits. Positions only grow.
-  func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> StreamRead
+  func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead
   /// Has `wake` called, on any thread, whenever a read that gave `notYet` may give something else. Called once, before
   /// the first read.
   func whenReadable(_ wake: @escaping @Sendable () -> Void)
@@ -18,18 +18,6 @@ protocol StreamedBody: AnyObject, Sendable {
   var endsWithServer: Bool { get }
   /// Nobody will read on.
   func abandoned()
-}
-
-/// What a read gave.
-enum StreamRead: Equatable {
-  /// So many bytes, at least one.
-  case bytes(Int)
-  /// Nothing at the moment.
-  case notYet
-  /// The body is whole.
-  case end
-  /// The rest will not come: the connection is cut, so that nobody takes what there is for the whole.
-  case failed
 }
 
 /// A connection that sends a `StreamedBody`, suspended while there is nothing to send.

@@ -73,7 +73,7 @@ final class EventStream: StreamedBody {
     if isAbandoned { action() }
   }
 
-  func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> StreamRead {
+  func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead {
     state.withLock { state in
       if position - state.start >= state.outgoing.count {
         guard state.waiting.count <= Self.longestQueue else { return .failed }

@@ -38,11 +38,16 @@ final class Exchange: Suspended, @unchecked Sendable {
   }
 
   /// Starts the work.
-  func start(_ request: ImageRequest, with provider: any ImageProvider) {
+  ///
+  /// - Parameter takesComing: whether a picture that is still coming in will do.
+  func start(_ request: ImageRequest, with provider: any ImageProvider, takesComing: Bool) {
     let task = Task.detached {
       do throws(ImageError) {
-        let delivery = try await provider.variant(for: request)
-        self.perform(self.guarded.withLock { $0.state.workEnded(.delivery(delivery)) })
+        if takesComing {
+          self.end(with: try await provider.answer(to: request))
+        } else {
+          self.end(with: .whole(try await provider.variant(for: request)))
+        }
       } catch {
         self.perform(self.guarded.withLock { $0.state.workEnded(.failure(error)) })
       }
@@ -52,6 +57,18 @@ final class Exchange: Suspended, @unchecked Sendable {
         $0.task = task
         return $0.state.workStarted()
       })
+  }
+
+  private func end(with answer: ImageAnswer) {
+    switch answer {
+    case .whole(let delivery):
+      perform(guarded.withLock { $0.state.workEnded(.delivery(delivery)) })
+    case .coming(let coming):
+      let actions = guarded.withLock { $0.state.workEnded(.coming(coming)) }
+      perform(actions)
+      // Too late: nobody will read it.
+      if !actions.contains(.resume) { coming.end() }
+    }
   }
 
   /// Ends the request before its work is done.

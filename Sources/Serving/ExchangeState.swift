@@ -6,6 +6,8 @@ import Model
 enum Outcome: Sendable {
   /// There is a picture.
   case delivery(Delivery)
+  /// There is a picture that is still coming in.
+  case coming(ComingDelivery)
   /// There is none.
   case failure(ImageError)
   /// Nobody is there to answer.

@@ -85,7 +85,9 @@ struct Exchanging {
     // Suspended before anybody else knows of it, so that nobody can resume it too early.
     MHD_suspend_connection(connection)
     if watcher.add(exchange) {
-      exchange.start(request, with: handler.provider)
+      exchange.start(
+        request, with: handler.provider,
+        takesComing: request.transform.progressive && client.method == .get)
     } else {
       exchange.interrupt(.failure(.draining))
     }
@@ -102,6 +104,7 @@ struct Exchanging {
     client.exchange = nil
     switch outcome {
     case .delivery(let delivery): return answer(with: delivery)
+    case .coming(let coming): return answer(with: coming)
     case .failure(.cancelled):
       return refuse(.internal(detail: "the work was cancelled while its client was waiting"))
     case .failure(let error): return refuse(error)
@@ -121,12 +124,9 @@ struct Exchanging {
     var timings = delivery.timings
     timings.total = .microseconds(microseconds)
     var head = ResponseHead(date: now, id: id)
-    head.add(
-      "Server-Timing",
-      timings.entries.map { "\($0.name);dur=\($0.duration.millisecondsText)" }
-        .joined(separator: ", "))
+    head.add("Server-Timing", timings.headerValue)
     head.add("Age", "\(variant.info.freshness.age(at: now))")
-    head.add(variant: variant, source: request.source, cacheStatus: delivery.cacheStatus)
+    head.add(info: variant.info, source: request.source, cacheStatus: delivery.cacheStatus)
     head.addCommon(corsOrigin: handler.configuration.corsOrigin)
     do throws(ImageError) {
       let response = try Response(head: head, body: variant.body, closes: handler.isDraining)

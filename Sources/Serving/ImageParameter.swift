@@ -68,6 +68,9 @@ struct ImageParameter: Sendable {
       $1.transform.frame = whole($0, in: 0...Int(Int32.max))
       return $1.transform.frame != nil
     },
+    ImageParameter(name: "progressive", allowed: "0 or 1") {
+      choose(flag($0), &$1.transform.progressive)
+    },
     ImageParameter(name: "refresh", allowed: "1, and not together with cache") {
       guard $0 == "1", $1.options.cache == .normal else { return false }
       $1.options.cache = .refresh

@@ -92,8 +92,7 @@ struct ResponseHead {
 
 extension ResponseHead {
   /// Adds what every answer with a picture carries, whoever asks.
-  mutating func add(variant: Variant, source: SourceURL, cacheStatus: CacheStatus) {
-    let info = variant.info
+  mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
     add("Content-Type", info.format.mediaType)
     add("ETag", info.etag)
     if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
@@ -120,5 +119,12 @@ extension ResponseHead {
     var fraction = String(thousandths % 1_000 + 1_000).dropFirst()
     while fraction.hasSuffix("0") { fraction.removeLast() }
     return "\(thousandths / 1_000).\(fraction)"
+  }
+}
+
+extension Timings {
+  /// The value of `Server-Timing`.
+  var headerValue: String {
+    entries.map { "\($0.name);dur=\($0.duration.millisecondsText)" }.joined(separator: ", ")
   }
 }

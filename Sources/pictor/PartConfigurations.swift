@@ -21,6 +21,7 @@ struct PartConfigurations: Sendable {
   let downloader: DownloaderConfiguration
   let local: LocalFiles
   let imagers: ImagerPoolConfiguration
+  let prefetcher: PrefetcherConfiguration
 
   /// - Throws: the first value that cannot be used, in one line.
   init(_ configuration: Configuration) throws(ConfigurationError) {
@@ -41,6 +42,7 @@ struct PartConfigurations: Sendable {
       root: root.isEmpty ? nil : root, maximumBytes: configuration.download.maximumBytes,
       lifetime: configuration.sources.localLifetime.wholeSeconds)
     imagers = try ImagerPoolConfiguration(configuration.imaging)
+    prefetcher = PrefetcherConfiguration(configuration.prefetch)
   }
 }
 
@@ -110,6 +112,15 @@ extension FailurePolicy {
     for (status, time) in section.ttl.compactMap(Configuration.Failures.parse) {
       lifetimes[status] = time.wholeSeconds
     }
+  }
+}
+
+extension PrefetcherConfiguration {
+  init(_ section: Configuration.Prefetch) {
+    self.init()
+    limit = section.limit
+    limitPerHost = section.limitPerHost
+    lists = section.lists
   }
 }
 

@@ -1,15 +1,16 @@
 // Program: from the command line to an exit status.
 
+import Commanding
 import Configuring
 import Glibc
 import Model
 import Telemetry
 
-/// What `pictor` does; each way ends with an exit status: 0 done, 1 could not.
+/// What `pictor` does; each way ends with an exit status: 0 done, 1 could not; `prefetch` has more.
 enum Program {
   static func run(arguments: [String]) -> CInt {
     do throws(ConfigurationError) {
-      let invocation = try Invocation(arguments: arguments)
+      guard let invocation = try invocation(arguments) else { return 2 }
       switch invocation.action {
       case .help:
         print(Invocation.help, terminator: "")
@@ -17,7 +18,7 @@ enum Program {
       case .version:
         print("pictor \(pictorVersion)")
         return 0
-      case .serve, .healthcheck, .checkConfiguration, .printConfiguration: break
+      case .serve, .healthcheck, .prefetch, .checkConfiguration, .printConfiguration: break
       }
       let (configuration, unknown) = try Configuration.load(invocation, environment: environment())
       switch invocation.action {
@@ -31,6 +32,8 @@ enum Program {
         return 0
       case .healthcheck:
         return HealthCheck(configuration.server).run()
+      case .prefetch(let file, let presets):
+        return PrefetchCommand(configuration, file: file, presets: presets).run()
       default:
         return serve(
           try PartConfigurations(configuration), log: Log(configuration.log),
@@ -39,6 +42,20 @@ enum Program {
     } catch {
       complain(error.description)
       return 1
+    }
+  }
+
+  /// What is asked for; `nil` after a complaint of a wrong use of `prefetch`, which has a status of its own for that,
+  /// since 1 says that pictures failed.
+  private static func invocation(
+    _ arguments: [String]
+  ) throws(ConfigurationError) -> Invocation? {
+    do throws(ConfigurationError) {
+      return try Invocation(arguments: arguments)
+    } catch {
+      guard arguments.first == "prefetch" else { throw error }
+      complain(error.description)
+      return nil
     }
   }
 
@@ -71,13 +88,6 @@ enum Program {
       return 1
     }
     return 0
-  }
-
-  /// One line on standard error, whatever the log's format: it is for whoever started the program.
-  static func complain(_ line: String) {
-    let text = "pictor: \(line)\n"
-    // Nothing is left to be done where standard error is gone.
-    _ = write(STDERR_FILENO, text, text.utf8.count)
   }
 
   private static func environment() -> [String: String] {

@@ -30,8 +30,9 @@ final class Service: Sendable {
       memory: memory, disk: disk,
       loader: SourceLoader(remote: downloader, local: configurations.local), processor: imagers,
       freshnessPolicy: FreshnessRules(configurations.freshness),
-      failurePolicy: configurations.failures)
-    let prefetcher = Prefetcher(provider: manager, configuration: PrefetcherConfiguration())
+      failurePolicy: configurations.failures,
+      formatsPassedThrough: configurations.imagers.limits.formats.intersection(ImageFormat.outputs))
+    let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(
       configuration: configurations.server, provider: manager,

@@ -30,12 +30,22 @@ struct InvocationTests {
     (["--help"], Invocation.Action.help), (["--version"], .version),
     (["--check-config"], .checkConfiguration), (["--print-config"], .printConfiguration),
     (["healthcheck"], .healthcheck), (["healthcheck", "--server.port", "1"], .healthcheck),
+    (["prefetch", "a.txt"], .prefetch(file: "a.txt", presets: [])),
+    (
+      ["prefetch", "--preset", "x", "-", "--server.port=1", "--preset=y"],
+      .prefetch(file: "-", presets: ["x", "y"])
+    ),
+    (["prefetch", "--help"], .help),
   ])
   func `each action has its word`(arguments: [String], action: Invocation.Action) throws {
     #expect(try Invocation(arguments: arguments).action == action)
   }
 
-  @Test(arguments: [["--nope"], ["serve"], ["--config"], ["--server.port"], ["-x"], ["--"]])
+  @Test(arguments: [
+    ["--nope"], ["serve"], ["--config"], ["--server.port"], ["-x"], ["--"],
+    ["prefetch"], ["prefetch", "a", "b"], ["prefetch", "-x"], ["prefetch", "a", "--preset"],
+    ["--preset", "x"], ["healthcheck", "a"], ["a", "prefetch"],
+  ])
   func `what is not understood is refused in one line`(arguments: [String]) {
     #expect(throws: ConfigurationError.self) { try Invocation(arguments: arguments) }
   }

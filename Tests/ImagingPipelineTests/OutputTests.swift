@@ -73,6 +73,27 @@ import Testing
     #expect(explicit.bytes == made[1].bytes)
   }
 
+  @Test func `progressive results draw coarsely first, where the format can`() throws {
+    let source = try Pictures.jpeg(width: 600, height: 400)
+    func made(_ format: ImageFormat, progressive: Bool) throws -> [UInt8] {
+      try Made(source) { ($0.width, $0.format, $0.progressive) = (300, format, progressive) }.bytes
+    }
+    for isWanted in [false, true] {
+      // The frame marker of a progressive JPEG; PNG's interlace method; the flag of GIF's image descriptor.
+      let jpeg = try made(.jpeg, progressive: isWanted)
+      let markers = zip(jpeg, jpeg.dropFirst()).filter { $0 == 0xff && (0xc0...0xc2).contains($1) }
+      #expect(markers.first?.1 == (isWanted ? 0xc2 : 0xc0))
+      #expect(try made(.png, progressive: isWanted)[28] == (isWanted ? 1 : 0))
+      #expect(try made(.webp, progressive: isWanted).starts(with: Array("RIFF".utf8)))
+      let gif = try made(.gif, progressive: isWanted)
+      let descriptor = try #require(
+        gif.indices.dropLast(9).first {
+          gif[$0] == 0x2c && gif[($0 + 1)...($0 + 4)].allSatisfy { $0 == 0 }
+        })
+      #expect((gif[descriptor + 9] & 0x40 != 0) == isWanted)
+    }
+  }
+
   @Test(arguments: ["jpeg", "png", "gif", "webp", "svg"])
   func `the same request gives the same bytes`(kind: String) throws {
     // given

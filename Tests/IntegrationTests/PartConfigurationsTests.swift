@@ -27,6 +27,7 @@ struct PartConfigurationsTests {
     pairs.append((parts.downloader, downloader))
     let imagers = type(of: parts.imagers).init(executable: parts.imagers.executable)
     pairs.append((parts.imagers, imagers))
+    pairs.append((parts.prefetcher, type(of: parts.prefetcher).init()))
     for (told, own) in pairs {
       let (told, own) = (settings(told), settings(own))
       for name in told.keys where name != "limits" { #expect(told[name] == own[name], "\(name)") }

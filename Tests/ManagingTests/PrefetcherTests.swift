@@ -1,4 +1,4 @@
-// Tests of Prefetcher: over a manager among doubles, and over a provider that answers as it is told.
+// Tests of Prefetcher: over a provider that answers as it is told.
 
 import Model
 import Platform
@@ -57,7 +57,7 @@ private final class ScriptedProvider: ImageProvider {
 
 private let loaded = CacheStatus.miss(.uriMiss, stored: true, collapsed: false, originStatus: 200)
 
-private func lines(_ urls: [String]) throws -> [PrefetchLine] {
+func prefetchLines(_ urls: [String]) throws -> [PrefetchLine] {
   try urls.enumerated().map { index, url in
     PrefetchLine(
       number: index + 1,
@@ -66,87 +66,10 @@ private func lines(_ urls: [String]) throws -> [PrefetchLine] {
   }
 }
 
-/// The state a list ended in.
-private func end(of id: String, in prefetcher: Prefetcher) async throws -> PrefetchStatus {
+/// How a list ended.
+func end(of id: String, in prefetcher: Prefetcher) async throws -> PrefetchStatus {
   try await waitUntil { prefetcher.prefetchStatus(id)?.state != .running }
   return try #require(prefetcher.prefetchStatus(id))
-}
-
-final class PrefetchingTests: ManagedTests {
-  @Test func `what is loaded is there for the next who asks, and is skipped next time`()
-    async throws
-  {
-    openAll()
-    let prefetcher = Prefetcher(provider: manager)
-    let urls = (0..<20).map { "http://host\($0 % 4)/\($0).jpg" }
-    let first = try await end(of: try prefetcher.prefetch(lines(urls)), in: prefetcher)
-    #expect((first.total, first.finished, first.skipped, first.failed) == (20, 20, 0, 0))
-    #expect(first.state == .finished)
-    let kept = try await manager.variant(for: try request(urls[7]))
-    #expect(kept.cacheStatus == .hit(.memory))
-    let again = try await end(of: try prefetcher.prefetch(lines(urls)), in: prefetcher)
-    #expect((again.finished, again.skipped) == (0, 20))
-    #expect(loader.started.value == 20)
-    let figures = prefetcher.figures
-    #expect((figures.finished, figures.skipped, figures.failed) == (20, 20, 0))
-    #expect((figures.lists, figures.waiting, figures.running, figures.limit) == (0, 0, 0, 3))
-  }
-
-  @Test func `what only the disk has is skipped, what is too old is not`() async throws {
-    openAll()
-    let fresh = try request("http://a/fresh.jpg")
-    _ = try await manager.variant(for: fresh)
-    memory.remove(fresh.key)
-    let prefetcher = Prefetcher(provider: manager)
-    let urls = ["http://a/fresh.jpg"]
-    #expect(try await end(of: try prefetcher.prefetch(lines(urls)), in: prefetcher).skipped == 1)
-    pass(seconds: 3_600)
-    #expect(try await end(of: try prefetcher.prefetch(lines(urls)), in: prefetcher).finished == 1)
-  }
-
-  @Test func `a line that wants its origin asked is not skipped`() async throws {
-    openAll()
-    _ = try await manager.variant(for: try request())
-    let prefetcher = Prefetcher(provider: manager)
-    let line = PrefetchLine(number: 1, request: .success(try request { $0.cache = .refresh }))
-    #expect(try await end(of: try prefetcher.prefetch([line]), in: prefetcher).finished == 1)
-    #expect(loader.started.value == 2)
-  }
-
-  @Test func `it loads at low priority until somebody else wants the picture`() async throws {
-    let prefetcher = Prefetcher(provider: manager)
-    let id = try prefetcher.prefetch(lines(["http://origin/a.jpg"]))
-    try await waitUntil { [loader] in loader.started.value == 1 }
-    let priority = try #require(loader.requests.withLock { $0.first?.priority })
-    #expect(priority.observe { _ in } == .low)
-    let client = Task { [manager, request = try request()] in
-      try await manager.variant(for: request)
-    }
-    try await waitUntil { priority.observe { _ in } == .normal }
-    openAll()
-    _ = try await client.value
-    #expect(try await end(of: id, in: prefetcher).finished == 1)
-    #expect(loader.started.value == 1)
-  }
-
-  @Test func `cancelling ends the downloads, and nobody else's`() async throws {
-    let prefetcher = Prefetcher(provider: manager)
-    let id = try prefetcher.prefetch(lines((0..<9).map { "http://host\($0)/a.jpg" }))
-    try await waitUntil { [loader] in loader.started.value == 3 }
-    let client = Task { [manager, request = try request("http://host0/a.jpg")] in
-      try await manager.variant(for: request)
-    }
-    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
-    #expect(prefetcher.cancelPrefetch(id))
-    #expect(!prefetcher.cancelPrefetch(id), "it does not run any more")
-    try await waitUntil { [loader] in loader.cancelled.value == 2 }
-    openAll()
-    _ = try await client.value
-    let status = try #require(prefetcher.prefetchStatus(id))
-    #expect(status.state == .cancelled && status.done == 0 && status.total == 9)
-    try await waitUntil { prefetcher.figures.running == 0 }
-    #expect(loader.started.value == 3)
-  }
 }
 
 struct PrefetcherTests {
@@ -174,7 +97,7 @@ struct PrefetcherTests {
     let prefetcher = prefetcher()
     let urls = (0..<300).map { "http://host\($0 % 7)/\($0)" }
     let ids = try (0..<3).map { number in
-      try prefetcher.prefetch(lines(urls.map { "\($0)?\(number)" }))
+      try prefetcher.prefetch(prefetchLines(urls.map { "\($0)?\(number)" }))
     }
     for id in ids { #expect(try await end(of: id, in: prefetcher).finished == 300) }
     let asked = provider.asked
@@ -185,9 +108,9 @@ struct PrefetcherTests {
 
   @Test func `a host that does not answer is in the way of its own lines only`() async throws {
     let prefetcher = prefetcher()
-    _ = try prefetcher.prefetch(lines((0..<50).map { "http://dead/\($0)" }))
+    _ = try prefetcher.prefetch(prefetchLines((0..<50).map { "http://dead/\($0)" }))
     try await waitUntil { [provider] in provider.asked.count == 1 }
-    let other = try prefetcher.prefetch(lines(["http://a/1", "http://b/1"]))
+    let other = try prefetcher.prefetch(prefetchLines(["http://a/1", "http://b/1"]))
     try await waitUntil { [provider] in provider.asked.count == 3 }
     #expect(prefetcher.figures.running == 3)
     #expect(prefetcher.figures.waiting == 49)
@@ -197,13 +120,13 @@ struct PrefetcherTests {
 
   @Test func `more lists than may are refused until one has ended`() async throws {
     let prefetcher = prefetcher { $0.lists = 2 }
-    let ids = try (0..<2).map { try prefetcher.prefetch(lines(["http://a/\($0)"])) }
+    let ids = try (0..<2).map { try prefetcher.prefetch(prefetchLines(["http://a/\($0)"])) }
     #expect(throws: ImageError.overloaded(queue: "prefetch", retryAfter: 10)) {
-      try prefetcher.prefetch(try lines(["http://a/3"]))
+      try prefetcher.prefetch(try prefetchLines(["http://a/3"]))
     }
     #expect(prefetcher.figures.lists == 2)
     #expect(prefetcher.cancelPrefetch(ids[0]))
-    _ = try prefetcher.prefetch(lines(["http://a/3"]))
+    _ = try prefetcher.prefetch(prefetchLines(["http://a/3"]))
     prefetcher.shutDown()
   }
 
@@ -211,7 +134,7 @@ struct PrefetcherTests {
     async throws
   {
     let prefetcher = prefetcher { $0.endedLists = 2 }
-    let long = try prefetcher.prefetch(lines(["http://a/1"]))
+    let long = try prefetcher.prefetch(prefetchLines(["http://a/1"]))
     let bad = PrefetchLine(number: 1, request: .failure(.missingParameter("url")))
     let short = try (0..<3).map { _ in try prefetcher.prefetch([bad]) }
     #expect(prefetcher.prefetches().map(\.id) == [long, short[1], short[2]])
@@ -235,7 +158,7 @@ struct PrefetcherTests {
     answer("http://a/5", .success(.hit(.source)))
     answer("http://a/6", .success(.hit(.disk)))
     let prefetcher = prefetcher()
-    var list = try lines((1...6).map { "http://a/\($0)" })
+    var list = try prefetchLines((1...6).map { "http://a/\($0)" })
     list[2] = PrefetchLine(number: 3, request: .failure(.unknownParameter("ww")))
     let status = try await end(of: try prefetcher.prefetch(list), in: prefetcher)
     #expect((status.finished, status.skipped, status.failed) == (2, 1, 3))
@@ -251,7 +174,8 @@ struct PrefetcherTests {
       .overloaded(queue: "download", retryAfter: 1))
     answer("http://a/1", full, .failure(.draining), full, .success(loaded))
     let prefetcher = prefetcher()
-    let status = try await end(of: try prefetcher.prefetch(lines(["http://a/1"])), in: prefetcher)
+    let status = try await end(
+      of: try prefetcher.prefetch(prefetchLines(["http://a/1"])), in: prefetcher)
     #expect(status.finished == 1 && status.failed == 0)
     #expect(pauses.withLock { $0 } == [.seconds(1), .seconds(2), .seconds(4)])
   }
@@ -261,7 +185,8 @@ struct PrefetcherTests {
     let full = Result<CacheStatus, ImageError>.failure(.overloaded(queue: "imaging", retryAfter: 1))
     provider.state.withLock { $0.answers["http://a/1"] = Array(repeating: full, count: 9) }
     let prefetcher = prefetcher()
-    let status = try await end(of: try prefetcher.prefetch(lines(["http://a/1"])), in: prefetcher)
+    let status = try await end(
+      of: try prefetcher.prefetch(prefetchLines(["http://a/1"])), in: prefetcher)
     #expect(status.reasons == ["overloaded": 1])
     #expect(provider.asked.count == 6)
     #expect(pauses.withLock { $0 } == [1, 2, 4, 8, 16].map { .seconds($0) })
@@ -278,7 +203,7 @@ struct PrefetcherTests {
         waiting.add()
         await never.pass()
       })
-    let id = try prefetcher.prefetch(lines(["http://a/1"]))
+    let id = try prefetcher.prefetch(prefetchLines(["http://a/1"]))
     try await waitUntil { waiting.value == 1 }
     #expect(prefetcher.cancelPrefetch(id))
     try await waitUntil { prefetcher.figures.running == 0 }
@@ -290,7 +215,7 @@ struct PrefetcherTests {
   @Test func `the end of the server is the end of all lists, and no more are taken`() async throws {
     let prefetcher = prefetcher()
     let ids = try (0..<2).map {
-      try prefetcher.prefetch(lines(["http://a/\($0)", "http://b/\($0)"]))
+      try prefetcher.prefetch(prefetchLines(["http://a/\($0)", "http://b/\($0)"]))
     }
     try await waitUntil { [provider] in provider.asked.count == 2 }
     prefetcher.shutDown()
@@ -311,7 +236,7 @@ struct PrefetcherTests {
   @Test func `an observer is told of each step in its order, the end last`() async throws {
     let prefetcher = prefetcher()
     let told = Lock<[PrefetchStatus]>([])
-    let id = try prefetcher.prefetch(lines((0..<200).map { "http://host\($0 % 5)/\($0)" }))
+    let id = try prefetcher.prefetch(prefetchLines((0..<200).map { "http://host\($0 % 5)/\($0)" }))
     let observation = prefetcher.observePrefetch(id) { status in told.withLock { $0.append(status) }
     }
     provider.gate.open()
@@ -326,7 +251,7 @@ struct PrefetcherTests {
   {
     let prefetcher = prefetcher()
     let told = Lock<[PrefetchStatus.State]>([])
-    let id = try prefetcher.prefetch(lines(["http://a/1"]))
+    let id = try prefetcher.prefetch(prefetchLines(["http://a/1"]))
     let first = prefetcher.observePrefetch(id) { status in
       told.withLock { $0.append(status.state) }
     }
@@ -342,7 +267,7 @@ struct PrefetcherTests {
   @Test func `an observer that was let go of is told nothing more`() async throws {
     let prefetcher = prefetcher()
     let told = Count()
-    let id = try prefetcher.prefetch(lines(["http://a/1", "http://a/2"]))
+    let id = try prefetcher.prefetch(prefetchLines(["http://a/1", "http://a/2"]))
     var observation = prefetcher.observePrefetch(id) { _ in told.add() }
     #expect(observation != nil)
     observation = nil
@@ -355,7 +280,7 @@ struct PrefetcherTests {
     let prefetcher = prefetcher()
     provider.gate.open()
     let ended = Lock<PrefetchStatus?>(nil)
-    let id = try prefetcher.prefetch(lines((0..<500).map { "http://a/\($0)" }))
+    let id = try prefetcher.prefetch(prefetchLines((0..<500).map { "http://a/\($0)" }))
     let observation = prefetcher.observePrefetch(id) { status in
       _ = prefetcher.cancelPrefetch(id)
       if status.state == .cancelled { ended.withLock { $0 = status } }
@@ -381,7 +306,7 @@ struct PrefetcherTests {
       for url in urls where Int.random(in: 0..<10, using: &random) == 0 {
         answer(url, .failure(.sourceTimeout(detail: "")))
       }
-      let list = try lines(urls)
+      let list = try prefetchLines(urls)
       while true {
         guard let id = try? prefetcher.prefetch(list) else {
           await Task.yield()

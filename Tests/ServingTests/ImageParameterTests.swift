@@ -49,6 +49,8 @@ struct ImageParameterTests {
     #expect(try transform("background=00ff7F80").background.hexadecimal == "00ff7f80")
     #expect(try transform("limitbytes=1").limitBytes == 1)
     #expect(try transform("frame=0").frame == 0)
+    #expect(try transform("progressive=1").progressive)
+    #expect(try !transform("progressive=0").progressive)
     #expect(try transform("%77=5").width == 5)
   }
 
@@ -72,7 +74,7 @@ struct ImageParameterTests {
   }
 
   @Test(arguments: [
-    "refresh=0", "refresh=", "cache=all", "cache=", "store=redis", "store=", "retry=2",
+    "progressive=2", "refresh=0", "refresh=", "cache=all", "cache=", "store=redis", "store=", "retry=2",
     "priority=urgent", "detach=yes", "scale=0", "scale=-1", "scale=10.1", "scale=1e1", "scale=.5",
     "scale=1.", "scale=", "scale=+1",
     "scale=%201", "scale=nan", "scale=inf", "scale=0x1", "scale=1.2.3", "scale=0.000",

@@ -36,9 +36,10 @@ public enum Pictures {
   ///     `width` and `height` are those of the upright picture.
   ///   - progressive: In several scans.
   ///   - profile: `p3`, `srgb` or the path of an ICC profile to embed.
+  ///   - bare: Without any metadata; libvips writes Exif otherwise.
   public static func jpeg(
     width: Int, height: Int, quality: Int = 90, orientation: Int? = nil, progressive: Bool = false,
-    profile: String? = nil
+    profile: String? = nil, bare: Bool = false
   ) throws -> [UInt8] {
     // A large scene is a small one whose pixels became squares: computing each of its pixels here would take seconds.
     let zooms = (1...32).filter { width.isMultiple(of: $0) && height.isMultiple(of: $0) }
@@ -46,6 +47,7 @@ public enum Pictures {
     let scene = Pixels.scene(width: width / zoom, height: height / zoom)
     var options = "Q=\(quality)"
     if progressive { options += ",interlace" }
+    if bare { options += ",strip" }
     if let profile { options += ",profile=\(profile)" }
     return try encode(
       orientation.map(scene.stored(forOrientation:)) ?? scene, ".jpg[\(options)]",

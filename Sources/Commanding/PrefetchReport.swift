@@ -1,0 +1,66 @@
+// PrefetchReport: what people read of a prefetch: a line while it runs, a summary at its end.
+
+import Model
+
+/// Texts about a prefetch. Pure.
+enum PrefetchReport {
+  /// How far it is, with a bar, in at most `width` columns.
+  static func progress(_ status: PrefetchStatus, width: Int) -> String {
+    var text = "\(status.done)/\(status.total)"
+    if status.skipped > 0 { text += ", \(status.skipped) skipped" }
+    if status.failed > 0 { text += ", \(status.failed) failed" }
+    text += ", \(oneDecimal(status.rate))/s"
+    if let left = status.secondsLeft, status.state == .running { text += ", \(clock(left)) left" }
+    let room = min(width - text.count - 3, 40)
+    guard room >= 5 else { return String(text.prefix(max(width, 0))) }
+    let part = status.total > 0 ? Double(status.done) / Double(status.total) : 1
+    let full = Int(Double(room) * min(max(part, 0), 1))
+    return "[" + String(repeating: "#", count: full)
+      + String(repeating: ".", count: room - full) + "] " + text
+  }
+
+  /// How it ended: one line, then the reasons of failures, then by line the failures that the server told.
+  static func summary(_ status: PrefetchStatus) -> String {
+    let verb =
+      switch status.state {
+      case .running: "running"
+      case .finished: "finished"
+      case .cancelled: "cancelled"
+      }
+    var text = """
+      \(verb) after \(oneDecimal(status.seconds)) s: \(status.total) pictures, \
+      \(status.finished) loaded, \(status.skipped) skipped, \(status.failed) failed
+
+      """
+    if status.done < status.total { text += "not tried: \(status.total - status.done)\n" }
+    for (code, count) in status.reasons.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
+      text += "failed: \(count) \(printable(code))\n"
+    }
+    for failure in status.failures.sorted(by: { $0.line < $1.line }) {
+      text += "line \(failure.line): \(printable(failure.code)): \(printable(failure.message))\n"
+    }
+    if status.failures.count < status.failed {
+      text += "and \(status.failed - status.failures.count) more that failed\n"
+    }
+    return text
+  }
+
+  /// `0:45`, `12:03` or `1:02:03`.
+  static func clock(_ seconds: Double) -> String {
+    let whole = Int(min(max(seconds, 0), 359_999).rounded(.up))
+    let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60)
+    func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    return hours > 0 ? "\(hours):\(two(minutes)):\(two(rest))" : "\(minutes):\(two(rest))"
+  }
+
+  private static func oneDecimal(_ value: Double) -> String {
+    "\((min(max(value, 0), 1e9) * 10).rounded() / 10)"
+  }
+
+  /// Without what a terminal would obey: messages repeat what stood in the list.
+  static func printable(_ text: String) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
+  }
+}

@@ -1,0 +1,205 @@
+// PassingThrough: pictures that need no work, sent while they come in and kept as they are (SDWebImage's
+// ProgressiveDownload).
+
+import Glibc
+import Model
+import Platform
+
+extension ImageManager {
+  /// The answer to a request, while it comes in where that may be: the request says `progressive` and names the source's
+  /// own format, asks for no other change, and the picture's head shows that it needs none.
+  public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
+    guard let format = formatPassedThrough(to: request), memory.peek(request.key) == nil else {
+      return .whole(try await variant(for: request))
+    }
+    let arrival = Arrival()
+    let share = FlightShare(request.options.priority) { arrival.begin($0) }
+    // The share in the transfer is held until the client has it all, or has gone.
+    let holding = Task.immediate { await self.hold(share, of: request, format, arrival) }
+    await withTaskCancellationHandler {
+      await arrival.look(for: format)
+    } onCancel: {
+      holding.cancel()
+    }
+    guard !Task.isCancelled else { throw .cancelled }
+    if let (coming, size) = arrival.plain, fits(size, request.transform) {
+      arrival.isSent = true
+      return .coming(
+        ComingDelivery(
+          body: coming.body, info: info(of: coming.body, format, size, request),
+          cacheStatus: .miss(
+            coming.forward, stored: false, collapsed: share.hasJoined,
+            originStatus: coming.body.origin.status),
+          // With the last byte the client has gone, and the load has not ended yet.
+          end: { if !coming.body.isComplete { holding.cancel() } }))
+    }
+    // Given back when another flight has its own share.
+    defer { holding.cancel() }
+    return .whole(try await variant(for: request))
+  }
+
+  /// Waits for the source as others do. What was sent while it came in is kept for the next.
+  private func hold(
+    _ share: FlightShare, of request: ImageRequest, _ format: ImageFormat, _ arrival: Arrival
+  ) async {
+    defer { arrival.end() }
+    guard rememberedFailure(of: request) == nil,
+      let loaded = try? await sourceFlights.value(
+        for: FlightKey(request.key.source, request.options), share: share,
+        isDetached: request.options.isDetached,
+        work: { share async throws(ImageError) in try await self.findOrLoad(request, share) }).value
+    else { return }
+    if request.options.retriesFailed { forgetFailure(of: request) }
+    if arrival.isSent, let variant = passedThrough(loaded.source, to: request),
+      variant.info.freshness.isStorable
+    {
+      _ = store(variant, in: request.options.store.intersection(.memory))
+    }
+  }
+
+  /// The source itself as a variant, where it may be passed on as it is. Only memory keeps it: on disk it would be there
+  /// twice.
+  func passedThrough(_ source: Source, to request: ImageRequest) -> Variant? {
+    guard source.version != 0, let format = formatPassedThrough(to: request),
+      case .plain(let size) = PictureHead.read(source.file, as: format),
+      fits(size, request.transform)
+    else { return nil }
+    let bytes = source.file.count < ImageBytes.mappingThreshold
+      ? try? ImageBytes(contentsOf: source.file) : nil
+    return Variant(
+      key: request.key,
+      info: VariantInfo(
+        passingThrough: format, size, source.origin, source.freshness, version: source.version,
+        density: request.source.density),
+      body: bytes.map { .memory($0) } ?? .file(source.file))
+  }
+
+  private func info(
+    of body: any PartialBody, _ format: ImageFormat, _ size: PixelSize, _ request: ImageRequest
+  ) -> VariantInfo {
+    VariantInfo(
+      passingThrough: format, size, body.origin,
+      freshnessPolicy.freshness(of: body.origin, receivedAt: now()), version: body.version,
+      density: request.source.density)
+  }
+
+  /// The format of a source that would do as it is; `nil`: whatever it is, something is wanted of it.
+  private func formatPassedThrough(to request: ImageRequest) -> ImageFormat? {
+    guard let format = request.transform.format, formatsPassedThrough.contains(format) else {
+      return nil
+    }
+    var plain = Transform()
+    (plain.format, plain.progressive) = (format, true)
+    // These say nothing about a picture that is large enough as it is.
+    plain.limitBytes = request.transform.limitBytes
+    plain.enlarge = request.transform.enlarge
+    plain.background = request.transform.background
+    return request.transform == plain ? format : nil
+  }
+
+  private func fits(_ size: PixelSize, _ transform: Transform) -> Bool {
+    // Neither factor has more than 32 bits.
+    size.width * size.height <= transform.limitBytes / 4
+  }
+}
+
+extension VariantInfo {
+  /// A source that is passed on as it is. Its version is its entity tag: as strong, since it changes with the bytes.
+  fileprivate init(
+    passingThrough format: ImageFormat, _ size: PixelSize, _ origin: OriginResponse,
+    _ freshness: Freshness, version: UInt64, density: Int
+  ) {
+    self.init(
+      format: format, size: size, density: Double(density),
+      etag: "\"\(String(version, radix: 16))\"",
+      lastModified: origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
+      freshness: freshness, sourceVersion: version)
+  }
+}
+
+extension PictureHead {
+  /// The verdict on a file; one that cannot be read needs work, which will say what is wrong with it.
+  fileprivate static func read(_ file: FileRegion, as format: ImageFormat) -> PictureHead {
+    let beginning = FileRegion(
+      owning: dup(file.descriptor), offset: file.offset, count: min(file.count, limit))
+    guard let bytes = try? ImageBytes(contentsOf: beginning, mayMap: false) else {
+      return .needsWork
+    }
+    return bytes.withUnsafeBytes { read($0, as: format) }
+  }
+}
+
+/// What is known of a picture while it comes in, until that is enough.
+private final class Arrival: Sendable {
+  private struct State {
+    var coming: ComingBody?
+    var size: PixelSize?
+    var isOver = false
+    var isSent = false
+  }
+
+  private let state = Lock(State())
+  private let news: AsyncStream<Void>
+  private let newsMaker: AsyncStream<Void>.Continuation
+
+  init() {
+    (news, newsMaker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  /// The body, and the size of the picture in it, where it needs no work.
+  var plain: (coming: ComingBody, size: PixelSize)? {
+    state.withLock { state in
+      guard let coming = state.coming, let size = state.size else { return nil }
+      return (coming, size)
+    }
+  }
+
+  /// Whether it is sent to somebody while it comes in.
+  var isSent: Bool {
+    get { state.withLock { $0.isSent } }
+    set { state.withLock { $0.isSent = newValue } }
+  }
+
+  /// A body begins to come in.
+  func begin(_ coming: ComingBody) {
+    state.withLock { $0.coming = coming }
+    newsMaker.yield()
+  }
+
+  /// The load is over, with or without a body.
+  func end() {
+    state.withLock { $0.isOver = true }
+    newsMaker.yield()
+  }
+
+  /// Returns when it is known whether the picture needs work, or the load is over, or the task is cancelled.
+  func look(for format: ImageFormat) async {
+    var observation: Observation?
+    for await _ in news {
+      let (coming, isOver) = state.withLock { ($0.coming, $0.isOver) }
+      if let body = coming?.body {
+        if observation == nil {
+          observation = body.observe { [newsMaker] in newsMaker.yield() }
+        }
+        switch Self.head(of: body, as: format) {
+        case .incomplete: break
+        case .needsWork: return
+        case .plain(let size): return state.withLock { $0.size = size }
+        }
+      }
+      if isOver { return }
+    }
+    withExtendedLifetime(observation) {}
+  }
+
+  private static func head(of body: any PartialBody, as format: ImageFormat) -> PictureHead {
+    withUnsafeTemporaryAllocation(byteCount: PictureHead.limit, alignment: 1) { buffer in
+      var count = 0
+      while count < buffer.count,
+        case .bytes(let more) = body.read(
+          at: count, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+      { count += more }
+      return PictureHead.read(UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: format)
+    }
+  }
+}

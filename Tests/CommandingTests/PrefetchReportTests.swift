@@ -1,0 +1,86 @@
+// Tests of PrefetchReport: the texts people read.
+
+import Model
+import Testing
+
+@testable import Commanding
+
+struct PrefetchReportTests {
+  private func status(_ change: (inout PrefetchStatus) -> Void) -> PrefetchStatus {
+    var status = PrefetchStatus(id: "x", total: 200)
+    change(&status)
+    return status
+  }
+
+  @Test func `the bar is as long as what is done`() {
+    let half = status { status in
+      (status.finished, status.skipped, status.failed) = (60, 38, 2)
+      (status.rate, status.secondsLeft) = (12.34, 8.1)
+    }
+    #expect(
+      PrefetchReport.progress(half, width: 80)
+        == "[##############...............] 100/200, 38 skipped, 2 failed, 12.3/s, 0:09 left")
+    #expect(
+      PrefetchReport.progress(status { _ in }, width: 80)
+        == "[" + String(repeating: ".", count: 40) + "] 0/200, 0.0/s")
+    #expect(
+      PrefetchReport.progress(status { $0.finished = 200 }, width: 30)
+        == "[#############] 200/200, 0.0/s")
+  }
+
+  @Test(arguments: 0...200)
+  func `it never takes more columns than there are`(width: Int) {
+    let busy = status { status in
+      (status.finished, status.skipped, status.failed) = (1, 100_000, 99_999)
+      (status.total, status.rate, status.secondsLeft) = (1_000_000, 123_456.7, 86_399)
+    }
+    #expect(PrefetchReport.progress(busy, width: width).count <= width)
+  }
+
+  @Test func `nothing to do is all done`() {
+    var empty = PrefetchStatus(id: "x", total: 0)
+    empty.state = .finished
+    #expect(PrefetchReport.progress(empty, width: 20) == "[#######] 0/0, 0.0/s")
+  }
+
+  @Test(arguments: [
+    (0.0, "0:00"), (0.2, "0:01"), (59.9, "1:00"), (3_599, "59:59"), (3_723, "1:02:03"),
+    (1e12, "99:59:59"), (-1, "0:00"),
+  ])
+  func `time left reads like a clock`(seconds: Double, text: String) {
+    #expect(PrefetchReport.clock(seconds) == text)
+  }
+
+  @Test func `the summary tells the reasons, most frequent first, and each failure`() {
+    let ended = status { status in
+      (status.state, status.seconds) = (.finished, 3.25)
+      (status.finished, status.skipped, status.failed) = (150, 45, 5)
+      status.reasons = ["undecodable": 1, "source_not_found": 3, "missing_parameter": 1]
+      status.failures = [
+        .init(line: 9, code: "missing_parameter", message: "evil \u{1B}[2J words"),
+        .init(line: 7, code: "undecodable", message: "the source cannot be decoded as a picture"),
+      ]
+    }
+    #expect(
+      PrefetchReport.summary(ended) == """
+        finished after 3.3 s: 200 pictures, 150 loaded, 45 skipped, 5 failed
+        failed: 3 source_not_found
+        failed: 1 missing_parameter
+        failed: 1 undecodable
+        line 7: undecodable: the source cannot be decoded as a picture
+        line 9: missing_parameter: evil \u{FFFD}[2J words
+        and 3 more that failed
+
+        """)
+  }
+
+  @Test func `the summary of a cancelled one tells what was not tried`() {
+    let ended = status { ($0.state, $0.finished) = (.cancelled, 1) }
+    #expect(
+      PrefetchReport.summary(ended) == """
+        cancelled after 0.0 s: 200 pictures, 1 loaded, 0 skipped, 0 failed
+        not tried: 199
+
+        """)
+  }
+}

@@ -1,0 +1,166 @@
+// Tests of pictures that are sent while they come in, with the real program and an origin that takes its time.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct ComingPicturesTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+  private let picture: [UInt8]
+  private let wish = "&format=jpeg&progressive=1"
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    picture = try Pictures.jpeg(width: 1_600, height: 1_200, bare: true)
+  }
+
+  /// What a client has got of its answer's body so far, once that is `count` bytes.
+  private func read(_ client: HTTPClient, head: inout String, count: Int) throws -> [UInt8] {
+    while !head.hasSuffix("\r\n\r\n") {
+      head += String(decoding: try client.read(1), as: UTF8.self)
+    }
+    return try client.read(count)
+  }
+
+  @Test func `several clients read one transfer from its first byte while it comes in`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let gate = Gate()
+    origin.route("/a.jpg", .ok(picture, holdingAfter: 30_000, at: gate))
+    let clients = try (0..<3).map { _ in try pictor.connect() }
+    for client in clients {
+      try client.send(HTTPClient.text("GET", origin.target("/a.jpg", wish)))
+      var head = ""
+      // The origin waits in the middle of the picture, and its beginning is here already.
+      #expect(try read(client, head: &head, count: 30_000) == Array(picture[..<30_000]))
+      #expect(head.contains("Content-Type: image/jpeg"))
+      #expect(head.contains("Content-Length: \(picture.count)"))
+      #expect(head.contains("Cache-Status: pictor; fwd=uri-miss; fwd-status=200"))
+      #expect(head.contains("ETag: \""))
+    }
+    gate.open()
+    for client in clients {
+      #expect(try client.read(picture.count - 30_000) == Array(picture[30_000...]))
+    }
+    #expect(origin.requests(to: "/a.jpg") == 1)
+    // And it is kept: the same bytes, then other sizes, without another download.
+    try pictor.waitFor("it is kept") { $0.memory.entries == 1 }
+    let again = try clients[0].get(origin.target("/a.jpg", wish))
+    #expect(again.body == picture && again["cache-status"] == "pictor; hit; detail=memory")
+    let small = try clients[0].get(origin.target("/a.jpg", "&w=100"))
+    #expect(small["cache-status"] == "pictor; hit; detail=source")
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+
+  @Test func `the entity tag is the same while it comes in and afterwards, after a restart too`()
+    throws
+  {
+    origin.serve("/a.jpg", picture)
+    var tags: [String?] = []
+    do {
+      let pictor = try PictorProcess(in: folder)
+      for _ in 0..<2 { tags.append(try pictor.get(origin.target("/a.jpg", wish))["etag"]) }
+      #expect(try pictor.end() == 0)
+    }
+    let pictor = try PictorProcess(in: folder)
+    let answer = try pictor.get(origin.target("/a.jpg", wish))
+    tags.append(answer["etag"])
+    #expect(answer["cache-status"] == "pictor; hit; detail=source")
+    #expect(Set(tags).count == 1 && tags[0] != nil)
+    #expect(answer.body == picture)
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+
+  @Test func `a length the origin does not tell is no hindrance`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.route("/a.jpg", .chunked(picture, size: 10_000))
+    let answer = try pictor.get(origin.target("/a.jpg", wish))
+    #expect(answer.body == picture)
+    #expect(answer["content-length"] == nil || answer["content-length"] == "\(picture.count)")
+  }
+
+  @Test func `a transfer that ends too early cuts the answer, and is not kept`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.route("/a.jpg") { [picture] request in
+      request.number == 1
+        ? .truncated(Array(picture[..<50_000]), declaring: picture.count) : .ok(picture)
+    }
+    let client = try pictor.connect()
+    try client.send(HTTPClient.text("GET", origin.target("/a.jpg", wish)))
+    #expect(throws: HTTPClientError.self) { try client.readAnswer() }
+    let again = try pictor.get(origin.target("/a.jpg", wish))
+    #expect(again.status == 200 && again.body == picture)
+    #expect(origin.requests(to: "/a.jpg") == 2)
+  }
+
+  @Test func `the last client to go ends the transfer, unless it is detached`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let gate = Gate()
+    for path in ["/a.jpg", "/b.jpg"] {
+      origin.route(path, .ok(picture, holdingAfter: 30_000, at: gate))
+    }
+    for (path, more) in [("/a.jpg", ""), ("/b.jpg", "&detach=1")] {
+      let client = try pictor.connect()
+      try client.send(HTTPClient.text("GET", origin.target(path, wish + more)))
+      var head = ""
+      _ = try read(client, head: &head, count: 30_000)
+      client.close()
+    }
+    try pictor.waitFor("one is cancelled") { $0.downloads.cancelled == 1 }
+    gate.open()
+    try pictor.waitFor("the other is kept") { $0.downloads.succeeded == 1 }
+    let kept = try pictor.get(origin.target("/b.jpg", wish))
+    #expect(kept.body == picture)
+    #expect(origin.requests(to: "/b.jpg") == 1)
+  }
+
+  @Test func `what needs work is worked on, and drawn progressively`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/turned.jpg", try Pictures.jpeg(width: 90, height: 60, orientation: 6))
+    origin.serve("/plain.jpg", picture)
+    let turned = try pictor.get(origin.target("/turned.jpg", wish))
+    #expect(try Pixels(decoding: turned.body).size == PixelSize(width: 90, height: 60))
+    #expect(turned.body != picture)
+    // Another format, a size, a quality, a limit that it passes.
+    for more in [
+      "&format=webp&progressive=1", wish + "&w=80", wish + "&quality=50",
+      wish + "&limitbytes=40000",
+    ] {
+      let answer = try pictor.get(origin.target("/plain.jpg", more))
+      #expect(answer.status == 200 && answer.body != picture, "\(more)")
+    }
+    // Without the wish it is made anew, too.
+    #expect(try pictor.get(origin.target("/plain.jpg", "&format=jpeg")).body != picture)
+  }
+
+  @Test func `a head is asked for and answered whole`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", picture)
+    let head = try pictor.connect().head(origin.target("/a.jpg", wish))
+    #expect(head.status == 200 && head["content-length"] == "\(picture.count)")
+  }
+
+  @Test func `a failure before the picture has begun is the failure it would be`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/text", Array("no picture at all".utf8))
+    #expect(try pictor.get(origin.target("/none", wish)).status == 404)
+    #expect(
+      try pictor.get(origin.target("/none", wish))["cache-status"]
+        == "pictor; hit; detail=failed-url")
+    #expect(try pictor.get(origin.target("/text", wish)).status == 415)
+  }
+
+  @Test func `a server that stops cuts what still comes in at the end of its grace`() throws {
+    let pictor = try PictorProcess(in: folder, ["--server.grace_time", "100ms"])
+    origin.route("/a.jpg", .ok(picture, holdingAfter: 30_000, at: Gate()))
+    let client = try pictor.connect()
+    try client.send(HTTPClient.text("GET", origin.target("/a.jpg", wish)))
+    var head = ""
+    _ = try read(client, head: &head, count: 30_000)
+    #expect(try pictor.end() == 0)
+    try client.waitForClose()
+  }
+}

@@ -1,0 +1,151 @@
+// Tests of PictureHead: which pictures may be passed on as they are, told from their first bytes.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Managing
+
+struct PictureHeadTests {
+  private func head(_ bytes: [UInt8], _ format: ImageFormat) -> PictureHead {
+    bytes.withUnsafeBytes { PictureHead.read($0, as: format) }
+  }
+
+  /// The same without metadata, which libvips 8.14 writes whatever it is told: in the extended form (VP8X), or bare.
+  private func stripped(_ webp: [UInt8], isExtended: Bool) -> [UInt8] {
+    var chunks: [UInt8] = []
+    var position = 12
+    while position + 8 <= webp.count {
+      let kind = String(decoding: webp[position..<position + 4], as: UTF8.self)
+      let length = webp[position + 4..<position + 8].reversed().reduce(0) { $0 << 8 | Int($1) }
+      var chunk = Array(webp[position..<min(position + 8 + length + length % 2, webp.count)])
+      if kind == "VP8X" { chunk[8] &= ~0x2c }
+      let isKept = kind == "VP8X" ? isExtended : !["EXIF", "XMP ", "ICCP"].contains(kind)
+      if isKept { chunks += chunk }
+      position += chunk.count
+    }
+    let length = chunks.count + 4
+    let digits = (0..<4).map { UInt8(truncatingIfNeeded: length >> (8 * $0)) }
+    return Array("RIFF".utf8) + digits + Array("WEBP".utf8) + chunks
+  }
+
+  private func webp(alpha: Bool = false, isExtended: Bool = false) throws -> [UInt8] {
+    stripped(try Pictures.webp(width: 40, height: 30, alpha: alpha), isExtended: isExtended)
+  }
+
+  private func movingWebP() throws -> [UInt8] {
+    stripped(try Pictures.animatedWebP(width: 40, height: 30, frames: 3), isExtended: true)
+  }
+
+  private let size = PictureHead.plain(PixelSize(width: 40, height: 30))
+
+  @Test func `plain pictures of each format are passed on, with their size`() throws {
+    #expect(head(try Pictures.jpeg(width: 40, height: 30, bare: true), .jpeg) == size)
+    #expect(
+      head(try Pictures.jpeg(width: 40, height: 30, progressive: true, bare: true), .jpeg) == size)
+    #expect(head(try Pictures.png(width: 40, height: 30), .png) == size)
+    #expect(head(try Pictures.png(width: 40, height: 30, palette: true), .png) == size)
+    #expect(head(try Pictures.gif(width: 40, height: 30, frames: 3), .gif) == size)
+    #expect(head(try webp(), .webp) == size)
+    #expect(head(try webp(alpha: true, isExtended: true), .webp) == size)
+    #expect(head(try movingWebP(), .webp) == size)
+  }
+
+  @Test func `what has to be turned, converted or stripped needs work`() throws {
+    let needy = [
+      try Pictures.jpeg(width: 40, height: 30, orientation: 6),
+      try Pictures.jpeg(width: 40, height: 30, profile: "p3"),
+      try Pictures.jpeg(width: 40, height: 30),
+    ]
+    for bytes in needy { #expect(head(bytes, .jpeg) == .needsWork) }
+    #expect(head(try Pictures.png(width: 40, height: 30, sixteenBits: true), .png) == .needsWork)
+  }
+
+  @Test func `a picture of another format than it is to be of needs work`() throws {
+    let all: [(ImageFormat, [UInt8])] = [
+      (.jpeg, try Pictures.jpeg(width: 40, height: 30, bare: true)),
+      (.png, try Pictures.png(width: 40, height: 30)),
+      (.gif, try Pictures.gif(width: 40, height: 30, frames: 1)),
+      (.webp, try webp()),
+    ]
+    for (format, bytes) in all {
+      for other in ImageFormat.allCases where other != format {
+        #expect(head(bytes, other) == .needsWork)
+      }
+    }
+  }
+
+  @Test func `a comment, Exif, XMP or a foreign profile in front of the pixels needs work`() throws
+  {
+    let jpeg = try Pictures.jpeg(width: 40, height: 30, bare: true)
+    for marker: UInt8 in [0xe1, 0xe2, 0xed, 0xfe] {
+      let segment: [UInt8] = [0xff, marker, 0, 6] + Array("abcd".utf8)
+      #expect(head(Array(jpeg[..<2]) + segment + jpeg[2...], .jpeg) == .needsWork)
+    }
+    let png = try Pictures.png(width: 40, height: 30)
+    for kind in ["tEXt", "zTXt", "iTXt", "eXIf", "iCCP", "acTL", "abCd"] {
+      let chunk = [0, 0, 0, 1] + Array(kind.utf8) + [65, 0, 0, 0, 0]
+      #expect(head(Array(png[..<33]) + chunk + png[33...], .png) == .needsWork)
+    }
+    let gif = try Pictures.gif(width: 40, height: 30, frames: 1)
+    let table = gif[10] & 0x80 == 0 ? 0 : 3 << (Int(gif[10] & 7) + 1)
+    let comment: [UInt8] = [0x21, 0xfe, 2, 65, 66, 0]
+    #expect(
+      head(Array(gif[..<(13 + table)]) + comment + gif[(13 + table)...], .gif) == .needsWork)
+    for flag: UInt8 in [0x20, 0x08, 0x04] {
+      var webp = try movingWebP()
+      webp[20] |= flag
+      #expect(head(webp, .webp) == .needsWork)
+    }
+  }
+
+  @Test func `a beginning that says too little is waited on, and never for longer than the limit`()
+    throws
+  {
+    let all: [(ImageFormat, [UInt8])] = [
+      (.jpeg, try Pictures.jpeg(width: 40, height: 30, bare: true)),
+      (.png, try Pictures.png(width: 40, height: 30)),
+      (.gif, try Pictures.gif(width: 40, height: 30, frames: 2)),
+      (.webp, try webp()),
+    ]
+    for (format, bytes) in all {
+      var isKnown = false
+      for count in 0...bytes.count {
+        let verdict = head(Array(bytes[..<count]), format)
+        // Incomplete until it is known, and known for good.
+        #expect(verdict == (isKnown ? size : verdict == size ? size : .incomplete))
+        isKnown = isKnown || verdict == size
+      }
+      #expect(isKnown)
+    }
+    // A segment that claims to go on and on.
+    let endless =
+      [0xff, 0xd8] + Array(repeating: [0xff, 0xe0, 0xff, 0xff], count: 1).flatMap { $0 }
+    let filled = endless.map { UInt8($0) } + [UInt8](repeating: 0, count: PictureHead.limit)
+    #expect(head(Array(filled[..<1_000]), .jpeg) == .incomplete)
+    #expect(head(filled, .jpeg) == .needsWork)
+  }
+
+  @Test func `damage of any kind is a verdict and no crash`() throws {
+    var random = SeededGenerator(seed: 7)
+    let all: [(ImageFormat, [UInt8])] = [
+      (.jpeg, try Pictures.jpeg(width: 40, height: 30, bare: true)),
+      (.png, try Pictures.png(width: 40, height: 30)),
+      (.gif, try Pictures.gif(width: 40, height: 30, frames: 2)),
+      (.webp, try movingWebP()),
+    ]
+    var verdicts: Set<String> = []
+    for step in 0..<40_000 {
+      var (format, bytes) = all[step % all.count]
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        bytes[Int.random(in: 0..<min(bytes.count, 64), using: &random)] =
+          UInt8.random(in: 0...255, using: &random)
+      }
+      let verdict = head(
+        Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &random))), format)
+      if case .plain(let size) = verdict { #expect(size.width > 0 && size.height > 0) }
+      verdicts.insert("\(verdict)".prefix { $0 != "(" }.description)
+    }
+    #expect(verdicts == ["incomplete", "needsWork", "plain"])
+  }
+}

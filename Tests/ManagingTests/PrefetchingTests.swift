@@ -1,0 +1,85 @@
+// Tests of Prefetcher over a manager among its doubles: what is loaded, what is skipped, and who goes first.
+
+import Model
+import Testing
+
+@testable import Managing
+
+final class PrefetchingTests: ManagedTests {
+  @Test func `what is loaded is there for the next who asks, and is skipped next time`()
+    async throws
+  {
+    openAll()
+    let prefetcher = Prefetcher(provider: manager)
+    let urls = (0..<20).map { "http://host\($0 % 4)/\($0).jpg" }
+    let first = try await end(of: try prefetcher.prefetch(prefetchLines(urls)), in: prefetcher)
+    #expect((first.total, first.finished, first.skipped, first.failed) == (20, 20, 0, 0))
+    #expect(first.state == .finished)
+    let kept = try await manager.variant(for: try request(urls[7]))
+    #expect(kept.cacheStatus == .hit(.memory))
+    let again = try await end(of: try prefetcher.prefetch(prefetchLines(urls)), in: prefetcher)
+    #expect((again.finished, again.skipped) == (0, 20))
+    #expect(loader.started.value == 20)
+    let figures = prefetcher.figures
+    #expect((figures.finished, figures.skipped, figures.failed) == (20, 20, 0))
+    #expect((figures.lists, figures.waiting, figures.running, figures.limit) == (0, 0, 0, 3))
+  }
+
+  @Test func `what only the disk has is skipped, what is too old is not`() async throws {
+    openAll()
+    let fresh = try request("http://a/fresh.jpg")
+    _ = try await manager.variant(for: fresh)
+    memory.remove(fresh.key)
+    let prefetcher = Prefetcher(provider: manager)
+    let urls = ["http://a/fresh.jpg"]
+    #expect(
+      try await end(of: try prefetcher.prefetch(prefetchLines(urls)), in: prefetcher).skipped == 1)
+    pass(seconds: 3_600)
+    #expect(
+      try await end(of: try prefetcher.prefetch(prefetchLines(urls)), in: prefetcher).finished == 1)
+  }
+
+  @Test func `a line that wants its origin asked is not skipped`() async throws {
+    openAll()
+    _ = try await manager.variant(for: try request())
+    let prefetcher = Prefetcher(provider: manager)
+    let line = PrefetchLine(number: 1, request: .success(try request { $0.cache = .refresh }))
+    #expect(try await end(of: try prefetcher.prefetch([line]), in: prefetcher).finished == 1)
+    #expect(loader.started.value == 2)
+  }
+
+  @Test func `it loads at low priority until somebody else wants the picture`() async throws {
+    let prefetcher = Prefetcher(provider: manager)
+    let id = try prefetcher.prefetch(prefetchLines(["http://origin/a.jpg"]))
+    try await waitUntil { [loader] in loader.started.value == 1 }
+    let priority = try #require(loader.requests.withLock { $0.first?.priority })
+    #expect(priority.observe { _ in } == .low)
+    let client = Task { [manager, request = try request()] in
+      try await manager.variant(for: request)
+    }
+    try await waitUntil { priority.observe { _ in } == .normal }
+    openAll()
+    _ = try await client.value
+    #expect(try await end(of: id, in: prefetcher).finished == 1)
+    #expect(loader.started.value == 1)
+  }
+
+  @Test func `cancelling ends the downloads, and nobody else's`() async throws {
+    let prefetcher = Prefetcher(provider: manager)
+    let id = try prefetcher.prefetch(prefetchLines((0..<9).map { "http://host\($0)/a.jpg" }))
+    try await waitUntil { [loader] in loader.started.value == 3 }
+    let client = Task { [manager, request = try request("http://host0/a.jpg")] in
+      try await manager.variant(for: request)
+    }
+    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    #expect(prefetcher.cancelPrefetch(id))
+    #expect(!prefetcher.cancelPrefetch(id), "it does not run any more")
+    try await waitUntil { [loader] in loader.cancelled.value == 2 }
+    openAll()
+    _ = try await client.value
+    let status = try #require(prefetcher.prefetchStatus(id))
+    #expect(status.state == .cancelled && status.done == 0 && status.total == 9)
+    try await waitUntil { prefetcher.figures.running == 0 }
+    #expect(loader.started.value == 3)
+  }
+}
