@@ -14,7 +14,9 @@ public enum DownloadOrder: String, Hashable, Sendable, CaseIterable {
 /// any of a lower one, and within one priority as `DownloadOrder` says.
 ///
 /// One load waits no longer than the others' hosts make it: a load whose host is full is passed over, so a slow host
-/// fills its own places only. Choosing among those waiting is `startNext`'s matter alone.
+/// fills its own places only. And many hosts that say nothing do not fill all places together: a load that has been
+/// silent counts among all no more, up to so many, and its host begins no further load before it has answered one.
+/// Choosing among those waiting is `startNext`'s matter alone.
 ///
 /// Scanning and removing cost time in proportion to the queue's length: 1,000 waiting take microseconds, where the
 /// transfer that follows takes milliseconds.
@@ -41,6 +43,7 @@ struct DownloadQueue {
 
   private let limit: Int
   private let limitPerHost: Int
+  private let silentLimit: Int
   private let queueLimit: Int
   private let queueTimeout: Duration
   private let order: DownloadOrder
@@ -48,16 +51,21 @@ struct DownloadQueue {
   private var waiting = [[Entry]](repeating: [], count: LoadPriority.allCases.count)
   private var running: [ID: String] = [:]
   private var runningPerHost: [String: Int] = [:]
+  /// Running loads from which nothing has come for long.
+  private var silent: Set<ID> = []
+  /// Hosts that were silent and have answered nobody since.
+  private var silentHosts: Set<String> = []
   private var arrivals = 0
   /// Whether nothing begins (SDWebImageDownloader's `suspended`).
   private(set) var isPaused = false
 
   init(
-    limit: Int, limitPerHost: Int, queueLimit: Int, queueTimeout: Duration,
+    limit: Int, limitPerHost: Int, silentLimit: Int, queueLimit: Int, queueTimeout: Duration,
     order: DownloadOrder = .fifo
   ) {
     self.limit = max(limit, 1)
     self.limitPerHost = max(limitPerHost, 1)
+    self.silentLimit = max(silentLimit, 0)
     self.queueLimit = max(queueLimit, 0)
     self.queueTimeout = queueTimeout
     self.order = order
@@ -96,10 +104,29 @@ struct DownloadQueue {
     if let host = running.removeValue(forKey: id) {
       let rest = (runningPerHost[host] ?? 1) - 1
       runningPerHost[host] = rest > 0 ? rest : nil
+      silent.remove(id)
+      // Whoever comes next finds out whether the host speaks again.
+      if rest <= 0 { silentHosts.remove(host) }
       return startWaiting()
     }
     if let (rank, index) = place(of: id) { waiting[rank].remove(at: index) }
     return []
+  }
+
+  /// A running load has brought nothing for long.
+  mutating func silence(_ id: ID) -> [Action] {
+    guard let host = running[id], silent.insert(id).inserted else { return [] }
+    silentHosts.insert(host)
+    return startWaiting()
+  }
+
+  /// A running load brings something: its host is as any other again. So there may be more loads for a while than
+  /// `limit` lets begin.
+  mutating func answer(_ id: ID) -> [Action] {
+    guard let host = running[id] else { return [] }
+    silent.remove(id)
+    silentHosts.remove(host)
+    return startWaiting()
   }
 
   /// Takes out whoever waits for `host`, in order of arrival. Nobody else's place depends on them.
@@ -140,7 +167,11 @@ struct DownloadQueue {
   }
 
   private func hasPlace(for host: String) -> Bool {
-    !isPaused && running.count < limit && runningPerHost[host, default: 0] < limitPerHost
+    hasPlaces && runningPerHost[host, default: 0] < limitPerHost && !silentHosts.contains(host)
+  }
+
+  private var hasPlaces: Bool {
+    !isPaused && running.count - silent.count < limit && running.count < limit + silentLimit
   }
 
   private mutating func startWaiting() -> [Action] {
@@ -150,7 +181,7 @@ struct DownloadQueue {
   }
 
   private mutating func startNext() -> Action? {
-    guard !isPaused, running.count < limit else { return nil }
+    guard hasPlaces else { return nil }
     for rank in waiting.indices.reversed() {
       let index =
         switch order {

@@ -33,6 +33,10 @@ public struct DownloaderConfiguration: Sendable {
   public var limit = 64
   /// Most transfers at once for one host and port, at least 1. SDWebImage's and the browsers' 6.
   public var limitPerHost = 6
+  /// After this long without a byte a transfer counts in `limit` no more …
+  public var silentAfter: Duration = .seconds(1)
+  /// … as long as no more than so many do.
+  public var silentLimit = 256
   /// Most loads that wait for a place; more are refused.
   public var queueLimit = 1_024
   /// Longest wait for a place.

@@ -28,6 +28,8 @@ final class TransferLoop {
   private var loads: [DownloadQueue.ID: Load] = [:]
   private var running: [DownloadQueue.ID: Running] = [:]
   private var idsByHandle: [UnsafeMutableRawPointer: DownloadQueue.ID] = [:]
+  /// Running loads that the queue was told are silent.
+  private var silent: Set<DownloadQueue.ID> = []
   /// Answers of this turn: given when the figures already tell of them.
   private var answers: [(load: Load, result: Result<LoadResult, ImageError>)] = []
 
@@ -40,7 +42,8 @@ final class TransferLoop {
     let configuration = rules.configuration
     queue = DownloadQueue(
       limit: configuration.limit, limitPerHost: configuration.limitPerHost,
-      queueLimit: configuration.queueLimit, queueTimeout: configuration.queueTimeout,
+      silentLimit: configuration.silentLimit, queueLimit: configuration.queueLimit,
+      queueTimeout: configuration.queueTimeout,
       order: configuration.order)
     breaker = CircuitBreaker(
       threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
@@ -58,7 +61,9 @@ final class TransferLoop {
         return
       }
       do throws(ImageError) {
-        for (easy, code) in try multi.perform() {
+        let ended = try multi.perform()
+        hearSilentOnes()
+        for (easy, code) in ended {
           if let id = idsByHandle[easy] { hopEnded(id, code) }
         }
         apply(queue.expire(now: clock.now))
@@ -137,6 +142,7 @@ final class TransferLoop {
     board.run(id, at: transfer.host)
     idsByHandle[transfer.handle] = id
     try multi.add(transfer.handle)
+    alarm.set(now + rules.configuration.silentAfter)
   }
 
   private func hopEnded(_ id: DownloadQueue.ID, _ code: CURLcode) {
@@ -163,9 +169,31 @@ final class TransferLoop {
     }
   }
 
+  /// Tells the queue of those that speak again.
+  private func hearSilentOnes() {
+    for id in silent where running[id]?.transfer.hasAnswer ?? true {
+      silent.remove(id)
+      apply(queue.answer(id))
+    }
+  }
+
+  /// Tells the queue of those that are silent, so that others get their places.
+  private func noteSilentOnes(_ now: ContinuousClock.Instant) {
+    for (id, begun) in running where !begun.transfer.hasAnswer && !silent.contains(id) {
+      let time = begun.since + rules.configuration.silentAfter
+      guard time <= now else {
+        alarm.set(time)
+        continue
+      }
+      silent.insert(id)
+      apply(queue.silence(id))
+    }
+  }
+
   /// Ends the transfers whose first byte is overdue, and tries those again whose time has come.
   private func lookAfterWaits() {
     let now = clock.now
+    noteSilentOnes(now)
     for (id, transfer) in running.map({ ($0.key, $0.value.transfer) }).sorted(by: { $0.0 < $1.0 }) {
       switch transfer.wait {
       case .nothing: break
@@ -196,7 +224,9 @@ final class TransferLoop {
 
   /// Answers a load, frees its place, and lets the next ones begin.
   private func finish(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
+    let hasAnswer = running[id]?.transfer.hasAnswer ?? false
     end(id, result)
+    if hasAnswer { apply(queue.answer(id)) }
     apply(queue.remove(id))
   }
 
@@ -206,6 +236,7 @@ final class TransferLoop {
     var duration: Duration?
     var bytes = 0
     let ended = running.removeValue(forKey: id)
+    silent.remove(id)
     if let ended {
       // Before the transfer goes: curl may call it until its handle is taken back.
       multi.remove(ended.transfer.handle)

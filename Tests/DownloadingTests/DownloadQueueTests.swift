@@ -10,10 +10,12 @@ struct DownloadQueueTests {
   private let start = ContinuousClock.now
 
   private func makeQueue(
-    limit: Int = 3, perHost: Int = 2, waiting: Int = 10, order: DownloadOrder = .fifo
+    limit: Int = 3, perHost: Int = 2, silent: Int = 4, waiting: Int = 10,
+    order: DownloadOrder = .fifo
   ) -> DownloadQueue {
     DownloadQueue(
-      limit: limit, limitPerHost: perHost, queueLimit: waiting, queueTimeout: .seconds(15),
+      limit: limit, limitPerHost: perHost, silentLimit: silent, queueLimit: waiting,
+      queueTimeout: .seconds(15),
       order: order)
   }
 
@@ -185,11 +187,43 @@ struct DownloadQueueTests {
     #expect(queue.remove(1) == [.start(3)])
   }
 
+  @Test func `hosts that say nothing leave their places to others`() {
+    var queue = makeQueue(limit: 2, silent: 2)
+    for id in 1...2 { _ = queue.add(id, host: "dead\(id)", priority: .normal, now: start) }
+    for id in 3...5 {
+      #expect(queue.add(id, host: "live", priority: .normal, now: start) == [])
+    }
+    #expect(queue.silence(1) == [.start(3)])
+    #expect(queue.silence(1) == [], "a second time says nothing new")
+    #expect(queue.silence(2) == [.start(4)])
+    // There are no more than so many silent ones beside the others.
+    #expect(queue.runningCount == 4)
+    // Ending frees a silent one's place, too, for as many as may run in all.
+    #expect(queue.remove(1) == [])
+    #expect(queue.remove(3) == [.start(5)])
+  }
+
+  @Test func `a silent host begins nothing more until it has answered`() {
+    var queue = makeQueue(limit: 9, perHost: 3)
+    _ = queue.add(1, host: "slow", priority: .normal, now: start)
+    _ = queue.silence(1)
+    #expect(queue.add(2, host: "slow", priority: .high, now: start) == [])
+    #expect(queue.add(3, host: "other", priority: .low, now: start) == [.start(3)])
+    #expect(queue.answer(1) == [.start(2)])
+    #expect(queue.add(4, host: "slow", priority: .normal, now: start) == [.start(4)])
+    // And when all of its loads ended without an answer, the next finds out.
+    for id in [1, 2, 4] { _ = queue.silence(id) }
+    #expect(queue.add(5, host: "slow", priority: .normal, now: start) == [])
+    #expect(queue.remove(1) == [] && queue.remove(2) == [])
+    #expect(queue.remove(4) == [.start(5)])
+  }
+
   @Test(arguments: DownloadOrder.allCases)
   func `a random schedule of 100,000 steps goes as a simple model of it`(_ order: DownloadOrder) {
     var random = SeededGenerator(seed: 20_261_121)
     var queue = makeQueue(limit: 8, perHost: 3, waiting: 20, order: order)
-    var model = QueueModel(limit: 8, limitPerHost: 3, queueLimit: 20, order: order)
+    var model = QueueModel(
+      limit: 8, limitPerHost: 3, silentLimit: 4, queueLimit: 20, order: order)
     var now = start
     var faults: [String] = []
     var known: [Int] = []
@@ -200,7 +234,13 @@ struct DownloadQueueTests {
       var expected: [DownloadQueue.Action] = []
       // Whoever waits or runs.
       let someone = known.randomElement(using: &random) ?? 0
-      switch Int.random(in: 0..<20, using: &random) {
+      switch Int.random(in: 0..<23, using: &random) {
+      case 20, 21:
+        actions = queue.silence(someone)
+        expected = model.silence(someone)
+      case 22:
+        actions = queue.answer(someone)
+        expected = model.answer(someone)
       case 0..<9:
         let host = Int.random(in: 0..<QueueModel.hosts, using: &random)
         let priority = LoadPriority.allCases.randomElement(using: &random) ?? .normal
@@ -266,15 +306,20 @@ private struct QueueModel {
 
   let limit: Int
   let limitPerHost: Int
+  let silentLimit: Int
   let queueLimit: Int
   let order: DownloadOrder
   /// In order of arrival.
   var waiting: [Entry] = []
   var running: [Entry] = []
   var isPaused = false
+  var silent: Set<Int> = []
+  var silentHosts: Set<Int> = []
 
-  init(limit: Int, limitPerHost: Int, queueLimit: Int, order: DownloadOrder) {
-    (self.limit, self.limitPerHost) = (limit, limitPerHost)
+  init(
+    limit: Int, limitPerHost: Int, silentLimit: Int, queueLimit: Int, order: DownloadOrder
+  ) {
+    (self.limit, self.limitPerHost, self.silentLimit) = (limit, limitPerHost, silentLimit)
     (self.queueLimit, self.order) = (queueLimit, order)
   }
 
@@ -294,8 +339,29 @@ private struct QueueModel {
     return [.refuse(id)]
   }
 
+  mutating func silence(_ id: Int) -> [DownloadQueue.Action] {
+    for entry in running where entry.id == id && silent.insert(id).inserted {
+      silentHosts.insert(entry.host)
+    }
+    return startAll()
+  }
+
+  mutating func answer(_ id: Int) -> [DownloadQueue.Action] {
+    for entry in running where entry.id == id {
+      silent.remove(id)
+      silentHosts.remove(entry.host)
+    }
+    return startAll()
+  }
+
+  private var hasPlaces: Bool {
+    running.count { !silent.contains($0.id) } < limit && running.count < limit + silentLimit
+  }
+
   mutating func remove(_ id: Int) -> [DownloadQueue.Action] {
     running.removeAll { $0.id == id }
+    silent.remove(id)
+    silentHosts.formIntersection(running.map(\.host))
     waiting.removeAll { $0.id == id }
     return startAll()
   }
@@ -323,10 +389,11 @@ private struct QueueModel {
 
   private mutating func startAll() -> [DownloadQueue.Action] {
     var actions: [DownloadQueue.Action] = []
-    while !isPaused, running.count < limit {
+    while !isPaused, hasPlaces {
       let perHost = runningPerHost
       var best: Int?
-      for (index, entry) in waiting.enumerated() where perHost[entry.host] < limitPerHost {
+      for (index, entry) in waiting.enumerated()
+      where perHost[entry.host] < limitPerHost && !silentHosts.contains(entry.host) {
         let rank = best.map { waiting[$0].priority.rank } ?? -1
         let isBetter = entry.priority.rank > rank || entry.priority.rank == rank && order == .lifo
         if isBetter { best = index }
@@ -341,10 +408,12 @@ private struct QueueModel {
   /// What must never be.
   var fault: String? {
     let perHost = runningPerHost
-    if running.count > limit || waiting.count > queueLimit { return "over a bound" }
+    if running.count > limit + silentLimit || waiting.count > queueLimit { return "over a bound" }
     if perHost.contains(where: { $0 > limitPerHost }) { return "over a host's bound" }
-    if !isPaused, running.count < limit,
-      waiting.contains(where: { perHost[$0.host] < limitPerHost })
+    if !isPaused, hasPlaces,
+      waiting.contains(where: {
+        perHost[$0.host] < limitPerHost && !silentHosts.contains($0.host)
+      })
     {
       return "one waits who could run"
     }
