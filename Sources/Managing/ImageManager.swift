@@ -92,8 +92,10 @@ public final class ImageManager: ImageProvider {
 // MARK: - Operations
 
 extension ImageManager: ManagerOperations {
+  /// See `ManagerOperations`.
   public func failedURLs() -> [FailedURL] { failed.withLock { $0.all(now: now()) } }
 
+  /// See `ManagerOperations`.
   public func removeFailedURLs(_ url: SourceURL?) -> Int {
     failed.withLock { failed in
       guard let url else { return failed.removeAll() }
@@ -101,6 +103,7 @@ extension ImageManager: ManagerOperations {
     }
   }
 
+  /// See `ManagerOperations`.
   public func cancelAll() -> Int {
     // Variant flights first: the waiters of source flights are their tasks, which end with them.
     let requests = variantFlights.cancelAll(.revoked)

@@ -47,7 +47,8 @@ extension ImageManager {
       let loaded = try? await sourceFlights.value(
         for: FlightKey(request.key.source, request.options), share: share,
         isDetached: request.options.isDetached,
-        work: { share async throws(ImageError) in try await self.findOrLoad(request, share) }).value
+        work: { share async throws(ImageError) in try await self.findOrLoad(request, share) }
+      ).value
     else { return }
     if request.options.retriesFailed { forgetFailure(of: request) }
     if arrival.isSent, let variant = passedThrough(loaded.source, to: request),
@@ -64,7 +65,8 @@ extension ImageManager {
       case .plain(let size) = PictureHead.read(source.file, as: format),
       fits(size, request.transform)
     else { return nil }
-    let bytes = source.file.count < ImageBytes.mappingThreshold
+    let bytes =
+      source.file.count < ImageBytes.mappingThreshold
       ? try? ImageBytes(contentsOf: source.file) : nil
     return Variant(
       key: request.key,

@@ -2,9 +2,6 @@
 
 /// The bounds of a prefetcher.
 public struct PrefetcherConfiguration: Sendable {
-  /// Most lines of one list (100,000). Whoever reads lists keeps to it.
-  public static let longestList = 100_000
-
   /// Most pictures asked for at once, of all lists together (SDWebImagePrefetcher's maxConcurrentPrefetchCount, 3).
   public var limit = 3
   /// Most of them from one host, whatever its ports, so that it has room for everybody else; local files have no host.

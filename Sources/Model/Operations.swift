@@ -108,6 +108,9 @@ public final class Observation: Sendable {
 
 /// One line of what is to be prefetched.
 public struct PrefetchLine: Sendable {
+  /// Most pictures of one list: lines, times the presets.
+  public static let most = 100_000
+
   /// Its number in the list, from 1.
   public let number: Int
   /// What it asks for, or what is wrong with it.

@@ -37,38 +37,25 @@ final class Exchange: Suspended, @unchecked Sendable {
     self.wake = wake
   }
 
-  /// Starts the work.
-  ///
-  /// - Parameter takesComing: whether a picture that is still coming in will do.
-  func start(_ request: ImageRequest, with provider: any ImageProvider, takesComing: Bool) {
+  /// Starts the work, whose result is the outcome unless something comes before it.
+  func start(_ work: @escaping @Sendable () async throws(ImageError) -> Outcome) {
     let task = Task.detached {
+      let outcome: Outcome
       do throws(ImageError) {
-        if takesComing {
-          self.end(with: try await provider.answer(to: request))
-        } else {
-          self.end(with: .whole(try await provider.variant(for: request)))
-        }
+        outcome = try await work()
       } catch {
-        self.perform(self.guarded.withLock { $0.state.workEnded(.failure(error)) })
+        outcome = .failure(error)
       }
+      let actions = self.guarded.withLock { $0.state.workEnded(outcome) }
+      self.perform(actions)
+      // Too late: nobody will read it.
+      if case .coming(let coming) = outcome, !actions.contains(.resume) { coming.end() }
     }
     perform(
       guarded.withLock {
         $0.task = task
         return $0.state.workStarted()
       })
-  }
-
-  private func end(with answer: ImageAnswer) {
-    switch answer {
-    case .whole(let delivery):
-      perform(guarded.withLock { $0.state.workEnded(.delivery(delivery)) })
-    case .coming(let coming):
-      let actions = guarded.withLock { $0.state.workEnded(.coming(coming)) }
-      perform(actions)
-      // Too late: nobody will read it.
-      if !actions.contains(.resume) { coming.end() }
-    }
   }
 
   /// Ends the request before its work is done.

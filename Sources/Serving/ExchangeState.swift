@@ -8,6 +8,8 @@ enum Outcome: Sendable {
   case delivery(Delivery)
   /// There is a picture that is still coming in.
   case coming(ComingDelivery)
+  /// An operator's wish was done: JSON, with a status.
+  case done([UInt8], status: Int)
   /// There is none.
   case failure(ImageError)
   /// Nobody is there to answer.

@@ -49,7 +49,16 @@ struct Exchanging {
       if let delivery = handler.provider.deliveryAtOnce(for: request) {
         return answer(with: delivery)
       }
-      return suspend(for: request)
+      let (provider, takesComing) = (
+        handler.provider, request.transform.progressive && client.method == .get
+      )
+      return suspend { [request] () async throws(ImageError) in
+        guard takesComing else { return .delivery(try await provider.variant(for: request)) }
+        return switch try await provider.answer(to: request) {
+        case .whole(let delivery): .delivery(delivery)
+        case .coming(let coming): .coming(coming)
+        }
+      }
     case .failure(let error): return refuse(error)
     // Every target of this route has a request or an error.
     case nil: return refuse(.internal(detail: "a target without a request"))
@@ -69,7 +78,10 @@ struct Exchanging {
     return options
   }
 
-  private func suspend(for request: ImageRequest) -> MHD_Result {
+  /// Suspends the connection until the work is done.
+  func suspend(
+    for work: @escaping @Sendable () async throws(ImageError) -> Outcome
+  ) -> MHD_Result {
     let watcher = handler.watcher
     guard watcher.reserve() else { return refuse(.overloaded(queue: "requests", retryAfter: 1)) }
     client.stage = .suspended
@@ -85,9 +97,7 @@ struct Exchanging {
     // Suspended before anybody else knows of it, so that nobody can resume it too early.
     MHD_suspend_connection(connection)
     if watcher.add(exchange) {
-      exchange.start(
-        request, with: handler.provider,
-        takesComing: request.transform.progressive && client.method == .get)
+      exchange.start(work)
     } else {
       exchange.interrupt(.failure(.draining))
     }
@@ -105,6 +115,8 @@ struct Exchanging {
     switch outcome {
     case .delivery(let delivery): return answer(with: delivery)
     case .coming(let coming): return answer(with: coming)
+    case .done(let json, let status):
+      return answer(json: json, status: status, id: RequestID(), error: nil, closes: false)
     case .failure(.cancelled):
       return refuse(.internal(detail: "the work was cancelled while its client was waiting"))
     case .failure(let error): return refuse(error)

@@ -56,22 +56,35 @@ extension Exchanging {
     guard !handler.isDraining else { throw .draining }
     guard !client.upload.isTooLong else { throw .bodyTooLarge(limit: Upload.longest) }
     let query = try OperatorQuery(target.query, allowed: ["preset"])
-    let lines = try PrefetchLines.parse(
-      client.upload.bytes, presets: query.all("preset"), known: handler.configuration.presets)
-    let id = try handler.operations.prefetcher.prefetch(lines)
-    return answer(PrefetchStatus(id: id, total: lines.count), status: 202)
+    // A long list takes longer than anybody else on this thread should wait.
+    let (body, presets) = (client.upload.bytes, query.all("preset"))
+    let (known, prefetcher) = (handler.configuration.presets, handler.operations.prefetcher)
+    return suspend { () async throws(ImageError) in
+      let lines = try PrefetchLines.parse(body, presets: presets, known: known)
+      let id = try prefetcher.prefetch(lines)
+      let status = PrefetchStatus(id: id, total: lines.count)
+      return .done(try Self.json(status), status: 202)
+    }
   }
 
   /// Answers with JSON for people and programs.
   private func answer(_ content: some Encodable, status: Int = 200) -> MHD_Result {
+    do throws(ImageError) {
+      return answer(
+        json: try Self.json(content), status: status, id: RequestID(), error: nil,
+        closes: handler.isDraining)
+    } catch {
+      return refuse(error)
+    }
+  }
+
+  private static func json(_ content: some Encodable) throws(ImageError) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     guard let json = try? encoder.encode(content) else {
-      return refuse(.internal(detail: "an answer that cannot be encoded"))
+      throw .internal(detail: "an answer that cannot be encoded")
     }
-    return answer(
-      json: Array(json) + [UInt8(ascii: "\n")], status: status, id: RequestID(), error: nil,
-      closes: handler.isDraining)
+    return Array(json) + [UInt8(ascii: "\n")]
   }
 }
 

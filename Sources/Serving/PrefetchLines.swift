@@ -6,9 +6,6 @@ import Model
 /// One picture a line: a URL, a query of `/image`, either of them as a JSON string or bare, or a JSON object of the
 /// parameters. Empty lines and those that begin with `#` say nothing. A line that is wrong spoils no other.
 enum PrefetchLines {
-  /// Most pictures of one list: lines, times the presets.
-  static let most = 100_000
-
   /// - Parameters:
   ///   - presets: names of presets, each of which is asked for of every line; none: lines as they are.
   ///   - known: the presets there are, as queries without `url`.
@@ -34,7 +31,9 @@ enum PrefetchLines {
       let text = trimmed(raw)
       guard !text.isEmpty, text.first != UInt8(ascii: "#") else { continue }
       for suffix in suffixes {
-        guard lines.count < most else { throw .tooManyLines(limit: most) }
+        guard lines.count < PrefetchLine.most else {
+          throw .tooManyLines(limit: PrefetchLine.most)
+        }
         lines.append(PrefetchLine(number: index + 1, request: request(of: text, suffix)))
       }
     }

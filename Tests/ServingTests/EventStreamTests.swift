@@ -99,7 +99,8 @@ struct ProgressEventsTests {
   private func status(
     _ id: UInt64, _ state: DownloadStatus.State, received: Int = 0, expected: Int = -1
   ) -> DownloadStatus {
-    var status = DownloadStatus(id: id, url: "https://h/\(id).jpg", host: "h:443", priority: .normal)
+    var status = DownloadStatus(
+      id: id, url: "https://h/\(id).jpg", host: "h:443", priority: .normal)
     (status.state, status.received, status.expected) = (state, received, expected)
     return status
   }
@@ -282,7 +283,7 @@ struct PrefetchRequestTests {
   }
 
   @Test func `too many lines are refused`() async throws {
-    let (answer, _) = try await post(String(repeating: "x\n", count: PrefetchLines.most + 1))
+    let (answer, _) = try await post(String(repeating: "x\n", count: PrefetchLine.most + 1))
     #expect(answer.status == 413)
     #expect(answer.text.contains("\"code\":\"too_many_lines\""))
   }

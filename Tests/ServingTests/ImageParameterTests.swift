@@ -74,7 +74,8 @@ struct ImageParameterTests {
   }
 
   @Test(arguments: [
-    "progressive=2", "refresh=0", "refresh=", "cache=all", "cache=", "store=redis", "store=", "retry=2",
+    "progressive=2", "refresh=0", "refresh=", "cache=all", "cache=", "store=redis", "store=",
+    "retry=2",
     "priority=urgent", "detach=yes", "scale=0", "scale=-1", "scale=10.1", "scale=1e1", "scale=.5",
     "scale=1.", "scale=", "scale=+1",
     "scale=%201", "scale=nan", "scale=inf", "scale=0x1", "scale=1.2.3", "scale=0.000",
