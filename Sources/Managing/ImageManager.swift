@@ -70,10 +70,19 @@ public final class ImageManager: ImageProvider {
   /// The answer to a request that neither of these had: from the first place that has it, else made, once
   /// for all who ask meanwhile.
   public func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+    try await variant(for: request, holdsSource: false)
+  }
+
+  /// The same; `holdsSource`: the flight of the source, where it is joined, is this request's own.
+  func variant(
+    for request: ImageRequest, holdsSource: Bool
+  ) async throws(ImageError) -> Delivery {
     let (made, joined) = try await variantFlights.value(
       for: FlightKey(request.key, request.options),
       share: FlightShare(request.options.priority), isDetached: request.options.isDetached
-    ) { share async throws(ImageError) in try await self.findOrMake(request, share) }
+    ) { share async throws(ImageError) in
+      try await self.findOrMake(request, share, holdsSource: holdsSource)
+    }
     return Delivery(
       variant: made.variant, cacheStatus: joined ? made.status.collapsed : made.status,
       timings: made.timings)

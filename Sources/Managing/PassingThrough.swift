@@ -35,7 +35,7 @@ extension ImageManager {
     }
     // Given back when another flight has its own share.
     defer { holding.cancel() }
-    return .whole(try await variant(for: request))
+    return .whole(try await variant(for: request, holdsSource: !share.hasJoined))
   }
 
   /// Waits for the source as others do. What was sent while it came in is kept for the next.

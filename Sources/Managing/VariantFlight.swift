@@ -22,7 +22,7 @@ private enum Making {
 extension ImageManager {
   /// From memory, from disk, or made of its source.
   func findOrMake(
-    _ request: ImageRequest, _ share: FlightShare
+    _ request: ImageRequest, _ share: FlightShare, holdsSource: Bool
   ) async throws(ImageError) -> MadeVariant {
     let options = request.options
     // Another flight may have ended between this request's look into memory and its own flight.
@@ -53,7 +53,7 @@ extension ImageManager {
       loaded.forward.map { forward in
         .miss(
           kept != nil && forward == .uriMiss ? .stale : forward, stored: isStored,
-          collapsed: joined, originStatus: loaded.originStatus)
+          collapsed: joined && !holdsSource, originStatus: loaded.originStatus)
       } ?? .hit(making == .renewed ? .disk : .source)
     return MadeVariant(variant: variant, status: status, timings: timings)
   }

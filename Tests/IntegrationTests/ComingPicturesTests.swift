@@ -124,6 +124,7 @@ import Testing
     let turned = try pictor.get(origin.target("/turned.jpg", wish))
     #expect(try Pixels(decoding: turned.body).size == PixelSize(width: 90, height: 60))
     #expect(turned.body != picture)
+    #expect(turned["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
     // Another format, a size, a quality, a limit that it passes.
     for more in [
       "&format=webp&progressive=1", wish + "&w=80", wish + "&quality=50",
