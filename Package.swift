@@ -23,7 +23,7 @@ let package = Package(
     .target(name: "Telemetry", dependencies: ["Platform"]),
     .target(name: "Configuring", dependencies: ["Model"]),
     .target(name: "Commanding", dependencies: ["Model", "Platform", "Configuring"]),
-    .target(name: "Serving", dependencies: words + ["CMicrohttpd"]),
+    .target(name: "Serving", dependencies: words + ["CMicrohttpd", "CGLib"]),
     .target(name: "Managing", dependencies: words),
     .target(name: "Caching", dependencies: words + ["CGLib", "CDeflate", "CLinux"]),
     .target(name: "Downloading", dependencies: words + ["CCurl"]),
@@ -67,7 +67,7 @@ let package = Package(
     .target(name: "CAllocations", path: "Tests/CAllocations"),
     .testTarget(name: "ModelTests", dependencies: ["Model", "TestSupport"]),
     .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"]),
-    .testTarget(name: "ConfiguringTests", dependencies: ["Configuring"]),
+    .testTarget(name: "ConfiguringTests", dependencies: ["Configuring", "Model", "TestSupport"]),
     .testTarget(
       name: "CommandingTests",
       dependencies: ["Model", "Platform", "Configuring", "Commanding", "TestSupport"]),

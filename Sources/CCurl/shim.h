@@ -37,6 +37,15 @@ static inline CURLcode pictor_curl_get_offset(CURL *handle, CURLINFO info, curl_
   return curl_easy_getinfo(handle, info, value);
 }
 
+static inline CURLcode pictor_curl_get_list(
+    CURL *handle, CURLINFO info, struct curl_slist **value) {
+  return curl_easy_getinfo(handle, info, value);
+}
+
+static inline CURLSHcode pictor_curl_share_data(CURLSH *share, curl_lock_data data) {
+  return curl_share_setopt(share, CURLSHOPT_SHARE, data);
+}
+
 static inline CURLMcode pictor_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);
 }

@@ -112,6 +112,8 @@ public struct Configuration: Hashable, Sendable {
     public var allowNetworks: [String] = []
     /// Hosts that may be asked; empty is all.
     public var allowHosts: [String] = []
+    /// URL of the HTTP proxy that hosts are asked by, or where it stands; `nil` is none.
+    public var proxy: SecretText?
     /// File with certificate authorities to trust; empty is the system's.
     public var caFile = ""
   }
@@ -170,6 +172,8 @@ public struct Configuration: Hashable, Sendable {
   public var server = Server()
   /// `presets`: queries of `/image` without `url`, by name.
   public var presets: [String: String] = [:]
+  /// `hosts`: what is different for some hosts.
+  public var hosts: [HostRule] = []
   /// `admin.…`
   public var admin = Admin()
   /// `memory.…`

@@ -12,8 +12,9 @@ public struct ConfigurationKey: Sendable {
   public let purpose: String
   /// What values are allowed, as error messages say it.
   public let allowed: String
-  /// Takes over a value, or returns `false` when it is not allowed.
-  let read: @Sendable (inout Configuration, RawValue) -> Bool
+  /// Takes over a value, or returns `false` when it is not allowed; throws where it is a part of it that is not, or
+  /// where the value is not to be repeated.
+  let read: @Sendable (inout Configuration, RawValue) throws(MemberProblem) -> Bool
   /// The value as a JSON5 literal.
   let write: @Sendable (Configuration) -> String
 
@@ -78,6 +79,8 @@ extension Configuration {
             || byte == 0x5f
         }
     },
+
+    .hosts("hosts", \.hosts, "rules for the hosts of sources; the first that matches counts"),
 
     .list(
       "admin.tokens", \.admin.tokens,
@@ -173,6 +176,9 @@ extension Configuration {
     .list(
       "download.allow_hosts", \.download.allowHosts, "hosts that may be asked; empty: all",
       "hosts such as example.com or *.example.com", isHostPattern),
+    .proxy(
+      "download.proxy", \.download.proxy,
+      "HTTP proxy for all sources, http://host:port; a host rule's proxy goes first; empty: none"),
     .text(
       "download.ca_file", \.download.caFile,
       "PEM file of certificate authorities to trust; empty: the system's", "the path of a file"

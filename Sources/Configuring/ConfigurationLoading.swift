@@ -1,6 +1,5 @@
 // Reading a configuration: default, file, environment, command line, each over the one before.
 
-import FoundationEssentials
 import Model
 
 extension Configuration {
@@ -14,13 +13,8 @@ extension Configuration {
   ///   - file: its name, for messages.
   /// - Throws: the first thing wrong with it: syntax with its line, an unknown key, a value that is not allowed.
   public mutating func apply(json5 text: String, file: String) throws(ConfigurationError) {
-    let decoder = JSONDecoder()
-    decoder.allowsJSON5 = true
-    func decode(_ text: String) -> RawValue? {
-      try? decoder.decode(RawValue.self, from: Data(text.utf8))
-    }
-    guard let root = decode(text) else {
-      let line = syntaxErrorLine(in: text) { decode($0) != nil }
+    guard let root = RawValue(json5: text) else {
+      let line = syntaxErrorLine(in: text) { RawValue(json5: $0) != nil }
       throw ConfigurationError(at: "\(file):\(line)", "this is not JSON5")
     }
     try apply(root, at: "", file: file)
@@ -97,7 +91,13 @@ extension Configuration {
   private mutating func set(
     _ key: ConfigurationKey, _ value: RawValue, at place: String
   ) throws(ConfigurationError) {
-    guard key.read(&self, value) else {
+    let isAllowed: Bool
+    do throws(MemberProblem) {
+      isAllowed = try key.read(&self, value)
+    } catch {
+      throw ConfigurationError(at: place + error.place, error.description)
+    }
+    guard isAllowed else {
       throw ConfigurationError(at: place, "\(value) is not allowed: \(key.allowed)")
     }
   }

@@ -1,7 +1,5 @@
 // Invocation: what the command line asks for.
 
-import Glibc
-
 /// The program's arguments, parsed.
 public struct Invocation: Hashable, Sendable {
   /// What to do.
@@ -123,26 +121,10 @@ extension Configuration {
   }
 
   private static func contents(of path: String) throws(ConfigurationError) -> String {
-    func failure() -> ConfigurationError {
-      ConfigurationError(at: path, "cannot be read: \(String(cString: strerror(errno)))")
+    do throws(FileProblem) {
+      return try textOfFile(path, limit: 1 << 20)
+    } catch {
+      throw ConfigurationError(at: path, error.description)
     }
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure() }
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while true {
-      let count = read(descriptor, &buffer, buffer.count)
-      guard count >= 0 else { throw failure() }
-      guard count > 0 else { break }
-      bytes += buffer[..<count]
-      guard bytes.count <= 1 << 20 else {
-        throw ConfigurationError(at: path, "has more than 1 MiB, which is no configuration")
-      }
-    }
-    guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw ConfigurationError(at: path, "is not UTF-8")
-    }
-    return text
   }
 }

@@ -155,12 +155,47 @@ extension ConfigurationKey {
       }, write: { literal($0[keyPath: field].map(\.rawValue)) })
   }
 
-  private static func literal(_ items: [String]) -> String {
+  /// The rules of hosts; as a variable or an option, the JSON5 text of their list.
+  static func hosts(
+    _ path: String, _ field: WritableKeyPath<Configuration, [Configuration.HostRule]> & Sendable,
+    _ purpose: String
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose, allowed: HostRuleMember.listAllowed,
+      read: { configuration, value throws(MemberProblem) in
+        configuration[keyPath: field] = try HostRuleMember.rules(value)
+        return true
+      },
+      write: { "[" + $0[keyPath: field].map(HostRuleMember.text).joined(separator: ", ") + "]" })
+  }
+
+  /// A proxy's URL, or where it stands; empty for none. A password in it is not repeated.
+  static func proxy(
+    _ path: String, _ field: WritableKeyPath<Configuration, SecretText?> & Sendable,
+    _ purpose: String
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose, allowed: ProxyURL.allowed,
+      read: { configuration, value throws(MemberProblem) in
+        guard let text = value.text else { return false }
+        guard !text.isEmpty else {
+          configuration[keyPath: field] = nil
+          return true
+        }
+        guard let proxy = ProxyURL.setting(text) else {
+          throw MemberProblem(place: "", description: "not allowed: \(ProxyURL.allowed)")
+        }
+        configuration[keyPath: field] = proxy
+        return true
+      }, write: { quoted($0[keyPath: field]?.text ?? "") })
+  }
+
+  static func literal(_ items: [String]) -> String {
     "[" + items.map(quoted).joined(separator: ", ") + "]"
   }
 
   /// A JSON5 string; backslashes, quotes and control characters escaped (ECMA-404).
-  private static func quoted(_ text: String) -> String {
+  static func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
       switch scalar {

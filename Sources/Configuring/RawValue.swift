@@ -30,6 +30,14 @@ enum RawValue: Decodable, Hashable, Sendable {
     }
   }
 
+  /// What a JSON5 text says (https://spec.json5.org); `nil` where it is none.
+  init?(json5 text: String) {
+    let decoder = JSONDecoder()
+    decoder.allowsJSON5 = true
+    guard let value = try? decoder.decode(RawValue.self, from: Data(text.utf8)) else { return nil }
+    self = value
+  }
+
   /// The value as true or false.
   var boolean: Bool? {
     switch self {

@@ -84,6 +84,20 @@ struct EasyHandle: ~Copyable {
       ? .microseconds(value) : .zero
   }
 
+  /// How many cookies the handle's jar holds.
+  var cookieCount: Int {
+    var list: UnsafeMutablePointer<curl_slist>?
+    guard pictor_curl_get_list(pointer, CURLINFO_COOKIELIST, &list) == CURLE_OK else { return 0 }
+    defer { curl_slist_free_all(list) }
+    return sequence(first: list) { $0?.pointee.next }.prefix { $0 != nil }.count { _ in true }
+  }
+
+  /// Empties the handle's jar. A jar that curl cannot empty is looked at again later.
+  func clearCookies() { _ = pictor_curl_set_string(pointer, CURLOPT_COOKIELIST, "ALL") }
+
+  /// Takes the handle out of its jar, which curl frees only when nobody uses it.
+  func leaveJar() { _ = pictor_curl_set_pointer(pointer, CURLOPT_SHARE, nil) }
+
   private func check(_ code: CURLcode, _ option: CURLoption) throws(ImageError) {
     guard code == CURLE_OK else {
       throw .internal(detail: "curl option \(option.rawValue): \(Curl.text(code))")

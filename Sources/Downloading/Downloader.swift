@@ -17,13 +17,18 @@ public final class Downloader: ImageLoader, DownloadOperations {
   private let counters = DownloadCounters()
   private let board = DownloadBoard()
 
-  /// Starts the transfer thread.
+  /// Starts the transfer thread. Hosts whose certificates are not looked at are warned of.
   ///
   /// - Throws: `ImageError.internal` when curl or the thread cannot be had.
   public init(
     configuration: DownloaderConfiguration = DownloaderConfiguration(), log: Log
   ) throws(ImageError) {
     self.configuration = configuration
+    let unverified = configuration.hostRules.filter(\.allowsInvalidCertificates)
+    if !unverified.isEmpty {
+      let hosts = unverified.map(\.host.description).joined(separator: ", ")
+      log.warning("certificates are not verified", ["hosts": .string(hosts)])
+    }
     let rules = try TransferRules(configuration)
     let multi = try MultiHandle(idleConnectionLimit: configuration.idleConnectionLimit)
     let mailbox = Mailbox(waking: multi)

@@ -1,5 +1,7 @@
 // DownloaderConfiguration: what an operator decides about downloads.
 
+import Model
+
 /// How downloads are made. The defaults alone are safe and useful.
 public struct DownloaderConfiguration: Sendable {
   /// For a whole transfer: name, connection, TLS, redirects, body. SDWebImage's 15 s.
@@ -47,6 +49,11 @@ public struct DownloaderConfiguration: Sendable {
   public var allowedNetworks: [CIDR] = []
   /// Hosts that may be fetched from, redirects included; empty: all.
   public var allowedHosts: [HostPattern] = []
+  /// What is different for some hosts; of several rules for one host, the first counts.
+  public var hostRules: [HostRule] = []
+  /// URL of the HTTP proxy that all hosts are asked by for which no rule says otherwise, `http://host:port`; it may hold
+  /// a user and a password. `nil`: none, whatever the environment says.
+  public var proxy: String?
   /// The `User-Agent` header.
   public var userAgent = "Pictor"
   /// The `Accept` header: SDWebImage's, with AVIF.

@@ -9,6 +9,7 @@ struct Load: Sendable {
   let target: Target
   let validators: Validators?
   let onBody: (@Sendable (any PartialBody) -> Void)?
+  let forwarded: [HeaderField]
   let arrived: ContinuousClock.Instant
   let priority: SharedPriority
   private let work: (any WorkPriority)?
@@ -19,6 +20,7 @@ struct Load: Sendable {
     priority: SharedPriority, reply: Reply<Result<LoadResult, ImageError>>
   ) {
     (self.id, self.target, self.validators) = (id, target, request.validators)
+    forwarded = request.forwarded
     (onBody, work) = (request.onBody, request.priority)
     (self.arrived, self.priority, self.reply) = (arrived, priority, reply)
   }

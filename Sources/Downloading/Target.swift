@@ -5,8 +5,24 @@ import Model
 
 /// One hop of a load: where to connect, as curl reads the URL, so that what is checked is what is used.
 struct Target: Sendable {
+  /// Who answers: what tells one server from another (RFC 6454).
+  struct Origin: Hashable, Sendable {
+    let scheme: SourceURL.Scheme
+    let host: String
+    let port: Int
+
+    /// Whether this is the host's usual place for TLS and `other` its usual place without: who answers here has shown
+    /// to be the host, which nobody has there.
+    func secures(_ other: Origin) -> Bool {
+      self == Origin(scheme: .https, host: host, port: 443)
+        && other == Origin(scheme: .http, host: host, port: 80)
+    }
+  }
+
   /// What curl is told to fetch.
   let url: SourceURL
+  /// The host as curl reads it.
+  let host: String
   /// Host and port: what `limitPerHost` counts by.
   let hostAndPort: String
 
@@ -23,9 +39,12 @@ struct Target: Sendable {
     guard allowedHosts.isEmpty || allowedHosts.contains(where: { $0.matches(host) }) else {
       throw .forbiddenSource(reason: "its host is not on the allow list", detail: host)
     }
-    self.url = url
+    (self.url, self.host) = (url, host)
     hostAndPort = "\(host):\(url.port)"
   }
+
+  /// Who answers.
+  var origin: Origin { Origin(scheme: url.scheme, host: host, port: url.port) }
 
   /// What a `Location` in this target's answer stands for, by curl's own parser; one that makes no sense as it is.
   func absolute(_ location: String) -> String {

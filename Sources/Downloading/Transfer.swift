@@ -32,12 +32,17 @@ final class Transfer {
   private let budget: BodyBudget
   private let alarm: TransferAlarm
   private let validators: Validators?
+  /// What of a client's own header goes to the first origin.
+  private let forwarded: [HeaderField]
   private let deadline: ContinuousClock.Instant
   private let progress: (_ received: Int, _ expected: Int) -> Void
   private let onBody: (@Sendable (any PartialBody) -> Void)?
 
   private var target: Target
-  private var headers: HeaderList
+  private var trail: RedirectTrail
+  private var headers: HeaderList?
+  private var jar: CookieJar?
+  private var usesProxy = false
   private var redirects = 0
   private var retries = 0
   private var head: ResponseHead
@@ -55,24 +60,25 @@ final class Transfer {
   /// `alarm` rings no later than this ends.
   private(set) var wait = Wait.nothing
 
+  private static let addressRefused = "its address is not allowed"
   /// Bodies of redirects and errors are read to this many bytes, so that the connection can be used again.
   private static let discardLimit = 64 << 10
 
   init(
-    _ target: Target, validators: Validators?, rules: TransferRules, budget: BodyBudget,
-    alarm: TransferAlarm, queuedFor: Duration, now: ContinuousClock.Instant,
+    _ target: Target, validators: Validators?, forwarded: [HeaderField], rules: TransferRules,
+    budget: BodyBudget, alarm: TransferAlarm, queuedFor: Duration, now: ContinuousClock.Instant,
     progress: @escaping (_ received: Int, _ expected: Int) -> Void,
     onBody: (@Sendable (any PartialBody) -> Void)?
   ) throws(ImageError) {
     self.target = target
-    self.validators = validators
+    trail = RedirectTrail(target)
+    (self.validators, self.forwarded) = (validators, forwarded)
     self.rules = rules
     self.budget = budget
     self.alarm = alarm
     (self.progress, self.onBody) = (progress, onBody)
     deadline = now + rules.configuration.timeout
     head = ResponseHead(limit: rules.configuration.maximumHeaderBytes)
-    headers = try rules.headers(validators, isRedirected: false)
     timings.queue = queuedFor
     easy = try EasyHandle()
     try easy.configure(rules.configuration, for: self)
@@ -82,6 +88,7 @@ final class Transfer {
   deinit {
     budget.giveBack(received)
     growing?.end(isWhole: false)
+    easy.leaveJar()
   }
 
   /// curl's name for this transfer.
@@ -101,8 +108,20 @@ final class Transfer {
     let left = deadline - now
     guard left > .zero else { throw .sourceTimeout(detail: "no time left for another request") }
     let connecting = min(left, rules.configuration.connectTimeout)
-    try easy.set(CURLOPT_URL, target.url.text)
+    let entry = rules.hosts[target.host]
+    let proxy = rules.proxy(entry?.rule)
+    if proxy != nil, let refusal = rules.refusal(byProxy: target.host) {
+      throw .forbiddenSource(reason: Self.addressRefused, detail: refusal)
+    }
+    (usesProxy, jar) = (proxy != nil, entry?.jar)
+    try easy.configure(entry, proxy: proxy)
+    let headers = try rules.headers(
+      entry?.rule, forwarded: trail.isFirst(target) ? forwarded : [],
+      hasSecrets: trail.enter(target), validators, isRedirected: redirects > 0)
+    // curl reads the list until it gets another one.
     try easy.set(CURLOPT_HTTPHEADER, pointer: headers.pointer)
+    self.headers = headers
+    try easy.set(CURLOPT_URL, target.url.text)
     try easy.set(CURLOPT_TIMEOUT_MS, left.wholeMilliseconds)
     try easy.set(CURLOPT_CONNECTTIMEOUT_MS, connecting.wholeMilliseconds)
     // Over TLS the handshake tells whether one connection can carry many: worth waiting for. In the clear only the
@@ -199,7 +218,8 @@ final class Transfer {
 
   /// Opens a socket to an address that may be connected to.
   func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
-    if let refusal = refusal(of: address) {
+    // A proxy is the operator's own choice, wherever it stands.
+    if !usesProxy, let refusal = refusal(of: address) {
       refusedAddress = refusal
       return CURL_SOCKET_BAD
     }
@@ -223,11 +243,12 @@ final class Transfer {
   /// What the hop's end means. To be asked once a hop, when curl has let go of the handle.
   func hopEnded(_ code: CURLcode, now: ContinuousClock.Instant) -> Outcome {
     addTimings()
+    jar?.receivedAnswer(on: easy)
     wait = .nothing
     do throws(ImageError) {
       if let failure { throw failure }
       if let refusedAddress, !hasOpenedSocket {
-        throw .forbiddenSource(reason: "its address is not allowed", detail: refusedAddress)
+        throw .forbiddenSource(reason: Self.addressRefused, detail: refusedAddress)
       }
       // However the body of an error or a redirect ended: its head has said all there is to say.
       if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {
@@ -309,7 +330,6 @@ final class Transfer {
     }
     redirects += 1
     let next = try Target(redirect: location, allowedHosts: configuration.allowedHosts)
-    headers = try rules.headers(validators, isRedirected: true)
     try aim(at: next, now: now)
     // Only now: a redirect that is not followed is this hop's failure.
     target = next

@@ -54,8 +54,8 @@ enum TransferFailure {
   static func isOfConnection(_ code: CURLcode, hasSentRequest: Bool) -> Bool {
     switch code {
     // HTTP2_STREAM: a stream that the server refused or reset (RFC 9113, section 8.7), HTTP2: its connection's end.
-    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
-      CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM:
+    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
+      CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM:
       true
     case CURLE_OPERATION_TIMEDOUT: !hasSentRequest
     default: false

@@ -133,7 +133,8 @@ final class TransferLoop {
     guard let load = loads[id] else { return }
     let now = clock.now
     let transfer = try Transfer(
-      load.target, validators: load.validators, rules: rules, budget: budget, alarm: alarm,
+      load.target, validators: load.validators, forwarded: load.forwarded, rules: rules,
+      budget: budget, alarm: alarm,
       queuedFor: now - load.arrived, now: now,
       progress: { [board] in board.progress(id, received: $0, expected: $1) },
       onBody: load.onBody)

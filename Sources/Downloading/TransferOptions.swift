@@ -22,8 +22,11 @@ extension EasyHandle {
     try set(CURLOPT_PREREQDATA, pointer: this)
 
     try set(CURLOPT_NOSIGNAL, true)
-    // A proxy from the environment would hide the origin's address from the open-socket callback.
-    try set(CURLOPT_PROXY, "")
+    // Where there is a proxy it is for every host, whatever the environment says.
+    try set(CURLOPT_NOPROXY, "")
+    // What is meant for the origin is no business of a proxy that only passes bytes on; nor is that one's answer ours.
+    try set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
+    try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
     try set(CURLOPT_PROTOCOLS_STR, "http,https")
     try set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
     try set(CURLOPT_FOLLOWLOCATION, false)
@@ -35,17 +38,31 @@ extension EasyHandle {
     try set(CURLOPT_TCP_KEEPALIVE, true)
     try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
     try set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
-    try set(CURLOPT_SSL_VERIFYPEER, true)
-    try set(CURLOPT_SSL_VERIFYHOST, 2)
     // curl keeps the parsed authorities between connections only where they come from one file and no folder.
     try set(CURLOPT_CAPATH, pointer: nil)
     if let file = configuration.caFile { try set(CURLOPT_CAINFO, file) }
 
-    try set(CURLOPT_USERAGENT, configuration.userAgent)
     try set(CURLOPT_MAXAGE_CONN, configuration.idleConnectionLifetime.wholeSeconds)
     try set(CURLOPT_DNS_CACHE_TIMEOUT, configuration.dnsCacheLifetime.wholeSeconds)
     try set(CURLOPT_LOW_SPEED_LIMIT, configuration.lowSpeedLimit)
     try set(CURLOPT_LOW_SPEED_TIME, configuration.lowSpeedTime.wholeSeconds)
+  }
+
+  /// What the rule of a hop's host says, or that there is none: nothing of the hop before stays.
+  ///
+  /// curl uses a connection again only for a host, a proxy and a strictness that are the same, so one that was made
+  /// without a look at the certificate serves no hop that wants one.
+  func configure(_ entry: HostRules.Entry?, proxy: String?) throws(ImageError) {
+    // Empty, not nothing: a proxy from the environment would hide the origin's address from the open-socket callback.
+    try set(CURLOPT_PROXY, proxy ?? "")
+    let verifies = !(entry?.rule.allowsInvalidCertificates ?? false)
+    try set(CURLOPT_SSL_VERIFYPEER, verifies)
+    try set(CURLOPT_SSL_VERIFYHOST, verifies ? 2 : 0)
+    // In this order: without a file curl's cookies are off, even one without a name turns them on, and the share says
+    // whose they are.
+    try set(CURLOPT_COOKIEFILE, pointer: nil)
+    try set(CURLOPT_SHARE, pointer: entry?.jar.map { UnsafeMutableRawPointer($0.pointer) })
+    if entry?.jar != nil { try set(CURLOPT_COOKIEFILE, "") }
   }
 }
 

@@ -8,41 +8,92 @@ struct TransferRules: Sendable {
   let configuration: DownloaderConfiguration
   let addresses: AddressPolicy
   let retries: RetryPolicy
-  private let lines: [String]
-  private let unconditional: HeaderList
+  let hosts: HostRules
+  private let defaults: [HeaderField]
+  private let usual: HeaderList
 
   init(_ configuration: DownloaderConfiguration) throws(ImageError) {
     self.configuration = configuration
     addresses = AddressPolicy(allowedNetworks: configuration.allowedNetworks)
     retries = RetryPolicy(
       limit: min(max(configuration.retries, 0), 5), delay: configuration.retryDelay)
+    hosts = try HostRules(configuration.hostRules)
     // Nothing here decompresses, so a small body that swells is not asked for; see field notes.
-    lines = ["Accept: \(configuration.accept)", "Accept-Encoding: identity"]
-    unconditional = try HeaderList(lines)
+    defaults = [
+      HeaderField("Accept", configuration.accept),
+      HeaderField("User-Agent", configuration.userAgent),
+      HeaderField("Accept-Encoding", "identity"),
+    ].compactMap(\.self)
+    usual = try Self.list(defaults)
   }
 
-  /// The header fields of a hop's request.
+  /// The proxy that a hop goes by; `nil`: none.
+  func proxy(_ rule: HostRule?) -> String? {
+    switch rule?.proxy ?? .standard {
+    case .standard: configuration.proxy
+    case .direct: nil
+    case .url(let url): url
+    }
+  }
+
+  /// Why a host may not be asked for by way of a proxy, which resolves names by itself: only what is an address already
+  /// can be judged here, and the names that mean the asked machine itself (RFC 6761, section 6.3).
+  func refusal(byProxy host: String) -> String? {
+    if host == "localhost" || host.hasSuffix(".localhost") {
+      return addresses.refusal(of: .v4(0x7f00_0001)).map { "\(host): \($0)" }
+    }
+    if let address = IPAddress(host) { return addresses.refusal(of: address) }
+    // An IPv6 address with a zone, which means nothing anywhere else.
+    return host.contains(":") ? "\(host) (not an address)" : nil
+  }
+
+  /// The header fields of a hop's request: the defaults, over them a client's, over them those of the host's rule.
+  ///
+  /// - Parameters:
+  ///   - forwarded: a client's, where the hop may have them; of these, those that the rule names.
+  ///   - hasSecrets: whether the rule's secrets are meant for the hop.
+  func headers(
+    _ rule: HostRule?, forwarded: [HeaderField], hasSecrets: Bool, _ validators: Validators?,
+    isRedirected: Bool
+  ) throws(ImageError) -> HeaderList {
+    let conditions = Self.conditions(validators, isRedirected: isRedirected)
+    guard let rule else { return conditions.isEmpty ? usual : try Self.list(defaults + conditions) }
+    var fields = defaults
+    func isNamed(_ name: String, in names: [String]) -> Bool {
+      names.contains { $0.lowercased() == name.lowercased() }
+    }
+    func set(_ more: [HeaderField]) {
+      fields.removeAll { field in isNamed(field.name, in: more.map(\.name)) }
+      fields += more
+    }
+    set(forwarded.filter { isNamed($0.name, in: rule.forwardedHeaders) })
+    fields.removeAll { isNamed($0.name, in: rule.droppedHeaders) }
+    set(rule.headers)
+    if hasSecrets { set(rule.secretHeaders) }
+    return try Self.list(fields + conditions)
+  }
+
+  /// curl sends an `Accept` of its own where there is none, unless it is told not to.
+  private static func list(_ fields: [HeaderField]) throws(ImageError) -> HeaderList {
+    let hasAccept = fields.contains { $0.name.lowercased() == "accept" }
+    return try HeaderList(
+      fields.map { "\($0.name): \($0.value)" } + (hasAccept ? [] : ["Accept:"]))
+  }
+
+  /// The fields that make a request conditional.
   ///
   /// Kept validators are those of the last hop's answer, then. An origin takes no notice of them while it redirects
   /// (RFC 9110, section 13.2.1), so the `ETag` goes along on every hop: it is no secret, and hardly any two pictures
   /// share one. A date says nothing about another URL's picture, which may well be older: it goes to the URL that was
   /// asked for and no further (section 15.4 wants validating fields fitted to the new request).
-  func headers(
-    _ validators: Validators?, isRedirected: Bool
-  ) throws(ImageError) -> HeaderList {
-    var conditions: [String] = []
-    if let etag = validators?.etag, Self.isFieldValue(etag) {
-      conditions.append("If-None-Match: \(etag)")
-    }
-    if let date = validators?.lastModified, !isRedirected, Self.isFieldValue(date) {
-      conditions.append("If-Modified-Since: \(date)")
-    }
-    return conditions.isEmpty ? unconditional : try HeaderList(lines + conditions)
-  }
-
-  /// Whether a text can stand in a request and add no line to it. Validators may come from a disk.
-  private static func isFieldValue(_ text: String) -> Bool {
-    !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+  ///
+  /// Validators may come from a disk; one that would add a line to the request makes no field.
+  private static func conditions(_ validators: Validators?, isRedirected: Bool) -> [HeaderField] {
+    let date = isRedirected ? nil : validators?.lastModified
+    return [
+      validators?.etag.flatMap { HeaderField("If-None-Match", $0) },
+      date.flatMap { HeaderField("If-Modified-Since", $0) },
+    ].compactMap(\.self)
   }
 }
 

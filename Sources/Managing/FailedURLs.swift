@@ -75,9 +75,9 @@ struct FailedURLs {
   /// Takes something off the list; tells whether it was on it.
   mutating func remove(_ key: CacheKey) -> Bool { entries.removeValue(forKey: key) != nil }
 
-  /// Takes a source and its variants off the list; tells how many were on it.
-  mutating func removeAll(of source: CacheKey) -> Int {
-    let keys = entries.keys.filter { $0.source == source }
+  /// Takes all sources of a URL and their variants off the list; tells how many were on it.
+  mutating func removeAll(of url: SourceURL) -> Int {
+    let keys = entries.keys.filter { $0.url == url.text }
     for key in keys { entries[key] = nil }
     return keys.count
   }
@@ -93,7 +93,7 @@ struct FailedURLs {
     order[firstInOrder...].compactMap { key, number in
       guard let entry = entries[key], entry.number == number, now < entry.until else { return nil }
       return FailedURL(
-        url: key.source.text,
+        url: key.url,
         transform: key.isSource ? nil : String(key.text.dropFirst(key.source.text.count + 1)),
         code: entry.error.code, status: entry.error.status,
         seconds: entry.until.seconds - now.seconds)

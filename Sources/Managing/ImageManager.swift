@@ -108,7 +108,7 @@ extension ImageManager: ManagerOperations {
   public func removeFailedURLs(_ url: SourceURL?) -> Int {
     failed.withLock { failed in
       guard let url else { return failed.removeAll() }
-      return failed.removeAll(of: CacheKey(source: url))
+      return failed.removeAll(of: url)
     }
   }
 

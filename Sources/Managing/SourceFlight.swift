@@ -18,7 +18,7 @@ extension ImageManager {
     _ request: ImageRequest, _ share: FlightShare
   ) async throws(ImageError) -> LoadedSource {
     let (url, options) = (request.source, request.options)
-    let key = CacheKey(source: url)
+    let key = request.key.source
     var timings = Timings()
     // A local file is read from where it is; a copy in the disk tier would only age.
     let isKept = url.scheme != .local
@@ -36,7 +36,9 @@ extension ImageManager {
     let result: LoadResult
     do throws(ImageError) {
       result = try await loader.load(
-        LoadRequest(url: url, validators: validators, priority: share) { body in
+        LoadRequest(
+          url: url, validators: validators, priority: share, forwarded: request.forwarded
+        ) { body in
           share.begin(ComingBody(body: body, forward: forward))
         })
     } catch {

@@ -1,7 +1,8 @@
 // CacheKey: the name under which a source or one of its variants is kept.
 
 /// The name of something kept: a source (its canonical URL), or a variant (the same, a space, and its canonical
-/// transform). A URL holds no space, so a variant's key names its source without ambiguity.
+/// transform). A URL holds no space, so a variant's key names its source without ambiguity. Where the origin's answer
+/// depends on the client, `#` and a digest of what it depends on stand behind the URL, which has no fragment.
 ///
 /// The hash is computed once, when the key is made; looking up costs neither a hash of the text nor an allocation.
 public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
@@ -46,6 +47,21 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     isSource
       ? self
       : CacheKey(text: String(text.utf8.prefix(sourceLength)) ?? text, sourceLength: sourceLength)
+  }
+
+  /// The key of one of several sources that an origin has for a URL. `variation` tells it from the others: letters and
+  /// digits.
+  public func varied(by variation: String) -> CacheKey {
+    let parts = text.utf8.prefix(sourceLength)
+    let rest = text.utf8.dropFirst(sourceLength)
+    return CacheKey(
+      text: String(Substring(parts)) + "#" + variation + String(Substring(rest)),
+      sourceLength: sourceLength + 1 + variation.utf8.count)
+  }
+
+  /// The URL of the source, whichever of several it is.
+  public var url: String {
+    String(Substring(text.utf8.prefix(sourceLength).prefix { $0 != UInt8(ascii: "#") }))
   }
 
   /// The whole name.

@@ -7,13 +7,30 @@ public struct ImageRequest: Hashable, Sendable {
   /// What is to be made of it.
   public let transform: Transform
   /// The key its answer is kept under.
-  public let key: CacheKey
+  public private(set) var key: CacheKey
+  /// What of the client's own header the origin is sent.
+  public private(set) var forwarded: [HeaderField] = []
   /// How it wants to be served.
   public var options: LoadOptions
 
   /// A request for what `transform` makes of `source`.
-  public init(source: SourceURL, transform: Transform, options: LoadOptions = LoadOptions()) {
+  ///
+  /// - Parameter keyURL: what the key is made of; `nil`: of `source` itself. See `CacheKeyFilter`.
+  public init(
+    source: SourceURL, transform: Transform, options: LoadOptions = LoadOptions(),
+    keyURL: SourceURL? = nil
+  ) {
     (self.source, self.transform, self.options) = (source, transform, options)
-    key = CacheKey(source: source, transform: transform)
+    key = CacheKey(source: keyURL ?? source, transform: transform)
+  }
+
+  /// The same request with fields of its client's header, which the origin's answer may depend on. To be asked once.
+  ///
+  /// - Parameter variation: a digest of the fields, which becomes part of the key.
+  public func forwarding(_ fields: [HeaderField], variation: String) -> ImageRequest {
+    var request = self
+    request.key = key.varied(by: variation)
+    request.forwarded = fields
+    return request
   }
 }

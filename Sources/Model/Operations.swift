@@ -24,7 +24,8 @@ public struct FailedURL: Hashable, Sendable, Codable {
 public protocol ManagerOperations: Sendable {
   /// The failed URLs, first listed first.
   func failedURLs() -> [FailedURL]
-  /// Forgets one failed URL, with all that failed of it, or every one for `nil`; tells how many there were.
+  /// Forgets one failed URL, with all that failed of it, or every one for `nil`; tells how many there were. The URL is
+  /// what keys are made of.
   func removeFailedURLs(_ url: SourceURL?) -> Int
   /// Ends all work that requests wait for (SDWebImageManager's cancelAll); tells how many requests that were.
   func cancelAll() -> Int

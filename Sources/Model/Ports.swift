@@ -164,6 +164,8 @@ public struct LoadRequest: Sendable {
   public let validators: Validators?
   /// Its place in the queue; `nil`: normal, for good.
   public let priority: (any WorkPriority)?
+  /// What of a client's own header goes along, to `url`'s origin and no other.
+  public let forwarded: [HeaderField]
   /// Is given a body of acceptable status before its first byte, on the loader's thread, where it must not wait. A loader
   /// whose bodies do not come bit by bit never calls it.
   public let onBody: (@Sendable (any PartialBody) -> Void)?
@@ -171,10 +173,10 @@ public struct LoadRequest: Sendable {
   /// A request.
   public init(
     url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil,
-    onBody: (@Sendable (any PartialBody) -> Void)? = nil
+    forwarded: [HeaderField] = [], onBody: (@Sendable (any PartialBody) -> Void)? = nil
   ) {
     (self.url, self.validators, self.priority) = (url, validators, priority)
-    self.onBody = onBody
+    (self.forwarded, self.onBody) = (forwarded, onBody)
   }
 }
 

@@ -99,6 +99,23 @@ public struct SourceURL: Hashable, Sendable {
     density = Self.density(ofName: path)
   }
 
+  /// The same address without the parameters of the query that do not count, by their names as they stand there.
+  func keepingParameters(where counts: (Substring) -> Bool) -> SourceURL {
+    // In canonical form nothing before the query holds a `?`.
+    guard let mark = text.utf8.firstIndex(of: UInt8(ascii: "?")) else { return self }
+    let all = text[text.index(after: mark)...].split(
+      separator: "&", omittingEmptySubsequences: false)
+    let kept = all.filter { counts($0.prefix { $0 != "=" }) }
+    guard kept.count < all.count else { return self }
+    let query = kept.isEmpty ? "" : "?" + kept.joined(separator: "&")
+    return SourceURL(self, text: text[..<mark] + query)
+  }
+
+  private init(_ other: SourceURL, text: String) {
+    (scheme, host, port, path) = (other.scheme, other.host, other.port, other.path)
+    (self.text, density) = (text, other.density)
+  }
+
   /// The last component of the path as it stands there, empty when the path ends in `/`.
   public var fileName: Substring {
     path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]

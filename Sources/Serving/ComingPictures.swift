@@ -21,7 +21,9 @@ extension Exchanging {
     var head = ResponseHead(date: now, id: id)
     head.add("Server-Timing", timings.headerValue)
     head.add("Age", "\(coming.info.freshness.age(at: now))")
-    head.add(info: coming.info, source: request.source, cacheStatus: coming.cacheStatus)
+    head.add(
+      info: coming.info, source: request.source, cacheStatus: coming.cacheStatus,
+      forwarding: client.target?.forwarding)
     head.addCommon(corsOrigin: handler.configuration.corsOrigin)
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,

@@ -46,6 +46,10 @@ struct Exchanging {
         return refuse(error)
       }
       handler.operationKeys.supersede(by: connection)
+      if let forwarding = target.forwarding {
+        request = forwarding.apply(to: request, on: connection)
+        if let delivery = deliveryFromMemory(request) { return answer(with: delivery) }
+      }
       if let delivery = handler.provider.deliveryAtOnce(for: request) {
         return answer(with: delivery)
       }
@@ -62,6 +66,17 @@ struct Exchanging {
     case .failure(let error): return refuse(error)
     // Every target of this route has a request or an error.
     case nil: return refuse(.internal(detail: "a target without a request"))
+    }
+  }
+
+  /// What memory has for a request whose key the target alone does not tell.
+  private func deliveryFromMemory(_ request: ImageRequest) -> Delivery? {
+    let options = request.options
+    guard options.cache == .normal || options.cache == .only, options.age == AgeDemands() else {
+      return nil
+    }
+    return handler.provider.cachedVariant(for: request.key).map {
+      Delivery(variant: $0, cacheStatus: .hit(.memory), timings: Timings())
     }
   }
 
@@ -138,12 +153,18 @@ struct Exchanging {
     var head = ResponseHead(date: now, id: id)
     head.add("Server-Timing", timings.headerValue)
     head.add("Age", "\(variant.info.freshness.age(at: now))")
-    head.add(info: variant.info, source: request.source, cacheStatus: delivery.cacheStatus)
+    head.add(
+      info: variant.info, source: request.source, cacheStatus: delivery.cacheStatus,
+      forwarding: client.target?.forwarding)
     head.addCommon(corsOrigin: handler.configuration.corsOrigin)
     do throws(ImageError) {
       let response = try Response(head: head, body: variant.body, closes: handler.isDraining)
-      handler.figures.missLatency.record(microseconds: microseconds)
-      handler.figures.origins.add(delivery.cacheStatus.originName)
+      if delivery.cacheStatus == .hit(.memory) {
+        client.worker.hitLatency.record(microseconds: microseconds)
+      } else {
+        handler.figures.missLatency.record(microseconds: microseconds)
+        handler.figures.origins.add(delivery.cacheStatus.originName)
+      }
       log(id, status, variant.body.count, delivery.cacheStatus.headerValue, error: nil)
       return queue(response, status: status, bytes: variant.body.count)
     } catch {
@@ -182,7 +203,11 @@ struct Exchanging {
     head.add("Content-Type", "application/json")
     switch error {
     case .remembered(_, let seconds, let isRepeated):
-      head.add("Cache-Control", "public, max-age=\(seconds)")
+      let forwarding = client.target?.forwarding
+      head.add(
+        "Cache-Control",
+        "\(forwarding?.isPrivate == true ? "private" : "public"), max-age=\(seconds)")
+      if let forwarding { head.add("Vary", forwarding.vary) }
       if isRepeated { head.add("Cache-Status", CacheStatus.failedURL) }
     default: head.add("Cache-Control", "no-store")
     }

@@ -45,7 +45,8 @@ extension RequestHandler {
       throw .internal(detail: "a hit without a request")
     }
     var head = ResponseHead(hitWithAgeWidth: ageWidth)
-    head.add(info: variant.info, source: request.source, cacheStatus: .hit(.memory))
+    head.add(
+      info: variant.info, source: request.source, cacheStatus: .hit(.memory), forwarding: nil)
     head.addCommon(corsOrigin: configuration.corsOrigin)
     let response = try Response(head: head, body: variant.body, ageWidth: ageWidth)
     prepared?.keep(response, for: client.worker)

@@ -97,11 +97,13 @@ struct ImageParameter: Sendable {
     },
   ]
 
-  /// Parses a raw query, without its `?`.
+  /// Parses a raw query, without its `?`. Keys are made by `filter`.
   ///
   /// - Throws: `unknownParameter`, `invalidParameter` (also for one given twice), `missingParameter` or `invalidURL`,
   ///   whichever is met first from left to right; a missing `url` comes last.
-  static func parse(_ query: some Collection<UInt8>) throws(ImageError) -> ImageRequest {
+  static func parse(
+    _ query: some Collection<UInt8>, filter: CacheKeyFilter
+  ) throws(ImageError) -> ImageRequest {
     var draft = Draft()
     // A bit for each row of the table.
     var seen: UInt64 = 0
@@ -131,8 +133,10 @@ struct ImageParameter: Sendable {
     }
     guard let url = draft.url else { throw .missingParameter("url") }
     do throws(ImageError) {
+      let source = try SourceURL(parsing: url)
       return ImageRequest(
-        source: try SourceURL(parsing: url), transform: draft.transform, options: draft.options)
+        source: source, transform: draft.transform, options: draft.options,
+        keyURL: filter.keyURL(of: source))
     } catch {
       // The address is up to 8 kB of a stranger's text: it is not repeated whole.
       if case .invalidURL(_, let reason) = error {

@@ -14,7 +14,10 @@ extension Exchanging {
       switch (route, client.method) {
       case (.failedURLs, .delete):
         let query = try OperatorQuery(target.query, allowed: ["url"])
-        let url = try query["url"].map { text throws(ImageError) in try SourceURL(parsing: text) }
+        let filter = handler.configuration.keyFilter
+        let url = try query["url"].map { text throws(ImageError) in
+          filter.keyURL(of: try SourceURL(parsing: text))
+        }
         return answer(["removed": operations.manager.removeFailedURLs(url)])
       case (.failedURLs, _): return answer(["failed": operations.manager.failedURLs()])
       case (.cancel, _): return answer(["cancelled": operations.manager.cancelAll()])
@@ -58,9 +61,10 @@ extension Exchanging {
     let query = try OperatorQuery(target.query, allowed: ["preset"])
     // A long list takes longer than anybody else on this thread should wait.
     let (body, presets) = (client.upload.bytes, query.all("preset"))
-    let (known, prefetcher) = (handler.configuration.presets, handler.operations.prefetcher)
+    let (known, filter) = (handler.configuration.presets, handler.configuration.keyFilter)
+    let prefetcher = handler.operations.prefetcher
     return suspend { () async throws(ImageError) in
-      let lines = try PrefetchLines.parse(body, presets: presets, known: known)
+      let lines = try PrefetchLines.parse(body, presets: presets, known: known, filter: filter)
       let id = try prefetcher.prefetch(lines)
       let status = PrefetchStatus(id: id, total: lines.count)
       return .done(try Self.json(status), status: 202)

@@ -9,9 +9,10 @@ enum PrefetchLines {
   /// - Parameters:
   ///   - presets: names of presets, each of which is asked for of every line; none: lines as they are.
   ///   - known: the presets there are, as queries without `url`.
+  ///   - filter: what keys are made of. Nobody's header is forwarded: a list has no client.
   /// - Throws: `invalidParameter` for a preset that is not known, `bodyTooLarge` for too many lines.
   static func parse(
-    _ body: [UInt8], presets: [String], known: [String: String]
+    _ body: [UInt8], presets: [String], known: [String: String], filter: CacheKeyFilter
   ) throws(ImageError) -> [PrefetchLine] {
     var suffixes: [String] = []
     for name in presets {
@@ -34,18 +35,18 @@ enum PrefetchLines {
         guard lines.count < PrefetchLine.most else {
           throw .tooManyLines(limit: PrefetchLine.most)
         }
-        lines.append(PrefetchLine(number: index + 1, request: request(of: text, suffix)))
+        lines.append(PrefetchLine(number: index + 1, request: request(of: text, suffix, filter)))
       }
     }
     return lines
   }
 
   private static func request(
-    of text: ArraySlice<UInt8>, _ suffix: String
+    of text: ArraySlice<UInt8>, _ suffix: String, _ filter: CacheKeyFilter
   ) -> Result<ImageRequest, ImageError> {
     do throws(ImageError) {
       let query = try query(of: text)
-      return .success(try ImageParameter.parse(Array((query + suffix).utf8)))
+      return .success(try ImageParameter.parse(Array((query + suffix).utf8), filter: filter))
     } catch {
       return .failure(error)
     }

@@ -92,7 +92,8 @@ final class RequestHandler: Sendable {
     if let known = client.worker.memo.target(raw, hash: hash) {
       client.begin(known, length: raw.count)
     } else {
-      let target = RequestTarget(raw: Array(raw), hash: hash)
+      let target = RequestTarget(
+        raw: Array(raw), hash: hash, filter: configuration.keyFilter)
       client.worker.memo.remember(target)
       client.begin(target, length: raw.count)
     }

@@ -70,12 +70,14 @@ final class RequestTarget: Sendable {
   let name: String?
   /// What `/image` was asked for, or why it cannot be answered; `nil` on other routes.
   let request: Result<ImageRequest, ImageError>?
-  /// The request's key, where memory may have the answer; kept beside it so that a hit copies this and not the whole
+  /// What of a client's header the source's origin is sent; `nil`: nothing.
+  let forwarding: Forwarding?
+  /// The request's key, where memory may have the answer and the target alone tells it; kept beside it so that a hit copies this and not the whole
   /// request.
   let key: CacheKey?
 
-  /// Parses a target; whatever is wrong with it is remembered, not thrown.
-  init(raw: [UInt8], hash: UInt64) {
+  /// Parses a target; whatever is wrong with it is remembered, not thrown. Keys are made by `filter`.
+  init(raw: [UInt8], hash: UInt64, filter: CacheKeyFilter) {
     (self.raw, self.hash) = (raw, hash)
     let origin = Self.originForm(raw[...])
     let end = origin.firstIndex(of: UInt8(ascii: "?")) ?? origin.endIndex
@@ -84,15 +86,16 @@ final class RequestTarget: Sendable {
     let found = decoded.flatMap(Route.find)
     (route, name) = (found?.route, found?.name)
     guard route == .image else {
-      (request, key) = (nil, nil)
+      (request, forwarding, key) = (nil, nil, nil)
       return
     }
     do throws(ImageError) {
-      let parsed = try ImageParameter.parse(origin[end...].dropFirst())
+      let parsed = try ImageParameter.parse(origin[end...].dropFirst(), filter: filter)
+      forwarding = Forwarding(names: filter.rule(for: parsed.source)?.forwardedHeaders ?? [])
       let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
-      (request, key) = (.success(parsed), mayHit ? parsed.key : nil)
+      (request, key) = (.success(parsed), mayHit && forwarding == nil ? parsed.key : nil)
     } catch {
-      (request, key) = (.failure(error), nil)
+      (request, forwarding, key) = (.failure(error), nil, nil)
     }
   }
 

@@ -92,13 +92,19 @@ struct ResponseHead {
 
 extension ResponseHead {
   /// Adds what every answer with a picture carries, whoever asks.
-  mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
+  ///
+  /// - Parameter forwarding: what of clients' headers the origin is sent; `nil`: nothing.
+  mutating func add(
+    info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus, forwarding: Forwarding?
+  ) {
+    let scope = forwarding?.isPrivate == true ? "private" : "public"
     add("Content-Type", info.format.mediaType)
     add("ETag", info.etag)
     if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
     add(
       "Cache-Control",
-      info.freshness.isStorable ? "public, max-age=\(info.freshness.lifetime)" : "no-store")
+      info.freshness.isStorable ? "\(scope), max-age=\(info.freshness.lifetime)" : "no-store")
+    if let forwarding { add("Vary", forwarding.vary) }
     add("Content-DPR", Self.decimal(info.density))
     if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
     add("Cache-Status", cacheStatus.headerValue)

@@ -38,6 +38,8 @@ public struct ServerConfiguration: Sendable {
   public var operatorTokens: [String] = []
   /// Queries of `/image` without `url`, by name.
   public var presets: [String: String] = [:]
+  /// What keys are made of, and which fields of clients' headers go on to origins.
+  public var keyFilter = CacheKeyFilter()
   /// Bytes for the parsed request targets each worker remembers.
   public var memoBytesPerWorker = 2 << 20
 
@@ -48,7 +50,8 @@ public struct ServerConfiguration: Sendable {
   public var invalidPreset: (name: String, error: ImageError)? {
     for (name, query) in presets.sorted(by: { $0.key < $1.key }) {
       do throws(ImageError) {
-        _ = try ImageParameter.parse(Array(("url=http://host/&" + query).utf8))
+        _ = try ImageParameter.parse(
+          Array(("url=http://host/&" + query).utf8), filter: keyFilter)
       } catch {
         return (name, error)
       }

@@ -18,16 +18,20 @@ struct PartConfigurations: Sendable {
   let disk: DiskTierConfiguration
   let freshness: FreshnessConfiguration
   let failures: FailurePolicy
-  let downloader: DownloaderConfiguration
+  var downloader: DownloaderConfiguration
   let local: LocalFiles
   let imagers: ImagerPoolConfiguration
   let prefetcher: PrefetcherConfiguration
 
+  /// - Parameter environment: where secrets may stand.
   /// - Throws: the first value that cannot be used, in one line.
-  init(_ configuration: Configuration) throws(ConfigurationError) {
+  init(
+    _ configuration: Configuration, environment: [String: String] = [:]
+  ) throws(ConfigurationError) {
     server = ServerConfiguration(configuration.server)
     server.operatorTokens = configuration.admin.tokens
     server.presets = configuration.presets
+    server.keyFilter = CacheKeyFilter(configuration.hosts)
     if let (name, error) = server.invalidPreset {
       throw ConfigurationError(at: "presets.\(name)", error.message)
     }
@@ -36,6 +40,14 @@ struct PartConfigurations: Sendable {
     freshness = FreshnessConfiguration(configuration.freshness)
     failures = FailurePolicy(configuration.failures)
     downloader = try DownloaderConfiguration(configuration.download)
+    for (index, rule) in configuration.hosts.enumerated() {
+      downloader.hostRules.append(
+        try HostRule(rule, environment: environment, at: "hosts: rule \(index + 1)"))
+    }
+    if let proxy = configuration.download.proxy {
+      downloader.proxy = try ProxyURL.url(
+        of: proxy, environment: environment, at: "download.proxy")
+    }
     let root = configuration.sources.localRoot
     try require(root, at: "sources.local_root", isFolder: true)
     local = LocalFiles(

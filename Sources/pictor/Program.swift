@@ -20,10 +20,11 @@ enum Program {
         return 0
       case .serve, .healthcheck, .prefetch, .checkConfiguration, .printConfiguration: break
       }
-      let (configuration, unknown) = try Configuration.load(invocation, environment: environment())
+      let environment = environment()
+      let (configuration, unknown) = try Configuration.load(invocation, environment: environment)
       switch invocation.action {
       case .checkConfiguration:
-        _ = try PartConfigurations(configuration)
+        _ = try PartConfigurations(configuration, environment: environment)
         for name in unknown { complain("warning: \(name) is no setting") }
         print("the configuration can be used")
         return 0
@@ -36,7 +37,8 @@ enum Program {
         return PrefetchCommand(configuration, file: file, presets: presets).run()
       default:
         return serve(
-          try PartConfigurations(configuration), log: Log(configuration.log),
+          try PartConfigurations(configuration, environment: environment),
+          log: Log(configuration.log),
           unknownVariables: unknown)
       }
     } catch {

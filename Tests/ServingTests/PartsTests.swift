@@ -9,7 +9,8 @@ import Testing
 struct PartsTests {
   private func target(_ text: String) -> RequestTarget {
     let raw = Array(text.utf8)
-    return RequestTarget(raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) })
+    return RequestTarget(
+      raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) }, filter: CacheKeyFilter())
   }
 
   @Test func `a target leads to its route in origin and in absolute form`() {
@@ -65,11 +66,12 @@ struct PartsTests {
 
   @Test func `targets with one hash are told apart, and errors are not kept`() {
     let memo = RequestMemo(limit: 64 << 10)
-    let one = RequestTarget(raw: Array("/image?url=https://h/a".utf8), hash: 5)
+    let one = RequestTarget(
+      raw: Array("/image?url=https://h/a".utf8), hash: 5, filter: CacheKeyFilter())
     let two = Array("/image?url=https://h/b".utf8)
     memo.remember(one)
     #expect(two.withUnsafeBytes { memo.target($0, hash: 5) } == nil)
-    let bad = RequestTarget(raw: Array("/image?x=1".utf8), hash: 6)
+    let bad = RequestTarget(raw: Array("/image?x=1".utf8), hash: 6, filter: CacheKeyFilter())
     memo.remember(bad)
     #expect(bad.raw.withUnsafeBytes { memo.target($0, hash: 6) } == nil)
   }

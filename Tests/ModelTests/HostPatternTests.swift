@@ -1,6 +1,6 @@
 // Tests of HostPattern.
 
-import Downloading
+import Model
 import Testing
 
 struct HostPatternTests {
@@ -10,7 +10,8 @@ struct HostPatternTests {
     ("example.com", "badexample.com", false), ("*.example.com", "a.example.com", true),
     ("*.example.com", "a.b.Example.com", true), ("*.example.com", "example.com", false),
     ("*.example.com", "badexample.com", false), ("*.example.com", "example.com.evil.org", false),
-    ("192.0.2.1", "192.0.2.1", true), ("2001:db8::1", "[2001:db8::1]", true),
+    ("*", "example.com", true), ("*", "[::1]", true), ("192.0.2.1", "192.0.2.1", true),
+    ("2001:db8::1", "[2001:db8::1]", true),
   ])
   func `a pattern covers its hosts and no others`(
     pattern: String, host: String, covers: Bool
@@ -19,7 +20,7 @@ struct HostPatternTests {
   }
 
   @Test(arguments: [
-    "", "*", "*.", ".example.com", "a.*.com", "*example.com", "exa mple.com", "a/b", "a..b",
+    "", "**", "*.", ".example.com", "a.*.com", "*example.com", "exa mple.com", "a/b", "a..b",
     "bücher.example", "http://example.com",
   ])
   func `what is no pattern is refused`(_ text: String) {

@@ -1,0 +1,237 @@
+// HostRuleMember: the members of a host rule, read and written by a table with one row each.
+
+import Model
+
+/// Why a part of a value is not allowed.
+struct MemberProblem: Error {
+  /// What is added to the place of the whole: `: rule 2, token`; may be empty.
+  let place: String
+  /// What is wrong.
+  let description: String
+}
+
+/// One member of a rule.
+struct HostRuleMember: Sendable {
+  let name: String
+  /// What is allowed, as error messages say it.
+  let allowed: String
+  /// Whether its value may be a secret, and so is not repeated in messages.
+  let isSecret: Bool
+  /// Takes over a value, or returns `false` when it is not allowed.
+  let read: @Sendable (inout Configuration.HostRule, RawValue) -> Bool
+  /// The value as a JSON5 literal; `nil` where it says nothing.
+  let write: @Sendable (Configuration.HostRule) -> String?
+
+  /// Every member, in the order they are written.
+  static let all: [HostRuleMember] = [
+    HostRuleMember(
+      name: "host", allowed: "a host such as example.com or *.example.com, or * for all",
+      isSecret: false,
+      read: { rule, value in
+        guard let host = value.text.flatMap(HostPattern.init) else { return false }
+        rule.host = host
+        return true
+      }, write: { ConfigurationKey.quoted($0.host.description) }),
+    parameters(
+      "keep_parameters", { .keep($0) },
+      patterns: { if case .keep(let patterns) = $0 { patterns } else { nil } }),
+    parameters(
+      "drop_parameters", { .drop($0) },
+      patterns: { if case .drop(let patterns) = $0 { patterns } else { nil } }),
+    names(
+      "tags", \.tags, "names of up to 64 letters, digits, -, _, . and :", isSecret: false, isTag),
+    HostRuleMember(
+      name: "headers",
+      allowed: "an object of header fields, values as they stand, env:NAME or file:/path "
+        + "(Authorization and Cookie only so), none of them about framing or conditions",
+      isSecret: true, read: readHeaders,
+      write: { rule in
+        let fields = rule.headers.sorted { $0.key < $1.key }
+          .map { "\(ConfigurationKey.quoted($0)): \(ConfigurationKey.quoted($1.text))" }
+        return fields.isEmpty ? nil : "{ " + fields.joined(separator: ", ") + " }"
+      }),
+    // Somebody may write a value there.
+    names("drop_headers", \.dropHeaders, fieldNames, isSecret: true, isFieldName),
+    names("forward_headers", \.forwardHeaders, fieldNames, isSecret: true, isFieldName),
+    HostRuleMember(
+      name: "user", allowed: "a name without a colon", isSecret: true,
+      read: { rule, value in
+        rule.user = value.text
+        return value.text.flatMap { HeaderField(user: $0, password: "") } != nil
+      }, write: { $0.user.map(ConfigurationKey.quoted) }),
+    secret("password", \.password),
+    secret("token", \.token),
+    flag("cookies", \.cookies),
+    flag("allow_invalid_certificates", \.allowInvalidCertificates),
+    HostRuleMember(
+      name: "proxy", allowed: "direct, " + ProxyURL.allowed, isSecret: true,
+      read: { rule, value in
+        guard let text = value.text else { return false }
+        rule.proxy = text == "direct" ? .direct : ProxyURL.setting(text).map { .url($0) }
+        return rule.proxy != nil
+      }, write: { $0.proxy.map { ConfigurationKey.quoted($0.text) } }),
+  ]
+
+  // MARK: Kinds of members
+
+  private static func parameters(
+    _ name: String, _ make: @escaping @Sendable ([ParameterPattern]) -> KeyRule.Parameters,
+    patterns: @escaping @Sendable (KeyRule.Parameters) -> [ParameterPattern]?
+  ) -> HostRuleMember {
+    HostRuleMember(
+      name: name,
+      allowed: "a list of names such as id or utm_*, and only one of keep_ and drop_parameters",
+      isSecret: false,
+      read: { rule, value in
+        guard rule.parameters == .all, let texts = items(value) else { return false }
+        let found = texts.compactMap(ParameterPattern.init)
+        rule.parameters = make(found)
+        return found.count == texts.count
+      },
+      write: { patterns($0.parameters).map { ConfigurationKey.literal($0.map(\.description)) } })
+  }
+
+  private static func names(
+    _ name: String, _ field: WritableKeyPath<Configuration.HostRule, [String]> & Sendable,
+    _ allowed: String, isSecret: Bool, _ isAllowed: @escaping @Sendable (String) -> Bool
+  ) -> HostRuleMember {
+    HostRuleMember(
+      name: name, allowed: "a list of \(allowed)", isSecret: isSecret,
+      read: { rule, value in
+        guard let texts = items(value), texts.allSatisfy(isAllowed) else { return false }
+        rule[keyPath: field] = texts
+        return true
+      },
+      write: { $0[keyPath: field].isEmpty ? nil : ConfigurationKey.literal($0[keyPath: field]) })
+  }
+
+  private static func secret(
+    _ name: String, _ field: WritableKeyPath<Configuration.HostRule, SecretText?> & Sendable
+  ) -> HostRuleMember {
+    HostRuleMember(
+      name: name, allowed: "env:NAME or file:/path: a secret does not stand in a configuration",
+      isSecret: true,
+      read: { rule, value in
+        guard let text = value.text.map({ SecretText($0) }), text.isReference, text.isWellFormed
+        else { return false }
+        rule[keyPath: field] = text
+        return true
+      }, write: { $0[keyPath: field].map { ConfigurationKey.quoted($0.text) } })
+  }
+
+  private static func flag(
+    _ name: String, _ field: WritableKeyPath<Configuration.HostRule, Bool> & Sendable
+  ) -> HostRuleMember {
+    HostRuleMember(
+      name: name, allowed: "true or false", isSecret: false,
+      read: { rule, value in
+        guard case .boolean(let flag) = value else { return false }
+        rule[keyPath: field] = flag
+        return true
+      }, write: { $0[keyPath: field] ? "true" : nil })
+  }
+
+  /// A list; one text is none, as it would be elsewhere.
+  private static func items(_ value: RawValue) -> [String]? {
+    if case .array = value { value.list } else { nil }
+  }
+
+  // MARK: What is allowed
+
+  private static let fieldNames = "header names that are not about framing or conditions"
+
+  @Sendable private static func isFieldName(_ text: String) -> Bool {
+    HeaderField.isName(text) && !Configuration.HostRule.isReserved(text)
+  }
+
+  @Sendable private static func isTag(_ text: String) -> Bool {
+    (1...64).contains(text.utf8.count)
+      && text.utf8.allSatisfy { byte in
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+        default: "-_.:".utf8.contains(byte)
+        }
+      }
+  }
+
+  @Sendable private static func readHeaders(
+    _ rule: inout Configuration.HostRule, _ value: RawValue
+  ) -> Bool {
+    guard case .object = value, let fields = value.map else { return false }
+    for (name, text) in fields {
+      let value = SecretText(text)
+      guard isFieldName(name), value.isWellFormed else { return false }
+      if !value.isReference {
+        guard !Configuration.HostRule.isCredential(name), HeaderField(name, text) != nil else {
+          return false
+        }
+      }
+      rule.headers[name] = value
+    }
+    return true
+  }
+}
+
+// MARK: - Rules
+
+extension HostRuleMember {
+  /// The rules of a list.
+  ///
+  /// - Throws: what is wrong with which member of which rule, counted from 1. Of what may hold a secret by mistake,
+  ///   nothing is repeated.
+  static func rules(_ value: RawValue) throws(MemberProblem) -> [Configuration.HostRule] {
+    var value = value
+    if case .argument(let text) = value {
+      guard let parsed = RawValue(json5: text) else {
+        throw MemberProblem(place: "", description: "this is not the JSON5 text of a list")
+      }
+      value = parsed
+    }
+    guard case .array(let items) = value else {
+      throw MemberProblem(place: "", description: "not allowed: \(listAllowed)")
+    }
+    var rules: [Configuration.HostRule] = []
+    for (index, item) in items.enumerated() {
+      rules.append(try rule(item, at: ": rule \(index + 1)"))
+    }
+    return rules
+  }
+
+  static let listAllowed = "a list of rules such as { host: \"example.com\" }"
+
+  private static func rule(
+    _ value: RawValue, at place: String
+  ) throws(MemberProblem) -> Configuration.HostRule {
+    guard case .object(let members) = value else {
+      throw MemberProblem(place: place, description: "it is no object")
+    }
+    let names = all.map(\.name)
+    if let unknown = members.keys.sorted().first(where: { !names.contains($0) }) {
+      throw MemberProblem(
+        place: "\(place), \(unknown)",
+        description: "there is no such member: " + names.joined(separator: ", "))
+    }
+    guard members["host"] != nil, let everything = HostPattern("*") else {
+      throw MemberProblem(place: "\(place), host", description: "it is missing")
+    }
+    var rule = Configuration.HostRule(host: everything)
+    for member in all {
+      guard let value = members[member.name] else { continue }
+      guard member.read(&rule, value) else {
+        throw MemberProblem(
+          place: "\(place), \(member.name)",
+          description: (member.isSecret ? "" : "\(value) is ") + "not allowed: \(member.allowed)")
+      }
+    }
+    if let (member, problem) = rule.conflict {
+      throw MemberProblem(place: "\(place), \(member)", description: problem)
+    }
+    return rule
+  }
+
+  /// A rule as JSON5: what says nothing is left out.
+  static func text(_ rule: Configuration.HostRule) -> String {
+    let members = all.compactMap { member in member.write(rule).map { "\(member.name): \($0)" } }
+    return "{ " + members.joined(separator: ", ") + " }"
+  }
+}

@@ -1,0 +1,59 @@
+// HostRuleConfigurations: from the rules of hosts to what keys are made of and what downloads are told.
+
+import Configuring
+import Downloading
+import Model
+
+extension CacheKeyFilter {
+  init(_ rules: [Configuration.HostRule]) {
+    self.init(
+      rules: rules.map {
+        KeyRule(
+          host: $0.host, parameters: $0.parameters, tags: $0.tags,
+          forwardedHeaders: $0.forwardHeaders)
+      })
+  }
+}
+
+extension HostRule {
+  /// A rule with its secrets, read from where they stand.
+  ///
+  /// - Parameter place: what is named in front of the member that a problem is with.
+  /// - Throws: `ConfigurationError` for a secret that is missing, or that no request can carry.
+  init(
+    _ rule: Configuration.HostRule, environment: [String: String], at place: String
+  ) throws(ConfigurationError) {
+    self.init(host: rule.host)
+    func secret(_ text: SecretText, _ member: String) throws(ConfigurationError) -> String {
+      try text.value(environment: environment, at: "\(place), \(member)")
+    }
+    for (name, text) in rule.headers.sorted(by: { $0.key < $1.key }) {
+      guard let field = HeaderField(name, try secret(text, "headers")) else {
+        throw ConfigurationError(at: "\(place), headers", "\(name) cannot have this value")
+      }
+      if text.isReference { secretHeaders.append(field) } else { headers.append(field) }
+    }
+    if let user = rule.user, let password = rule.password {
+      guard let field = HeaderField(user: user, password: try secret(password, "password")) else {
+        throw ConfigurationError(at: "\(place), password", "it holds a control character")
+      }
+      secretHeaders.append(field)
+    }
+    if let token = rule.token {
+      guard let field = HeaderField(bearer: try secret(token, "token")) else {
+        throw ConfigurationError(at: "\(place), token", "it holds a blank or what is not ASCII")
+      }
+      secretHeaders.append(field)
+    }
+    droppedHeaders = rule.dropHeaders
+    forwardedHeaders = rule.forwardHeaders
+    keepsCookies = rule.cookies
+    allowsInvalidCertificates = rule.allowInvalidCertificates
+    switch rule.proxy {
+    case .none: proxy = .standard
+    case .direct: proxy = .direct
+    case .url(let url):
+      proxy = .url(try ProxyURL.url(of: url, environment: environment, at: "\(place), proxy"))
+    }
+  }
+}

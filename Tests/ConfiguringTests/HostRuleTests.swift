@@ -1,0 +1,254 @@
+// Tests of the rules of hosts: what they may say, what they are told when it is wrong, and that secrets stay secret.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Configuring
+
+struct HostRuleTests {
+  private func configuration(_ hosts: String) throws -> Configuration {
+    var configuration = Configuration()
+    try configuration.apply(json5: "{ hosts: \(hosts) }", file: "pictor.json5")
+    return configuration
+  }
+
+  private func complaint(_ body: () throws -> Void) -> String {
+    do {
+      try body()
+      return "nothing"
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  private let everything = """
+    [
+      { host: "*.example.com", drop_parameters: ["utm_*", "fbclid"], tags: ["shop-1", "a:b"],
+        headers: { "Referer": "https://example.com/", "X-Key": "env:KEY", "Cookie": "file:/run/c" },
+        drop_headers: ["User-Agent"], forward_headers: ["Accept-Language"],
+        user: "pictor", password: "env:PASSWORD", allow_invalid_certificates: true,
+        proxy: "http://proxy.internal:3128" },
+      { host: "EXAMPLE.org", keep_parameters: ["id"], token: "file:/run/token", cookies: true,
+        proxy: "direct" },
+      { host: "*", proxy: "env:PROXY" },
+    ]
+    """
+
+  @Test func `every member is read`() throws {
+    let rules = try configuration(everything).hosts
+    #expect(rules.map(\.host.description) == ["*.example.com", "example.org", "*"])
+    let first = try #require(rules.first)
+    #expect(
+      first.parameters == .drop(["utm_*", "fbclid"].compactMap { ParameterPattern($0) }))
+    #expect(first.tags == ["shop-1", "a:b"])
+    #expect(
+      first.headers == [
+        "Referer": .literal("https://example.com/"), "X-Key": .environment("KEY"),
+        "Cookie": .file("/run/c"),
+      ])
+    #expect(first.dropHeaders == ["User-Agent"] && first.forwardHeaders == ["Accept-Language"])
+    #expect(first.user == "pictor" && first.password == .environment("PASSWORD"))
+    #expect(first.allowInvalidCertificates && !first.cookies)
+    #expect(first.proxy == .url(.literal("http://proxy.internal:3128")))
+    #expect(rules[1].parameters == .keep([ParameterPattern("id")].compactMap(\.self)))
+    #expect(rules[1].token == .file("/run/token") && rules[1].cookies)
+    #expect(rules[1].proxy == .direct)
+    #expect(rules[2].proxy == .url(.environment("PROXY")))
+  }
+
+  @Test func `what is printed can be read again, and is where secrets stand, not what they are`()
+    throws
+  {
+    var original = try configuration(everything)
+    original.download.proxy = .environment("PROXY")
+    let printed = original.json5
+    var again = Configuration()
+    try again.apply(json5: printed, file: "printed")
+    #expect(again == original)
+    for reference in ["env:KEY", "file:/run/c", "env:PASSWORD", "file:/run/token", "env:PROXY"] {
+      #expect(printed.contains(reference))
+    }
+  }
+
+  @Test func `variable and option hold the list as JSON5 text`() throws {
+    var configuration = Configuration()
+    _ = try configuration.apply(environment: ["PICTOR_HOSTS": "[{ host: 'a.example' }]"])
+    #expect(configuration.hosts.map(\.host.description) == ["a.example"])
+    try configuration.apply(option: "hosts", value: "[]")
+    #expect(configuration.hosts.isEmpty)
+    let wrong = complaint { try configuration.apply(option: "hosts", value: "[{ token: secret") }
+    #expect(wrong == "--hosts: this is not the JSON5 text of a list")
+    let second = complaint {
+      try configuration.apply(option: "hosts", value: "[{ host: 'a' }, { host: 'b', cookie: 1 }]")
+    }
+    #expect(second.hasPrefix("--hosts: rule 2, cookie: there is no such member: host, "))
+  }
+
+  @Test(arguments: [
+    ("{}", "hosts: not allowed: a list of rules"),
+    ("[1]", "hosts: rule 1: it is no object"),
+    ("[{ tags: [] }]", "hosts: rule 1, host: it is missing"),
+    ("[{ host: 'a b' }]", "hosts: rule 1, host: 'a b' is not allowed: a host such as"),
+    ("[{ host: 'a', tags: 'x' }]", "rule 1, tags: 'x' is not allowed: a list of names"),
+    ("[{ host: 'a', tags: ['a b'] }]", "rule 1, tags: "),
+    ("[{ host: 'a', drop_parameters: ['a*b'] }]", "rule 1, drop_parameters: "),
+    (
+      "[{ host: 'a', drop_parameters: ['a'], keep_parameters: ['b'] }]",
+      "rule 1, drop_parameters: ['a'] is not allowed"
+    ),
+    ("[{ host: 'a', headers: ['X'] }]", "rule 1, headers: not allowed: an object"),
+    ("[{ host: 'a', headers: { 'X Y': 'a' } }]", "rule 1, headers: "),
+    ("[{ host: 'a', headers: { X: '' } }]", "rule 1, headers: "),
+    ("[{ host: 'a', headers: { X: 'a\\r\\nHost: b' } }]", "rule 1, headers: "),
+    ("[{ host: 'a', headers: { X: 1 } }]", "rule 1, headers: "),
+    ("[{ host: 'a', headers: { Authorization: 'Bearer x' } }]", "rule 1, headers: "),
+    ("[{ host: 'a', headers: { X: 'env:' } }]", "rule 1, headers: "),
+    ("[{ host: 'a', headers: { X: 'file:relative' } }]", "rule 1, headers: "),
+    ("[{ host: 'a', headers: { X: 'a', x: 'b' } }]", "rule 1, headers: 'x' is there twice"),
+    ("[{ host: 'a', user: 'u' }]", "rule 1, user: a password has to stand beside it"),
+    ("[{ host: 'a', password: 'env:P' }]", "rule 1, password: a user has to stand beside it"),
+    (
+      "[{ host: 'a', user: 'a:b', password: 'env:P' }]", "rule 1, user: not allowed: a name without"
+    ),
+    (
+      "[{ host: 'a', user: 'u', password: 'env:P', token: 'env:T' }]",
+      "rule 1, token: it does not go with user and password"
+    ),
+    (
+      "[{ host: 'a', token: 'env:T', headers: { authorization: 'env:A' } }]",
+      "rule 1, headers: 'authorization' is in token already"
+    ),
+    (
+      "[{ host: 'a', headers: { 'X-A': 'a' }, forward_headers: ['x-a'] }]",
+      "rule 1, forward_headers: 'x-a' is in headers already"
+    ),
+    (
+      "[{ host: 'a', drop_headers: ['Accept', 'accept'] }]",
+      "rule 1, drop_headers: 'accept' is there twice"
+    ),
+    (
+      "[{ host: 'a', cookies: true, forward_headers: ['authorization'] }]",
+      "rule 1, cookies: they do not go with clients'"
+    ),
+    (
+      "[{ host: 'a', cookies: true, headers: { cookie: 'env:C' } }]",
+      "rule 1, cookies: they do not go with a Cookie"
+    ),
+    ("[{ host: 'a', cookies: 'yes' }]", "rule 1, cookies: 'yes' is not allowed: true or false"),
+    ("[{ host: 'a', proxy: 'socks5://p:1' }]", "rule 1, proxy: not allowed: direct, http://"),
+    ("[{ host: 'a', proxy: 'http://p' }]", "rule 1, proxy: "),
+    ("[{ host: 'a', proxy: '' }]", "rule 1, proxy: "),
+    ("[{ host: 'a' }, { host: 'b', hosts: [] }]", "rule 2, hosts: there is no such member: host, "),
+  ])
+  func `a wrong rule is told its number, its member and what is allowed`(
+    hosts: String, problem: String
+  ) {
+    let message = complaint { _ = try configuration(hosts) }
+    #expect(message.hasPrefix("pictor.json5: hosts"))
+    #expect(message.contains(problem), "\(message)")
+    #expect(!message.contains("\n"))
+  }
+
+  @Test(arguments: [
+    "Host", "content-length", "Transfer-Encoding", "Connection", "Keep-Alive", "TE", "Trailer",
+    "Upgrade", "Range", "If-None-Match", "IF-RANGE", "Accept-Encoding", "Proxy-Authorization",
+  ])
+  func `fields of framing, connections and conditions are nobody's to set`(name: String) {
+    for member in ["headers: { '\(name)': 'a' }", "\(list("drop")), ", "\(list("forward"))"] {
+      let message = complaint { _ = try configuration("[{ host: 'a', \(member) }]") }
+      #expect(message.contains("rule 1, "), "\(member)")
+      #expect(message.contains("not allowed"), "\(member)")
+    }
+    func list(_ what: String) -> String { "\(what)_headers: ['\(name)']" }
+  }
+
+  @Test(arguments: [
+    "'hunter2'", "[{ host: 'a', user: 'me:hunter2' }]",
+    "[{ host: 'a', forward_headers: ['X-Key: hunter2'] }]", "[{ host: 'a', token: 'hunter2' }]",
+    "[{ host: 'a', user: 'u', password: 'hunter2' }]",
+    "[{ host: 'a', headers: { Authorization: 'hunter2' } }]",
+    "[{ host: 'a', headers: { 'X-A': 'hunter2', Host: 'b' } }]",
+    "[{ host: 'a', proxy: 'http://u:hunter2@p:1' }]", "[{ host: 'a', token: ['hunter2'] }]",
+  ])
+  func `a secret in the open is refused and not repeated`(hosts: String) {
+    let message = complaint { _ = try configuration(hosts) }
+    #expect(message.contains("not allowed"))
+    #expect(!message.contains("hunter2"))
+  }
+
+  @Test(arguments: [
+    "http://u:hunter2@p:1", "https://p:1", "p:3128", "http://p:1/hunter2", "http://p:0", "env:",
+  ])
+  func `a proxy is an HTTP URL with a port, its password stands elsewhere`(text: String) {
+    var configuration = Configuration()
+    let message = complaint { try configuration.apply(option: "download.proxy", value: text) }
+    #expect(message.hasPrefix("--download.proxy: not allowed: http://host:port"))
+    #expect(!message.contains("hunter2"))
+  }
+
+  @Test func `an empty proxy is none`() throws {
+    var configuration = Configuration()
+    try configuration.apply(option: "download.proxy", value: "http://[::1]:3128/")
+    #expect(configuration.download.proxy == .literal("http://[::1]:3128/"))
+    try configuration.apply(option: "download.proxy", value: "")
+    #expect(configuration.download.proxy == nil)
+  }
+}
+
+struct SecretTextTests {
+  private func problem(
+    _ text: String, _ environment: [String: String] = [:]
+  ) -> String {
+    do throws(ConfigurationError) {
+      return "'" + (try SecretText(text).value(environment: environment, at: "here")) + "'"
+    } catch {
+      return error.description
+    }
+  }
+
+  @Test func `a secret is the variable's value, or the file's without its line break`() throws {
+    let folder = try TemporaryFolder()
+    func write(_ name: String, _ text: String) throws -> String {
+      try folder.write(name, Array(text.utf8))
+      return "\(folder.path)/\(name)"
+    }
+    #expect(problem("env:S", ["S": "a b"]) == "'a b'")
+    #expect(problem("literal") == "'literal'")
+    for (name, text) in [("a", "s3\n"), ("b", "s3\r\n\n"), ("c", "s3")] {
+      #expect(problem("file:" + (try write(name, text))) == "'s3'")
+    }
+  }
+
+  @Test func `a secret that is missing or empty is told by where it should be`() throws {
+    let folder = try TemporaryFolder()
+    func write(_ name: String, _ text: String) throws -> String {
+      try folder.write(name, Array(text.utf8))
+      return "\(folder.path)/\(name)"
+    }
+    #expect(problem("env:S") == "here: the environment variable S is not set")
+    #expect(problem("env:S", ["S": ""]) == "here: env:S is empty")
+    let path = try write("empty", "\n")
+    #expect(problem("file:" + path) == "here: file:\(path) is empty")
+    #expect(
+      problem("file:/nonexistent")
+        == "here: '/nonexistent' cannot be read: No such file or directory")
+    let long = try write("long", String(repeating: "x", count: 70_000))
+    #expect(problem("file:" + long) == "here: '\(long)' has more than 64KiB, which is too much")
+  }
+
+  @Test func `a proxy that stands elsewhere is looked at when it is read`() throws {
+    func url(_ value: String) -> String {
+      do throws(ConfigurationError) {
+        return try ProxyURL.url(
+          of: .environment("P"), environment: ["P": value], at: "download.proxy")
+      } catch {
+        return error.description
+      }
+    }
+    #expect(url("http://u:p%40@proxy:3128") == "http://u:p%40@proxy:3128")
+    let message = url("ftp://u:hunter2@proxy:3128")
+    #expect(message.hasPrefix("download.proxy: env:P is no http://"))
+    #expect(!message.contains("hunter2"))
+  }
+}

@@ -1,0 +1,177 @@
+// Tests of proxies and of certificates that nobody vouches for: what a host rule lets through, and what it does not.
+
+import Downloading
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+struct DownloaderProxyTests {
+  private let proxy: Origin
+  private let bytes: [UInt8] = Array("picture".utf8)
+
+  init() throws { proxy = try Origin() }
+
+  private func rule(_ host: String, _ way: HostRule.Proxy) throws -> HostRule {
+    var rule = HostRule(host: try #require(HostPattern(host)))
+    rule.proxy = way
+    return rule
+  }
+
+  private var url: String { "http://127.0.0.1:\(proxy.port)" }
+
+  @Test func `a proxy is asked with the whole URL, and resolves the name itself`() async throws {
+    // A request to a proxy has its target in absolute form, which this origin takes for a path.
+    proxy.serve("http://pictures.example/a.jpg", bytes)
+    let downloader = try makeDownloader { $0.proxy = url }
+    let load = try await downloader.load("http://pictures.example/a.jpg")
+    #expect(try load.file.bytes == bytes)
+    let headers = try #require(proxy.received(at: "http://pictures.example/a.jpg").first).headers
+    #expect(headers["host"] == "pictures.example")
+    #expect(headers["proxy-authorization"] == nil)
+  }
+
+  @Test func `the proxy's own address needs no leave`() async throws {
+    proxy.serve("http://pictures.example/a.jpg", bytes)
+    let downloader = try makeDownloader {
+      $0.proxy = url
+      $0.allowedNetworks = []
+    }
+    #expect(try await downloader.load("http://pictures.example/a.jpg").file.bytes == bytes)
+  }
+
+  @Test(arguments: [
+    "127.0.0.1", "127.1", "2130706433", "10.0.0.1", "[::1]", "[fe80::1%25eth0]", "localhost",
+    "a.localhost", "LOCALHOST.", "169.254.169.254",
+  ])
+  func `an address that is not allowed is not asked for by a proxy either`(
+    host: String
+  ) async throws {
+    let downloader = try makeDownloader {
+      $0.proxy = url
+      $0.allowedNetworks = []
+    }
+    let failure = await downloader.failure(of: "http://\(host)/a.jpg")
+    #expect(["forbidden_source", "invalid_url"].contains(failure?.code), "\(host)")
+    #expect(proxy.totalRequests == 0)
+  }
+
+  @Test func `a redirect to such an address is not followed by a proxy`() async throws {
+    proxy.route("http://pictures.example/a.jpg", .redirect(to: "http://10.0.0.1/a.jpg"))
+    let downloader = try makeDownloader {
+      $0.proxy = url
+      $0.allowedNetworks = []
+    }
+    let failure = await downloader.failure(of: "http://pictures.example/a.jpg")
+    #expect(failure?.code == "forbidden_source")
+    #expect(proxy.totalRequests == 1)
+  }
+
+  @Test func `a rule names a proxy of its own, or none`() async throws {
+    let origin = try Origin()
+    origin.serve("/a", bytes)
+    proxy.serve("http://one.example/a", bytes)
+    let rules = [try rule("one.example", .url(url)), try rule("127.0.0.1", .direct)]
+    let downloader = try makeDownloader {
+      $0.proxy = "http://127.0.0.1:\(origin.port)"
+      $0.hostRules = rules
+    }
+    _ = try await downloader.load("http://one.example/a")
+    _ = try await downloader.load(origin.url("/a"))
+    #expect(proxy.totalRequests == 1)
+    #expect(origin.received(at: "/a").map(\.target) == ["/a"])
+  }
+
+  @Test func `each hop goes by its own host's proxy, and is checked where it goes directly`()
+    async throws
+  {
+    let origin = try Origin()
+    origin.serve("/a", bytes)
+    proxy.route("http://one.example/a", .redirect(to: origin.url("/a")))
+    let rules = [try rule("one.example", .url(url))]
+    let open = try makeDownloader { $0.hostRules = rules }
+    #expect(try await open.load("http://one.example/a").file.bytes == bytes)
+    let closed = try makeDownloader {
+      $0.hostRules = rules
+      $0.allowedNetworks = []
+    }
+    #expect(await closed.failure(of: "http://one.example/a")?.code == "forbidden_source")
+    #expect(origin.totalRequests == 1)
+  }
+
+  @Test func `user and password of its URL are for the proxy`() async throws {
+    proxy.serve("http://pictures.example/a", bytes)
+    let secret = try #require(HeaderField(bearer: "origin's"))
+    var rule = HostRule(host: try #require(HostPattern("*")))
+    rule.secretHeaders = [secret]
+    let downloader = try makeDownloader {
+      $0.proxy = "http://me:open%20sesame@127.0.0.1:\(proxy.port)"
+      $0.hostRules = [rule]
+    }
+    _ = try await downloader.load("http://pictures.example/a")
+    let headers = try #require(proxy.received(at: "http://pictures.example/a").first).headers
+    #expect(headers["proxy-authorization"] == "Basic bWU6b3BlbiBzZXNhbWU=")
+    #expect(headers["authorization"] == "Bearer origin's")
+  }
+
+  @Test func `a tunnel is asked for without what is meant for the origin`() async throws {
+    let secret = try #require(HeaderField(bearer: "t"))
+    var rule = HostRule(host: try #require(HostPattern("*")))
+    rule.secretHeaders = [secret]
+    let downloader = try makeDownloader {
+      $0.proxy = url
+      $0.hostRules = [rule]
+    }
+    proxy.route("pictures.example:443", .status(403, Array("no".utf8)))
+    let failure = await downloader.failure(of: "https://pictures.example/a")
+    #expect(failure?.code == "source_unreachable", "\(String(describing: failure))")
+    let asked = try #require(proxy.received(at: "pictures.example:443").first)
+    #expect(asked.method == "CONNECT")
+    #expect(asked.headers["authorization"] == nil)
+  }
+
+  @Test func `a proxy that is not there is a source that cannot be reached`() async throws {
+    let closed = try Origin(answers: false)
+    closed.stop()
+    let downloader = try makeDownloader {
+      $0.proxy = "http://me:secret@127.0.0.1:\(closed.port)"
+    }
+    let failure = await downloader.failure(of: "http://pictures.example/a")
+    #expect(failure?.code == "source_unreachable")
+    #expect(failure?.logDetail?.contains("secret") == false)
+  }
+}
+
+struct DownloaderCertificateTests {
+  private let bytes: [UInt8] = Array("picture".utf8)
+
+  private func unverified(_ host: String) throws -> HostRule {
+    var rule = HostRule(host: try #require(HostPattern(host)))
+    rule.allowsInvalidCertificates = true
+    return rule
+  }
+
+  @Test func `a certificate that nobody vouches for is taken from hosts listed for it alone`()
+    async throws
+  {
+    let nginx = try await Nginx(files: ["a.jpg": bytes])
+    let rules = [try unverified("localhost")]
+    let downloader = try makeDownloader { $0.hostRules = rules }
+    #expect(try await downloader.load(nginx.url("/a.jpg")).file.bytes == bytes)
+    // The same server, to which there is a connection now, under a name that is not listed.
+    let failure = await downloader.failure(of: nginx.url("/a.jpg", host: "127.0.0.1"))
+    #expect(failure?.code == "source_tls", "\(String(describing: failure))")
+  }
+
+  @Test func `a redirect from a listed host does not take its leave along`() async throws {
+    let nginx = try await Nginx(files: ["a.jpg": bytes])
+    let origin = try Origin()
+    origin.route("/from", .redirect(to: nginx.url("/a.jpg")))
+    let rules = [try unverified("127.0.0.1")]
+    let downloader = try makeDownloader { $0.hostRules = rules }
+    #expect(await downloader.failure(of: origin.url("/from"))?.code == "source_tls")
+    let byName = [try unverified("localhost")]
+    let listed = try makeDownloader { $0.hostRules = byName }
+    #expect(try await listed.load(origin.url("/from")).file.bytes == bytes)
+  }
+}

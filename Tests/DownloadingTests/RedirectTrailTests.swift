@@ -1,0 +1,41 @@
+// Tests of RedirectTrail: to which hops of a load secrets may go, at the ports where no test can listen.
+
+import Model
+import Testing
+
+@testable import Downloading
+
+struct RedirectTrailTests {
+  private func target(_ url: String) throws -> Target {
+    try Target(try SourceURL(parsing: url), allowedHosts: [])
+  }
+
+  @Test(arguments: [
+    (["http://a/1", "http://a/2"], true), (["http://a/1", "http://A.:80/2"], true),
+    (["http://a/1", "http://a:81/2"], false), (["https://a/1", "http://a/2"], false),
+    (["http://a/1", "https://a/2"], true), (["http://a/1", "https://a:444/2"], false),
+    (["http://a:81/1", "https://a/2"], false), (["https://a/1", "https://a:444/2"], false),
+    (["http://a/1", "https://b/2"], true), (["http://a/1", "https://b/2", "http://b/3"], false),
+    (["http://a/1", "http://b/2", "http://a:81/3"], false),
+    (["http://a/1", "https://b/2", "http://a/3"], true),
+    (["http://a/1", "http://b:81/2", "http://a/3", "http://b/4"], false),
+  ])
+  func `a host's secrets are for the origin of it that the load came to first`(
+    urls: [String], areForTheLast: Bool
+  ) throws {
+    let targets = try urls.map { try target($0) }
+    var trail = RedirectTrail(targets[0])
+    let told = targets.map { trail.enter($0) }
+    #expect(told.first == true)
+    #expect(told.last == areForTheLast)
+  }
+
+  @Test func `a client's fields are for the origin that was asked for`() throws {
+    let trail = RedirectTrail(try target("http://a/1"))
+    for (url, isFirst) in [
+      ("http://a/2", true), ("https://a/2", false), ("http://a:81/", false), ("http://b/", false),
+    ] {
+      #expect(trail.isFirst(try target(url)) == isFirst, "\(url)")
+    }
+  }
+}

@@ -1,0 +1,144 @@
+// Host rules end to end: one download for two URLs, variants by a client's header, secrets where they belong.
+
+import Glibc
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct HostRulesTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 40, height: 30))
+  }
+
+  @Test func `two URLs that differ in a dropped parameter are one download`() throws {
+    let pictor = try PictorProcess(
+      in: folder, ["--hosts", "[{ host: '127.0.0.1', drop_parameters: ['utm_*'] }]"])
+    let first = try pictor.get(origin.target("/a.jpg?utm_source=a&v=1"))
+    #expect(first["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
+    let second = try pictor.get(origin.target("/a.jpg?v=1&utm_source=b", "&w=20"))
+    #expect(second["cache-status"] == "pictor; hit; detail=source")
+    let third = try pictor.get(origin.target("/a.jpg?v=1"))
+    #expect(third["cache-status"] == "pictor; hit; detail=memory")
+    #expect(third.body == first.body)
+    // What is asked of the origin is what the client asked for.
+    #expect(origin.received(at: "/a.jpg").map(\.target) == ["/a.jpg?utm_source=a&v=1"])
+    #expect(try pictor.get(origin.target("/a.jpg?v=2")).status == 200)
+    #expect(origin.requests(to: "/a.jpg") == 2)
+  }
+
+  @Test func `a client's Authorization and Cookie stay here by default`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let answer = try pictor.connect().get(
+      origin.target("/a.jpg"), headers: ["Authorization": "Bearer x", "Cookie": "a=b"])
+    #expect(answer.status == 200)
+    let headers = try #require(origin.received(at: "/a.jpg").first).headers
+    #expect(headers["authorization"] == nil && headers["cookie"] == nil)
+    #expect(headers["user-agent"]?.hasPrefix("Pictor/") == true)
+  }
+
+  @Test func `a forwarded header makes a variant for each of its values, also on disk`() throws {
+    let (red, blue) = (
+      try Pictures.jpeg(width: 40, height: 30), try Pictures.jpeg(width: 20, height: 10)
+    )
+    origin.route("/b.jpg") { $0.headers["authorization"] == "Bearer red" ? .ok(red) : .ok(blue) }
+    let options = ["--hosts", "[{ host: '*', forward_headers: ['Authorization'] }]"]
+    func answers(_ pictor: PictorProcess) throws -> [HTTPAnswer] {
+      let client = try pictor.connect()
+      return try ["red", "blue"].map {
+        try client.get(origin.target("/b.jpg"), headers: ["Authorization": "Bearer \($0)"])
+      } + [client.get(origin.target("/b.jpg"))]
+    }
+    var pictor = try PictorProcess(in: folder, options)
+    let first = try answers(pictor)
+    #expect(try Pixels(decoding: first[0].body).size.width == 40)
+    #expect(try Pixels(decoding: first[1].body).size.width == 20)
+    for answer in first {
+      #expect(answer["vary"] == "Authorization")
+      #expect(answer["cache-control"]?.hasPrefix("private, ") == true)
+    }
+    #expect(origin.requests(to: "/b.jpg") == 3)
+    for (answer, earlier) in zip(try answers(pictor), first) {
+      #expect(answer["cache-status"] == "pictor; hit; detail=memory")
+      #expect(answer.body == earlier.body)
+    }
+    #expect(try pictor.end() == 0)
+    for path in TemporaryFolder.files(below: folder.path) {
+      #expect(!contents(of: path).contains("Bearer"), "\(path)")
+    }
+    pictor = try PictorProcess(in: folder, options)
+    for (answer, earlier) in zip(try answers(pictor), first) {
+      #expect(answer.body == earlier.body)
+    }
+    #expect(origin.requests(to: "/b.jpg") == 3)
+  }
+
+  @Test func `credentials come from the environment and a file, and are told to nobody`() throws {
+    try folder.write("token", Array("t0ken-s3cret\n".utf8))
+    let hosts = """
+      [{ host: 'localhost', token: 'file:\(folder.path)/token' },
+       { host: '127.0.0.1', user: 'me', password: 'env:ORIGIN_PASSWORD' }]
+      """
+    let environment = ["PICTOR_HOSTS": hosts, "ORIGIN_PASSWORD": "open sesame"]
+    let pictor = try PictorProcess(
+      in: folder, ["--log.level", "debug"], environment: environment)
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
+    let byName = encoded("http://localhost:\(origin.port)/a.jpg")
+    #expect(try pictor.get("/image?url=\(byName)").status == 200)
+    #expect(
+      origin.received(at: "/a.jpg").map { $0.headers["authorization"] }
+        == ["Basic bWU6b3BlbiBzZXNhbWU=", "Bearer t0ken-s3cret"])
+    let stats = try pictor.get("/stats").text
+    let printed = try PictorProcess(
+      in: folder, ["--print-config"], environment: environment, isServer: false)
+    #expect(try printed.end(0) == 0)
+    #expect(printed.log.contains("env:ORIGIN_PASSWORD"))
+    for text in [pictor.log, stats, printed.log] {
+      #expect(!text.contains("s3cret") && !text.contains("sesame") && !text.contains("bWU6"))
+    }
+  }
+
+  @Test(arguments: [
+    ("[{ host: 'a', token: 'env:NOT_SET' }]", "rule 1, token: the environment variable NOT_SET"),
+    ("[{ host: 'b' }, { host: 'a', token: 'literal' }]", "rule 2, token: not allowed: env:NAME"),
+    ("[{ host: 'a', headers: { 'X-A': 'env:PATH' } }]", ""),
+    ("[{ host: 'a', proxy: 'env:PATH' }]", "rule 1, proxy: env:PATH is no http://"),
+  ])
+  func `what cannot be used is told by a check of the configuration`(
+    hosts: String, problem: String
+  ) throws {
+    let check = try PictorProcess(
+      in: folder, ["--check-config", "--hosts", hosts], isServer: false)
+    #expect(try check.end(0) == (problem.isEmpty ? 0 : 1))
+    #expect(check.log.contains(problem), "\(check.log)")
+  }
+
+  @Test func `hosts whose certificates are not looked at are warned of at the start`() throws {
+    let pictor = try PictorProcess(
+      in: folder,
+      ["--hosts", "[{ host: '*.local.example', allow_invalid_certificates: true }, { host: 'b' }]"])
+    let warnings = pictor.log.split(separator: "\n").filter { $0.contains("\"warning\"") }
+    #expect(warnings.count == 1)
+    #expect(warnings.first?.contains("certificates are not verified") == true)
+    #expect(warnings.first?.contains("\"hosts\":\"*.local.example\"") == true)
+  }
+
+  @Test func `a proxy is asked for every host but those that go directly`() throws {
+    let proxy = try Origin()
+    proxy.serve("http://pictures.example/a.jpg", try Pictures.jpeg(width: 40, height: 30))
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--download.proxy", "http://127.0.0.1:\(proxy.port)", "--hosts",
+        "[{ host: '127.0.0.1', proxy: 'direct' }]",
+      ])
+    let byProxy = try pictor.get("/image?url=\(encoded("http://pictures.example/a.jpg"))")
+    #expect(byProxy.status == 200)
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
+    #expect(proxy.totalRequests == 1)
+    #expect(origin.totalRequests == 1)
+  }
+}

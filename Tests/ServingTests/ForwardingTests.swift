@@ -1,0 +1,234 @@
+// Tests of forwarded header fields and filtered keys: what a request is kept under, and what its answer says.
+
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct ForwardingTests {
+  /// A provider with an answer to everything, and the requests it got.
+  private final class Recorder: Sendable {
+    let requests = Lock<[ImageRequest]>([])
+
+    func provider(
+      _ work: @escaping TestProvider.Work = { request throws(ImageError) in
+        makeDelivery(makeVariant(request.key))
+      }
+    ) -> TestProvider {
+      TestProvider { request throws(ImageError) in
+        self.requests.withLock { $0.append(request) }
+        return try await work(request)
+      }
+    }
+
+    var last: ImageRequest? { requests.withLock { $0.last } }
+  }
+
+  private func filter(_ names: String...) throws -> CacheKeyFilter {
+    CacheKeyFilter(rules: [
+      KeyRule(
+        host: try #require(HostPattern("example.org")),
+        parameters: .drop(try [#require(ParameterPattern("t"))]), forwardedHeaders: names)
+    ])
+  }
+
+  @Test func `a filtered key is the request's, what is fetched is what was asked for`() async throws
+  {
+    let recorder = Recorder()
+    let filter = try filter()
+    let target = pictureTarget + "%3Ft%3D1%26id%3D2"
+    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
+      let answer = try HTTPClient(port: server.port).get(target)
+      #expect(answer.status == 200)
+      #expect(answer["Vary"] == nil)
+      #expect(answer["Cache-Control"] == "public, max-age=3600")
+    }
+    let request = try #require(recorder.last)
+    #expect(request.source.text == pictureURL + "?t=1&id=2")
+    #expect(request.key.text == pictureURL + "?id=2 ")
+    #expect(request.forwarded.isEmpty)
+  }
+
+  @Test func `two URLs of one key share a memory hit`() async throws {
+    let provider = TestProvider()
+    provider.keep(makeVariant(try makeRequest(pictureURL + "?id=2").key))
+    let filter = try filter()
+    try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
+      let client = try HTTPClient(port: server.port)
+      for number in 1...2 {
+        let answer = try client.get(pictureTarget + "%3Ft%3D\(number)%26id%3D2")
+        #expect(answer["Cache-Status"] == "pictor; hit; detail=memory")
+      }
+    }
+  }
+
+  @Test func `without a rule nothing of a client's goes along`() async throws {
+    let recorder = Recorder()
+    try await withServer(recorder.provider()) { server in
+      let answer = try HTTPClient(port: server.port).get(
+        pictureTarget, headers: ["Authorization": "Bearer a", "Cookie": "b=c", "X-Team": "red"])
+      #expect(answer["Vary"] == nil)
+      #expect(answer["Cache-Control"] == "public, max-age=3600")
+    }
+    let request = try #require(recorder.last)
+    #expect(request.forwarded.isEmpty)
+    #expect(request.key == (try makeRequest().key))
+  }
+
+  @Test func `forwarded fields go along, and make a key of which they cannot be read`() async throws
+  {
+    let recorder = Recorder()
+    let filter = try filter("X-Team", "Cookie")
+    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
+      let client = try HTTPClient(port: server.port)
+      let answer = try client.get(
+        pictureTarget, headers: ["x-team": "red", "Cookie": "s3cret=1", "X-Other": "no"])
+      #expect(answer["Vary"] == "X-Team, Cookie")
+      #expect(answer["Cache-Control"] == "private, max-age=3600")
+    }
+    let request = try #require(recorder.last)
+    #expect(
+      Set(request.forwarded)
+        == Set(
+          [HeaderField("X-Team", "red"), HeaderField("Cookie", "s3cret=1")].compactMap(\.self))
+    )
+    #expect(request.key.url == pictureURL)
+    let digest = try Regex("#[0-9a-f]{32} ")
+    #expect(request.key.text.dropFirst(pictureURL.count).wholeMatch(of: digest) != nil)
+    #expect(request.source.text == pictureURL)
+  }
+
+  @Test func `fields that are no credentials leave an answer public`() async throws {
+    let filter = try filter("X-Team")
+    try await withServer(Recorder().provider(), configure: { $0.keyFilter = filter }) { server in
+      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      #expect(answer["Vary"] == "X-Team")
+      #expect(answer["Cache-Control"] == "public, max-age=3600")
+    }
+  }
+
+  @Test func `each value has a key of its own, none has the plain one`() async throws {
+    let recorder = Recorder()
+    let filter = try filter("X-Team", "X-Other")
+    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
+      let client = try HTTPClient(port: server.port)
+      let requests: [KeyValuePairs<String, String>] = [
+        ["X-Team": "red"], ["X-Team": "blue"], ["X-Other": "red"], [:],
+        ["X-Team": "red", "X-Other": "red"], ["X-Team": "red"],
+      ]
+      for headers in requests { _ = try client.get(pictureTarget, headers: headers) }
+    }
+    let keys = recorder.requests.withLock { $0.map(\.key) }
+    #expect(Set(keys).count == 5)
+    #expect(keys[0] == keys[5])
+    #expect(keys[3] == (try makeRequest().key))
+  }
+
+  @Test func `a client's hit is nobody else's`() async throws {
+    let provider = TestProvider()
+    let field = try #require(HeaderField("X-Team", "red"))
+    let red = try makeRequest().forwarding([field], variation: Forwarding.digest(of: [field]))
+    provider.keep(makeVariant(red.key, body: Array("red".utf8)))
+    provider.keep(makeVariant(try makeRequest().key, body: Array("plain".utf8)))
+    let filter = try filter("X-Team")
+    try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
+      let client = try HTTPClient(port: server.port)
+      for _ in 0..<2 {
+        let red = try client.get(pictureTarget, headers: ["X-Team": "red"])
+        #expect(red.text == "red")
+        #expect(red["Cache-Status"] == "pictor; hit; detail=memory")
+        #expect(red["Vary"] == "X-Team")
+        let plain = try client.get(pictureTarget)
+        #expect(plain.text == "plain")
+        #expect(plain["Cache-Status"] == "pictor; hit; detail=memory")
+        #expect(plain["Vary"] == "X-Team")
+        #expect(try client.get(pictureTarget, headers: ["X-Team": "blue"]).status == 404)
+      }
+    }
+    #expect(provider.asked.value == 2)
+  }
+
+  @Test func `a request that wants the origin asked has no such hit`() async throws {
+    let recorder = Recorder()
+    let provider = recorder.provider()
+    provider.keep(makeVariant(try makeRequest().key))
+    let filter = try filter("X-Team")
+    try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
+      let client = try HTTPClient(port: server.port)
+      _ = try client.get(pictureTarget + "&refresh=1")
+      _ = try client.get(pictureTarget, headers: ["Cache-Control": "no-cache"])
+    }
+    #expect(provider.asked.value == 2)
+    #expect(recorder.requests.withLock { $0.map(\.options.cache) } == [.refresh, .refresh])
+  }
+
+  @Test func `lines of one name are one list, lines of cookies one text`() async throws {
+    let recorder = Recorder()
+    let filter = try filter("X-Team", "Cookie")
+    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
+      let client = try HTTPClient(port: server.port)
+      try client.send(
+        "GET \(pictureTarget) HTTP/1.1\r\nHost: h\r\nX-Team: a\r\nCookie: b=1\r\nX-TEAM: c\r\n"
+          + "Cookie: d=2\r\n\r\n")
+      _ = try client.readAnswer()
+    }
+    #expect(recorder.last?.forwarded.map(\.value) == ["a, c", "b=1; d=2"])
+  }
+
+  @Test func `a remembered failure is told to its client alone`() async throws {
+    let provider = TestProvider { _ throws(ImageError) in
+      throw .remembered(.sourceNotFound(status: 404), seconds: 60, isRepeated: true)
+    }
+    let filter = try filter("Authorization")
+    try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
+      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      #expect(answer.status == 404)
+      #expect(answer["Cache-Control"] == "private, max-age=60")
+      #expect(answer["Vary"] == "Authorization")
+    }
+  }
+
+  @Test func `a digest tells names and values apart, and not their order`() throws {
+    func digest(_ fields: (String, String)...) throws -> String {
+      Forwarding.digest(of: try fields.map { try #require(HeaderField($0, $1)) })
+    }
+    #expect(try digest(("A", "1"), ("B", "2")) == digest(("b", "2"), ("a", "1")))
+    #expect(try digest(("A", "1")) != digest(("A", "2")))
+    #expect(try digest(("A", "1")) != digest(("B", "1")))
+    #expect(try digest(("A", "1"), ("B", "2")) != digest(("A", "2"), ("B", "1")))
+    // SHA-256 of "a:1\n", as sha256sum has it.
+    #expect(try digest(("A", "1")) == "cc00afe311e4319f99a6b216147456ac")
+  }
+
+  @Test func `a list of pictures forwards nothing and has filtered keys`() throws {
+    let lines = try PrefetchLines.parse(
+      Array("\(pictureURL)?t=1\n".utf8), presets: [], known: [:], filter: try filter("Cookie"))
+    let request = try #require(lines.first).request.get()
+    #expect(request.key.source.text == pictureURL)
+    #expect(request.source.text == pictureURL + "?t=1")
+    #expect(request.forwarded.isEmpty)
+  }
+
+  @Test func `a failed URL is found by any URL of its key`() async throws {
+    let operations = TestOperations()
+    let filter = try filter()
+    operations.failed.withLock {
+      $0 = [FailedURL(url: pictureURL, transform: nil, code: "x", status: 404, seconds: 1)]
+    }
+    try await withServer(
+      TestProvider(), operations: operations,
+      configure: {
+        $0.keyFilter = filter
+        $0.operatorTokens = ["0123456789abcdef"]
+      }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      try client.send(
+        "DELETE /admin/failed?url=https://example.org/a/photo.png%3Ft=5 HTTP/1.1\r\nHost: h\r\n"
+          + "Authorization: Bearer 0123456789abcdef\r\n\r\n")
+      #expect(try client.readAnswer().text.contains("\"removed\" : 1"))
+    }
+  }
+}
