@@ -70,7 +70,8 @@ public final class HTTPClient {
     }
     guard status == 0 else {
       let code = errno
-      Glibc.close(socket)
+      // Once: `deinit` runs for what was initialized, thrown or not, and by then the number may be somebody else's.
+      close()
       throw .cannotConnect(errno: code)
     }
   }

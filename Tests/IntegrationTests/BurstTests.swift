@@ -1,0 +1,71 @@
+// The burst: thousands of requests over hundreds of hosts at once, some of which never answer.
+
+import Glibc
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct BurstTests {
+  private static let (hosts, deadHosts) = (500, 50)
+
+  /// One request of the burst.
+  private struct Asked {
+    let client: HTTPClient
+    let target: String
+  }
+
+  @Test func `hosts that never answer keep nobody else waiting in a burst over 500 hosts`() throws {
+    // Given: hosts that are addresses of this machine; one in ten takes connections and never reads from them
+    let folder = try TemporaryFolder()
+    let origin = try Origin(on: "0.0.0.0")
+    let dead = try Origin(on: "0.0.0.0", answers: false)
+    let picture = try Pictures.jpeg(width: 8, height: 6)
+    // A quarter of the descriptors there may be: 5,000 where 20,000 may be open.
+    let count = min(5_000, openFilesAllow(5_000) * 2)
+    var (live, doomed): ([String], [String]) = ([], [])
+    for number in 0..<count {
+      let (host, path) = (number % Self.hosts, "/\(number).jpg")
+      let address = "127.1.\(host / 250).\(host % 250 + 1)"
+      if host.isMultiple(of: Self.hosts / Self.deadHosts) {
+        doomed.append(encoded(dead.url(path, host: address)))
+      } else {
+        origin.serve(path, picture)
+        live.append(encoded(origin.url(path, host: address)))
+      }
+    }
+    // Room for all of them in every queue, and more time than even a slow machine needs.
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--server.connections", "6000", "--server.active_requests", "6000",
+        "--server.request_timeout", "2m", "--download.queue_limit", "6000",
+        "--imaging.queue_limit", "6000", "--download.timeout", "2m",
+        "--download.first_byte_timeout", "2m", "--download.low_speed_time", "2m",
+      ])
+    func ask(_ urls: [String]) throws -> [Asked] {
+      try urls.map { url in
+        let target = "/image?url=" + url
+        return Asked(client: try pictor.ask(target, timeout: 60), target: target)
+      }
+    }
+    // When: those of dead hosts come first, and all are asked before any answer is read
+    let waiting = try ask(doomed)
+    try pictor.waitFor("the dead hosts' wait") {
+      $0.downloads.running + $0.downloads.waiting == doomed.count
+    }
+    let asked = try ask(live)
+    // Then: everyone else is served while not one of them has been given up
+    let failures = try asked.map { try $0.client.readAnswer().status }.filter { $0 != 200 }
+    #expect(failures.isEmpty)
+    let downloads = try pictor.stats().downloads
+    #expect(downloads.succeeded == live.count && downloads.failed["source_timeout"] == nil)
+    #expect(downloads.running > 0)
+    // When the dead hosts' connections break
+    dead.stop()
+    // Then theirs are answered, too
+    let statuses = try waiting.map { try $0.client.readAnswer().status }
+    #expect(statuses.allSatisfy { [502, 503, 504].contains($0) })
+    try pictor.waitFor("all is quiet") {
+      $0.downloads.running + $0.downloads.waiting + $0.flights.variants == 0
+    }
+  }
+}

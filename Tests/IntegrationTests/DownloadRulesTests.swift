@@ -1,0 +1,250 @@
+// Tests of the downloader's rules as clients and origins meet them: queue, time-outs, retries, circuit breaker, headers,
+// redirects.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct DownloadRulesTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
+  // MARK: Queue
+
+  @Test func `six at a time from one host, and others do not wait for it`() throws {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 30, height: 20))
+    origin.route("/a.jpg", .hold(gate, then: .ok(picture)))
+    let other = try Origin()
+    other.serve("/a.jpg", picture)
+    // When
+    let clients = try (0..<9).map { try pictor.ask(origin.target("/a.jpg?\($0)")) }
+    try pictor.waitFor("six run") { $0.downloads.running == 6 && $0.downloads.waiting == 3 }
+    // Then
+    #expect(try pictor.get(other.target("/a.jpg")).status == 200)
+    try pictor.waitUntil("the origin has them") { origin.activeRequests == 6 }
+    gate.open()
+    for client in clients { #expect(try client.readAnswer().status == 200) }
+    #expect(origin.peakRequests == 6)
+  }
+
+  @Test func `so many at a time from all hosts, and so many may wait`() throws {
+    let pictor = try PictorProcess(
+      in: folder, ["--download.limit", "2", "--download.queue_limit", "1"])
+    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 30, height: 20))
+    let origins = try [origin, Origin(), Origin(), Origin()]
+    for origin in origins { origin.route("/a.jpg", .hold(gate, then: .ok(picture))) }
+    let clients = try origins.prefix(3).enumerated().map { index, origin in
+      let client = try pictor.ask(origin.target("/a.jpg"))
+      try pictor.waitFor("it is there") { $0.downloads.running + $0.downloads.waiting == index + 1 }
+      return client
+    }
+    let refused = try pictor.get(origins[3].target("/a.jpg"))
+    #expect(refused.status == 503 && refused.text.contains("\"overloaded\""))
+    #expect(refused["retry-after"] == "1")
+    #expect(origins[2].totalRequests == 0)
+    gate.open()
+    for client in clients { #expect(try client.readAnswer().status == 200) }
+  }
+
+  @Test(arguments: [("fifo", "bfcdae"), ("lifo", "fbdcea")])
+  func `high goes before normal, normal before low, and who joins raises`(
+    order: String, expected: String
+  ) throws {
+    // Given: one place, and it is taken
+    let pictor = try PictorProcess(
+      in: folder,
+      PictorProcess.operated + ["--download.limit_per_host", "1", "--download.order", order])
+    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 30, height: 20))
+    origin.route("/p.jpg") { $0.number == 1 ? .hold(gate, then: .ok(picture)) : .ok(picture) }
+    var clients = [try pictor.ask(origin.target("/p.jpg"))]
+    try pictor.waitFor("it runs") { $0.downloads.running == 1 }
+    // When
+    let waiting = [
+      ("a", "&priority=low"), ("b", "&priority=low"), ("c", ""), ("d", "&priority=normal"),
+      ("e", "&priority=low"), ("f", "&priority=high"),
+    ]
+    for (index, (name, priority)) in waiting.enumerated() {
+      clients.append(try pictor.ask(origin.target("/p.jpg?\(name)", priority)))
+      try pictor.waitFor("\(name) waits") { $0.downloads.waiting == index + 1 }
+    }
+    // A high one joins b, which came before f; a low one joins f, and lowers nothing.
+    for (name, priority) in [("b", "high"), ("f", "low")] {
+      clients.append(try pictor.ask(origin.target("/p.jpg?\(name)", "&w=10&priority=\(priority)")))
+    }
+    try pictor.waitUntil("b is raised") {
+      try pictor.downloads().count { $0.priority == "high" && $0.waiters == 2 } == 2
+    }
+    gate.open()
+    for client in clients { #expect(try client.readAnswer().status == 200) }
+    // Then
+    let served = origin.received(at: "/p.jpg").dropFirst().map { $0.target.suffix(1) }
+    #expect(served.joined() == expected)
+  }
+
+  // MARK: Time-outs and retries
+
+  @Test func `connecting, the first byte and low speed have limits of their own`() throws {
+    // Given
+    let pictor = try PictorProcess(
+      in: folder, ["--download.connect_timeout", "1s", "--download.first_byte_timeout", "300ms"])
+    let other = try TemporaryFolder()
+    let patient = try PictorProcess(in: other, ["--download.low_speed_time", "1s"])
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    // It takes connections and says nothing, where TLS is wanted: there is never a connection to send a request over.
+    let deaf = try Origin(answers: false)
+    origin.route("/silent", .silence)
+    origin.route("/slow", .trickle(picture, milliseconds: 20))
+    // When
+    let clients = [
+      try pictor.ask("/image?url=\(encoded("https://127.0.0.1:\(deaf.port)/a.jpg"))"),
+      try pictor.ask(origin.target("/silent")), try patient.ask(origin.target("/slow")),
+    ]
+    // Then: all before the whole transfer's 15 s, as the log says why
+    for client in clients {
+      let answer = try client.readAnswer()
+      #expect(answer.status == 504 && answer.text.contains("\"source_timeout\""), "\(answer.text)")
+    }
+    #expect(pictor.log.contains("SSL connection timeout"), "\(pictor.log)")
+    #expect(pictor.log.contains("first-byte time-out"), "\(pictor.log)")
+    #expect(patient.log.contains("Operation too slow"), "\(patient.log)")
+    #expect(try pictor.stats().downloads.failed == ["source_timeout": 2])
+  }
+
+  @Test func `what is often over in a moment is tried once more, and nothing else`() throws {
+    // Given
+    let pictor = try PictorProcess(
+      in: folder, ["--download.retry_delay", "10ms", "--download.breaker_threshold", "0"])
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let replies: [(path: String, reply: OriginReply, requests: Int, status: Int)] = [
+      ("/503-soon", .status(503, headers: ["Retry-After: 1"]), 2, 200),
+      ("/502-now", .status(502, headers: ["Retry-After: 0"]), 2, 200),
+      ("/504-now", .status(504, headers: ["Retry-After: 0"]), 2, 200),
+      ("/503-late", .status(503, headers: ["Retry-After: 60"]), 1, 502),
+      ("/503", .status(503), 1, 502), ("/500", .status(500, headers: ["Retry-After: 0"]), 1, 502),
+      ("/429", .status(429, headers: ["Retry-After: 0"]), 1, 502),
+      ("/midway", .reset(after: Array(picture.prefix(50)), declaring: picture.count), 1, 502),
+    ]
+    for (path, reply, _, _) in replies {
+      origin.route(path) { $0.number == 1 ? reply : .ok(picture) }
+    }
+    // An origin of its own: curl itself tries again where a connection used before has gone.
+    let resetting = try Origin()
+    resetting.route("/reset") { $0.number == 1 ? .resetBeforeHead : .ok(picture) }
+    // When
+    let reset = try pictor.ask(resetting.target("/reset"))
+    let clients = try replies.map { try pictor.ask(origin.target($0.path)) }
+    // Then
+    #expect(try reset.readAnswer().status == 200)
+    #expect(resetting.totalRequests == 2)
+    for ((path, _, requests, status), client) in zip(replies, clients) {
+      #expect(try client.readAnswer().status == status, "\(path)")
+      #expect(origin.requests(to: path) == requests, "\(path)")
+    }
+    #expect(try pictor.stats().downloads.retries == 4)
+  }
+
+  // MARK: Circuit breaker
+
+  @Test func `a host that fails five times in a row is left alone, and others are not`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let other = try Origin()
+    other.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.route("/a.jpg", .status(500))
+    for _ in 0..<5 { #expect(try pictor.get(origin.target("/a.jpg")).status == 502) }
+    #expect(try pictor.stats().downloads.circuitsOpen == 1)
+    let refused = try pictor.get(origin.target("/another.jpg"))
+    #expect(refused.status == 502 && refused.text.contains("\"source_unreachable\""))
+    #expect(refused["cache-control"] == "no-store")
+    #expect(origin.totalRequests == 5)
+    #expect(try pictor.get(other.target("/a.jpg")).status == 200)
+  }
+
+  @Test func `after a while a single probe goes through, and its success lets everyone in`() throws
+  {
+    // Given: a circuit that opened and whose time is over
+    let pictor = try PictorProcess(in: folder, ["--download.breaker_open_time", "1ms"])
+    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 30, height: 20))
+    origin.route("/bad.jpg", .status(500))
+    origin.route("/probe.jpg", .hold(gate, then: .ok(picture)))
+    origin.serve("/a.jpg", picture)
+    for _ in 0..<5 { _ = try pictor.get(origin.target("/bad.jpg")) }
+    usleep(2_000)
+    // When
+    let probe = try pictor.ask(origin.target("/probe.jpg"))
+    try pictor.waitUntil("it is under way") { origin.requests(to: "/probe.jpg") == 1 }
+    // Then
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 502)
+    #expect(origin.requests(to: "/a.jpg") == 0)
+    #expect(try pictor.stats().downloads.circuitsOpen == 1)
+    // When
+    gate.open()
+    // Then
+    #expect(try probe.readAnswer().status == 200)
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
+    #expect(try pictor.stats().downloads.circuitsOpen == 0)
+  }
+
+  // MARK: What the origin sees
+
+  @Test func `the origin sees Pictor's own header and nothing of a client's`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    let answer = try pictor.connect().get(
+      origin.target("/a.jpg"),
+      headers: [
+        "Cookie": "a=b", "Authorization": "Basic YTpi", "Referer": "http://a/", "Accept": "*/*",
+        "User-Agent": "browser", "X-Forwarded-For": "1.2.3.4", "If-None-Match": "\"1\"",
+      ])
+    #expect(answer.status == 200)
+    let headers = try #require(origin.received(at: "/a.jpg").first).headers
+    #expect(
+      headers == [
+        "host": "127.0.0.1:\(origin.port)", "accept": "image/avif,image/webp,image/*;q=0.8",
+        "accept-encoding": "identity", "user-agent": "Pictor/\(pictorVersion)",
+      ])
+  }
+
+  @Test func `five redirects are followed, to other hosts too, and no sixth`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let other = try Origin()
+    other.serve("/0.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.route("/1.jpg", .redirect(to: other.url("/0.jpg"), status: 301))
+    for (number, status) in zip(2...6, [302, 303, 307, 308, 302]) {
+      origin.route("/\(number).jpg", .redirect(to: "/\(number - 1).jpg", status: status))
+    }
+    #expect(try pictor.get(origin.target("/5.jpg")).status == 200)
+    #expect(origin.totalRequests == 5 && other.totalRequests == 1)
+    let refused = try pictor.get(origin.target("/6.jpg"))
+    #expect(refused.status == 502 && refused.text.contains("\"too_many_redirects\""))
+    #expect(origin.totalRequests == 11 && other.totalRequests == 1)
+  }
+
+  @Test func `each hop has to be allowed, by address and by name`() throws {
+    // Given: an address of this machine that is not let through, and a name that is not on the list
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--download.allow_networks", "127.0.0.1/32", "--download.allow_hosts",
+        "127.0.0.1,127.0.0.2",
+      ])
+    let everywhere = try Origin(on: "0.0.0.0")
+    everywhere.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.route("/good.jpg", .redirect(to: everywhere.url("/a.jpg", host: "127.0.0.1")))
+    origin.route("/inside.jpg", .redirect(to: everywhere.url("/a.jpg", host: "127.0.0.2")))
+    origin.route("/name.jpg", .redirect(to: everywhere.url("/a.jpg", host: "localhost")))
+    for path in ["/inside.jpg", "/name.jpg"] {
+      let answer = try pictor.get(origin.target(path))
+      #expect(answer.status == 403 && answer.text.contains("\"forbidden_source\""), "\(path)")
+    }
+    #expect(everywhere.totalRequests == 0)
+    #expect(try pictor.get(origin.target("/good.jpg")).status == 200)
+  }
+}

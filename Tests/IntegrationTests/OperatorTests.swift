@@ -1,0 +1,218 @@
+// Tests of what operators and operation keys do to running work: supersede, cancel, pause, resume, watch.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct OperatorTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
+  // MARK: SetImageOperationKey
+
+  @Test func `a later request with the same operation key ends the older one and its download`()
+    throws
+  {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    let gate = Gate()
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    for path in ["/1.jpg", "/other.jpg"] { origin.route(path, .hold(gate, then: .ok(picture))) }
+    origin.serve("/2.jpg", picture)
+    let older = try pictor.ask(origin.target("/1.jpg"), headers: ["X-Operation-Key": "row 7"])
+    let other = try pictor.ask(origin.target("/other.jpg"), headers: ["X-Operation-Key": "row 8"])
+    try pictor.waitUntil("both run") { origin.activeRequests == 2 }
+    // When
+    let newer = try pictor.ask(origin.target("/2.jpg"), headers: ["X-Operation-Key": "row 7"])
+    // Then
+    let superseded = try older.readAnswer()
+    #expect(superseded.status == 409 && superseded.text.contains("\"superseded\""))
+    #expect(try newer.readAnswer().status == 200)
+    try pictor.waitUntil("the origin sees it go") { origin.clientsGone == 1 }
+    #expect(try pictor.stats().downloads.cancelled == 1)
+    gate.open()
+    #expect(try other.readAnswer().status == 200)
+  }
+
+  @Test func `a superseded request leaves others who want its picture alone`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let gate = Gate()
+    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
+    let older = try pictor.ask(origin.target("/a.jpg"), headers: ["X-Operation-Key": "k"])
+    let other = try pictor.ask(origin.target("/a.jpg"))
+    try pictor.waitFor("both wait") { $0.flights.coalesced == 1 }
+    let newer = try pictor.ask(origin.target("/a.jpg", "&w=10"), headers: ["X-Operation-Key": "k"])
+    #expect(try older.readAnswer().status == 409)
+    gate.open()
+    #expect(try other.readAnswer().status == 200)
+    #expect(try newer.readAnswer().status == 200)
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+
+  // MARK: cancelAll, isRunning
+
+  @Test func `an operator ends all work, and the server goes on`() throws {
+    // Given
+    let pictor = try PictorProcess(in: folder, PictorProcess.operated)
+    let gate = Gate()
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    for path in ["/1.jpg", "/2.jpg"] { origin.route(path, .hold(gate, then: .ok(picture))) }
+    let clients = try ["/1.jpg", "/1.jpg", "/2.jpg"].map { try pictor.ask(origin.target($0)) }
+    try pictor.waitFor("they run") {
+      $0.flights.variants == 2 && $0.flights.sources == 2 && $0.flights.coalesced == 1
+        && $0.downloads.running == 2
+    }
+    // When
+    let answer = try pictor.operate("POST", "/admin/cancel")
+    // Then
+    #expect(answer.status == 200 && answer.text.contains("\"cancelled\" : 3"))
+    for client in clients {
+      let answer = try client.readAnswer()
+      #expect(answer.status == 503 && answer["retry-after"] == "1")
+    }
+    try pictor.waitFor("nothing runs") {
+      $0.flights.variants + $0.flights.sources + $0.flights.waiting + $0.downloads.running == 0
+        && $0.downloads.cancelled == 2
+    }
+    #expect(try pictor.failedURLs().isEmpty)
+    gate.open()
+    #expect(try pictor.get(origin.target("/1.jpg")).status == 200)
+  }
+
+  // MARK: suspended
+
+  @Test func `a pause holds back what has not begun, and nothing else`() throws {
+    // Given: a picture that is kept, and a download that runs
+    let pictor = try PictorProcess(in: folder, PictorProcess.operated)
+    let gate = Gate()
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    for path in ["/kept.jpg", "/waits.jpg"] { origin.serve(path, picture) }
+    origin.route("/runs.jpg", .hold(gate, then: .ok(picture)))
+    _ = try pictor.get(origin.target("/kept.jpg"))
+    let running = try pictor.ask(origin.target("/runs.jpg"))
+    try pictor.waitFor("it runs") { $0.downloads.running == 1 }
+    // When
+    #expect(try pictor.operate("POST", "/admin/pause").text.contains("\"paused\" : true"))
+    let waiting = try pictor.ask(origin.target("/waits.jpg"))
+    // Then
+    try pictor.waitFor("it waits") { $0.downloads.waiting == 1 && $0.downloads.paused }
+    #expect(try pictor.get(origin.target("/kept.jpg")).status == 200)
+    gate.open()
+    #expect(try running.readAnswer().status == 200)
+    #expect(try pictor.stats().downloads.waiting == 1)
+    #expect(origin.requests(to: "/waits.jpg") == 0)
+    // When
+    #expect(try pictor.operate("POST", "/admin/resume").text.contains("\"paused\" : false"))
+    // Then
+    #expect(try waiting.readAnswer().status == 200)
+    #expect(try !pictor.stats().downloads.paused)
+  }
+
+  // MARK: Progress
+
+  @Test func `the list tells how far each download is, and whom it is for`() throws {
+    // Given: one that waits, one whose length is known, one whose length nobody says
+    let pictor = try PictorProcess(
+      in: folder, PictorProcess.operated + ["--download.limit_per_host", "2"])
+    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 60, height: 40))
+    origin.route("/known.jpg", .ok(picture, holdingAfter: 100, at: gate))
+    let chunks = [picture.prefix(100), picture.dropFirst(100)].map { OriginReply.chunk(Array($0)) }
+    origin.route(
+      "/unknown.jpg",
+      OriginReply([
+        .send(OriginReply.chunkedHead + chunks[0]), .hold(gate),
+        .send(chunks[1] + Array("0\r\n\r\n".utf8)),
+      ]))
+    origin.serve("/waits.jpg", picture)
+    var clients = try ["/known.jpg", "/unknown.jpg"].map { try pictor.ask(origin.target($0)) }
+    try pictor.waitUntil("both have begun") {
+      try pictor.downloads().count { $0.received == 100 } == 2
+    }
+    clients.append(try pictor.ask(origin.target("/known.jpg", "&priority=high&w=10")))
+    clients.append(try pictor.ask(origin.target("/waits.jpg", "&priority=low")))
+    try pictor.waitFor("all are there") { $0.downloads.waiting == 1 && $0.flights.coalesced == 1 }
+    // Then
+    let list = try pictor.downloads()
+    #expect(Set(list.map(\.url)).count == 3)
+    for status in list {
+      switch status.url {
+      case origin.url("/known.jpg"):
+        #expect(status.state == .running && status.expected == picture.count)
+        #expect(status.waiters == 2 && status.priority == "high")
+        #expect(status.bytesPerSecond > 0 && status.seconds > 0)
+      case origin.url("/unknown.jpg"):
+        #expect(status.state == .running && status.expected == -1 && status.received == 100)
+        #expect(status.waiters == 1 && status.priority == "normal")
+      default:
+        #expect(status.state == .waiting && status.expected == -1 && status.received == 0)
+        #expect(status.priority == "low" && status.host == "127.0.0.1:\(origin.port)")
+      }
+    }
+    gate.open()
+    for client in clients { #expect(try client.readAnswer().status == 200) }
+    #expect(try pictor.downloads().isEmpty)
+  }
+
+  @Test(arguments: [0, 0.5, 1])
+  func `downloads are told live, in steps as large as wanted, the end always`(
+    interval: Double
+  ) throws {
+    // Given
+    let pictor = try PictorProcess(in: folder, PictorProcess.operated)
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    // Each piece is sent when the test has been told of the one before it, where it is told.
+    let gates = (0..<3).map { _ in Gate() }
+    let quarter = picture.count / 4
+    let pieces = (0..<4).map { Array(picture[($0 * quarter)...].prefix($0 < 3 ? quarter : .max)) }
+    origin.route(
+      "/a.jpg",
+      OriginReply(
+        [.send(OriginReply.head(200, ["Content-Length: \(picture.count)"])), .send(pieces[0])]
+          + zip(gates, pieces.dropFirst()).flatMap { [.hold($0), .send($1)] }))
+    let events: EventReader<DownloadStatus> = try pictor.events(
+      at: "/admin/downloads?interval=\(interval)")
+    // When
+    let client = try pictor.ask(origin.target("/a.jpg"))
+    for (index, gate) in gates.enumerated() {
+      try pictor.waitUntil("a piece is here") {
+        try pictor.downloads().first?.received == (index + 1) * quarter
+      }
+      gate.open()
+    }
+    #expect(try client.readAnswer().status == 200)
+    let told = try events.events { $0.state != .waiting && $0.state != .running }
+    // Then
+    #expect(told.last?.state == .finished && told.last?.received == picture.count)
+    #expect(told.last?.expected == picture.count)
+    let steps = told.dropLast().compactMap(\.fraction)
+    for (before, after) in zip(steps, steps.dropFirst()) {
+      #expect(after - before >= interval, "\(steps)")
+    }
+  }
+
+  @Test func `a length that nobody says is not guessed, to the end`() throws {
+    let pictor = try PictorProcess(in: folder, PictorProcess.operated)
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    origin.route("/a.jpg", .chunked(picture, size: 100))
+    let events: EventReader<DownloadStatus> = try pictor.events(at: "/admin/downloads")
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
+    let told = try events.events { $0.state == .finished }
+    #expect(told.last?.received == picture.count)
+    #expect(told.allSatisfy { $0.expected == -1 })
+  }
+
+  @Test func `the end of a download that fails is told with its reason`() throws {
+    let pictor = try PictorProcess(in: folder, PictorProcess.operated)
+    origin.route("/a.jpg", .truncated([1, 2, 3], declaring: 100))
+    let events: EventReader<DownloadStatus> = try pictor.events(at: "/admin/downloads?interval=1")
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 502)
+    let told = try events.events { $0.state == .failed }
+    #expect(told.last?.error == "source_incomplete")
+    #expect(told.last?.received == 3 && told.last?.expected == 100)
+  }
+}
