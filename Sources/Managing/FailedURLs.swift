@@ -37,7 +37,7 @@ struct FailedURLs {
   private let policy: FailurePolicy
   private var entries: [CacheKey: Entry] = [:]
   /// In the order of listing, with numbers that have gone meanwhile.
-  private var order: [(key: CacheKey, number: Int)] = []
+  private(set) var order: [(key: CacheKey, number: Int)] = []
   private var firstInOrder = 0
   private var lastNumber = 0
 
@@ -69,6 +69,7 @@ struct FailedURLs {
     let until = UnixTime(seconds: now.seconds + lifetime)
     entries[key] = Entry(error: error, until: until, number: lastNumber)
     order.append((key, lastNumber))
+    tidy()
     return .remembered(error, seconds: lifetime, isRepeated: false)
   }
 
@@ -108,10 +109,12 @@ struct FailedURLs {
       entries[key] = nil
       break
     }
-    // What has gone takes no more room than what is left.
-    if firstInOrder > order.count / 2 {
-      order.removeFirst(firstInOrder)
-      firstInOrder = 0
-    }
+  }
+
+  /// What has gone takes little more room than what is left.
+  private mutating func tidy() {
+    guard order.count > 2 * entries.count + 64 else { return }
+    order = order[firstInOrder...].filter { entries[$0.key]?.number == $0.number }
+    firstInOrder = 0
   }
 }

@@ -2,8 +2,8 @@
 
 import Model
 
-/// What a flight is for. Those who look at other things, or keep other things, are no company: a request that wants the
-/// origin asked is not answered by a flight that may have found something kept.
+/// What a flight of variants is for. Those who look at other things, or keep other things, are no company: a request
+/// that wants the origin asked is not answered by a flight that may have found something kept.
 struct FlightKey: Hashable, Sendable {
   /// What is wanted.
   let key: CacheKey
@@ -11,12 +11,32 @@ struct FlightKey: Hashable, Sendable {
   /// as it is one waiter's.
   private let options: LoadOptions
 
-  init(_ key: CacheKey, _ options: LoadOptions) {
-    self.key = key
-    var options = options
+  init(_ request: ImageRequest) {
+    key = request.key
+    var options = request.options
     options.priority = .normal
     options.isDetached = false
     self.options = options
+  }
+}
+
+/// What a flight of sources is for. However different the requests, a source is loaded by one flight at a time for each
+/// way of asking for it; what else they want of it, they see to when it is there.
+struct SourceFlightKey: Hashable, Sendable {
+  /// The source.
+  let key: CacheKey
+  /// Which kept source will do.
+  let use: CacheUse
+  /// Whether what is kept has to be of some age, which each waiter looks at for itself.
+  let demandsAge: Bool
+  /// Whether it is tried though it failed before.
+  let retriesFailed: Bool
+
+  init(_ request: ImageRequest) {
+    key = request.key.source
+    use = request.options.cache
+    demandsAge = request.options.age != AgeDemands()
+    retriesFailed = request.options.retriesFailed
   }
 }
 

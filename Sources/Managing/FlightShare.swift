@@ -85,6 +85,9 @@ final class FlightShare: WorkPriority {
     return state.withLock { Array($0.waiting.values) }.reduce(0) { $0 + $1.waiters }
   }
 
+  /// Requests among those that wait for the flight itself.
+  var requests: Int { state.withLock { $0.waiting.values.count { $0.isRequest } } }
+
   // MARK: What comes in
 
   /// A body begins to come in: all who wait are told, and all who will.

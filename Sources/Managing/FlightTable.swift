@@ -3,8 +3,8 @@
 /// The flights of one level: at most one per key that can still be joined, each with the waiters that want its result.
 ///
 /// Life of a flight: started by its first waiter, joined by others, ended by its result, by the last waiter leaving a
-/// flight that is not detached, or by an operator. Ended flights cannot be joined: whoever asks next starts another (SDWebImage: a finished or cancelled
-/// operation is replaced).
+/// flight that is not detached, or by an operator. Ended flights cannot be joined: whoever asks next starts another
+/// (SDWebImage: a finished or cancelled operation is replaced).
 struct FlightTable<Key: Hashable, Waiter> {
   typealias FlightID = Int
   typealias WaiterID = Int

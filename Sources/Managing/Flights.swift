@@ -60,18 +60,17 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Ends all flights and cancels their work; everyone who waits gets `error`.
   ///
-  /// - Returns: how many waited.
+  /// - Returns: how many requests waited, those of other flights aside.
   func cancelAll(_ error: ImageError) -> Int {
-    let (ended, tasks) = state.withLock { state in
-      let tasks = state.flights.values.compactMap(\.task)
-      state.flights = [:]
-      return (state.table.finishAll(), tasks)
+    let (ended, flights) = state.withLock { state in
+      defer { state.flights = [:] }
+      return (state.table.finishAll(), Array(state.flights.values))
     }
-    for task in tasks { task.cancel() }
+    for flight in flights { flight.task?.cancel() }
     let waiters = ended.flatMap(\.waiters)
     for _ in ended { cancelled.add() }
     for waiter in waiters { waiter.resume(returning: .failure(error)) }
-    return waiters.count
+    return flights.reduce(0) { $0 + $1.share.requests }
   }
 
   /// Running flights, waiting requests and counts, added to what `figures` holds.

@@ -14,23 +14,25 @@ public final class ImageManager: ImageProvider {
   let loader: any ImageLoader
   let processor: any ImageProcessor
   let freshnessPolicy: any FreshnessPolicy
-  let formatsPassedThrough: Set<ImageFormat>
+  let passing: PassingPolicy
   let now: @Sendable () -> UnixTime
 
   let variantFlights = Flights<FlightKey, MadeVariant>()
-  let sourceFlights = Flights<FlightKey, LoadedSource>()
+  let sourceFlights = Flights<SourceFlightKey, LoadedSource>()
   let failed: Lock<FailedURLs>
+  let changed = ChangedSources()
 
   /// A manager over its tiers, its loader and its workers.
   ///
   /// - Parameters:
-  ///   - formatsPassedThrough: formats that may be sent as they came from an origin, where a request lets them.
+  ///   - failurePolicy: what is remembered of failures.
+  ///   - passing: what may be sent as it came from an origin, where a request lets it.
   ///   - now: the wall clock.
   public init(
     memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy,
     failurePolicy: FailurePolicy = FailurePolicy(),
-    formatsPassedThrough: Set<ImageFormat> = Set(ImageFormat.outputs),
+    passing: PassingPolicy = PassingPolicy(),
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
     self.memory = memory
@@ -38,7 +40,7 @@ public final class ImageManager: ImageProvider {
     self.loader = loader
     self.processor = processor
     self.freshnessPolicy = freshnessPolicy
-    self.formatsPassedThrough = formatsPassedThrough
+    self.passing = passing
     self.now = now
     failed = Lock(FailedURLs(policy: failurePolicy))
   }
@@ -59,9 +61,10 @@ public final class ImageManager: ImageProvider {
     let now = now()
     guard
       let variant = disk.variantAtOnce(
-        for: request.key, where: { $0.freshness.satisfies(request.options.age, at: now) })
+        for: request.key, where: { $0.freshness.satisfies(request.options.age, at: now) }),
+      changed.allows(variant)
     else { return nil }
-    if request.options.store.contains(.memory) { _ = memory.store(variant) }
+    _ = store(variant, in: request.options.store.intersection(.memory))
     var timings = Timings()
     timings.disk = .now - start
     return Delivery(variant: variant, cacheStatus: .hit(.disk), timings: timings)
@@ -70,19 +73,17 @@ public final class ImageManager: ImageProvider {
   /// The answer to a request that neither of these had: from the first place that has it, else made, once
   /// for all who ask meanwhile.
   public func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
-    try await variant(for: request, holdsSource: false)
+    try await variant(for: request, of: nil)
   }
 
-  /// The same; `holdsSource`: the flight of the source, where it is joined, is this request's own.
+  /// The same, with a source that this request has its share in already.
   func variant(
-    for request: ImageRequest, holdsSource: Bool
+    for request: ImageRequest, of held: HeldSource?
   ) async throws(ImageError) -> Delivery {
     let (made, joined) = try await variantFlights.value(
-      for: FlightKey(request.key, request.options),
-      share: FlightShare(request.options.priority), isDetached: request.options.isDetached
-    ) { share async throws(ImageError) in
-      try await self.findOrMake(request, share, holdsSource: holdsSource)
-    }
+      for: FlightKey(request), share: FlightShare(request.options.priority),
+      isDetached: request.options.isDetached
+    ) { share async throws(ImageError) in try await self.findOrMake(request, share, of: held) }
     return Delivery(
       variant: made.variant, cacheStatus: joined ? made.status.collapsed : made.status,
       timings: made.timings)
@@ -114,9 +115,8 @@ extension ImageManager: ManagerOperations {
 
   /// See `ManagerOperations`.
   public func cancelAll() -> Int {
-    // Variant flights first: the waiters of source flights are their tasks, which end with them.
-    let requests = variantFlights.cancelAll(.revoked)
-    _ = sourceFlights.cancelAll(.revoked)
-    return requests
+    // Variant flights first: the waiters of source flights are their tasks, which end with them, and clients that read
+    // a source while it comes in.
+    variantFlights.cancelAll(.revoked) + sourceFlights.cancelAll(.revoked)
   }
 }

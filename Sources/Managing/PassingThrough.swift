@@ -5,21 +5,38 @@ import Glibc
 import Model
 import Platform
 
+/// What may be sent as it came from an origin.
+public struct PassingPolicy: Sendable {
+  /// Formats that may.
+  public var formats = Set(ImageFormat.outputs)
+  /// Most pixels of a picture, of one frame.
+  public var maximumPixels = Int.max
+
+  /// The defaults.
+  public init() {}
+}
+
+/// A source that a request has its share in before it is known what becomes of it.
+struct HeldSource: Sendable {
+  let share: FlightShare
+  let task: Task<Result<LoadedSource, ImageError>, Never>
+}
+
 extension ImageManager {
   /// The answer to a request, while it comes in where that may be: the request says `progressive` and names the source's
   /// own format, asks for no other change, and the picture's head shows that it needs none.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
-    guard let format = formatPassedThrough(to: request), memory.peek(request.key) == nil else {
-      return .whole(try await variant(for: request))
-    }
+    guard let format = formatPassedThrough(to: request), await !isKept(request),
+      rememberedFailure(of: request, ofLoading: false) == nil
+    else { return .whole(try await variant(for: request)) }
     let arrival = Arrival()
     let share = FlightShare(request.options.priority) { arrival.begin($0) }
     // The share in the transfer is held until the client has it all, or has gone.
-    let holding = Task.immediate { await self.hold(share, of: request, format, arrival) }
+    let task = Task.immediate { await self.hold(share, of: request, arrival) }
     await withTaskCancellationHandler {
       await arrival.look(for: format)
     } onCancel: {
-      holding.cancel()
+      task.cancel()
     }
     guard !Task.isCancelled else { throw .cancelled }
     if let (coming, size) = arrival.plain, fits(size, request.transform) {
@@ -31,30 +48,39 @@ extension ImageManager {
             coming.forward, stored: false, collapsed: share.hasJoined,
             originStatus: coming.body.origin.status),
           // With the last byte the client has gone, and the load has not ended yet.
-          end: { if !coming.body.isComplete { holding.cancel() } }))
+          end: { if !coming.body.isComplete { task.cancel() } }))
     }
-    // Given back when another flight has its own share.
-    defer { holding.cancel() }
-    return .whole(try await variant(for: request, holdsSource: !share.hasJoined))
+    // Given back when the variant's flight has what it needs of it.
+    defer { task.cancel() }
+    return .whole(try await variant(for: request, of: HeldSource(share: share, task: task)))
+  }
+
+  /// Whether there is a finished answer.
+  private func isKept(_ request: ImageRequest) async -> Bool {
+    if memory.peek(request.key) != nil { return true }
+    return request.options.cache.looks
+      ? await disk.variant(for: request.key).map { mayHave($0.info.freshness, request.options) }
+        ?? false
+      : false
   }
 
   /// Waits for the source as others do. What was sent while it came in is kept for the next.
   private func hold(
-    _ share: FlightShare, of request: ImageRequest, _ format: ImageFormat, _ arrival: Arrival
-  ) async {
+    _ share: FlightShare, of request: ImageRequest, _ arrival: Arrival
+  ) async -> Result<LoadedSource, ImageError> {
     defer { arrival.end() }
-    guard rememberedFailure(of: request) == nil,
-      let loaded = try? await sourceFlights.value(
-        for: FlightKey(request.key.source, request.options), share: share,
-        isDetached: request.options.isDetached,
-        work: { share async throws(ImageError) in try await self.findOrLoad(request, share) }
-      ).value
-    else { return }
-    if request.options.retriesFailed { forgetFailure(of: request) }
-    if arrival.isSent, let variant = passedThrough(loaded.source, to: request),
-      variant.info.freshness.isStorable
-    {
-      _ = store(variant, in: request.options.store.intersection(.memory))
+    do throws(ImageError) {
+      let (loaded, _) = try await source(
+        for: request, share, isDetached: request.options.isDetached)
+      if request.options.retriesFailed { forgetFailure(of: request) }
+      if arrival.isSent, let variant = passedThrough(loaded.source, to: request),
+        variant.info.freshness.isStorable
+      {
+        _ = store(variant, in: request.options.store.intersection(.memory))
+      }
+      return .success(loaded)
+    } catch {
+      return .failure(error)
     }
   }
 
@@ -87,7 +113,7 @@ extension ImageManager {
 
   /// The format of a source that would do as it is; `nil`: whatever it is, something is wanted of it.
   private func formatPassedThrough(to request: ImageRequest) -> ImageFormat? {
-    guard let format = request.transform.format, formatsPassedThrough.contains(format) else {
+    guard let format = request.transform.format, passing.formats.contains(format) else {
       return nil
     }
     var plain = Transform()
@@ -100,8 +126,8 @@ extension ImageManager {
   }
 
   private func fits(_ size: PixelSize, _ transform: Transform) -> Bool {
-    // Neither factor has more than 32 bits.
-    size.width * size.height <= transform.limitBytes / 4
+    // Divided, since a stranger's sides may have a product that no number holds.
+    size.height <= min(transform.limitBytes / 4, passing.maximumPixels) / size.width
   }
 }
 
@@ -123,7 +149,8 @@ extension PictureHead {
   /// The verdict on a file; one that cannot be read needs work, which will say what is wrong with it.
   fileprivate static func read(_ file: FileRegion, as format: ImageFormat) -> PictureHead {
     let beginning = FileRegion(
-      owning: dup(file.descriptor), offset: file.offset, count: min(file.count, limit))
+      owning: fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0), offset: file.offset,
+      count: min(file.count, limit))
     guard let bytes = try? ImageBytes(contentsOf: beginning, mayMap: false) else {
       return .needsWork
     }

@@ -116,7 +116,8 @@ private struct HeadReader {
     let (width, height, depth) = (try big(4), try big(4), try byte())
     // Colour type, compression, filter, interlace, and the checksum.
     _ = try take(4 + 4)
-    guard depth <= 8 else { return .needsWork }
+    // A side of 2³¹ pixels or more is none (PNG 1.2, section 11.2.2).
+    guard depth <= 8, width <= Int32.max, height <= Int32.max else { return .needsWork }
     while true {
       let length = try big(4)
       switch String(decoding: try take(4), as: UTF8.self) {

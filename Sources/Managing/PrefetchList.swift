@@ -45,7 +45,7 @@ struct PrefetchList {
         request.options.priority = .low
         // Nobody but the list wants it: it ends with the list.
         request.options.isDetached = false
-        if seen.insert(FlightKey(request.key, request.options)).inserted {
+        if seen.insert(FlightKey(request)).inserted {
           wanted.append(Wanted(number: line.number, request: request))
         } else {
           count(.skipped, line: line.number)

@@ -9,25 +9,53 @@ struct LoadedSource: Sendable {
   let forward: CacheStatus.Forward?
   /// The origin's status; `nil` where there is no origin.
   let originStatus: Int?
+  /// Whether the disk tier has it.
+  let isStored: Bool
   let timings: Timings
 }
 
 extension ImageManager {
+  /// The source of a request, from the flight that all share who ask for it in the same way.
+  func source(
+    for request: ImageRequest, _ share: FlightShare, isDetached: Bool = false
+  ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
+    let (loaded, joined) = try await sourceFlights.value(
+      for: SourceFlightKey(request), share: share, isDetached: isDetached
+    ) { share async throws(ImageError) in try await self.findOrLoad(request, share) }
+    // The flight was another's, with demands of its own: what it found kept may be too old for this one.
+    if joined, loaded.forward == nil, !mayHave(loaded.source.freshness, request.options) {
+      var fresh = request
+      fresh.options.cache = .refresh
+      return try await source(for: fresh, share, isDetached: isDetached)
+    }
+    if joined, !loaded.isStored, isKept(loaded.source, request) {
+      _ = disk.store(loaded.source)
+    }
+    return (loaded, joined)
+  }
+
+  /// Whether a source is for the disk tier: a local file is read from where it is; a copy would only age.
+  private func isKept(_ source: Source, _ request: ImageRequest) -> Bool {
+    request.source.scheme != .local && source.freshness.isStorable
+      && request.options.store.contains(.disk)
+  }
+
   /// The source of a request: kept, still right as its origin says, or fetched.
-  func findOrLoad(
+  private func findOrLoad(
     _ request: ImageRequest, _ share: FlightShare
   ) async throws(ImageError) -> LoadedSource {
     let (url, options) = (request.source, request.options)
     let key = request.key.source
     var timings = Timings()
-    // A local file is read from where it is; a copy in the disk tier would only age.
-    let isKept = url.scheme != .local
-    let kept = isKept ? await measured(&timings.disk) { await disk.source(for: key) } : nil
+    let isLocal = url.scheme == .local
+    let kept = !isLocal ? await measured(&timings.disk) { await disk.source(for: key) } : nil
     if let kept, mayHave(kept.freshness, options) {
-      return LoadedSource(source: kept, forward: nil, originStatus: nil, timings: timings)
+      return LoadedSource(
+        source: kept, forward: nil, originStatus: nil, isStored: true, timings: timings)
     }
     // Reading a local file is no use of the network.
-    guard options.cache != .only || !isKept else { throw .notCached }
+    guard options.cache != .only || isLocal else { throw .notCached }
+    if let failure = rememberedFailure(of: request, ofLoading: true) { throw failure }
 
     let forward: CacheStatus.Forward =
       options.cache.looks && options.age == AgeDemands()
@@ -54,12 +82,6 @@ extension ImageManager {
         key: key, file: download.file, origin: download.origin,
         freshness: freshnessPolicy.freshness(of: download.origin, receivedAt: now()),
         version: download.version)
-      // What was made of other bytes is not this source's any more. Without these, a variant that was kept longer than
-      // its source stays until its own time is over.
-      if kept != nil || !options.cache.looks {
-        memory.removeVariants(of: key)
-        await disk.removeVariants(of: key)
-      }
     case .notModified(let origin, let spent):
       guard let kept else { throw .internal(detail: "a 304 without anything kept") }
       timings.add(spent)
@@ -70,11 +92,36 @@ extension ImageManager {
         freshness: freshnessPolicy.freshness(of: updated, receivedAt: now()),
         version: kept.version)
     }
-    if isKept, source.freshness.isStorable, options.store.contains(.disk) {
-      _ = disk.store(source)
-    }
+    let isStored = await replace(kept, with: source, for: request)
     return LoadedSource(
-      source: source, forward: forward, originStatus: isKept ? status : nil, timings: timings)
+      source: source, forward: forward, originStatus: isLocal ? nil : status, isStored: isStored,
+      timings: timings)
+  }
+
+  /// Keeps a source that was loaded, and lets go of what was made of other bytes.
+  ///
+  /// In this order: from the first line on, no variant of other bytes is stored or served from disk; then nobody finds
+  /// the old source, to make another; then what is there goes, disk before memory, which is filled from disk.
+  private func replace(
+    _ kept: Source?, with source: Source, for request: ImageRequest
+  ) async -> Bool {
+    // Where nothing was kept and the request looked, there may be variants that were kept longer than their source. They
+    // stay until their own time is over.
+    let isChanged =
+      request.source.scheme != .local && kept?.version != source.version
+      && (kept != nil || !request.options.cache.looks)
+    if isChanged {
+      changed.change(source.key, to: source.version)
+    } else {
+      changed.load(source.key, version: source.version)
+    }
+    let isStored = isKept(source, request) && disk.store(source)
+    if isChanged {
+      if !isStored { await disk.remove(source.key) }
+      await disk.removeVariants(of: source.key)
+      memory.removeVariants(of: source.key)
+    }
+    return isStored
   }
 
   /// Whether something kept may be the answer to a request.

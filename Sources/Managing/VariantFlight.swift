@@ -22,7 +22,7 @@ private enum Making {
 extension ImageManager {
   /// From memory, from disk, or made of its source.
   func findOrMake(
-    _ request: ImageRequest, _ share: FlightShare, holdsSource: Bool
+    _ request: ImageRequest, _ share: FlightShare, of held: HeldSource?
   ) async throws(ImageError) -> MadeVariant {
     let options = request.options
     // Another flight may have ended between this request's look into memory and its own flight.
@@ -33,16 +33,15 @@ extension ImageManager {
     var kept: Variant?
     if options.cache != .bypass {
       kept = await measured(&timings.disk) { await disk.variant(for: request.key) }
+      if let found = kept, !changed.allows(found) { kept = nil }
     }
     if let kept, mayHave(kept.info.freshness, options) {
-      if case .memory = kept.body, options.store.contains(.memory) { _ = memory.store(kept) }
+      if case .memory = kept.body { _ = store(kept, in: options.store.intersection(.memory)) }
       return MadeVariant(variant: kept, status: .hit(.disk), timings: timings)
     }
-    if let failure = rememberedFailure(of: request) { throw failure }
+    if let failure = rememberedFailure(of: request, ofLoading: false) { throw failure }
 
-    let (loaded, joined) = try await sourceFlights.value(
-      for: FlightKey(request.key.source, options), share: share
-    ) { share async throws(ImageError) in try await self.findOrLoad(request, share) }
+    let (loaded, joined) = try await source(for: request, share, of: held)
     timings.add(loaded.timings)
     let (variant, making) = try await make(request, of: loaded, kept, share, &timings)
     if options.retriesFailed { forgetFailure(of: request) }
@@ -53,7 +52,7 @@ extension ImageManager {
       loaded.forward.map { forward in
         .miss(
           kept != nil && forward == .uriMiss ? .stale : forward, stored: isStored,
-          collapsed: joined && !holdsSource, originStatus: loaded.originStatus)
+          collapsed: joined, originStatus: loaded.originStatus)
       } ?? .hit(making == .renewed ? .disk : .source)
     return MadeVariant(variant: variant, status: status, timings: timings)
   }
@@ -90,12 +89,31 @@ extension ImageManager {
     return (variant, .encoded)
   }
 
+  /// The source that the request holds already, if it does and that comes to anything, else from the common flight.
+  private func source(
+    for request: ImageRequest, _ share: FlightShare, of held: HeldSource?
+  ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
+    guard let held else { return try await source(for: request, share) }
+    held.share.raise(to: share.observe { held.share.raise(to: $0) })
+    do throws(ImageError) {
+      return (try await held.task.value.get(), held.share.hasJoined)
+    } catch .cancelled where !Task.isCancelled {
+      // Who held it has gone; others wait for this variant.
+      return try await source(for: request, share)
+    }
+  }
+
   /// The failure a request gets at once, because its source failed before, or what is wanted of it did.
-  func rememberedFailure(of request: ImageRequest) -> ImageError? {
+  ///
+  /// - Parameter ofLoading: a failure to load the source, which matters once it is to be loaded; otherwise one to make
+  ///   something of it.
+  func rememberedFailure(of request: ImageRequest, ofLoading: Bool) -> ImageError? {
     guard !request.options.retriesFailed else { return nil }
     return failed.withLock { failed in
-      failed.failure(of: request.key.source, now: now())
+      let failure =
+        failed.failure(of: request.key.source, now: now())
         ?? failed.failure(of: request.key, now: now())
+      return failure.flatMap { $0.cause.isOfLoading == ofLoading ? $0 : nil }
     }
   }
 
@@ -119,8 +137,11 @@ extension ImageManager {
 
   /// In the tiers that may keep it; tells whether one does.
   func store(_ variant: Variant, in tiers: StoreTiers) -> Bool {
+    guard changed.allows(variant) else { return false }
     let isInMemory = tiers.contains(.memory) && memory.store(variant)
     let isOnDisk = tiers.contains(.disk) && disk.store(variant)
+    // The source may have changed since the question; on disk it is asked again by whoever reads it.
+    if isInMemory, !changed.allows(variant) { memory.remove(variant.key) }
     return isInMemory || isOnDisk
   }
 }
@@ -141,5 +162,15 @@ extension CacheStatus {
   var collapsed: CacheStatus {
     guard case .miss(let forward, let stored, _, let originStatus) = self else { return self }
     return .miss(forward, stored: stored, collapsed: true, originStatus: originStatus)
+  }
+}
+
+extension ImageError {
+  /// Whether the source could not be had; otherwise nothing could be made of it.
+  fileprivate var isOfLoading: Bool {
+    switch self {
+    case .sourceNotFound, .sourceTooLarge: true
+    default: false
+    }
   }
 }

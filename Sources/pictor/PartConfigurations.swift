@@ -21,6 +21,7 @@ struct PartConfigurations: Sendable {
   var downloader: DownloaderConfiguration
   let local: LocalFiles
   let imagers: ImagerPoolConfiguration
+  let passing: PassingPolicy
   let prefetcher: PrefetcherConfiguration
 
   /// - Parameter environment: where secrets may stand.
@@ -54,6 +55,7 @@ struct PartConfigurations: Sendable {
       root: root.isEmpty ? nil : root, maximumBytes: configuration.download.maximumBytes,
       lifetime: configuration.sources.localLifetime.wholeSeconds)
     imagers = try ImagerPoolConfiguration(configuration.imaging)
+    passing = PassingPolicy(configuration.imaging)
     prefetcher = PrefetcherConfiguration(configuration.prefetch)
   }
 }
@@ -124,6 +126,14 @@ extension FailurePolicy {
     for (status, time) in section.ttl.compactMap(Configuration.Failures.parse) {
       lifetimes[status] = time.wholeSeconds
     }
+  }
+}
+
+extension PassingPolicy {
+  init(_ section: Configuration.Imaging) {
+    self.init()
+    formats.formIntersection(section.formats)
+    maximumPixels = section.maximumPixels
   }
 }
 

@@ -31,7 +31,7 @@ final class Service: Sendable {
       loader: SourceLoader(remote: downloader, local: configurations.local), processor: imagers,
       freshnessPolicy: FreshnessRules(configurations.freshness),
       failurePolicy: configurations.failures,
-      formatsPassedThrough: configurations.imagers.limits.formats.intersection(ImageFormat.outputs))
+      passing: configurations.passing)
     let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(

@@ -137,6 +137,19 @@ import Testing
     #expect(try pictor.get(origin.target("/plain.jpg", "&format=jpeg")).body != picture)
   }
 
+  @Test func `a picture of absurd size is refused, and the server goes on`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let side: [UInt8] = [0x7f, 0xff, 0xff, 0xff]
+    let header = Array("IHDR".utf8) + side + side + [8, 2, 0, 0, 0, 0, 0, 0, 0]
+    let bytes =
+      [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13] + header + [0, 0, 0, 9]
+      + Array("IDAT".utf8)
+    origin.serve("/absurd.png", bytes)
+    let wish = "&format=png&progressive=1&limitbytes=9223372036854775807"
+    #expect(try pictor.get(origin.target("/absurd.png", wish)).status == 422)
+    #expect(try pictor.get("/stats").status == 200)
+  }
+
   @Test func `a head is asked for and answered whole`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve("/a.jpg", picture)
@@ -147,11 +160,19 @@ import Testing
   @Test func `a failure before the picture has begun is the failure it would be`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve("/text", Array("no picture at all".utf8))
-    #expect(try pictor.get(origin.target("/none", wish)).status == 404)
+    let first = try pictor.get(origin.target("/none", wish))
+    #expect(first.status == 404 && first["cache-status"] == nil)
+    #expect(origin.requests(to: "/none") == 1)
     #expect(
       try pictor.get(origin.target("/none", wish))["cache-status"]
         == "pictor; hit; detail=failed-url")
     #expect(try pictor.get(origin.target("/text", wish)).status == 415)
+    // Nor is what needs work, and may not be kept, loaded twice.
+    origin.serve(
+      "/turned.jpg", try Pictures.jpeg(width: 90, height: 60, orientation: 6),
+      headers: ["Cache-Control: no-store"])
+    #expect(try pictor.get(origin.target("/turned.jpg", wish)).status == 200)
+    #expect(origin.requests(to: "/turned.jpg") == 1)
   }
 
   @Test func `a server that stops cuts what still comes in at the end of its grace`() throws {

@@ -60,6 +60,21 @@ struct FailedURLsTests {
       failed.all(now: time(0)).map(\.url) == ["http://a/997", "http://a/998", "http://a/999"])
   }
 
+  @Test func `what is listed again and again takes no more room`() {
+    var failed = FailedURLs(policy: FailurePolicy())
+    for round in 0..<1_000 {
+      for number in 0..<5 {
+        let now = time(round * 600)
+        _ = failed.failure(of: CacheKey(text: "http://a/\(number)"), now: now)
+        _ = failed.add(
+          CacheKey(text: "http://a/\(number)"), .sourceNotFound(status: 404), now: now)
+      }
+    }
+    #expect(failed.count == 5)
+    #expect(failed.order.count <= 80)
+    #expect(failed.all(now: time(999 * 600)).map(\.url) == (0..<5).map { "http://a/\($0)" })
+  }
+
   @Test func `a limit or a lifetime of 0 lists nothing`() {
     var policy = FailurePolicy()
     policy.limit = 0

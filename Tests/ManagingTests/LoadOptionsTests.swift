@@ -60,6 +60,17 @@ final class LoadOptionsTests: ManagedTests {
     #expect(kept.cacheStatus == .hit(.memory))
   }
 
+  @Test func `a source that has gone since is no hindrance for what can be made of it`()
+    async throws
+  {
+    openAll()
+    _ = try await manager.variant(for: try request(scale: 0.5))
+    loader.failure.withLock { $0 = .sourceNotFound(status: 410) }
+    _ = try? await manager.variant(for: try request { $0.cache = .bypass })
+    let other = try await manager.variant(for: try request(scale: 0.25))
+    #expect(other.cacheStatus == .hit(.source))
+  }
+
   // MARK: Which kept answers
 
   @Test func `only what is kept never asks the origin`() async throws {
@@ -112,6 +123,47 @@ final class LoadOptionsTests: ManagedTests {
     let onDisk = await disk.variant(for: small.key)
     #expect(onDisk == nil)
     #expect(try await manager.variant(for: small).cacheStatus == .hit(.source))
+  }
+
+  @Test func `a variant of bytes that were replaced meanwhile is answered and not kept`()
+    async throws
+  {
+    loader.gate.open()
+    loader.etag.withLock { $0 = "\"v1\"" }
+    let small = try request(scale: 0.5)
+    let late = Task { [manager] in try await manager.variant(for: small) }
+    try await waitUntil { [processor] in processor.started.value == 1 }
+    // The source changes while the variant of the old one is being made.
+    loader.etag.withLock { $0 = "\"v2\"" }
+    let refresh = try request { $0.cache = .refresh }
+    let refreshed = Task { [manager] in try await manager.variant(for: refresh) }
+    try await waitUntil { [processor] in processor.started.value == 2 }
+    processor.gate.open()
+    let (old, new) = try await (late.value, refreshed.value)
+    #expect(old.variant.info.sourceVersion != new.variant.info.sourceVersion)
+    #expect(memory.variant(for: small.key) == nil)
+    // What another part of the program might still write down is not served.
+    _ = disk.store(old.variant)
+    disk.atHand.withLock { $0 = [small.key] }
+    #expect(manager.deliveryAtOnce(for: small) == nil)
+    let again = try await manager.variant(for: small)
+    #expect(again.variant.info.sourceVersion == new.variant.info.sourceVersion)
+    #expect(again.cacheStatus == .hit(.source))
+  }
+
+  @Test func `a source that changed and is not to be kept leaves the old one nowhere`() async throws
+  {
+    openAll()
+    loader.etag.withLock { $0 = "\"v1\"" }
+    let request = try request()
+    _ = try await manager.variant(for: request)
+    loader.etag.withLock { $0 = "\"v2\"" }
+    _ = try await manager.variant(for: try self.request { ($0.cache, $0.store) = (.refresh, []) })
+    let kept = await disk.source(for: request.key.source)
+    #expect(kept == nil)
+    let again = try await manager.variant(for: request)
+    #expect(
+      again.cacheStatus == .miss(.uriMiss, stored: true, collapsed: false, originStatus: 200))
   }
 
   @Test func `what is too old is asked for with its validators`() async throws {
@@ -189,6 +241,44 @@ final class LoadOptionsTests: ManagedTests {
     try await waitUntil { [loader] in loader.started.value == 2 }
     openAll()
     for task in tasks { _ = try await task.value }
+  }
+
+  @Test func `however different their demands, those who ask the origin in one way ask once`()
+    async throws
+  {
+    var requests = try (1...3).map { age in try request { $0.age.maxAge = age } }
+    requests += try [StoreTiers.all, .memory, .disk, []].map { tiers in
+      try request {
+        $0.age.minFresh = 9
+        $0.store = tiers
+      }
+    }
+    let tasks = requests.map { request in
+      Task { [manager] in try await manager.variant(for: request) }
+    }
+    try await waitUntil { [manager] in manager.figures.variants == 7 }
+    openAll()
+    for task in tasks { _ = try await task.value }
+    #expect(loader.started.value == 1)
+    let key = requests[0].key
+    let (source, variant) = await (disk.source(for: key.source), disk.variant(for: key))
+    #expect(source != nil && variant != nil)
+  }
+
+  @Test func `a kept source that is old enough for one is loaded for another who joins`()
+    async throws
+  {
+    openAll()
+    _ = try await manager.variant(for: try request(scale: 0.1))
+    pass(seconds: 100)
+    var statuses: [CacheStatus] = []
+    for age in [200, 50] {
+      let request = try request(scale: 0.2) { $0.age.maxAge = age }
+      statuses.append(try await manager.variant(for: request).cacheStatus)
+    }
+    #expect(statuses[0] == .hit(.source))
+    #expect(
+      statuses[1] == .miss(.request, stored: true, collapsed: false, originStatus: 200))
   }
 
   @Test func `who joins raises the priority and never lowers it`() async throws {

@@ -126,6 +126,19 @@ struct PictureHeadTests {
     #expect(head(filled, .jpeg) == .needsWork)
   }
 
+  @Test func `sides that no picture has need work`() {
+    func png(_ width: [UInt8], _ height: [UInt8]) -> [UInt8] {
+      [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13] + Array("IHDR".utf8) + width
+        + height + [8, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9] + Array("IDAT".utf8)
+    }
+    let (most, all): ([UInt8], [UInt8]) = ([0x7f, 0xff, 0xff, 0xff], [0xff, 0xff, 0xff, 0xff])
+    #expect(head(png(all, all), .png) == .needsWork)
+    #expect(head(png(most, all), .png) == .needsWork)
+    #expect(head(png([0, 0, 0, 0], most), .png) == .needsWork)
+    let size = PixelSize(width: Int(Int32.max), height: Int(Int32.max))
+    #expect(head(png(most, most), .png) == .plain(size))
+  }
+
   @Test func `damage of any kind is a verdict and no crash`() throws {
     var random = SeededGenerator(seed: 7)
     let all: [(ImageFormat, [UInt8])] = [
