@@ -89,6 +89,9 @@ public final class ImagerPool: ImageProcessor {
     return figures
   }
 
+  /// Workers that wait for a job; for tests.
+  package var idleWorkers: Int { core.load()?.read { $0.idleCount } ?? 0 }
+
   /// The workers that take jobs, and of those the ones that have one; for tests.
   package var workerPIDs: [(pid: Int32, isBusy: Bool)] {
     core.load()?.read { $0.slots.compactMap { slot in slot.pid.map { ($0, slot.isBusy) } } } ?? []

@@ -10,8 +10,10 @@ import Model
 struct JobBoard<Job> {
   /// The answer to a new job.
   enum Admission {
-    /// It waits; `wake`: a slot with nothing to do.
-    case admitted(wake: Int?)
+    /// A slot has nothing to do and is to be woken: nothing goes before this job, whatever its priority.
+    case next(wake: Int)
+    /// It waits for its turn, which it may be given earlier with `raise`.
+    case waits
     /// There is no place for it.
     case refused(ImageError)
   }
@@ -46,7 +48,7 @@ struct JobBoard<Job> {
     var isBusy = false
   }
 
-  /// Most jobs that may wait.
+  /// Most jobs that may wait, besides those that a slot was woken for.
   let limit: Int
   private(set) var slots: [Slot]
   private var waiting = WaitingList<Job>()
@@ -67,18 +69,29 @@ struct JobBoard<Job> {
 
   var waitingCount: Int { waiting.count }
   var runningCount: Int { running.count }
+  var idleCount: Int { idle.count }
 
-  /// A job came.
-  mutating func submit(_ id: UInt64, _ job: Job) -> Admission {
+  /// A job came. A full queue refuses it whatever its priority: those that were let in before keep their places.
+  mutating func submit(_ id: UInt64, _ job: Job, _ priority: LoadPriority) -> Admission {
     guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
     if let fault = commonFault { return .refused(.internal(detail: fault)) }
-    // A slot that waits will take a job at once, so that one does not count as waiting.
-    guard waiting.count < limit + idle.count else {
+    // Slots wait only while nobody else does, or others have been woken for them.
+    if let slot = idle.popLast() {
+      waiting.append(id, job, .next)
+      return .next(wake: slot)
+    }
+    // A slot will take the others at once, so they do not count as waiting.
+    guard waiting.count - waiting.count(of: .next) < limit else {
       // Nobody knows how long; a second is what a full queue of small pictures takes.
       return .refused(.overloaded(queue: "imaging", retryAfter: 1))
     }
-    waiting.append(id, job)
-    return .admitted(wake: idle.popLast())
+    waiting.append(id, job, .by(priority))
+    return .waits
+  }
+
+  /// Somebody wants a job sooner. Only one that waits for its turn is moved, and never back.
+  mutating func raise(_ id: UInt64, to priority: LoadPriority) {
+    waiting.raise(id, to: .by(priority))
   }
 
   /// A slot begins.

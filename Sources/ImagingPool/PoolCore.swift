@@ -48,10 +48,29 @@ final class PoolCore: Sendable {
   func nextID() -> UInt64 { ids.wrappingAdd(1, ordering: .relaxed).newValue }
 
   func submit(_ id: UInt64, _ job: PendingJob) {
-    switch board.withLock({ $0.submit(id, job) }) {
-    case .admitted(let slot): wake(slot)
+    let priority = job.job.priority
+    switch board.withLock({ $0.submit(id, job, priority == nil ? .normal : .low) }) {
+    case .next(let slot): wake(slot)
+    case .waits: if let priority { follow(priority, for: id) }
     case .refused(let error): answer(job, .failure(error))
     }
+  }
+
+  /// Gives a waiting job the priority it has, and any that it is raised to.
+  ///
+  /// Most jobs find a free worker and never come here: that costs them no observer, and they lose no raise, since
+  /// nothing goes before them. Those that wait are asked for their priority outside of the board's lock, which those who
+  /// raise need; until it is known, for less than a microsecond as a rule, they stand among the low. No raise is lost
+  /// then: `observe` tells of each one after the priority that it returns, and the order in which they come here is no
+  /// matter, since none lowers. One for a job that no longer waits finds nothing.
+  private func follow(_ priority: any WorkPriority, for id: UInt64) {
+    // Core, board, job and priority hold each other until the board hands the job back, as it does with every one.
+    let present = priority.observe { [self] raised in raise(id, to: raised) }
+    raise(id, to: present)
+  }
+
+  private func raise(_ id: UInt64, to priority: LoadPriority) {
+    board.withLock { $0.raise(id, to: priority) }
   }
 
   func cancel(_ id: UInt64) {

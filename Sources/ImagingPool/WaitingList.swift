@@ -1,52 +1,114 @@
-// WaitingList: the jobs that wait for a worker, first come, first served.
+// WaitingList: the jobs that wait for a worker, in the order in which they are to be done.
 
-/// Jobs in the order in which they are to be done. Adding and taking take constant time; so does leaving, which leaves
-/// a hole behind that is passed over later.
+import Model
+
+/// When it is a waiting job's turn.
+enum Turn: Comparable {
+  /// After all of a higher priority.
+  case by(LoadPriority)
+  /// Before all others: a worker is on its way to it.
+  case next
+}
+
+/// Jobs in the order of their turns, first come, first served within one. Adding and taking take constant time; so does
+/// leaving, which leaves a hole behind that is passed over later. Moving up takes as long as there are later ones where
+/// the job comes to: none, for the job that came last.
 struct WaitingList<Job> {
-  private var jobs: [UInt64: Job] = [:]
-  private var order: [UInt64] = []
-  private var head = 0
+  private struct Entry {
+    let job: Job
+    var turn: Turn
+    /// Which job it is in order of arrival.
+    let number: Int
+  }
+
+  /// The jobs of one turn by arrival, and holes.
+  private struct Lane {
+    /// How many wait here.
+    var count = 0
+    var order: [(number: Int, id: UInt64)] = []
+    var head = 0
+  }
+
+  private var entries: [UInt64: Entry] = [:]
+  private var lanes = [Lane](repeating: Lane(), count: Turn.next.index + 1)
+  private var arrivals = 0
 
   /// How many wait.
-  var count: Int { jobs.count }
+  var count: Int { entries.count }
 
-  /// Adds a job behind all others.
-  mutating func append(_ id: UInt64, _ job: Job) {
-    jobs[id] = job
-    order.append(id)
+  /// How many wait for this turn.
+  func count(of turn: Turn) -> Int { lanes[turn.index].count }
+
+  /// Places in memory, holes included; for tests.
+  var places: Int { lanes.reduce(0) { $0 + $1.order.count } }
+
+  /// Adds a job behind all others of its turn.
+  mutating func append(_ id: UInt64, _ job: Job, _ turn: Turn) {
+    arrivals += 1
+    insert(id, Entry(job: job, turn: turn, number: arrivals))
+  }
+
+  /// Gives a job an earlier turn, never a later one; there it counts as having come when it did. One that does not wait
+  /// is ignored.
+  mutating func raise(_ id: UInt64, to turn: Turn) {
+    guard var entry = entries[id], entry.turn < turn else { return }
+    _ = remove(id)
+    entry.turn = turn
+    insert(id, entry)
   }
 
   /// Takes the job whose turn it is.
   mutating func popFirst() -> (id: UInt64, job: Job)? {
-    while head < order.count {
-      let id = order[head]
-      head += 1
-      if let job = jobs.removeValue(forKey: id) {
-        compact()
-        return (id, job)
-      }
+    guard let index = lanes.lastIndex(where: { $0.count > 0 }) else { return nil }
+    while true {
+      let id = lanes[index].order[lanes[index].head].id
+      lanes[index].head += 1
+      if entries[id]?.turn.index == index, let job = remove(id) { return (id, job) }
     }
-    compact()
-    return nil
   }
 
   /// Takes a job out of its turn; `nil` if it does not wait.
   mutating func remove(_ id: UInt64) -> Job? {
-    guard let job = jobs.removeValue(forKey: id) else { return nil }
-    compact()
-    return job
+    guard let entry = entries.removeValue(forKey: id) else { return nil }
+    lanes[entry.turn.index].count -= 1
+    compact(entry.turn.index)
+    return entry.job
   }
 
-  /// Takes all.
+  /// Takes all, in their order.
   mutating func removeAll() -> [Job] {
-    defer { (jobs, order, head) = ([:], [], 0) }
-    return order[head...].compactMap { jobs[$0] }
+    var jobs: [Job] = []
+    while let (_, job) = popFirst() { jobs.append(job) }
+    return jobs
   }
 
-  /// Forgets holes once they are more than the jobs, so that neither time nor memory grows with those who left.
-  private mutating func compact() {
-    guard order.count > 2 * jobs.count + 32 else { return }
-    order = order[head...].filter { jobs[$0] != nil }
-    head = 0
+  private mutating func insert(_ id: UInt64, _ entry: Entry) {
+    let index = entry.turn.index
+    entries[id] = entry
+    lanes[index].count += 1
+    var place = lanes[index].order.endIndex
+    while place > lanes[index].head, lanes[index].order[place - 1].number > entry.number {
+      place -= 1
+    }
+    lanes[index].order.insert((entry.number, id), at: place)
+  }
+
+  /// Forgets holes once they are more than the jobs, so that neither time nor memory grows with those who left. A job
+  /// that moved up is a hole where it was: it is never there again.
+  private mutating func compact(_ index: Int) {
+    guard lanes[index].order.count > 2 * lanes[index].count + 32 else { return }
+    let rest = lanes[index].order[lanes[index].head...]
+    lanes[index].order = rest.filter { entries[$0.id]?.turn.index == index }
+    lanes[index].head = 0
+  }
+}
+
+extension Turn {
+  /// Its place among all, from the last turn on.
+  fileprivate var index: Int {
+    switch self {
+    case .by(let priority): priority.rank
+    case .next: LoadPriority.allCases.count
+    }
   }
 }

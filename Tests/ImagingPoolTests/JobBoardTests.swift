@@ -1,7 +1,6 @@
 // JobBoardTests: the pool's decisions without threads, clocks or processes.
 
 import Model
-import TestSupport
 import Testing
 
 @testable import ImagingPool
@@ -62,7 +61,7 @@ import Testing
 
   @Test func `with no place to wait, a job for an idle slot is admitted all the same`() {
     var board = board(slots: 1, limit: 0)
-    guard case .refused(.overloaded) = board.submit(1, "a") else {
+    guard case .refused(.overloaded) = board.submit(1, "a", .normal) else {
       Issue.record("admitted")
       return
     }
@@ -90,7 +89,7 @@ import Testing
     #expect(board.update(slot: 0) { $0.fault = "no memory" } == nil)
     let refused = board.update(slot: 1) { $0.fault = "no memory" }
     #expect(refused?.jobs == ["a"] && refused?.reason == .internal(detail: "no memory"))
-    guard case .refused(.internal(detail: "no memory")) = board.submit(2, "b") else {
+    guard case .refused(.internal(detail: "no memory")) = board.submit(2, "b", .normal) else {
       Issue.record("admitted")
       return
     }
@@ -98,61 +97,74 @@ import Testing
     board.expectAdmitted(3, "c", wake: nil)
   }
 
-  @Test func `in any order of events every job is handed back exactly once`() {
-    for seed in 0..<20 as Range<UInt64> {
-      var random = SeededGenerator(seed: seed)
-      var board = board(slots: 3, limit: 5)
-      var open: Set<UInt64> = []
-      var running: [UInt64?] = [nil, nil, nil]
-      var left: Set<Int> = []
-      var idle: Set<Int> = []
-      var nextID: UInt64 = 0
-      func close(_ id: String?) {
-        guard let id = id.flatMap({ UInt64($0) }) else { return }
-        #expect(open.remove(id) != nil, "seed \(seed): job \(id) was handed back twice")
-      }
-      for step in 0..<5_000 {
-        if step == 4_500 { board.stop(at: now + .seconds(1)) }
-        switch Int.random(in: 0..<3, using: &random) {
-        case 0:
-          nextID += 1
-          if case .admitted(let wake) = board.submit(nextID, "\(nextID)") {
-            open.insert(nextID)
-            if let wake { #expect(idle.remove(wake) != nil) }
-          }
-        case 1:
-          close(board.cancel(.random(in: 0...nextID, using: &random))?.job)
-        default:
-          let slot = Int.random(in: 0..<3, using: &random)
-          if left.contains(slot) { break }
-          if let id = running[slot] {
-            running[slot] = nil
-            close(board.finish(id))
-          } else {
-            idle.remove(slot)
-            switch board.next(slot: slot, isReady: true, now: now) {
-            case .job(let id, _): running[slot] = id
-            case .wait: idle.insert(slot)
-            case .leave:
-              left.insert(slot)
-              board.leave(slot: slot).forEach(close)
-            }
-          }
-        }
-        #expect(board.waitingCount <= board.limit + 3)
-        #expect(board.runningCount == running.compactMap(\.self).count)
-      }
-      // Then: after the end nothing is left
-      #expect(left.count == 3 && open.isEmpty && board.waitingCount == 0, "seed \(seed)")
+  @Test func `jobs of a higher priority go first, and first come, first served within one`() {
+    var board = board(slots: 1, limit: 9)
+    let priorities: [LoadPriority] = [.normal, .low, .high, .normal, .low, .high]
+    for (index, priority) in priorities.enumerated() {
+      board.expectAdmitted(UInt64(index), "\(index)", priority, wake: nil)
+    }
+    for id in [2, 5, 0, 3, 1, 4] as [UInt64] { board.expectJob(id, slot: 0, now: now) }
+  }
+
+  @Test func `a waiting job is raised, never lowered, and counts as having come when it did`() {
+    // Given
+    var board = board(slots: 1, limit: 9)
+    let priorities: [LoadPriority] = [.normal, .low, .normal, .high, .low, .normal]
+    for (index, priority) in priorities.enumerated() {
+      board.expectAdmitted(UInt64(index), "\(index)", priority, wake: nil)
+    }
+    // When
+    board.raise(1, to: .high)
+    board.raise(4, to: .normal)
+    board.raise(2, to: .low)
+    board.raise(99, to: .high)
+    // Then
+    #expect(board.waitingCount == 6)
+    for id in [1, 3, 0, 2, 4, 5] as [UInt64] { board.expectJob(id, slot: 0, now: now) }
+    #expect(board.waitingCount == 0)
+  }
+
+  @Test func `a job that a slot is woken for goes before all that come after it`() {
+    // Given
+    var board = board(slots: 2, limit: 9)
+    board.expectWait(slot: 0, now: now)
+    board.expectAdmitted(1, "a", .low, wake: 0)
+    board.expectAdmitted(2, "b", .high, wake: nil)
+    // When the other slot comes before the one that was woken
+    board.expectJob(1, slot: 1, now: now)
+    board.expectJob(2, slot: 0, now: now)
+  }
+
+  @Test func `a job of high priority takes no place in a full queue from another`() {
+    var board = board(slots: 1, limit: 1)
+    board.expectAdmitted(1, "a", .low, wake: nil)
+    guard case .refused(.overloaded) = board.submit(2, "b", .high) else {
+      Issue.record("admitted")
+      return
+    }
+    board.expectJob(1, slot: 0, now: now)
+  }
+
+  @Test func `jobs that slots are woken for take no places in the queue`() {
+    var board = board(slots: 2, limit: 0)
+    board.expectWait(slot: 0, now: now)
+    board.expectWait(slot: 1, now: now)
+    board.expectAdmitted(1, "a", wake: 1)
+    board.expectAdmitted(2, "b", wake: 0)
+    guard case .refused(.overloaded) = board.submit(3, "c", .normal) else {
+      Issue.record("admitted")
+      return
     }
   }
 
-  @Test func `those who leave a long queue do not make it grow`() {
+  @Test func `those who leave a long queue, or move up in it, do not make it grow`() {
     var list = WaitingList<Int>()
-    list.append(0, 0)
+    list.append(0, 0, .by(.low))
     for id in 1...10_000 as ClosedRange<UInt64> {
-      list.append(id, Int(id))
+      list.append(id, Int(id), .by(.low))
+      list.raise(id, to: .by(.normal))
       #expect(list.remove(id) == Int(id))
+      #expect(list.places < 100)
     }
     #expect(list.count == 1)
     #expect(list.popFirst()?.id == 0)
@@ -176,12 +188,14 @@ import Testing
 }
 
 extension JobBoard where Job == String {
-  fileprivate mutating func expectAdmitted(_ id: UInt64, _ job: String, wake: Int?) {
-    guard case .admitted(let slot) = submit(id, job) else {
-      Issue.record("\(job) was refused")
-      return
+  fileprivate mutating func expectAdmitted(
+    _ id: UInt64, _ job: String, _ priority: LoadPriority = .normal, wake: Int?
+  ) {
+    switch submit(id, job, priority) {
+    case .next(let slot): #expect(slot == wake)
+    case .waits: #expect(wake == nil)
+    case .refused: Issue.record("\(job) was refused")
     }
-    #expect(slot == wake)
   }
 
   fileprivate mutating func expectJob(_ id: UInt64, slot: Int, now: ContinuousClock.Instant) {

@@ -1,0 +1,153 @@
+// JobBoardModelTests: the board beside one that is too simple to be wrong, in 100,000 steps by chance.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPool
+
+@Suite struct JobBoardModelTests {
+  @Test(arguments: 0..<20 as Range<UInt64>)
+  func `in any order of events the board does what a simple one does`(_ seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    var pair = BoardAndModel()
+    for step in 0..<5_000 {
+      if step == 4_500 { pair.stop() }
+      let id = UInt64.random(in: max(pair.lastID, 12) - 12...pair.lastID, using: &random)
+      let priority = LoadPriority.allCases.randomElement(using: &random) ?? .normal
+      let slot = Int.random(in: 0..<BoardAndModel.slots, using: &random)
+      switch Int.random(in: 0..<16, using: &random) {
+      case 0..<6: pair.submit(priority)
+      case 6..<9: pair.raise(id, to: priority)
+      case 9: pair.cancel(id)
+      case 10: pair.loseWorker(of: slot)
+      case 11: pair.workOn(slot, isReady: false)
+      default: pair.workOn(slot, isReady: true)
+      }
+      pair.compare()
+      if pair.hasDiffered {
+        Issue.record("seed \(seed), step \(step)")
+        return
+      }
+    }
+    // Then: after the end nothing is left
+    pair.expectEnd()
+  }
+}
+
+/// A board, and beside it one whose every decision is a search through a short list.
+private struct BoardAndModel {
+  static let slots = 3
+  static let limit = 5
+
+  private struct Waiting {
+    let id: UInt64
+    /// 0 to 2: of this rank; 3: a slot was woken for it.
+    var rank: Int
+  }
+
+  private var board = JobBoard<UInt64>(slots: slots, limit: limit)
+  /// In order of arrival.
+  private var waiting: [Waiting] = []
+  private var idle: [Int] = []
+  private var running: [Int: (id: UInt64, isWanted: Bool)] = [:]
+  private var left: Set<Int> = []
+  private var isStopped = false
+  private(set) var lastID: UInt64 = 0
+  private(set) var hasDiffered = false
+  private let now = ContinuousClock.now
+
+  init() { for _ in 0..<Self.slots { board.enter() } }
+
+  private mutating func expect(
+    _ isTrue: Bool, _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    guard !isTrue else { return }
+    hasDiffered = true
+    Issue.record(what, sourceLocation: sourceLocation)
+  }
+
+  mutating func submit(_ priority: LoadPriority) {
+    lastID += 1
+    let admission = board.submit(lastID, lastID, priority)
+    if isStopped {
+      guard case .refused(.draining) = admission else { return expect(false, "\(admission)") }
+    } else if let slot = idle.popLast() {
+      waiting.append(Waiting(id: lastID, rank: 3))
+      guard case .next(slot) = admission else { return expect(false, "\(admission)") }
+    } else if waiting.filter({ $0.rank < 3 }).count < Self.limit {
+      waiting.append(Waiting(id: lastID, rank: priority.rank))
+      guard case .waits = admission else { return expect(false, "\(admission)") }
+    } else {
+      guard case .refused(.overloaded) = admission else { return expect(false, "\(admission)") }
+    }
+  }
+
+  mutating func raise(_ id: UInt64, to priority: LoadPriority) {
+    board.raise(id, to: priority)
+    guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
+    waiting[index].rank = max(waiting[index].rank, priority.rank)
+  }
+
+  mutating func cancel(_ id: UInt64) {
+    let cancelled = board.cancel(id)
+    if let index = waiting.firstIndex(where: { $0.id == id }) {
+      waiting.remove(at: index)
+      expect(cancelled?.job == id && cancelled?.wake == nil, "cancelling what waits")
+    } else if let slot = running.first(where: { $1.id == id && $1.isWanted })?.key {
+      running[slot]?.isWanted = false
+      expect(cancelled?.job == id && cancelled?.wake == slot, "cancelling what runs")
+    } else {
+      expect(cancelled == nil, "cancelling what is answered")
+    }
+  }
+
+  mutating func loseWorker(of slot: Int) {
+    guard running[slot] == nil, !left.contains(slot) else { return }
+    idle.removeAll { $0 == slot }
+    expect(board.update(slot: slot) { $0 = .init() } == nil, "nothing is refused for it")
+  }
+
+  /// The slot is done with its job, or asks for one.
+  mutating func workOn(_ slot: Int, isReady: Bool) {
+    guard !left.contains(slot) else { return }
+    if let (id, isWanted) = running.removeValue(forKey: slot) {
+      return expect(board.finish(id) == (isWanted ? id : nil), "a job is handed back once")
+    }
+    idle.removeAll { $0 == slot }
+    let next = board.next(slot: slot, isReady: isReady, now: now)
+    if isStopped && waiting.isEmpty {
+      left.insert(slot)
+      guard case .leave = next else { return expect(false, "\(next)") }
+      expect(board.leave(slot: slot) == [], "nothing is left")
+    } else if !isReady {
+      let other = waiting.isEmpty ? nil : idle.popLast()
+      guard case .wait(other) = next else { return expect(false, "\(next)") }
+    } else if let highest = waiting.map(\.rank).max(),
+      let index = waiting.firstIndex(where: { $0.rank == highest })
+    {
+      let id = waiting.remove(at: index).id
+      running[slot] = (id, true)
+      guard case .job(id, id) = next else { return expect(false, "\(next) in place of \(id)") }
+    } else {
+      idle.append(slot)
+      guard case .wait(nil) = next else { return expect(false, "\(next)") }
+    }
+  }
+
+  mutating func stop() {
+    isStopped = true
+    board.stop(at: now + .seconds(1))
+  }
+
+  mutating func compare() {
+    expect(board.waitingCount == waiting.count, "as many wait")
+    expect(board.runningCount == running.count, "as many run")
+    expect(board.idleCount == idle.count, "as many are idle")
+  }
+
+  mutating func expectEnd() {
+    expect(left.count == Self.slots && waiting.isEmpty && running.isEmpty, "all have left")
+    expect(board.staffed == 0, "nobody is there")
+  }
+}
