@@ -9,10 +9,17 @@ struct CacheControl: Equatable {
   var noCache = false
   /// `private`: not for a shared cache; with field names as above.
   var isPrivate = false
+  /// `must-revalidate`, or `proxy-revalidate`, which says the same to a shared cache: once stale, not to be served
+  /// without asking (sections 5.2.2.2 and 5.2.2.8).
+  var mustRevalidate = false
   /// `max-age` in seconds.
   var maxAge: Int?
   /// `s-maxage` in seconds: for shared caches, before `max-age`.
   var sharedMaxAge: Int?
+
+  /// Whether anybody may have the answer stale: not where a directive forbids it, as `s-maxage` does too (sections
+  /// 4.2.4 and 5.2.2.10).
+  var mayBeStale: Bool { !mustRevalidate && !noCache && sharedMaxAge == nil }
 
   /// The largest number of seconds anybody needs, and what larger ones count as (RFC 9111, section 1.2.2).
   static let maximumSeconds = 1 << 31
@@ -29,6 +36,7 @@ struct CacheControl: Equatable {
       case "no-store": noStore = true
       case "no-cache": noCache = true
       case "private": isPrivate = true
+      case "must-revalidate", "proxy-revalidate": mustRevalidate = true
       case "max-age": maxAge = Self.merge(maxAge, argument)
       case "s-maxage": sharedMaxAge = Self.merge(sharedMaxAge, argument)
       default: break

@@ -135,7 +135,7 @@ private struct FieldWriter {
       tag,
       [
         freshness.receivedAt.seconds, freshness.initialAge, freshness.lifetime,
-        freshness.isStorable ? 1 : 0,
+        freshness.isStorable ? 1 : 0, freshness.mayBeStale ? 1 : 0,
       ])
   }
 
@@ -169,7 +169,9 @@ private struct FieldReader {
       else { return nil }
       return Freshness(
         receivedAt: UnixTime(seconds: received), initialAge: age, lifetime: lifetime,
-        isStorable: isStorable != 0)
+        isStorable: isStorable != 0,
+        // Absent in files of before, whose origins may have forbidden it.
+        mayBeStale: integer(at: 4) ?? 0 != 0)
     }
   }
 

@@ -26,7 +26,7 @@ public struct FreshnessRules: FreshnessPolicy {
     return Freshness(
       receivedAt: now, initialAge: initialAge(of: origin, now),
       lifetime: lifetime(of: origin, control, now),
-      isStorable: !control.noStore && !control.isPrivate)
+      isStorable: !control.noStore && !control.isPrivate, mayBeStale: control.mayBeStale)
   }
 
   /// RFC 9111, section 4.2.1, in its order; an `Expires` that cannot be read is in the past (section 5.3).

@@ -72,16 +72,35 @@ struct EasyHandle: ~Copyable {
     try check(pictor_curl_set_prereq_function(pointer, function), CURLOPT_PREREQFUNCTION)
   }
 
-  func number(_ info: CURLINFO) -> Int {
+  private func number(_ info: CURLINFO) -> Int {
     var value = 0
     return pictor_curl_get_long(pointer, info, &value) == CURLE_OK ? value : 0
   }
 
   /// One of curl's times, all of which count from the start of the transfer.
-  func time(_ info: CURLINFO) -> Duration {
+  private func time(_ info: CURLINFO) -> Duration {
     var value: curl_off_t = 0
     return pictor_curl_get_offset(pointer, info, &value) == CURLE_OK
       ? .microseconds(value) : .zero
+  }
+
+  /// How long the steps of the transfer that ended took. A connection used again took no time to make.
+  var timings: Timings {
+    var timings = Timings()
+    let connected = time(CURLINFO_CONNECT_TIME_T)
+    let secured = time(CURLINFO_APPCONNECT_TIME_T)
+    if number(CURLINFO_NUM_CONNECTS) > 0 {
+      let resolved = time(CURLINFO_NAMELOOKUP_TIME_T)
+      timings.dns = resolved
+      timings.connect = max(connected - resolved, .zero)
+      if secured > connected { timings.tls = secured - connected }
+    }
+    let firstByte = time(CURLINFO_STARTTRANSFER_TIME_T)
+    if firstByte > .zero {
+      timings.ttfb = max(firstByte - time(CURLINFO_PRETRANSFER_TIME_T), .zero)
+      timings.download = max(time(CURLINFO_TOTAL_TIME_T) - firstByte, .zero)
+    }
+    return timings
   }
 
   /// How many cookies the handle's jar holds.

@@ -15,6 +15,7 @@ final class DownloadCounters: Sendable {
   private let latency = LatencyHistogram()
   private let running = Atomic<Int>(0)
   private let waiting = Atomic<Int>(0)
+  private let silent = Atomic<Int>(0)
   private let circuitsOpen = Atomic<Int>(0)
   private let isPaused = Atomic<Bool>(false)
 
@@ -33,6 +34,7 @@ final class DownloadCounters: Sendable {
   func publish(_ queue: DownloadQueue, _ breaker: CircuitBreaker) {
     running.store(queue.runningCount, ordering: .relaxed)
     waiting.store(queue.waitingCount, ordering: .relaxed)
+    silent.store(queue.silentCount, ordering: .relaxed)
     isPaused.store(queue.isPaused, ordering: .relaxed)
     circuitsOpen.store(breaker.openCount, ordering: .relaxed)
   }
@@ -44,6 +46,7 @@ final class DownloadCounters: Sendable {
     figures.cancelled = cancelled.value
     figures.running = running.load(ordering: .relaxed)
     figures.waiting = waiting.load(ordering: .relaxed)
+    figures.silent = silent.load(ordering: .relaxed)
     figures.retries = retries.value
     figures.circuitsOpen = circuitsOpen.load(ordering: .relaxed)
     figures.paused = isPaused.load(ordering: .relaxed)

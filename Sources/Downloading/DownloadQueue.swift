@@ -15,7 +15,8 @@ public enum DownloadOrder: String, Hashable, Sendable, CaseIterable {
 ///
 /// One load waits no longer than the others' hosts make it: a load whose host is full is passed over, so a slow host
 /// fills its own places only. And many hosts that say nothing do not fill all places together: a load that has been
-/// silent counts among all no more, up to so many, and its host begins no further load before it has answered one.
+/// silent counts among all no more, up to so many, and its host begins no further load before it has answered one. A
+/// host that answered a load is not to blame for what that load waits for then: the target of its redirect, as a rule.
 /// Choosing among those waiting is `startNext`'s matter alone.
 ///
 /// Scanning and removing cost time in proportion to the queue's length: 1,000 waiting take microseconds, where the
@@ -53,7 +54,9 @@ struct DownloadQueue {
   private var runningPerHost: [String: Int] = [:]
   /// Running loads from which nothing has come for long.
   private var silent: Set<ID> = []
-  /// Hosts that were silent and have answered nobody since.
+  /// Running loads that were answered, by their own host before any other.
+  private var answered: Set<ID> = []
+  /// Hosts that were silent and have answered nobody since. Each has a running load that was not answered.
   private var silentHosts: Set<String> = []
   private var arrivals = 0
   /// Whether nothing begins (SDWebImageDownloader's `suspended`).
@@ -72,6 +75,8 @@ struct DownloadQueue {
   }
 
   var runningCount: Int { running.count }
+  /// Those of the running ones that have been silent for long.
+  var silentCount: Int { silent.count }
   var waitingCount: Int { waiting.reduce(0) { $0 + $1.count } }
   /// When `expire` will next have something to say.
   var nextDeadline: ContinuousClock.Instant? { waiting.compactMap(\.first?.deadline).min() }
@@ -105,8 +110,8 @@ struct DownloadQueue {
       let rest = (runningPerHost[host] ?? 1) - 1
       runningPerHost[host] = rest > 0 ? rest : nil
       silent.remove(id)
-      // Whoever comes next finds out whether the host speaks again.
-      if rest <= 0 { silentHosts.remove(host) }
+      answered.remove(id)
+      forgive(host)
       return startWaiting()
     }
     if let (rank, index) = place(of: id) { waiting[rank].remove(at: index) }
@@ -116,17 +121,27 @@ struct DownloadQueue {
   /// A running load has brought nothing for long.
   mutating func silence(_ id: ID) -> [Action] {
     guard let host = running[id], silent.insert(id).inserted else { return [] }
-    silentHosts.insert(host)
+    if !answered.contains(id) { silentHosts.insert(host) }
     return startWaiting()
   }
 
-  /// A running load brings something: its host is as any other again. So there may be more loads for a while than
-  /// `limit` lets begin.
-  mutating func answer(_ id: ID) -> [Action] {
+  /// A running load is answered by `speaker`, its own host or one that it was redirected to: whoever spoke is as any
+  /// other host again. So there may be more loads for a while than `limit` lets begin.
+  mutating func answer(_ id: ID, from speaker: String) -> [Action] {
     guard let host = running[id] else { return [] }
     silent.remove(id)
-    silentHosts.remove(host)
+    answered.insert(id)
+    silentHosts.remove(speaker)
+    forgive(host)
     return startWaiting()
+  }
+
+  /// Where no load waits for a host's first word any more, whoever comes next finds out whether it speaks again.
+  private mutating func forgive(_ host: String) {
+    guard silentHosts.contains(host),
+      !running.contains(where: { $0.value == host && !answered.contains($0.key) })
+    else { return }
+    silentHosts.remove(host)
   }
 
   /// Takes out whoever waits for `host`, in order of arrival. Nobody else's place depends on them.

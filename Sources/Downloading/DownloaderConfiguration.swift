@@ -35,7 +35,10 @@ public struct DownloaderConfiguration: Sendable {
   public var limit = 64
   /// Most transfers at once for one host and port, at least 1. SDWebImage's and the browsers' 6.
   public var limitPerHost = 6
-  /// After this long without a byte a transfer counts in `limit` no more …
+  /// After this long without a word of the host it asks, a transfer counts in `limit` no more …
+  ///
+  /// An operator has no keys for these two: they end no load, which is for the time-outs to do, and what they let
+  /// through is as good as idle, a socket each. How many are silent is a figure (`DownloadFigures.silent`).
   public var silentAfter: Duration = .seconds(1)
   /// … as long as no more than so many do.
   public var silentLimit = 256

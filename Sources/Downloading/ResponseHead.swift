@@ -18,12 +18,22 @@ struct ResponseHead {
 
   /// What is kept, once the head is whole.
   private(set) var origin = OriginResponse(status: 0)
-  /// `Content-Length`, where valid; a number too great for `Int` is the greatest.
-  private(set) var contentLength: Int?
+  /// How many bytes the body has, where the head says so: `Content-Length`, unless there is a `Transfer-Encoding`,
+  /// which overrides it (RFC 9112, section 6.3). A number too great for `Int` is the greatest.
+  var contentLength: Int? { hasTransferEncoding ? nil : length }
+  /// Whether `Content-Length` counts and is no number, or not always the same: then nobody knows where the body ends.
+  var hasInvalidLength: Bool { !hasTransferEncoding && isLengthInvalid }
   /// `Content-Encoding`, other than `identity`.
   private(set) var contentEncoding: String?
-  /// `Location`, as it stands there.
-  private(set) var location: String?
+  /// `Location` of a redirect (RFC 9110, section 15.4), as it stands there.
+  ///
+  /// Not CURLINFO_REDIRECT_URL, which curl only has where the answer's body came whole.
+  var redirect: String? {
+    switch origin.status {
+    case 301, 302, 303, 307, 308: location
+    default: nil
+    }
+  }
   /// `Retry-After`, as it stands there.
   private(set) var retryAfter: String?
   /// Whether any line came.
@@ -31,6 +41,10 @@ struct ResponseHead {
   /// Whether the head of a final answer is whole.
   var isComplete: Bool { part == .body }
 
+  private var length: Int?
+  private var isLengthInvalid = false
+  private var hasTransferEncoding = false
+  private var location: String?
   private var part = Part.statusLine
   private var bytes = 0
   private let limit: Int
@@ -46,8 +60,8 @@ struct ResponseHead {
     guard part != .body else { return .more }
     let text = line.prefix { $0 != 0x0d && $0 != 0x0a }
     if part == .statusLine {
-      (origin, contentLength, contentEncoding) = (OriginResponse(status: 0), nil, nil)
-      (location, retryAfter) = (nil, nil)
+      (origin, contentEncoding, location, retryAfter) = (OriginResponse(status: 0), nil, nil, nil)
+      (length, isLengthInvalid, hasTransferEncoding) = (nil, false, false)
       origin.status = Self.status(ofLine: text)
       part = .fields
       return .more
@@ -74,8 +88,9 @@ struct ResponseHead {
       return
     }
     let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
-    var value = line[line.index(after: colon)...].drop { $0 == 0x20 || $0 == 0x09 }
-    while value.last == 0x20 || value.last == 0x09 { value.removeLast() }
+    let value = Self.trimmed(line[line.index(after: colon)...])
+    // Before anything is passed over: curl goes by the digits that a length begins with.
+    if name == "content-length" { return receiveLength(value) }
     // What is kept may be sent on one day: no control characters (RFC 9110, section 5.5).
     guard !value.isEmpty, !value.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7f }) else {
       return
@@ -90,13 +105,33 @@ struct ResponseHead {
     case "age": Self.keep(text, &origin.age)
     case "last-modified": Self.keep(text, &origin.lastModified)
     case "etag": Self.keep(text, &origin.etag)
-    case "content-length" where value.allSatisfy { (0x30...0x39).contains($0) }:
-      contentLength = Int(text) ?? .max
+    case "transfer-encoding": hasTransferEncoding = true
     case "content-encoding" where text.lowercased() != "identity": contentEncoding = text
     case "location": Self.keep(text, &location)
     case "retry-after": Self.keep(text, &retryAfter)
     default: break
     }
+  }
+
+  /// One number, or the same one several times (RFC 9110, section 8.6).
+  private mutating func receiveLength(_ value: Slice<UnsafeRawBufferPointer>) {
+    for item in value.split(separator: 0x2c, omittingEmptySubsequences: false) {
+      let digits = Self.trimmed(item)
+      guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+        return isLengthInvalid = true
+      }
+      let number = Int(String(decoding: digits, as: UTF8.self)) ?? .max
+      if let length, length != number { isLengthInvalid = true }
+      length = number
+    }
+  }
+
+  private static func trimmed(
+    _ text: Slice<UnsafeRawBufferPointer>
+  ) -> Slice<UnsafeRawBufferPointer> {
+    var text = text.drop { $0 == 0x20 || $0 == 0x09 }
+    while text.last == 0x20 || text.last == 0x09 { text.removeLast() }
+    return text
   }
 
   /// Of a header that may appear once, the first counts.

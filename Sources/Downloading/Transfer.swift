@@ -165,6 +165,11 @@ final class Transfer {
         detail: "more than \(rules.configuration.maximumHeaderBytes) bytes of headers")
       return false
     case .complete:
+      // Neither is it known what of the connection is this answer's, so it goes with it (RFC 9112, section 6.3).
+      guard !head.hasInvalidLength else {
+        failure = .sourceUnreachable(detail: "a Content-Length that makes no sense")
+        return false
+      }
       guard TransferFailure.error(status: head.origin.status) == nil else { return true }
       if let encoding = head.contentEncoding {
         failure = .unsupportedFormat(detail: "Content-Encoding \(encoding) was not asked for")
@@ -178,7 +183,7 @@ final class Transfer {
     }
   }
 
-  /// Lets others read along. Where that cannot be, they get the body when it is whole.
+  /// Lets others read along, where anybody may want to. Where that cannot be, they get the body when it is whole.
   private func offerBody() {
     guard let onBody, let file = try? MemoryFile(name: "pictor-body"),
       let growing = try? GrowingBody(
@@ -197,6 +202,11 @@ final class Transfer {
     }
     guard received + bytes.count <= rules.configuration.maximumBytes else {
       failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
+      return false
+    }
+    // Those who read along were promised so many and would take them for all.
+    guard received + bytes.count <= head.contentLength ?? .max else {
+      failure = .sourceIncomplete(detail: "more bytes than Content-Length says")
       return false
     }
     guard budget.take(bytes.count) else {
@@ -242,7 +252,7 @@ final class Transfer {
 
   /// What the hop's end means. To be asked once a hop, when curl has let go of the handle.
   func hopEnded(_ code: CURLcode, now: ContinuousClock.Instant) -> Outcome {
-    addTimings()
+    timings.add(easy.timings)
     jar?.receivedAnswer(on: easy)
     wait = .nothing
     do throws(ImageError) {
@@ -252,8 +262,8 @@ final class Transfer {
       }
       // However the body of an error or a redirect ended: its head has said all there is to say.
       if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {
-        if let location = redirectLocation {
-          try follow(location, now: now)
+        if let location = head.redirect {
+          try follow(target.absolute(location), now: now)
           return .nextHop
         }
         if head.origin.status == 304, validators != nil {
@@ -313,16 +323,6 @@ final class Transfer {
     }
   }
 
-  /// Where the answer redirects to, made absolute (RFC 9110, section 15.4).
-  ///
-  /// Not CURLINFO_REDIRECT_URL, which curl only has where the answer's body came whole.
-  private var redirectLocation: String? {
-    switch head.origin.status {
-    case 301, 302, 303, 307, 308: head.location.map(target.absolute)
-    default: nil
-    }
-  }
-
   private func follow(_ location: String, now: ContinuousClock.Instant) throws(ImageError) {
     let configuration = rules.configuration
     guard redirects < configuration.maximumRedirects else {
@@ -334,24 +334,5 @@ final class Transfer {
     // Only now: a redirect that is not followed is this hop's failure.
     target = next
     forgetHop()
-  }
-
-  /// Adds up the hops' times. A connection used again took no time to make.
-  private func addTimings() {
-    var hop = Timings()
-    let connected = easy.time(CURLINFO_CONNECT_TIME_T)
-    let secured = easy.time(CURLINFO_APPCONNECT_TIME_T)
-    if easy.number(CURLINFO_NUM_CONNECTS) > 0 {
-      let resolved = easy.time(CURLINFO_NAMELOOKUP_TIME_T)
-      hop.dns = resolved
-      hop.connect = max(connected - resolved, .zero)
-      if secured > connected { hop.tls = secured - connected }
-    }
-    let firstByte = easy.time(CURLINFO_STARTTRANSFER_TIME_T)
-    if firstByte > .zero {
-      hop.ttfb = max(firstByte - easy.time(CURLINFO_PRETRANSFER_TIME_T), .zero)
-      hop.download = max(easy.time(CURLINFO_TOTAL_TIME_T) - firstByte, .zero)
-    }
-    timings.add(hop)
   }
 }

@@ -10,6 +10,8 @@ final class TransferLoop {
   private struct Running {
     let transfer: Transfer
     let since: ContinuousClock.Instant
+    /// When the present hop's host was asked.
+    var asked: ContinuousClock.Instant
   }
 
   private let rules: TransferRules
@@ -139,7 +141,7 @@ final class TransferLoop {
       progress: { [board] in board.progress(id, received: $0, expected: $1) },
       onBody: load.onBody)
     guard breaker.admit(id, to: transfer.host, now: now) else { throw Self.circuitOpen }
-    running[id] = Running(transfer: transfer, since: now)
+    running[id] = Running(transfer: transfer, since: now, asked: now)
     board.run(id, at: transfer.host)
     idsByHandle[transfer.handle] = id
     try multi.add(transfer.handle)
@@ -154,6 +156,7 @@ final class TransferLoop {
     case .ended(let result):
       finish(id, result)
     case .nextHop:
+      apply(queue.answer(id, from: host))
       breaker.end(id, at: host, .success, now: now)
       board.run(id, at: transfer.host)
       guard breaker.admit(id, to: transfer.host, now: now) else {
@@ -161,27 +164,35 @@ final class TransferLoop {
       }
       do throws(ImageError) {
         try multi.add(transfer.handle)
+        noteAsking(id, now)
       } catch {
         finish(id, .failure(error))
       }
     case .retry:
       // It keeps its place, and its host's circuit waits for how it ends.
-      break
+      if transfer.hasAnswer { apply(queue.answer(id, from: host)) }
     }
   }
 
   /// Tells the queue of those that speak again.
   private func hearSilentOnes() {
-    for id in silent where running[id]?.transfer.hasAnswer ?? true {
+    for id in silent {
+      guard let transfer = running[id]?.transfer, transfer.hasAnswer else { continue }
       silent.remove(id)
-      apply(queue.answer(id))
+      apply(queue.answer(id, from: transfer.host))
     }
+  }
+
+  /// A load's present hop is asked for from now on: each host has its own time to say something.
+  private func noteAsking(_ id: DownloadQueue.ID, _ now: ContinuousClock.Instant) {
+    running[id]?.asked = now
+    alarm.set(now + rules.configuration.silentAfter)
   }
 
   /// Tells the queue of those that are silent, so that others get their places.
   private func noteSilentOnes(_ now: ContinuousClock.Instant) {
     for (id, begun) in running where !begun.transfer.hasAnswer && !silent.contains(id) {
-      let time = begun.since + rules.configuration.silentAfter
+      let time = begun.asked + rules.configuration.silentAfter
       guard time <= now else {
         alarm.set(time)
         continue
@@ -217,6 +228,7 @@ final class TransferLoop {
     do throws(ImageError) {
       try transfer.retry(now: now)
       try multi.add(transfer.handle)
+      noteAsking(id, now)
       counters.retries.add()
     } catch {
       finish(id, .failure(error))
@@ -225,9 +237,10 @@ final class TransferLoop {
 
   /// Answers a load, frees its place, and lets the next ones begin.
   private func finish(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
-    let hasAnswer = running[id]?.transfer.hasAnswer ?? false
+    let transfer = running[id]?.transfer
+    let speaker = transfer.flatMap { $0.hasAnswer ? $0.host : nil }
     end(id, result)
-    if hasAnswer { apply(queue.answer(id)) }
+    if let speaker { apply(queue.answer(id, from: speaker)) }
     apply(queue.remove(id))
   }
 

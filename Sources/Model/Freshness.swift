@@ -27,13 +27,19 @@ public struct Freshness: Hashable, Sendable, Codable {
   public let lifetime: Int
   /// Whether it may be kept at all, in any tier (`no-store`, `private`).
   public let isStorable: Bool
+  /// Whether a request that takes it stale may have it so; an origin may forbid it (RFC 9111, section 4.2.4).
+  public let mayBeStale: Bool
 
   /// Freshness as computed from an origin's answer; times in seconds, never negative.
-  public init(receivedAt: UnixTime, initialAge: Int = 0, lifetime: Int, isStorable: Bool = true) {
+  public init(
+    receivedAt: UnixTime, initialAge: Int = 0, lifetime: Int, isStorable: Bool = true,
+    mayBeStale: Bool = true
+  ) {
     self.receivedAt = receivedAt
     self.initialAge = max(initialAge, 0)
     self.lifetime = max(lifetime, 0)
     self.isStorable = isStorable
+    self.mayBeStale = mayBeStale
   }
 
   /// Age in seconds at `now`; a clock that was set back makes nothing younger than it came.
@@ -50,8 +56,8 @@ public struct Freshness: Hashable, Sendable, Codable {
     if let maxAge = demands.maxAge, age > maxAge { return false }
     let rest = lifetime - age
     if let minFresh = demands.minFresh { return rest >= minFresh }
-    // Fresh as `isFresh` has it, or stale for no longer than will do.
-    return rest > 0 || demands.maxStale.map { -rest <= $0 } ?? false
+    // Fresh as `isFresh` has it, or stale for no longer than will do: to the request, and to the origin at all.
+    return rest > 0 || mayBeStale && demands.maxStale.map { -rest <= $0 } ?? false
   }
 }
 

@@ -117,7 +117,9 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
   public var running = 0
   /// Waiting for a place.
   public var waiting = 0
-  /// Most that may run at once.
+  /// Of those running, the ones whose host has said nothing for long: others have their places.
+  public var silent = 0
+  /// Most that may run at once, silent ones aside.
   public var limit = 0
   /// Most that may run at once from one host.
   public var limitPerHost = 0
@@ -136,7 +138,8 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case succeeded, failed, cancelled, running, waiting, limit, bytes, retries, paused, latency
+    case succeeded, failed, cancelled, running, waiting, silent, limit, bytes, retries, paused
+    case latency
     case circuitsOpen = "circuits_open"
     case limitPerHost = "limit_per_host"
   }

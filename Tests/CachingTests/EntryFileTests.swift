@@ -38,7 +38,9 @@ struct EntryFileTests {
       .source(Sample.origin, Sample.freshness, version: Sample.version),
       .source(
         OriginResponse(status: 203),
-        Freshness(receivedAt: UnixTime(seconds: -5), lifetime: .max, isStorable: false), version: 0),
+        Freshness(
+          receivedAt: UnixTime(seconds: -5), lifetime: .max, isStorable: false, mayBeStale: false),
+        version: 0),
     ]
     for content in contents {
       let metadata = EntryMetadata(key: "https://ü.example/ w=1", content: content)
@@ -55,7 +57,7 @@ struct EntryFileTests {
     }
   }
 
-  @Test func `metadata from before there were versions says that they are not known`() throws {
+  @Test func `what metadata from before does not tell is not known, and not allowed`() throws {
     // Given a key, a freshness and a status, byte for byte as they were written before.
     func field(_ tag: UInt8, _ value: [UInt8]) -> [UInt8] {
       [tag, UInt8(value.count), 0, 0, 0] + value
@@ -64,8 +66,9 @@ struct EntryFileTests {
     let source =
       field(1, Array("https://a.example/".utf8)) + field(2, numbers([9, 0, 60, 1]))
       + field(32, numbers([200]))
-    let freshness = Freshness(receivedAt: UnixTime(seconds: 9), lifetime: 60)
-    // Then the version is 0, and nothing else is different.
+    let freshness = Freshness(
+      receivedAt: UnixTime(seconds: 9), lifetime: 60, mayBeStale: false)
+    // Then the version is 0, nobody gets it stale, and nothing else is different.
     let expected = EntryMetadata(
       key: "https://a.example/",
       content: .source(OriginResponse(status: 200), freshness, version: 0))

@@ -18,6 +18,8 @@ struct FreshnessTests {
     #expect(CacheControl("foo=\"no-store, private\", bar, =, \"no-store\"") == CacheControl())
     #expect(CacheControl("foo=\"\\\", no-store\"") == CacheControl())
     #expect(CacheControl("no-store").noStore)
+    #expect(CacheControl("Must-Revalidate").mustRevalidate)
+    #expect(CacheControl("x, proxy-revalidate").mustRevalidate)
     #expect(CacheControl("Private=\"x\"").isPrivate)
     #expect(CacheControl("max-age=60, max-age=60").maxAge == 60)
     #expect(CacheControl("max-age=60, max-age=70").maxAge == 0)
@@ -73,6 +75,34 @@ struct FreshnessTests {
     #expect(!freshness { $0.cacheControl = "no-store" }.isStorable)
     #expect(!freshness { $0.cacheControl = "max-age=60, private" }.isStorable)
     #expect(freshness { $0.cacheControl = "public, max-age=60" }.isStorable)
+  }
+
+  @Test(arguments: [
+    "max-age=60, must-revalidate", "max-age=60, Proxy-Revalidate", "s-maxage=60",
+    "max-age=60, no-cache", "no-cache=\"set-cookie\"",
+  ])
+  func `nobody gets it stale whose origin forbids it`(_ control: String) {
+    // RFC 9111, section 4.2.4
+    let freshness = freshness { $0.cacheControl = control }
+    var demands = AgeDemands()
+    demands.maxStale = .max
+    #expect(!freshness.satisfies(demands, at: UnixTime(seconds: Self.now.seconds + 61)))
+    #expect(
+      freshness.satisfies(demands, at: Self.now) == freshness.isFresh(at: Self.now))
+  }
+
+  @Test func `who takes it stale gets it stale where the origin says nothing against it`() {
+    var demands = AgeDemands()
+    demands.maxStale = 10
+    for control in [nil, "max-age=60", "public, max-age=60"] {
+      let freshness = freshness {
+        $0.cacheControl = control
+        $0.expires = "Sun, 06 Nov 1994 08:50:37 GMT"
+      }
+      let end = Self.now.seconds + 60
+      #expect(freshness.satisfies(demands, at: UnixTime(seconds: end + 10)))
+      #expect(!freshness.satisfies(demands, at: UnixTime(seconds: end + 11)))
+    }
   }
 
   @Test func `age is what Age says or Date shows, whichever is more`() {

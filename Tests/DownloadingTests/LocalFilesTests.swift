@@ -56,32 +56,6 @@ struct LocalFilesTests {
     #expect(try await files.load(url).origin.etag != before)
   }
 
-  @Test func `a file that still is what the validators say is not modified`() async throws {
-    // Given
-    let url = "local:///a.jpg"
-    let answer = try await files.load(SourceURL(parsing: url)).origin
-    // Then
-    var expected = answer
-    expected.status = 304
-    #expect(try await files.revalidate(url, Validators(answer)) == expected)
-    let date = try validators(lastModified: answer.lastModified)
-    #expect(try await files.revalidate(url, date) == expected)
-  }
-
-  @Test func `a file that changed is fetched, even within the same second`() async throws {
-    let url = try SourceURL(parsing: "local:///a.jpg")
-    let before = try await files.load(url).origin
-    for sent in [
-      try validators(etag: "\"other\"", lastModified: before.lastModified),
-      try validators(lastModified: "Sun, 06 Nov 1994 08:49:37 GMT"),
-    ] {
-      guard case .fetched = try await files.load(LoadRequest(url: url, validators: sent)) else {
-        Issue.record("not modified since \(sent)")
-        continue
-      }
-    }
-  }
-
   @Test(arguments: [
     "local:///none.jpg", "local:///sub", "local:///sub/", "local:///a.jpg/b", "local:///../secret",
     "local:///sub/../../secret", "local:///%2e%2e/secret", "local:///sub/%2E%2E/%2E%2E/secret",

@@ -33,11 +33,35 @@ struct ResponseHeadTests {
   @Test func `what is no header is passed over`() {
     let (head, events) = receive([
       "HTTP/1.1 200 OK", "no colon", " ETag: folded", "ETag:", "ETag: a\u{7}b", "ETag: \"good\"",
-      "Content-Length: 1x", "Content-Length: -1", "",
+      "",
     ])
     #expect(head.origin.etag == "\"good\"")
-    #expect(head.contentLength == nil)
     #expect(events.last == .complete)
+  }
+
+  @Test func `lengths that are no number or not the same are invalid, unless they do not count`() {
+    let lengths: [([String], Int?)] = [
+      (["5"], 5), (["5", "5"], 5), (["5, 5", "05"], 5), (["5", "6"], nil), (["5,6"], nil),
+      (["5,"], nil), (["", "5"], nil), (["5x"], nil), (["-5"], nil), (["5\u{b}"], nil),
+    ]
+    for (values, expected) in lengths {
+      let lines = ["HTTP/1.1 200 OK"] + values.map { "Content-Length: \($0)" }
+      let (head, _) = receive(lines + [""])
+      #expect(head.hasInvalidLength == (expected == nil), "\(values)")
+      if let expected { #expect(head.contentLength == expected) }
+      let (chunked, _) = receive(lines + ["transfer-encoding: chunked", ""])
+      #expect(chunked.contentLength == nil && !chunked.hasInvalidLength)
+      // What an interim answer says of itself is forgotten.
+      let (next, _) = receive(["HTTP/1.1 103 Early"] + lines.dropFirst() + ["", lines[0], ""])
+      #expect(next.contentLength == nil && !next.hasInvalidLength)
+    }
+  }
+
+  @Test func `only a redirect's Location leads anywhere`() {
+    for (status, expected) in [(200, nil), (302, "/a"), (304, nil), (308, "/a"), (404, nil)] {
+      let (head, _) = receive(["HTTP/1.1 \(status) X", "Location: /a", "Location: /b", ""])
+      #expect(head.redirect == expected)
+    }
   }
 
   @Test func `a length beyond all numbers is the greatest`() {

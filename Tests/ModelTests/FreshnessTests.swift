@@ -13,6 +13,19 @@ struct FreshnessTests {
     #expect(!freshness.isFresh(at: UnixTime(seconds: 130)))
   }
 
+  @Test func `stale is served to who takes it, and only where that is allowed`() {
+    var demands = AgeDemands()
+    demands.maxStale = 10
+    for mayBeStale in [true, false] {
+      let freshness = Freshness(
+        receivedAt: UnixTime(seconds: 100), lifetime: 60, mayBeStale: mayBeStale)
+      #expect(freshness.satisfies(demands, at: UnixTime(seconds: 159)))
+      #expect(freshness.satisfies(demands, at: UnixTime(seconds: 170)) == mayBeStale)
+      #expect(!freshness.satisfies(demands, at: UnixTime(seconds: 171)))
+      #expect(!freshness.satisfies(AgeDemands(), at: UnixTime(seconds: 160)))
+    }
+  }
+
   @Test func `a clock set back makes nothing younger`() {
     let freshness = Freshness(receivedAt: UnixTime(seconds: 100), initialAge: 5, lifetime: 60)
     #expect(freshness.age(at: UnixTime(seconds: 1)) == 5)

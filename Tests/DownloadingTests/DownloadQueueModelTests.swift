@@ -1,0 +1,230 @@
+// Tests of DownloadQueue against a simple model of it.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Downloading
+
+struct DownloadQueueModelTests {
+  @Test(arguments: DownloadOrder.allCases)
+  func `a random schedule of 100,000 steps goes as a simple model of it`(_ order: DownloadOrder) {
+    var random = SeededGenerator(seed: 20_261_121)
+    let start = ContinuousClock.now
+    var queue = DownloadQueue(
+      limit: 8, limitPerHost: 3, silentLimit: 4, queueLimit: 20, queueTimeout: .seconds(15),
+      order: order)
+    var model = QueueModel(
+      limit: 8, limitPerHost: 3, silentLimit: 4, queueLimit: 20, order: order)
+    var now = start
+    var faults: [String] = []
+    var known: [Int] = []
+
+    for step in 1...100_000 {
+      now += .milliseconds(Int.random(in: 0...400, using: &random))
+      var actions: [DownloadQueue.Action] = []
+      var expected: [DownloadQueue.Action] = []
+      // Whoever waits or runs.
+      let someone = known.randomElement(using: &random) ?? 0
+      switch Int.random(in: 0..<23, using: &random) {
+      case 20, 21:
+        actions = queue.silence(someone)
+        expected = model.silence(someone)
+      case 22:
+        // Itself, or whoever it was redirected to.
+        let own = model.running.first { $0.id == someone }?.host
+        let other = Int.random(in: 0..<QueueModel.hosts, using: &random)
+        let speaker = Bool.random(using: &random) ? own ?? other : other
+        actions = queue.answer(someone, from: "h\(speaker)")
+        expected = model.answer(someone, from: speaker)
+      case 0..<9:
+        let host = Int.random(in: 0..<QueueModel.hosts, using: &random)
+        let priority = LoadPriority.allCases.randomElement(using: &random) ?? .normal
+        actions = queue.add(step, host: "h\(host)", priority: priority, now: now)
+        expected = model.add(step, host: host, priority: priority, deadline: now + .seconds(15))
+      case 9..<14:
+        let ended = model.running.map(\.id).randomElement(using: &random) ?? 0
+        actions = queue.remove(ended)
+        expected = model.remove(ended)
+      case 14:
+        actions = queue.remove(someone)
+        expected = model.remove(someone)
+      case 15, 16:
+        let priority = LoadPriority.allCases.randomElement(using: &random) ?? .normal
+        queue.raise(someone, to: priority)
+        model.raise(someone, to: priority)
+      case 17:
+        actions = queue.expire(now: now)
+        expected = model.expire(now: now)
+      case 18 where Int.random(in: 0..<10, using: &random) == 0:
+        let host = Int.random(in: 0..<QueueModel.hosts, using: &random)
+        let (taken, gone) = (queue.removeWaiting(for: "h\(host)"), model.removeWaiting(for: host))
+        if taken != gone { faults.append("\(step): \(taken) taken out, not \(gone)") }
+      case 18: break
+      default:
+        // Paused for a quarter of the time.
+        if Int.random(in: 0..<4, using: &random) == 0 {
+          queue.pause()
+          model.isPaused = true
+        } else {
+          actions = queue.resume()
+          expected = model.resume()
+        }
+      }
+      known = model.waiting.map(\.id) + model.running.map(\.id)
+      if actions != expected { faults.append("\(step): \(actions), not \(expected)") }
+      if queue.runningCount != model.running.count || queue.waitingCount != model.waiting.count
+        || queue.silentCount != model.silent.count
+      {
+        faults.append("\(step): counts")
+      }
+      if let fault = model.fault { faults.append("\(step): \(fault)") }
+      guard faults.isEmpty else { break }
+    }
+    #expect(faults == [])
+    // At the end everyone gets a turn.
+    #expect(queue.resume() == model.resume())
+    while let ended = model.running.first?.id {
+      #expect(queue.remove(ended) == model.remove(ended))
+    }
+    #expect(model.waiting.isEmpty && queue.waitingCount == 0 && queue.runningCount == 0)
+  }
+}
+
+/// What `DownloadQueue` is to do, looked for among all loads each time.
+private struct QueueModel {
+  static let hosts = 6
+
+  struct Entry {
+    let id: Int
+    let host: Int
+    var priority: LoadPriority
+    let deadline: ContinuousClock.Instant
+  }
+
+  let limit: Int
+  let limitPerHost: Int
+  let silentLimit: Int
+  let queueLimit: Int
+  let order: DownloadOrder
+  /// In order of arrival.
+  var waiting: [Entry] = []
+  var running: [Entry] = []
+  var isPaused = false
+  var silent: Set<Int> = []
+  var answered: Set<Int> = []
+  var silentHosts: Set<Int> = []
+
+  init(
+    limit: Int, limitPerHost: Int, silentLimit: Int, queueLimit: Int, order: DownloadOrder
+  ) {
+    (self.limit, self.limitPerHost, self.silentLimit) = (limit, limitPerHost, silentLimit)
+    (self.queueLimit, self.order) = (queueLimit, order)
+  }
+
+  private var runningPerHost: [Int] {
+    var counts = [Int](repeating: 0, count: Self.hosts)
+    for entry in running { counts[entry.host] += 1 }
+    return counts
+  }
+
+  mutating func add(
+    _ id: Int, host: Int, priority: LoadPriority, deadline: ContinuousClock.Instant
+  ) -> [DownloadQueue.Action] {
+    waiting.append(Entry(id: id, host: host, priority: priority, deadline: deadline))
+    let actions = startAll()
+    guard actions.isEmpty, waiting.count > queueLimit else { return actions }
+    waiting.removeLast()
+    return [.refuse(id)]
+  }
+
+  mutating func silence(_ id: Int) -> [DownloadQueue.Action] {
+    for entry in running
+    where entry.id == id && silent.insert(id).inserted && !answered.contains(id) {
+      silentHosts.insert(entry.host)
+    }
+    return startAll()
+  }
+
+  mutating func answer(_ id: Int, from speaker: Int) -> [DownloadQueue.Action] {
+    for entry in running where entry.id == id {
+      silent.remove(id)
+      answered.insert(id)
+      silentHosts.remove(speaker)
+    }
+    forgive()
+    return startAll()
+  }
+
+  /// A host is silent only to loads that wait for its first word.
+  private mutating func forgive() {
+    silentHosts.formIntersection(running.filter { !answered.contains($0.id) }.map(\.host))
+  }
+
+  private var hasPlaces: Bool {
+    running.count { !silent.contains($0.id) } < limit && running.count < limit + silentLimit
+  }
+
+  mutating func remove(_ id: Int) -> [DownloadQueue.Action] {
+    running.removeAll { $0.id == id }
+    silent.remove(id)
+    answered.remove(id)
+    forgive()
+    waiting.removeAll { $0.id == id }
+    return startAll()
+  }
+
+  mutating func raise(_ id: Int, to priority: LoadPriority) {
+    for index in waiting.indices where waiting[index].id == id {
+      waiting[index].priority = max(waiting[index].priority, priority)
+    }
+  }
+
+  mutating func removeWaiting(for host: Int) -> [Int] {
+    defer { waiting.removeAll { $0.host == host } }
+    return waiting.filter { $0.host == host }.map(\.id)
+  }
+
+  mutating func expire(now: ContinuousClock.Instant) -> [DownloadQueue.Action] {
+    defer { waiting.removeAll { $0.deadline <= now } }
+    return waiting.filter { $0.deadline <= now }.map { .expire($0.id) }
+  }
+
+  mutating func resume() -> [DownloadQueue.Action] {
+    isPaused = false
+    return startAll()
+  }
+
+  private mutating func startAll() -> [DownloadQueue.Action] {
+    var actions: [DownloadQueue.Action] = []
+    while !isPaused, hasPlaces {
+      let perHost = runningPerHost
+      var best: Int?
+      for (index, entry) in waiting.enumerated()
+      where perHost[entry.host] < limitPerHost && !silentHosts.contains(entry.host) {
+        let rank = best.map { waiting[$0].priority.rank } ?? -1
+        let isBetter = entry.priority.rank > rank || entry.priority.rank == rank && order == .lifo
+        if isBetter { best = index }
+      }
+      guard let best else { break }
+      actions.append(.start(waiting[best].id))
+      running.append(waiting.remove(at: best))
+    }
+    return actions
+  }
+
+  /// What must never be.
+  var fault: String? {
+    let perHost = runningPerHost
+    if running.count > limit + silentLimit || waiting.count > queueLimit { return "over a bound" }
+    if perHost.contains(where: { $0 > limitPerHost }) { return "over a host's bound" }
+    if !isPaused, hasPlaces,
+      waiting.contains(where: {
+        perHost[$0.host] < limitPerHost && !silentHosts.contains($0.host)
+      })
+    {
+      return "one waits who could run"
+    }
+    return nil
+  }
+}
