@@ -4,6 +4,8 @@ import CMicrohttpd
 import Glibc
 import Model
 import Platform
+import Synchronization
+import Telemetry
 
 /// Whoever has the bytes of such a body.
 protocol StreamedBody: AnyObject, Sendable {
@@ -16,6 +18,8 @@ protocol StreamedBody: AnyObject, Sendable {
   func mayWaitOn() -> Bool
   /// Whether it is to end as soon as the server is stopping, since it would not end by itself.
   var endsWithServer: Bool { get }
+  /// What a read that gave `failed` is in the log.
+  var failure: ImageError { get }
   /// Nobody will read on.
   func abandoned()
 }
@@ -23,16 +27,18 @@ protocol StreamedBody: AnyObject, Sendable {
 /// A connection that sends a `StreamedBody`, suspended while there is nothing to send.
 final class BodyStream: Suspended, @unchecked Sendable {
   // Sound as Sendable: `connection` is used by its own thread in `read`, and by others only for MHD_resume_connection
-  // while it is suspended; everything else is immutable, Sendable or behind the lock.
+  // while it is suspended; `sent` belongs to that thread too; everything else is immutable, Sendable or behind the lock.
 
-  private enum Ending { case finished, cut }
+  private enum Ending {
+    case finished
+    case cut(ImageError)
+  }
 
   private struct Guarded {
     var isSuspended = false
     /// A wake-up came while it was not suspended.
     var hasNews = false
     var ending: Ending?
-    var deadline: Int
   }
 
   let number: UInt64
@@ -42,7 +48,10 @@ final class BodyStream: Suspended, @unchecked Sendable {
   private let handler: RequestHandler
   private let wakeSignal: WakeSignal
   private let patience: Int
-  private let guarded: Lock<Guarded>
+  private let guarded = Lock(Guarded())
+  private let patienceEnd = Atomic<Int>(.max)
+  /// Bytes of the body that libmicrohttpd was given.
+  private(set) var sent = 0
 
   /// A stream on a connection of `client`'s.
   ///
@@ -56,11 +65,15 @@ final class BodyStream: Suspended, @unchecked Sendable {
     wakeSignal = client.worker.wake
     (self.body, self.connection, self.handler) = (body, connection, handler)
     self.patience = patience
-    guarded = Lock(Guarded(deadline: .max))
     body.whenReadable { [weak self] in self?.wake() }
   }
 
-  var deadline: Int { guarded.withLock { $0.deadline } }
+  var deadline: Int { patienceEnd.load(ordering: .relaxed) }
+
+  /// Why the rest was not sent; `nil` where that was not decided here.
+  var cutReason: ImageError? {
+    if case .cut(let reason)? = guarded.withLock({ $0.ending }) { reason } else { nil }
+  }
 
   /// The response that reads this stream; libmicrohttpd releases it with the last of its references.
   ///
@@ -94,9 +107,13 @@ final class BodyStream: Suspended, @unchecked Sendable {
       case nil: break
       }
       switch body.read(at: position, into: buffer) {
-      case .bytes(let count): return count
+      case .bytes(let count):
+        sent = position + count
+        return count
       case .end: return -1
-      case .failed: return -2
+      case .failed:
+        guarded.withLock { $0.ending = .cut(body.failure) }
+        return -2
       case .notYet: if suspend() { return 0 }
       }
     }
@@ -104,22 +121,24 @@ final class BodyStream: Suspended, @unchecked Sendable {
 
   /// Suspends the connection until there is something to send; `false`: there may be already.
   private func suspend() -> Bool {
-    guarded.withLock { state in
+    let isSuspended = guarded.withLock { state in
       if state.hasNews || state.ending != nil {
         state.hasNews = false
         return false
       }
-      state.deadline = Clock.coarseMilliseconds() + patience
-      // All under the lock: whoever wakes it comes before it is suspended, or after it can be resumed. And stopping
-      // comes before `add`, which says so, or finds the stream in the table.
-      guard !(body.endsWithServer && handler.isDraining), handler.watcher.addStream(self) else {
-        state.ending = body.endsWithServer ? .finished : .cut
+      patienceEnd.store(Clock.coarseMilliseconds() + patience, ordering: .relaxed)
+      // All under the lock: whoever wakes it comes before it is suspended, or after it can be resumed.
+      guard handler.watcher.addStream(self) else {
+        state.ending = body.endsWithServer ? .finished : .cut(.draining)
         return false
       }
       MHD_suspend_connection(connection)
       state.isSuspended = true
       return true
     }
+    // Asked once it is in the table: a server that stops later finds it there.
+    if isSuspended, handler.isDraining { drain() }
+    return isSuspended
   }
 
   /// There may be something to send.
@@ -127,8 +146,13 @@ final class BodyStream: Suspended, @unchecked Sendable {
 
   func interrupt(_ reason: Outcome) {
     if case .failure(.deadlineExceeded) = reason, body.mayWaitOn() { return wake() }
-    let isStopping = if case .failure(.draining) = reason { true } else { false }
-    resume { $0.ending = isStopping && self.body.endsWithServer ? .finished : .cut }
+    let ending: Ending =
+      switch reason {
+      case .failure(.draining) where body.endsWithServer: .finished
+      case .failure(let error): .cut(error)
+      default: .cut(.cancelled)
+      }
+    resume { $0.ending = $0.ending ?? ending }
   }
 
   func drain() {
@@ -145,4 +169,14 @@ final class BodyStream: Suspended, @unchecked Sendable {
     guard wasSuspended else { return }
     handler.watcher.resume(self, connection, wake: wakeSignal)
   }
+}
+
+/// An answer whose body comes while it is sent, as its connection keeps it.
+struct Streaming {
+  /// The body.
+  let stream: BodyStream
+  /// The id its client was told.
+  let id: RequestID
+  /// The `Cache-Status` header.
+  let cacheStatus: String?
 }

@@ -6,11 +6,15 @@ import Platform
 import Telemetry
 
 extension Exchanging {
+  /// Bytes of a picture whose length nobody knows that its client has time for.
+  private static let presumedLength = 64 << 20
+
   /// Sends a picture as it comes in; the connection is cut where its rest does not come.
-  func answer(with coming: ComingDelivery) -> MHD_Result {
+  func answer(with coming: ComingDelivery, to exchange: Exchange) -> MHD_Result {
     let body = ComingPicture(coming)
     guard case .success(let request)? = client.target?.request else {
       body.abandoned()
+      handler.operationKeys.end(exchange)
       return refuse(.internal(detail: "a delivery without a request"))
     }
     let id = RequestID()
@@ -28,18 +32,29 @@ extension Exchanging {
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,
       patience: handler.configuration.requestTimeout.wholeMilliseconds)
+    guard handler.operationKeys.pass(exchange, to: stream, on: connection) else {
+      body.abandoned()
+      return refuse(.superseded)
+    }
     do throws(ImageError) {
       let length = coming.body.expected
       let response = try Response(head: head, stream: stream, length: length)
       handler.figures.missLatency.record(microseconds: microseconds)
       handler.figures.origins.add("origin")
-      log(id, 200, length ?? 0, coming.cacheStatus.headerValue, error: nil)
+      client.streaming = Streaming(
+        stream: stream, id: id, cacheStatus: coming.cacheStatus.headerValue)
       let result = queue(response, status: 200, bytes: length ?? 0)
-      // The transfer has a time-out of its own, and a client that does not read has libmicrohttpd's.
-      client.watch.deadline = .max
+      if length == nil {
+        // libmicrohttpd's own time-out begins anew with each byte that a client takes.
+        let configuration = handler.configuration
+        client.watch.deadline =
+          Clock.coarseMilliseconds() + configuration.requestTimeout.wholeMilliseconds
+          + handler.answerTimeout + Self.presumedLength * 1_000 / configuration.minimumReadRate
+      }
       return result
     } catch {
       body.abandoned()
+      handler.operationKeys.end(stream)
       return refuse(error)
     }
   }
@@ -51,6 +66,7 @@ private final class ComingPicture: StreamedBody {
   private let observation = Lock<Observation?>(nil)
 
   let endsWithServer = false
+  let failure = ImageError.sourceIncomplete(detail: "it was being sent already")
 
   init(_ coming: ComingDelivery) { self.coming = coming }
 

@@ -47,7 +47,8 @@ enum Method: String {
   /// Whether it only reads.
   var isSafe: Bool { self == .get || self == .head }
 
-  private static func isEqual(_ name: UnsafePointer<CChar>, _ other: StaticString) -> Bool {
+  /// Compares without a `String`, which would be made for each request.
+  fileprivate static func isEqual(_ name: UnsafePointer<CChar>, _ other: StaticString) -> Bool {
     // The literal's bytes end with a NUL and are never released.
     strcmp(name, UnsafeRawPointer(other.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
   }
@@ -87,8 +88,12 @@ final class Connection {
   var isActive = false
   /// What is done with it.
   var method = Method.other
+  /// Whether it came with HTTP/1.1: such a client sees where a body in chunks ends.
+  var isHTTP11 = false
   /// The suspended request.
   var exchange: Exchange?
+  /// The answer under way, where its body comes while it is sent.
+  var streaming: Streaming?
 
   /// A connection without a request.
   init(worker: Worker, watch: ConnectionWatch) {
@@ -100,8 +105,12 @@ final class Connection {
     self.target = target
     targetLength = length
     stage = .received
-    if upload.count > 0 { upload = Upload() }
     bodyBytes = 0
+  }
+
+  /// Whether the version libmicrohttpd shows is HTTP/1.1.
+  static func isHTTP11(_ version: UnsafePointer<CChar>) -> Bool {
+    Method.isEqual(version, "HTTP/1.1")
   }
 
   /// Whole microseconds since the header was whole.

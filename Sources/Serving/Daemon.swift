@@ -75,8 +75,8 @@ private enum Callbacks {
     let length = url.flatMap { url in version.map { $0 - url - 1 } } ?? 0
     return Callbacks.with(context, client) { handler, client in
       handler.handle(
-        on: client, connection, method: method, targetLength: length, upload: upload,
-        uploadSize: uploadSize)
+        on: client, connection, method: method, version: version, targetLength: length,
+        upload: upload, uploadSize: uploadSize)
     }
   }
 

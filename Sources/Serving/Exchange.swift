@@ -66,6 +66,11 @@ final class Exchange: Suspended, @unchecked Sendable {
   /// It has its grace time.
   func drain() {}
 
+  /// Nobody will answer it: gives up what its outcome holds.
+  func abandon() {
+    if case .coming(let coming)? = outcome { coming.end() }
+  }
+
   /// How it ended; `nil` only before it was resumed.
   var outcome: Outcome? { guarded.withLock { $0.state.decided() } }
 

@@ -54,7 +54,9 @@ struct Exchanging {
         return answer(with: delivery)
       }
       let (provider, takesComing) = (
-        handler.provider, request.transform.progressive && client.method == .get
+        handler.provider,
+        // Where an answer ends with its connection, one that is torn looks like one that is whole.
+        request.transform.progressive && client.method == .get && client.isHTTP11
       )
       return suspend { [request] () async throws(ImageError) in
         guard takesComing else { return .delivery(try await provider.variant(for: request)) }
@@ -94,11 +96,16 @@ struct Exchanging {
   }
 
   /// Suspends the connection until the work is done.
+  ///
+  /// - Parameter beyondLimit: whether it is let in where there is no room for further requests.
   func suspend(
+    beyondLimit: Bool = false,
     for work: @escaping @Sendable () async throws(ImageError) -> Outcome
   ) -> MHD_Result {
     let watcher = handler.watcher
-    guard watcher.reserve() else { return refuse(.overloaded(queue: "requests", retryAfter: 1)) }
+    guard watcher.reserve(beyondLimit: beyondLimit) else {
+      return refuse(.overloaded(queue: "requests", retryAfter: 1))
+    }
     client.stage = .suspended
     // While it is suspended the exchange has a deadline of its own.
     client.watch.deadline = .max
@@ -108,13 +115,16 @@ struct Exchanging {
         + handler.configuration.requestTimeout.wholeMilliseconds,
       watcher: watcher, wake: client.worker.wake)
     client.exchange = exchange
-    handler.operationKeys.begin(exchange, on: connection)
-    // Suspended before anybody else knows of it, so that nobody can resume it too early.
+    // In this order: resumed before it is suspended, a connection is not suspended at all (libmicrohttpd 0.9.75), and
+    // stays in the watcher's table. The watcher may end it once it is added, a request with its key from `begin` on,
+    // and its work from `start` on.
     MHD_suspend_connection(connection)
     if watcher.add(exchange) {
+      handler.operationKeys.begin(exchange, on: connection)
       exchange.start(work)
     } else {
       exchange.interrupt(.failure(.draining))
+      watcher.resumeRefused(connection, wake: client.worker.wake)
     }
     return .YES
   }
@@ -122,20 +132,21 @@ struct Exchanging {
   /// The connection was resumed: the outcome is known.
   func conclude() -> MHD_Result {
     // libmicrohttpd also calls when a resumed connection has nothing new; then it is to call again.
-    guard let outcome = client.exchange?.outcome else { return .YES }
+    guard let exchange = client.exchange, let outcome = exchange.outcome else { return .YES }
     // Closes the connection; `completed` finds the exchange and counts the client.
     if case .gone = outcome { return .NO }
-    if let exchange = client.exchange { handler.operationKeys.end(exchange) }
     client.exchange = nil
+    if case .coming(let coming) = outcome { return answer(with: coming, to: exchange) }
+    handler.operationKeys.end(exchange)
     switch outcome {
     case .delivery(let delivery): return answer(with: delivery)
-    case .coming(let coming): return answer(with: coming)
     case .done(let json, let status):
-      return answer(json: json, status: status, id: RequestID(), error: nil, closes: false)
+      return answer(
+        json: json, status: status, id: RequestID(), error: nil, closes: handler.isDraining)
     case .failure(.cancelled):
       return refuse(.internal(detail: "the work was cancelled while its client was waiting"))
     case .failure(let error): return refuse(error)
-    case .gone: return .NO
+    case .coming, .gone: return .NO
     }
   }
 

@@ -18,8 +18,8 @@ extension Exchanging {
         let url = try query["url"].map { text throws(ImageError) in
           filter.keyURL(of: try SourceURL(parsing: text))
         }
-        return answer(["removed": operations.manager.removeFailedURLs(url)])
-      case (.failedURLs, _): return answer(["failed": operations.manager.failedURLs()])
+        return answerLater { ["removed": operations.manager.removeFailedURLs(url)] }
+      case (.failedURLs, _): return answerLater { ["failed": operations.manager.failedURLs()] }
       case (.cancel, _): return answer(["cancelled": operations.manager.cancelAll()])
       case (.pause, _):
         operations.downloads.pause()
@@ -31,11 +31,12 @@ extension Exchanging {
         let query = try OperatorQuery(target.query, allowed: ["interval"])
         let interval = try query.fraction("interval") ?? 0
         guard wantsEvents else {
-          return answer(["downloads": operations.downloads.downloads()])
+          return answerLater { ["downloads": operations.downloads.downloads()] }
         }
         return try stream(downloads: interval)
       case (.prefetches, .post): return try startPrefetch(target)
-      case (.prefetches, _): return answer(["prefetches": operations.prefetcher.prefetches()])
+      case (.prefetches, _):
+        return answerLater { ["prefetches": operations.prefetcher.prefetches()] }
       case (.prefetch, .delete):
         guard operations.prefetcher.cancelPrefetch(target.name ?? "") else {
           throw .notFound(path: displayable(target.path))
@@ -61,6 +62,8 @@ extension Exchanging {
     let query = try OperatorQuery(target.query, allowed: ["preset"])
     // A long list takes longer than anybody else on this thread should wait.
     let (body, presets) = (client.upload.bytes, query.all("preset"))
+    // The work's alone from here on, and gone with it.
+    client.upload = Upload()
     let (known, filter) = (handler.configuration.presets, handler.configuration.keyFilter)
     let prefetcher = handler.operations.prefetcher
     return suspend { () async throws(ImageError) in
@@ -68,6 +71,16 @@ extension Exchanging {
       let id = try prefetcher.prefetch(lines)
       let status = PrefetchStatus(id: id, total: lines.count)
       return .done(try Self.json(status), status: 202)
+    }
+  }
+
+  /// Answers with JSON of what may be long: to gather and to write it would take longer than anybody else on this thread
+  /// should wait.
+  private func answerLater(
+    _ content: @escaping @Sendable () -> some Encodable
+  ) -> MHD_Result {
+    suspend(beyondLimit: true) { () async throws(ImageError) in
+      .done(try Self.json(content()), status: 200)
     }
   }
 

@@ -18,7 +18,7 @@ final class OperationKeys: Sendable {
   }
 
   private struct Table {
-    var running: [Name: Exchange] = [:]
+    var running: [Name: any Suspended] = [:]
     var names: [UInt64: Name] = [:]
   }
 
@@ -48,6 +48,7 @@ final class OperationKeys: Sendable {
   }
 
   /// A request begins to run, to be superseded in its turn; as is the one that began under its name since it came.
+  /// From here on it may be resumed, so it is to be suspended and watched already.
   func begin(_ exchange: Exchange, on connection: OpaquePointer) {
     guard let name = name(of: connection) else { return }
     let older = table.withLock { table in
@@ -60,10 +61,22 @@ final class OperationKeys: Sendable {
     older?.interrupt(.failure(.superseded))
   }
 
-  /// A request has ended.
-  func end(_ exchange: Exchange) {
+  /// A request's answer begins to be sent while it comes in, and may be superseded as the request might have been;
+  /// `false`: it was, since the work was done.
+  func pass(_ exchange: Exchange, to stream: BodyStream, on connection: OpaquePointer) -> Bool {
+    guard name(of: connection) != nil else { return true }
+    return table.withLock { table in
+      guard let name = table.names.removeValue(forKey: exchange.number) else { return false }
+      table.names[stream.number] = name
+      table.running[name] = stream
+      return true
+    }
+  }
+
+  /// A request has ended, or the stream that answered it.
+  func end(_ request: any Suspended) {
     table.withLock { table in
-      guard let name = table.names.removeValue(forKey: exchange.number) else { return }
+      guard let name = table.names.removeValue(forKey: request.number) else { return }
       table.running[name] = nil
       count.store(table.running.count, ordering: .relaxed)
     }

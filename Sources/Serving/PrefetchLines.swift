@@ -53,25 +53,30 @@ enum PrefetchLines {
   }
 
   private static func query(of line: ArraySlice<UInt8>) throws(ImageError) -> String {
-    let wrong = ImageError.invalidParameter(
-      name: "line", value: displayable(line),
-      allowed:
-        "a URL or a query of /image, bare or as a JSON string, or a JSON object of parameters")
     switch line.first {
     case UInt8(ascii: "{"):
       guard let members = try? JSONDecoder().decode([String: Value].self, from: Data(line)) else {
-        throw wrong
+        throw wrong(line)
       }
       return members.sorted { $0.key < $1.key }
         .map { PercentEncoding.encode($0.key) + "=" + PercentEncoding.encode($0.value.text) }
         .joined(separator: "&")
     case UInt8(ascii: "\""):
-      guard let text = try? JSONDecoder().decode(String.self, from: Data(line)) else { throw wrong }
+      guard let text = try? JSONDecoder().decode(String.self, from: Data(line)) else {
+        throw wrong(line)
+      }
       return query(of: text)
     default:
-      guard let text = String(validating: line, as: UTF8.self) else { throw wrong }
+      guard let text = String(validating: line, as: UTF8.self) else { throw wrong(line) }
       return query(of: text)
     }
+  }
+
+  private static func wrong(_ line: ArraySlice<UInt8>) -> ImageError {
+    .invalidParameter(
+      name: "line", value: displayable(line),
+      allowed:
+        "a URL or a query of /image, bare or as a JSON string, or a JSON object of parameters")
   }
 
   /// A URL as the value of `url`; a query as it is.
@@ -83,11 +88,14 @@ enum PrefetchLines {
   }
 
   private static func trimmed(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    let blanks: Set<UInt8> = [0x20, 0x09, 0x0d]
     var line = line
-    while let first = line.first, blanks.contains(first) { line.removeFirst() }
-    while let last = line.last, blanks.contains(last) { line.removeLast() }
+    while let first = line.first, isBlank(first) { line.removeFirst() }
+    while let last = line.last, isBlank(last) { line.removeLast() }
     return line
+  }
+
+  private static func isBlank(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
   }
 
   /// A parameter's value in JSON.

@@ -24,7 +24,7 @@ extension Exchanging {
     let downloads = handler.operations.downloads
     return try stream(interval) { events in
       let observation = downloads.observeDownloads { events.report($0) }
-      for status in downloads.downloads() { events.reportUnlessKnown(status) }
+      events.list(downloads.downloads())
       return observation
     }
   }
@@ -59,7 +59,7 @@ extension Exchanging {
     // Held by the stream itself until nobody reads it.
     let observation = begin(events)
     events.stream.whenAbandoned { withExtendedLifetime(observation) {} }
-    log(id, 200, 0, nil, error: nil)
+    client.streaming = Streaming(stream: stream, id: id, cacheStatus: nil)
     let result = queue(response, status: 200, bytes: 0)
     client.watch.deadline = .max
     return result
@@ -72,8 +72,8 @@ final class ProgressEvents: Sendable {
   let stream = EventStream()
   private struct State {
     var filter: ProgressFilter
-    /// Downloads of which something was reported before those that are now were listed.
-    var known: Set<UInt64> = []
+    /// Downloads of which something was reported before those that are now were listed; `nil` afterwards.
+    var known: Set<UInt64>? = []
   }
 
   private let state: Lock<State>
@@ -85,36 +85,56 @@ final class ProgressEvents: Sendable {
 
   /// A download's step.
   func report(_ status: DownloadStatus) {
-    let isFinal = status.state == .finished || status.state == .failed
-    let passes = state.withLock { state in
-      state.known.insert(status.id)
-      return state.filter.passes(status.id, fraction: status.fraction, isFinal: isFinal)
+    send { state in
+      state.known?.insert(status.id)
+      return self.append(status, &state)
     }
-    if passes { send("download", "\(status.id)", status, isFinal: isFinal) }
   }
 
-  /// A download that is there at the beginning, if nothing later was reported of it.
-  func reportUnlessKnown(_ status: DownloadStatus) {
-    let isKnown = state.withLock { $0.known.contains(status.id) }
-    if !isKnown { report(status) }
+  /// The downloads that are there at the beginning, of which nothing later was reported. Called once.
+  func list(_ downloads: [DownloadStatus]) {
+    for status in downloads {
+      send { state in
+        state.known?.contains(status.id) == true ? nil : self.append(status, &state)
+      }
+    }
+    state.withLock { $0.known = nil }
   }
 
   /// A prefetch's step; with its end the events end.
   func report(_ status: PrefetchStatus) {
     let isFinal = status.state != .running
     let fraction = status.total > 0 ? Double(status.done) / Double(status.total) : nil
-    let passes = state.withLock {
-      $0.filter.passes(0, fraction: fraction, isFinal: isFinal)
+    send { state in
+      guard state.filter.passes(0, fraction: fraction, isFinal: isFinal) else { return nil }
+      return self.stream.append("prefetch", about: status.id, isFinal: isFinal) {
+        Self.json(status)
+      }
     }
-    guard passes else { return }
-    send("prefetch", status.id, status, isFinal: isFinal)
     if isFinal { stream.end() }
   }
 
-  private func send(_ name: String, _ key: String, _ content: some Encodable, isFinal: Bool) {
+  /// Appends an event if it is one. Under the lock, so that no step overtakes a later one of the same thing; the stream's
+  /// own is below it and never held while anybody else is called.
+  private func send(_ append: (inout State) -> (@Sendable () -> Void)?) {
+    state.withLock(append)?()
+  }
+
+  private func append(
+    _ status: DownloadStatus, _ state: inout State
+  ) -> (@Sendable () -> Void)? {
+    let isFinal = status.state == .finished || status.state == .failed
+    guard state.filter.passes(status.id, fraction: status.fraction, isFinal: isFinal) else {
+      return nil
+    }
+    return stream.append("download", about: "\(status.id)", isFinal: isFinal) {
+      Self.json(status)
+    }
+  }
+
+  private static func json(_ content: some Encodable) -> [UInt8]? {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    guard let json = try? encoder.encode(content) else { return }
-    stream.send(name, about: key, Array(json), isFinal: isFinal)
+    return (try? encoder.encode(content)).map { Array($0) }
   }
 }

@@ -1,5 +1,7 @@
 // RequestDirectives: what a request's header says about how it wants to be served.
 
+import CMicrohttpd
+import Glibc
 import Model
 
 /// The `Cache-Control` (RFC 9111, section 5.2.1) and `Priority` (RFC 9218) fields of a request.
@@ -23,13 +25,21 @@ struct RequestDirectives: Equatable {
     RequestHandler.header("Cache-Control", of: connection) != nil
   }
 
-  /// Those of the request on a connection; of a field on several lines the first counts.
+  /// Those of the request on a connection; a field's lines are one list (RFC 9110, section 5.3).
   init(on connection: OpaquePointer) {
-    if let text = RequestHandler.header("Cache-Control", of: connection) {
-      read(cacheControl: String(cString: text))
-    }
-    if let text = RequestHandler.header("Priority", of: connection) {
-      read(priority: String(cString: text))
+    withUnsafeMutablePointer(to: &self) { directives in
+      _ = MHD_get_connection_values(
+        connection, .HEADER_KIND,
+        { context, _, name, value in
+          guard let context, let name, let value else { return .YES }
+          let directives = context.assumingMemoryBound(to: RequestDirectives.self)
+          if strcasecmp(name, "Cache-Control") == 0 {
+            directives.pointee.read(cacheControl: String(cString: value))
+          } else if strcasecmp(name, "Priority") == 0 {
+            directives.pointee.read(priority: String(cString: value))
+          }
+          return .YES
+        }, directives)
     }
   }
 

@@ -103,13 +103,15 @@ final class RequestHandler: Sendable {
   /// suspended, it was resumed. An answer queued at the first of these would close the connection.
   func handle(
     on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>,
-    targetLength: Int, upload: UnsafePointer<CChar>?, uploadSize: UnsafeMutablePointer<Int>
+    version: UnsafePointer<CChar>?, targetLength: Int, upload: UnsafePointer<CChar>?,
+    uploadSize: UnsafeMutablePointer<Int>
   ) -> MHD_Result {
     switch client.stage {
     case .received:
       client.stage = .headed
       client.startedAt = Clock.nanoseconds()
       client.method = Method(method)
+      client.isHTTP11 = version.map { Connection.isHTTP11($0) } ?? false
       // A NUL in the request line ends the text libmicrohttpd shows, and what follows would go unseen.
       return targetLength == client.targetLength ? .YES : .NO
     case .headed where uploadSize.pointee > 0:
@@ -134,17 +136,28 @@ final class RequestHandler: Sendable {
 
   /// The answer was sent, or never will be.
   func completed(on client: Connection, isWhole: Bool) {
+    let streaming = client.streaming
+    if let streaming { client.bodyBytes = streaming.stream.sent }
     if client.isActive {
+      if isWhole || streaming != nil { client.worker.bytesSent.add(client.bodyBytes) }
       client.isActive = false
       client.worker.active.add(-1)
-      if isWhole { client.worker.bytesSent.add(client.bodyBytes) }
     }
     if let exchange = client.exchange {
       // libmicrohttpd may see that a client has gone before it calls the handler for the resumed connection.
       operationKeys.end(exchange)
+      exchange.abandon()
       clientGone(client)
       client.exchange = nil
     }
+    if let streaming {
+      client.streaming = nil
+      operationKeys.end(streaming.stream)
+      let cutReason = isWhole ? nil : streaming.stream.cutReason ?? .cancelled
+      log(.streamed(streaming, error: cutReason), of: client)
+    }
+    // The connection may be kept for long, and a body is up to 16 MiB.
+    if client.upload.count > 0 { client.upload = Upload() }
     client.stage = .received
     client.watch.deadline = Clock.coarseMilliseconds() + keptTimeout
   }

@@ -24,6 +24,13 @@ struct RequestLine {
       id: RequestID(), method: isHead ? "HEAD" : "GET", status: ImageError.cancelled.status,
       bytes: 0, cacheStatus: nil, error: .cancelled)
   }
+
+  /// A body that came while it was sent: to its end, or cut for `error` when its status was long gone.
+  static func streamed(_ streaming: Streaming, error: ImageError?) -> RequestLine {
+    RequestLine(
+      id: streaming.id, method: Method.get.name, status: 200, bytes: streaming.stream.sent,
+      cacheStatus: streaming.cacheStatus, error: error)
+  }
 }
 
 extension RequestHandler {

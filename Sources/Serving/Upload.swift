@@ -33,10 +33,17 @@ extension Exchanging {
   /// memory.
   func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
     // Asked once a body: a later piece is wanted if the first one was kept.
+    let isFirst = client.upload.count == 0
     let isWanted =
-      client.upload.count == 0
+      isFirst
       ? client.target?.route == .prefetches && client.method == .post && isOperator
       : !client.upload.bytes.isEmpty || client.upload.isTooLong
+    if isFirst, isWanted {
+      // The header's deadline is not the body's.
+      client.watch.deadline =
+        Clock.coarseMilliseconds() + handler.answerTimeout
+        + Upload.longest * 1_000 / handler.configuration.minimumReadRate
+    }
     return client.upload.take(bytes, isWanted: isWanted)
   }
 }

@@ -12,7 +12,8 @@ protocol Suspended: AnyObject, Sendable {
   var number: UInt64 { get }
   /// The client's socket, which stays open as long as the connection is suspended.
   var descriptor: CInt { get }
-  /// Monotonic milliseconds after which it is interrupted with `deadlineExceeded`.
+  /// Monotonic milliseconds after which it is interrupted with `deadlineExceeded`. Read under the watcher's lock, so it
+  /// takes none itself.
   var deadline: Int { get }
   /// Something came before what it waits for: its client left, its deadline passed, the server ends.
   func interrupt(_ reason: Outcome)
@@ -76,9 +77,10 @@ final class Watcher: Sendable {
 
   // MARK: Suspended requests
 
-  /// Takes one of the places for suspended requests, `false` when there is none; `resume` gives it back.
-  func reserve() -> Bool {
-    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= limit else {
+  /// Takes one of the places for suspended requests, `false` when there is none; `resume` and `resumeRefused` give it
+  /// back. Operators get one `beyondLimit`, since they come when there is no room for others.
+  func reserve(beyondLimit: Bool = false) -> Bool {
+    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= limit || beyondLimit else {
       waiting.wrappingSubtract(1, ordering: .relaxed)
       return false
     }
@@ -109,13 +111,22 @@ final class Watcher: Sendable {
     return true
   }
 
-  /// Stops watching, and resumes the connection on the thread that `wake` wakes.
+  /// Stops watching, and resumes the connection on the thread that `wake` wakes. What is not watched is not resumed:
+  /// nobody knows whether it is suspended.
   func resume(_ suspended: any Suspended, _ connection: OpaquePointer, wake: WakeSignal) {
     // The descriptor leaves the set first: once resumed, the connection may be closed and its number reused.
-    table.withLock { table in
-      guard table.suspended.removeValue(forKey: suspended.number) != nil else { return }
+    let wasWatched = table.withLock { table in
+      guard table.suspended.removeValue(forKey: suspended.number) != nil else { return false }
       _ = epoll_ctl(epoll.value, EPOLL_CTL_DEL, suspended.descriptor, nil)
+      return true
     }
+    if wasWatched { resume(connection, wake) }
+  }
+
+  /// Resumes a connection that `add` did not take; for the one thread that knows of its suspension.
+  func resumeRefused(_ connection: OpaquePointer, wake: WakeSignal) { resume(connection, wake) }
+
+  private func resume(_ connection: OpaquePointer, _ wake: WakeSignal) {
     // In this order: libmicrohttpd looks for resumed connections at the beginning of a round, and wakes nobody.
     MHD_resume_connection(connection)
     wake.set()

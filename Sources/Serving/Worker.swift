@@ -40,7 +40,7 @@ final class Worker: @unchecked Sendable {
   let succeeded = Tally()
   /// Answers with status 304.
   let notModified = Tally()
-  /// Body bytes of answers that were sent whole.
+  /// Body bytes of answers that were sent whole, and what was sent of those that come while they are sent.
   let bytesSent = Tally()
   /// Memory hits: from the header to the answer.
   let hitLatency = LatencyHistogram()

@@ -1,6 +1,7 @@
 // Tests of server-sent events: what is kept for a slow reader, which progress is reported, and how streams end.
 
 import Model
+import Telemetry
 import TestSupport
 import Testing
 
@@ -23,19 +24,19 @@ struct EventStreamTests {
   @Test func `an event waits whole, and a later one about the same thing takes its place`() {
     let stream = EventStream()
     var position = 0
-    stream.send("a", about: "1", Array("{}".utf8), isFinal: false)
+    stream.send("a", about: "1", isFinal: false) { Array("{}".utf8) }
     #expect(read(stream, from: &position, room: 5) == "event: a\ndata: {}\n\n")
-    stream.send("a", about: "1", Array("1".utf8), isFinal: false)
-    stream.send("a", about: "2", Array("2".utf8), isFinal: false)
-    stream.send("a", about: "1", Array("3".utf8), isFinal: false)
+    stream.send("a", about: "1", isFinal: false) { Array("1".utf8) }
+    stream.send("a", about: "2", isFinal: false) { Array("2".utf8) }
+    stream.send("a", about: "1", isFinal: false) { Array("3".utf8) }
     #expect(read(stream, from: &position) == "event: a\ndata: 3\n\nevent: a\ndata: 2\n\n")
   }
 
   @Test func `an end is never replaced`() {
     let stream = EventStream()
     var position = 0
-    stream.send("a", about: "1", Array("end".utf8), isFinal: true)
-    stream.send("a", about: "1", Array("again".utf8), isFinal: false)
+    stream.send("a", about: "1", isFinal: true) { Array("end".utf8) }
+    stream.send("a", about: "1", isFinal: false) { Array("again".utf8) }
     let text = read(stream, from: &position)
     #expect(text.contains("end") && text.contains("again"))
   }
@@ -43,22 +44,89 @@ struct EventStreamTests {
   @Test func `whoever does not read at all is cut off`() {
     let stream = EventStream()
     for number in 0...EventStream.longestQueue {
-      stream.send("a", about: "\(number)", [], isFinal: true)
+      stream.send("a", about: "\(number)", isFinal: true) { [] }
     }
     var buffer = [UInt8](repeating: 0, count: 8)
     let result = buffer.withUnsafeMutableBytes { stream.read(at: 0, into: $0) }
     #expect(result == .failed)
   }
 
+  @Test func `whoever reads too slowly is cut off before the rest has piled up`() {
+    let stream = EventStream()
+    let wakes = Counter()
+    stream.whenReadable { wakes.add() }
+    stream.send("a", about: "first", isFinal: true) { [] }
+    var buffer = [UInt8](repeating: 0, count: 8)
+    #expect(buffer.withUnsafeMutableBytes { stream.read(at: 0, into: $0) } == .bytes(8))
+    for number in 0...EventStream.longestQueue {
+      stream.send("a", about: "\(number)", isFinal: true) { [] }
+    }
+    #expect(buffer.withUnsafeMutableBytes { stream.read(at: 8, into: $0) } == .failed)
+    let before = wakes.value
+    stream.send("a", about: "last", isFinal: true) { [] }
+    #expect(wakes.value == before)
+  }
+
+  @Test func `whoever asks to be told of an end that was keeps nothing`() {
+    let stream = EventStream()
+    stream.abandoned()
+    weak var kept: Counter?
+    do {
+      let told = Counter()
+      kept = told
+      stream.whenAbandoned { told.add() }
+      #expect(told.value == 1)
+    }
+    #expect(kept == nil)
+  }
+
   @Test func `an ended stream ends behind what waits`() {
     let stream = EventStream()
-    stream.send("a", about: "1", Array("1".utf8), isFinal: true)
+    stream.send("a", about: "1", isFinal: true) { Array("1".utf8) }
     stream.end()
-    stream.send("a", about: "1", Array("2".utf8), isFinal: true)
+    stream.send("a", about: "1", isFinal: true) { Array("2".utf8) }
     var position = 0
     #expect(read(stream, from: &position) == "event: a\ndata: 1\n\n")
     var buffer = [UInt8](repeating: 0, count: 8)
     #expect(buffer.withUnsafeMutableBytes { stream.read(at: position, into: $0) } == .end)
+  }
+
+  @Test func `only what is sent is ever made`() {
+    let stream = EventStream()
+    let made = Counter()
+    for number in 0..<1_000 {
+      stream.send("a", about: "1", isFinal: false) {
+        made.add()
+        return Array("\(number)".utf8)
+      }
+    }
+    stream.send("a", about: "2", isFinal: false) { nil }
+    var position = 0
+    #expect(read(stream, from: &position) == "event: a\ndata: 999\n\n")
+    #expect(made.value == 1)
+  }
+
+  @Test func `more events than are made at once are sent in their order, each in its latest state`()
+  {
+    let stream = EventStream()
+    for number in 0..<1_000 {
+      stream.send("a", about: "\(number)", isFinal: false) { Array("old".utf8) }
+    }
+    var buffer = [UInt8](repeating: 0, count: 16)
+    // "event: a", "data: old" and two ends of line.
+    #expect(buffer.withUnsafeMutableBytes { stream.read(at: 0, into: $0) } == .bytes(16))
+    for number in 0..<1_000 {
+      stream.send("a", about: "\(number)", isFinal: false) { Array("\(number)".utf8) }
+    }
+    stream.end()
+    var position = 16
+    let rest = String(decoding: buffer, as: UTF8.self) + read(stream, from: &position)
+    let events = rest.split(separator: "\n\n").map { $0.dropFirst("event: a\ndata: ".count) }
+    // What was being sent had to be told anew, behind what waited.
+    let begun = events.prefix { $0 == "old" }.count
+    #expect(begun > 0 && begun < 1_000)
+    #expect(
+      events.dropFirst(begun).map { Int($0) } == Array(begun..<1_000) + Array(0..<begun))
   }
 
   @Test func `progress is reported in steps, its end always`() {
@@ -94,6 +162,34 @@ struct ProgressEventsTests {
     try await withServer(
       TestProvider(), operations: operations, configure: { $0.operatorTokens = [token] }
     ) { server in try await body(server, try HTTPClient(port: server.port)) }
+  }
+
+  @Test func `downloads that end while those that are now are listed end last`() async {
+    let ids = 0..<500 as Range<UInt64>
+    for _ in 0..<20 {
+      let events = ProgressEvents(minimumInterval: 0)
+      let (running, finished) = (
+        ids.map { status($0, .running) }, ids.map { status($0, .finished) }
+      )
+      async let told: Void = { for status in finished { events.report(status) } }()
+      events.list(running)
+      await told
+      events.stream.end()
+      var (text, position, count) = ([UInt8](), 0, 0)
+      var buffer = [UInt8](repeating: 0, count: 32 << 10)
+      repeat {
+        let read = buffer.withUnsafeMutableBytes { events.stream.read(at: position, into: $0) }
+        count = if case .bytes(let more) = read { more } else { 0 }
+        text += buffer[..<count]
+        position += count
+      } while count > 0
+      let last = String(decoding: text, as: UTF8.self).split(separator: "\n\n")
+        .reduce(into: [Substring: Bool]()) { ends, event in
+          guard let id = event.firstMatch(of: /"id":(\d+)/)?.1 else { return }
+          ends[id] = event.contains("\"state\":\"finished\"")
+        }
+      #expect(last.count == ids.count && last.values.allSatisfy { $0 })
+    }
   }
 
   private func status(
@@ -201,106 +297,6 @@ struct ProgressEventsTests {
         client.close()
       }
       #expect(await eventually { operations.observerCount == 0 && server.figures.active == 0 })
-    }
-  }
-}
-
-struct PrefetchRequestTests {
-  private let token = "correct-horse-battery"
-  private let operations = TestOperations()
-
-  private func post(
-    _ body: String, _ query: String = "", presets: [String: String] = [:]
-  ) async throws -> (answer: HTTPAnswer, lines: [PrefetchLine]) {
-    try await withServer(
-      TestProvider(), operations: operations,
-      configure: {
-        $0.operatorTokens = [token]; $0.presets = presets
-      }
-    ) { server in
-      let answer = try HTTPClient(port: server.port).request(
-        "POST", "/admin/prefetch" + query, headers: ["Authorization": "Bearer " + token],
-        body: Array(body.utf8))
-      return (answer, operations.lists.withLock { $0["1"] ?? [] })
-    }
-  }
-
-  @Test func `a line is a URL or a query, bare or in JSON, and a bad one spoils no other`()
-    async throws
-  {
-    let (answer, lines) = try await post(
-      """
-      https://h/a.jpg
-      "https://h/b.jpg?x=1&y=2"
-
-      # a comment
-      /image?url=https%3A%2F%2Fh%2Fc.jpg&w=300
-      "url=https%3A%2F%2Fh%2Fd.jpg&scale=0.5"
-      {"url": "https://h/e.jpg", "w": 300, "fit": "cover", "enlarge": true}\r
-      {"url": 
-      ftp://h/f.jpg
-      https://h/g.jpg
-      """)
-    #expect(answer.status == 202)
-    #expect(answer.text.contains("\"id\" : \"1\""))
-    #expect(answer.text.contains("\"total\" : 8"))
-    #expect(lines.map(\.number) == [1, 2, 5, 6, 7, 8, 9, 10])
-    let keys = lines.map { try? $0.request.get().key.text }
-    #expect(keys[0] == "https://h/a.jpg " + Transform().canonicalText)
-    #expect(keys[1]?.hasPrefix("https://h/b.jpg?x=1&y=2 ") == true)
-    #expect(try lines[2].request.get().transform.width == 300)
-    #expect(try lines[3].request.get().transform.scale == 0.5)
-    #expect(try lines[4].request.get().transform.enlarge)
-    #expect(keys[5] == nil && keys[6] == nil && keys[7] != nil)
-  }
-
-  @Test func `a list is taken times the presets`() async throws {
-    let (answer, lines) = try await post(
-      "https://h/a.jpg\nhttps://h/b.jpg", "?preset=small&preset=large",
-      presets: ["small": "w=10", "large": "w=1000&format=webp"])
-    #expect(answer.status == 202)
-    #expect(try lines.map { try $0.request.get().transform.width } == [10, 1_000, 10, 1_000])
-  }
-
-  @Test func `a preset that is not there is refused by name`() async throws {
-    let (answer, _) = try await post("https://h/a.jpg", "?preset=huge", presets: ["small": "w=10"])
-    #expect(answer.status == 400)
-    #expect(answer.text.contains("preset='huge' is not allowed: one of small"))
-  }
-
-  @Test func `a body that is too long is refused, and the connection goes on`() async throws {
-    try await withServer(
-      TestProvider(), operations: operations, configure: { $0.operatorTokens = [token] }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
-      let answer = try client.request(
-        "POST", "/admin/prefetch", headers: ["Authorization": "Bearer " + token],
-        body: [UInt8](repeating: 0x0a, count: Upload.longest + 1))
-      #expect(answer.status == 413)
-      #expect(answer.text.contains("\"code\":\"body_too_large\""))
-      #expect(try client.get("/stats").status == 200)
-    }
-  }
-
-  @Test func `too many lines are refused`() async throws {
-    let (answer, _) = try await post(String(repeating: "x\n", count: PrefetchLine.most + 1))
-    #expect(answer.status == 413)
-    #expect(answer.text.contains("\"code\":\"too_many_lines\""))
-  }
-
-  @Test func `a stranger's body is not kept`() async throws {
-    try await withServer(
-      TestProvider(), operations: operations, configure: { $0.operatorTokens = [token] }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
-      let answer = try client.request(
-        "POST", "/admin/prefetch", body: [UInt8](repeating: 0x0a, count: 1_000))
-      #expect(answer.status == 401)
-      try client.send(HTTPClient.text("POST", "/admin/prefetch", bodyLength: 1 << 20))
-      #expect(throws: HTTPClientError.self) {
-        try client.send(bytes: [UInt8](repeating: 0x0a, count: 1 << 20))
-        _ = try client.readAnswer()
-      }
     }
   }
 }

@@ -72,6 +72,54 @@ struct OperatingTests {
     }
   }
 
+  @Test func `a list that takes its time keeps nobody else on its thread waiting`() async throws {
+    try await withServer(
+      TestProvider(), operations: operations,
+      configure: {
+        $0.operatorTokens = [token]
+        $0.workers = 1
+      }
+    ) { server in
+      let header: KeyValuePairs = ["Authorization": "Bearer " + token]
+      let (client, other) = (try HTTPClient(port: server.port), try HTTPClient(port: server.port))
+      func ask(_ method: String, _ path: String) throws {
+        try client.send(HTTPClient.text(method, path, headers: header))
+        #expect(try other.get("/stats").status == 200)
+      }
+      try operations.failed.withLock { _ in try ask("GET", "/admin/failed") }
+      #expect(try client.readAnswer().status == 200)
+      try operations.failed.withLock { _ in try ask("DELETE", "/admin/failed") }
+      #expect(try client.readAnswer().status == 200)
+      try operations.listed.withLock { _ in try ask("GET", "/admin/downloads") }
+      #expect(try client.readAnswer().status == 200)
+      try operations.statuses.withLock { _ in try ask("GET", "/admin/prefetch") }
+      #expect(try client.readAnswer().status == 200)
+    }
+  }
+
+  @Test func `operators are answered where the server has no room for further requests`()
+    async throws
+  {
+    let work = CancellableProvider()
+    try await withServer(
+      work.provider, operations: operations,
+      configure: {
+        $0.operatorTokens = [token]
+        $0.maximumActiveRequests = 1
+      }
+    ) { server in
+      let waiting = try HTTPClient(port: server.port)
+      try waiting.send(HTTPClient.text("GET", pictureTarget))
+      #expect(await eventually { work.provider.asked.value == 1 })
+      let client = try HTTPClient(port: server.port)
+      let header: KeyValuePairs = ["Authorization": "Bearer " + token]
+      for path in ["/admin/downloads", "/admin/failed", "/admin/prefetch"] {
+        #expect(try client.get(path, headers: header).status == 200)
+      }
+      #expect(try client.get(pictureTarget).status == 503)
+    }
+  }
+
   @Test func `a path knows its methods`() async throws {
     try await withOperators { client in
       let header: KeyValuePairs = ["Authorization": "Bearer " + token]
@@ -152,6 +200,33 @@ struct OperatingTests {
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
       for _ in 0..<3 { #expect(try client.get(pictureTarget, headers: key).status == 200) }
+    }
+  }
+
+  @Test func `requests that race for a key leave nothing behind`() async throws {
+    let work = CancellableProvider()
+    let provider = TestProvider { request throws(ImageError) in
+      guard request.source.path != "/hangs" else {
+        return try await work.provider.variant(for: request)
+      }
+      await Task.yield()
+      return makeDelivery(makeVariant(request.key, body: [1]))
+    }
+    try await withServer(provider, configure: { $0.workers = 4 }) { server in
+      let clients = try (0..<16).map { _ in try HTTPClient(port: server.port) }
+      for _ in 0..<500 {
+        for client in clients {
+          try client.send(HTTPClient.text("GET", pictureTarget, headers: key))
+        }
+        for client in clients { #expect([200, 409].contains(try client.readAnswer().status)) }
+      }
+      // Each of the connections is watched as one that was never in a race.
+      for client in clients {
+        try client.send(HTTPClient.text("GET", "/image?url=https://h/hangs"))
+      }
+      #expect(await eventually { work.provider.asked.value == 16 })
+      for client in clients { client.close() }
+      #expect(await eventually { work.cancelled.value == 16 })
     }
   }
 

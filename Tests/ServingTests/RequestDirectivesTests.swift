@@ -91,6 +91,27 @@ struct RequestDirectivesTests {
     }
   }
 
+  @Test func `the lines of a field are one list`() async throws {
+    let seen = Lock<[LoadOptions]>([])
+    let provider = TestProvider { request throws(ImageError) in
+      seen.withLock { $0.append(request.options) }
+      return makeDelivery(makeVariant(request.key, body: [1]))
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      let header: KeyValuePairs = [
+        "Cache-Control": "max-age=5", "Priority": "i", "cache-control": "no-store",
+        "priority": "u=0", "CACHE-CONTROL": "no-cache",
+      ]
+      #expect(try client.get(pictureTarget, headers: header).status == 200)
+      let options = seen.withLock { $0 }
+      #expect(options.map(\.cache) == [.refresh])
+      #expect(options.map(\.age.maxAge) == [5])
+      #expect(options.map(\.store) == [[]])
+      #expect(options.map(\.priority) == [.high])
+    }
+  }
+
   @Test func `where reloading is forbidden the parameters are refused and the directive ignored`()
     async throws
   {

@@ -1,0 +1,102 @@
+// StoppingTests: what becomes of connections and requests when the server stops.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct StoppingTests {
+  @Test func `stopping refuses new requests, answers running ones and hangs on none`() async throws
+  {
+    let gate = Gate()
+    let provider = TestProvider { request throws(ImageError) in
+      await gate.pass()
+      return makeDelivery(makeVariant(request.key, body: [1]))
+    }
+    provider.keep(makeVariant(try makeRequest("https://example.org/hit").key))
+    try await withServer(provider, configure: { $0.graceTime = .seconds(20) }) { server in
+      let running = try HTTPClient(port: server.port)
+      try running.send(HTTPClient.text("GET", pictureTarget))
+      let kept = try HTTPClient(port: server.port)
+      let other = try HTTPClient(port: server.port)
+      #expect(try kept.get("/stats").status == 200)
+      #expect(try other.get("/stats").status == 200)
+      #expect(await eventually { provider.asked.value == 1 })
+      let port = server.port
+      server.drain()
+
+      #expect(throws: HTTPClientError.cannotConnect(errno: ECONNREFUSED)) {
+        try HTTPClient(port: port)
+      }
+      let stats = try other.get("/stats")
+      #expect(stats.status == 503 && stats.text.contains("\"draining\""))
+      #expect(stats.headers.count { $0.name == "Date" } == 1)
+      #expect(stats["Cache-Control"] == "no-store")
+      let refused = try kept.get("/image?url=https://example.org/hit")
+      #expect(refused.status == 503 && refused.text.contains("\"draining\""))
+      #expect(refused["Connection"] == "close" && refused["Retry-After"] == "1")
+      try kept.waitForClose()
+
+      async let stopped: Void = server.stop()
+      gate.open()
+      let answer = try running.readAnswer()
+      #expect(answer.status == 200 && answer.body == [1])
+      #expect(answer["Connection"] == "close")
+      await stopped
+    }
+  }
+
+  @Test func `a request whose body never ends is none that a stop waits for`() async throws {
+    try await withServer(TestProvider()) { server in
+      let client = try HTTPClient(port: server.port)
+      try client.send(
+        "POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
+      // Its header is whole: it is told to go on.
+      let told = "HTTP/1.1 100 Continue\r\n\r\n"
+      #expect(try client.read(told.utf8.count) == Array(told.utf8))
+      #expect(server.figures.active == 0)
+      try client.send("123456789")
+      #expect(try client.readAnswer().status == 405)
+      #expect(await eventually { server.figures.active == 0 })
+    }
+  }
+
+  @Test func `what still runs at the end of the grace time is answered 503`() async throws {
+    let provider = CancellableProvider()
+    try await withServer(provider.provider) { server in
+      let clients = try (0..<20).map { _ in
+        let client = try HTTPClient(port: server.port)
+        try client.send(HTTPClient.text("GET", pictureTarget))
+        return client
+      }
+      #expect(await eventually { provider.provider.asked.value == 20 })
+      await server.stop()
+      for client in clients { #expect(try client.readAnswer().status == 503) }
+      #expect(await eventually { provider.cancelled.value == 20 })
+    }
+  }
+
+  @Test func `a server that is released while it runs stops`() async throws {
+    try await withTaskExecutorPreference(BlockingExecutor.shared) { try await releaseServer() }
+  }
+
+  private func releaseServer() async throws {
+    let provider = CancellableProvider()
+    var configuration = ServerConfiguration()
+    configuration.port = 0
+    var server: Server? = Server(
+      configuration: configuration, provider: provider.provider,
+      operations: Operations(TestOperations()), stats: makeStats,
+      log: Log(level: .error))
+    try server?.start()
+    let client = try HTTPClient(port: server?.port ?? 0)
+    try client.send(HTTPClient.text("GET", pictureTarget))
+    #expect(await eventually { provider.provider.asked.value == 1 })
+    server = nil
+    try client.waitForClose()
+    #expect(await eventually { provider.cancelled.value == 1 })
+  }
+}
