@@ -57,10 +57,16 @@ enum PrefetchReport {
     "\((min(max(value, 0), 1e9) * 10).rounded() / 10)"
   }
 
-  /// Without what a terminal would obey: messages repeat what stood in the list.
+  /// Without what a terminal would obey, or show in another order or line than it stands: messages repeat what stood in
+  /// the list.
   static func printable(_ text: String) -> String {
-    String(
-      String.UnicodeScalarView(
-        text.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
+    String(String.UnicodeScalarView(text.unicodeScalars.map(printable)))
+  }
+
+  private static func printable(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator: "\u{FFFD}"
+    default: scalar
+    }
   }
 }

@@ -83,4 +83,9 @@ struct PrefetchReportTests {
 
         """)
   }
+
+  @Test(arguments: ["\u{7}", "\u{9B}", "\u{202E}", "\u{2066}", "\u{2028}", "\u{2029}", "\u{FEFF}"])
+  func `what a terminal obeys or reorders is not shown`(text: String) {
+    #expect(PrefetchReport.printable("a\(text)b é 東") == "a\u{FFFD}b é 東")
+  }
 }
