@@ -1,7 +1,6 @@
 // Console: what commands say, and to whom.
 
 import Glibc
-import Model
 
 /// One line on standard error, whatever the log's format: it is for whoever started the program.
 public func complain(_ line: String) { Console.standard.complain(line) }
@@ -39,30 +38,4 @@ struct Console: Sendable {
       rest = rest.dropFirst(count)
     }
   }
-}
-
-/// A prefetch's progress: over and over in one line of a terminal, or now and then in a log.
-struct ProgressLine {
-  /// How long nothing is said where nobody looks at a terminal.
-  private static let interval = Duration.seconds(5)
-
-  private let console: Console
-  private var last = ContinuousClock.now
-
-  init(on console: Console) { self.console = console }
-
-  /// Shows how far it is, where it is time for that.
-  mutating func show(_ status: PrefetchStatus) {
-    if let columns = console.columns() {
-      // Back to the beginning, and what was longer there is erased (ECMA-48, EL). The last column stays free: some
-      // terminals break the line after it.
-      console.errors("\r\(PrefetchReport.progress(status, width: columns - 1))\u{1B}[K")
-    } else if ContinuousClock.now - last >= Self.interval {
-      last = .now
-      console.errors(PrefetchReport.progress(status, width: 120) + "\n")
-    }
-  }
-
-  /// Leaves the line to what comes next.
-  func end() { if console.columns() != nil { console.errors("\n") } }
 }

@@ -1,4 +1,4 @@
-// ServerClient: asks the running server, for commands. A blocking HTTP/1.1 client with deadlines.
+// ServerClient: asks the running server, for commands. A blocking HTTP/1.1 client with a deadline for each request.
 
 import Configuring
 import Glibc
@@ -8,23 +8,43 @@ import Platform
 /// Requests to the server that a configuration describes, each over a connection of its own.
 struct ServerClient {
   /// Why there is no answer.
-  struct Failure: Error, CustomStringConvertible {
+  enum Failure: Error, CustomStringConvertible {
+    /// The server has not got the whole request.
+    case unsent(String)
+    /// The server may have done what it was asked.
+    case unanswered(String)
+    /// Somebody wants the program to end: the request was given up.
+    case interrupted
+
     /// In one line, for whoever gave the command.
-    let description: String
+    var description: String {
+      switch self {
+      case .unsent(let text), .unanswered(let text): text
+      case .interrupted: "interrupted"
+      }
+    }
+  }
+
+  /// What an interruption ends.
+  enum Patience {
+    /// Nothing.
+    case full
+    /// A request that is not sent whole; the answer to one that is is waited for.
+    case sent(Interruption)
+    /// The request.
+    case none(Interruption)
   }
 
   private let address: String
   private let port: Int
   /// An operator's token; `nil` goes without.
   private let token: String?
-  /// Seconds for connecting, for each piece sent and for each piece received.
-  private let seconds: Int
 
   /// Longest answer taken, in bytes; the longest there is, with a hundred failures of long URLs, is far below.
   private static let longestAnswer = 16 << 20
 
   /// A client of the server at the address and port of `configuration`; one on all addresses is asked on loopback.
-  init(_ configuration: Configuration.Server, token: String? = nil, seconds: Int) {
+  init(_ configuration: Configuration.Server, token: String? = nil) {
     address =
       switch configuration.address {
       case "0.0.0.0": "127.0.0.1"
@@ -32,86 +52,132 @@ struct ServerClient {
       default: configuration.address
       }
     port = configuration.port
-    (self.token, self.seconds) = (token, seconds)
+    self.token = token
   }
 
   /// Where the server is, as messages say it.
   var place: String { "\(address) port \(port)" }
 
   /// Sends a request and waits for its answer.
+  ///
+  /// - Parameters:
+  ///   - seconds: for all of it, from connecting to the answer's last byte.
+  ///   - patience: what an interruption ends.
   func request(
-    _ method: String, _ target: String, type: String? = nil, body: [UInt8]? = nil
+    _ method: String, _ target: String, type: String? = nil, body: [UInt8]? = nil, seconds: Int,
+    patience: Patience = .full
   ) throws(Failure) -> ServerAnswer {
-    let socket = try connected()
+    let wait = Wait(end: .now + .seconds(seconds), seconds: seconds, patience: patience)
+    let socket = try connected(wait)
     var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     if let token { head += "Authorization: Bearer \(token)\r\n" }
     if let type { head += "Content-Type: \(type)\r\n" }
     if let body { head += "Content-Length: \(body.count)\r\n" }
-    // A server that refuses a request early need not read it to its end; what it says then is the answer.
-    let isSent = send(Array((head + "\r\n").utf8) + (body ?? []), over: socket)
-    return try answer(over: socket, isSent: isSent)
+    return try answer(to: Array((head + "\r\n").utf8) + (body ?? []), over: socket, wait)
   }
 
-  private func connected() throws(Failure) -> OwnedDescriptor {
+  private func connected(_ wait: Wait) throws(Failure) -> OwnedDescriptor {
     var hints = addrinfo()
     hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
     var found: UnsafeMutablePointer<addrinfo>?
     guard getaddrinfo(address, "\(port)", &hints, &found) == 0, let info = found?.pointee else {
-      throw Failure(description: "\(address) is no address")
+      throw .unsent("\(address) is no address")
     }
     defer { freeaddrinfo(found) }
-    let socket = OwnedDescriptor(owning: Glibc.socket(info.ai_family, info.ai_socktype, 0))
-    guard socket.value >= 0 else { throw Failure(description: "no socket: \(errnoText())") }
-    var limit = timeval(tv_sec: seconds, tv_usec: 0)
-    // The one for sending counts for connecting too (socket(7)).
-    for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-      setsockopt(
-        socket.value, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
-    }
-    guard connect(socket.value, info.ai_addr, info.ai_addrlen) == 0 else {
-      throw Failure(description: "cannot connect to \(place): \(reason())")
+    let type = info.ai_socktype | CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let socket = OwnedDescriptor(owning: Glibc.socket(info.ai_family, type, 0))
+    guard socket.value >= 0 else { throw .unsent("no socket: \(errnoText())") }
+    if connect(socket.value, info.ai_addr, info.ai_addrlen) != 0 {
+      var status = errno
+      if status == EINPROGRESS {
+        guard try wait.ready(socket.value, Int16(POLLOUT), isSent: false) != 0 else {
+          throw .unsent("cannot connect to \(place) within \(wait.seconds) s")
+        }
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        getsockopt(socket.value, SOL_SOCKET, SO_ERROR, &status, &length)
+      }
+      guard status == 0 else {
+        throw .unsent("cannot connect to \(place): \(errnoText(status))")
+      }
     }
     return socket
   }
 
-  private func send(_ bytes: [UInt8], over socket: borrowing OwnedDescriptor) -> Bool {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes {
-        Glibc.send(socket.value, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
-      }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return false }
-      rest = rest.dropFirst(count)
-    }
-    return true
-  }
-
+  /// Sends and receives at once: a server that refuses a request early need not read it to its end, and what it says
+  /// then is the answer.
   private func answer(
-    over socket: borrowing OwnedDescriptor, isSent: Bool
+    to request: [UInt8], over socket: borrowing OwnedDescriptor, _ wait: Wait
   ) throws(Failure) -> ServerAnswer {
+    var unsent = request[...]
+    // Whether the server takes what is sent.
+    var isTaken = true
     var received: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while received.count <= Self.longestAnswer {
-      let count = recv(socket.value, &buffer, buffer.count, 0)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else {
-        throw Failure(
-          description: isSent
-            ? "no answer from \(place): \(reason())"
-            : "\(place) did not take the request: \(reason())")
+      let isSent = unsent.isEmpty
+      let wanted = isSent || !isTaken ? POLLIN : POLLIN | POLLOUT
+      let ready = try wait.ready(socket.value, Int16(wanted), isSent: isSent)
+      guard ready != 0 else {
+        throw isSent
+          ? .unanswered("no answer from \(place) within \(wait.seconds) s")
+          : .unsent("\(place) did not take the request within \(wait.seconds) s")
       }
-      received += buffer[..<count]
-      if let answer = ServerAnswer(received, isWhole: count == 0) { return answer }
-      guard count > 0 else { break }
+      if ready & ~Int16(POLLOUT) != 0 {
+        let count = recv(socket.value, &buffer, buffer.count, 0)
+        if count < 0, [EINTR, EAGAIN].contains(errno) { continue }
+        guard count >= 0 else {
+          throw isSent
+            ? .unanswered("no answer from \(place): \(errnoText())")
+            : .unsent("\(place) did not take the request: \(errnoText())")
+        }
+        received += buffer[..<count]
+        if let answer = ServerAnswer(received, isWhole: count == 0) { return answer }
+        guard count > 0 else { break }
+      } else {
+        let count = unsent.withUnsafeBytes {
+          Glibc.send(socket.value, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
+        }
+        if count > 0 { unsent = unsent.dropFirst(count) }
+        if count < 0, ![EINTR, EAGAIN].contains(errno) { isTaken = false }
+      }
     }
-    throw Failure(description: "what \(place) answered is no HTTP, or not whole")
+    let text = "what \(place) answered is no HTTP, or not whole"
+    throw unsent.isEmpty ? .unanswered(text) : .unsent(text)
   }
 
-  /// What the last call of the system said; of a deadline, more than `errno` does.
-  private func reason() -> String {
-    [EAGAIN, EINPROGRESS].contains(errno) ? "nothing happened for \(seconds) s" : errnoText()
+  /// The waits of one request.
+  private struct Wait {
+    let end: ContinuousClock.Instant
+    /// What it began with.
+    let seconds: Int
+    let patience: Patience
+
+    /// Waits for events of poll(2); returns none at the deadline.
+    func ready(
+      _ socket: CInt, _ events: Int16, isSent: Bool
+    ) throws(Failure) -> Int16 {
+      let interruption: CInt =
+        switch patience {
+        case .full: -1
+        case .sent(let interruption): isSent ? -1 : interruption.descriptor
+        case .none(let interruption): interruption.descriptor
+        }
+      // A negative one is passed over.
+      var watched = [
+        pollfd(fd: interruption, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: socket, events: events, revents: 0),
+      ]
+      while true {
+        let left = end - .now
+        guard left > .zero else { return 0 }
+        // Rounded up: cut to 0, it would not wait through the last millisecond.
+        let count = poll(&watched, 2, CInt(left / .milliseconds(1)) + 1)
+        if count > 0 { break }
+      }
+      if watched[0].revents != 0 { throw .interrupted }
+      return watched[1].revents
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Tests of PrefetchCommand: against an origin that plays the server.
 
 import Configuring
+import Glibc
 import Model
 import Platform
 import TestSupport
@@ -9,21 +10,25 @@ import Testing
 @testable import Commanding
 
 @Suite(.serialized) struct PrefetchCommandTests {
-  private let folder: TemporaryFolder
-  private let server: Origin
-  private let said = Lock((output: "", errors: ""))
+  let folder: TemporaryFolder
+  let server: Origin
+  let said = Lock((output: "", errors: ""))
+  /// What time the command has it.
+  let time = Lock(ContinuousClock.now)
+  let interruption: Interruption
 
   init() throws {
     folder = try TemporaryFolder()
     server = try Origin()
+    interruption = try Interruption()
     try folder.write("list", Array("http://a/1.jpg\n".utf8))
   }
 
-  private func json(_ text: String, status: Int = 200) -> OriginReply {
+  func json(_ text: String, status: Int = 200) -> OriginReply {
     .status(status, Array(text.utf8), headers: ["Content-Type: application/json"])
   }
 
-  private func progress(_ state: String, finished: Int, failed: Int = 0) -> OriginReply {
+  func progress(_ state: String, finished: Int, failed: Int = 0) -> OriginReply {
     json(
       """
       {"id": "7f", "state": "\(state)", "total": 4, "finished": \(finished), "skipped": 1,
@@ -32,8 +37,9 @@ import Testing
   }
 
   /// The exit status of `pictor prefetch`.
-  private func run(
+  func run(
     _ file: String? = nil, presets: [String] = [], port: Int? = nil, columns: Int? = nil,
+    input: CInt = -1,
     _ change: (inout Configuration) -> Void = { _ in }
   ) async throws -> CInt {
     var configuration = Configuration()
@@ -44,12 +50,15 @@ import Testing
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { columns })
     let command = PrefetchCommand(
-      configuration, file: file ?? folder.path + "/list", presets: presets, console: console)
+      configuration, list: ListFile(file ?? folder.path + "/list", input: input),
+      presets: presets, console: console,
+      pace: .init(now: { [time] in time.withLock { $0 } }, milliseconds: 1),
+      interruption: interruption)
     return await withTaskExecutorPreference(BlockingExecutor.shared) { command.run() }
   }
 
-  private var errors: String { said.withLock { $0.errors } }
-  private var output: String { said.withLock { $0.output } }
+  var errors: String { said.withLock { $0.errors } }
+  var output: String { said.withLock { $0.output } }
 
   @Test func `it sends the list, watches it to its end and sums up`() async throws {
     server.route("/admin/prefetch", json(#"{"id": "7f", "total": 4}"#, status: 202))
@@ -118,7 +127,11 @@ import Testing
     server.route("/admin/prefetch", OriginReply([.send(Array("HTTP/1.1 20".utf8)), .close]))
     #expect(try await run() == 1)
     #expect(
-      errors == "pictor: what 127.0.0.1 port \(server.port) answered is no HTTP, or not whole\n")
+      errors == """
+        pictor: what 127.0.0.1 port \(server.port) answered is no HTTP, or not whole; it may have begun all \
+        the same: GET /admin/prefetch tells
+
+        """)
   }
 
   @Test func `what cannot be begun is said without asking the server`() async throws {
@@ -133,12 +146,24 @@ import Testing
     #expect(server.totalRequests == 0)
   }
 
-  @Test(arguments: ["0.0.0.0", "127.0.0.1"])
-  func `a server on all addresses is asked on loopback`(address: String) async throws {
-    server.route("/stats", json("{}"))
-    var configuration = Configuration().server
-    (configuration.address, configuration.port) = (address, server.port)
-    let check = HealthCheck(configuration)
-    #expect(await withTaskExecutorPreference(BlockingExecutor.shared) { check.run() } == 0)
+  @Test func `what comes on standard input is a list`() async throws {
+    server.route("/admin/prefetch", json(#"{"id": "7f", "total": 4}"#, status: 202))
+    server.route("/admin/prefetch/7f", progress("finished", finished: 3))
+    let input = open(folder.path + "/list", O_RDONLY)
+    defer { close(input) }
+    #expect(try await run("-", input: input) == 0)
+    #expect(server.received(at: "/admin/prefetch").first?.headers["content-length"] == "15")
+    #expect(try await run("-", input: -1) == 1)
+    #expect(errors == "pictor: standard input: cannot be read: Bad file descriptor (9)\n")
+  }
+
+  @Test func `a list of 64 MiB is read, and none that is longer`() async throws {
+    let path = folder.path + "/list"
+    #expect(truncate(path, 64 << 20) == 0)
+    #expect(try ListFile(path, input: -1).contents().count == 64 << 20)
+    #expect(truncate(path, 64 << 20 + 1) == 0)
+    #expect(try await run() == 1)
+    #expect(errors == "pictor: \(path): has more than 64 MiB\n")
+    #expect(server.totalRequests == 0)
   }
 }

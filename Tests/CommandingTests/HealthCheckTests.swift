@@ -1,0 +1,60 @@
+// Tests of HealthCheck: against an origin that plays the server.
+
+import Configuring
+import Platform
+import TestSupport
+import Testing
+
+@testable import Commanding
+
+struct HealthCheckTests {
+  private let said = Lock("")
+
+  /// The exit status of `pictor healthcheck`.
+  private func check(_ server: Origin, address: String = "127.0.0.1", seconds: Int = 60) async
+    -> CInt
+  {
+    var configuration = Configuration().server
+    (configuration.address, configuration.port) = (address, server.port)
+    let console = Console(
+      output: { _ in }, errors: { [said] text in said.withLock { $0 += text } }, columns: { nil })
+    let check = HealthCheck(configuration, seconds: seconds, console: console)
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { check.run() }
+  }
+
+  private var errors: String { said.withLock { $0 } }
+
+  @Test(arguments: [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("::", "::1")])
+  func `a server on all addresses is asked on loopback`(
+    address: String, loopback: String
+  ) async throws {
+    let server = try Origin(on: loopback)
+    server.route("/stats", .ok(Array("{}".utf8)))
+    #expect(await check(server, address: address) == 0)
+    #expect(errors.isEmpty)
+  }
+
+  @Test(arguments: [204, 302, 404, 500, 503])
+  func `anything but 200 is no health`(status: Int) async throws {
+    let server = try Origin()
+    server.route("/stats", .status(status))
+    #expect(await check(server) == 1)
+    #expect(errors == "pictor: the server at 127.0.0.1 port \(server.port) answered \(status)\n")
+  }
+
+  @Test func `a server that gives its answer away byte by byte runs into the deadline`()
+    async throws
+  {
+    let server = try Origin()
+    server.route("/stats", .trickle([UInt8](repeating: 0x20, count: 40), milliseconds: 100))
+    #expect(await check(server, seconds: 1) == 1)
+    #expect(errors == "pictor: no answer from 127.0.0.1 port \(server.port) within 1 s\n")
+  }
+
+  @Test func `nobody there is no health`() async throws {
+    let server = try Origin()
+    server.stop()
+    #expect(await check(server) == 1)
+    #expect(errors.hasPrefix("pictor: cannot connect to 127.0.0.1 port \(server.port): "))
+  }
+}
