@@ -28,6 +28,7 @@ import Testing
     transform.background = Color(red: 1, green: 2, blue: 3, alpha: 4)
     transform.limitBytes = 1
     transform.frame = 7
+    transform.progressive = true
     var limits = ImagingLimits()
     limits.formats = [.jpeg, .svg]
     limits.maximumPixels = 1

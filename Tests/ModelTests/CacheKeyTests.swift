@@ -35,7 +35,7 @@ struct CacheKeyTests {
       { _ in }, { $0.scale = 0.5 }, { $0.width = 10 }, { $0.height = 10 }, { $0.fit = .cover },
       { $0.position = .top }, { $0.enlarge = true }, { $0.format = .png }, { $0.quality = 50 },
       { $0.background = Color(red: 0, green: 0, blue: 0) }, { $0.limitBytes = 1 },
-      { $0.frame = 0 },
+      { $0.frame = 0 }, { $0.progressive = true },
     ]
     let keys = try changes.map { try key($0) }
     #expect(Set(keys).count == changes.count)
