@@ -18,17 +18,9 @@ extension Exchanging {
       return refuse(.internal(detail: "a delivery without a request"))
     }
     let id = RequestID()
-    let now = Clock.now()
     let microseconds = client.elapsedMicroseconds
-    var timings = Timings()
-    timings.total = .microseconds(microseconds)
-    var head = ResponseHead(date: now, id: id)
-    head.add("Server-Timing", timings.headerValue)
-    head.add("Age", "\(coming.info.freshness.age(at: now))")
-    head.add(
-      info: coming.info, source: request.source, cacheStatus: coming.cacheStatus,
-      forwarding: client.target?.forwarding)
-    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    let head = pictureHead(
+      coming.info, of: request, coming.cacheStatus, Timings(), id: id, microseconds: microseconds)
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,
       patience: handler.configuration.requestTimeout.wholeMilliseconds)

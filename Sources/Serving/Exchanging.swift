@@ -150,24 +150,35 @@ struct Exchanging {
     }
   }
 
+  /// The head of an answer with a picture, but for those that are prepared.
+  func pictureHead(
+    _ info: VariantInfo, of request: ImageRequest, _ cacheStatus: CacheStatus, _ timings: Timings,
+    id: RequestID, microseconds: Int
+  ) -> ResponseHead {
+    let now = Clock.now()
+    var timings = timings
+    timings.total = .microseconds(microseconds)
+    var head = ResponseHead(date: now, id: id)
+    head.add("Server-Timing", timings.headerValue)
+    head.add("Age", "\(info.freshness.age(at: now))")
+    head.add(
+      info: info, source: request.source, cacheStatus: cacheStatus,
+      forwarding: client.target?.forwarding)
+    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    return head
+  }
+
   private func answer(with delivery: Delivery) -> MHD_Result {
     guard case .success(let request)? = client.target?.request else {
       return refuse(.internal(detail: "a delivery without a request"))
     }
     let variant = delivery.variant
     let id = RequestID()
-    let now = Clock.now()
     let status = handler.isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds = client.elapsedMicroseconds
-    var timings = delivery.timings
-    timings.total = .microseconds(microseconds)
-    var head = ResponseHead(date: now, id: id)
-    head.add("Server-Timing", timings.headerValue)
-    head.add("Age", "\(variant.info.freshness.age(at: now))")
-    head.add(
-      info: variant.info, source: request.source, cacheStatus: delivery.cacheStatus,
-      forwarding: client.target?.forwarding)
-    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    let head = pictureHead(
+      variant.info, of: request, delivery.cacheStatus, delivery.timings, id: id,
+      microseconds: microseconds)
     do throws(ImageError) {
       let response = try Response(head: head, body: variant.body, closes: handler.isDraining)
       if delivery.cacheStatus == .hit(.memory) {

@@ -12,15 +12,6 @@ struct ConfigurationTests {
     return configuration
   }
 
-  private func complaint(_ body: () throws -> Void) -> String {
-    do {
-      try body()
-      return "nothing"
-    } catch {
-      return "\(error)"
-    }
-  }
-
   @Test func `a file sets what it names and leaves the rest`() throws {
     let configuration = try apply(
       """

@@ -13,15 +13,6 @@ struct HostRuleTests {
     return configuration
   }
 
-  private func complaint(_ body: () throws -> Void) -> String {
-    do {
-      try body()
-      return "nothing"
-    } catch {
-      return "\(error)"
-    }
-  }
-
   private let everything = """
     [
       { host: "*.example.com", drop_parameters: ["utm_*", "fbclid"], tags: ["shop-1", "a:b"],
