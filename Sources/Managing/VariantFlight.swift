@@ -110,10 +110,9 @@ extension ImageManager {
   func rememberedFailure(of request: ImageRequest, ofLoading: Bool) -> ImageError? {
     guard !request.options.retriesFailed else { return nil }
     return failed.withLock { failed in
-      let failure =
-        failed.failure(of: request.key.source, now: now())
-        ?? failed.failure(of: request.key, now: now())
-      return failure.flatMap { $0.cause.isOfLoading == ofLoading ? $0 : nil }
+      // A source may have gone since something could not be made of what is kept of it.
+      [request.key.source, request.key].compactMap { failed.failure(of: $0, now: now()) }
+        .first { $0.cause.isOfLoading == ofLoading }
     }
   }
 

@@ -140,6 +140,7 @@ final class TestLoader: ImageLoader {
 }
 
 final class TestProcessor: ImageProcessor {
+  let failure = Lock<ImageError?>(nil)
   let gate = Gate()
   let started = Count()
   let cancelled = Count()
@@ -151,6 +152,7 @@ final class TestProcessor: ImageProcessor {
       cancelled.add()
       throw .cancelled
     }
+    if let failure = failure.withLock({ $0 }) { throw failure }
     return ProcessedImage(
       bytes: [1, 2, 3].withUnsafeBytes { ImageBytes(copying: $0) }, format: .jpeg,
       size: PixelSize(width: 3, height: 1), frames: 1,

@@ -71,6 +71,27 @@ final class LoadOptionsTests: ManagedTests {
     #expect(other.cacheStatus == .hit(.source))
   }
 
+  @Test func `what cannot be made of a source is told again though the source has gone, too`()
+    async throws
+  {
+    openAll()
+    var transform = Transform()
+    transform.frame = 9
+    let frame = ImageRequest(
+      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    _ = try await manager.variant(for: try request())
+    processor.failure.withLock { $0 = .undecodable(detail: "no such frame") }
+    _ = try? await manager.variant(for: frame)
+    loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
+    _ = try? await manager.variant(for: try request { $0.cache = .bypass })
+    let started = processor.started.value
+    await #expect(
+      throws: ImageError.remembered(
+        .undecodable(detail: "no such frame"), seconds: 3_600, isRepeated: true)
+    ) { try await self.manager.variant(for: frame) }
+    #expect(processor.started.value == started)
+  }
+
   // MARK: Which kept answers
 
   @Test func `only what is kept never asks the origin`() async throws {

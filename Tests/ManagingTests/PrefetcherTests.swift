@@ -278,13 +278,14 @@ struct PrefetcherTests {
 
   @Test func `an observer may cancel what it watches`() async throws {
     let prefetcher = prefetcher()
-    provider.gate.open()
     let ended = Lock<PrefetchStatus?>(nil)
     let id = try prefetcher.prefetch(prefetchLines((0..<500).map { "http://a/\($0)" }))
     let observation = prefetcher.observePrefetch(id) { status in
       _ = prefetcher.cancelPrefetch(id)
       if status.state == .cancelled { ended.withLock { $0 = status } }
     }
+    // Not before it is watched: on a busy machine the list could have ended by then.
+    provider.gate.open()
     try await waitUntil { ended.withLock { $0 != nil } }
     try await waitUntil { prefetcher.figures.running == 0 }
     #expect(prefetcher.figures.waiting == 0)
