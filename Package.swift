@@ -75,8 +75,12 @@ let package = Package(
       name: "ServingTests",
       dependencies: words + ["Serving", "Managing", "Caching", "TestSupport", "CAllocations"]),
     .testTarget(name: "ManagingTests", dependencies: words + ["Managing", "TestSupport"]),
+    // Writes to a disk tier until a test kills it.
+    .executableTarget(
+      name: "disk-writer", dependencies: words + ["Caching"], path: "Tests/DiskWriter"),
     .testTarget(
-      name: "CachingTests", dependencies: words + ["Caching", "CLinux", "TestSupport"]),
+      name: "CachingTests",
+      dependencies: words + ["Caching", "CLinux", "TestSupport", "disk-writer"]),
     .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),
     .testTarget(
       name: "ImagingWireTests",

@@ -36,6 +36,11 @@ int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions
 #define F_SEAL_WRITE 0x0008
 #endif
 
+// The kernel's include/uapi/asm-generic/fcntl.h; glibc declares it with _GNU_SOURCE only.
+#ifndef O_NOATIME
+#define O_NOATIME 01000000
+#endif
+
 // The kernel's include/uapi/linux/fs.h and glibc's, which declares it with _GNU_SOURCE only.
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x00000008
@@ -46,6 +51,11 @@ ssize_t preadv2(int descriptor, const struct iovec *parts, int count, off_t offs
 static inline int pictor_linux_open_cached(const char *path) {
   struct open_how how = {.flags = O_RDONLY | O_CLOEXEC, .resolve = RESOLVE_CACHED};
   return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+/// open(2) for reading, with O_NOATIME: EPERM for another owner's file.
+static inline int pictor_linux_open_noatime(const char *path) {
+  return open(path, O_RDONLY | O_CLOEXEC | O_NOATIME);
 }
 
 /// preadv2(2) from the file's beginning, with RWF_NOWAIT: what is in the page cache, EAGAIN where nothing is.

@@ -11,7 +11,9 @@ final class DiskCounts: Sendable {
   let stores = Counter()
   let evictions = Counter()
   let expirations = Counter()
+  let redated = Counter()
   let damaged = Counter()
+  let purged = Counter()
   let failures = Counter()
   let latency = LatencyHistogram()
 
@@ -25,10 +27,22 @@ final class DiskCounts: Sendable {
     figures.stores = stores.value
     figures.evictions = evictions.value
     figures.expirations = expirations.value
+    figures.redated = redated.value
     figures.damaged = damaged.value
+    figures.purged = purged.value
     figures.failures = failures.value
     figures.latency = latency.figures
     return figures
+  }
+}
+
+extension ShareFigures {
+  /// An account, what is promised to writes under way included.
+  init(_ share: DiskShare) {
+    let (use, limit) = (share.use, share.limit)
+    self.init(
+      entries: use.files, bytes: use.bytes, limit: limit.bytes,
+      countLimit: limit.files == .max ? 0 : limit.files)
   }
 }
 
@@ -55,5 +69,21 @@ final class FailureEpisode: Sendable {
       return
     }
     log.info("can \(subject) again")
+  }
+}
+
+/// Entries whose times are still to come, clean by clean: one log line each time that the clock was set back.
+final class ClockEpisode: Sendable {
+  private let isOpen = Atomic<Bool>(false)
+  private let log: Log
+
+  init(log: Log) { self.log = log }
+
+  /// Notes how many a clean found.
+  func note(_ count: Int) {
+    guard !isOpen.exchange(count > 0, ordering: .relaxed), count > 0 else { return }
+    log.warning(
+      "the clock was set back; cache entries from its future are taken as of now",
+      ["entries": .int(count)])
   }
 }

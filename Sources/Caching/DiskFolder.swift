@@ -54,23 +54,44 @@ final class DiskFolder: Sendable {
     }
   }
 
+  /// Whether the lock that keeps other processes out is still the one that this process has: whoever deletes its file
+  /// lets them in. Two system calls.
+  var isLocked: Bool { lockDescriptor.withLock { isLock($0) } }
+
   /// Makes what is gone anew, as after somebody deleted the folder or a part of it; tells whether anything was gone.
+  ///
+  /// - Throws: `EWOULDBLOCK` where another process has taken the folder meanwhile.
   func heal() throws(SystemError) -> Bool {
     let gone = Self.fixedFolders.filter { access("\(path)/\($0)", F_OK) != 0 }
-    // A lock that is still there is still held, by this process: it cannot be taken twice.
-    let isLockGone = access("\(path)/lock", F_OK) != 0
-    guard isLockGone || !gone.isEmpty else { return false }
-    try Self.createParents(of: path)
-    try Self.create(path)
-    if isLockGone {
-      let descriptor = try Self.lock(path)
-      lockDescriptor.withLock {
-        if $0 >= 0 { close($0) }
-        $0 = descriptor
-      }
+    let wasLocked = try lockDescriptor.withLock { descriptor throws(SystemError) -> Bool in
+      // One that is still there is still held, by this process: it cannot be taken twice.
+      if isLock(descriptor) { return true }
+      // Given up for good.
+      guard descriptor >= 0 else { throw SystemError(EBADF) }
+      try Self.createParents(of: path)
+      try Self.create(path)
+      let taken = try Self.lock(path)
+      close(descriptor)
+      descriptor = taken
+      return false
     }
     for name in gone { try Self.create("\(path)/\(name)") }
-    return true
+    return !wasLocked || !gone.isEmpty
+  }
+
+  /// Whether the lock's file is the one that this descriptor is of.
+  private func isLock(_ descriptor: CInt) -> Bool {
+    var (held, found) = (stat(), stat())
+    return fstat(descriptor, &held) == 0 && stat("\(path)/lock", &found) == 0
+      && held.st_ino == found.st_ino && held.st_dev == found.st_dev
+  }
+
+  /// Whether the file system says that it has room for so many bytes and inodes. One that counts no inodes says 0 of all.
+  func hasRoom(bytes: Int, inodes: Int) -> Bool {
+    var system = statvfs()
+    guard statvfs(path, &system) == 0 else { return true }
+    return Int(clamping: system.f_bavail) >= bytes / max(Int(system.f_frsize), 1)
+      && (system.f_files == 0 || Int(clamping: system.f_favail) >= inodes)
   }
 
   /// The path of an entry's file.
@@ -99,9 +120,25 @@ final class DiskFolder: Sendable {
     for name in Self.names(in: "\(path)/tmp") { unlink("\(path)/tmp/\(name)") }
   }
 
+  /// The numbers of the folders of a kind that are there, of those in `range`, which are all in one upper folder.
+  func folders(_ kind: EntryKind, in range: Range<Int>) throws(SystemError) -> [Int] {
+    let upper = range.lowerBound & ~0xff
+    return try Self.contents(of: upperFolder(kind, range.lowerBound)).compactMap { name in
+      guard name.utf8.count == 2, let low = UInt8(name, radix: 16) else { return nil }
+      let number = upper + Int(low)
+      return range.contains(number) ? number : nil
+    }
+  }
+
   /// The names in a folder, without those that begin with a dot; none where it cannot be read.
-  static func names(in path: String) -> [String] {
-    guard let stream = opendir(path) else { return [] }
+  static func names(in path: String) -> [String] { (try? contents(of: path)) ?? [] }
+
+  /// The same for whoever has to know why it cannot be read; a folder that is not there is empty.
+  static func contents(of path: String) throws(SystemError) -> [String] {
+    guard let stream = opendir(path) else {
+      guard errno == ENOENT else { throw SystemError() }
+      return []
+    }
     defer { closedir(stream) }
     var names: [String] = []
     while let entry = readdir(stream) {
@@ -117,6 +154,26 @@ final class DiskFolder: Sendable {
   static func blocks(of path: String) -> Int {
     var status = stat()
     return lstat(path, &status) == 0 ? Int(status.st_blocks) : 0
+  }
+
+  /// Has it on the medium which names are in a folder.
+  static func sync(_ path: String) throws(SystemError) {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SystemError() }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw SystemError() }
+  }
+
+  /// The same for the folder numbered 0–4,095, or, where that was removed, for whichever above it is there.
+  func sync(_ kind: EntryKind, _ number: Int) throws(SystemError) {
+    for path in [folder(kind, number), upperFolder(kind, number)] {
+      do {
+        return try Self.sync(path)
+      } catch  where error.code != ENOENT {
+        throw error
+      } catch {}
+    }
+    try Self.sync("\(path)/\(kind.folderName)")
   }
 
   private static let fixedFolders = ["v", "s", "tmp"]

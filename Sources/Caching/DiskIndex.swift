@@ -3,7 +3,7 @@
 import Model
 import Platform
 
-/// What the index knows about one file: 12 bytes, beside the 16 of its digest.
+/// What the index knows about one file: 16 bytes, beside the 16 of its digest.
 struct EntryRecord: Equatable {
   private static let sourceBit: UInt32 = 1 << 31
   private static let verifiedBit: UInt32 = 1 << 30
@@ -12,26 +12,35 @@ struct EntryRecord: Equatable {
 
   /// Blocks of 512 bytes (up to 256 GiB), and three bits above them.
   private var packed: UInt32
-  private var accessSeconds: UInt32
+  private var createdSeconds: UInt32
   private var storedSeconds: UInt32
+  private var accessSeconds: UInt32
 
-  init(kind: EntryKind, blocks: Int, stored: UnixTime, access: UnixTime, isVerified: Bool) {
+  init(kind: EntryKind, blocks: Int, times: EntryTimes, isVerified: Bool) {
     packed = UInt32(min(max(blocks, 0), Int(Self.blockMask)))
     if kind == .source { packed |= Self.sourceBit }
     if isVerified { packed |= Self.verifiedBit }
-    accessSeconds = UInt32(clamping: access.seconds)
-    storedSeconds = UInt32(clamping: stored.seconds)
+    createdSeconds = UInt32(clamping: times.created.seconds)
+    storedSeconds = UInt32(clamping: times.stored.seconds)
+    accessSeconds = UInt32(clamping: times.access.seconds)
   }
 
   var kind: EntryKind { packed & Self.sourceBit == 0 ? .variant : .source }
   var bytes: Int { Int(packed & Self.blockMask) * 512 }
-  /// When it was last asked for.
-  var access: UnixTime {
-    get { UnixTime(seconds: Int(accessSeconds)) }
-    set { accessSeconds = UInt32(clamping: newValue.seconds) }
+  /// Its file's times, between 1970 and 2106.
+  var times: EntryTimes {
+    get {
+      EntryTimes(
+        created: UnixTime(seconds: Int(createdSeconds)),
+        stored: UnixTime(seconds: Int(storedSeconds)),
+        access: UnixTime(seconds: Int(accessSeconds)))
+    }
+    set {
+      createdSeconds = UInt32(clamping: newValue.created.seconds)
+      storedSeconds = UInt32(clamping: newValue.stored.seconds)
+      accessSeconds = UInt32(clamping: newValue.access.seconds)
+    }
   }
-  /// When it was written.
-  var stored: UnixTime { UnixTime(seconds: Int(storedSeconds)) }
   /// Whether its body is known to be what was written: this process wrote it, or has checked it.
   var isVerified: Bool {
     get { packed & Self.verifiedBit != 0 }
@@ -58,6 +67,27 @@ final class IndexShard: Sendable {
     var records: [EntryDigest: EntryRecord] = [:]
     /// Whether what is not in the table is not on disk either.
     var isComplete = false
+    /// What is still to be found on disk and was stored no later than then counts as removed, and all that is as absent;
+    /// `nil` where nothing was cleared.
+    var cleared: UnixTime?
+
+    /// The record of a file that was found on disk.
+    func found(_ record: EntryRecord) -> EntryRecord {
+      var record = record
+      if let cleared, record.times.stored <= cleared { record.isDead = true }
+      return record
+    }
+
+    fileprivate mutating func hideAll() -> Int {
+      let count = records.values.count { !$0.isDead }
+      records = records.mapValues { record in
+        var record = record
+        record.isDead = true
+        return record
+      }
+      cleared = UnixTime(seconds: .max)
+      return count
+    }
   }
 
   /// Held while a file of these folders is renamed to its place or removed, so that table, account and disk agree;
@@ -90,7 +120,9 @@ final class DiskIndex: Sendable {
 
   func lookUp(_ digest: EntryDigest) -> Answer {
     shard(of: digest).table.withLock { table in
-      guard let record = table.records[digest] else { return table.isComplete ? .absent : .unknown }
+      guard let record = table.records[digest] else {
+        return table.isComplete || table.cleared != nil ? .absent : .unknown
+      }
       return record.isDead ? .absent : .present(record)
     }
   }
@@ -104,19 +136,48 @@ final class DiskIndex: Sendable {
     }
   }
 
-  /// Makes all variants of the source whose digest begins with `high` absent to whoever looks from now on; their files
-  /// are to be removed.
+  /// Makes all entries of a family absent to whoever looks from now on; their files are to be removed.
   ///
-  /// - Returns: their digests; `nil`, and nothing is changed, where only the disk knows all of them.
-  func hideVariants(_ high: UInt64) -> [EntryDigest]? {
-    shard(of: EntryDigest(high: high, low: 0)).table.withLock { table in
+  /// - Returns: their names, and those that were hidden before and whose files are still there; `nil`, and nothing is
+  ///   changed, where only the disk knows all of them.
+  func hide(_ family: EntryFamily) -> (hidden: [EntryName], before: [EntryName])? {
+    shard(of: family.place).table.withLock { table in
       guard table.isComplete else { return nil }
-      let digests = table.records.compactMap { digest, record in
-        digest.high == high && record.kind == .variant ? digest : nil
+      var (hidden, before): ([EntryName], [EntryName]) = ([], [])
+      for (digest, record) in table.records where family.contains(digest, record.kind) {
+        let name = EntryName(digest: digest, kind: record.kind)
+        if record.isDead { before.append(name) } else { hidden.append(name) }
       }
-      for digest in digests { table.records[digest]?.isDead = true }
-      return digests
+      for name in hidden { table.records[name.digest]?.isDead = true }
+      return (hidden, before)
     }
+  }
+
+  /// Whether a file of a family is still to be removed.
+  func hasDead(_ family: EntryFamily) -> Bool {
+    shard(of: family.place).table.withLock { table in
+      table.records.contains { digest, record in
+        record.isDead && family.contains(digest, record.kind)
+      }
+    }
+  }
+
+  /// Makes everything absent to whoever looks from now on, and what is still to be found on disk too; all files are to be
+  /// removed.
+  ///
+  /// - Returns: how many entries there were in the index.
+  func hideAll() -> Int {
+    var count = 0
+    for shard in shards {
+      // With both locks: whoever renames a file to its place at this moment gets it into the table first.
+      count += shard.folders.withLock { _ in shard.table.withLock { $0.hideAll() } }
+    }
+    return count
+  }
+
+  /// Has everything count as removed that is found on disk from now on and was stored until `time`.
+  func hideFound(until time: UnixTime) {
+    for shard in shards { shard.table.withLock { $0.cleared = time } }
   }
 
   var count: Int {

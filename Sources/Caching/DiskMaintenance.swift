@@ -10,7 +10,7 @@ final class DiskMaintenance: Sendable {
   private struct State {
     var isCleanDue = false
     var isFolderNew = false
-    var waiters: [CheckedContinuation<Void, Never>] = []
+    var waiters: [CheckedContinuation<CleanReport, Never>] = []
     var isEnded = false
   }
 
@@ -38,8 +38,8 @@ final class DiskMaintenance: Sendable {
   /// Asks for a look at what is left, after the folder was made anew.
   func requestVerification() { monitor.change { $0.isFolderNew = true } }
 
-  /// Cleans, and returns when it is done, or when the tier is shut down.
-  func clean() async {
+  /// Cleans; returns what that removed when it is done, or nothing when the tier is shut down.
+  func clean() async -> CleanReport {
     await withCheckedContinuation { continuation in
       let isEnded = monitor.change { state in
         if !state.isEnded {
@@ -48,7 +48,7 @@ final class DiskMaintenance: Sendable {
         }
         return state.isEnded
       }
-      if isEnded { continuation.resume() }
+      if isEnded { continuation.resume(returning: CleanReport()) }
     }
   }
 
@@ -65,7 +65,6 @@ final class DiskMaintenance: Sendable {
 
   private func run(_ onReady: () -> Void) {
     let stopped = { self.isStopped.load(ordering: .relaxed) }
-    store.folder.removeLeftovers()
     let start = ContinuousClock.now
     store.scan(until: stopped)
     if !stopped() {
@@ -75,7 +74,7 @@ final class DiskMaintenance: Sendable {
           "entries": .int(store.index.count), "bytes": .int(store.space.bytes),
           "duration_ms": .milliseconds(start.duration(to: .now)),
         ])
-      clean(stopped)
+      _ = clean(stopped)
       onReady()
     }
     while !stopped() {
@@ -84,30 +83,33 @@ final class DiskMaintenance: Sendable {
         defer { (state.isCleanDue, state.isFolderNew, state.waiters) = (false, false, []) }
         return state
       }
+      var report = CleanReport()
       if !stopped() {
-        if work?.isFolderNew == true { store.forgetMissing(until: stopped) }
-        if work?.isCleanDue ?? true { clean(stopped) }
+        if work?.isFolderNew == true { store.verify(until: stopped) }
+        if work?.isCleanDue ?? true { report = clean(stopped) }
       }
-      for waiter in work?.waiters ?? [] { waiter.resume() }
+      for waiter in work?.waiters ?? [] { waiter.resume(returning: report) }
     }
     let left = monitor.change { state in
       state.isEnded = true
       defer { state.waiters = [] }
       return state.waiters
     }
-    for waiter in left { waiter.resume() }
+    for waiter in left { waiter.resume(returning: CleanReport()) }
   }
 
-  private func clean(_ stopped: () -> Bool) {
+  private func clean(_ stopped: () -> Bool) -> CleanReport {
     let start = ContinuousClock.now
-    let result = store.clean(
-      maximumAge: configuration.maximumAge, fraction: configuration.cleanFraction, until: stopped)
-    guard result.expired + result.evicted > 0 else { return }
-    store.log.info(
-      "disk cache cleaned",
-      [
-        "expired": .int(result.expired), "evicted": .int(result.evicted),
-        "bytes": .int(store.space.bytes), "duration_ms": .milliseconds(start.duration(to: .now)),
-      ])
+    store.lookAfterFolder(until: stopped)
+    let report = store.clean(configuration, until: stopped)
+    if report.expired + report.evicted > 0 {
+      store.log.info(
+        "disk cache cleaned",
+        [
+          "expired": .int(report.expired), "evicted": .int(report.evicted),
+          "bytes": .int(store.space.bytes), "duration_ms": .milliseconds(start.duration(to: .now)),
+        ])
+    }
+    return report
   }
 }

@@ -1,17 +1,19 @@
 // DiskParts: the parts of a disk tier that is not turned off, and the way of an entry through them.
 
 import Model
+import Platform
 
 /// What a disk tier is made of.
 struct DiskParts {
   let store: DiskStore
   let workers: DiskWorkers
   let maintenance: DiskMaintenance
+  let sweeper: DiskSweeper
   let reads: PendingReads
 
   /// Looks among what is waiting, in the index, and on disk.
   func find(_ key: CacheKey) async -> DiskEntry? {
-    if let ticket = store.pending.ticket(for: key) { return ticket.entry }
+    if let ticket = store.pending.ticket(for: key) { return unlessPurged(ticket.entry) }
     let digest = EntryDigest(of: key)
     if case .absent = store.index.lookUp(digest) { return nil }
     return await reads.wait { read in
@@ -29,14 +31,18 @@ struct DiskParts {
   func findAtOnce(_ key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant? {
     guard !store.isEnded.load(ordering: .relaxed) else { return nil }
     if let ticket = store.pending.ticket(for: key) {
-      guard case .variant(let variant)? = ticket.entry, isWanted(variant.info) else { return nil }
+      guard case .variant(let variant)? = unlessPurged(ticket.entry), isWanted(variant.info) else {
+        return nil
+      }
       return variant
     }
     let digest = EntryDigest(of: key)
     guard case .present(let record) = store.index.lookUp(digest),
       record.bytes <= min(EntryFile.longestAtOnce, store.promotionThreshold),
       let variant = EntryFile.readAtOnce(
-        store.folder.file(.variant, digest), key: key, limit: record.bytes, where: isWanted)
+        store.folder.file(.variant, digest), key: key, limit: record.bytes,
+        // What was purged is left to the way of everything else, which removes it.
+        where: { !store.purges.covers(key, generation: $0.generation) && isWanted($0) })
     else { return nil }
     // Writing down when it was used may wait, so another thread does that.
     if store.noteUse(digest, record) {
@@ -45,8 +51,35 @@ struct DiskParts {
     return variant
   }
 
-  /// Makes an entry readable at once and has it written; tells whether there is room for it in the queue.
+  private func unlessPurged(_ entry: DiskEntry?) -> DiskEntry? {
+    entry.flatMap { store.purges.covers($0.key, generation: $0.generation) ? nil : $0 }
+  }
+
+  /// What is kept under `key`, without its body; changes and counts nothing.
+  func look(_ key: CacheKey) async -> KeptEntry? {
+    if let ticket = store.pending.ticket(for: key) {
+      return unlessPurged(ticket.entry).map {
+        KeptEntry(bytes: $0.bodyLength, freshness: $0.freshness, generation: $0.generation)
+      }
+    }
+    let digest = EntryDigest(of: key)
+    if case .absent = store.index.lookUp(digest) { return nil }
+    let kept = Lock<KeptEntry?>(nil)
+    _ = await reads.wait { read in
+      let isQueued = workers.read { [store] in
+        let found = store.look(key, digest)
+        kept.withLock { $0 = found }
+        read.finish(nil)
+      }
+      if !isQueued { read.finish(nil) }
+    }
+    return kept.withLock { $0 }
+  }
+
+  /// Makes an entry readable at once and has it written; tells whether there is room for it in the queue. What was
+  /// purged since its loading is not kept.
   func storeEntry(_ entry: DiskEntry) -> Bool {
+    guard !store.purges.covers(entry.key, generation: entry.generation) else { return false }
     let ticket = PendingWrites.Ticket(storing: entry)
     switch store.pending.add(ticket) {
     case .replaced:
@@ -89,8 +122,9 @@ struct DiskParts {
     let isWritten = workers.finish(within: limit) && store.pending.isEmpty
     store.pending.removeAll()
     maintenance.stop()
-    let rest = ContinuousClock.now.duration(to: deadline)
-    let isEnded = maintenance.waitForEnd(within: max(rest, .seconds(1)))
+    sweeper.stop()
+    func rest() -> Duration { max(ContinuousClock.now.duration(to: deadline), .seconds(1)) }
+    let isEnded = maintenance.waitForEnd(within: rest()) && sweeper.waitForEnd(within: rest())
     reads.end()
     // A thread that could not be ended may still write: the lock then goes with the process.
     if isWritten && isEnded { store.folder.unlock() }

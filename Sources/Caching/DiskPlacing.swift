@@ -9,8 +9,10 @@ extension DiskStore {
     case placed
     /// A later word on the key came in between.
     case unwanted
-    /// It does not fit below the limit.
+    /// It does not fit below the limit now.
     case noRoom
+    /// It never does.
+    case tooLarge
   }
 
   /// Writes an entry to a temporary file and renames it to its place.
@@ -19,11 +21,22 @@ extension DiskStore {
     let draft = EntryFile.Draft(entry)
     let blocks = (draft.length + folder.blockSize - 1) / folder.blockSize
     let reserved = blocks * folder.blockSize + 3 * folder.folderCost
-    guard space.reserve(reserved) else { return .noRoom }
-    var taken = 0
+    let (kind, digest) = (EntryKind(of: ticket.key), ticket.digest)
+    let share = space[kind]
+    switch share.reserve(reserved) {
+    case .made: break
+    case .noRoom: return .noRoom
+    case .tooLarge: return .tooLarge
+    }
+    var taken = DiskUse(bytes: 0, files: 0)
     defer {
-      space.add(taken - reserved)
-      if space.bytes > space.highWater { onShortage.withLock { $0 }?() }
+      share.add(bytes: taken.bytes - reserved, files: taken.files - 1)
+      if share.isNearlyFull { onShortage.withLock { $0 }?() }
+    }
+    // A disk that was full is asked, with one system call, before it is given, each time, all of a body that it takes a
+    // part of. A file may need two folders.
+    if isDiskFull.load(ordering: .relaxed), !folder.hasRoom(bytes: reserved, inodes: 3) {
+      throw SystemError(ENOSPC)
     }
     let (temporary, descriptor) = try createTemporary()
     var isMoved = false
@@ -34,29 +47,33 @@ extension DiskStore {
     try EntryFile.write(draft, to: descriptor)
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw SystemError() }
-    let now = clock()
-    // The file's own times are the tier's as long as its clock is the system's, but for a second's turn.
-    if status.st_mtim.tv_sec != now.seconds { EntryFile.stamp(descriptor, now) }
-
-    let (kind, digest) = (EntryKind(of: ticket.key), ticket.digest)
-    let record = EntryRecord(
-      kind: kind, blocks: Int(status.st_blocks), stored: now, access: now, isVerified: true)
     let shard = index.shard(of: digest)
-    let delta = try shard.folders.withLock { folders throws(SystemError) -> Int? in
+    let change = try shard.folders.withLock { folders throws(SystemError) -> DiskUse? in
       guard pending.isCurrent(ticket) else { return nil }
-      var delta = try move(temporary, kind, digest)
-      isMoved = true
-      let old = shard.table.withLock { $0.records.updateValue(record, forKey: digest) }
-      delta += record.bytes - (old?.bytes ?? 0)
+      // A sweep for a purge that comes after this question waits for the lock, and then finds the file.
+      guard !purges.covers(ticket.key, generation: entry.generation) else {
+        counts.purged.add()
+        return nil
+      }
+      let old = shard.table.withLock { $0.records[digest] }
+      var times = EntryTimes(keptAt: clock())
+      if let old, !old.isDead { times.created = min(old.times.created, times.stored) }
+      times.write(to: descriptor)
       let position = IndexShard.position(kind, digest.folder)
+      var bytes = try move(temporary, kind, digest, isFolderKnown: folders[position].entries > 0)
+      isMoved = true
+      let record = EntryRecord(
+        kind: kind, blocks: Int(status.st_blocks), times: times, isVerified: true)
+      shard.table.withLock { $0.records[digest] = record }
+      bytes += record.bytes - (old?.bytes ?? 0)
       if old == nil { folders[position].entries += 1 }
       let size = DiskFolder.blocks(of: folder.folder(kind, digest.folder)) * 512
-      delta += size - folders[position].bytes
+      bytes += size - folders[position].bytes
       folders[position].bytes = size
-      return delta
+      return DiskUse(bytes: bytes, files: old == nil ? 1 : 0)
     }
-    guard let delta else { return .unwanted }
-    taken = delta
+    guard let change else { return .unwanted }
+    taken = change
     return .placed
   }
 
@@ -84,19 +101,22 @@ extension DiskStore {
         // Nobody is to find it any more, but it takes its space until a later clean can remove it.
         shard.table.withLock { table in
           let unknown = EntryRecord(
-            kind: kind, blocks: 0, stored: clock(), access: clock(), isVerified: false)
+            kind: kind, blocks: 0, times: EntryTimes(keptAt: clock()), isVerified: false)
           var dead = record ?? unknown
           dead.isDead = true
           table.records[digest] = dead
         }
-        if record == nil { folders[IndexShard.position(kind, digest.folder)].entries += 1 }
+        if record == nil {
+          folders[IndexShard.position(kind, digest.folder)].entries += 1
+          space[kind].add(bytes: 0, files: 1)
+        }
         fail(removing, error)
         return false
       }
       removing.succeed()
       if let record {
         shard.table.withLock { $0.records[digest] = nil }
-        space.add(-record.bytes)
+        space[kind].add(bytes: -record.bytes, files: -1)
         removeFolderIfEmpty(&folders[IndexShard.position(kind, digest.folder)], kind, digest)
       }
       return isGone
@@ -110,34 +130,46 @@ extension DiskStore {
     guard state.entries <= 0 else { return }
     // It may hold files that are not indexed yet, or not ours: then it stays.
     guard rmdir(folder.folder(kind, digest.folder)) == 0 || errno == ENOENT else { return }
-    space.add(-state.bytes)
+    space[kind].add(bytes: -state.bytes)
     state = IndexShard.Folder()
   }
 
-  private func createTemporary() throws(SystemError) -> (path: String, descriptor: CInt) {
+  /// Makes a new file in the folder of those being written, which is made anew where somebody deleted it.
+  func createTemporary() throws(SystemError) -> (path: String, descriptor: CInt) {
+    // Not beside another process, which has its own idea of what is in the folder.
+    if !folder.isLocked { try healFolder() }
     for _ in 0..<2 {
       let path = folder.temporaryFile()
       let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
       if descriptor >= 0 { return (path, descriptor) }
       guard errno == ENOENT else { throw SystemError() }
-      if try folder.heal() { onHeal.withLock { $0 }?() }
+      try healFolder()
     }
     throw SystemError(ENOENT)
   }
 
+  /// Makes anew what somebody deleted, and has what is left looked at.
+  func healFolder() throws(SystemError) {
+    if try folder.heal() { onHeal.withLock { $0 }?() }
+  }
+
   /// Renames a file to its place, making the folders on the way; returns what a new upper folder takes.
-  private func move(_ temporary: String, _ kind: EntryKind, _ digest: EntryDigest)
-    throws(SystemError) -> Int
-  {
+  ///
+  /// - Parameter isFolderKnown: whether there are entries in that folder; then somebody deleted them with it if it is gone.
+  private func move(
+    _ temporary: String, _ kind: EntryKind, _ digest: EntryDigest, isFolderKnown: Bool
+  ) throws(SystemError) -> Int {
     let target = folder.file(kind, digest)
     if rename(temporary, target) == 0 { return 0 }
     guard errno == ENOENT else { throw SystemError() }
+    if isFolderKnown { onHeal.withLock { $0 }?() }
     let taken = try makeUpperFolder(kind, digest.folder)
-    guard mkdir(folder.folder(kind, digest.folder), 0o700) == 0 || errno == EEXIST,
-      rename(temporary, target) == 0
-    else {
+    let path = folder.folder(kind, digest.folder)
+    let isNew = mkdir(path, 0o700) == 0
+    guard isNew || errno == EEXIST, rename(temporary, target) == 0 else {
       let error = SystemError()
-      space.add(taken)
+      if isNew { rmdir(path) }
+      space[kind].add(bytes: taken)
       throw error
     }
     return taken
@@ -147,8 +179,8 @@ extension DiskStore {
   private func makeUpperFolder(_ kind: EntryKind, _ number: Int) throws(SystemError) -> Int {
     try upperFolders.withLock { counted throws(SystemError) in
       let path = folder.upperFolder(kind, number)
-      if mkdir(path, 0o700) != 0, errno == ENOENT, try folder.heal() {
-        onHeal.withLock { $0 }?()
+      if mkdir(path, 0o700) != 0, errno == ENOENT {
+        try healFolder()
         mkdir(path, 0o700)
       }
       guard access(path, F_OK) == 0 else { throw SystemError() }
@@ -158,7 +190,7 @@ extension DiskStore {
 
   /// Takes an upper folder into the account where it is there, and out of it where it is not.
   func accountForUpperFolder(_ kind: EntryKind, _ number: Int) {
-    upperFolders.withLock { space.add(recount(kind, number, &$0)) }
+    upperFolders.withLock { space[kind].add(bytes: recount(kind, number, &$0)) }
   }
 
   private func recount(_ kind: EntryKind, _ number: Int, _ counted: inout [Int]) -> Int {

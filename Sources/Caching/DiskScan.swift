@@ -2,47 +2,55 @@
 
 import Glibc
 import Model
+import Platform
 
 extension DiskStore {
   /// Reads names, sizes and times of all entries, no contents. Part by part the index becomes complete; meanwhile
-  /// readers look on disk for what it does not know yet, and nothing is written.
+  /// readers look on disk for what it does not know yet. What is in the index already stays as it is.
   func scan(until isStopped: () -> Bool) {
+    isScanDue.store(false, ordering: .relaxed)
     for (number, shard) in index.shards.enumerated() {
       let first = number * DiskIndex.foldersPerShard
-      for kind in EntryKind.allCases { accountForUpperFolder(kind, first) }
-      for folderNumber in first..<first + DiskIndex.foldersPerShard {
-        if isStopped() { return }
-        for kind in EntryKind.allCases { scanFolder(kind, folderNumber, shard) }
+      for kind in EntryKind.allCases {
+        accountForUpperFolder(kind, first)
+        do {
+          for folderNumber in try folder.folders(
+            kind, in: first..<first + DiskIndex.foldersPerShard)
+          {
+            if isStopped() { return }
+            try scanFolder(kind, folderNumber, shard)
+          }
+        } catch {
+          // What is there and cannot be seen would not be in the account: a later clean looks again.
+          isScanDue.store(true, ordering: .relaxed)
+          fail(reading, error)
+        }
       }
       shard.table.withLock { $0.isComplete = true }
     }
   }
 
-  private func scanFolder(_ kind: EntryKind, _ number: Int, _ shard: IndexShard) {
+  private func scanFolder(_ kind: EntryKind, _ number: Int, _ shard: IndexShard) throws(SystemError)
+  {
     let path = folder.folder(kind, number)
-    let names = DiskFolder.names(in: path)
-    let size = DiskFolder.blocks(of: path) * 512
-    guard size > 0 || !names.isEmpty else { return }
+    let names = try DiskFolder.contents(of: path)
     shard.folders.withLock { folders in
+      let size = DiskFolder.blocks(of: path) * 512
       let position = IndexShard.position(kind, number)
-      space.add(size - folders[position].bytes)
+      space[kind].add(bytes: size - folders[position].bytes)
       folders[position].bytes = size
       for name in names {
         // Names that are not ours are left alone, and so are entries in the wrong place: nobody asks for them there.
         guard let digest = EntryDigest(hexadecimal: name), digest.folder == number,
+          shard.table.withLock({ $0.records[digest] }) == nil,
           let record = record(kind, path + "/" + name)
         else { continue }
-        let isNew = shard.table.withLock { table in
-          guard table.records[digest] == nil else { return false }
-          table.records[digest] = record
-          return true
-        }
-        guard isNew else { continue }
+        shard.table.withLock { $0.records[digest] = $0.found(record) }
         folders[position].entries += 1
-        space.add(record.bytes)
+        space[kind].add(bytes: record.bytes, files: 1)
       }
       if folders[position].entries == 0, rmdir(path) == 0 {
-        space.add(-folders[position].bytes)
+        space[kind].add(bytes: -folders[position].bytes)
         folders[position] = IndexShard.Folder()
       }
     }
@@ -51,14 +59,29 @@ extension DiskStore {
   private func record(_ kind: EntryKind, _ path: String) -> EntryRecord? {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-    let stored = UnixTime(seconds: status.st_mtim.tv_sec)
     return EntryRecord(
-      kind: kind, blocks: Int(status.st_blocks), stored: stored,
-      access: max(stored, UnixTime(seconds: status.st_atim.tv_sec)), isVerified: false)
+      kind: kind, blocks: Int(status.st_blocks), times: EntryTimes(of: status),
+      isVerified: false)
   }
 
-  /// Forgets what somebody else deleted, after the folder was found gone.
-  func forgetMissing(until isStopped: () -> Bool) {
+  /// What goes before each clean: a folder that somebody deleted is made anew, its lock above all, and what could not be
+  /// read before is looked at again.
+  func lookAfterFolder(until isStopped: () -> Bool) {
+    do {
+      try healFolder()
+    } catch {
+      fail(writing, error)
+    }
+    if isScanDue.load(ordering: .relaxed) { scan(until: isStopped) }
+  }
+
+  /// Brings the index in line with what is on disk, after somebody else deleted something there or put something there.
+  func verify(until isStopped: () -> Bool) {
+    forgetMissing(until: isStopped)
+    scan(until: isStopped)
+  }
+
+  private func forgetMissing(until isStopped: () -> Bool) {
     for (number, shard) in index.shards.enumerated() {
       let all = shard.table.withLock { table in table.records.map { ($0.key, $0.value.kind) } }
       for (digest, kind) in all {
@@ -75,7 +98,7 @@ extension DiskStore {
             guard folders[position].bytes > 0, folders[position].entries == 0,
               access(folder.folder(kind, folderNumber), F_OK) != 0
             else { continue }
-            space.add(-folders[position].bytes)
+            space[kind].add(bytes: -folders[position].bytes)
             folders[position] = IndexShard.Folder()
           }
         }

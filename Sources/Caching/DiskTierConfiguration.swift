@@ -2,13 +2,30 @@
 
 /// What the disk tier can be told.
 public struct DiskTierConfiguration: Sendable {
+  /// Which of its times an entry's age counts from (SDImageCacheConfigExpireType).
+  public enum ExpireType: String, Sendable {
+    /// When it was last asked for: SDWebImage's default since 5.20.
+    case access
+    /// When it was last written; an origin that says that it is still right has it written anew.
+    case modification
+    /// When something was first kept under its key, whatever has replaced it since.
+    case creation
+  }
+
   /// The folder; created where absent. `nil` turns the tier off.
   public var path: String?
   /// Most bytes used, as `du` counts them, folders included; 0 turns the tier off.
   public var limit = 10 << 30
-  /// Seconds after which a clean removes an entry, counted from its writing; negative: never. SDWebImage's week.
+  /// Most entries, each of which takes an inode; 0: as many as there is room for. A million are an index of 67 MB,
+  /// and the inodes that ext4 makes for 16 GB.
+  public var countLimit = 1_000_000
+  /// What share of both limits sources have, 0 to 1; variants have the rest, and neither takes from the other.
+  public var sourceShare = 0.5
+  /// Seconds after which a clean removes an entry; negative: never. SDWebImage's week.
   public var maximumAge = 604_800
-  /// What share of the limit is left after a clean that made room, 0 to 0.9; SDWebImage's half.
+  /// What that age counts from.
+  public var expireBy = ExpireType.access
+  /// What part of a share is left after a clean that made room, 0 to 0.9; SDWebImage's half.
   public var cleanFraction = 0.5
   /// The time between two cleans that nothing else asks for.
   public var cleanInterval: Duration = .seconds(600)

@@ -1,4 +1,4 @@
-// EntryDigest: the name of an entry on disk, made from its key so that all variants of a source stand together.
+// EntryDigest: the name of an entry on disk, made from its key so that all entries of a URL stand together.
 
 import CGLib
 import Model
@@ -14,14 +14,14 @@ enum EntryKind: UInt8, CaseIterable, Sendable {
   var folderName: String { self == .variant ? "v" : "s" }
 }
 
-/// Two words of SHA-256. `high` is the first 64 bits of the digest of the source's key and so the same for a source and
-/// all of its variants, which are then in one folder and one part of the index and can be found without being read.
-/// `low` tells them apart: for a variant the first 64 bits of the digest of its whole key, for a source the next 64
-/// bits of its own.
+/// Two words that name an entry, made of digests (SHA-256) of the parts of its key, so that families are found by their
+/// names alone: all entries of a URL share `high`, 64 bits of the URL's, and with it a folder and a part of the index.
+/// Those of one of its sources (see `CacheKey.varied`) share the upper half of `low` too, 32 bits of the source's; the
+/// lower half is 31 bits of the whole key's and one that tells a source from a variant.
 ///
-/// Strangers choose keys, but whom a collision harms they cannot choose: a key with the word of a given one takes 2⁶⁴
-/// attempts. Two of their own with one word take 2³², and win nothing: the whole text is in each file and is compared
-/// when it is read, so that names which collide are a miss, and a `high` which does is one removal too many.
+/// Strangers choose keys, but hardly whom a collision harms. A URL with the `high` of a given one takes 2⁶⁴ attempts, and
+/// is purged with it. A variant with the name of a given one of the same source takes 2³¹, and then each is a miss once
+/// the other was asked for: the whole text is in each file and is compared when it is read.
 struct EntryDigest: Hashable, Sendable {
   let high: UInt64
   let low: UInt64
@@ -33,24 +33,42 @@ struct EntryDigest: Hashable, Sendable {
       // key text in the files tells them apart.
       guard let checksum = g_checksum_new(G_CHECKSUM_SHA256) else { return (0, 0) }
       defer { g_checksum_free(checksum) }
-      guard !key.isSource, let space = bytes.firstIndex(of: UInt8(ascii: " ")) else {
-        Self.update(checksum, bytes[...])
-        return Self.words(of: checksum)
+      let space = key.isSource ? nil : bytes.firstIndex(of: UInt8(ascii: " "))
+      let sourceEnd = space ?? bytes.endIndex
+      let urlEnd = bytes[..<sourceEnd].firstIndex(of: UInt8(ascii: "#")) ?? sourceEnd
+      // What is hashed is hashed once: a part's digest is taken on the way to the next. Each is 0.3 µs more than one
+      // digest alone (0.9 instead of 0.6 for a variant, and a URL of 100 bytes), and few keys have a varied source.
+      var words = Self.words(after: bytes[..<urlEnd], checksum, isLast: urlEnd == bytes.endIndex)
+      let high = words.first
+      if urlEnd < sourceEnd {
+        words = Self.words(
+          after: bytes[urlEnd..<sourceEnd], checksum, isLast: sourceEnd == bytes.endIndex)
       }
-      // The source's part is hashed once: its digest is taken on the way to that of the whole, which then goes on. That is
-      // 0.3 µs more than one digest (0.9 instead of 0.6, for a URL of 100 bytes).
-      Self.update(checksum, bytes[..<space])
-      guard let ofSource = g_checksum_copy(checksum) else { return (0, 0) }
-      defer { g_checksum_free(ofSource) }
-      Self.update(checksum, bytes[space...])
-      return (Self.words(of: ofSource).first, Self.words(of: checksum).first)
+      // Not the first word: of most sources that is `high` already.
+      let source = words.second & Self.sourceMask
+      guard sourceEnd < bytes.endIndex else {
+        return (high, source | words.second & ~Self.sourceMask | Self.kindBit)
+      }
+      let whole = Self.words(after: bytes[sourceEnd...], checksum, isLast: true)
+      return (high, source | whole.second & ~Self.sourceMask & ~Self.kindBit)
     }
   }
 
-  private static func update(_ checksum: OpaquePointer, _ bytes: Slice<UnsafeBufferPointer<UInt8>>)
-  {
+  /// The bits of `low` that all entries of a source share.
+  static let sourceMask: UInt64 = 0xffff_ffff_0000_0000
+  /// The bit of `low` that is set in a source's name, and in no variant's: the index has one table for both.
+  private static let kindBit: UInt64 = 1
+
+  /// The first two words of the digest after these bytes; the last ones end the checksum.
+  private static func words(
+    after bytes: Slice<UnsafeBufferPointer<UInt8>>, _ checksum: OpaquePointer, isLast: Bool
+  ) -> (first: UInt64, second: UInt64) {
     let bytes = UnsafeBufferPointer(rebasing: bytes)
     g_checksum_update(checksum, bytes.baseAddress, gssize(bytes.count))
+    guard !isLast else { return words(of: checksum) }
+    guard let copy = g_checksum_copy(checksum) else { return (0, 0) }
+    defer { g_checksum_free(copy) }
+    return words(of: copy)
   }
 
   /// The first two words of a digest; ends the checksum.
@@ -99,6 +117,6 @@ struct EntryDigest: Hashable, Sendable {
   /// 0–4,095: the folder it is in, named by its first three digits.
   var folder: Int { Int(high >> 52) }
 
-  // Uniformly distributed already, so half of it is hash enough: the half that differs among a source's variants.
+  // Uniformly distributed already, so half of it is hash enough: the half that differs within a folder.
   func hash(into hasher: inout Hasher) { hasher.combine(low) }
 }

@@ -1,5 +1,6 @@
 // EntryFile: one entry's file, written and read back.
 
+import CLinux
 import Glibc
 import Model
 import Platform
@@ -14,6 +15,8 @@ enum EntryFile {
     case absent
     /// The file with this number is not what was written, or is another key's.
     case damaged(inode: ino_t)
+    /// The file with this number holds what was purged since its loading.
+    case purged(inode: ino_t)
     /// The system said no.
     case failed(SystemError)
   }
@@ -26,6 +29,8 @@ enum EntryFile {
     var promotionThreshold: Int
     /// If set, the file's access time becomes this.
     var access: UnixTime?
+    /// What was purged; `nil`: nothing.
+    var purges: Purges?
   }
 
   /// Bytes read or written at a time; the first read brings in most small entries whole.
@@ -33,7 +38,7 @@ enum EntryFile {
 
   /// Reads the entry of `key`.
   static func read(_ path: String, key: CacheKey, options: ReadOptions) -> Outcome {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    let descriptor = open(path)
     guard descriptor >= 0 else {
       return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(SystemError())
     }
@@ -45,13 +50,16 @@ enum EntryFile {
     }
     let length = Int(status.st_size)
     let file = FileRegion(owning: descriptor, count: length)
-    if let access = options.access { touch(descriptor, access) }
+    if let access = options.access { EntryTimes.touch(descriptor, access) }
     do {
       return try withUnsafeTemporaryAllocation(byteCount: chunk, alignment: 16) { buffer in
         let first = try fill(buffer, from: file, at: 0, count: min(length, chunk))
         guard let (header, metadata) = try opening(first, of: file),
           header.fileLength == length, metadata.key == key.text
         else { return .damaged(inode: status.st_ino) }
+        if let purges = options.purges, purges.covers(key, generation: metadata.generation) {
+          return .purged(inode: status.st_ino)
+        }
         let entry = try entry(
           key, header, metadata, first: first, file: file,
           threshold: options.promotionThreshold)
@@ -85,7 +93,10 @@ enum EntryFile {
       case .variant(let variant): (kind, content) = (.variant, .variant(variant.info))
       case .source(let source):
         (kind, content) = (
-          .source, .source(source.origin, source.freshness, version: source.version)
+          .source,
+          .source(
+            source.origin, source.freshness, version: source.version,
+            generation: source.generation)
         )
       }
       metadata = EntryMetadata(key: entry.key.text, content: content).encoded()
@@ -121,7 +132,7 @@ enum EntryFile {
   }
 
   /// Header and metadata, if they are whole. `first` is what is at the file's beginning.
-  private static func opening(_ first: UnsafeRawBufferPointer, of file: FileRegion) throws
+  static func opening(_ first: UnsafeRawBufferPointer, of file: FileRegion) throws
     -> (EntryHeader, EntryMetadata)?
   {
     guard let header = EntryHeader(decoding: first), header.bodyOffset <= file.count else {
@@ -149,10 +160,11 @@ enum EntryFile {
       return FileRegion(owning: copy, offset: header.bodyOffset, count: header.bodyLength)
     }
     switch metadata.content {
-    case .source(let origin, let freshness, let version):
+    case .source(let origin, let freshness, let version, let generation):
       return .source(
         Source(
-          key: key, file: try region(), origin: origin, freshness: freshness, version: version))
+          key: key, file: try region(), origin: origin, freshness: freshness, version: version,
+          generation: generation))
     case .variant(let info):
       let body: Variant.Body
       if header.bodyLength > threshold {
@@ -204,7 +216,7 @@ enum EntryFile {
   }
 
   /// Reads exactly so many bytes; a file that ends before is an input/output error.
-  private static func fill(
+  static func fill(
     _ buffer: UnsafeMutableRawBufferPointer, from file: FileRegion, at offset: Int, count: Int
   ) throws(SystemError) -> UnsafeRawBufferPointer {
     guard let start = buffer.baseAddress, count <= buffer.count else { throw SystemError(EINVAL) }
@@ -218,7 +230,7 @@ enum EntryFile {
     return UnsafeRawBufferPointer(start: start, count: count)
   }
 
-  private static func put(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt, at offset: Int)
+  static func put(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt, at offset: Int)
     throws(SystemError)
   {
     guard let start = bytes.baseAddress else { return }
@@ -231,35 +243,11 @@ enum EntryFile {
     }
   }
 
-  /// Sets the access time alone, so that the order of use outlives a restart; a failure loses no more than that.
-  private static func touch(_ descriptor: CInt, _ access: UnixTime) {
-    withAccessTime(access) { _ = futimens(descriptor, $0) }
-  }
-
-  /// The same for a file that is not open.
-  static func touch(_ path: String, _ access: UnixTime) {
-    withAccessTime(access) { _ = utimensat(AT_FDCWD, path, $0, 0) }
-  }
-
-  private static func withAccessTime(
-    _ access: UnixTime, _ body: (UnsafePointer<timespec>?) -> Void
-  ) {
-    var times = (
-      timespec(tv_sec: access.seconds, tv_nsec: 0), timespec(tv_sec: 0, tv_nsec: utimeOmit)
-    )
-    withUnsafeBytes(of: &times) { body($0.bindMemory(to: timespec.self).baseAddress) }
-  }
-
-  /// `UTIME_OMIT` of `<sys/stat.h>`, a macro that Swift does not see.
-  private static let utimeOmit = (1 << 30) - 2
-
-  /// Sets modification and access time of a file just written to the tier's clock.
-  static func stamp(_ descriptor: CInt, _ time: UnixTime) {
-    let moment = timespec(tv_sec: time.seconds, tv_nsec: 0)
-    var times = (moment, moment)
-    withUnsafeBytes(of: &times) { bytes in
-      _ = futimens(descriptor, bytes.bindMemory(to: timespec.self).baseAddress)
-    }
+  /// Opens a file so that reading it does not change its access time, which says when its entry was asked for; that of
+  /// another owner's file stays the system's business.
+  private static func open(_ path: String) -> CInt {
+    let descriptor = pictor_linux_open_noatime(path)
+    return descriptor < 0 && errno == EPERM ? Glibc.open(path, O_RDONLY | O_CLOEXEC) : descriptor
   }
 }
 

@@ -8,7 +8,7 @@ import Model
 struct EntryMetadata: Equatable {
   enum Content: Equatable {
     case variant(VariantInfo)
-    case source(OriginResponse, Freshness, version: UInt64)
+    case source(OriginResponse, Freshness, version: UInt64, generation: Int)
   }
 
   var key: String
@@ -20,8 +20,10 @@ struct EntryMetadata: Equatable {
     case freshness, format, size, frames, density, scaledDownFrom, etag, lastModified
     /// Of a source: its own; of a variant: its source's. Absent where it is not known.
     case sourceVersion
+    /// The number of the last purge when its source was loaded; absent where there was none.
+    case generation
     case status = 32
-    case contentType, cacheControl, expires, date, age, originLastModified, originETag
+    case contentType, cacheControl, expires, date, age, originLastModified, originETag, vary
   }
 
   /// The encoded fields.
@@ -40,10 +42,13 @@ struct EntryMetadata: Equatable {
       }
       writer.add(Tag.etag.rawValue, info.etag)
       writer.add(Tag.lastModified.rawValue, info.lastModified)
-      writer.add(Tag.sourceVersion.rawValue, version: info.sourceVersion)
-    case .source(let origin, let freshness, let version):
+      writer.add(
+        Tag.sourceVersion.rawValue, unlessZero: Int(truncatingIfNeeded: info.sourceVersion))
+      writer.add(Tag.generation.rawValue, unlessZero: info.generation)
+    case .source(let origin, let freshness, let version, let generation):
       writer.add(Tag.freshness.rawValue, freshness)
-      writer.add(Tag.sourceVersion.rawValue, version: version)
+      writer.add(Tag.sourceVersion.rawValue, unlessZero: Int(truncatingIfNeeded: version))
+      writer.add(Tag.generation.rawValue, unlessZero: generation)
       writer.add(Tag.status.rawValue, [origin.status])
       writer.add(Tag.contentType.rawValue, origin.contentType)
       writer.add(Tag.cacheControl.rawValue, origin.cacheControl)
@@ -52,6 +57,7 @@ struct EntryMetadata: Equatable {
       writer.add(Tag.age.rawValue, origin.age)
       writer.add(Tag.originLastModified.rawValue, origin.lastModified)
       writer.add(Tag.originETag.rawValue, origin.etag)
+      writer.add(Tag.vary.rawValue, origin.vary)
     }
     return writer.bytes
   }
@@ -67,6 +73,7 @@ struct EntryMetadata: Equatable {
     var (frames, density): (Int?, Double?)
     var (etag, lastModified): (String?, String?)
     var version: UInt64 = 0
+    var generation = 0
     var origin = OriginResponse(status: 0)
     var reader = FieldReader(bytes)
     while let (number, field) = reader.next() {
@@ -82,6 +89,7 @@ struct EntryMetadata: Equatable {
       case .etag: etag = field.text
       case .lastModified: lastModified = field.text
       case .sourceVersion: version = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
+      case .generation: generation = field.integer(at: 0) ?? 0
       case .status: origin.status = field.integer(at: 0) ?? 0
       case .contentType: origin.contentType = field.text
       case .cacheControl: origin.cacheControl = field.text
@@ -90,6 +98,7 @@ struct EntryMetadata: Equatable {
       case .age: origin.age = field.text
       case .originLastModified: origin.lastModified = field.text
       case .originETag: origin.etag = field.text
+      case .vary: origin.vary = field.text
       case nil: break
       }
     }
@@ -102,10 +111,10 @@ struct EntryMetadata: Equatable {
         VariantInfo(
           format: format, size: size, frames: frames, density: density,
           scaledDownFrom: scaledDownFrom, etag: etag, lastModified: lastModified,
-          freshness: freshness, sourceVersion: version))
+          freshness: freshness, sourceVersion: version, generation: generation))
     case .source:
       guard origin.status > 0 else { return nil }
-      content = .source(origin, freshness, version: version)
+      content = .source(origin, freshness, version: version, generation: generation)
     }
   }
 }
@@ -125,9 +134,9 @@ private struct FieldWriter {
     numbers.map { $0.littleEndian }.withUnsafeBytes { add(tag, $0) }
   }
 
-  /// Nothing for 0, which is what an absent version reads as.
-  mutating func add(_ tag: UInt8, version: UInt64) {
-    if version != 0 { add(tag, [Int(truncatingIfNeeded: version)]) }
+  /// Nothing for 0, which is what an absent number reads as.
+  mutating func add(_ tag: UInt8, unlessZero number: Int) {
+    if number != 0 { add(tag, [number]) }
   }
 
   mutating func add(_ tag: UInt8, _ freshness: Freshness) {
@@ -136,6 +145,7 @@ private struct FieldWriter {
       [
         freshness.receivedAt.seconds, freshness.initialAge, freshness.lifetime,
         freshness.isStorable ? 1 : 0, freshness.mayBeStale ? 1 : 0,
+        freshness.staleWhileRevalidate, freshness.staleIfError, freshness.isImmutable ? 1 : 0,
       ])
   }
 
@@ -171,7 +181,9 @@ private struct FieldReader {
         receivedAt: UnixTime(seconds: received), initialAge: age, lifetime: lifetime,
         isStorable: isStorable != 0,
         // Absent in files of before, whose origins may have forbidden it.
-        mayBeStale: integer(at: 4) ?? 0 != 0)
+        mayBeStale: integer(at: 4) ?? 0 != 0,
+        staleWhileRevalidate: integer(at: 5) ?? 0, staleIfError: integer(at: 6) ?? 0,
+        isImmutable: integer(at: 7) ?? 0 != 0)
     }
   }
 

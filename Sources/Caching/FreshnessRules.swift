@@ -21,7 +21,9 @@ public struct FreshnessRules: FreshnessPolicy {
   }
 
   /// See `FreshnessPolicy`.
-  public func freshness(of origin: OriginResponse, receivedAt now: UnixTime) -> Freshness {
+  public func freshness(
+    of origin: OriginResponse, from url: SourceURL, requestedAt: UnixTime, receivedAt now: UnixTime
+  ) -> Freshness {
     let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
     return Freshness(
       receivedAt: now, initialAge: initialAge(of: origin, now),

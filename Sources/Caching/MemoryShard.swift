@@ -69,11 +69,11 @@ final class MemoryShard: Sendable {
     state.withLock { state in state.slots[key].flatMap { state.takeOut($0) } }
   }
 
-  /// Takes out every variant of a source.
-  func removeVariants(of source: CacheKey) -> [Entry] {
+  /// Takes out every variant whose key is meant.
+  func removeAll(where isMeant: (CacheKey) -> Bool) -> [Entry] {
     state.withLock { state in
       state.entries.indices.compactMap { slot in
-        guard state.entries[slot]?.variant.key.isVariant(of: source) == true else { return nil }
+        guard let key = state.entries[slot]?.variant.key, isMeant(key) else { return nil }
         return state.takeOut(slot)
       }
     }

@@ -69,10 +69,17 @@ public final class MemoryTier: MemoryCache {
     if let entry = shard(of: key).remove(key) { release(entry) }
   }
 
-  /// See `MemoryCache`. One part of the table after another, each under its own lock: hits elsewhere do not wait.
+  /// See `MemoryCache`.
   public func removeVariants(of source: CacheKey) {
-    for shard in shards {
-      for entry in shard.removeVariants(of: source) { release(entry) }
+    _ = removeAll { $0.isVariant(of: source) }
+  }
+
+  /// See `MemoryCache`. One part of the table after another, each under its own lock: hits elsewhere do not wait.
+  public func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
+    shards.reduce(0) { count, shard in
+      let entries = shard.removeAll(where: isMeant)
+      for entry in entries { release(entry) }
+      return count + entries.count
     }
   }
 

@@ -26,6 +26,21 @@ enum DiskEntry: Sendable {
     case .source(let source): source.file.count
     }
   }
+
+  /// The generation of its loading; see `PurgeList`.
+  var generation: Int {
+    switch self {
+    case .variant(let variant): variant.info.generation
+    case .source(let source): source.generation
+    }
+  }
+
+  var freshness: Freshness {
+    switch self {
+    case .variant(let variant): variant.info.freshness
+    case .source(let source): source.freshness
+    }
+  }
 }
 
 /// The last word on each key that has not reached the disk yet: something stored, or a removal. A later word replaces
@@ -70,6 +85,12 @@ final class PendingWrites: Sendable {
   private struct State {
     var tickets: [CacheKey: (ticket: Ticket, isClaimed: Bool)] = [:]
     var bytes = 0
+
+    func tickets(storing isMeant: (Ticket, DiskEntry) -> Bool) -> [Ticket] {
+      tickets.values.compactMap { word in
+        word.ticket.entry.map { isMeant(word.ticket, $0) } ?? false ? word.ticket : nil
+      }
+    }
   }
 
   private let limit: Int
@@ -105,18 +126,14 @@ final class PendingWrites: Sendable {
     return withExtendedLifetime(replaced) { admission }
   }
 
-  /// Makes removals the last words on all variants of the source whose digest begins with `high`; those that are to be
-  /// removed already stay as they are.
+  /// Makes removals the last words on what is to be stored and `isMeant` says so of; what is to be removed already stays
+  /// as it is.
   ///
   /// - Returns: the removals, for which somebody has to be sent.
-  func revokeVariants(_ high: UInt64) -> [Ticket] {
+  func revoke(where isMeant: (Ticket, DiskEntry) -> Bool) -> [Ticket] {
     // What is revoked is released after the lock: it may hold large bodies.
     let (revoked, removals) = state.withLock { state -> ([Ticket], [Ticket]) in
-      let revoked = state.tickets.values.compactMap { word in
-        let ticket = word.ticket
-        let isMeant = ticket.digest.high == high && !ticket.key.isSource && ticket.entry != nil
-        return isMeant ? ticket : nil
-      }
+      let revoked = state.tickets(storing: isMeant)
       let removals = revoked.map(Ticket.init(revoking:))
       for (old, new) in zip(revoked, removals) {
         state.tickets[new.key] = (new, false)
@@ -125,6 +142,21 @@ final class PendingWrites: Sendable {
       return (revoked, removals)
     }
     return withExtendedLifetime(revoked) { removals }
+  }
+
+  /// Gives up what is to be stored and `isMeant` says so of; whatever of it is being written then finds that it is not
+  /// wanted any more.
+  ///
+  /// - Returns: what was given up.
+  func drop(where isMeant: (DiskEntry) -> Bool) -> [Ticket] {
+    state.withLock { state in
+      let dropped = state.tickets(storing: { _, entry in isMeant(entry) })
+      for ticket in dropped {
+        state.tickets[ticket.key] = nil
+        state.bytes -= ticket.cost
+      }
+      return dropped
+    }
   }
 
   /// Gives the last word on `key` to whoever was sent for it, once.

@@ -50,11 +50,17 @@ public struct Configuration: Hashable, Sendable {
     public var path = ".cache/pictor"
     /// Most bytes kept; 0 turns the tier off.
     public var limit = 10 << 30
+    /// Most entries kept, each a file; 0 is no limit.
+    public var countLimit = 1_000_000
+    /// What share of both limits sources have; variants have the rest.
+    public var sourceShare = 0.5
     /// Age after which a file is removed; `nil` is never.
     public var maximumAge: Duration? = .seconds(7 * 86_400)
+    /// What that age counts from: `access`, `modification` or `creation`.
+    public var expireBy = "access"
     /// How often old files are looked for.
     public var cleanInterval = Duration.seconds(600)
-    /// Share of the limit that a cleaning at the limit leaves.
+    /// Part of a share that a cleaning at its limit leaves.
     public var cleanFraction = 0.5
     /// Bodies up to so many bytes are brought to memory when read.
     public var promotionThreshold = 1 << 20

@@ -94,14 +94,26 @@ extension Configuration {
       "the path of a folder"
     ) { !$0.isEmpty },
     .size("disk.limit", \.disk.limit, "bytes on disk, as du counts them; 0 turns the tier off"),
+    .integer(
+      "disk.count_limit", \.disk.countLimit,
+      "files on disk, for the inodes and the index in memory (60 bytes each); 0: no limit",
+      0...1_000_000_000),
+    .number(
+      "disk.source_share", \.disk.sourceShare,
+      "share of both limits that sources have; variants have the rest", 0.01...0.99),
     .optionalDuration(
       "disk.maximum_age", \.disk.maximumAge, "age after which a file is removed"),
+    .text(
+      "disk.expire_by", \.disk.expireBy,
+      "what that age counts from: its last use, its last writing, or when its key was first kept",
+      "access, modification or creation"
+    ) { ["access", "modification", "creation"].contains($0) },
     .duration(
       "disk.clean_interval", \.disk.cleanInterval, "how often old files are looked for",
       .seconds(1)...(.seconds(86_400))),
     .number(
       "disk.clean_fraction", \.disk.cleanFraction,
-      "share of the limit that a cleaning at the limit leaves, so that it is rare", 0.1...0.95),
+      "part of a share that a cleaning at its limit leaves, so that it is rare", 0.1...0.95),
     .size(
       "disk.promotion_threshold", \.disk.promotionThreshold,
       "bodies up to this size move to memory when read; larger ones are sent from the file"),

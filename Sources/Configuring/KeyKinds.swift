@@ -76,18 +76,23 @@ extension ConfigurationKey {
       }, write: { quoted(TimeSpan.text($0[keyPath: field])) })
   }
 
+  /// A duration, or never, which SDWebImage says with any negative one.
   static func optionalDuration(
     _ path: String, _ field: WritableKeyPath<Configuration, Duration?> & Sendable,
     _ purpose: String
   ) -> ConfigurationKey {
     ConfigurationKey(
-      path: path, purpose: purpose, allowed: "a time such as \"7d\" (ms, s, m, h, d), or \"never\"",
+      path: path, purpose: purpose,
+      allowed: "a time such as \"7d\" (ms, s, m, h, d), or \"never\", as any negative one",
       read: { configuration, value in
-        if value.text == "never" {
+        let text = value.text
+        let isNegative =
+          text?.hasPrefix("-") == true && TimeSpan.parse(String((text ?? "").dropFirst())) != nil
+        if text == "never" || isNegative || value.number.map({ $0 < 0 }) == true {
           configuration[keyPath: field] = nil
           return true
         }
-        guard let duration = value.text.flatMap(TimeSpan.parse) else { return false }
+        guard let duration = text.flatMap(TimeSpan.parse) else { return false }
         configuration[keyPath: field] = duration
         return true
       }, write: { quoted($0[keyPath: field].map(TimeSpan.text) ?? "never") })

@@ -1,4 +1,4 @@
-// Sniffer: which format bytes are in, told from the bytes alone.
+// Sniffer: which formats may be decoded, told from the bytes alone.
 
 import Model
 
@@ -10,7 +10,7 @@ enum Sniffer {
   static func format(of bytes: UnsafeRawBufferPointer, allowed: Set<ImageFormat>)
     throws(ImageError) -> ImageFormat
   {
-    guard let format = format(of: bytes) else {
+    guard let format = FormatSigns.format(of: bytes) else {
       let start = bytes.prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
       throw .unsupportedFormat(
         detail: "\(bytes.count) bytes starting \(start.joined(separator: " "))")
@@ -19,87 +19,5 @@ enum Sniffer {
       throw .unsupportedFormat(detail: "\(format.rawValue) is turned off")
     }
     return format
-  }
-
-  /// The format of a picture, `nil` when it is none that Pictor knows.
-  static func format(of bytes: UnsafeRawBufferPointer) -> ImageFormat? {
-    if bytes.starts(with: [0xff, 0xd8, 0xff]) { return .jpeg }
-    if bytes.starts(with: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) { return .png }
-    if bytes.starts(with: "GIF87a".utf8) || bytes.starts(with: "GIF89a".utf8) { return .gif }
-    if bytes.starts(with: "RIFF".utf8), bytes.dropFirst(8).starts(with: "WEBP".utf8) {
-      return .webp
-    }
-    // 42 is TIFF 6.0, 43 is BigTIFF; either in the byte order its first two letters name.
-    let tiff: [[UInt8]] = [
-      [0x49, 0x49, 42, 0], [0x4d, 0x4d, 0, 42], [0x49, 0x49, 43, 0], [0x4d, 0x4d, 0, 43],
-    ]
-    if tiff.contains(where: { bytes.starts(with: $0) }) { return .tiff }
-    if let format = heifFormat(of: bytes) { return format }
-    return isSVG(bytes) ? .svg : nil
-  }
-
-  /// HEIC or AVIF, by the brands of the `ftyp` box that every ISO media file starts with (ISO/IEC 14496-12, 4.3).
-  private static func heifFormat(of bytes: UnsafeRawBufferPointer) -> ImageFormat? {
-    guard bytes.count >= 16, bytes.dropFirst(4).starts(with: "ftyp".utf8) else { return nil }
-    let length = bytes.prefix(4).reduce(0) { $0 << 8 | Int($1) }
-    // Major brand at 8, its version at 12, compatible brands from 16 on; no writer lists more than a dozen.
-    let end = min(length, bytes.count, 256)
-    let brands = ([8] + stride(from: 16, through: end - 4, by: 4)).map {
-      String(decoding: bytes[$0..<$0 + 4], as: UTF8.self)
-    }
-    if brands.contains(where: ["avif", "avis"].contains) { return .avif }
-    let hevc = ["heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs"]
-    if brands.contains(where: hevc.contains) { return .heic }
-    // "Some image, some sequence": the codec is not said; HEVC is what such files hold in practice.
-    return brands[0] == "mif1" || brands[0] == "msf1" ? .heic : nil
-  }
-
-  /// How far into a file the `<svg` is looked for: room for a long licence in a comment.
-  private static let svgPrologLimit = 65_536
-
-  /// Whether the root element is `svg`: after a byte order mark, an XML declaration, comments and a document type.
-  private static func isSVG(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    var rest = bytes.prefix(svgPrologLimit)
-    if rest.starts(with: [0xef, 0xbb, 0xbf]) { rest = rest.dropFirst(3) }
-    while true {
-      rest = rest.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
-      if rest.starts(with: "<?".utf8) {
-        guard skip(past: "?>", in: &rest) else { return false }
-      } else if rest.starts(with: "<!--".utf8) {
-        rest = rest.dropFirst(4)
-        guard skip(past: "-->", in: &rest) else { return false }
-      } else if rest.starts(with: "<!DOCTYPE".utf8) {
-        guard skipDocumentType(in: &rest) else { return false }
-      } else {
-        return rest.starts(with: "<svg".utf8)
-          && (rest.dropFirst(4).first.map { " \t\r\n\u{c}>/:".utf8.contains($0) } ?? false)
-      }
-    }
-  }
-
-  private static func skip(past text: String, in rest: inout Slice<UnsafeRawBufferPointer>) -> Bool
-  {
-    while !rest.isEmpty {
-      if rest.starts(with: text.utf8) {
-        rest = rest.dropFirst(text.utf8.count)
-        return true
-      }
-      rest = rest.dropFirst()
-    }
-    return false
-  }
-
-  /// A document type ends at the first `>` outside the brackets of its internal subset.
-  private static func skipDocumentType(in rest: inout Slice<UnsafeRawBufferPointer>) -> Bool {
-    var isInSubset = false
-    while let byte = rest.popFirst() {
-      switch byte {
-      case UInt8(ascii: "["): isInSubset = true
-      case UInt8(ascii: "]"): isInSubset = false
-      case UInt8(ascii: ">") where !isInSubset: return true
-      default: break
-      }
-    }
-    return false
   }
 }

@@ -76,9 +76,9 @@ struct FailedURLs {
   /// Takes something off the list; tells whether it was on it.
   mutating func remove(_ key: CacheKey) -> Bool { entries.removeValue(forKey: key) != nil }
 
-  /// Takes all sources of a URL and their variants off the list; tells how many were on it.
-  mutating func removeAll(of url: SourceURL) -> Int {
-    let keys = entries.keys.filter { $0.url == url.text }
+  /// Takes what is meant off the list; tells how much was on it.
+  mutating func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
+    let keys = entries.keys.filter(isMeant)
     for key in keys { entries[key] = nil }
     return keys.count
   }

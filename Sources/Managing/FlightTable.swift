@@ -60,6 +60,12 @@ struct FlightTable<Key: Hashable, Waiter> {
     return Entry(flight: lastID, waiter: waiterID, joined: false)
   }
 
+  /// Keys of flights that can be joined.
+  var joinableKeys: [Key] { Array(joinable.keys) }
+
+  /// The flight of `key` takes no new waiters: it goes on for those it has, and whoever asks next starts another.
+  mutating func retire(_ key: Key) { joinable[key] = nil }
+
   /// One waiter goes; `nil` when it has its answer already.
   mutating func leave(_ entry: Entry) -> Departure? {
     guard let waiter = flights[entry.flight]?.waiters.removeValue(forKey: entry.waiter) else {

@@ -73,6 +73,15 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return flights.reduce(0) { $0 + $1.share.requests }
   }
 
+  /// Lets nobody further into the flights whose keys are meant; they go on for those who wait already.
+  func retire(where isMeant: (Key) -> Bool) {
+    let keys = state.withLock { $0.table.joinableKeys }.filter(isMeant)
+    // One that was started in between needs not be retired and is all the same: another does its work once more.
+    state.withLock { state in
+      for key in keys { state.table.retire(key) }
+    }
+  }
+
   /// Running flights, waiting requests and counts, added to what `figures` holds.
   func add(to figures: inout FlightFigures, running: WritableKeyPath<FlightFigures, Int>) {
     let (flights, waiters) = state.withLock { ($0.table.flightCount, $0.table.waiterCount) }

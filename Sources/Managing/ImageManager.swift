@@ -14,6 +14,8 @@ public final class ImageManager: ImageProvider {
   let loader: any ImageLoader
   let processor: any ImageProcessor
   let freshnessPolicy: any FreshnessPolicy
+  let purges: any PurgeList
+  let sourceFormats: Set<ImageFormat>
   let passing: PassingPolicy
   let now: @Sendable () -> UnixTime
 
@@ -21,17 +23,21 @@ public final class ImageManager: ImageProvider {
   let sourceFlights = Flights<SourceFlightKey, LoadedSource>()
   let failed: Lock<FailedURLs>
   let changed = ChangedSources()
+  let gate = PurgeGate()
 
   /// A manager over its tiers, its loader and its workers.
   ///
   /// - Parameters:
+  ///   - purges: what was taken out of the tiers, which share the list.
   ///   - failurePolicy: what is remembered of failures.
+  ///   - sourceFormats: what a picture may be in that somebody puts here.
   ///   - passing: what may be sent as it came from an origin, where a request lets it.
   ///   - now: the wall clock.
   public init(
     memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy,
-    failurePolicy: FailurePolicy = FailurePolicy(),
+    purges: any PurgeList, failurePolicy: FailurePolicy = FailurePolicy(),
+    sourceFormats: Set<ImageFormat> = Set(ImageFormat.allCases),
     passing: PassingPolicy = PassingPolicy(),
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
@@ -40,6 +46,8 @@ public final class ImageManager: ImageProvider {
     self.loader = loader
     self.processor = processor
     self.freshnessPolicy = freshnessPolicy
+    self.purges = purges
+    self.sourceFormats = sourceFormats
     self.passing = passing
     self.now = now
     failed = Lock(FailedURLs(policy: failurePolicy))
@@ -62,7 +70,7 @@ public final class ImageManager: ImageProvider {
     guard
       let variant = disk.variantAtOnce(
         for: request.key, where: { $0.freshness.satisfies(request.options.age, at: now) }),
-      changed.allows(variant)
+      isRight(variant)
     else { return nil }
     _ = store(variant, in: request.options.store.intersection(.memory))
     var timings = Timings()
@@ -109,7 +117,7 @@ extension ImageManager: ManagerOperations {
   public func removeFailedURLs(_ url: SourceURL?) -> Int {
     failed.withLock { failed in
       guard let url else { return failed.removeAll() }
-      return failed.removeAll(of: url)
+      return failed.removeAll { $0.url == url.text }
     }
   }
 

@@ -1,7 +1,6 @@
 // PassingThrough: pictures that need no work, sent while they come in and kept as they are (SDWebImage's
 // ProgressiveDownload).
 
-import Glibc
 import Model
 import Platform
 
@@ -98,7 +97,7 @@ extension ImageManager {
       key: request.key,
       info: VariantInfo(
         passingThrough: format, size, source.origin, source.freshness, version: source.version,
-        density: request.source.density),
+        generation: source.generation, density: request.source.density),
       body: bytes.map { .memory($0) } ?? .file(source.file))
   }
 
@@ -107,8 +106,9 @@ extension ImageManager {
   ) -> VariantInfo {
     VariantInfo(
       passingThrough: format, size, body.origin,
-      freshnessPolicy.freshness(of: body.origin, receivedAt: now()), version: body.version,
-      density: request.source.density)
+      freshnessPolicy.freshness(
+        of: body.origin, from: request.source, requestedAt: now(), receivedAt: now()),
+      version: body.version, generation: purges.generation, density: request.source.density)
   }
 
   /// The format of a source that would do as it is; `nil`: whatever it is, something is wanted of it.
@@ -135,25 +135,20 @@ extension VariantInfo {
   /// A source that is passed on as it is. Its version is its entity tag: as strong, since it changes with the bytes.
   fileprivate init(
     passingThrough format: ImageFormat, _ size: PixelSize, _ origin: OriginResponse,
-    _ freshness: Freshness, version: UInt64, density: Int
+    _ freshness: Freshness, version: UInt64, generation: Int, density: Int
   ) {
     self.init(
       format: format, size: size, density: Double(density),
       etag: "\"\(String(version, radix: 16))\"",
       lastModified: origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
-      freshness: freshness, sourceVersion: version)
+      freshness: freshness, sourceVersion: version, generation: generation)
   }
 }
 
 extension PictureHead {
   /// The verdict on a file; one that cannot be read needs work, which will say what is wrong with it.
   fileprivate static func read(_ file: FileRegion, as format: ImageFormat) -> PictureHead {
-    let beginning = FileRegion(
-      owning: fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0), offset: file.offset,
-      count: min(file.count, limit))
-    guard let bytes = try? ImageBytes(contentsOf: beginning, mayMap: false) else {
-      return .needsWork
-    }
+    guard let bytes = file.beginning(upTo: limit) else { return .needsWork }
     return bytes.withUnsafeBytes { read($0, as: format) }
   }
 }

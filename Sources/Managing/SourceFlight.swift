@@ -28,9 +28,7 @@ extension ImageManager {
       fresh.options.cache = .refresh
       return try await source(for: fresh, share, isDetached: isDetached)
     }
-    if joined, !loaded.isStored, isKept(loaded.source, request) {
-      _ = disk.store(loaded.source)
-    }
+    if joined, !loaded.isStored { _ = keep(loaded.source, for: request) }
     return (loaded, joined)
   }
 
@@ -38,6 +36,14 @@ extension ImageManager {
   private func isKept(_ source: Source, _ request: ImageRequest) -> Bool {
     request.source.scheme != .local && source.freshness.isStorable
       && request.options.store.contains(.disk)
+      && !isPurged(source)
+  }
+
+  /// Hands a source to the disk tier, where it is for it; tells whether it was taken.
+  private func keep(_ source: Source, for request: ImageRequest) -> Bool {
+    gate.hold(for: source.key) {
+      isKept(source, request) && changed.allows(source) && disk.store(source)
+    }
   }
 
   /// The source of a request: kept, still right as its origin says, or fetched.
@@ -46,9 +52,12 @@ extension ImageManager {
   ) async throws(ImageError) -> LoadedSource {
     let (url, options) = (request.source, request.options)
     let key = request.key.source
+    // Before anything is looked at: where something is purged or put from here on, what this brings is not to be kept.
+    let (generation, lastPut) = gate.hold(for: key) { (purges.generation, changed.lastPut) }
     var timings = Timings()
     let isLocal = url.scheme == .local
-    let kept = !isLocal ? await measured(&timings.disk) { await disk.source(for: key) } : nil
+    var kept = !isLocal ? await measured(&timings.disk) { await disk.source(for: key) } : nil
+    if let found = kept, purges.covers(key, generation: found.generation) { kept = nil }
     if let kept, mayHave(kept.freshness, options) {
       return LoadedSource(
         source: kept, forward: nil, originStatus: nil, isStored: true, timings: timings)
@@ -70,7 +79,7 @@ extension ImageManager {
           share.begin(ComingBody(body: body, forward: forward))
         })
     } catch {
-      throw failed.withLock { $0.add(key, error, now: now()) }
+      throw remember(error, of: key, since: generation)
     }
     let source: Source
     let status: Int
@@ -80,8 +89,8 @@ extension ImageManager {
       status = download.origin.status
       source = Source(
         key: key, file: download.file, origin: download.origin,
-        freshness: freshnessPolicy.freshness(of: download.origin, receivedAt: now()),
-        version: download.version)
+        freshness: freshness(of: download.origin, from: url, download.timings),
+        version: download.version, generation: generation)
     case .notModified(let origin, let spent):
       guard let kept else { throw .internal(detail: "a 304 without anything kept") }
       timings.add(spent)
@@ -89,13 +98,25 @@ extension ImageManager {
       let updated = kept.origin.updated(by: origin)
       source = Source(
         key: key, file: kept.file, origin: updated,
-        freshness: freshnessPolicy.freshness(of: updated, receivedAt: now()),
-        version: kept.version)
+        freshness: freshness(of: updated, from: url, spent),
+        version: kept.version, generation: kept.generation)
     }
-    let isStored = await replace(kept, with: source, for: request)
+    let isStored = await replace(kept, with: source, for: request, since: lastPut)
     return LoadedSource(
       source: source, forward: forward, originStatus: isLocal ? nil : status, isStored: isStored,
       timings: timings)
+  }
+
+  /// The freshness of an answer, from what asking for it took.
+  private func freshness(
+    of origin: OriginResponse, from url: SourceURL, _ timings: Timings
+  ) -> Freshness {
+    func before(_ moment: UnixTime, _ duration: Duration?) -> UnixTime {
+      UnixTime(seconds: moment.seconds - Int((duration ?? .zero).inSeconds.rounded()))
+    }
+    let receivedAt = before(now(), timings.download)
+    return freshnessPolicy.freshness(
+      of: origin, from: url, requestedAt: before(receivedAt, timings.ttfb), receivedAt: receivedAt)
   }
 
   /// Keeps a source that was loaded, and lets go of what was made of other bytes.
@@ -103,20 +124,26 @@ extension ImageManager {
   /// In this order: from the first line on, no variant of other bytes is stored or served from disk; then nobody finds
   /// the old source, to make another; then what is there goes, disk before memory, which is filled from disk.
   private func replace(
-    _ kept: Source?, with source: Source, for request: ImageRequest
+    _ kept: Source?, with source: Source, for request: ImageRequest, since lastPut: Int
   ) async -> Bool {
     // Where nothing was kept and the request looked, there may be variants that were kept longer than their source. They
     // stay until their own time is over.
     let isChanged =
       request.source.scheme != .local && kept?.version != source.version
       && (kept != nil || !request.options.cache.looks)
-    if isChanged {
-      changed.change(source.key, to: source.version)
-    } else {
-      changed.load(source.key, version: source.version)
+    let (isRight, isStored) = gate.hold(for: source.key) {
+      // What others have loaded since the purge, or put, is right.
+      guard !isPurged(source), !changed.isPut(source.key, since: lastPut) else {
+        return (false, false)
+      }
+      if isChanged {
+        changed.change(source.key, to: source.version)
+      } else {
+        changed.load(source.key, version: source.version)
+      }
+      return (true, isKept(source, request) && disk.store(source))
     }
-    let isStored = isKept(source, request) && disk.store(source)
-    if isChanged {
+    if isChanged, isRight {
       if !isStored { await disk.remove(source.key) }
       await disk.removeVariants(of: source.key)
       memory.removeVariants(of: source.key)

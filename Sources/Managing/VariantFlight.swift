@@ -26,14 +26,16 @@ extension ImageManager {
   ) async throws(ImageError) -> MadeVariant {
     let options = request.options
     // Another flight may have ended between this request's look into memory and its own flight.
-    if let variant = memory.peek(request.key), mayHave(variant.info.freshness, options) {
+    if let variant = memory.peek(request.key), isRight(variant),
+      mayHave(variant.info.freshness, options)
+    {
       return MadeVariant(variant: variant, status: .hit(.memory), timings: Timings())
     }
     var timings = Timings()
     var kept: Variant?
     if options.cache != .bypass {
       kept = await measured(&timings.disk) { await disk.variant(for: request.key) }
-      if let found = kept, !changed.allows(found) { kept = nil }
+      if let found = kept, !isRight(found) { kept = nil }
     }
     if let kept, mayHave(kept.info.freshness, options) {
       if case .memory = kept.body { _ = store(kept, in: options.store.intersection(.memory)) }
@@ -81,7 +83,7 @@ extension ImageManager {
           file: source.file, transform: request.transform, density: request.source.density,
           priority: share))
     } catch {
-      throw remembering(error, making: request)
+      throw remembering(error, making: request, of: source)
     }
     timings.add(image.timings)
     let variant = Variant(
@@ -95,8 +97,14 @@ extension ImageManager {
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
     guard let held else { return try await source(for: request, share) }
     held.share.raise(to: share.observe { held.share.raise(to: $0) })
+    let generation = purges.generation
     do throws(ImageError) {
-      return (try await held.task.value.get(), held.share.hasJoined)
+      let loaded = try await held.task.value.get()
+      // What was held when a purge came is no answer to those who asked after it and joined this flight.
+      guard loaded.source.generation >= generation || !isPurged(loaded.source) else {
+        return try await source(for: request, share)
+      }
+      return (loaded, held.share.hasJoined)
     } catch .cancelled where !Task.isCancelled {
       // Who held it has gone; others wait for this variant.
       return try await source(for: request, share)
@@ -127,21 +135,35 @@ extension ImageManager {
   ///
   /// A format, a frame and enlarging are the client's choice: what fails with them says nothing about the source for
   /// everybody else, so only the variant is listed.
-  private func remembering(_ error: ImageError, making request: ImageRequest) -> ImageError {
+  private func remembering(
+    _ error: ImageError, making request: ImageRequest, of source: Source
+  ) -> ImageError {
     let transform = request.transform
     let isPlain = transform.format == nil && transform.frame == nil && !transform.enlarge
     let key = isPlain ? request.key.source : request.key
-    return failed.withLock { $0.add(key, error, now: now()) }
+    return remember(error, of: key, since: source.generation)
   }
 
   /// In the tiers that may keep it; tells whether one does.
   func store(_ variant: Variant, in tiers: StoreTiers) -> Bool {
-    guard changed.allows(variant) else { return false }
-    let isInMemory = tiers.contains(.memory) && memory.store(variant)
-    let isOnDisk = tiers.contains(.disk) && disk.store(variant)
-    // The source may have changed since the question; on disk it is asked again by whoever reads it.
-    if isInMemory, !changed.allows(variant) { memory.remove(variant.key) }
-    return isInMemory || isOnDisk
+    gate.hold(for: variant.key) {
+      guard isRight(variant) else { return false }
+      let isInMemory = tiers.contains(.memory) && memory.store(variant)
+      let isOnDisk = tiers.contains(.disk) && disk.store(variant)
+      // Its source may have changed since the question; on disk it is asked again by whoever reads it.
+      if isInMemory, !isRight(variant) { memory.remove(variant.key) }
+      return isInMemory || isOnDisk
+    }
+  }
+
+  /// Whether a source was purged since its loading began.
+  func isPurged(_ source: Source) -> Bool {
+    purges.covers(source.key, generation: source.generation)
+  }
+
+  /// Whether a variant was neither purged nor made of bytes that were replaced since.
+  func isRight(_ variant: Variant) -> Bool {
+    changed.allows(variant) && !purges.covers(variant.key, generation: variant.info.generation)
   }
 }
 
@@ -152,7 +174,7 @@ extension VariantInfo {
       format: image.format, size: image.size, frames: image.frames, density: image.density,
       scaledDownFrom: image.scaledDownFrom, etag: "\"\(image.digest)\"",
       lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
-      freshness: source.freshness, sourceVersion: source.version)
+      freshness: source.freshness, sourceVersion: source.version, generation: source.generation)
   }
 }
 

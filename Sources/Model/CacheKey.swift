@@ -64,6 +64,19 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     String(Substring(text.utf8.prefix(sourceLength).prefix { $0 != UInt8(ascii: "#") }))
   }
 
+  /// The source's host as it stands in the URL, without the port; `nil` for a local file.
+  public var host: String? {
+    let bytes = text.utf8
+    guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+    // Behind "://" up to the path, which a canonical URL always has.
+    let authority = bytes[colon...].dropFirst(3).prefix { $0 != UInt8(ascii: "/") }
+    // An IPv6 address stands in brackets and holds colons of its own.
+    let isBracketed = authority.first == UInt8(ascii: "[")
+    let end = UInt8(ascii: isBracketed ? "]" : ":")
+    let host = authority.dropFirst(isBracketed ? 1 : 0).prefix { $0 != end }
+    return host.isEmpty ? nil : String(Substring(host))
+  }
+
   /// The whole name.
   public var description: String { text }
 

@@ -113,4 +113,7 @@ public struct CacheKeyFilter: Hashable, Sendable {
 
   /// The names under which a source can be purged. A key's URL has the same ones as the URL it was made of.
   public func tags(of url: SourceURL) -> [String] { rule(for: url)?.tags ?? [] }
+
+  /// All names under which sources can be purged, in alphabetical order.
+  public var allTags: [String] { Set(rules.flatMap(\.tags)).sorted() }
 }

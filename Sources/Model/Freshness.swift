@@ -29,17 +29,28 @@ public struct Freshness: Hashable, Sendable, Codable {
   public let isStorable: Bool
   /// Whether a request that takes it stale may have it so; an origin may forbid it (RFC 9111, section 4.2.4).
   public let mayBeStale: Bool
+  /// For how many seconds after its lifetime it may be served at once while the origin is asked (RFC 5861, section 3).
+  public let staleWhileRevalidate: Int
+  /// For how many seconds after its lifetime it may be served where the origin cannot be had (RFC 5861, section 4).
+  public let staleIfError: Int
+  /// Whether the origin says that it will not change while it is fresh (RFC 8246).
+  public let isImmutable: Bool
 
-  /// Freshness as computed from an origin's answer; times in seconds, never negative.
+  /// Freshness as computed from an origin's answer; times in seconds, never negative. What must not be stale gets no
+  /// time to be so.
   public init(
     receivedAt: UnixTime, initialAge: Int = 0, lifetime: Int, isStorable: Bool = true,
-    mayBeStale: Bool = true
+    mayBeStale: Bool = true, staleWhileRevalidate: Int = 0, staleIfError: Int = 0,
+    isImmutable: Bool = false
   ) {
     self.receivedAt = receivedAt
     self.initialAge = max(initialAge, 0)
     self.lifetime = max(lifetime, 0)
     self.isStorable = isStorable
     self.mayBeStale = mayBeStale
+    self.staleWhileRevalidate = mayBeStale ? max(staleWhileRevalidate, 0) : 0
+    self.staleIfError = mayBeStale ? max(staleIfError, 0) : 0
+    self.isImmutable = isImmutable
   }
 
   /// Age in seconds at `now`; a clock that was set back makes nothing younger than it came.
@@ -79,6 +90,8 @@ public struct OriginResponse: Hashable, Sendable, Codable {
   public var lastModified: String?
   /// `ETag`.
   public var etag: String?
+  /// `Vary`, several joined by commas.
+  public var vary: String?
 
   /// An answer with this status and no headers.
   public init(status: Int) { self.status = status }

@@ -31,6 +31,80 @@ public protocol ManagerOperations: Sendable {
   func cancelAll() -> Int
 }
 
+/// What a purge or a clear removed.
+public struct PurgeReport: Hashable, Sendable, Codable {
+  /// Variants in memory.
+  public var memory = 0
+  /// Sources and variants on disk; `nil` where they are still being looked for: they are served no more.
+  public var disk: Int? = 0
+  /// Failures that were remembered.
+  public var failed = 0
+
+  /// Nothing removed.
+  public init() {}
+
+  /// With `disk` as null where it is not known yet.
+  public func encode(to encoder: any Encoder) throws {
+    var members = encoder.container(keyedBy: CodingKeys.self)
+    try members.encode(memory, forKey: .memory)
+    try members.encode(disk, forKey: .disk)
+    try members.encode(failed, forKey: .failed)
+  }
+}
+
+/// What a clean of the disk tier removed.
+public struct CleanReport: Hashable, Sendable, Codable {
+  /// Entries that were too old.
+  public var expired = 0
+  /// Entries that were least recently used.
+  public var evicted = 0
+
+  /// Nothing removed.
+  public init() {}
+}
+
+/// Where a request's answer is kept (SDWebImage's existence checks).
+public struct CacheLook: Hashable, Sendable {
+  /// The variant in memory.
+  public var memory: KeptEntry?
+  /// The variant on disk.
+  public var disk: KeptEntry?
+  /// The source, which the variant can be made from without its origin.
+  public var source: KeptEntry?
+
+  /// Kept nowhere.
+  public init() {}
+
+  /// Whether anything is kept.
+  public var isEmpty: Bool { memory == nil && disk == nil && source == nil }
+}
+
+/// What operators can ask of the cache (SDImageCache).
+public protocol CacheOperations: Sendable {
+  /// Takes everything that is meant out of all tiers and off the list of failed URLs. It holds for each request that
+  /// comes afterwards; work under way ends for those who wait for it already and is not stored.
+  ///
+  /// - Throws: `internal` where it would not outlive this run.
+  func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport
+  /// Empties tiers; both: as a purge of everything.
+  func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport
+  /// Removes from disk what is too old or too much.
+  func clean() async -> CleanReport
+  /// Where the answer to a request is kept, without serving it.
+  func look(for request: ImageRequest) async -> CacheLook
+  /// Keeps a picture as the source of `url`, in place of whatever is kept of it (SDWebImage's storeImage).
+  ///
+  /// - Parameters:
+  ///   - url: what keys are made of.
+  ///   - file: the picture.
+  ///   - origin: what is to hold for it as if an origin had said so: its lifetime, its validators.
+  /// - Throws: `unsupportedFormat` for what is no picture, `forbiddenSource` for a local file, `overloaded` where the disk
+  ///   tier does not take it.
+  func put(
+    _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
+  ) async throws(ImageError) -> PurgeReport
+}
+
 /// A transfer from an origin, as it is or as it ended.
 public struct DownloadStatus: Hashable, Sendable, Codable {
   /// What becomes of it.

@@ -62,6 +62,8 @@ public protocol MemoryCache: Sendable {
   func remove(_ key: CacheKey)
   /// Forgets every variant of a source. Takes time in proportion to what is kept.
   func removeVariants(of source: CacheKey)
+  /// Forgets every variant whose key is meant; tells how many there were. Takes time in proportion to what is kept.
+  func removeAll(where isMeant: (CacheKey) -> Bool) -> Int
 }
 
 /// The disk tier. What it cannot read back whole is absent, and reading never fails otherwise.
@@ -81,6 +83,33 @@ public protocol DiskCache: Sendable {
   /// Forgets every variant of a source; the source stays. None of them is found any more when this returns. Takes time
   /// in proportion to what is kept.
   func removeVariants(of source: CacheKey) async
+  /// Has what a purge means removed, and sees to it that the purge outlives this run until that is done. What is not
+  /// removed yet may still be read: whoever reads asks the list of purges.
+  ///
+  /// - Returns: how many entries went; `nil` where they are being looked for.
+  /// - Throws: `internal` where the purge cannot be written down.
+  func purge(_ purge: Purge) async throws(ImageError) -> Int?
+  /// Forgets everything; tells how many entries there were. None of them is found any more when this returns.
+  func clear() async -> Int
+  /// Removes what is too old, and where the tier is nearly full, what was least recently used; returns when that is done.
+  func clean() async -> CleanReport
+  /// What is kept under `key`, without its bytes: neither counted nor noted as a use.
+  func look(for key: CacheKey) async -> KeptEntry?
+}
+
+/// Something kept, without its bytes.
+public struct KeptEntry: Hashable, Sendable {
+  /// Bytes of its body.
+  public let bytes: Int
+  /// How long it may be served unasked.
+  public let freshness: Freshness
+  /// The generation of its loading; see `PurgeList`.
+  public let generation: Int
+
+  /// Something kept.
+  public init(bytes: Int, freshness: Freshness, generation: Int) {
+    (self.bytes, self.freshness, self.generation) = (bytes, freshness, generation)
+  }
 }
 
 /// What a read of a body gave that is still coming in.
@@ -257,6 +286,13 @@ public protocol ImageProcessor: Sendable {
 
 /// How long an origin's answer may be kept (RFC 9111).
 public protocol FreshnessPolicy: Sendable {
-  /// The freshness of an answer that came in at `now`.
-  func freshness(of origin: OriginResponse, receivedAt now: UnixTime) -> Freshness
+  /// The freshness of an origin's answer.
+  ///
+  /// - Parameters:
+  ///   - url: what was asked for; rules may be for its host alone.
+  ///   - requestedAt: when it was asked for: until it came, the answer may have aged on the way (section 4.2.3).
+  ///   - receivedAt: when its head came in.
+  func freshness(
+    of origin: OriginResponse, from url: SourceURL, requestedAt: UnixTime, receivedAt: UnixTime
+  ) -> Freshness
 }

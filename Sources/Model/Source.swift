@@ -15,14 +15,16 @@ public final class Source: Sendable {
   /// Tells these bytes from any others that were fetched for the key: a number made by chance when they came, which
   /// a revalidation does not change. 0: not known.
   public let version: UInt64
+  /// The number of the last purge when its loading began; see `PurgeList`.
+  public let generation: Int
 
   /// A source that was fetched or read back whole.
   public init(
     key: CacheKey, file: FileRegion, origin: OriginResponse, freshness: Freshness,
-    version: UInt64 = .random(in: 1...(.max))
+    version: UInt64 = .random(in: 1...(.max)), generation: Int = 0
   ) {
     (self.key, self.file, self.origin, self.freshness) = (key, file, origin, freshness)
-    self.version = version
+    (self.version, self.generation) = (version, generation)
   }
 }
 
@@ -46,12 +48,14 @@ public struct VariantInfo: Hashable, Sendable, Codable {
   public var freshness: Freshness
   /// The source's version, 0 where it is not known: only a variant of the kept source's version is renewed with it.
   public var sourceVersion: UInt64
+  /// The source's generation; see `PurgeList`.
+  public var generation: Int
 
   /// All of it.
   public init(
     format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
     scaledDownFrom: PixelSize? = nil, etag: String, lastModified: String? = nil,
-    freshness: Freshness, sourceVersion: UInt64 = 0
+    freshness: Freshness, sourceVersion: UInt64 = 0, generation: Int = 0
   ) {
     self.format = format
     self.size = size
@@ -62,6 +66,7 @@ public struct VariantInfo: Hashable, Sendable, Codable {
     self.lastModified = lastModified
     self.freshness = freshness
     self.sourceVersion = sourceVersion
+    self.generation = generation
   }
 }
 

@@ -28,6 +28,7 @@ enum Method: String {
   case get = "GET"
   case head = "HEAD"
   case post = "POST"
+  case put = "PUT"
   case delete = "DELETE"
   case other = ""
 
@@ -41,11 +42,17 @@ enum Method: String {
       ? .get
       : Self.isEqual(name, "HEAD")
         ? .head
-        : Self.isEqual(name, "POST") ? .post : Self.isEqual(name, "DELETE") ? .delete : .other
+        : Self.isEqual(name, "POST")
+          ? .post
+          : Self.isEqual(name, "PUT")
+            ? .put : Self.isEqual(name, "DELETE") ? .delete : .other
   }
 
   /// Whether it only reads.
   var isSafe: Bool { self == .get || self == .head }
+
+  /// Whether it usually has a body.
+  var bringsBody: Bool { self == .post || self == .put }
 
   /// Compares without a `String`, which would be made for each request.
   fileprivate static func isEqual(_ name: UnsafePointer<CChar>, _ other: StaticString) -> Bool {

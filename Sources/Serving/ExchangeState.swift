@@ -8,12 +8,18 @@ enum Outcome: Sendable {
   case delivery(Delivery)
   /// There is a picture that is still coming in.
   case coming(ComingDelivery)
-  /// An operator's wish was done: JSON, with a status.
-  case done([UInt8], status: Int)
+  /// An operator's wish was done: JSON, with a status and fields of the head.
+  case done([UInt8], status: Int, fields: [AnswerField] = [])
   /// There is none.
   case failure(ImageError)
   /// Nobody is there to answer.
   case gone
+}
+
+/// A field of an answer's head.
+struct AnswerField: Sendable {
+  let name: StaticString
+  let value: String
 }
 
 /// A request waits until the first of five things: its work is done, its work failed, its deadline, its client's

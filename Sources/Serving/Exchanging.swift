@@ -15,25 +15,37 @@ struct Exchanging {
 
   /// A whole request that memory has no answer to: answers it, or suspends the connection until it can be.
   func answer() -> MHD_Result {
+    do throws(ImageError) {
+      let (target, route) = try admitted()
+      switch route {
+      case .stats: return answerStats()
+      case .image: return answerImage(target)
+      default: return operate(route, target)
+      }
+    } catch {
+      return refuse(error)
+    }
+  }
+
+  /// Where the target leads.
+  ///
+  /// - Throws: `notFound`, `unauthorized`, `methodNotAllowed`.
+  func admitted() throws(ImageError) -> (RequestTarget, Route) {
     guard let target = client.target, let route = target.route else {
-      return refuse(.notFound(path: displayable(client.target?.path ?? "")))
+      throw .notFound(path: displayable(client.target?.path ?? ""))
     }
     if route.isForOperators {
       // Where there are no operators, there is nothing to find out about their paths.
       guard !handler.configuration.operatorTokens.isEmpty else {
-        return refuse(.notFound(path: displayable(target.path)))
+        throw .notFound(path: displayable(target.path))
       }
-      guard isOperator else { return refuse(.unauthorized) }
+      guard isOperator else { throw .unauthorized }
     }
     guard route.methods.contains(client.method) else {
-      return refuse(
-        .methodNotAllowed(method: displayable(String(cString: method)), allowed: route.allowed))
+      throw .methodNotAllowed(
+        method: displayable(String(cString: method)), allowed: route.allowed)
     }
-    switch route {
-    case .stats: return answerStats()
-    case .image: return answerImage(target)
-    default: return operate(route, target)
-    }
+    return (target, route)
   }
 
   private func answerImage(_ target: RequestTarget) -> MHD_Result {
@@ -140,9 +152,10 @@ struct Exchanging {
     handler.operationKeys.end(exchange)
     switch outcome {
     case .delivery(let delivery): return answer(with: delivery)
-    case .done(let json, let status):
+    case .done(let json, let status, let fields):
       return answer(
-        json: json, status: status, id: RequestID(), error: nil, closes: handler.isDraining)
+        json: json, status: status, id: RequestID(), error: nil, closes: handler.isDraining,
+        fields: fields)
     case .failure(.cancelled):
       return refuse(.internal(detail: "the work was cancelled while its client was waiting"))
     case .failure(let error): return refuse(error)
@@ -219,7 +232,8 @@ struct Exchanging {
 
   /// Answers with JSON, which says what `error` was where there is one.
   func answer(
-    json: [UInt8], status: Int, id: RequestID, error: ImageError?, closes: Bool
+    json: [UInt8], status: Int, id: RequestID, error: ImageError?, closes: Bool,
+    fields: [AnswerField] = []
   ) -> MHD_Result {
     var head = ResponseHead(date: Clock.now(), id: id)
     head.add("Content-Type", "application/json")
@@ -236,6 +250,7 @@ struct Exchanging {
     if case .methodNotAllowed(_, let allowed) = error { head.add("Allow", allowed) }
     if case .unauthorized = error { head.add("WWW-Authenticate", "Bearer") }
     if let seconds = error?.retryAfter { head.add("Retry-After", "\(seconds)") }
+    for field in fields { head.add(field.name, field.value) }
     head.addCommon(corsOrigin: handler.configuration.corsOrigin)
     do throws(ImageError) {
       let body = json.withUnsafeBytes { ImageBytes(copying: $0) }

@@ -12,6 +12,10 @@ extension Exchanging {
     do throws(ImageError) {
       let operations = handler.operations
       switch (route, client.method) {
+      case (.cache, .delete), (.clearCache, _), (.cleanCache, _):
+        return try empty(route, target)
+      case (.cache, .put): return try put(target)
+      case (.cache, _): return try look(target)
       case (.failedURLs, .delete):
         let query = try OperatorQuery(target.query, allowed: ["url"])
         let filter = handler.configuration.keyFilter
@@ -58,12 +62,10 @@ extension Exchanging {
 
   private func startPrefetch(_ target: RequestTarget) throws(ImageError) -> MHD_Result {
     guard !handler.isDraining else { throw .draining }
-    guard !client.upload.isTooLong else { throw .bodyTooLarge(limit: Upload.longest) }
     let query = try OperatorQuery(target.query, allowed: ["preset"])
     // A long list takes longer than anybody else on this thread should wait.
-    let (body, presets) = (client.upload.bytes, query.all("preset"))
-    // The work's alone from here on, and gone with it.
-    client.upload = Upload()
+    let (upload, presets) = (client.takeUpload(), query.all("preset"))
+    let body = try upload.bytes()
     let (known, filter) = (handler.configuration.presets, handler.configuration.keyFilter)
     let prefetcher = handler.operations.prefetcher
     return suspend { () async throws(ImageError) in
@@ -76,11 +78,11 @@ extension Exchanging {
 
   /// Answers with JSON of what may be long: to gather and to write it would take longer than anybody else on this thread
   /// should wait.
-  private func answerLater(
-    _ content: @escaping @Sendable () -> some Encodable
+  func answerLater(
+    _ content: @escaping @Sendable () async throws(ImageError) -> some Encodable & SendableMetatype
   ) -> MHD_Result {
     suspend(beyondLimit: true) { () async throws(ImageError) in
-      .done(try Self.json(content()), status: 200)
+      .done(try Self.json(try await content()), status: 200)
     }
   }
 
@@ -95,7 +97,8 @@ extension Exchanging {
     }
   }
 
-  private static func json(_ content: some Encodable) throws(ImageError) -> [UInt8] {
+  /// JSON for people and programs.
+  static func json(_ content: some Encodable) throws(ImageError) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     guard let json = try? encoder.encode(content) else {

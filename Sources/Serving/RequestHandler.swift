@@ -100,7 +100,7 @@ final class RequestHandler: Sendable {
   }
 
   /// The header is whole; then, any number of times, body bytes; then the request is whole; then, where it was
-  /// suspended, it was resumed. An answer queued at the first of these would close the connection.
+  /// suspended, it was resumed. An answer queued at the first of these closes the connection.
   func handle(
     on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>,
     version: UnsafePointer<CChar>?, targetLength: Int, upload: UnsafePointer<CChar>?,
@@ -113,7 +113,10 @@ final class RequestHandler: Sendable {
       client.method = Method(method)
       client.isHTTP11 = version.map { Connection.isHTTP11($0) } ?? false
       // A NUL in the request line ends the text libmicrohttpd shows, and what follows would go unseen.
-      return targetLength == client.targetLength ? .YES : .NO
+      guard targetLength == client.targetLength else { return .NO }
+      guard client.method.bringsBody else { return .YES }
+      return Exchanging(handler: self, client: client, connection: connection, method: method)
+        .refuseBody() ?? .YES
     case .headed where uploadSize.pointee > 0:
       let bytes = UnsafeRawBufferPointer(start: upload, count: uploadSize.pointee)
       uploadSize.pointee = 0

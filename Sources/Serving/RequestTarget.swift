@@ -8,6 +8,12 @@ enum Route: String, Sendable {
   case image = "/image"
   /// Health and figures.
   case stats = "/stats"
+  /// What is kept.
+  case cache = "/admin/cache"
+  /// The emptying of tiers.
+  case clearCache = "/admin/cache/clear"
+  /// The removal of what is too old or too much.
+  case cleanCache = "/admin/cache/clean"
   /// The failed URLs.
   case failedURLs = "/admin/failed"
   /// The end of all work.
@@ -36,9 +42,10 @@ enum Route: String, Sendable {
     switch self {
     case .image, .stats: [.get, .head]
     case .downloads: [.get, .head]
+    case .cache: [.get, .head, .put, .delete]
     case .failedURLs, .prefetch: [.get, .head, .delete]
     case .prefetches: [.get, .head, .post]
-    case .cancel, .pause, .resume: [.post]
+    case .cancel, .pause, .resume, .clearCache, .cleanCache: [.post]
     }
   }
 

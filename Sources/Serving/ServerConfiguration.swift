@@ -36,6 +36,8 @@ public struct ServerConfiguration: Sendable {
   public var allowsReload = true
   /// Tokens of operators; without any there is no `/admin`.
   public var operatorTokens: [String] = []
+  /// Most bytes of a picture that an operator puts into the cache.
+  public var maximumUpload = 64 << 20
   /// Queries of `/image` without `url`, by name.
   public var presets: [String: String] = [:]
   /// What keys are made of, and which fields of clients' headers go on to origins.

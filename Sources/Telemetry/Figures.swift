@@ -28,6 +28,29 @@ public struct LatencyFigures: Codable, Hashable, Sendable {
   }
 }
 
+/// What one kind of entry has of a tier.
+public struct ShareFigures: Codable, Hashable, Sendable {
+  /// Entries kept now, those being written included.
+  public var entries: Int
+  /// Bytes they take, folders included.
+  public var bytes: Int
+  /// Most bytes.
+  public var limit: Int
+  /// Most entries; 0: no limit.
+  public var countLimit: Int
+
+  /// All of it.
+  public init(entries: Int, bytes: Int, limit: Int, countLimit: Int) {
+    (self.entries, self.bytes, self.limit) = (entries, bytes, limit)
+    self.countLimit = countLimit
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case entries, bytes, limit
+    case countLimit = "count_limit"
+  }
+}
+
 /// One tier of the cache.
 public struct TierFigures: Codable, Hashable, Sendable {
   /// Look-ups that found what they looked for.
@@ -48,19 +71,31 @@ public struct TierFigures: Codable, Hashable, Sendable {
   public var evictions = 0
   /// Entries removed because they were too old.
   public var expirations = 0
+  /// Entries whose times were still to come, because the clock was set back, and count from now; always 0 in memory.
+  public var redated = 0
   /// Damaged entries found and removed; always 0 in memory.
   public var damaged = 0
+  /// Entries removed because they were purged or the tier was emptied, each when it was found.
+  public var purged = 0
+  /// Purges that are still being carried out; always 0 in memory.
+  public var purgesPending = 0
   /// Entries not kept because the tier could not: full queue, full disk, no permission.
   public var failures = 0
   /// How long a look-up took that found something.
   public var latency: LatencyFigures?
+  /// What variants have of it; absent in memory, where there is nothing else.
+  public var variants: ShareFigures?
+  /// What sources have of it.
+  public var sources: ShareFigures?
 
   /// Nothing yet.
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case hits, misses, entries, bytes, limit, stores, evictions, expirations, damaged, failures
+    case hits, misses, entries, bytes, limit, stores, evictions, expirations, redated, damaged
+    case purged, failures, variants, sources
     case hitRatio = "hit_ratio"
+    case purgesPending = "purges_pending"
     case latency
   }
 }

@@ -31,6 +31,7 @@ struct PartConfigurations: Sendable {
   ) throws(ConfigurationError) {
     server = ServerConfiguration(configuration.server)
     server.operatorTokens = configuration.admin.tokens
+    server.maximumUpload = configuration.download.maximumBytes
     server.presets = configuration.presets
     server.keyFilter = CacheKeyFilter(configuration.hosts)
     if let (name, error) = server.invalidPreset {
@@ -103,7 +104,10 @@ extension DiskTierConfiguration {
   init(_ section: Configuration.Disk) {
     self.init(path: section.path)
     limit = section.limit
+    countLimit = section.countLimit
+    sourceShare = section.sourceShare
     maximumAge = section.maximumAge?.wholeSeconds ?? -1
+    expireBy = ExpireType(rawValue: section.expireBy) ?? .access
     cleanInterval = section.cleanInterval
     cleanFraction = section.cleanFraction
     promotionThreshold = section.promotionThreshold

@@ -18,7 +18,8 @@ enum Program {
       case .version:
         print("pictor \(pictorVersion)")
         return 0
-      case .serve, .healthcheck, .prefetch, .checkConfiguration, .printConfiguration: break
+      case .serve, .healthcheck, .prefetch, .purge, .checkConfiguration, .printConfiguration:
+        break
       }
       let environment = environment()
       let (configuration, unknown) = try Configuration.load(invocation, environment: environment)
@@ -35,6 +36,8 @@ enum Program {
         return HealthCheck(configuration.server).run()
       case .prefetch(let file, let presets):
         return PrefetchCommand(configuration, file: file, presets: presets).run()
+      case .purge(let subjects):
+        return PurgeCommand(configuration, subjects).run()
       default:
         return serve(
           try PartConfigurations(configuration, environment: environment),
@@ -47,15 +50,15 @@ enum Program {
     }
   }
 
-  /// What is asked for; `nil` after a complaint of a wrong use of `prefetch`, which has a status of its own for that,
-  /// since 1 says that pictures failed.
+  /// What is asked for; `nil` after a complaint of a wrong use of `prefetch` or `purge`, which have a status of their own
+  /// for that, since 1 says that pictures failed or are not purged.
   private static func invocation(
     _ arguments: [String]
   ) throws(ConfigurationError) -> Invocation? {
     do throws(ConfigurationError) {
       return try Invocation(arguments: arguments)
     } catch {
-      guard arguments.first == "prefetch" else { throw error }
+      guard ["prefetch", "purge"].contains(arguments.first) else { throw error }
       complain(error.description)
       return nil
     }

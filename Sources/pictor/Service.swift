@@ -23,20 +23,23 @@ final class Service: Sendable {
   /// Makes the parts; they own threads and files from here on, but no client gets in.
   init(_ configurations: PartConfigurations, log: Log) throws {
     let memory = MemoryTier(configurations.memory)
-    let disk = try DiskTier(configurations.disk, log: log)
+    let purges = Purges(filter: configurations.server.keyFilter)
+    let disk = try DiskTier(configurations.disk, purges: purges, log: log)
     let downloader = try Downloader(configuration: configurations.downloader, log: log)
     let imagers = ImagerPool(configuration: configurations.imagers, log: log)
     let manager = ImageManager(
       memory: memory, disk: disk,
       loader: SourceLoader(remote: downloader, local: configurations.local), processor: imagers,
-      freshnessPolicy: FreshnessRules(configurations.freshness),
+      freshnessPolicy: FreshnessRules(configurations.freshness), purges: purges,
       failurePolicy: configurations.failures,
+      sourceFormats: configurations.imagers.limits.formats,
       passing: configurations.passing)
     let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(
       configuration: configurations.server, provider: manager,
-      operations: Operations(manager: manager, downloads: downloader, prefetcher: prefetcher),
+      operations: Operations(
+        manager: manager, cache: manager, downloads: downloader, prefetcher: prefetcher),
       stats: { requests, isDraining in
         Stats(
           status: isDraining ? "draining" : "serving", version: pictorVersion,

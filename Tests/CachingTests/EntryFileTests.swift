@@ -35,12 +35,12 @@ struct EntryFileTests {
     (bare.scaledDownFrom, bare.lastModified, bare.sourceVersion) = (nil, nil, 0)
     let contents: [EntryMetadata.Content] = [
       .variant(Sample.info()), .variant(bare),
-      .source(Sample.origin, Sample.freshness, version: Sample.version),
+      .source(Sample.origin, Sample.freshness, version: Sample.version, generation: 7),
       .source(
         OriginResponse(status: 203),
         Freshness(
           receivedAt: UnixTime(seconds: -5), lifetime: .max, isStorable: false, mayBeStale: false),
-        version: 0),
+        version: 0, generation: 0),
     ]
     for content in contents {
       let metadata = EntryMetadata(key: "https://ü.example/ w=1", content: content)
@@ -71,7 +71,7 @@ struct EntryFileTests {
     // Then the version is 0, nobody gets it stale, and nothing else is different.
     let expected = EntryMetadata(
       key: "https://a.example/",
-      content: .source(OriginResponse(status: 200), freshness, version: 0))
+      content: .source(OriginResponse(status: 200), freshness, version: 0, generation: 0))
     #expect(source.withUnsafeBytes { EntryMetadata(kind: .source, decoding: $0) } == expected)
 
     let variant =
@@ -91,13 +91,43 @@ struct EntryFileTests {
     #expect(digest.hexadecimal == "ba7816bf8f01cfea414140de5dae2223")
     #expect(EntryDigest(hexadecimal: digest.hexadecimal) == digest)
     #expect(digest.folder == 0xba7)
-    // A variant's: the first word of its source's, then the first of its own, "abc w=1".
+    // A variant's: the URL's first word, half of its source's second and half of its own, of "abc w=1".
     let variant = EntryDigest(of: CacheKey(text: "abc w=1"))
-    #expect(variant.hexadecimal == "ba7816bf8f01cfea" + "ede24668f7a2193e")
+    #expect(variant.hexadecimal == "ba7816bf8f01cfea" + "414140de" + "8e2f67cc")
     #expect(EntryDigest(hexadecimal: variant.hexadecimal) == variant)
     #expect(variant != EntryDigest(of: CacheKey(text: "abc w=2")))
+    // Those of another source of the URL: its source part is that of "abc#7f", a source's last bit is set.
+    let varied = CacheKey(text: "abc").varied(by: "7f")
+    #expect(EntryDigest(of: varied).hexadecimal == "ba7816bf8f01cfea" + "6fee2c2f" + "6dc86ac7")
+    #expect(
+      EntryDigest(of: CacheKey(text: "abc w=1").varied(by: "7f")).hexadecimal
+        == "ba7816bf8f01cfea" + "6fee2c2f" + "76d73126")
     for name in ["", "lock", "BA7816BF8F01CFEA414140DE5DAE2223", digest.hexadecimal + "0"] {
       #expect(EntryDigest(hexadecimal: name) == nil)
+    }
+  }
+
+  @Test func `families are told by names`() throws {
+    let url = try SourceURL(parsing: "https://a.example/1.jpg")
+    let plain = CacheKey(source: url)
+    let varied = plain.varied(by: "0123456789abcdef")
+    let (all, ofPlain, ofVaried) = (
+      EntryFamily.all(of: url), EntryFamily.variants(of: plain), EntryFamily.variants(of: varied)
+    )
+    for width in 1...50 {
+      let digests = [plain, varied].map {
+        EntryDigest(of: CacheKey(text: $0.text + " w=\(width)"))
+      }
+      #expect(digests.map { all.contains($0, .variant) } == [true, true])
+      #expect(digests.map { ofPlain.contains($0, .variant) } == [true, false])
+      #expect(digests.map { ofVaried.contains($0, .variant) } == [false, true])
+      let other = EntryDigest(of: CacheKey(text: "https://a.example/2.jpg w=\(width)"))
+      #expect(!all.contains(other, .variant))
+    }
+    for source in [plain, varied] {
+      let digest = EntryDigest(of: source)
+      #expect(all.contains(digest, .source))
+      #expect(!ofPlain.contains(digest, .source) && !ofVaried.contains(digest, .source))
     }
   }
 

@@ -33,7 +33,8 @@ struct FreshnessTests {
   func freshness(_ change: (inout OriginResponse) -> Void) -> Freshness {
     var origin = OriginResponse(status: 200)
     change(&origin)
-    return FreshnessRules().freshness(of: origin, receivedAt: Self.now)
+    return FreshnessRules().freshness(
+      of: origin, from: SourceURL.sample, requestedAt: Self.now, receivedAt: Self.now)
   }
 
   @Test func `where the origin says nothing, it is fresh for a week`() {
@@ -117,4 +118,14 @@ struct FreshnessTests {
         $0.date = "Sun, 06 Nov 1994 08:48:37 GMT"
       }.initialAge == 60)
   }
+}
+
+extension SourceURL {
+  fileprivate static let sample: SourceURL = {
+    do throws(ImageError) {
+      return try SourceURL(parsing: "https://pictures.example/a.jpg")
+    } catch {
+      fatalError("\(error)")
+    }
+  }()
 }

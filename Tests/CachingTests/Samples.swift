@@ -140,3 +140,21 @@ extension DiskTier {
     parts?.store.index.update(digest) { $0.isVerified = false }
   }
 }
+
+extension Sample {
+  /// A variant of a URL that was loaded after the purge with this number.
+  static func variant(_ text: String, generation: Int, _ bytes: [UInt8] = bytes(100)) -> Variant {
+    var info = info()
+    info.generation = generation
+    return Variant(key: CacheKey(text: text), info: info, body: .memory(body(bytes)))
+  }
+
+  /// A source that was loaded after the purge with this number.
+  static func source(_ text: String, generation: Int, _ bytes: [UInt8] = bytes(100)) throws
+    -> Source
+  {
+    Source(
+      key: CacheKey(text: text), file: try memoryFile(bytes), origin: origin,
+      freshness: freshness, generation: generation)
+  }
+}

@@ -31,6 +31,7 @@ struct VariantRemovalTests {
     return DiskParts(
       store: store, workers: try DiskWorkers(threads: 2, readLimit: 100),
       maintenance: DiskMaintenance(store: store, configuration: configuration),
+      sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)),
       reads: PendingReads(timeout: .seconds(10)))
   }
 
@@ -123,7 +124,7 @@ struct VariantRemovalTests {
     #expect(parts.storeEntry(.source(try Sample.source(1, Sample.bytes(40)))))
     // When the source's variants are removed before anything may be written
     await withCheckedContinuation { continuation in
-      parts.removeVariants(of: Sample.sourceKey(1)) { continuation.resume() }
+      parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
     }
     // Then none of them is found, nor written afterwards.
     for width in 1...3 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
@@ -156,7 +157,7 @@ struct VariantRemovalTests {
       return
     }
     await withCheckedContinuation { continuation in
-      parts.removeVariants(of: Sample.sourceKey(1)) { continuation.resume() }
+      parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
     }
     // When the writers go on
     parts.store.pending.finish(tickets[0])
@@ -178,9 +179,11 @@ struct VariantRemovalTests {
     let ticket = PendingWrites.Ticket(storing: entry)
     _ = parts.store.pending.add(ticket)
     // Given a writer that found its word valid just before it is revoked
-    let high = EntryDigest(of: Sample.sourceKey(1)).high
+    let family = EntryFamily.variants(of: Sample.sourceKey(1))
     _ = try parts.store.place(entry, ticket)
-    let removals = parts.store.pending.revokeVariants(high)
+    let removals = parts.store.pending.revoke { ticket, _ in
+      family.contains(ticket.digest, EntryKind(of: ticket.key))
+    }
     #expect(removals.map(\.key) == [entry.key])
     // Then the removal is the last word, whatever the index knows by then.
     #expect(await parts.find(entry.key) == nil)
@@ -206,7 +209,7 @@ struct VariantRemovalTests {
     // When the variants are removed before anything is indexed
     let parts = try parts()
     await withCheckedContinuation { continuation in
-      parts.removeVariants(of: Sample.sourceKey(1)) { continuation.resume() }
+      parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
     }
     // Then they are gone, and only they.
     for width in 1...50 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
@@ -241,7 +244,7 @@ struct VariantRemovalTests {
     #expect(await tier.quiet())
     let parts = try #require(tier.parts)
     await withCheckedContinuation { continuation in
-      parts.removeVariants(of: Sample.sourceKey(1)) { continuation.resume() }
+      parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
       #expect(parts.shutDown(.seconds(10)))
     }
     #expect(entryCount("v") == 0)

@@ -45,6 +45,32 @@ struct ConfigurationTests {
     #expect(unknown == ["PICTOR_PORT"])
   }
 
+  @Test func `an age is a time, or never, which any negative one says too`() throws {
+    for never in ["never", "-1", "-7d", "-0.5"] {
+      var configuration = Configuration()
+      try configuration.apply(option: "disk.maximum_age", value: never)
+      #expect(configuration.disk.maximumAge == nil, "\(never)")
+    }
+    #expect(try apply("{ disk: { maximum_age: -1 } }").disk.maximumAge == nil)
+    #expect(try apply("{ disk: { maximum_age: '0' } }").disk.maximumAge == .zero)
+    for wrong in ["-", "1", "-x", "-1w", "nan"] {
+      var configuration = Configuration()
+      #expect(throws: ConfigurationError.self, "\(wrong)") {
+        try configuration.apply(option: "disk.maximum_age", value: wrong)
+      }
+    }
+  }
+
+  @Test func `the disk's limits and what age counts from are checked`() throws {
+    let disk = try apply(
+      "{ disk: { source_share: 0.25, count_limit: 0, expire_by: 'creation' } }"
+    ).disk
+    #expect((disk.sourceShare, disk.countLimit, disk.expireBy) == (0.25, 0, "creation"))
+    for wrong in ["source_share: 0", "source_share: 1", "count_limit: -1", "expire_by: 'change'"] {
+      #expect(throws: ConfigurationError.self) { _ = try apply("{ disk: { \(wrong) } }") }
+    }
+  }
+
   @Test func `lists come comma-separated from the environment`() throws {
     var configuration = Configuration()
     _ = try configuration.apply(environment: [

@@ -36,6 +36,17 @@ struct InvocationTests {
       .prefetch(file: "-", presets: ["x", "y"])
     ),
     (["prefetch", "--help"], .help),
+    (["purge", "--all"], .purge([.everything])),
+    (
+      [
+        "purge", "http://h/a", "--prefix", "http://h/", "--host=*.h", "--server.port", "1", "--tag",
+        "shop", "http://h/b",
+      ],
+      .purge([
+        .url("http://h/a"), .prefix("http://h/"), .host("*.h"), .tag("shop"), .url("http://h/b"),
+      ])
+    ),
+    (["purge", "--help"], .help),
   ])
   func `each action has its word`(arguments: [String], action: Invocation.Action) throws {
     #expect(try Invocation(arguments: arguments).action == action)
@@ -44,7 +55,8 @@ struct InvocationTests {
   @Test(arguments: [
     ["--nope"], ["serve"], ["--config"], ["--server.port"], ["-x"], ["--"],
     ["prefetch"], ["prefetch", "a", "b"], ["prefetch", "-x"], ["prefetch", "a", "--preset"],
-    ["--preset", "x"], ["healthcheck", "a"], ["a", "prefetch"],
+    ["purge"], ["purge", "-x"], ["purge", "--tag"], ["purge", "--preset", "x"], ["--all"],
+    ["--tag", "x"], ["--preset", "x"], ["healthcheck", "a"], ["a", "prefetch"],
   ])
   func `what is not understood is refused in one line`(arguments: [String]) {
     #expect(throws: ConfigurationError.self) { try Invocation(arguments: arguments) }

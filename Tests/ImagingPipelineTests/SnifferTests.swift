@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct SnifferTests {
   private func sniff(_ bytes: [UInt8]) -> ImageFormat? {
-    bytes.withUnsafeBytes { Sniffer.format(of: $0) }
+    bytes.withUnsafeBytes { FormatSigns.format(of: $0) }
   }
 
   private func sniff(_ text: String) -> ImageFormat? { sniff(Array(text.utf8)) }

@@ -65,22 +65,54 @@ func waitUntil(_ condition: @Sendable () -> Bool) async throws {
 
 final class TestMemory: MemoryCache {
   private let kept = Lock<[CacheKey: Variant]>([:])
+  /// Called once, before and after the next variant is stored, and before the next are removed.
+  let beforeStore = Lock<(@Sendable () -> Void)?>(nil)
+  let afterStore = Lock<(@Sendable () -> Void)?>(nil)
+  let beforeRemoval = Lock<(@Sendable () -> Void)?>(nil)
+  private func call(_ hook: Lock<(@Sendable () -> Void)?>) {
+    hook.withLock { hook in
+      defer { hook = nil }
+      return hook
+    }?()
+  }
   func variant(for key: CacheKey) -> Variant? { kept.withLock { $0[key] } }
   func peek(_ key: CacheKey) -> Variant? { variant(for: key) }
   func store(_ variant: Variant) -> Bool {
+    call(beforeStore)
     kept.withLock { $0[variant.key] = variant }
+    call(afterStore)
     return true
   }
   func remove(_ key: CacheKey) { kept.withLock { $0[key] = nil } }
   func removeVariants(of source: CacheKey) {
     kept.withLock { kept in kept = kept.filter { $0.key.source != source } }
   }
+  func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
+    call(beforeRemoval)
+    return kept.withLock { kept in
+      let keys = kept.keys.filter(isMeant)
+      for key in keys { kept[key] = nil }
+      return keys.count
+    }
+  }
 }
 
 final class TestDisk: DiskCache {
   private let variants = Lock<[CacheKey: Variant]>([:])
   private let sources = Lock<[CacheKey: Source]>([:])
-  func variant(for key: CacheKey) async -> Variant? { variants.withLock { $0[key] } }
+  /// Reads under way, and where they wait with what they have read.
+  let reading = Count()
+  let readGate = Lock<Gate?>(nil)
+  /// Whether nothing more is taken.
+  let isFull = Lock(false)
+  func variant(for key: CacheKey) async -> Variant? {
+    let variant = variants.withLock { $0[key] }
+    if let gate = readGate.withLock({ $0 }) {
+      reading.add()
+      await gate.pass()
+    }
+    return variant
+  }
   /// What `variantAtOnce` may give; the rest takes waiting.
   let atHand = Lock<Set<CacheKey>>([])
   func variantAtOnce(for key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant? {
@@ -95,6 +127,7 @@ final class TestDisk: DiskCache {
     return true
   }
   func store(_ source: Source) -> Bool {
+    guard !isFull.withLock({ $0 }) else { return false }
     sources.withLock { $0[source.key] = source }
     return true
   }
@@ -105,10 +138,66 @@ final class TestDisk: DiskCache {
   func removeVariants(of source: CacheKey) async {
     variants.withLock { kept in kept = kept.filter { $0.key.source != source } }
   }
+  /// Purges that were to be carried out. None is: whoever reads has to ask the list.
+  let purged = Lock<[Purge]>([])
+  /// Where carrying out a purge waits.
+  let purgeGate = Lock<Gate?>(nil)
+  func purge(_ purge: Purge) async throws(ImageError) -> Int? {
+    purged.withLock { $0.append(purge) }
+    await purgeGate.withLock { $0 }?.pass()
+    return nil
+  }
+  func clear() async -> Int {
+    variants.withLock { kept in
+      defer { kept = [:] }
+      return kept.count
+    }
+      + sources.withLock { kept in
+        defer { kept = [:] }
+        return kept.count
+      }
+  }
+  func clean() async -> CleanReport { CleanReport() }
+  func look(for key: CacheKey) async -> KeptEntry? {
+    if let variant = variants.withLock({ $0[key] }) {
+      return KeptEntry(
+        bytes: variant.body.count, freshness: variant.info.freshness,
+        generation: variant.info.generation)
+    }
+    return sources.withLock { $0[key] }.map {
+      KeptEntry(bytes: $0.file.count, freshness: $0.freshness, generation: $0.generation)
+    }
+  }
+}
+
+/// Numbers purges from 1.
+final class TestPurges: PurgeList {
+  private let purges = Lock<[Purge]>([])
+  private let last = Lock(0)
+  var generation: Int { last.withLock { $0 } }
+  func covers(_ key: CacheKey, generation: Int) -> Bool {
+    purges.withLock { purges in
+      purges.contains { $0.number > generation && $0.scope.matches(key, CacheKeyFilter()) }
+    }
+  }
+  func add(_ scope: PurgeScope) -> Purge {
+    purges.withLock { purges in
+      let number = last.withLock { last in
+        last += 1
+        return last
+      }
+      purges.append(Purge(number: number, scope: scope))
+      return purges[purges.count - 1]
+    }
+  }
+  /// Lets go of those before a number, by which nothing is measured any more.
+  func forget(before number: Int) { purges.withLock { $0.removeAll { $0.number < number } } }
 }
 
 final class TestLoader: ImageLoader {
   let gate = Gate()
+  /// Where single loads wait, by their number from 1; the others wait at `gate`.
+  let gates = Lock<[Int: Gate]>([:])
   let started = Count()
   let cancelled = Count()
   let failure = Lock<ImageError?>(nil)
@@ -119,9 +208,12 @@ final class TestLoader: ImageLoader {
   let requests = Lock<[LoadRequest]>([])
 
   func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
-    requests.withLock { $0.append(request) }
+    let number = requests.withLock { requests in
+      requests.append(request)
+      return requests.count
+    }
     started.add()
-    await gate.pass()
+    await (gates.withLock { $0[number] } ?? gate).pass()
     if Task.isCancelled {
       cancelled.add()
       throw .cancelled
@@ -162,8 +254,11 @@ final class TestProcessor: ImageProcessor {
 
 /// An hour for everything but `no-store`.
 struct TestFreshness: FreshnessPolicy {
-  func freshness(of origin: OriginResponse, receivedAt now: UnixTime) -> Freshness {
-    Freshness(receivedAt: now, lifetime: 3_600, isStorable: origin.cacheControl != "no-store")
+  func freshness(
+    of origin: OriginResponse, from url: SourceURL, requestedAt: UnixTime, receivedAt: UnixTime
+  ) -> Freshness {
+    Freshness(
+      receivedAt: receivedAt, lifetime: 3_600, isStorable: origin.cacheControl != "no-store")
   }
 }
 
@@ -181,13 +276,14 @@ class ManagedTests {
   let disk = TestDisk()
   let loader = TestLoader()
   let processor = TestProcessor()
+  let purges = TestPurges()
   let clock = Clock()
   let manager: ImageManager
 
   init() {
     manager = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: TestFreshness(),
+      freshnessPolicy: TestFreshness(), purges: purges,
       now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
   }
 
@@ -201,6 +297,11 @@ class ManagedTests {
     var request = ImageRequest(source: try SourceURL(parsing: url), transform: transform)
     change(&request.options)
     return request
+  }
+
+  /// Asks for a picture, beside whatever the test does next.
+  func asking(_ request: ImageRequest) -> Task<Delivery, any Error> {
+    Task { [manager] in try await manager.variant(for: request) }
   }
 
   /// Lets loads and jobs end as soon as they began.

@@ -97,7 +97,7 @@ struct FailedURLsTests {
     _ = failed.add(variant, .undecodable(detail: "?"), now: time(0))
     _ = failed.add(CacheKey(text: "http://a/2.jpg"), .undecodable(detail: "?"), now: time(0))
     #expect(failed.all(now: time(0)).first?.transform?.isEmpty == false)
-    #expect(failed.removeAll(of: source) == 1)
+    #expect(failed.removeAll { $0.url == source.text } == 1)
     #expect(failed.failure(of: variant, now: time(0)) == nil)
     #expect(failed.removeAll() == 1)
     #expect(failed.count == 0)

@@ -11,6 +11,7 @@ struct FlightModelTests {
   private struct Running {
     let key: Int
     var isDetached: Bool
+    var isRetired = false
     var waiting: Set<Int> = []
   }
 
@@ -38,7 +39,7 @@ struct FlightModelTests {
       case 0..<500:
         let key = Int.random(in: 0..<12, using: &random)
         let isDetached = Int.random(in: 0..<20, using: &random) == 0
-        let joinable = running.first { $0.value.key == key }?.key
+        let joinable = running.first { $0.value.key == key && !$0.value.isRetired }?.key
         let entry = table.enter(key, nextWaiter, isDetached: isDetached)
         #expect(entry.joined == (joinable != nil))
         if let joinable { #expect(entry.flight == joinable) }
@@ -62,7 +63,13 @@ struct FlightModelTests {
           running[entry.flight].map { $0.waiting.isEmpty && !$0.isDetached } ?? false
         #expect((departure.abandoned == entry.flight) == isAbandoned)
         if isAbandoned { running[entry.flight] = nil }
-      case 850..<999:
+      case 850..<870:
+        let key = Int.random(in: 0..<12, using: &random)
+        table.retire(key)
+        for (flight, _) in running.filter({ $0.value.key == key }) {
+          running[flight]?.isRetired = true
+        }
+      case 870..<999:
         guard let flight = running.keys.min() else { continue }
         answer(table.finish(flight), of: flight)
         #expect(table.finish(flight).isEmpty, "a second result finds nobody")
@@ -71,6 +78,7 @@ struct FlightModelTests {
         #expect(running.isEmpty)
       }
       #expect(table.flightCount == running.count)
+      #expect(table.joinableKeys.count == running.values.count { !$0.isRetired })
     }
     for flight in Array(running.keys) { answer(table.finish(flight), of: flight) }
     #expect(answered.count == nextWaiter)

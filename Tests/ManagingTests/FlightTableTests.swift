@@ -46,6 +46,29 @@ struct FlightTableTests {
     #expect(table.leave(first) == nil)
   }
 
+  @Test func `a retired flight goes on for those it has, and takes nobody else`() {
+    var table = FlightTable<CacheKey, String>()
+    let first = table.enter(key, "first")
+    #expect(table.joinableKeys == [key])
+    table.retire(key)
+    #expect(table.joinableKeys.isEmpty)
+    let second = table.enter(key, "second")
+    #expect(!second.joined && second.flight != first.flight)
+    #expect(table.enter(key, "third").flight == second.flight)
+    #expect(table.finish(first.flight) == ["first"])
+    // Its end is not that of the flight that took its place.
+    #expect(table.enter(key, "fourth").joined)
+    #expect(table.finish(second.flight).sorted() == ["fourth", "second", "third"])
+  }
+
+  @Test func `a retired flight is abandoned by its last waiter`() {
+    var table = FlightTable<CacheKey, String>()
+    let first = table.enter(key, "first")
+    table.retire(key)
+    #expect(table.leave(first)?.abandoned == first.flight)
+    #expect(table.flightCount == 0)
+  }
+
   @Test func `whoever asks after an abandoned flight starts another`() {
     var table = FlightTable<CacheKey, String>()
     let first = table.enter(key, "first")

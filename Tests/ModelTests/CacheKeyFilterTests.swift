@@ -73,6 +73,7 @@ struct CacheKeyFilterTests {
     #expect(filter.tags(of: first) == ["cdn", "fast"])
     #expect(filter.tags(of: filter.keyURL(of: second)) == ["example"])
     #expect(filter.tags(of: none).isEmpty)
+    #expect(filter.allTags == ["cdn", "example", "fast"])
     #expect(filter.rule(for: second)?.forwardedHeaders == ["X-Team"])
   }
 

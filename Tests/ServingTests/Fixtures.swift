@@ -39,7 +39,9 @@ final class TestProvider: ImageProvider {
 }
 
 /// The operators' side for tests: what they list is what a test put there, and what they do is counted.
-final class TestOperations: ManagerOperations, DownloadOperations, PrefetchOperations {
+final class TestOperations: ManagerOperations, CacheOperations, DownloadOperations,
+  PrefetchOperations
+{
   /// What is listed.
   let failed = Lock<[FailedURL]>([])
   /// Calls of `cancelAll`.
@@ -58,6 +60,53 @@ final class TestOperations: ManagerOperations, DownloadOperations, PrefetchOpera
   func cancelAll() -> Int {
     cancelled.add()
     return 3
+  }
+
+  // MARK: Cache
+
+  /// What was purged, in order.
+  let purged = Lock<[PurgeScope]>([])
+  /// What every purge and clear removes.
+  let removed = Lock(PurgeReport())
+  /// What was cleared, in order.
+  let cleared = Lock<[StoreTiers]>([])
+  /// Where everything is.
+  let kept = Lock(CacheLook())
+  /// What was looked for, in order.
+  let looked = Lock<[ImageRequest]>([])
+  /// What was put, in order.
+  let put = Lock<[(url: SourceURL, bytes: [UInt8], origin: OriginResponse)]>([])
+  /// What further pictures are refused with.
+  let putFailure = Lock<ImageError?>(nil)
+
+  func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
+    purged.withLock { $0.append(scope) }
+    return removed.withLock { $0 }
+  }
+
+  func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
+    cleared.withLock { $0.append(tiers) }
+    return removed.withLock { $0 }
+  }
+
+  func clean() async -> CleanReport {
+    var report = CleanReport()
+    (report.expired, report.evicted) = (4, 5)
+    return report
+  }
+
+  func look(for request: ImageRequest) async -> CacheLook {
+    looked.withLock { $0.append(request) }
+    return kept.withLock { $0 }
+  }
+
+  func put(
+    _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
+  ) async throws(ImageError) -> PurgeReport {
+    if let failure = putFailure.withLock({ $0 }) { throw failure }
+    let bytes = try ImageBytes(contentsOf: file).withUnsafeBytes { Array($0) }
+    put.withLock { $0.append((url, bytes, origin)) }
+    return removed.withLock { $0 }
   }
 
   // MARK: Downloads
@@ -121,7 +170,8 @@ final class TestOperations: ManagerOperations, DownloadOperations, PrefetchOpera
 extension Operations {
   /// All of it by one of the tests' own.
   init(_ operations: TestOperations) {
-    self.init(manager: operations, downloads: operations, prefetcher: operations)
+    self.init(
+      manager: operations, cache: operations, downloads: operations, prefetcher: operations)
   }
 }
 

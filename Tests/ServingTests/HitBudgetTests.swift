@@ -20,7 +20,8 @@ private final class CountingProvider: ImageProvider {
   init() {
     let nobody = Nobody()
     manager = ImageManager(
-      memory: memory, disk: nobody, loader: nobody, processor: nobody, freshnessPolicy: nobody)
+      memory: memory, disk: nobody, loader: nobody, processor: nobody, freshnessPolicy: nobody,
+      purges: nobody)
   }
 
   func cachedVariant(for key: CacheKey) -> Variant? {
@@ -38,7 +39,7 @@ private final class CountingProvider: ImageProvider {
 }
 
 /// All of the manager's neighbours that a hit must not ask.
-private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy {
+private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, PurgeList {
   func variant(for key: CacheKey) async -> Variant? { nil }
   func variantAtOnce(for key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant? { nil }
   func source(for key: CacheKey) async -> Source? { nil }
@@ -52,9 +53,18 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy {
   func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
     throw .internal(detail: "a hit was processed")
   }
-  func freshness(of origin: OriginResponse, receivedAt now: UnixTime) -> Freshness {
-    Freshness(receivedAt: now, lifetime: 0)
+  func freshness(
+    of origin: OriginResponse, from url: SourceURL, requestedAt: UnixTime, receivedAt: UnixTime
+  ) -> Freshness {
+    Freshness(receivedAt: receivedAt, lifetime: 0)
   }
+  func purge(_ purge: Purge) async throws(ImageError) -> Int? { 0 }
+  func clear() async -> Int { 0 }
+  func clean() async -> CleanReport { CleanReport() }
+  func look(for key: CacheKey) async -> KeptEntry? { nil }
+  var generation: Int { 0 }
+  func covers(_ key: CacheKey, generation: Int) -> Bool { false }
+  func add(_ scope: PurgeScope) -> Purge { Purge(number: 1, scope: scope) }
 }
 
 struct HitBudgetTests {

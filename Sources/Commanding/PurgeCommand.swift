@@ -1,0 +1,102 @@
+// PurgeCommand: has a running server take out of its cache what the command line names.
+
+import Configuring
+import FoundationEssentials
+import Model
+
+/// `pictor purge …`.
+public struct PurgeCommand {
+  /// The part of the server's answer that is told.
+  private struct Answer: Decodable {
+    let purged: PurgeReport
+  }
+
+  /// Seconds for one purge: memory may have to be gone through, and the disk tier to be emptied.
+  private static let seconds = 60
+
+  private let server: Configuration.Server
+  private let token: String?
+  private let subjects: [PurgeSubject]
+  private let console: Console
+
+  /// A purge of each of these, on the server that `configuration` describes, by its first token.
+  public init(_ configuration: Configuration, _ subjects: [PurgeSubject]) {
+    self.init(configuration, subjects, console: .standard)
+  }
+
+  init(_ configuration: Configuration, _ subjects: [PurgeSubject], console: Console) {
+    (server, token) = (configuration.server, configuration.admin.tokens.first)
+    (self.subjects, self.console) = (subjects, console)
+  }
+
+  /// The exit status: 0 when all of it was purged, with a line for each; 1 when something was not, and a line on standard
+  /// error says why. What the server refuses keeps nothing else from being purged; where there is no answer, what is left
+  /// is not tried.
+  public func run() -> CInt {
+    guard let token else {
+      console.complain("no operator's token: set admin.tokens as the server has it")
+      return 1
+    }
+    guard server.port != 0 else {
+      console.complain("server.port is 0: set it to the port the server listens on")
+      return 1
+    }
+    let client = ServerClient(server, token: token)
+    var status: CInt = 0
+    for subject in subjects {
+      do throws(ServerClient.Failure) {
+        let answer = try client.request(subject.method, subject.target, seconds: Self.seconds)
+        let report =
+          answer.status == 200
+          ? try? JSONDecoder().decode(Answer.self, from: Data(answer.body)) : nil
+        if let report {
+          console.output("\(subject.name): \(report.purged.summary)\n")
+        } else {
+          console.complain("\(subject.name): \(answer.refusal(client))")
+          status = 1
+        }
+      } catch {
+        console.complain("\(subject.name): \(error.description)")
+        return 1
+      }
+    }
+    return status
+  }
+}
+
+extension PurgeSubject {
+  fileprivate var method: String { self == .everything ? "POST" : "DELETE" }
+
+  fileprivate var target: String {
+    func query(_ name: String, _ value: String) -> String {
+      "/admin/cache?\(name)=" + PrefetchCommand.encoded(value)
+    }
+    return switch self {
+    case .url(let text): query("url", text)
+    case .prefix(let text): query("prefix", text)
+    case .host(let text): query("host", text)
+    case .tag(let text): query("tag", text)
+    case .everything: "/admin/cache/clear?tier=all"
+    }
+  }
+
+  /// As the lines about it begin.
+  fileprivate var name: String {
+    switch self {
+    case .url(let text): PrefetchReport.printable(text)
+    case .prefix(let text): "prefix " + PrefetchReport.printable(text)
+    case .host(let text): "host " + PrefetchReport.printable(text)
+    case .tag(let text): "tag " + PrefetchReport.printable(text)
+    case .everything: "everything"
+    }
+  }
+}
+
+extension PurgeReport {
+  /// `2 in memory, 3 on disk, 1 failure`.
+  fileprivate var summary: String {
+    let onDisk = disk.map { "\($0) on disk" } ?? "those on disk are being looked for"
+    let failures = "\(failed) failure" + (failed == 1 ? "" : "s")
+    return "purged: \(memory) in memory, \(onDisk), \(failures)"
+  }
+}

@@ -1,0 +1,208 @@
+// CacheOperating: what operators take out of the cache, look for in it and put into it.
+
+import CMicrohttpd
+import Glibc
+import Model
+
+extension Exchanging {
+  /// Purges, clears or cleans.
+  func empty(_ route: Route, _ target: RequestTarget) throws(ImageError) -> MHD_Result {
+    let cache = handler.operations.cache
+    switch route {
+    case .cleanCache:
+      _ = try OperatorQuery(target.query, allowed: [])
+      return answerLater { await cache.clean() }
+    case .clearCache:
+      let tiers = try StoreTiers(toClear: target.query)
+      return answerLater { () async throws(ImageError) in ["purged": try await cache.clear(tiers)] }
+    default:
+      let scope = try PurgeScope(target.query, filter: handler.configuration.keyFilter)
+      return answerLater { () async throws(ImageError) in ["purged": try await cache.purge(scope)] }
+    }
+  }
+
+  /// Tells where the answer to a request of `/image` is kept (SDWebImage's existence checks).
+  func look(_ target: RequestTarget) throws(ImageError) -> MHD_Result {
+    let request = try ImageParameter.parse(target.query, filter: handler.configuration.keyFilter)
+    let (cache, manager) = (handler.operations.cache, handler.operations.manager)
+    return suspend(beyondLimit: true) { () async throws(ImageError) in
+      let look = await cache.look(for: request)
+      let transform = request.transform.canonicalText
+      let failure = manager.failedURLs().first {
+        $0.url == request.key.url && ($0.transform ?? transform) == transform
+      }
+      let report = CacheReport(look, failed: failure, now: Clock.now())
+      return .done(
+        try Self.json(report), status: look.isEmpty ? 404 : 200, fields: report.fields)
+    }
+  }
+
+  /// Keeps the body as a source (SDWebImage's storeImage). 201 where nothing was kept there, else 200 (RFC 9110, section
+  /// 9.3.4).
+  func put(_ target: RequestTarget) throws(ImageError) -> MHD_Result {
+    guard !handler.isDraining else { throw .draining }
+    let query = try OperatorQuery(target.query, allowed: ["url"])
+    guard let text = query["url"] else { throw .missingParameter("url") }
+    let url = handler.configuration.keyFilter.keyURL(of: try SourceURL(parsing: text))
+    // It would be a part (RFC 9110, section 14.5).
+    if let range = RequestHandler.header("Content-Range", of: connection) {
+      throw .invalidParameter(
+        name: "Content-Range", value: displayable(String(cString: range)),
+        allowed: "whole pictures only")
+    }
+    let (origin, upload) = (OriginResponse(givenOn: connection), client.takeUpload())
+    let cache = handler.operations.cache
+    return suspend(beyondLimit: true) { () async throws(ImageError) in
+      let file = try upload.file()
+      let plain = ImageRequest(source: url, transform: Transform())
+      let isNew = await cache.look(for: plain).isEmpty
+      let report = try await cache.put(url, file, origin)
+      return .done(try Self.json(["purged": report]), status: isNew ? 201 : 200)
+    }
+  }
+}
+
+/// Where a request's answer is kept, for people and programs.
+private struct CacheReport: Encodable {
+  private struct Entry: Encodable {
+    let bytes: Int
+    let age: Int
+    let ttl: Int
+
+    init(_ entry: KeptEntry, _ now: UnixTime) {
+      bytes = entry.bytes
+      age = entry.freshness.age(at: now)
+      ttl = entry.freshness.lifetime - age
+    }
+  }
+
+  private enum CodingKeys: CodingKey {
+    case memory, disk, source, failed
+  }
+
+  private let memory: Entry?
+  private let disk: Entry?
+  private let source: Entry?
+  private let failed: FailedURL?
+
+  init(_ look: CacheLook, failed: FailedURL?, now: UnixTime) {
+    memory = look.memory.map { Entry($0, now) }
+    disk = look.disk.map { Entry($0, now) }
+    source = look.source.map { Entry($0, now) }
+    self.failed = failed
+  }
+
+  /// `Cache-Status` (RFC 9211) and `Age` of what a request would find first; none where that is nothing.
+  var fields: [AnswerField] {
+    let places = [("memory", memory), ("disk", disk), ("source", source)]
+    let kept = places.compactMap { name, entry in entry.map { (name, $0) } }
+    guard let (_, first) = kept.first else { return [] }
+    let names = kept.map(\.0).joined(separator: " ")
+    return [
+      AnswerField(
+        name: "Cache-Status", value: "pictor; hit; ttl=\(first.ttl); detail=\"\(names)\""),
+      AnswerField(name: "Age", value: "\(first.age)"),
+    ]
+  }
+
+  /// With null for what there is not.
+  func encode(to encoder: any Encoder) throws {
+    var members = encoder.container(keyedBy: CodingKeys.self)
+    try members.encode(memory, forKey: .memory)
+    try members.encode(disk, forKey: .disk)
+    try members.encode(source, forKey: .source)
+    try members.encode(failed, forKey: .failed)
+  }
+}
+
+extension PurgeScope {
+  /// Every parameter there is.
+  private static let names = ["url", "prefix", "host", "tag"]
+
+  /// Parses the query of a purge: exactly one of `url`, `prefix`, `host` and `tag`.
+  ///
+  /// - Throws: what is wrong with it. What can mean nothing is refused: a purge of nothing by a slip of the pen would be
+  ///   taken for done.
+  init(_ query: ArraySlice<UInt8>, filter: CacheKeyFilter) throws(ImageError) {
+    let query = try OperatorQuery(query, allowed: Self.names)
+    let given = Self.names.flatMap { name in query.all(name).map { (name, $0) } }
+    guard let (name, text) = given.first else {
+      throw .missingParameter("url, prefix, host or tag")
+    }
+    func refuse(_ name: String, _ text: String, _ allowed: String) -> ImageError {
+      .invalidParameter(name: name, value: displayable(text), allowed: allowed)
+    }
+    if given.count > 1 {
+      throw refuse(given[1].0, given[1].1, "one of url, prefix, host and tag, and only one")
+    }
+    switch name {
+    case "url": self = .url(filter.keyURL(of: try SourceURL(parsing: text)))
+    case "prefix":
+      do throws(ImageError) {
+        self = .prefix(try SourceURL(parsing: text))
+      } catch {
+        throw refuse(name, text, "a URL's beginning, its scheme and whole host at least")
+      }
+    case "host":
+      // One colon alone would be a port's: an IPv6 address has two at least.
+      guard let host = HostPattern(text), text.utf8.count(where: { $0 == UInt8(ascii: ":") }) != 1
+      else {
+        throw refuse(name, text, "a host without a port, *.example.com, or * for all")
+      }
+      self = .host(host)
+    default:
+      let tags = filter.allTags
+      guard tags.contains(text) else {
+        throw refuse(
+          name, text,
+          tags.isEmpty
+            ? "no host rule has a tag" : "a tag of a host rule: " + tags.joined(separator: ", "))
+      }
+      self = .tag(text)
+    }
+  }
+}
+
+extension StoreTiers {
+  /// Parses the query of a clear: `tier`, all where it does not say.
+  fileprivate init(toClear query: ArraySlice<UInt8>) throws(ImageError) {
+    let query = try OperatorQuery(query, allowed: ["tier"])
+    switch query["tier"] {
+    case nil, "all": self = .all
+    case "memory": self = .memory
+    case "disk": self = .disk
+    case .some(let text):
+      throw .invalidParameter(
+        name: "tier", value: displayable(text), allowed: "memory, disk or all")
+    }
+  }
+}
+
+extension OriginResponse {
+  /// What a request that brings a picture says of it, as if its origin had.
+  fileprivate init(givenOn connection: OpaquePointer) {
+    self.init(status: 200)
+    withUnsafeMutablePointer(to: &self) { origin in
+      _ = MHD_get_connection_values(
+        connection, .HEADER_KIND,
+        { context, _, name, value in
+          guard let context, let name, let value else { return .YES }
+          let origin = context.assumingMemoryBound(to: OriginResponse.self)
+          origin.pointee.take(String(cString: name).lowercased(), String(cString: value))
+          return .YES
+        }, origin)
+    }
+  }
+
+  private mutating func take(_ name: String, _ value: String) {
+    switch name {
+    // A field's lines are one list (RFC 9110, section 5.3).
+    case "cache-control": cacheControl = cacheControl.map { $0 + ", " + value } ?? value
+    case "expires": expires = value
+    case "etag": etag = value
+    case "last-modified": lastModified = value
+    case "content-type": contentType = value
+    default: break
+    }
+  }
+}

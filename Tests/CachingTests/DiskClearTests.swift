@@ -1,0 +1,192 @@
+// DiskClearTests: a tier that is emptied at once, and looks that leave no trace.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct DiskClearTests {
+  let folder: TemporaryFolder
+  let clock = TestClock()
+  var cache: String { folder.path + "/cache" }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  func open() throws -> DiskTier {
+    try DiskTier(Sample.configuration(folder), log: .silent) { [clock] in clock.now }
+  }
+
+  func entryCount() -> Int {
+    ["v", "s"].reduce(0) { $0 + TemporaryFolder.files(below: "\(cache)/\($1)").count }
+  }
+
+  func fill(_ tier: DiskTier, _ numbers: Range<Int>) async throws {
+    for number in numbers {
+      tier.store(try Sample.source(number, Sample.bytes(2_000)))
+      tier.store(Sample.variant(number, Sample.bytes(100)))
+    }
+    #expect(await tier.quiet())
+  }
+
+  @Test func `everything is absent at once, files follow, and what is stored afterwards stays`()
+    async throws
+  {
+    let tier = try open()
+    try await fill(tier, 0..<200)
+    #expect(await tier.clear() == 400)
+    for number in 0..<200 {
+      #expect(await tier.variant(for: Sample.variantKey(number)) == nil)
+      #expect(await tier.source(for: Sample.sourceKey(number)) == nil)
+      #expect(await tier.look(for: Sample.sourceKey(number)) == nil)
+    }
+    // Under a name that was cleared, too
+    try await fill(tier, 0..<5)
+    #expect(await eventually { tier.figures.purgesPending == 0 })
+    #expect(entryCount() == 10)
+    #expect(tier.figures.entries == 10)
+    #expect(tier.figures.purged == 400)
+    #expect(tier.figures.evictions == 0)
+    for number in 0..<5 { #expect(await tier.variant(for: Sample.variantKey(number)) != nil) }
+    #expect(await tier.clear() == 10)
+    #expect(await eventually { tier.figures.purgesPending == 0 })
+    #expect(await tier.clear() == 0)
+    await tier.shutDown(within: .seconds(10))
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
+  }
+
+  @Test
+  func `what waits to be written is cleared and counted, and the account is right throughout`()
+    async throws
+  {
+    let first = try open()
+    try await fill(first, 0..<50)
+    #expect(await first.shutDown(within: .seconds(10)))
+    let parts = try DiskParts(folder, Purges())
+    parts.store.scan { false }
+    // Given one that waits to replace a kept one, and one that is new
+    for number in [1, 1_000] {
+      #expect(parts.storeEntry(.variant(Sample.variant(number, Sample.bytes(30)))))
+    }
+    try parts.sweeper.start()
+    #expect(await parts.sweeper.perform(.clear).count == 101)
+    #expect(parts.store.pending.isEmpty)
+    #expect(await parts.find(Sample.variantKey(1_000)) == nil)
+    parts.workers.allowWrites()
+    // When the files are removed, then the account is right at every one.
+    #expect(parts.sweeper.isClearing)
+    #expect(entryCount() == 100)
+    var steps = 0
+    let result = parts.store.sweep([]) {
+      steps += 1
+      #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
+      return false
+    }
+    #expect(result.isComplete && steps == 100)
+    #expect(entryCount() == 0)
+    parts.sweeper.stop()
+    #expect(parts.sweeper.waitForEnd(within: .seconds(10)))
+    #expect(parts.workers.finish(within: .seconds(10)))
+    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
+  }
+
+  @Test func `before the index is complete everything is absent too`() async throws {
+    let first = try open()
+    try await fill(first, 0..<50)
+    #expect(await first.shutDown(within: .seconds(10)))
+    let parts = try DiskParts(folder, Purges())
+    // Given an index that was made to its middle
+    parts.store.scan { parts.store.index.count > 20 }
+    #expect((1..<100).contains(parts.store.index.count))
+    try parts.sweeper.start()
+    #expect(await parts.sweeper.perform(.clear).count == 100)
+    func found() async -> Int {
+      var found = 0
+      for number in 0..<50 where await parts.find(Sample.sourceKey(number)) != nil { found += 1 }
+      return found
+    }
+    #expect(await found() == 0)
+    parts.store.scan { false }
+    #expect(await found() == 0)
+    parts.sweeper.begin()
+    #expect(await eventually { !parts.sweeper.isClearing })
+    #expect(entryCount() == 0)
+    parts.sweeper.stop()
+    #expect(parts.sweeper.waitForEnd(within: .seconds(10)))
+    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
+  }
+
+  @Test func `a clear goes on after a restart, and what was stored since is kept`() async throws {
+    // Given what was kept before, what was stored after, and a run that ended in between
+    let first = try open()
+    try await fill(first, 0..<20)
+    clock.advance(by: 10)
+    let cleared = clock.now
+    clock.advance(by: 10)
+    try await fill(first, 20..<30)
+    #expect(await first.shutDown(within: .seconds(10)))
+    try folder.write("cache/purges", Array("\(cleared.seconds) clear\n".utf8))
+    let second = try open()
+    // Then from the first moment nothing of before is found.
+    for number in 0..<20 { #expect(await second.source(for: Sample.sourceKey(number)) == nil) }
+    #expect(await eventually { second.isIndexed && second.figures.purgesPending == 0 })
+    #expect(entryCount() == 20)
+    for number in 20..<30 { #expect(await second.source(for: Sample.sourceKey(number)) != nil) }
+    await second.shutDown(within: .seconds(10))
+    #expect(FileRegion(cache + "/purges")?.bytes == [])
+  }
+
+  @Test func `a look tells what is kept, waiting or on disk, and leaves no trace`() async throws {
+    let parts = try DiskParts(folder, Purges())
+    parts.store.scan { false }
+    let variant = Sample.variant("https://a.example/ w=1", generation: 7, Sample.bytes(5_000))
+    let source = try Sample.source("https://a.example/", generation: 8, Sample.bytes(70_000))
+    let expected = [
+      KeptEntry(bytes: 5_000, freshness: Sample.freshness, generation: 7),
+      KeptEntry(bytes: 70_000, freshness: Sample.freshness, generation: 8),
+    ]
+    #expect(parts.storeEntry(.variant(variant)))
+    #expect(parts.storeEntry(.source(source)))
+    #expect(await parts.look(variant.key) == expected[0])
+    #expect(await parts.look(source.key) == expected[1])
+    parts.workers.allowWrites()
+    #expect(parts.workers.finish(within: .seconds(10)))
+    parts.store.folder.unlock()
+    let tier = try open()
+    #expect(await tier.ready())
+    // Given files that nobody used for a day, and whose bodies are damaged
+    for key in [variant.key, source.key] {
+      let path = tier.path(of: key)
+      let descriptor = Glibc.open(path, O_WRONLY)
+      var status = stat()
+      #expect(fstat(descriptor, &status) == 0)
+      #expect(pwrite(descriptor, "damage", 6, status.st_size - 100) == 6)
+      let day = timespec(tv_sec: status.st_mtim.tv_sec - 86_400, tv_nsec: 0)
+      var times = (day, day)
+      withUnsafeBytes(of: &times) {
+        _ = futimens(descriptor, $0.bindMemory(to: timespec.self).baseAddress)
+      }
+      close(descriptor)
+    }
+    func accessTimes() -> [Int] {
+      [variant.key, source.key].map { key in
+        var status = stat()
+        lstat(tier.path(of: key), &status)
+        return status.st_atim.tv_sec
+      }
+    }
+    let (figures, times) = (tier.figures, accessTimes())
+    #expect(await tier.look(for: variant.key) == expected[0])
+    #expect(await tier.look(for: source.key) == expected[1])
+    #expect(await tier.look(for: CacheKey(text: "https://a.example/ w=2")) == nil)
+    #expect(tier.figures == figures)
+    #expect(accessTimes() == times)
+    // A beginning that is damaged is nothing; whoever reads it removes it.
+    truncate(tier.path(of: source.key), 20)
+    #expect(await tier.look(for: source.key) == nil)
+    #expect(tier.figures == figures)
+    await tier.shutDown(within: .seconds(10))
+  }
+}

@@ -1,0 +1,131 @@
+// DiskDeletionTests: what happens to the disk tier when somebody deletes what it has, or takes its place.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct DiskDeletionTests {
+  let folder: TemporaryFolder
+  let clock = TestClock()
+  var cache: String { folder.path + "/cache" }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  func open() throws -> DiskTier {
+    try DiskTier(Sample.configuration(folder), log: .silent) { [clock] in clock.now }
+  }
+
+  @Test func `a folder deleted while running is made anew, and the account follows`() async throws {
+    let tier = try open()
+    for number in 0..<50 { tier.store(Sample.variant(number, Sample.bytes(3_000))) }
+    #expect(await tier.quiet())
+    TemporaryFolder.remove(cache)
+    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+    tier.store(Sample.variant(1, Sample.bytes(3_000)))
+    #expect(await tier.quiet())
+    #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
+    #expect(await eventually { tier.figures.entries == 1 })
+    #expect(
+      await eventually { tier.figures.bytes == TemporaryFolder.diskUsage(of: cache) })
+    #expect(throws: DiskTierError.inUse(path: cache)) { _ = try open() }
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test(arguments: ["tmp", "v", "s"])
+  func `a part of the folder deleted while running is made anew`(part: String) async throws {
+    let tier = try open()
+    for number in 0..<50 { tier.store(Sample.variant(number, Sample.bytes(3_000))) }
+    #expect(await tier.quiet())
+    TemporaryFolder.remove(cache + "/" + part)
+    for number in 0..<50 {
+      tier.store(Sample.variant(number, Sample.bytes(2_000)))
+      tier.store(try Sample.source(number, Sample.bytes(2_000)))
+    }
+    #expect(await tier.quiet())
+    #expect(await eventually { tier.figures.entries == 100 })
+    #expect(await eventually { tier.figures.bytes == TemporaryFolder.diskUsage(of: cache) })
+    #expect(tier.figures.failures == 0)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a file that somebody deleted is a miss and no longer counts`() async throws {
+    let tier = try open()
+    tier.store(Sample.variant(1, Sample.bytes(100)))
+    #expect(await tier.quiet())
+    unlink(tier.path(of: Sample.variantKey(1)))
+    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
+    #expect(tier.figures.entries == 0)
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test
+  func `folders of entries deleted while running are made anew, and what was in them is forgotten`()
+    async throws
+  {
+    let tier = try open()
+    for number in 0..<50 { tier.store(Sample.variant(number, Sample.bytes(3_000))) }
+    #expect(await tier.quiet())
+    for digit in DiskFolder.names(in: cache + "/v") {
+      TemporaryFolder.remove(cache + "/v/" + digit)
+    }
+    tier.store(Sample.variant(1, Sample.bytes(2_000)))
+    #expect(await tier.quiet())
+    #expect(await tier.variant(for: Sample.variantKey(1))?.body.count == 2_000)
+    #expect(await eventually { tier.figures.entries == 1 })
+    #expect(await eventually { tier.figures.bytes == TemporaryFolder.diskUsage(of: cache) })
+    #expect(tier.figures.failures == 0)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test(arguments: [false, true])
+  func `a lock that somebody deleted is taken again`(isByClean: Bool) async throws {
+    let tier = try open()
+    tier.store(Sample.variant(1, Sample.bytes(100)))
+    #expect(await tier.quiet())
+    unlink(cache + "/lock")
+    if isByClean {
+      await tier.clean()
+    } else {
+      tier.store(Sample.variant(2, Sample.bytes(100)))
+      #expect(await tier.quiet())
+    }
+    #expect(throws: DiskTierError.inUse(path: cache)) { _ = try open() }
+    #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
+    #expect(tier.figures.failures == 0)
+    await tier.shutDown(within: .seconds(10))
+    // Nor does it keep anybody out afterwards.
+    let second = try open()
+    await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `nothing is written beside a process that took the folder meanwhile`() async throws {
+    // Given a lock that somebody deleted, and another who took it then.
+    let first = try open()
+    first.store(Sample.variant(1, Sample.bytes(100)))
+    #expect(await first.quiet())
+    unlink(cache + "/lock")
+    let second = try open()
+    #expect(await second.quiet())
+    // When the first stores, then that is not kept, while it still reads.
+    first.store(Sample.variant(2, Sample.bytes(100)))
+    #expect(await first.quiet())
+    #expect(await first.variant(for: Sample.variantKey(2)) == nil)
+    #expect(await first.variant(for: Sample.variantKey(1)) != nil)
+    #expect(first.figures.failures == 1)
+    // When it has the folder for itself again, then it writes, and knows what the other one left.
+    second.store(Sample.variant(3, Sample.bytes(100)))
+    #expect(await second.shutDown(within: .seconds(10)))
+    first.store(Sample.variant(2, Sample.bytes(100)))
+    #expect(await first.quiet())
+    #expect(await first.variant(for: Sample.variantKey(2)) != nil)
+    #expect(await eventually { first.figures.entries == 3 })
+    #expect(await first.variant(for: Sample.variantKey(3)) != nil)
+    #expect(await eventually { first.figures.bytes == TemporaryFolder.diskUsage(of: cache) })
+    await first.shutDown(within: .seconds(10))
+  }
+}

@@ -1,0 +1,133 @@
+// DiskKillTests: a process that writes to a disk tier is killed, time and again, and nothing is wrong afterwards.
+
+import CLinux
+import Caching
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@testable import disk_writer
+
+struct DiskKillTests {
+  let folder: TemporaryFolder
+  var cache: String { folder.path + "/cache" }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  /// `disk-writer` as it lies beside the test program.
+  struct Writer {
+    let id: pid_t
+    /// Where it says how far it is.
+    private let output: CInt
+
+    /// What could not be done.
+    struct Failure: Error {
+      let what: String
+    }
+
+    /// Starts one.
+    init(_ path: String, seed: Int) throws(Failure) {
+      var ends: [CInt] = [-1, -1]
+      guard pictor_linux_pipe(&ends) == 0 else { throw Failure(what: "pipe2") }
+      defer { close(ends[1]) }
+      output = ends[0]
+      var actions = posix_spawn_file_actions_t()
+      posix_spawn_file_actions_init(&actions)
+      defer { posix_spawn_file_actions_destroy(&actions) }
+      posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+      var program = [CChar](repeating: 0, count: Int(PATH_MAX))
+      let length = readlink("/proc/self/exe", &program, program.count)
+      guard length > 0 else { throw Failure(what: "readlink") }
+      let text = String(decoding: program[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
+      let folder = "/" + text.split(separator: "/").dropLast().joined(separator: "/")
+      let arguments = [folder + "/disk-writer", path, "\(seed)"]
+      var argv = arguments.map { strdup($0) } + [nil]
+      defer { for pointer in argv { free(pointer) } }
+      var id = pid_t()
+      guard posix_spawn(&id, arguments[0], &actions, nil, &argv, environ) == 0 else {
+        throw Failure(what: arguments[0])
+      }
+      self.id = id
+    }
+
+    /// Waits until it has begun, and has done so many pieces of work, or has ended.
+    func wait(for pieces: Int) throws(Failure) {
+      var missing = pieces + 1
+      var bytes = [UInt8](repeating: 0, count: missing)
+      while missing > 0 {
+        var wait = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+        guard poll(&wait, 1, 20_000) == 1 else { throw Failure(what: "it does nothing") }
+        let count = read(output, &bytes, missing)
+        if count <= 0 { return }
+        missing -= count
+      }
+    }
+
+    /// Kills it; returns its exit status where it had ended by itself, else minus the signal.
+    func kill() -> CInt {
+      Glibc.kill(id, SIGKILL)
+      defer { close(output) }
+      var status: CInt = 0
+      waitpid(id, &status, 0)
+      return status & 0x7f == 0 ? status >> 8 & 0xff : -(status & 0x7f)
+    }
+  }
+
+  @Test
+  func `killed 200 times at any moment: no wrong byte, nothing left half written, no limit passed`()
+    async throws
+  {
+    var random = SeededGenerator(seed: 5)
+    var (found, most) = (0, 0)
+    for round in 0..<200 {
+      // Given a process that has looked at what the one before left, and writes.
+      let writer = try Writer(cache, seed: round)
+      // Any moment: from the start on, while the index is made, and at work, however fast this machine is.
+      let pieces = Bool.random(using: &random) ? 0 : Int.random(in: 1..<6, using: &random)
+      try writer.wait(for: pieces)
+      usleep(UInt32.random(in: 0..<(pieces == 0 ? 20_000 : 1_000), using: &random))
+      // When it is killed, then it had found nothing wrong, and takes no more than it may.
+      #expect(writer.kill() == -SIGKILL, "round \(round)")
+      let taken = TemporaryFolder.diskUsage(of: cache)
+      #expect(taken <= Content.limit, "round \(round)")
+      most = max(most, taken)
+      let files = TemporaryFolder.files(below: cache).count { !$0.hasSuffix("/lock") }
+      #expect(files <= Content.countLimit, "round \(round)")
+      if round % 20 == 19 { found += try await readAll() }
+    }
+    // It was busy, else this says nothing.
+    #expect(most > Content.limit / 2)
+    #expect(found > 100)
+  }
+
+  /// Reads everything there can be in this process; returns how much there was.
+  private func readAll() async throws -> Int {
+    let tier = try DiskTier(Content.configuration(cache), log: .silent)
+    #expect(await tier.ready())
+    await tier.clean()
+    #expect(TemporaryFolder.files(below: cache + "/tmp").isEmpty)
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
+    let files = TemporaryFolder.files(below: cache).count { !$0.hasSuffix("/lock") }
+    #expect(tier.figures.entries == files)
+    var found = 0
+    for number in Content.numbers {
+      let key = Content.sourceKey(number)
+      if let source = await tier.source(for: key) {
+        #expect(Content.isRight(source, key))
+        found += 1
+      }
+      for width in Content.widths {
+        let key = Content.variantKey(number, width: width)
+        if let variant = await tier.variant(for: key) {
+          #expect(Content.isRight(variant, key))
+          found += 1
+        }
+      }
+    }
+    #expect(found == files)
+    #expect(tier.figures.damaged == 0)
+    await tier.shutDown(within: .seconds(10))
+    return found
+  }
+}

@@ -1,0 +1,341 @@
+// DiskPurgeTests: what is purged is not found from then on, and its files go, whatever happens in between.
+
+import Glibc
+import Model
+import Platform
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct DiskPurgeTests {
+  let folder: TemporaryFolder
+  let purges = Purges(filter: PurgesTests.filter)
+  var cache: String { folder.path + "/cache" }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  static let one = "https://shop.example/a/1.jpg"
+  /// Ten URLs of two hosts, two of each also with a source of its own for some clients.
+  static let texts = (0..<10).flatMap { number -> [String] in
+    let url =
+      "https://\(number < 5 ? "shop" : "other").example/\(number % 2 == 0 ? "a" : "b")/\(number).jpg"
+    return number % 5 == 0 ? [url, url + "#abc"] : [url]
+  }
+
+  func open(_ purges: Purges? = nil, log: Log = .silent) throws -> DiskTier {
+    try DiskTier(Sample.configuration(folder), purges: purges ?? self.purges, log: log)
+  }
+
+  /// Stores each text's source and two variants of it.
+  @discardableResult
+  func fill(_ tier: DiskTier, _ texts: [String] = texts, generation: Int? = nil) async throws -> Int
+  {
+    let generation = generation ?? purges.generation
+    for text in texts {
+      tier.store(try Sample.source(text, generation: generation))
+      for width in 1...2 {
+        tier.store(Sample.variant("\(text) w=\(width)", generation: generation))
+      }
+    }
+    #expect(await tier.quiet())
+    return texts.count * 3
+  }
+
+  /// How many of the entries that `fill` stores are found, in every way of looking.
+  func found(_ tier: DiskTier, _ texts: [String] = texts) async -> Int {
+    var found = 0
+    for text in texts {
+      let source = CacheKey(text: text)
+      let isKept = await tier.look(for: source) != nil
+      if await tier.source(for: source) != nil { found += 1 }
+      #expect(isKept == (await tier.source(for: source) != nil))
+      for width in 1...2 {
+        let key = CacheKey(text: "\(text) w=\(width)")
+        let isKept = await tier.look(for: key) != nil
+        let isFoundAtOnce = tier.variantAtOnce(for: key) { _ in true } != nil
+        if await tier.variant(for: key) != nil { found += 1 } else { #expect(!isFoundAtOnce) }
+        #expect(isKept == (await tier.variant(for: key) != nil))
+      }
+    }
+    return found
+  }
+
+  func entryCount() -> Int {
+    ["v", "s"].reduce(0) { $0 + TemporaryFolder.files(below: "\(cache)/\($1)").count }
+  }
+
+  /// The file in which purges outlive a run; `nil` where there is none.
+  func notes() -> PurgeNotes? {
+    FileRegion(cache + "/purges").map {
+      PurgeNotes(parsing: String(decoding: $0.bytes, as: UTF8.self)) { _ in }
+    }
+  }
+
+  func url(_ text: String) throws -> PurgeScope { .url(try SourceURL(parsing: text)) }
+
+  @Test func `a URL's sources and variants are gone with their files, and nothing else is`()
+    async throws
+  {
+    let tier = try open()
+    let count = try await fill(tier)
+    let removed = try await tier.purge(purges.add(try url("https://shop.example/a/0.jpg")))
+    // Two sources with two variants each
+    #expect(removed == 6)
+    #expect(entryCount() == count - 6)
+    #expect(await found(tier) == count - 6)
+    #expect(tier.figures.entries == count - 6)
+    #expect(tier.figures.purged == 6)
+    #expect(tier.figures.purgesPending == 0)
+    // Nothing is left to the next run but the number.
+    #expect(await eventually { notes()?.last == purges.generation })
+    #expect(notes()?.purges == [])
+    #expect(await eventually { tier.figures.bytes == TemporaryFolder.diskUsage(of: cache) })
+    // What nobody has cannot be removed.
+    #expect(try await tier.purge(purges.add(try url("https://shop.example/none"))) == 0)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `what waits to be written goes with its URL, unless it was loaded afterwards`()
+    async throws
+  {
+    let parts = try DiskParts(folder, purges)
+    parts.store.scan { false }
+    let old = [Self.one, Self.one + " w=1"].map { Sample.variant($0 + " h=1", generation: 0) }
+    for variant in old { #expect(parts.storeEntry(.variant(variant))) }
+    let purge = purges.add(try url(Self.one))
+    let new = Sample.variant(Self.one + " w=3", generation: purge.number)
+    #expect(parts.storeEntry(.variant(new)))
+    // When it is purged
+    #expect(try await parts.purge(purge, of: try SourceURL(parsing: Self.one)) == old.count)
+    // Then what came before is not found, nor written, nor taken any more
+    for variant in old {
+      #expect(await parts.find(variant.key) == nil)
+      #expect(!parts.storeEntry(.variant(variant)))
+    }
+    parts.workers.allowWrites()
+    #expect(parts.workers.finish(within: .seconds(10)))
+    #expect(entryCount() == 1)
+    #expect(parts.store.pending.isEmpty)
+    guard
+      case .found = EntryBeginning.read(
+        parts.store.folder.file(.variant, EntryDigest(of: new.key)))
+    else {
+      Issue.record("the new one is not there")
+      return
+    }
+  }
+
+  @Test func `before the index is complete a URL's files are found by their names`() async throws {
+    let first = try open()
+    let count = try await fill(first)
+    #expect(await first.shutDown(within: .seconds(10)))
+    let parts = try DiskParts(folder, purges)
+    try parts.sweeper.start()
+    let text = "https://shop.example/a/0.jpg"
+    let removed = try await parts.purge(purges.add(try url(text)), of: try SourceURL(parsing: text))
+    #expect(removed == 6)
+    #expect(entryCount() == count - 6)
+    // Only with the index it is certain that there are no more.
+    #expect(notes()?.purges == purges.unfinished && purges.unfinishedCount == 1)
+    parts.store.scan { false }
+    #expect(parts.store.index.count == count - 6)
+    parts.sweeper.begin()
+    #expect(await eventually { notes()?.purges == [] })
+    #expect(purges.unfinished.isEmpty)
+    parts.sweeper.stop()
+    #expect(parts.sweeper.waitForEnd(within: .seconds(10)))
+    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
+    #expect(parts.workers.finish(within: .seconds(10)))
+  }
+
+  @Test func `a URL's file that cannot be removed is hidden, and noted until it can`() async throws
+  {
+    let tier = try open()
+    try await fill(tier, [Self.one])
+    // Given a file in whose place is a folder, which no unlink removes
+    let path = tier.path(of: CacheKey(text: Self.one))
+    unlink(path)
+    mkdir(path, 0o700)
+    let purge = purges.add(try url(Self.one))
+    #expect(try await tier.purge(purge) == 3)
+    #expect(await tier.source(for: CacheKey(text: Self.one)) == nil)
+    #expect(notes()?.purges == [purge])
+    #expect(tier.figures.purgesPending == 1)
+    // When it can be removed, and there is a reason to look
+    rmdir(path)
+    _ = try await tier.purge(purges.add(.tag("none")))
+    // Then the purge is carried out.
+    #expect(await eventually { tier.figures.purgesPending == 0 })
+    #expect(tier.figures.entries == 0)
+    #expect(await eventually { notes()?.purges == [] })
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test(arguments: [
+    ("prefix", "https://shop.example/a/", 4), ("host", "shop.example", 6), ("tag", "all", 6),
+    ("host", "*", 12), ("everything", "", 12), ("tag", "none", 0),
+  ])
+  func `a purge is effective at once, and its files go in the background`(
+    kind: String, value: String, sources: Int
+  ) async throws {
+    let tier = try open()
+    let count = try await fill(tier)
+    let purge = purges.add(try PurgesTests.scope(kind, value))
+    let removed = try await tier.purge(purge)
+    #expect(removed == (kind == "everything" ? count : nil))
+    #expect(await found(tier) == count - sources * 3)
+    #expect(await eventually { tier.figures.purgesPending == 0 && notes()?.purges == [] })
+    #expect(entryCount() == count - sources * 3)
+    #expect(tier.figures.purged == sources * 3)
+    #expect(tier.figures.entries == count - sources * 3)
+    // What is loaded afterwards is kept, and what was loaded before is not.
+    #expect(purges.covers(CacheKey(text: Self.texts[0]), generation: 0) == (sources > 0))
+    try await fill(tier, generation: purge.number)
+    #expect(await found(tier) == count)
+    await tier.clear()
+    try await fill(tier, generation: purge.number - 1)
+    #expect(await found(tier) == count - sources * 3)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a purge that was begun is effective from the start of the next run, and goes on`()
+    async throws
+  {
+    let first = try open()
+    try await fill(first)
+    #expect(await first.shutDown(within: .seconds(10)))
+    // Given a sweep that ends in the middle, as with the process
+    let halfway = Purges(filter: PurgesTests.filter)
+    let host = halfway.add(.host(try #require(HostPattern("shop.example"))))
+    let prefix = halfway.add(.prefix(try SourceURL(parsing: "https://other.example/b/")))
+    let url = halfway.add(try url("https://other.example/a/6.jpg"))
+    do {
+      let parts = try DiskParts(folder, halfway)
+      parts.store.scan { false }
+      var notes = PurgeNotes()
+      notes.purges = halfway.unfinished
+      try parts.store.writeJournal(notes, isDurable: true)
+      var left = 12
+      let result = parts.store.sweep(halfway.unfinished) {
+        left -= 1
+        return left < 0
+      }
+      #expect(!result.isComplete)
+      #expect(parts.workers.finish(within: .seconds(10)))
+    }
+    #expect(entryCount() > 3)
+    // When the next run begins
+    let second = try open()
+    // Then nothing that is meant is found, with the index or without.
+    #expect(await found(second) == 3)
+    #expect(await eventually { second.figures.purgesPending == 0 && self.notes()?.purges == [] })
+    #expect(entryCount() == 3)
+    #expect(second.figures.entries == 3)
+    #expect(second.figures.bytes == TemporaryFolder.diskUsage(of: cache))
+    for purge in [host, prefix, url] { #expect(purge.number <= purges.generation) }
+    await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `an entry loaded after a purge outlives the restart in which that goes on`()
+    async throws
+  {
+    let purge = purges.add(.everything)
+    let first = try open()
+    try await fill(first, [Self.one], generation: purge.number)
+    try await fill(first, [Self.one + "x"], generation: purge.number)
+    #expect(await first.shutDown(within: .seconds(10)))
+    try folder.write("cache/purges", Array("\(purge.number) everything\n".utf8))
+    let second = try open(Purges())
+    #expect(await found(second, [Self.one, Self.one + "x"]) == 6)
+    #expect(await eventually { notes()?.purges == [] })
+    #expect(entryCount() == 6)
+    await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `damaged lines are logged, and the others hold`() async throws {
+    let first = try open()
+    let count = try await fill(first)
+    #expect(await first.shutDown(within: .seconds(10)))
+    try folder.write("cache/purges", Array("xx host\n17 host shop.example\n".utf8))
+    let logFile = folder.path + "/log"
+    let descriptor = Glibc.open(logFile, O_RDWR | O_CREAT, 0o600)
+    defer { close(descriptor) }
+    let second = try open(log: Log(level: .info, descriptor: descriptor))
+    #expect(await found(second) == count - 6 * 3)
+    await second.shutDown(within: .seconds(10))
+    let text = String(decoding: try #require(FileRegion(logFile)).bytes, as: UTF8.self)
+    #expect(text.split(separator: "\n").count { $0.contains("damaged line") } == 1)
+  }
+
+  @Test func `a purge that cannot be written down is told, and holds for this run`() async throws {
+    let tier = try open()
+    let count = try await fill(tier)
+    // Given no folder to write in
+    rmdir(cache + "/tmp")
+    close(creat(cache + "/tmp", 0o600))
+    for scope in [PurgeScope.host(try #require(HostPattern("shop.example"))), .everything] {
+      let purge = purges.add(scope)
+      do {
+        _ = try await tier.purge(purge)
+        Issue.record("written down")
+      } catch {
+        guard case .internal = error else {
+          Issue.record("\(error)")
+          return
+        }
+      }
+      #expect(await found(tier) == (scope == .everything ? 0 : count - 6 * 3))
+      #expect(await eventually { tier.figures.purgesPending == 0 })
+      #expect(entryCount() == (scope == .everything ? 0 : count - 6 * 3))
+    }
+    #expect(notes() == nil)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a list of purges that cannot be read keeps the tier from starting`() throws {
+    mkdir(cache, 0o700)
+    mkdir(cache + "/purges", 0o700)
+    #expect {
+      _ = try open()
+    } throws: { error in
+      guard case DiskTierError.unusable(_, let reason) = error else { return false }
+      return reason.contains("list of purges")
+    }
+  }
+
+  @Test func `a tier that is off has carried out what it is told; one that was shut down cannot`()
+    async throws
+  {
+    let off = try DiskTier(
+      Sample.configuration(folder, limit: 0), purges: purges, log: .silent)
+    #expect(try await off.purge(purges.add(.everything)) == 0)
+    #expect(try await off.purge(purges.add(try url(Self.one))) == 0)
+    #expect(await off.clear() == 0)
+    #expect(await off.look(for: CacheKey(text: Self.one)) == nil)
+    #expect(purges.unfinished.isEmpty)
+    let ended = try open()
+    try await fill(ended, [Self.one])
+    await ended.shutDown(within: .seconds(10))
+    for scope in [PurgeScope.everything, .tag("all"), try url(Self.one)] {
+      await #expect(throws: ImageError.self) { try await ended.purge(purges.add(scope)) }
+    }
+    #expect(await ended.clear() == 0)
+  }
+}
+
+extension DiskParts {
+  /// A tier's parts, with nothing indexed and, until it is allowed, nothing written; without the threads that do so.
+  init(_ folder: TemporaryFolder, _ purges: Purges) throws {
+    let configuration = Sample.configuration(folder)
+    let store = DiskStore(
+      folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
+      purges: purges, log: .silent, clock: { .now })
+    self.init(
+      store: store, workers: try DiskWorkers(threads: 2, readLimit: 100),
+      maintenance: DiskMaintenance(store: store, configuration: configuration),
+      sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)),
+      reads: PendingReads(timeout: .seconds(10)))
+  }
+}

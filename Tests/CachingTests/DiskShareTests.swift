@@ -1,0 +1,211 @@
+// DiskShareTests: sources and variants each have their part of the disk, in bytes and in files.
+
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct DiskShareTests {
+  let folder: TemporaryFolder
+  let clock = TestClock()
+  var cache: String { folder.path + "/cache" }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  func open(limit: Int, _ change: (inout DiskTierConfiguration) -> Void = { _ in }) throws
+    -> DiskTier
+  {
+    var configuration = Sample.configuration(folder, limit: limit)
+    change(&configuration)
+    return try DiskTier(configuration, log: .silent) { [clock] in clock.now }
+  }
+
+  func files(_ kind: EntryKind) -> Int {
+    TemporaryFolder.files(below: cache + "/" + kind.folderName).count
+  }
+
+  @Test(arguments: [EntryKind.variant, .source])
+  func `one kind never pushes out the other`(small: EntryKind) async throws {
+    // Given a few entries of one kind, used longest ago.
+    let limit = 4 << 20
+    let tier = try open(limit: limit)
+    func store(_ number: Int, _ count: Int, as kind: EntryKind) throws {
+      if kind == .variant {
+        tier.store(Sample.variant(number, Sample.bytes(count)))
+      } else {
+        tier.store(try Sample.source(number, Sample.bytes(count)))
+      }
+    }
+    for number in 0..<10 { try store(number, 20_000, as: small) }
+    #expect(await tier.quiet())
+    clock.advance(by: 1_000)
+    // When far more of the other come than there is room for.
+    for number in 0..<200 {
+      try store(number, 60_000, as: small == .variant ? .source : .variant)
+      #expect(await tier.quiet())
+      #expect(TemporaryFolder.diskUsage(of: cache) <= limit)
+    }
+    // Then each kind has kept to its part.
+    await tier.clean()
+    #expect(tier.figures.evictions > 50)
+    #expect(files(small) == 10)
+    let figures = tier.figures
+    for (share, kind) in [(figures.variants, EntryKind.variant), (figures.sources, .source)] {
+      let share = try #require(share)
+      #expect(share.entries == files(kind))
+      #expect(share.bytes <= share.limit)
+      #expect(share.countLimit == 500_000)
+    }
+    #expect(figures.entries == files(.variant) + files(.source))
+    #expect(figures.bytes == TemporaryFolder.diskUsage(of: cache))
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `there are never more files than may be, and the least recently used go`()
+    async throws
+  {
+    let tier = try open(limit: 64 << 20) {
+      $0.countLimit = 100
+      $0.sourceShare = 0.2
+    }
+    for number in 0..<300 {
+      tier.store(Sample.variant(number, Sample.bytes(100)))
+      if number < 90 { tier.store(try Sample.source(number, Sample.bytes(100))) }
+      #expect(await tier.quiet())
+      #expect(files(.variant) <= 80)
+      #expect(files(.source) <= 20)
+      // The tier asks for a clean itself in time, but this test is faster than that, and would leave gaps.
+      if number % 3 == 0 { await tier.clean() }
+      clock.advance(by: 1)
+    }
+    await tier.clean()
+    #expect(tier.figures.variants?.entries == files(.variant))
+    #expect(tier.figures.variants?.countLimit == 80)
+    #expect(tier.figures.sources?.countLimit == 20)
+    // What is left are the last ones, without a gap.
+    let kept = files(.variant)
+    #expect(kept >= 40)
+    for number in 0..<300 {
+      let isKept = await tier.variant(for: Sample.variantKey(number)) != nil
+      #expect(isKept == (number >= 300 - kept))
+    }
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a full count is cleaned to the fraction, and the report says what went`()
+    async throws
+  {
+    let first = try open(limit: 64 << 20)
+    for number in 0..<50 {
+      first.store(Sample.variant(number, Sample.bytes(100)))
+      clock.advance(by: 1_000)
+    }
+    for number in 0..<8 { first.store(try Sample.source(number, Sample.bytes(100))) }
+    await first.shutDown(within: .seconds(10))
+    // Given a lower limit, by 10 files of 40.
+    let second = try open(limit: 64 << 20) {
+      $0.countLimit = 80
+      $0.cleanFraction = 0.25
+    }
+    #expect(await eventually { second.isIndexed && second.figures.evictions == 40 })
+    #expect(second.figures.variants?.entries == 10)
+    #expect(second.figures.sources?.entries == 8)
+    let report = await second.clean()
+    #expect(report == CleanReport())
+    await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a count limit of 0 is none`() async throws {
+    let tier = try open(limit: 64 << 20) { $0.countLimit = 0 }
+    for number in 0..<50 { tier.store(Sample.variant(number, Sample.bytes(100))) }
+    #expect(await tier.quiet())
+    #expect(tier.figures.entries == 50)
+    #expect(tier.figures.variants?.countLimit == 0)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test(arguments: [(1, 0), (8_192, 0), (40_000, 0), (70_000, 0), (64 << 20, 1), (64 << 20, 2)])
+  func `a tier that is too small for a share keeps what it can, and goes on`(
+    limit: Int, countLimit: Int
+  ) async throws {
+    let tier = try open(limit: limit) { $0.countLimit = countLimit }
+    #expect(await tier.ready())
+    let empty = TemporaryFolder.diskUsage(of: cache)
+    for number in 0..<20 {
+      tier.store(Sample.variant(number, Sample.bytes(100, seed: number)))
+      tier.store(try Sample.source(number, Sample.bytes(100, seed: number)))
+      #expect(await tier.quiet())
+      if let found = await tier.variant(for: Sample.variantKey(number)) {
+        #expect(found.bytes == Sample.bytes(100, seed: number))
+      }
+      #expect(TemporaryFolder.diskUsage(of: cache) <= max(limit, empty))
+      if countLimit > 0 { #expect(files(.variant) + files(.source) <= countLimit) }
+      await tier.clean()
+    }
+    #expect((tier.figures.stores > 0) == (limit >= 70_000))
+    #expect(tier.figures.failures > 0)
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `the shares together are never more than the limit`() {
+    for limit in [0, 1, 5_000, 16_384, 100_001, 10 << 30] {
+      for share in [0.01, 0.3, 0.5, 0.99] {
+        var configuration = DiskTierConfiguration(path: nil)
+        (configuration.limit, configuration.sourceShare) = (limit, share)
+        configuration.countLimit = limit % 1_000
+        let space = DiskSpace(configuration, base: 16_384)
+        let (variants, sources) = (space[.variant].limit, space[.source].limit)
+        #expect(variants.bytes + sources.bytes + 16_384 == max(limit, 16_384))
+        if configuration.countLimit > 0 {
+          #expect(variants.files + sources.files == configuration.countLimit)
+        } else {
+          #expect((variants.files, sources.files) == (.max, .max))
+        }
+      }
+    }
+  }
+
+  @Test func `several threads at once are promised no more than there is`() async {
+    let share = DiskShare(limit: DiskUse(bytes: 100_000, files: 50))
+    await withTaskGroup(of: Int.self) { group in
+      for task in 0..<8 {
+        group.addTask {
+          var (random, made) = (SeededGenerator(seed: UInt64(task)), 0)
+          for _ in 0..<2_000 {
+            let amount = Int.random(in: 1...5_000, using: &random)
+            guard share.reserve(amount) == .made else { continue }
+            made += 1
+            // Another's promise that is about to be taken back may be in there for a moment, but none is above the limit.
+            let use = share.use
+            #expect(use.bytes <= 100_000 && use.files <= 50)
+            share.add(bytes: -amount, files: -1)
+          }
+          return made
+        }
+      }
+      for await made in group { #expect(made > 0) }
+    }
+    #expect(share.use == DiskUse(bytes: 0, files: 0))
+    #expect(share.reserve(100_001) == .tooLarge)
+  }
+
+  @Test func `what can never fit pushes nothing out`() async throws {
+    let tier = try open(limit: 1 << 20)
+    for number in 0..<5 { tier.store(try Sample.source(number, Sample.bytes(60_000))) }
+    #expect(await tier.quiet())
+    // Given that sources fill more than the half that a clean would leave.
+    #expect((tier.figures.sources?.bytes ?? 0) > (tier.figures.sources?.limit ?? 0) / 2)
+    // When one comes that is larger than their share, though not than the tier.
+    tier.store(try Sample.source(9, Sample.bytes(700_000)))
+    #expect(await tier.quiet())
+    await tier.clean()
+    // Then it alone is not kept.
+    #expect(tier.figures.failures == 1)
+    #expect(tier.figures.evictions == 0)
+    #expect(files(.source) == 5)
+    await tier.shutDown(within: .seconds(10))
+  }
+}

@@ -1,0 +1,232 @@
+// DiskSweepTests: what happens while a sweep is under way: look-ups, writers, other purges, a clean.
+
+import Glibc
+import Model
+import Platform
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct DiskSweepTests {
+  let folder: TemporaryFolder
+  let purges = Purges()
+  var cache: String { folder.path + "/cache" }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  static func text(_ number: Int) -> String { "https://pictures.example/\(number).jpg w=1" }
+
+  static func digest(_ number: Int) -> EntryDigest { EntryDigest(of: CacheKey(text: text(number))) }
+
+  func fileCount() -> Int { TemporaryFolder.files(below: cache + "/v").count }
+
+  /// Writes so many variants of the present generation, as one who was sent for them.
+  func fill(_ parts: DiskParts, _ count: Int) throws {
+    parts.store.scan { false }
+    for number in 0..<count {
+      let variant = Sample.variant(Self.text(number), generation: purges.generation)
+      let ticket = PendingWrites.Ticket(storing: .variant(variant))
+      _ = parts.store.pending.add(ticket)
+      parts.store.write(try #require(parts.store.pending.claim(variant.key, onlyRemoval: false)))
+    }
+    #expect(fileCount() == count)
+  }
+
+  @Test
+  func
+    `while a sweep of 100,000 entries stands still, look-ups, stores, removals and a clean go on`()
+    async throws
+  {
+    let tier = try DiskTier(Sample.configuration(folder), purges: purges, log: .silent)
+    #expect(await tier.ready())
+    for number in 0..<200 { tier.store(Sample.variant(Self.text(number), generation: 0)) }
+    #expect(await tier.quiet())
+    // Given an index of so many, of which most have no file
+    let parts = try #require(tier.parts)
+    guard case .present(let record) = parts.store.index.lookUp(Self.digest(0)) else {
+      Issue.record("not kept")
+      return
+    }
+    for number in 200..<100_000 {
+      let digest = Self.digest(number)
+      parts.store.index.shard(of: digest).table.withLock { $0.records[digest] = record }
+    }
+    let purge = purges.add(.prefix(try SourceURL(parsing: "https://pictures.example/1")))
+    // When a sweep has come to its middle
+    let gate = Semaphore()
+    let steps = Lock(0)
+    let outcome = Lock<DiskStore.SweepResult?>(nil)
+    try OwnThread.start(name: "sweep") { [purges] in
+      let result = parts.store.sweep(purges.unfinished) {
+        let step = steps.withLock { steps in
+          steps += 1
+          return steps
+        }
+        if step == 50_000 { gate.wait() }
+        return false
+      }
+      outcome.withLock { $0 = result }
+    }
+    #expect(await eventually { steps.withLock { $0 } == 50_000 })
+    // Then everyone else goes on.
+    for number in 0..<200 {
+      let key = CacheKey(text: Self.text(number))
+      let isMeant = "\(number)".hasPrefix("1")
+      #expect((await tier.variant(for: key) == nil) == isMeant)
+      #expect((await tier.look(for: key) == nil) == isMeant)
+    }
+    let new = Sample.variant(Self.text(1), generation: purge.number)
+    #expect(tier.store(new))
+    await tier.remove(CacheKey(text: Self.text(2)))
+    #expect(await tier.clean() == CleanReport())
+    #expect(await tier.quiet())
+    #expect(outcome.withLock { $0 } == nil)
+    gate.post()
+    #expect(await eventually { outcome.withLock { $0 } != nil })
+    #expect(outcome.withLock { $0?.isComplete } == true)
+    #expect(await tier.variant(for: new.key) != nil)
+    let meant = (0..<200).count { "\($0)".hasPrefix("1") }
+    #expect(fileCount() == 200 - meant + 1 - 1)
+    await tier.shutDown(within: .seconds(10))
+  }
+
+  @Test func `a writer that has asked is waited for, and one that has not writes nothing`() throws {
+    let parts = try DiskParts(folder, purges)
+    parts.store.scan { false }
+    let variants = (0..<2).map { Sample.variant(Self.text($0), generation: 0) }
+    let tickets = variants.map { PendingWrites.Ticket(storing: .variant($0)) }
+    for ticket in tickets {
+      _ = parts.store.pending.add(ticket)
+      #expect(parts.store.pending.claim(ticket.key, onlyRemoval: false) === ticket)
+    }
+    // Given one that was placed just before the purge, and one that is placed just after the sweep
+    guard case .placed = try parts.store.place(.variant(variants[0]), tickets[0]) else {
+      Issue.record("not placed")
+      return
+    }
+    let purge = purges.add(.prefix(try SourceURL(parsing: "https://pictures.example/")))
+    #expect(parts.store.sweep([purge]) { false }.removed == 1)
+    purges.finish(purge)
+    guard case .unwanted = try parts.store.place(.variant(variants[1]), tickets[1]) else {
+      Issue.record("placed")
+      return
+    }
+    #expect(fileCount() == 0)
+    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
+  }
+
+  @Test func `a file that was replaced since it was read stays`() throws {
+    let parts = try DiskParts(folder, purges)
+    try fill(parts, 1)
+    let purge = purges.add(.everything)
+    let key = CacheKey(text: Self.text(0))
+    let path = parts.store.folder.file(.variant, EntryDigest(of: key))
+    guard case .found(let old) = EntryBeginning.read(path) else {
+      Issue.record("not found")
+      return
+    }
+    let new = PendingWrites.Ticket(
+      storing: .variant(Sample.variant(key.text, generation: purge.number)))
+    _ = parts.store.pending.add(new)
+    parts.store.write(new)
+    #expect(!parts.store.removeFile(new.digest, .variant, inode: old.inode))
+    #expect(parts.store.sweep([purge]) { false }.removed == 0)
+    #expect(fileCount() == 1)
+  }
+
+  @Test func `a file that cannot be judged keeps the purge open; a damaged one goes`() throws {
+    let parts = try DiskParts(folder, purges)
+    try fill(parts, 3)
+    let paths = (0..<3).map {
+      parts.store.folder.file(.variant, Self.digest($0))
+    }
+    // Given a damaged file, and a link to itself, which nobody can open
+    let descriptor = Glibc.open(paths[0], O_WRONLY)
+    #expect(pwrite(descriptor, "x", 1, 50) == 1)
+    close(descriptor)
+    unlink(paths[1])
+    symlink(paths[1], paths[1])
+    let purge = purges.add(.tag("none"))
+    #expect(!parts.store.sweep([purge]) { false }.isComplete)
+    #expect(parts.store.counts.damaged.value == 1)
+    #expect(access(paths[0], F_OK) != 0)
+    #expect(access(paths[2], F_OK) == 0)
+    unlink(paths[1])
+    #expect(parts.store.sweep([purge]) { false }.isComplete)
+  }
+
+  @Test func `of restored purges of URLs only files with their names are read`() throws {
+    let parts = try DiskParts(folder, purges)
+    try fill(parts, 3)
+    // Given one file that would be found damaged if it was read
+    let path = parts.store.folder.file(.variant, Self.digest(0))
+    #expect(truncate(path, 10) == 0)
+    let purge = purges.add(.url(try SourceURL(parsing: "https://pictures.example/1.jpg")))
+    let result = parts.store.sweep([purge]) { false }
+    #expect(result.isComplete && result.removed == 1)
+    #expect(parts.store.counts.damaged.value == 0)
+    #expect(fileCount() == 2)
+  }
+
+  @Test func `several tasks store, look and purge, and what was purged is never found again`()
+    async throws
+  {
+    let tier = try DiskTier(Sample.configuration(folder), purges: purges, log: .silent)
+    #expect(await tier.ready())
+    await withTaskGroup(of: Void.self) { group in
+      for task in 0..<8 {
+        group.addTask { [purges] in
+          var random = SeededGenerator(seed: UInt64(task))
+          for step in 0..<120 {
+            let number = Int.random(in: 0..<20, using: &random)
+            let key = CacheKey(text: Self.text(number))
+            switch Int.random(in: 0..<40, using: &random) {
+            case 0..<20:
+              // As a load does: the generation is asked for first, and time passes.
+              let generation = purges.generation
+              if step % 3 == 0 { await Task.yield() }
+              let bytes = Sample.bytes(Int.random(in: 1..<5_000, using: &random), seed: step)
+              tier.store(Sample.variant(key.text, generation: generation, bytes))
+            case 20:
+              let prefix = "https://pictures.example/\(number % 3)"
+              guard let url = try? SourceURL(parsing: prefix) else { continue }
+              let purge = purges.add(.prefix(url))
+              #expect((try? await tier.purge(purge)) == .some(nil))
+            case 21..<24:
+              guard let url = try? SourceURL(parsing: key.url) else { continue }
+              let purge = purges.add(.url(url))
+              #expect((try? await tier.purge(purge)) != nil)
+            case 24: _ = try? await tier.purge(purges.add(.everything))
+            case 25: await tier.clear()
+            default:
+              // Whatever is found now was loaded after the last purge that was answered before.
+              let last = purges.unfinished.last { $0.scope.matches(key, CacheKeyFilter()) }
+              let isAtOnce = step % 2 == 0
+              let found =
+                isAtOnce ? tier.variantAtOnce(for: key) { _ in true } : await tier.variant(for: key)
+              if let found, let last { #expect(found.info.generation >= last.number) }
+              if let kept = await tier.look(for: key), let last {
+                #expect(kept.generation >= last.number)
+              }
+            }
+          }
+        }
+      }
+    }
+    #expect(await tier.quiet())
+    #expect(await eventually { tier.figures.purgesPending == 0 })
+    // Nothing that is on disk in the end is meant by any purge there was.
+    for path in TemporaryFolder.files(below: cache + "/v") {
+      guard case .found(let entry) = EntryBeginning.read(path) else {
+        Issue.record("\(path) is damaged")
+        continue
+      }
+      #expect(!purges.covers(entry.key, generation: entry.generation))
+    }
+    #expect(tier.figures.entries == fileCount())
+    await tier.shutDown(within: .seconds(10))
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
+  }
+}

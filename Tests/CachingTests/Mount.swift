@@ -1,0 +1,59 @@
+// Mount: file systems that are small, or may not be written to, for tests that are root's.
+
+import Glibc
+import TestSupport
+
+/// A file system over a folder; unmounted with its last reference.
+final class Mount: Sendable {
+  /// What did not work.
+  struct Failure: Error {
+    let command: [String]
+  }
+
+  /// Whether this process may mount anything. Containers forbid it even root as a rule.
+  static let isAllowed: Bool = {
+    guard geteuid() == 0, let folder = try? TemporaryFolder() else { return false }
+    return (try? Mount(["-t", "tmpfs", "tmpfs"], over: folder.path)) != nil
+  }()
+
+  private let path: String
+
+  /// Mounts with these arguments of mount(8).
+  private init(_ arguments: [String], over path: String) throws {
+    try Self.run(["mount"] + arguments + [path])
+    self.path = path
+  }
+
+  deinit { try? Self.run(["umount", "--lazy", path]) }
+
+  /// One in memory, with these options of tmpfs(5).
+  static func small(_ options: String, over path: String) throws -> Mount {
+    mkdir(path, 0o700)
+    return try Mount(["-t", "tmpfs", "-o", options, "tmpfs"], over: path)
+  }
+
+  /// Changes what it was mounted with.
+  func change(_ options: String) throws {
+    try Self.run(["mount", "-o", "remount," + options, path])
+  }
+
+  /// The folder itself, to be read only.
+  static func readOnly(_ path: String) throws -> Mount {
+    let mount = try Mount(["--bind", path], over: path)
+    try run(["mount", "-o", "remount,bind,ro", path])
+    return mount
+  }
+
+  private static func run(_ command: [String]) throws {
+    var argv = command.map { strdup($0) } + [nil]
+    defer { for pointer in argv { free(pointer) } }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+    var (id, status) = (pid_t(), CInt(0))
+    guard posix_spawnp(&id, command[0], &actions, nil, &argv, environ) == 0,
+      waitpid(id, &status, 0) == id, status == 0
+    else { throw Failure(command: command) }
+  }
+}

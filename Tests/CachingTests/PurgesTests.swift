@@ -1,0 +1,174 @@
+// PurgesTests: what the list of purges says about keys and generations, and how long it remembers.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct PurgesTests {
+  static let filter = CacheKeyFilter(
+    rules: HostPattern("shop.example").map { [KeyRule(host: $0, tags: ["shop", "all"])] } ?? [])
+
+  static func scope(_ kind: String, _ value: String) throws -> PurgeScope {
+    switch kind {
+    case "url": .url(try SourceURL(parsing: value))
+    case "prefix": .prefix(try SourceURL(parsing: value))
+    case "host": .host(try #require(HostPattern(value)))
+    case "tag": .tag(value)
+    default: .everything
+    }
+  }
+
+  @Test(arguments: [
+    ("url", "https://shop.example/a/1.jpg", "1111000"),
+    ("prefix", "https://shop.example/a/", "1111100"),
+    ("host", "shop.example", "1111110"),
+    ("host", "*.example", "1111111"),
+    ("tag", "shop", "1111110"),
+    ("tag", "none", "0000000"),
+    ("everything", "", "1111111"),
+  ])
+  func `a purge covers what its scope means, of before`(
+    kind: String, value: String, expected: String
+  ) throws {
+    let purges = Purges(filter: Self.filter)
+    let before = purges.generation
+    let purge = purges.add(try Self.scope(kind, value))
+    let keys = [
+      "https://shop.example/a/1.jpg", "https://shop.example/a/1.jpg w=1",
+      "https://shop.example/a/1.jpg#ab", "https://shop.example/a/1.jpg#ab w=1",
+      "https://shop.example/a/2.jpg w=1", "https://shop.example/b/1.jpg",
+      "https://other.example/a/1.jpg",
+    ].map { CacheKey(text: $0) }
+    #expect(keys.map { purges.covers($0, generation: before) ? "1" : "0" }.joined() == expected)
+    #expect(purge.number == purges.generation)
+    for key in keys { #expect(!purges.covers(key, generation: purge.number)) }
+  }
+
+  @Test func `numbers grow, and go on from an earlier run's although the clock was set back`()
+    throws
+  {
+    let purges = Purges()
+    let far = 8_000_000_000_000_000
+    purges.restore([Purge(number: far, scope: .tag("a"))], last: far + 5)
+    var last = purges.generation
+    #expect(last == far + 5)
+    for _ in 0..<100 {
+      let number = purges.add(.everything).number
+      #expect(number > last)
+      last = number
+    }
+    // Microseconds since 1970, where nothing is ahead of the clock.
+    let seconds = Purges().add(.everything).number / 1_000_000
+    #expect(abs(seconds - UnixTime.now.seconds) < 3_600)
+  }
+
+  @Test func `a purge holds for as long as a load may be under way after it was carried out`()
+    throws
+  {
+    let purges = Purges()
+    let key = CacheKey(text: "https://a.example/1")
+    let scopes = [PurgeScope.url(try SourceURL(parsing: key.text)), .everything]
+    for scope in scopes {
+      let purge = purges.add(scope)
+      purges.dropOld(at: .now + .seconds(100_000))
+      #expect(purges.covers(key, generation: 0), "not carried out")
+      purges.finish(purge)
+      #expect(purges.unfinishedCount == 0)
+      purges.dropOld(at: .now + .seconds(3_000))
+      #expect(purges.covers(key, generation: 0))
+      purges.dropOld(at: .now + .seconds(3_700))
+      #expect(!purges.covers(key, generation: 0))
+    }
+  }
+
+  @Test func `of purges with one scope the last holds when others are dropped`() throws {
+    let purges = Purges()
+    let key = CacheKey(text: "https://a.example/1")
+    for scope in [PurgeScope.url(try SourceURL(parsing: key.text)), .tag("t"), .everything] {
+      let (first, second) = (purges.add(scope), purges.add(scope))
+      purges.finish(first)
+      purges.dropOld(at: .now + .seconds(3_700))
+      #expect(purges.unfinished == [second])
+      #expect(purges.covers(key, generation: first.number) == (scope != .tag("t")))
+      purges.finish(second)
+      purges.dropOld(at: .now + .seconds(3_700))
+    }
+    #expect(!purges.covers(key, generation: 0))
+  }
+
+  @Test
+  func `no more than so many are kept for loads alone, and none that is not carried out goes`()
+    throws
+  {
+    let purges = Purges()
+    let open = purges.add(.everything)
+    for number in 0..<Purges.limit + 10 {
+      purges.finish(purges.add(.url(try SourceURL(parsing: "https://a.example/\(number)"))))
+    }
+    let generation = open.number
+    #expect(!purges.covers(CacheKey(text: "https://a.example/9"), generation: generation))
+    #expect(purges.covers(CacheKey(text: "https://a.example/10"), generation: generation))
+    #expect(purges.unfinished == [open])
+    #expect(purges.covers(CacheKey(text: "https://a.example/9"), generation: generation - 1))
+  }
+
+  @Test func `what is written down is read back`() throws {
+    var notes = PurgeNotes()
+    notes.cleared = UnixTime(seconds: 1_700_000_000)
+    let values = [
+      ("url", "https://a.example/%20x?a=%5C&b=1"), ("prefix", "local:///a%23b/"),
+      ("host", "*.a.example"), ("host", "*"), ("host", "::1"), ("tag", "a b\\n\n\\ü"), ("tag", ""),
+      ("everything", ""),
+    ]
+    for (index, (kind, value)) in values.enumerated() {
+      notes.purges.append(
+        Purge(number: 1_000 + index, scope: try Self.scope(kind, value)))
+    }
+    notes.last = 2_000
+    let read = PurgeNotes(parsing: notes.text) { Issue.record("line \($0)") }
+    #expect(read == notes)
+    #expect(PurgeNotes().text == "")
+  }
+
+  @Test func `damaged lines are told and passed over`() {
+    let text = """
+      17 last
+      18 host a.example
+      x host a.example
+      19 hst a.example
+      20
+      21 url not a url
+      22 url HTTPS://A.example/1
+      -1 everything
+      23 everything really
+      24 host a b
+      25 tag t
+      16 prefix https://a.example/
+      26 clear x
+      27 host
+      28 hos
+      """
+    var damaged: [Int] = []
+    let notes = PurgeNotes(parsing: text) { damaged.append($0) }
+    #expect(damaged == [3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15])
+    #expect(notes.purges.map(\.number) == [16, 18, 25])
+    #expect(notes.last == 25)
+    #expect(notes.cleared == nil)
+  }
+
+  @Test(arguments: 0..<20)
+  func `no bytes break the reading of lines, and what is read is written the same`(seed: Int) {
+    var random = SeededGenerator(seed: UInt64(seed))
+    let words = [
+      "1", "2", "99999999999999999999", " ", "\n", "url", "host", "everything", "clear", "last",
+      "tag", "\\", "\\n", "ü", "https://a.example/", "a.example", "\u{0}", "\r\n",
+    ]
+    for _ in 0..<200 {
+      let text = (0..<40).map { _ in words.randomElement(using: &random) ?? "" }.joined()
+      let notes = PurgeNotes(parsing: text) { _ in }
+      #expect(PurgeNotes(parsing: notes.text) { Issue.record("line \($0)") } == notes)
+    }
+  }
+}

@@ -1,0 +1,100 @@
+// Tests of PurgeCommand: against an origin that plays the server.
+
+import Configuring
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Commanding
+
+@Suite(.serialized) struct PurgeCommandTests {
+  private let server: Origin
+  private let said = Lock((output: "", errors: ""))
+
+  init() throws { server = try Origin() }
+
+  private func json(_ text: String, status: Int = 200) -> OriginReply {
+    .status(status, Array(text.utf8), headers: ["Content-Type: application/json"])
+  }
+
+  /// The exit status of `pictor purge`.
+  private func run(
+    _ subjects: [PurgeSubject], _ change: (inout Configuration) -> Void = { _ in }
+  ) async -> CInt {
+    var configuration = Configuration()
+    configuration.server.port = server.port
+    configuration.admin.tokens = ["0123456789abcdef"]
+    change(&configuration)
+    let console = Console(
+      output: { [said] text in said.withLock { $0.output += text } },
+      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
+    let command = PurgeCommand(configuration, subjects, console: console)
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { command.run() }
+  }
+
+  private var errors: String { said.withLock { $0.errors } }
+  private var output: String { said.withLock { $0.output } }
+
+  @Test func `each subject is a request and a line`() async throws {
+    server.route("/admin/cache") { request in
+      json(
+        """
+        {"purged": {"memory": 2, "disk": \(request.number == 1 ? "3" : "null"), \
+        "failed": \(request.number)}}
+        """)
+    }
+    server.route("/admin/cache/clear", json(#"{"purged": {"memory": 0, "disk": 0, "failed": 0}}"#))
+    let status = await run([
+      .url("http://h/a b.jpg?x=1&y=2"), .prefix("http://h/a"), .host("*.h"), .tag("shop"),
+      .everything,
+    ])
+    #expect(status == 0)
+    #expect(
+      server.received(at: "/admin/cache").map { $0.method + " " + $0.target } == [
+        "DELETE /admin/cache?url=http%3A%2F%2Fh%2Fa%20b.jpg%3Fx%3D1%26y%3D2",
+        "DELETE /admin/cache?prefix=http%3A%2F%2Fh%2Fa", "DELETE /admin/cache?host=%2A.h",
+        "DELETE /admin/cache?tag=shop",
+      ])
+    let clear = try #require(server.received(at: "/admin/cache/clear").first)
+    #expect(clear.method == "POST" && clear.target == "/admin/cache/clear?tier=all")
+    #expect(clear.headers["authorization"] == "Bearer 0123456789abcdef")
+    #expect(
+      output == """
+        http://h/a b.jpg?x=1&y=2: purged: 2 in memory, 3 on disk, 1 failure
+        prefix http://h/a: purged: 2 in memory, those on disk are being looked for, 2 failures
+        host *.h: purged: 2 in memory, those on disk are being looked for, 3 failures
+        tag shop: purged: 2 in memory, those on disk are being looked for, 4 failures
+        everything: purged: 0 in memory, 0 on disk, 0 failures
+
+        """)
+    #expect(errors.isEmpty)
+  }
+
+  @Test func `a refusal is a line and exit 1, and keeps nothing else from being purged`() async {
+    server.route("/admin/cache") { request in
+      request.number == 1
+        ? json(#"{"error": {"code": "x", "message": "no \u001b tag"}}"#, status: 400)
+        : json(#"{"purged": {"memory": 1, "disk": 0, "failed": 0}}"#)
+    }
+    #expect(await run([.tag("a\u{1b}b"), .url("http://h/a")]) == 1)
+    #expect(
+      errors
+        == "pictor: tag a\u{FFFD}b: 127.0.0.1 port \(server.port) answered 400: no \u{FFFD} tag\n")
+    #expect(output == "http://h/a: purged: 1 in memory, 0 on disk, 0 failures\n")
+  }
+
+  @Test func `what cannot be asked is exit 1`() async {
+    #expect(await run([.everything]) { $0.admin.tokens = [] } == 1)
+    #expect(errors.contains("set admin.tokens"))
+    #expect(await run([.everything]) { $0.server.port = 0 } == 1)
+    #expect(errors.contains("server.port is 0"))
+    #expect(server.totalRequests == 0)
+    server.route("/admin/cache", .status(200, Array("<html>".utf8)))
+    #expect(await run([.url("http://h/a")]) == 1)
+    #expect(errors.contains("answered 200\n"))
+    server.stop()
+    #expect(await run([.url("http://h/a"), .url("http://h/b")]) == 1)
+    #expect(errors.contains("http://h/a: cannot connect") && !errors.contains("http://h/b"))
+  }
+}

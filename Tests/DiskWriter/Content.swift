@@ -1,0 +1,112 @@
+// Content: entries that tell by themselves whether they are what was stored.
+
+import Caching
+import Model
+import Platform
+
+/// What is stored, in a small and busy tier. Every body follows from its key and a seed, which is written down as its tag.
+enum Content {
+  static let limit = 3 << 19
+  static let countLimit = 120
+  static let numbers = 0..<40
+  static let widths = 1...3
+
+  static func configuration(_ path: String) -> DiskTierConfiguration {
+    var configuration = DiskTierConfiguration(path: path)
+    configuration.limit = limit
+    configuration.countLimit = countLimit
+    configuration.sourceShare = 0.4
+    configuration.promotionThreshold = 8_000
+    configuration.writeQueueLimit = 1 << 20
+    return configuration
+  }
+
+  static func sourceKey(_ number: Int) -> CacheKey {
+    CacheKey(text: "https://pictures.example/\(number).jpg")
+  }
+
+  static func variantKey(_ number: Int, width: Int) -> CacheKey {
+    CacheKey(text: sourceKey(number).text + " w=\(width)")
+  }
+
+  static func variant(_ key: CacheKey, seed: Int) -> Variant {
+    let body = bytes(key, seed: seed).withUnsafeBytes { ImageBytes(copying: $0) }
+    let info = VariantInfo(
+      format: .webp, size: PixelSize(width: 3, height: 2), density: 1, etag: "\(seed)",
+      freshness: freshness(seed))
+    return Variant(key: key, info: info, body: .memory(body))
+  }
+
+  static func source(_ key: CacheKey, seed: Int) throws -> Source {
+    var file = try MemoryFile(name: "source")
+    try bytes(key, seed: seed).withUnsafeBytes { try file.append($0) }
+    var origin = OriginResponse(status: 200)
+    origin.etag = "\(seed)"
+    return Source(
+      key: key, file: try file.sealed(), origin: origin, freshness: freshness(seed),
+      version: UInt64(seed) + 1)
+  }
+
+  /// Whether every byte, and what is known of them, is what was stored under `key`.
+  static func isRight(_ variant: Variant, _ key: CacheKey) -> Bool {
+    guard let seed = Int(variant.info.etag), variant.key == key,
+      variant.info.freshness == freshness(seed)
+    else { return false }
+    switch variant.body {
+    case .memory(let bytes): return bytes.withUnsafeBytes { isRight($0, key, seed) }
+    case .file(let file): return isRight(file, key, seed)
+    }
+  }
+
+  /// Whether every byte, and what is known of them, is what was stored under `key`.
+  static func isRight(_ source: Source, _ key: CacheKey) -> Bool {
+    guard let tag = source.origin.etag, let seed = Int(tag), source.key == key,
+      source.freshness == freshness(seed), source.version == UInt64(seed) + 1
+    else { return false }
+    return isRight(source.file, key, seed)
+  }
+
+  private static func isRight(_ file: FileRegion, _ key: CacheKey, _ seed: Int) -> Bool {
+    guard let bytes = try? ImageBytes(contentsOf: file, mayMap: false) else { return false }
+    return bytes.withUnsafeBytes { isRight($0, key, seed) }
+  }
+
+  private static func isRight(
+    _ found: UnsafeRawBufferPointer, _ key: CacheKey, _ seed: Int
+  ) -> Bool {
+    bytes(key, seed: seed).withUnsafeBytes { $0.elementsEqual(found) }
+  }
+
+  private static func freshness(_ seed: Int) -> Freshness {
+    Freshness(receivedAt: UnixTime(seconds: 1_700_000_000 + seed), lifetime: 604_800)
+  }
+
+  /// Up to 48 KiB, of which most are far shorter.
+  private static func bytes(_ key: CacheKey, seed: Int) -> [UInt8] {
+    var chance = Chance(seed: key.text.utf8.reduce(UInt64(seed)) { $0 &* 31 &+ UInt64($1) })
+    let longest = Int.random(in: 0..<8, using: &chance) == 0 ? 48 << 10 : 6 << 10
+    let count = Int.random(in: 0..<longest, using: &chance)
+    let first = chance.next()
+    var bytes = [UInt8](repeating: 0, count: count)
+    bytes.withUnsafeMutableBytes { buffer in
+      for position in stride(from: 0, to: count - 7, by: 8) {
+        buffer.storeBytes(
+          of: first &* UInt64(position + 1), toByteOffset: position, as: UInt64.self)
+      }
+    }
+    return bytes
+  }
+}
+
+/// Knuth's linear congruences; TestSupport, which has better, would link libvips, and that takes longer than all else here.
+struct Chance: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed &* 2 &+ 1 }
+
+  mutating func next() -> UInt64 {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    // The low bits of such a sequence repeat soon.
+    return state >> 32 | state << 32
+  }
+}

@@ -1,0 +1,82 @@
+// Writing: stores, renews, reads and removes without an end, and looks at everything that it reads.
+
+import Caching
+import Glibc
+import Model
+import Telemetry
+
+/// `disk-writer FOLDER SEED`: writes a byte to standard output as it begins, and one whenever it has done some more. It
+/// ends by itself only where something is wrong, with a status that says what.
+enum Writing {
+  /// Something that was read is not what was stored.
+  static let wrongBytes: CInt = 3
+  /// A start left a temporary file behind.
+  static let leftovers: CInt = 4
+  /// The tier could not be opened.
+  static let unusable: CInt = 5
+
+  static func run() async {
+    let arguments = CommandLine.arguments
+    guard arguments.count == 3, let seed = UInt64(arguments[2]) else { exit(2) }
+    // Whoever started it may have been killed itself.
+    alarm(60)
+    tell()
+    do {
+      let tier = try DiskTier(Content.configuration(arguments[1]), log: Log(level: .error))
+      while !tier.isIndexed { await Task.yield() }
+      // Nothing was stored yet, so nothing may be there.
+      guard isEmpty(arguments[1] + "/tmp") else { exit(leftovers) }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<3 {
+          group.addTask { try await work(tier, Chance(seed: seed &* 3 &+ UInt64(task))) }
+        }
+        try await group.waitForAll()
+      }
+    } catch {
+      exit(unusable)
+    }
+  }
+
+  private static func work(_ tier: DiskTier, _ start: Chance) async throws {
+    var chance = start
+    for step in 1... {
+      if step.isMultiple(of: 20) { tell() }
+      let number = Int.random(in: Content.numbers, using: &chance)
+      let width = Int.random(in: Content.widths, using: &chance)
+      let (source, variant) = (
+        Content.sourceKey(number), Content.variantKey(number, width: width)
+      )
+      let seed = Int.random(in: 0..<1_000_000, using: &chance)
+      switch Int.random(in: 0..<100, using: &chance) {
+      case 0..<15: tier.store(try Content.source(source, seed: seed))
+      case 15..<50: tier.store(Content.variant(variant, seed: seed))
+      case 50..<55:
+        // Renewed: the same bytes, written once more.
+        if let kept = await tier.source(for: source) { tier.store(kept) }
+      case 55..<58: await tier.remove(variant)
+      case 58..<60: await tier.removeVariants(of: source)
+      case 60: await tier.clean()
+      case 61..<75:
+        if let kept = await tier.source(for: source), !Content.isRight(kept, source) {
+          exit(wrongBytes)
+        }
+      default:
+        if let kept = await tier.variant(for: variant), !Content.isRight(kept, variant) {
+          exit(wrongBytes)
+        }
+      }
+      while tier.pendingBytes > 200_000 { await Task.yield() }
+    }
+  }
+
+  private static func tell() { _ = write(STDOUT_FILENO, "\n", 1) }
+
+  private static func isEmpty(_ path: String) -> Bool {
+    guard let stream = opendir(path) else { return false }
+    defer { closedir(stream) }
+    var count = 0
+    while readdir(stream) != nil { count += 1 }
+    // "." and "..".
+    return count == 2
+  }
+}

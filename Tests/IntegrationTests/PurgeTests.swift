@@ -1,0 +1,256 @@
+// Purging with the real program: each kind of purge, clear, look and put, over HTTP and by the command.
+
+import FoundationEssentials
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct PurgeTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
+  private func operated(_ options: [String] = []) throws -> PictorProcess {
+    try PictorProcess(in: folder, PictorProcess.operated + options)
+  }
+
+  /// A purge over HTTP; what it removed.
+  private func purge(_ pictor: PictorProcess, _ query: String) throws -> PurgeReport {
+    let answer = try pictor.operate("DELETE", "/admin/cache?" + query)
+    guard answer.status == 200 else { throw PictorProcess.Failure(description: answer.text) }
+    return try JSONDecoder().decode([String: PurgeReport].self, from: Data(answer.body))["purged"]
+      ?? PurgeReport()
+  }
+
+  /// Where the answer to a request is, as the operators' path says it.
+  private func look(_ pictor: PictorProcess, _ path: String, _ rest: String = "") throws -> String?
+  {
+    let answer = try pictor.connect().head(
+      "/admin/cache?url=\(encoded(origin.url(path)))\(rest)",
+      headers: ["Authorization": "Bearer " + PictorProcess.token])
+    guard answer.status == 200 else { return nil }
+    return answer["Cache-Status"].flatMap {
+      $0.split(separator: "detail=").last.map { $0.filter { $0 != "\"" } }
+    }
+  }
+
+  private func isMiss(_ answer: HTTPAnswer) -> Bool {
+    answer.status == 200 && answer["Cache-Status"]?.contains("fwd=uri-miss") == true
+  }
+
+  // MARK: Purge
+
+  @Test(arguments: ["url", "prefix", "host", "tag"])
+  func `each kind of purge takes effect at once, on what it means alone`(kind: String) throws {
+    // Given: two sizes of one picture and one of another, which is of another host
+    let hosts = folder.path + "/hosts.json5"
+    try folder.write("hosts.json5", Array(#"{hosts: [{host: "localhost", tags: ["shop"]}]}"#.utf8))
+    let pictor = try operated(["--config", hosts])
+    for path in ["/a/1.jpg", "/b/1.jpg"] {
+      origin.serve(path, try Pictures.jpeg(width: 60, height: 40))
+    }
+    let meant = origin.url("/a/1.jpg", host: "localhost")
+    let targets = ["", "&w=20"].map { "/image?url=\(encoded(meant))\($0)" }
+    let other = origin.target("/b/1.jpg")
+    for target in targets + [other] { #expect(try pictor.get(target).status == 200) }
+    #expect(origin.totalRequests == 2)
+    // When
+    let query =
+      switch kind {
+      case "url": "url=" + encoded(meant)
+      case "prefix": "prefix=" + encoded(origin.url("/a", host: "localhost"))
+      case "host": "host=localhost"
+      default: "tag=shop"
+      }
+    let report = try purge(pictor, query)
+    // Then
+    #expect(report.memory == 2 && report.failed == 0)
+    #expect(isMiss(try pictor.get(targets[0])))
+    #expect(try pictor.get(targets[1])["Cache-Status"] == "pictor; hit; detail=source")
+    #expect(try pictor.get(other)["Cache-Status"] == "pictor; hit; detail=memory")
+    #expect(origin.totalRequests == 3)
+  }
+
+  @Test func `a failure that is remembered goes with its URL`() throws {
+    let pictor = try operated()
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 404)
+    #expect(try purge(pictor, "url=" + encoded(origin.url("/a.jpg"))).failed == 1)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 60, height: 40))
+    #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
+  }
+
+  @Test func `a load under way goes to its waiters, and the next request asks the origin again`()
+    throws
+  {
+    // Given
+    let pictor = try operated()
+    let gate = Gate()
+    let (old, new) = (
+      try Pictures.jpeg(width: 60, height: 40), try Pictures.jpeg(width: 40, height: 60)
+    )
+    origin.route("/a.jpg") { request in
+      request.number == 1 ? .ok(old, holdingAfter: 100, at: gate) : .ok(new)
+    }
+    let waiting = try pictor.ask(origin.target("/a.jpg"))
+    try pictor.waitUntil("it comes in") { try pictor.downloads().first?.received == 100 }
+    // When
+    _ = try purge(pictor, "url=" + encoded(origin.url("/a.jpg")))
+    let after = try pictor.get(origin.target("/a.jpg"))
+    gate.open()
+    let before = try waiting.readAnswer()
+    // Then
+    #expect(isMiss(after) && after["Cache-Status"]?.contains("stored") == true)
+    #expect(before.status == 200)
+    #expect(before["Cache-Status"] == "pictor; fwd=uri-miss; fwd-status=200")
+    #expect(before.body != after.body)
+    let kept = try pictor.get(origin.target("/a.jpg"))
+    #expect(kept["Cache-Status"] == "pictor; hit; detail=memory" && kept.body == after.body)
+    #expect(origin.requests(to: "/a.jpg") == 2)
+    // Nor is it on disk.
+    #expect(try pictor.operate("POST", "/admin/cache/clear?tier=memory").status == 200)
+    #expect(try pictor.get(origin.target("/a.jpg")).body == after.body)
+  }
+
+  @Test func `a purge survives a restart`() throws {
+    var pictor = try operated()
+    for path in ["/1.jpg", "/2.jpg", "/3.jpg"] {
+      origin.serve(path, try Pictures.jpeg(width: 60, height: 40))
+      _ = try pictor.get(origin.target(path))
+    }
+    try pictor.waitFor("it is on disk") { $0.disk.entries == 6 }
+    _ = try purge(pictor, "url=" + encoded(origin.url("/1.jpg")))
+    _ = try purge(pictor, "prefix=" + encoded(origin.url("/2")))
+    #expect(try pictor.end() == 0)
+    pictor = try operated()
+    for path in ["/1.jpg", "/2.jpg"] {
+      let answer = try pictor.get(origin.target(path))
+      #expect(isMiss(answer), "\(path): \(answer["Cache-Status"] ?? "")")
+    }
+    #expect(try pictor.get(origin.target("/3.jpg"))["Cache-Status"] == "pictor; hit; detail=disk")
+  }
+
+  // MARK: Clear, clean, look
+
+  @Test func `a clear of one tier leaves the other, a look tells, and a clean leaves what is good`()
+    throws
+  {
+    let pictor = try operated()
+    origin.serve(
+      "/a.jpg", try Pictures.jpeg(width: 60, height: 40), headers: ["Cache-Control: max-age=5000"])
+    #expect(try look(pictor, "/a.jpg") == nil)
+    _ = try pictor.get(origin.target("/a.jpg"))
+    #expect(try look(pictor, "/a.jpg") == "memory disk source")
+    #expect(try look(pictor, "/a.jpg", "&w=20") == "source")
+    let json = try pictor.operate("GET", "/admin/cache?url=" + encoded(origin.url("/a.jpg")))
+    let ttl = try #require(json.text.split(separator: "\"ttl\" : ").dropFirst().first)
+    #expect((4_900...5_000).contains(Int(ttl.prefix { $0.isNumber }) ?? 0))
+    #expect(try pictor.operate("POST", "/admin/cache/clean").status == 200)
+    // Memory
+    #expect(try pictor.operate("POST", "/admin/cache/clear?tier=memory").status == 200)
+    #expect(try look(pictor, "/a.jpg") == "disk source")
+    let fromDisk = try pictor.get(origin.target("/a.jpg"))
+    #expect(fromDisk["Cache-Status"] == "pictor; hit; detail=disk")
+    // Disk
+    #expect(try pictor.operate("POST", "/admin/cache/clear?tier=disk").status == 200)
+    #expect(try look(pictor, "/a.jpg") == "memory")
+    // Both
+    #expect(try pictor.operate("POST", "/admin/cache/clear").status == 200)
+    #expect(try look(pictor, "/a.jpg") == nil)
+    #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
+    #expect(origin.requests(to: "/a.jpg") == 2)
+  }
+
+  // MARK: Put
+
+  @Test func `a picture that is put is served without its origin, and again after a restart`()
+    throws
+  {
+    var pictor = try operated()
+    let (mine, theirs) = (
+      try Pictures.jpeg(width: 40, height: 60), try Pictures.jpeg(width: 60, height: 40)
+    )
+    origin.serve("/a.jpg", theirs)
+    let before = try pictor.get(origin.target("/a.jpg"))
+    let target = "/admin/cache?url=" + encoded(origin.url("/a.jpg"))
+    func put(_ bytes: [UInt8]) throws -> HTTPAnswer {
+      try pictor.connect().request(
+        "PUT", target,
+        headers: [
+          "Authorization": "Bearer " + PictorProcess.token, "Cache-Control": "max-age=777",
+        ], body: bytes)
+    }
+    #expect(try put(mine).status == 200)
+    let after = try pictor.get(origin.target("/a.jpg"))
+    #expect(after["Cache-Status"] == "pictor; hit; detail=source" && after.body != before.body)
+    #expect(after["Cache-Control"] == "public, max-age=777")
+    #expect(origin.requests(to: "/a.jpg") == 1)
+    #expect(try put(Array("<html>".utf8)).status == 415)
+    #expect(try pictor.get(origin.target("/a.jpg")).body == after.body)
+    try pictor.waitFor("it is on disk") { $0.disk.entries == 2 }
+    #expect(try pictor.end() == 0)
+    pictor = try operated()
+    #expect(try pictor.get(origin.target("/a.jpg")).body == after.body)
+    #expect(try look(pictor, "/b.jpg") == nil)
+    let new = try pictor.connect().request(
+      "PUT", "/admin/cache?url=" + encoded(origin.url("/b.jpg")),
+      headers: ["Authorization": "Bearer " + PictorProcess.token], body: mine)
+    #expect(new.status == 201)
+    #expect(try look(pictor, "/b.jpg") == "source")
+  }
+
+  @Test func `curl can put a large picture`() throws {
+    let pictor = try operated()
+    let picture = try Pictures.tiff(width: 1_500, height: 1_000)
+    #expect(picture.count > 1 << 20, "curl asks for leave before it sends so much")
+    try folder.write("a.tiff", picture)
+    let url = "http://127.0.0.1:\(pictor.port)/admin/cache?url=" + encoded(origin.url("/a.tiff"))
+    let status = try run([
+      "/usr/bin/curl", "-s", "-f", "-o", "/dev/null", "-T", folder.path + "/a.tiff", "-H",
+      "Authorization: Bearer " + PictorProcess.token, url,
+    ])
+    #expect(status == 0)
+    #expect(try pictor.get(origin.target("/a.tiff", "&w=20")).status == 200)
+    #expect(origin.totalRequests == 0)
+  }
+
+  // MARK: The command
+
+  @Test func `the command purges, says what went, and fails where the server refuses`() throws {
+    let pictor = try operated()
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 60, height: 40))
+    _ = try pictor.get(origin.target("/a.jpg"))
+    func command(_ arguments: [String]) throws -> PictorProcess {
+      try PictorProcess(
+        in: folder, ["purge", "--server.port", "\(pictor.port)"] + arguments,
+        environment: ["PICTOR_ADMIN_TOKENS": PictorProcess.token], isServer: false)
+    }
+    let purged = try command([origin.url("/a.jpg"), "--host", "127.0.0.1"])
+    #expect(try purged.end(0) == 0)
+    #expect(purged.log.contains("\(origin.url("/a.jpg")): purged: 1 in memory"), "\(purged.log)")
+    #expect(purged.log.contains("host 127.0.0.1: purged: 0 in memory"), "\(purged.log)")
+    #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
+    let refused = try command(["--tag", "shop"])
+    #expect(try refused.end(0) == 1)
+    #expect(refused.log.contains("no host rule has a tag"), "\(refused.log)")
+    #expect(try command([]).end(0) == 2)
+    #expect(try command(["--all"]).end(0) == 0)
+    #expect(try look(pictor, "/a.jpg") == nil)
+  }
+
+  private func run(_ arguments: [String]) throws -> CInt {
+    var argv = arguments.map { strdup($0) } + [nil]
+    defer { for pointer in argv { free(pointer) } }
+    var id = pid_t()
+    guard posix_spawn(&id, arguments[0], nil, nil, &argv, nil) == 0 else {
+      throw PictorProcess.Failure(description: "\(arguments[0]) cannot be started")
+    }
+    var status: CInt = 0
+    while waitpid(id, &status, 0) < 0, errno == EINTR {}
+    return status
+  }
+}
