@@ -49,6 +49,9 @@ let package = Package(
 
     .executableTarget(
       name: "benchmark-fill", dependencies: words + ["Caching"], path: "benchmarks/fill"),
+    .executableTarget(
+      name: "benchmark-cache", dependencies: words + ["Caching", "CLinux"],
+      path: "benchmarks/cache"),
     // What a hit costs in libmicrohttpd alone; started with the same shim as Serving.
     .executableTarget(
       name: "benchmark-floor", dependencies: ["CMicrohttpd"], path: "benchmarks/floor",

@@ -25,11 +25,12 @@ def main() -> int:
     pictures.make(bench.pictures)
     claims = []
     for name in chosen:
-        claim = CASES[name](bench)
-        report.show(claim)
-        claims.append(claim)
-        if options.write:
-            report.write(bench, [claim])
+        made = CASES[name](bench)
+        for claim in made if isinstance(made, list) else [made]:
+            report.show(claim)
+            claims.append(claim)
+            if options.write:
+                report.write(bench, [claim])
     missed = [f"{claim.name}: {mark.what}: {mark.value:.2f}, not {mark.bound:g}"
               for claim in claims for mark in claim.marks if not mark.is_met]
     print("\n".join(["", "bench: marks missed:", *missed] if missed else ["", "bench: all marks are met"]))

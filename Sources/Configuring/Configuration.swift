@@ -42,6 +42,10 @@ public struct Configuration: Hashable, Sendable {
   public struct Memory: Hashable, Sendable {
     /// Most bytes kept.
     public var limit = 256 << 20
+    /// Most pictures kept; 0 is as many as fit.
+    public var countLimit = 0
+    /// Share of the memory that the control group may use from which on fewer are kept; 0 is never.
+    public var pressure = 0.9
   }
 
   /// `disk.…`: the disk tier.

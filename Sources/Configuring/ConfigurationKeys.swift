@@ -88,6 +88,12 @@ extension Configuration {
       "tokens of 16 characters or more, without blanks or commas", isToken),
 
     .size("memory.limit", \.memory.limit, "bytes of finished pictures kept in memory; 0: none"),
+    .integer(
+      "memory.count_limit", \.memory.countLimit,
+      "finished pictures kept in memory; 0: as many as fit", 0...1_000_000_000),
+    .number(
+      "memory.pressure", \.memory.pressure,
+      "share of the container's memory in use from which on fewer are kept; 0: never", 0...1),
 
     .text(
       "disk.path", \.disk.path, "folder of the disk tier; relative to the working folder",

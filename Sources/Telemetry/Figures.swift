@@ -87,6 +87,8 @@ public struct TierFigures: Codable, Hashable, Sendable {
   public var variants: ShareFigures?
   /// What sources have of it.
   public var sources: ShareFigures?
+  /// How the tier gives way while memory is short; absent on disk, and where nobody looks for it.
+  public var pressure: PressureFigures?
 
   /// Nothing yet.
   public init() {}
@@ -96,7 +98,32 @@ public struct TierFigures: Codable, Hashable, Sendable {
     case purged, failures, variants, sources
     case hitRatio = "hit_ratio"
     case purgesPending = "purges_pending"
-    case latency
+    case latency, pressure
+  }
+}
+
+/// The memory tier while memory is short.
+public struct PressureFigures: Codable, Hashable, Sendable {
+  /// Whether it is short now, or has been until a moment ago.
+  public var isActive: Bool
+  /// How often that began.
+  public var warnings: Int
+  /// Entries removed for it.
+  public var evictions: Int
+  /// The tier's limit at the moment, in bytes.
+  public var limit: Int
+  /// Memory in use that the kernel cannot take back by itself ÷ the control group's limit; absent where it has none.
+  public var share: Double?
+
+  /// All of it.
+  public init(isActive: Bool, warnings: Int, evictions: Int, limit: Int, share: Double?) {
+    (self.isActive, self.warnings, self.evictions) = (isActive, warnings, evictions)
+    (self.limit, self.share) = (limit, share)
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case isActive = "active"
+    case warnings, evictions, limit, share
   }
 }
 

@@ -97,6 +97,8 @@ extension MemoryTierConfiguration {
   init(_ section: Configuration.Memory) {
     self.init()
     limit = section.limit
+    countLimit = section.countLimit == 0 ? nil : section.countLimit
+    pressure = section.pressure
   }
 }
 

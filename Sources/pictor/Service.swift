@@ -13,6 +13,7 @@ import Telemetry
 /// A running server.
 final class Service: Sendable {
   private let memory: MemoryTier
+  private let warnings: MemoryWarnings
   private let disk: DiskTier
   private let downloader: Downloader
   private let imagers: ImagerPool
@@ -23,6 +24,7 @@ final class Service: Sendable {
   /// Makes the parts; they own threads and files from here on, but no client gets in.
   init(_ configurations: PartConfigurations, log: Log) throws {
     let memory = MemoryTier(configurations.memory)
+    let warnings = MemoryWarnings(for: memory, configurations.memory, log: log)
     let purges = Purges(filter: configurations.server.keyFilter)
     let disk = try DiskTier(configurations.disk, purges: purges, log: log)
     let downloader = try Downloader(configuration: configurations.downloader, log: log)
@@ -41,19 +43,23 @@ final class Service: Sendable {
       operations: Operations(
         manager: manager, cache: manager, downloads: downloader, prefetcher: prefetcher),
       stats: { requests, isDraining in
-        Stats(
+        var memoryFigures = memory.figures
+        memoryFigures.pressure = warnings.figures
+        return Stats(
           status: isDraining ? "draining" : "serving", version: pictorVersion,
           uptimeSeconds: (ContinuousClock.now - start).inSeconds, requests: requests,
-          memory: memory.figures, disk: disk.figures, downloads: downloader.figures,
+          memory: memoryFigures, disk: disk.figures, downloads: downloader.figures,
           flights: manager.figures, prefetch: prefetcher.figures, imaging: imagers.figures,
           process: .now)
       }, log: log)
-    (self.memory, self.disk, self.downloader) = (memory, disk, downloader)
+    (self.memory, self.warnings, self.disk) = (memory, warnings, disk)
+    self.downloader = downloader
     (self.imagers, self.manager, self.prefetcher) = (imagers, manager, prefetcher)
   }
 
   /// Starts the workers, then listens.
   func start() throws {
+    try warnings.start()
     try imagers.start()
     try server.start()
   }
@@ -66,6 +72,7 @@ final class Service: Sendable {
       // First: what nobody waits for is not to hold up those who do, and whoever watches it is to hear of its end.
       prefetcher.shutDown()
       await server.stop()
+      warnings.stop()
       downloader.shutDown()
       await imagers.shutDown(within: .seconds(1))
       await disk.shutDown(within: .seconds(5))

@@ -90,34 +90,16 @@ struct MemoryTierTests {
     for variant in popular { #expect(tier.variant(for: variant.key) != nil) }
   }
 
-  @Test func `SIEVE spares what was hit, once, and takes the oldest of the rest`() {
-    var queue = SieveQueue()
-    let slots = (0..<4).map { _ in queue.insert() }
-    func evict() -> Int? {
-      let slot = queue.victim()
-      if let slot { queue.remove(slot) }
-      return slot
+  @Test func `what is renewed keeps its place`() {
+    let tier = tier(limit: 200 * 1_200)
+    let popular = Sample.variantKey(1)
+    for number in 0..<5_000 {
+      // A renewal now and then, as of a picture whose freshness has ended.
+      if number.isMultiple(of: 500) { tier.store(Sample.variant(popular, [1])) }
+      _ = tier.variant(for: popular)
+      tier.store(Sample.variant(100 + number, []))
+      #expect(tier.peek(popular) != nil)
     }
-    queue.touch(slots[0])
-    queue.touch(slots[2])
-    #expect(evict() == slots[1])
-    #expect(evict() == slots[3])
-    // The hand has come to the newest; it begins anew, and what was spared is not spared again.
-    #expect(evict() == slots[0])
-    #expect(evict() == slots[2])
-    #expect(evict() == nil)
-    #expect(queue.insert() < 4)
-    #expect(queue.slotCount == 4)
-  }
-
-  @Test func `the hand stops after so many steps and goes on from there`() {
-    var queue = SieveQueue()
-    let slots = (0..<10).map { _ in queue.insert() }
-    for slot in slots { queue.touch(slot) }
-    #expect(queue.victim(maximumSteps: 4) == nil)
-    #expect(queue.victim(maximumSteps: 4) == nil)
-    #expect(queue.victim(maximumSteps: 4) == nil)
-    #expect(queue.victim(maximumSteps: 4) == slots[0])
   }
 
   @Test(arguments: [1, 2, 3])

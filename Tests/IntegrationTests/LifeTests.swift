@@ -68,6 +68,25 @@ import Testing
     #expect(TemporaryFolder.diskUsage(of: folder.path + "/cache") <= 1 << 20)
   }
 
+  @Test func `the count limit of memory holds, and stats tell of its pressure unless it is off`()
+    throws
+  {
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    for (pressure, isOff) in [("0", true), ("0.9", false)] {
+      let pictor = try PictorProcess(
+        in: folder, ["--memory.count_limit", "2", "--memory.pressure", pressure])
+      for width in 1...5 {
+        #expect(try pictor.get(origin.target("/a.jpg", "&w=\(width)")).status == 200)
+      }
+      let memory = try pictor.stats().memory
+      #expect(memory.entries == 2)
+      // Where the kernel tells nothing, there is nothing to tell.
+      #expect(!isOff || memory.pressure == nil)
+      #expect(memory.pressure.map { $0.limit <= memory.limit } ?? true)
+      #expect(try pictor.end() == 0)
+    }
+  }
+
   @Test(arguments: [SIGTERM, SIGINT])
   func `a stop lets running requests finish and exits 0`(signal: CInt) throws {
     let pictor = try PictorProcess(in: folder)

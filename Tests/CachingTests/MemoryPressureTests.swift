@@ -1,0 +1,181 @@
+// MemoryPressureTests: when the memory tier gives way, how far, and how it comes back.
+
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct MemoryPressureTests {
+  private static let whole = 1 << 20
+
+  /// A state with a clock that runs a second a sample.
+  private struct Run {
+    var pressure = MemoryPressure(limit: MemoryPressureTests.whole, threshold: 0.9)
+    var now = ContinuousClock.now
+    var sample = PressureSample()
+
+    /// Takes the sample with this share once a second.
+    mutating func take(_ share: Double?, seconds: Int = 1) {
+      sample.share = share
+      for _ in 0..<seconds {
+        _ = pressure.take(sample, at: now)
+        now += .seconds(1)
+      }
+    }
+
+    var parts: Int { pressure.limit == 0 ? 0 : MemoryPressureTests.whole / pressure.limit }
+  }
+
+  @Test func `the limit halves at once, and is 0 when pressure lasts`() {
+    var run = Run()
+    run.take(0.5)
+    #expect(run.parts == 1 && !run.pressure.isActive)
+    run.take(0.93)
+    #expect(run.parts == 2 && run.pressure.isActive)
+    // The first step gets its time.
+    run.take(0.93, seconds: 4)
+    #expect(run.parts == 2)
+    run.take(0.93)
+    #expect(run.parts == 0)
+    run.take(0.93, seconds: 100)
+    #expect(run.parts == 0)
+    #expect(run.pressure.warnings == 1)
+  }
+
+  @Test func `where the kernel is at the limit or waits, the second step comes at once`() {
+    let changes: [(inout PressureSample) -> Void] = [
+      { $0.limitEvents += 1 }, { $0.outOfMemoryEvents += 1 }, { $0.someStalled = 0.2 },
+    ]
+    for change in changes {
+      var run = Run()
+      run.take(0.93)
+      change(&run.sample)
+      run.take(0.93)
+      #expect(run.parts == 0)
+    }
+  }
+
+  @Test func `page cache at the limit is no pressure, and neither is what came before the start`() {
+    var run = Run()
+    (run.sample.limitEvents, run.sample.outOfMemoryEvents) = (1_000, 7)
+    run.take(0.85)
+    for _ in 0..<100 {
+      run.sample.limitEvents += 50
+      run.take(0.85)
+    }
+    run.sample.someStalled = 0.9
+    run.take(0.5, seconds: 100)
+    #expect(run.parts == 1)
+    #expect(run.pressure.warnings == 0)
+  }
+
+  @Test func `near the threshold, stalls and a lack of memory are pressure`() {
+    for isStall in [true, false] {
+      var run = Run()
+      run.take(0.85)
+      if isStall { run.sample.someStalled = 0.15 } else { run.sample.outOfMemoryEvents += 1 }
+      run.take(0.85)
+      #expect(run.parts == 2)
+    }
+  }
+
+  @Test func `when nothing gets done for want of memory, that is pressure without any limit`() {
+    var run = Run()
+    run.sample.allStalled = 0.3
+    run.take(nil, seconds: 10)
+    #expect(run.parts == 1)
+    run.sample.allStalled = 0.4
+    run.take(nil)
+    #expect(run.parts == 2)
+  }
+
+  @Test func `the limit doubles with every ten seconds of calm`() {
+    var run = Run()
+    run.take(0.95, seconds: 10)
+    for parts in [0, 8, 4, 2] {
+      #expect(run.parts == parts)
+      run.take(0.5, seconds: 10)
+      if parts == 0 { run.take(0.5) }
+    }
+    #expect(run.parts == 1 && !run.pressure.isActive)
+  }
+
+  @Test func `just below the threshold nothing changes, in either direction`() {
+    var run = Run()
+    run.take(0.85, seconds: 1_000)
+    #expect(run.parts == 1)
+    run.take(0.91)
+    run.take(0.85, seconds: 1_000)
+    #expect(run.parts == 2)
+    // Pressure that comes anew halves once more.
+    run.take(0.91)
+    #expect(run.parts == 4)
+    // Calm has to last.
+    for _ in 0..<100 {
+      run.take(0.5, seconds: 10)
+      run.take(0.85)
+    }
+    #expect(run.parts == 4)
+  }
+
+  @Test func `a recovery that brings pressure back is tried again later each time`() {
+    var run = Run()
+    var times: [Int] = []
+    for _ in 0..<7 {
+      run.take(0.95)
+      var time = 0
+      while run.pressure.isActive {
+        run.take(0.5)
+        time += 1
+      }
+      times.append(time - 1)
+      run.take(0.5, seconds: 2)
+    }
+    #expect(times == [10, 20, 40, 80, 160, 160, 160])
+    // After a long time without, it is as at first.
+    run.take(0.5, seconds: 1_600)
+    run.take(0.95)
+    run.take(0.5, seconds: 11)
+    #expect(!run.pressure.isActive)
+    #expect(run.pressure.warnings == 8)
+  }
+
+  /// What holds whatever is sampled, over 50,000 seconds of chance.
+  @Test(arguments: [1, 2, 3])
+  func `it is never lowered in calm, never raised outside of it, and settles`(seed: Int) {
+    var random = SeededGenerator(seed: UInt64(seed))
+    var run = Run()
+    var broken: [String] = []
+    var (calm, pressed, empties) = (0, 0, 0)
+    for second in 0..<50_000 {
+      // Long stretches of one kind, so that every state is reached.
+      if Int.random(in: 0..<100, using: &random) == 0 {
+        run.sample.someStalled = [nil, 0, 0.3].randomElement(using: &random) ?? nil
+        run.sample.allStalled = [nil, 0, 0.1, 0.5].randomElement(using: &random) ?? nil
+        run.sample.share = [nil, 0.2, 0.7, 0.85, 0.95].randomElement(using: &random) ?? nil
+      }
+      run.sample.limitEvents += Int.random(in: 0...1, using: &random)
+      if Int.random(in: 0..<100, using: &random) == 0 { run.sample.outOfMemoryEvents += 1 }
+      let before = run.pressure
+      run.take(run.sample.share)
+      let share = run.sample.share ?? 0
+      let isStalled = (run.sample.allStalled ?? 0) >= 0.4
+      calm = share < 0.81 && !isStalled ? calm + 1 : 0
+      pressed = share >= 0.9 || isStalled ? pressed + 1 : 0
+      let (old, new) = (before.limit, run.pressure.limit)
+      if ![0, 1, 2, 4, 8].contains(run.parts) { broken.append("\(second): \(new)") }
+      if new < old && calm > 0 { broken.append("\(second): lowered in calm") }
+      if new > old && calm <= 10 { broken.append("\(second): raised after \(calm) s") }
+      if new > max(old * 2, Self.whole / 8) { broken.append("\(second): \(old) to \(new)") }
+      if pressed > 5 && new > 0 { broken.append("\(second): \(new) after \(pressed) s") }
+      if calm > 700 && new < Self.whole { broken.append("\(second): \(new) in calm") }
+      if run.pressure.warnings < before.warnings { broken.append("\(second): a warning less") }
+      if new == 0 { empties += 1 }
+    }
+    #expect(broken.isEmpty)
+    #expect(empties > 1_000 && run.pressure.warnings > 30)
+    run.sample.allStalled = nil
+    run.take(0.1, seconds: 700)
+    #expect(run.parts == 1)
+  }
+}

@@ -1,0 +1,136 @@
+// MemoryWarningsTests: the memory tier gives way when memory is short, and is filled again afterwards.
+
+import Glibc
+import Model
+import Platform
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct MemoryWarningsTests {
+  private let tier: MemoryTier
+  private let configuration: MemoryTierConfiguration
+
+  init() {
+    var configuration = MemoryTierConfiguration()
+    configuration.limit = 1 << 20
+    self.configuration = configuration
+    tier = MemoryTier(configuration)
+  }
+
+  private func fill() {
+    for number in 0..<1_000 { tier.store(Sample.variant(number, Sample.bytes(2_000))) }
+  }
+
+  @Test func `the tier halves, empties, keeps nothing meanwhile, and is filled again`() {
+    let sample = Lock(PressureSample(share: 0.5))
+    let watch = PressureWatch(tier: tier, configuration, log: .silent) { sample.withLock { $0 } }
+    var now = ContinuousClock.now
+    func look(_ share: Double, times: Int = 1) {
+      sample.withLock { $0.share = share }
+      for _ in 0..<times {
+        watch.look(at: now)
+        now += .seconds(1)
+      }
+    }
+    fill()
+    let (full, evicted) = (tier.figures.entries, tier.figures.evictions)
+    look(0.5)
+    #expect(tier.figures.entries == full)
+    #expect(watch.figures.evictions == 0 && !watch.figures.isActive)
+
+    look(0.95)
+    let half = tier.figures
+    #expect(half.bytes <= 1 << 19 && half.bytes > 1 << 18)
+    #expect(watch.figures.limit == 1 << 19)
+    #expect(watch.figures.isActive && watch.figures.warnings == 1)
+    #expect(watch.figures.evictions == full - half.entries)
+    #expect(half.evictions - evicted == full - half.entries)
+    // What is left is found, and the lower limit holds.
+    fill()
+    #expect(tier.figures.bytes <= 1 << 19)
+    #expect(tier.variant(for: Sample.variantKey(999)) != nil)
+
+    look(0.95, times: 10)
+    #expect(tier.figures.entries == 0 && tier.figures.bytes == 0)
+    #expect(!tier.store(Sample.variant(1, Sample.bytes(10))))
+    #expect(tier.variant(for: Sample.variantKey(1)) == nil)
+
+    look(0.5, times: 60)
+    #expect(watch.figures.limit == 1 << 20 && !watch.figures.isActive)
+    fill()
+    #expect(tier.figures.entries == full)
+    #expect(tier.figures.limit == 1 << 20)
+  }
+
+  @Test func `what was asked for again outlives a halving`() {
+    for number in 0..<1_000 { tier.store(Sample.variant(number, [])) }
+    let kept = (0..<1_000).filter { tier.peek(Sample.variantKey($0)) != nil }
+    let asked = kept.filter { $0.isMultiple(of: 10) }
+    for number in asked + asked { _ = tier.variant(for: Sample.variantKey(number)) }
+    #expect(tier.setLimit(1 << 19) > 300)
+    let left = asked.count { tier.peek(Sample.variantKey($0)) != nil }
+    #expect(left == asked.count && left > 50)
+  }
+
+  @Test func `a limit that falls and rises while others store and look leaves the account right`()
+    async
+  {
+    await withTaskGroup(of: Void.self) { group in
+      for task in 0..<4 {
+        group.addTask { [tier] in
+          var random = SeededGenerator(seed: UInt64(task))
+          for _ in 0..<5_000 {
+            let number = Int.random(in: 0..<2_000, using: &random)
+            if tier.variant(for: Sample.variantKey(number)) == nil {
+              tier.store(Sample.variant(number, [UInt8](repeating: 1, count: 2_000)))
+            }
+          }
+        }
+      }
+      group.addTask { [tier] in
+        var random = SeededGenerator(seed: 99)
+        for _ in 0..<500 {
+          _ = tier.setLimit([0, 1 << 18, 1 << 19, 1 << 20].randomElement(using: &random) ?? 0)
+        }
+      }
+    }
+    _ = tier.setLimit(1 << 18)
+    #expect(tier.figures.bytes <= 1 << 18)
+    _ = tier.setLimit(0)
+    #expect(tier.figures.bytes == 0 && tier.figures.entries == 0)
+  }
+
+  @Test func `its thread reads the kernel's files and has the tier give way`() async throws {
+    let kernel = try FakeKernel()
+    try kernel.group("/a/b", limit: "1000000", used: 990_000, cache: 1_000)
+    fill()
+    let warnings = MemoryWarnings(
+      for: tier, configuration, log: .silent, root: kernel.folder.path)
+    try warnings.start()
+    #expect(await eventually { (warnings.figures?.evictions ?? 0) > 0 })
+    #expect(tier.figures.bytes <= 1 << 19)
+    #expect(warnings.figures?.share == 0.989)
+    warnings.stop()
+  }
+
+  @Test func `where nothing can be read, that is said once, and the tier stays as it is`() throws {
+    let folder = try TemporaryFolder()
+    let file = FileRegion(
+      owning: open(folder.path + "/log", O_RDWR | O_CREAT, 0o600), count: 10_000)
+    let log = Log(level: .info, descriptor: file.descriptor)
+    let warnings = MemoryWarnings(for: tier, configuration, log: log, root: folder.path)
+    try warnings.start()
+    #expect(warnings.figures == nil)
+    var off = configuration
+    off.pressure = 0
+    #expect(MemoryWarnings(for: tier, off, log: log).figures == nil)
+    fill()
+    #expect(tier.figures.bytes > 1 << 19)
+    let lines = String(decoding: file.bytes, as: UTF8.self).split(separator: "\n")
+    #expect(lines.count == 1)
+    #expect(lines.first?.contains("memory pressure cannot be seen") == true)
+  }
+}

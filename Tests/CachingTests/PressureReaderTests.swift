@@ -1,0 +1,174 @@
+// PressureReaderTests: what is made of the kernel's files, in folders made like its own.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Caching
+
+/// `/proc` and `/sys` of a machine with control groups.
+struct FakeKernel {
+  let folder: TemporaryFolder
+
+  init(
+    cgroup: String = "0::/a/b\n",
+    mounts: String = "30 1 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+  ) throws {
+    folder = try TemporaryFolder()
+    try write("proc/self/cgroup", cgroup)
+    try write("proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n" + mounts)
+  }
+
+  func write(_ path: String, _ text: String) throws {
+    var made = folder.path
+    for name in path.split(separator: "/").dropLast() {
+      made += "/" + name
+      mkdir(made, 0o755)
+    }
+    try folder.write(path, Array(text.utf8))
+  }
+
+  /// A group with a limit, of which so much is in use, so much of that by page cache.
+  func group(_ path: String, limit: String, used: Int, cache: Int = 0) throws {
+    let place = "sys/fs/cgroup" + path
+    try write(place + "/memory.max", limit + "\n")
+    try write(place + "/memory.high", "max\n")
+    try write(place + "/memory.current", "\(used)\n")
+    try write(
+      place + "/memory.stat",
+      "anon \(used - cache)\nfile \(cache)\ninactive_file \(cache / 2)\nactive_file \(cache / 2)\n")
+    try write(place + "/memory.events", "low 0\nhigh 1\nmax 2\noom 3\noom_kill 4\n")
+  }
+
+  func reader() throws -> PressureReader { try PressureReader(root: folder.path) }
+}
+
+struct PressureReaderTests {
+  @Test func `page cache is taken off what counts`() throws {
+    let kernel = try FakeKernel()
+    try kernel.group("/a/b", limit: "1000000", used: 990_000, cache: 500_000)
+    let sample = try kernel.reader().read()
+    #expect(sample.share == 0.49)
+    #expect(sample.limitEvents == 3)
+    #expect(sample.outOfMemoryEvents == 7)
+    #expect(sample.someStalled == nil && sample.allStalled == nil)
+  }
+
+  @Test func `of the groups above, those with less room count, and the fullest is told`() throws {
+    let kernel = try FakeKernel()
+    try kernel.group("/a/b", limit: "max", used: 500)
+    try kernel.group("/a", limit: "1000", used: 700)
+    #expect(try kernel.reader().read().share == 0.7)
+    try kernel.group("/a/b", limit: "800", used: 200)
+    #expect(try kernel.reader().read().share == 0.25)
+    try kernel.group("/a/b", limit: "2000", used: 200)
+    let sample = try kernel.reader().read()
+    #expect(sample.share == 0.7)
+    #expect(sample.limitEvents == 6)
+  }
+
+  @Test func `memory.high is a limit, too`() throws {
+    let kernel = try FakeKernel()
+    try kernel.group("/a/b", limit: "1000", used: 400)
+    try kernel.write("sys/fs/cgroup/a/b/memory.high", "500\n")
+    #expect(try kernel.reader().read().share == 0.8)
+  }
+
+  @Test func `without a limit there is no share, and one that comes later is seen`() throws {
+    let kernel = try FakeKernel()
+    try kernel.group("/a/b", limit: "max", used: 500)
+    let reader = try kernel.reader()
+    #expect(reader.read().share == nil)
+    try kernel.group("/a/b", limit: "1000", used: 500)
+    #expect(reader.read().share == 0.5)
+  }
+
+  @Test(arguments: ["", "\n", "garbage\n", "-5\n", "0\n", "99999999999999999999\n", "10 20\n"])
+  func `what is no number says nothing`(text: String) throws {
+    let kernel = try FakeKernel()
+    for file in ["memory.max", "memory.current", "memory.stat", "memory.events"] {
+      try kernel.group("/a/b", limit: "1000", used: 500)
+      let reader = try kernel.reader()
+      try kernel.write("sys/fs/cgroup/a/b/" + file, text)
+      let share = reader.read().share
+      switch file {
+      case "memory.events": #expect(share == 0.5)
+      case "memory.current" where text == "0\n": #expect(share == 0)
+      default: #expect(share == nil, "\(file)")
+      }
+    }
+  }
+
+  @Test func `files that go away say nothing any more`() throws {
+    let kernel = try FakeKernel()
+    try kernel.group("/a/b", limit: "1000", used: 500)
+    try kernel.write("proc/pressure/memory", stalls)
+    let reader = try kernel.reader()
+    TemporaryFolder.remove(kernel.folder.path + "/sys")
+    TemporaryFolder.remove(kernel.folder.path + "/proc/pressure")
+    #expect(reader.read() == PressureSample())
+  }
+
+  private let stalls = """
+    some avg10=12.50 avg60=1.00 avg300=0.10 total=1234567
+    full avg10=3.00 avg60=0.50 avg300=0.05 total=234567
+
+    """
+
+  @Test func `stalls are the group's, or the machine's`() throws {
+    let kernel = try FakeKernel()
+    try kernel.write("proc/pressure/memory", stalls)
+    let machine = try kernel.reader().read()
+    #expect(machine.someStalled == 0.125)
+    #expect(machine.allStalled == 0.03)
+    #expect(machine.share == nil)
+    try kernel.write("sys/fs/cgroup/a/b/memory.pressure", "some avg10=50.00\nfull avg10=nan\n")
+    let group = try kernel.reader().read()
+    #expect(group.someStalled == 0.5)
+    #expect(group.allStalled == nil)
+  }
+
+  @Test(arguments: [
+    // A group of a container's own namespace, whose mount shows it as the root.
+    ("0::/\n", "/", [""]),
+    // The host's path, of which the mount shows the inside.
+    ("0::/a/b/c\n", "/a/b", ["/c", ""]),
+    ("0::/a/b\n", "/a/b", [""]),
+    // A path that is not below what is mounted.
+    ("0::/a/bc\n", "/a/b", [""]),
+    ("0::/../other\n", "/", [""]),
+    // Version 1 beside version 2.
+    ("4:memory:/x\n0::/a\n", "/", ["/a", ""]),
+  ])
+  func `the group is found from the inside out`(
+    cgroup: String, mounted: String, expected: [String]
+  ) throws {
+    let kernel = try FakeKernel(
+      cgroup: cgroup,
+      mounts: "31 1 0:5 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+        + "32 1 0:6 \(mounted) /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+    try kernel.write("proc/pressure/memory", stalls)
+    let place = kernel.folder.path + "/sys/fs/cgroup"
+    #expect(try kernel.reader().groups == expected.map { place + $0 })
+  }
+
+  @Test func `version 1 alone, or nothing at all, cannot be read`() throws {
+    let old = try FakeKernel(
+      cgroup: "4:memory:/x\n", mounts: "31 1 0:5 / /sys/fs/cgroup/memory rw - cgroup cgroup rw\n")
+    #expect(throws: PressureUnreadable.self) { try old.reader() }
+    // As on a machine where version 2 has everything but memory.
+    let hybrid = try FakeKernel()
+    try hybrid.write("sys/fs/cgroup/a/b/cgroup.procs", "1\n")
+    #expect(throws: PressureUnreadable.self) { try hybrid.reader() }
+    let nothing = try TemporaryFolder()
+    #expect(throws: PressureUnreadable.self) { try PressureReader(root: nothing.path) }
+  }
+
+  @Test func `this machine's own files are read, or said to be unreadable`() {
+    guard let sample = (try? PressureReader())?.read() else { return }
+    #expect(sample.share.map { (0...1.5).contains($0) } ?? true)
+    #expect(sample.someStalled.map { (0...1).contains($0) } ?? true)
+  }
+}

@@ -1,0 +1,164 @@
+// S3FIFOQueueTests: the memory tier's order of eviction, by itself and beside a naive one.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Caching
+
+struct S3FIFOQueueTests {
+  private func entry(_ number: Int, cost: Int = 1) -> MemoryEntry {
+    MemoryEntry(Sample.variant(number, []), cost: cost)
+  }
+
+  private func numbers(_ entries: [MemoryEntry]) -> [String] {
+    entries.map { String($0.variant.key.url.split(separator: "/").last?.dropLast(4) ?? "") }
+  }
+
+  @Test func `what was not asked for goes in the order it came`() {
+    var queue = S3FIFOQueue()
+    for number in 0..<4 { _ = queue.insert(entry(number)) }
+    var gone: [MemoryEntry] = []
+    while let victim = queue.evict() { gone.append(victim) }
+    #expect(numbers(gone) == ["0", "1", "2", "3"])
+    #expect(queue.count == 0 && queue.cost == 0)
+  }
+
+  @Test func `two hits make it last, one does not`() {
+    var queue = S3FIFOQueue()
+    let entries = (0..<4).map { entry($0) }
+    for entry in entries { _ = queue.insert(entry) }
+    entries[0].touch()
+    entries[0].touch()
+    entries[1].touch()
+    var gone: [MemoryEntry] = []
+    while let victim = queue.evict() { gone.append(victim) }
+    #expect(numbers(gone) == ["1", "2", "3", "0"])
+  }
+
+  @Test func `what comes back soon is kept longer than what is new`() {
+    var queue = S3FIFOQueue()
+    for number in 0..<10 { _ = queue.insert(entry(number)) }
+    #expect(queue.evict().map { numbers([$0]) } == ["0"])
+    _ = queue.insert(entry(0))
+    for number in 10..<100 {
+      _ = queue.insert(entry(number))
+      #expect(queue.evict().map { numbers([$0]) } != ["0"])
+    }
+  }
+
+  @Test func `what is removed is not remembered, and its place is used again`() {
+    var queue = S3FIFOQueue()
+    let slot = queue.insert(entry(1, cost: 5))
+    #expect(queue.remove(slot)?.wasMain == false)
+    #expect(queue.remove(slot) == nil)
+    #expect(queue.cost == 0)
+    let again = queue.insert(entry(1, cost: 7))
+    #expect(again == slot && queue.cost == 7)
+    #expect(queue.remove(again)?.wasMain == false)
+  }
+
+  @Test func `though everything is asked for all the time, something goes`() {
+    var queue = S3FIFOQueue()
+    let entries = (0..<5_000).map { entry($0) }
+    for entry in entries { _ = queue.insert(entry) }
+    for _ in 0..<5_000 {
+      for entry in entries.prefix(100) { entry.uses = MemoryEntry.mostUses }
+      #expect(queue.evict() != nil)
+    }
+    #expect(queue.count == 0)
+  }
+
+  /// S3-FIFO as its paper tells it, in arrays.
+  private struct Naive {
+    var small: [(name: Int, cost: Int)] = []
+    var main: [(name: Int, cost: Int)] = []
+    var ghosts: [Int] = []
+    var uses: [Int: Int] = [:]
+
+    var cost: Int { (small + main).reduce(0) { $0 + $1.cost } }
+
+    mutating func insert(_ name: Int, cost: Int) {
+      uses[name] = 0
+      if let place = ghosts.lastIndex(of: name) {
+        // Taken, but its time goes on for the others.
+        ghosts[place] = -1
+        main.append((name, cost))
+      } else {
+        small.append((name, cost))
+      }
+    }
+
+    mutating func remove(_ name: Int) {
+      small.removeAll { $0.name == name }
+      main.removeAll { $0.name == name }
+    }
+
+    mutating func evict() -> Int? {
+      while true {
+        let smallCost = small.reduce(0) { $0 + $1.cost }
+        if main.isEmpty || smallCost * 10 >= cost {
+          guard let first = small.first else { return nil }
+          small.removeFirst()
+          if uses[first.name, default: 0] < 2 {
+            ghosts.append(first.name)
+            ghosts.removeFirst(max(ghosts.count - small.count - main.count, 0))
+            return first.name
+          }
+          uses[first.name] = 0
+          main.append(first)
+        } else {
+          let first = main.removeFirst()
+          if uses[first.name, default: 0] == 0 { return first.name }
+          uses[first.name, default: 0] -= 1
+          main.append(first)
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [1, 2, 3])
+  func `in 20,000 random steps it evicts what the naive one evicts`(seed: Int) {
+    var random = SeededGenerator(seed: UInt64(seed))
+    var queue = S3FIFOQueue()
+    var naive = Naive()
+    var kept: [Int: (entry: MemoryEntry, slot: Int)] = [:]
+    var names: [CacheKey: Int] = [:]
+    var evictions = 0
+    for step in 0..<20_000 {
+      // Squared, so that some are asked for far more often than others.
+      let chance = Double.random(in: 0..<1, using: &random)
+      let name = Int(chance * chance * 200)
+      if let (entry, slot) = kept[name] {
+        if Int.random(in: 0..<50, using: &random) == 0 {
+          _ = queue.remove(slot)
+          naive.remove(name)
+          kept[name] = nil
+        } else {
+          entry.touch()
+          naive.uses[name] = min(naive.uses[name, default: 0] + 1, 3)
+        }
+        continue
+      }
+      let cost = Int.random(in: 1...20, using: &random)
+      while queue.cost + cost > 400 {
+        let victim = queue.evict().flatMap { names[$0.variant.key] }
+        guard let victim, victim == naive.evict() else {
+          Issue.record("step \(step): another one")
+          return
+        }
+        kept[victim] = nil
+        evictions += 1
+      }
+      let entry = entry(name, cost: cost)
+      names[entry.variant.key] = name
+      kept[name] = (entry, queue.insert(entry))
+      naive.insert(name, cost: cost)
+      if queue.cost != naive.cost || queue.count != kept.count {
+        Issue.record("step \(step): \(queue.cost) instead of \(naive.cost)")
+        return
+      }
+    }
+    #expect(evictions > 2_000)
+  }
+}

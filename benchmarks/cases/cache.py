@@ -1,0 +1,70 @@
+"""The cache's own promises: what the memory tier finds again, and what the disk tier costs by the number of its entries."""
+
+import json
+import os
+
+from kit.processes import output_of
+from kit.report import Claim, Mark
+from kit.servers import Bench
+
+REQUESTS, OBJECTS = 1_000_000, 100_000
+#: In this order: the folder grows from each to the next.
+ENTRIES = (1_000, 10_000, 100_000, 1_000_000)
+
+
+def measure(bench: Bench, *arguments):
+    # Hashes choose shards: the same in every run.
+    environment = {**os.environ, "SWIFT_DETERMINISTIC_HASHING": "1"}
+    return json.loads(output_of(bench.build / "benchmark-cache", *arguments, env=environment))
+
+
+def ratios(bench: Bench) -> Claim:
+    measured = measure(bench, "ratios", REQUESTS, OBJECTS)
+    ratio = lambda value: "–" if value is None else f"{value:.3f}"
+    kinds = ("tier", "lru", "sieve", "s3fifo", "optimum")
+    return Claim(
+        name="ratios", title="What the memory tier finds",
+        how=f"Hits ÷ requests of {REQUESTS:,} requests for {OBJECTS:,} objects, made by seed; caches by the share of the "
+            "objects, or of their bytes, that they have room for. The memory tier is the server's own; the others are "
+            "written for the comparison, without shards. The optimum knows the future; where sizes differ nobody knows it.",
+        columns=["requests", "cache", "memory tier", "LRU", "SIEVE", "S3-FIFO", "optimum"],
+        rows=[[it["trace"], f"{it['share']:.1%}", *(ratio(it.get(kind)) for kind in kinds)] for it in measured],
+        marks=[
+            Mark("memory tier, of LRU's, the least of all rows", min(it["tier"] / it["lru"] for it in measured), 0.95),
+            Mark("memory tier, of LRU's, the least where the cache has room for 1 %",
+                 min(it["tier"] / it["lru"] for it in measured if it["share"] == 0.01), 1.05),
+            Mark("memory tier, less the best other's, the least of all rows",
+                 min(it["tier"] - max(it["lru"], it["sieve"], it["s3fifo"]) for it in measured), -0.02),
+        ])
+
+
+def entries(bench: Bench) -> Claim:
+    bench.new_disk()
+    measured = [{"filled": measure(bench, "fill", bench.disk, count), **measure(bench, "disk", bench.disk, count)}
+                for count in ENTRIES]
+    # With a thousand nearly every store has to make a folder first, and the processor's own caches hold the index.
+    small, large = measured[1], measured[-1]
+    return Claim(
+        name="entries", title="The disk tier by the number of its entries",
+        how="Variants of 1,000 bytes, 4 KiB on disk with header and metadata, all of it in the kernel's caches. Look-ups of "
+            "up to 20,000 different ones, one after the other: at once, as the server's own threads do it; by way of the "
+            "tier's threads; and of what is not there. Stores are from the first to the last written, of a thousand at a "
+            "time (with few entries most of them make a folder first). Start is from opening the folder to the first picture, and until the index is complete. Memory is "
+            "what malloc has handed out by then, about 0.3 MB of it whatever the number. Filling is all stores that led to the number.",
+        columns=["entries", "hit µs", "by threads µs", "miss µs", "store µs", "first answer ms", "index complete ms",
+                 "index bytes an entry", "filling s"],
+        rows=[[f"{it['entries']:,}", f"{it['hit']:.1f}", f"{it['waitedHit']:.1f}", f"{it['miss']:.2f}", f"{it['filled']['store']:.1f}",
+               f"{it['firstAnswer']:.1f}", f"{it['indexed']:,.0f}", f"{it['indexBytes']:.0f}", f"{it['filled']['seconds']:.1f}"]
+              for it in measured],
+        marks=[
+            Mark(f"{what}, {large['entries']:,} entries, of {small['entries']:,}", of(large) / of(small), 2, at_most=True)
+            for what, of in (("hit", lambda it: it["hit"]), ("miss", lambda it: it["miss"]),
+                             ("store", lambda it: it["filled"]["store"]))
+        ] + [
+            Mark("ms from opening to the first picture, the most", max(it["firstAnswer"] for it in measured), 20, at_most=True),
+            Mark(f"index bytes an entry, {large['entries']:,} entries", large["indexBytes"], 100, at_most=True),
+        ])
+
+
+def run(bench: Bench) -> list[Claim]:
+    return [ratios(bench), entries(bench)]
