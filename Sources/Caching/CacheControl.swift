@@ -17,6 +17,13 @@ struct CacheControl: Equatable {
   /// `s-maxage` in seconds: for shared caches, before `max-age`.
   var sharedMaxAge: Int?
 
+  /// `stale-while-revalidate` in seconds (RFC 5861, section 3).
+  var staleWhileRevalidate: Int?
+  /// `stale-if-error` in seconds (RFC 5861, section 4).
+  var staleIfError: Int?
+  /// `immutable`: the same bytes for as long as they are fresh (RFC 8246).
+  var immutable = false
+
   /// Whether anybody may have the answer stale: not where a directive forbids it, as `s-maxage` does too (sections
   /// 4.2.4 and 5.2.2.10).
   var mayBeStale: Bool { !mustRevalidate && !noCache && sharedMaxAge == nil }
@@ -39,6 +46,10 @@ struct CacheControl: Equatable {
       case "must-revalidate", "proxy-revalidate": mustRevalidate = true
       case "max-age": maxAge = Self.merge(maxAge, argument)
       case "s-maxage": sharedMaxAge = Self.merge(sharedMaxAge, argument)
+      case "stale-while-revalidate":
+        staleWhileRevalidate = Self.merge(staleWhileRevalidate, argument)
+      case "stale-if-error": staleIfError = Self.merge(staleIfError, argument)
+      case "immutable": immutable = true
       default: break
       }
     }

@@ -76,6 +76,19 @@ public struct Configuration: Hashable, Sendable {
   public struct Freshness: Hashable, Sendable {
     /// Where the origin says nothing.
     public var defaultLifetime = Duration.seconds(7 * 86_400)
+    /// At the least, whatever the origin says.
+    public var minimumLifetime = Duration.zero
+    /// At the most, whatever the origin says.
+    public var maximumLifetime = Duration.seconds(365 * 86_400)
+    /// After it, while the origin is asked, where the origin does not say.
+    public var staleWhileRevalidate = Duration.seconds(10)
+    /// After it, where the origin cannot be had, and does not say.
+    public var staleIfError = Duration.seconds(86_400)
+    /// For how long an origin that failed is not asked for that picture again.
+    public var errorInterval = Duration.seconds(10)
+
+    /// What lifetimes and times to be stale may be.
+    static let allowed = Duration.zero...(.seconds(10 * 365 * 86_400))
   }
 
   /// `failures.…`: the list of failed URLs.

@@ -130,7 +130,26 @@ extension Configuration {
     .duration(
       "freshness.default_lifetime", \.freshness.defaultLifetime,
       "how long a picture is served unasked where its origin says nothing",
-      .zero...(.seconds(10 * 365 * 86_400))),
+      Configuration.Freshness.allowed),
+    .duration(
+      "freshness.minimum_lifetime", \.freshness.minimumLifetime,
+      "how long at the least, whatever its origin says but no-store and private",
+      Configuration.Freshness.allowed),
+    .duration(
+      "freshness.maximum_lifetime", \.freshness.maximumLifetime,
+      "how long at the most, whatever its origin says", Configuration.Freshness.allowed),
+    .duration(
+      "freshness.stale_while_revalidate", \.freshness.staleWhileRevalidate,
+      "how long after that it is served at once while its origin is asked (RFC 5861)",
+      Configuration.Freshness.allowed),
+    .duration(
+      "freshness.stale_if_error", \.freshness.staleIfError,
+      "how long after that it is served where its origin cannot be had (RFC 5861)",
+      Configuration.Freshness.allowed),
+    .duration(
+      "freshness.error_interval", \.freshness.errorInterval,
+      "how long an origin that failed is not asked for that picture again, which is served stale",
+      .zero...(.seconds(3_600))),
 
     .list(
       "failures.ttl", \.failures.ttl,

@@ -11,6 +11,8 @@ extension Configuration {
     public var parameters = KeyRule.Parameters.all
     /// Names under which the sources of these hosts can be purged.
     public var tags: [String] = []
+    /// How long their pictures are served.
+    public var freshness = FreshnessOverrides()
     /// Header fields that origins are sent, by name.
     public var headers: [String: SecretText] = [:]
     /// Names of the default fields that they are not.
@@ -32,6 +34,23 @@ extension Configuration {
 
     /// A rule that changes nothing.
     public init(host: HostPattern) { self.host = host }
+  }
+
+  /// What of `freshness` is different for some hosts; `nil` where nothing is.
+  public struct FreshnessOverrides: Hashable, Sendable {
+    /// See `Freshness`.
+    public var defaultLifetime: Duration?
+    /// See `Freshness`.
+    public var minimumLifetime: Duration?
+    /// See `Freshness`.
+    public var maximumLifetime: Duration?
+    /// See `Freshness`.
+    public var staleWhileRevalidate: Duration?
+    /// See `Freshness`.
+    public var staleIfError: Duration?
+
+    /// Nothing is.
+    public init() {}
   }
 
   /// By which proxy hosts are asked.

@@ -40,6 +40,11 @@ struct HostRuleMember: Sendable {
       patterns: { if case .drop(let patterns) = $0 { patterns } else { nil } }),
     names(
       "tags", \.tags, "names of up to 64 letters, digits, -, _, . and :", isSecret: false, isTag),
+    time("default_lifetime", \.freshness.defaultLifetime),
+    time("minimum_lifetime", \.freshness.minimumLifetime),
+    time("maximum_lifetime", \.freshness.maximumLifetime),
+    time("stale_while_revalidate", \.freshness.staleWhileRevalidate),
+    time("stale_if_error", \.freshness.staleIfError),
     HostRuleMember(
       name: "headers",
       allowed: "an object of header fields, values as they stand, env:NAME or file:/path "
@@ -117,6 +122,21 @@ struct HostRuleMember: Sendable {
         rule[keyPath: field] = text
         return true
       }, write: { $0[keyPath: field].map { ConfigurationKey.quoted($0.text) } })
+  }
+
+  private static func time(
+    _ name: String, _ field: WritableKeyPath<Configuration.HostRule, Duration?> & Sendable
+  ) -> HostRuleMember {
+    HostRuleMember(
+      name: name, allowed: ConfigurationKey.allowedTimes(Configuration.Freshness.allowed),
+      isSecret: false,
+      read: { rule, value in
+        guard let time = value.text.flatMap(TimeSpan.parse),
+          Configuration.Freshness.allowed.contains(time)
+        else { return false }
+        rule[keyPath: field] = time
+        return true
+      }, write: { $0[keyPath: field].map { ConfigurationKey.quoted(TimeSpan.text($0)) } })
   }
 
   private static func flag(

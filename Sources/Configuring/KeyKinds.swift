@@ -64,9 +64,7 @@ extension ConfigurationKey {
     _ purpose: String, _ range: ClosedRange<Duration>
   ) -> ConfigurationKey {
     ConfigurationKey(
-      path: path, purpose: purpose,
-      allowed: "a time such as \"15s\" (ms, s, m, h, d), from "
-        + "\(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))",
+      path: path, purpose: purpose, allowed: allowedTimes(range),
       read: { configuration, value in
         guard let duration = value.text.flatMap(TimeSpan.parse), range.contains(duration) else {
           return false
@@ -74,6 +72,12 @@ extension ConfigurationKey {
         configuration[keyPath: field] = duration
         return true
       }, write: { quoted(TimeSpan.text($0[keyPath: field])) })
+  }
+
+  /// What is allowed, as error messages say it.
+  static func allowedTimes(_ range: ClosedRange<Duration>) -> String {
+    "a time such as \"15s\" (ms, s, m, h, d), from "
+      + "\(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))"
   }
 
   /// A duration, or never, which SDWebImage says with any negative one.

@@ -135,7 +135,7 @@ extension CircuitBreaker.Outcome {
     switch result {
     case .success, .failure(.sourceTLS): self = .success
     case .failure(.sourceTimeout), .failure(.sourceUnreachable): self = .failure
-    case .failure(.sourceError(let status)) where (500..<600).contains(status): self = .failure
+    case .failure(.sourceError(let status, _)) where (500..<600).contains(status): self = .failure
     case .failure(.cancelled), .failure(.draining), .failure(.internal): self = .nothing
     case .failure: self = hasAnswer ? .success : .nothing
     }

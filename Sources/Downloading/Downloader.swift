@@ -51,11 +51,11 @@ public final class Downloader: ImageLoader, DownloadOperations {
   /// queue.
   ///
   /// - Throws: `forbiddenSource`: scheme, host or address, of the URL or a redirect's. `sourceNotFound`: 404, 410.
-  ///   `sourceError`: any other status than 200 and 203, or 304 to validators. `sourceTooLarge`, `sourceIncomplete`,
-  ///   `sourceTimeout`, `sourceUnreachable` (also for an answer that makes no sense, and at once for a host that failed
-  ///   time and again), `sourceTLS`, `tooManyRedirects`. `unsupportedFormat`: an empty body, or a content coding that
-  ///   was not asked for. `overloaded`: the queue is full, the wait for a place too long, or the bodies being received
-  ///   too large together. `draining`: after `shutDown`. `cancelled`, `invalidURL`, `internal`.
+  ///   `sourceError`: any other status than 200 and 203, or 304 to validators, with its `Retry-After`. `sourceTooLarge`,
+  ///   `sourceIncomplete`, `sourceTimeout`, `sourceUnreachable` (also for an answer that makes no sense, and at once for
+  ///   a host that failed time and again), `sourceTLS`, `tooManyRedirects`. `unsupportedFormat`: an empty body, or a
+  ///   content coding that was not asked for. `overloaded`: the queue is full, the wait for a place too long, or the
+  ///   bodies being received too large together. `draining`: after `shutDown`. `cancelled`, `invalidURL`, `internal`.
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     let target: Target
     do {

@@ -98,8 +98,8 @@ struct ResponseHead {
     let text = String(decoding: value, as: UTF8.self)
     switch name {
     case "content-type": Self.keep(text, &origin.contentType)
-    case "cache-control":
-      origin.cacheControl = origin.cacheControl.map { $0 + ", " + text } ?? text
+    case "cache-control": Self.join(text, &origin.cacheControl)
+    case "vary": Self.join(text, &origin.vary)
     case "expires": Self.keep(text, &origin.expires)
     case "date": Self.keep(text, &origin.date)
     case "age": Self.keep(text, &origin.age)
@@ -132,6 +132,11 @@ struct ResponseHead {
     var text = text.drop { $0 == 0x20 || $0 == 0x09 }
     while text.last == 0x20 || text.last == 0x09 { text.removeLast() }
     return text
+  }
+
+  /// The lines of a list are one list (RFC 9110, section 5.3).
+  private static func join(_ text: String, _ field: inout String?) {
+    field = field.map { $0 + ", " + text } ?? text
   }
 
   /// Of a header that may appear once, the first counts.

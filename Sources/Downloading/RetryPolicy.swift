@@ -43,8 +43,8 @@ struct RetryPolicy: Sendable {
     return wait < timeLeft ? wait : nil
   }
 
-  /// `Retry-After`: seconds or a date; a date that is past means now.
-  private static func seconds(ofRetryAfter text: String, now: UnixTime) -> Int? {
+  /// `Retry-After` in seconds from `now`: seconds or a date, one that is past meaning now; `nil` for anything else.
+  static func seconds(ofRetryAfter text: String, now: UnixTime) -> Int? {
     if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
       return Int(text) ?? .max
     }

@@ -269,7 +269,10 @@ final class Transfer {
         if head.origin.status == 304, validators != nil {
           return .ended(.success(.notModified(head.origin, timings)))
         }
-        if let error = TransferFailure.error(status: head.origin.status) { throw error }
+        let seconds = head.retryAfter.flatMap { RetryPolicy.seconds(ofRetryAfter: $0, now: .now) }
+        if let error = TransferFailure.error(status: head.origin.status, retryAfter: seconds) {
+          throw error
+        }
       }
       guard code == CURLE_OK else {
         throw TransferFailure.error(

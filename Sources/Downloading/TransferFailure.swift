@@ -41,11 +41,13 @@ enum TransferFailure {
   /// What a final status is answered with; `nil` for a good one: 200, and 203, which a proxy on the way may make of it.
   /// Nothing but a whole body was asked for, so 204 and 206 are errors like the rest, and so is a 304 to a request
   /// without validators.
-  static func error(status: Int) -> ImageError? {
+  ///
+  /// - Parameter retryAfter: for how many seconds the origin wants to be left alone.
+  static func error(status: Int, retryAfter: Int? = nil) -> ImageError? {
     switch status {
     case 200, 203: nil
     case 404, 410: .sourceNotFound(status: status)
-    default: .sourceError(status: status)
+    default: .sourceError(status: status, retryAfter: retryAfter)
     }
   }
 

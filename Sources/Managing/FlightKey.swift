@@ -31,12 +31,15 @@ struct SourceFlightKey: Hashable, Sendable {
   let demandsAge: Bool
   /// Whether it is tried though it failed before.
   let retriesFailed: Bool
+  /// Whether nothing stale will do, since somebody has it already.
+  let isRevalidation: Bool
 
   init(_ request: ImageRequest) {
     key = request.key.source
     use = request.options.cache
     demandsAge = request.options.age != AgeDemands()
     retriesFailed = request.options.retriesFailed
+    isRevalidation = request.options.isRevalidation
   }
 }
 

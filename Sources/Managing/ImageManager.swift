@@ -22,6 +22,11 @@ public final class ImageManager: ImageProvider {
   let variantFlights = Flights<FlightKey, MadeVariant>()
   let sourceFlights = Flights<SourceFlightKey, LoadedSource>()
   let failed: Lock<FailedURLs>
+  let failing: Lock<FailingSources>
+  let revalidations = Lock(Revalidations())
+  let counts = FreshnessCounts()
+  let clockWatch = Lock(ClockWatch())
+  let log: Log
   let changed = ChangedSources()
   let gate = PurgeGate()
 
@@ -30,15 +35,18 @@ public final class ImageManager: ImageProvider {
   /// - Parameters:
   ///   - purges: what was taken out of the tiers, which share the list.
   ///   - failurePolicy: what is remembered of failures.
+  ///   - stalePolicy: how origins are spared that failed.
   ///   - sourceFormats: what a picture may be in that somebody puts here.
   ///   - passing: what may be sent as it came from an origin, where a request lets it.
+  ///   - log: is told that the clock was set back.
   ///   - now: the wall clock.
   public init(
     memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy,
     purges: any PurgeList, failurePolicy: FailurePolicy = FailurePolicy(),
+    stalePolicy: StalePolicy = StalePolicy(),
     sourceFormats: Set<ImageFormat> = Set(ImageFormat.allCases),
-    passing: PassingPolicy = PassingPolicy(),
+    passing: PassingPolicy = PassingPolicy(), log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
     self.memory = memory
@@ -49,8 +57,10 @@ public final class ImageManager: ImageProvider {
     self.purges = purges
     self.sourceFormats = sourceFormats
     self.passing = passing
+    self.log = log
     self.now = now
     failed = Lock(FailedURLs(policy: failurePolicy))
+    failing = Lock(FailingSources(policy: stalePolicy))
   }
 
   /// What memory holds and is fresh.
@@ -61,21 +71,35 @@ public final class ImageManager: ImageProvider {
     return variant
   }
 
-  /// What the disk tier can give without waiting, if the request may have it; it is in memory from then on, if the
-  /// request lets it.
+  /// What memory has that is not fresh enough for everybody, or the disk tier can give without waiting, if the request may
+  /// have it; it is in memory from then on, if the request lets it.
   public func deliveryAtOnce(for request: ImageRequest) -> Delivery? {
     guard request.options.cache.looks else { return nil }
+    if let variant = memory.peek(request.key), isRight(variant),
+      let use = use(of: variant.info.freshness, by: request)
+    {
+      return delivery(of: variant, use, from: .memory, to: request, Timings())
+    }
     let start = ContinuousClock.now
-    let now = now()
     guard
       let variant = disk.variantAtOnce(
-        for: request.key, where: { $0.freshness.satisfies(request.options.age, at: now) }),
-      isRight(variant)
+        for: request.key, where: { use(of: $0.freshness, by: request) != nil }),
+      isRight(variant),
+      let use = use(of: variant.info.freshness, by: request)
     else { return nil }
     _ = store(variant, in: request.options.store.intersection(.memory))
     var timings = Timings()
     timings.disk = .now - start
-    return Delivery(variant: variant, cacheStatus: .hit(.disk), timings: timings)
+    return delivery(of: variant, use, from: .disk, to: request, timings)
+  }
+
+  private func delivery(
+    of variant: Variant, _ use: KeptUse, from tier: CacheStatus.Tier, to request: ImageRequest,
+    _ timings: Timings
+  ) -> Delivery {
+    let status = status(of: use, variant.info.freshness, from: tier, to: request)
+    counts.add(status)
+    return Delivery(variant: variant, cacheStatus: status, timings: timings)
   }
 
   /// The answer to a request that neither of these had: from the first place that has it, else made, once
@@ -92,6 +116,7 @@ public final class ImageManager: ImageProvider {
       for: FlightKey(request), share: FlightShare(request.options.priority),
       isDetached: request.options.isDetached
     ) { share async throws(ImageError) in try await self.findOrMake(request, share, of: held) }
+    counts.add(made.status)
     return Delivery(
       variant: made.variant, cacheStatus: joined ? made.status.collapsed : made.status,
       timings: made.timings)
@@ -103,6 +128,14 @@ public final class ImageManager: ImageProvider {
     variantFlights.add(to: &figures, running: \.variants)
     sourceFlights.add(to: &figures, running: \.sources)
     figures.failedURLs = failed.withLock { $0.count }
+    return figures
+  }
+
+  /// What was served stale since the start.
+  public var freshnessFigures: FreshnessFigures {
+    var figures = counts.figures
+    figures.revalidating = revalidations.withLock { $0.count }
+    figures.failingSources = failing.withLock { $0.count(now: now()) }
     return figures
   }
 }

@@ -58,7 +58,7 @@ extension ImageManager {
   private func isKept(_ request: ImageRequest) async -> Bool {
     if memory.peek(request.key) != nil { return true }
     return request.options.cache.looks
-      ? await disk.variant(for: request.key).map { mayHave($0.info.freshness, request.options) }
+      ? await disk.variant(for: request.key).map { use(of: $0.info.freshness, by: request) != nil }
         ?? false
       : false
   }

@@ -40,8 +40,10 @@ struct PrefetchAttempts: Sendable {
   private func attempt(_ request: ImageRequest) async -> (outcome: PrefetchOutcome, passes: Bool) {
     do throws(ImageError) {
       switch try await provider.variant(for: request).cacheStatus {
-      case .hit(.memory), .hit(.disk): return (.skipped, false)
-      case .hit(.source), .miss: return (.finished, false)
+      case .hit(.memory), .hit(.disk), .staleHit(.memory, _, _), .staleHit(.disk, _, _),
+        .staleIfError:
+        return (.skipped, false)
+      case .hit(.source), .staleHit(.source, _, _), .miss: return (.finished, false)
       }
     } catch {
       return (.failed(error), error.status == 503)

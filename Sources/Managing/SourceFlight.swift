@@ -7,8 +7,10 @@ struct LoadedSource: Sendable {
   let source: Source
   /// Why the loader was asked; `nil`: it was not.
   let forward: CacheStatus.Forward?
-  /// The origin's status; `nil` where there is no origin.
+  /// The origin's status; `nil` where there is no origin, or no answer.
   let originStatus: Int?
+  /// Why it is there though it is stale; `nil`: it is fresh.
+  var stale: CacheStatus.StaleReason?
   /// Whether the disk tier has it.
   let isStored: Bool
   let timings: Timings
@@ -23,7 +25,7 @@ extension ImageManager {
       for: SourceFlightKey(request), share: share, isDetached: isDetached
     ) { share async throws(ImageError) in try await self.findOrLoad(request, share) }
     // The flight was another's, with demands of its own: what it found kept may be too old for this one.
-    if joined, loaded.forward == nil, !mayHave(loaded.source.freshness, request.options) {
+    if joined, loaded.forward == nil, use(of: loaded.source.freshness, by: request) == nil {
       var fresh = request
       fresh.options.cache = .refresh
       return try await source(for: fresh, share, isDetached: isDetached)
@@ -50,37 +52,51 @@ extension ImageManager {
   private func findOrLoad(
     _ request: ImageRequest, _ share: FlightShare
   ) async throws(ImageError) -> LoadedSource {
-    let (url, options) = (request.source, request.options)
-    let key = request.key.source
+    let (options, key) = (request.options, request.key.source)
     // Before anything is looked at: where something is purged or put from here on, what this brings is not to be kept.
     let (generation, lastPut) = gate.hold(for: key) { (purges.generation, changed.lastPut) }
     var timings = Timings()
-    let isLocal = url.scheme == .local
+    let isLocal = request.source.scheme == .local
     var kept = !isLocal ? await measured(&timings.disk) { await disk.source(for: key) } : nil
     if let found = kept, purges.covers(key, generation: found.generation) { kept = nil }
-    if let kept, mayHave(kept.freshness, options) {
+    if let kept, let use = use(of: kept.freshness, by: request) {
       return LoadedSource(
-        source: kept, forward: nil, originStatus: nil, isStored: true, timings: timings)
+        source: kept, forward: nil, originStatus: nil, stale: use.staleReason, isStored: true,
+        timings: timings)
     }
     // Reading a local file is no use of the network.
     guard options.cache != .only || isLocal else { throw .notCached }
     if let failure = rememberedFailure(of: request, ofLoading: true) { throw failure }
+    if let kept { noteClock(kept.freshness) }
+    do throws(ImageError) {
+      if let loaded = try await revalidated(request, share) { return loaded }
+      return try await load(request, share, kept, since: (generation, lastPut), timings)
+    } catch {
+      return try await standIn(for: error, kept, request, since: generation, timings)
+    }
+  }
 
+  /// The source from its origin.
+  ///
+  /// - Parameters:
+  ///   - kept: what is there of it.
+  ///   - last: the last purge, and the last picture that was put here, before anything was looked at.
+  private func load(
+    _ request: ImageRequest, _ share: FlightShare, _ kept: Source?,
+    since last: (purge: Int, put: Int), _ timings: Timings
+  ) async throws(ImageError) -> LoadedSource {
+    let (url, options, key) = (request.source, request.options, request.key.source)
+    var timings = timings
     let forward: CacheStatus.Forward =
       options.cache.looks && options.age == AgeDemands()
       ? (kept == nil ? .uriMiss : .stale) : .request
     let validators = options.cache == .bypass ? nil : kept.flatMap { Validators($0.origin) }
-    let result: LoadResult
-    do throws(ImageError) {
-      result = try await loader.load(
-        LoadRequest(
-          url: url, validators: validators, priority: share, forwarded: request.forwarded
-        ) { body in
-          share.begin(ComingBody(body: body, forward: forward))
-        })
-    } catch {
-      throw remember(error, of: key, since: generation)
-    }
+    let result = try await loader.load(
+      LoadRequest(
+        url: url, validators: validators, priority: share, forwarded: request.forwarded
+      ) { body in
+        share.begin(ComingBody(body: body, forward: forward))
+      })
     let source: Source
     let status: Int
     switch result {
@@ -90,7 +106,7 @@ extension ImageManager {
       source = Source(
         key: key, file: download.file, origin: download.origin,
         freshness: freshness(of: download.origin, from: url, download.timings),
-        version: download.version, generation: generation)
+        version: download.version, generation: last.purge)
     case .notModified(let origin, let spent):
       guard let kept else { throw .internal(detail: "a 304 without anything kept") }
       timings.add(spent)
@@ -101,10 +117,11 @@ extension ImageManager {
         freshness: freshness(of: updated, from: url, spent),
         version: kept.version, generation: kept.generation)
     }
-    let isStored = await replace(kept, with: source, for: request, since: lastPut)
+    failing.withLock { $0.remove(key) }
+    let isStored = await replace(kept, with: source, for: request, since: last.put)
     return LoadedSource(
-      source: source, forward: forward, originStatus: isLocal ? nil : status, isStored: isStored,
-      timings: timings)
+      source: source, forward: forward, originStatus: url.scheme == .local ? nil : status,
+      isStored: isStored, timings: timings)
   }
 
   /// The freshness of an answer, from what asking for it took.
@@ -151,11 +168,6 @@ extension ImageManager {
     return isStored
   }
 
-  /// Whether something kept may be the answer to a request.
-  func mayHave(_ freshness: Freshness, _ options: LoadOptions) -> Bool {
-    options.cache.looks && freshness.satisfies(options.age, at: now())
-  }
-
   func measured<Value>(
     _ duration: inout Duration?, _ work: () async -> Value
   ) async -> Value {
@@ -175,11 +187,12 @@ extension OriginResponse {
     }
     take(\.cacheControl)
     take(\.expires)
-    take(\.date)
     take(\.lastModified)
     take(\.etag)
-    // The age is the answer's own and not a property of the source: an old one would age it twice.
+    take(\.vary)
+    // Age and date are the answer's own and no properties of the source: old ones would age it twice.
     updated.age = newer.age
+    updated.date = newer.date
     return updated
   }
 }

@@ -26,10 +26,10 @@ extension ImageManager {
   ) async throws(ImageError) -> MadeVariant {
     let options = request.options
     // Another flight may have ended between this request's look into memory and its own flight.
-    if let variant = memory.peek(request.key), isRight(variant),
-      mayHave(variant.info.freshness, options)
-    {
-      return MadeVariant(variant: variant, status: .hit(.memory), timings: Timings())
+    let inMemory = memory.peek(request.key).flatMap { isRight($0) ? $0 : nil }
+    if let inMemory, let use = use(of: inMemory.info.freshness, by: request) {
+      let status = status(of: use, inMemory.info.freshness, from: .memory, to: request)
+      return MadeVariant(variant: inMemory, status: status, timings: Timings())
     }
     var timings = Timings()
     var kept: Variant?
@@ -37,26 +37,54 @@ extension ImageManager {
       kept = await measured(&timings.disk) { await disk.variant(for: request.key) }
       if let found = kept, !isRight(found) { kept = nil }
     }
-    if let kept, mayHave(kept.info.freshness, options) {
+    if let kept, let use = use(of: kept.info.freshness, by: request) {
       if case .memory = kept.body { _ = store(kept, in: options.store.intersection(.memory)) }
-      return MadeVariant(variant: kept, status: .hit(.disk), timings: timings)
+      let status = status(of: use, kept.info.freshness, from: .disk, to: request)
+      return MadeVariant(variant: kept, status: status, timings: timings)
     }
     if let failure = rememberedFailure(of: request, ofLoading: false) { throw failure }
 
-    let (loaded, joined) = try await source(for: request, share, of: held)
+    let (loaded, joined): (LoadedSource, Bool)
+    do throws(ImageError) {
+      (loaded, joined) = try await source(for: request, share, of: held)
+    } catch {
+      return try await standIn(for: error, kept ?? inMemory, request, timings)
+    }
     timings.add(loaded.timings)
+    // It is as stale as what is kept, so that will do as it is.
+    if loaded.stale != nil, let found = kept ?? inMemory, found.wasMade(of: loaded.source),
+      found.info.freshness == loaded.source.freshness
+    {
+      let status = status(of: loaded, found, .disk, request, stored: false, collapsed: joined)
+      return MadeVariant(variant: found, status: status, timings: timings)
+    }
     let (variant, making) = try await make(request, of: loaded, kept, share, &timings)
     if options.retriesFailed { forgetFailure(of: request) }
     // What is passed through is on disk as its source.
     let tiers = making == .passedThrough ? options.store.intersection(.memory) : options.store
     let isStored = variant.info.freshness.isStorable && store(variant, in: tiers)
-    let status: CacheStatus =
-      loaded.forward.map { forward in
-        .miss(
-          kept != nil && forward == .uriMiss ? .stale : forward, stored: isStored,
-          collapsed: joined, originStatus: loaded.originStatus)
-      } ?? .hit(making == .renewed ? .disk : .source)
+    let status = status(
+      of: loaded, kept, making == .renewed ? .disk : .source, request, stored: isStored,
+      collapsed: joined)
     return MadeVariant(variant: variant, status: status, timings: timings)
+  }
+
+  /// What is said of an answer that needed its source: where the origin was asked, what came of it; else which tier had
+  /// what was needed.
+  private func status(
+    of loaded: LoadedSource, _ kept: Variant?, _ tier: CacheStatus.Tier, _ request: ImageRequest,
+    stored: Bool, collapsed: Bool
+  ) -> CacheStatus {
+    guard let forward = loaded.forward else {
+      let use = loaded.stale.map { KeptUse.stale($0) } ?? .fresh
+      return status(of: use, loaded.source.freshness, from: tier, to: request)
+    }
+    guard loaded.stale == nil else {
+      return .staleIfError(collapsed: collapsed, originStatus: loaded.originStatus)
+    }
+    return .miss(
+      kept != nil && forward == .uriMiss ? .stale : forward, stored: stored, collapsed: collapsed,
+      originStatus: loaded.originStatus)
   }
 
   /// The kept variant with its source's freshness, where it was made of these very bytes; else the source itself, where it
@@ -66,9 +94,7 @@ extension ImageManager {
     _ share: FlightShare, _ timings: inout Timings
   ) async throws(ImageError) -> (Variant, Making) {
     let source = loaded.source
-    if let kept, case .memory = kept.body, source.version != 0,
-      kept.info.sourceVersion == source.version
-    {
+    if let kept, case .memory = kept.body, kept.wasMade(of: source) {
       var info = kept.info
       info.freshness = source.freshness
       return (Variant(key: kept.key, info: info, body: kept.body), .renewed)
@@ -181,8 +207,20 @@ extension VariantInfo {
 extension CacheStatus {
   /// The same, for a request that joined a flight: only a forwarded request can be collapsed (RFC 9211, section 2.6).
   var collapsed: CacheStatus {
-    guard case .miss(let forward, let stored, _, let originStatus) = self else { return self }
-    return .miss(forward, stored: stored, collapsed: true, originStatus: originStatus)
+    switch self {
+    case .hit, .staleHit: self
+    case .miss(let forward, let stored, _, let originStatus):
+      .miss(forward, stored: stored, collapsed: true, originStatus: originStatus)
+    case .staleIfError(_, let originStatus):
+      .staleIfError(collapsed: true, originStatus: originStatus)
+    }
+  }
+}
+
+extension Variant {
+  /// Whether it was made of these very bytes.
+  fileprivate func wasMade(of source: Source) -> Bool {
+    source.version != 0 && info.sourceVersion == source.version
   }
 }
 

@@ -22,23 +22,49 @@ public enum CacheStatus: Hashable, Sendable {
     case request
   }
 
+  /// Why something stale was the answer.
+  public enum StaleReason: Hashable, Sendable {
+    /// The origin is asked meanwhile (RFC 5861, section 3).
+    case whileRevalidating
+    /// The origin failed lately, and is left alone or asked behind the answer's back (RFC 5861, section 4).
+    case ifError
+    /// The request takes it so: `max-stale`.
+    case accepted
+  }
+
   /// Answered from what was kept.
   case hit(Tier)
+  /// Answered from what was kept though it is stale; `ttl`: for how many seconds it is fresh, which is none, so it is 0 or
+  /// negative (RFC 9211, section 2.4).
+  case staleHit(Tier, StaleReason, ttl: Int)
   /// The origin was asked; `collapsed`: by another request that this one joined.
   case miss(Forward, stored: Bool, collapsed: Bool, originStatus: Int?)
+  /// The origin was asked and failed, so what was kept was the answer though it is stale (RFC 5861, section 4).
+  case staleIfError(collapsed: Bool, originStatus: Int?)
 
   /// The value of the `Cache-Status` header.
   public var headerValue: String {
     switch self {
     case .hit(let tier):
       return "pictor; hit; detail=\(tier.rawValue)"
+    case .staleHit(let tier, _, let ttl):
+      return "pictor; hit; ttl=\(ttl); detail=\(tier.rawValue)"
     case .miss(let forward, let stored, let collapsed, let originStatus):
-      var value = "pictor; fwd=\(forward.rawValue)"
-      if let originStatus { value += "; fwd-status=\(originStatus)" }
-      if stored { value += "; stored" }
-      if collapsed { value += "; collapsed" }
-      return value
+      return Self.forwarded(forward, originStatus, stored: stored, collapsed: collapsed)
+    case .staleIfError(let collapsed, let originStatus):
+      return Self.forwarded(.stale, originStatus, stored: false, collapsed: collapsed)
+        + "; detail=stale-if-error"
     }
+  }
+
+  private static func forwarded(
+    _ forward: Forward, _ originStatus: Int?, stored: Bool, collapsed: Bool
+  ) -> String {
+    var value = "pictor; fwd=\(forward.rawValue)"
+    if let originStatus { value += "; fwd-status=\(originStatus)" }
+    if stored { value += "; stored" }
+    if collapsed { value += "; collapsed" }
+    return value
   }
 }
 

@@ -53,19 +53,53 @@ public struct Freshness: Hashable, Sendable, Codable {
     self.isImmutable = isImmutable
   }
 
-  /// Age in seconds at `now`; a clock that was set back makes nothing younger than it came.
+  /// Age in seconds at `now` (RFC 9111, section 4.2.3); a clock that was set back makes nothing younger than it came.
   public func age(at now: UnixTime) -> Int {
     initialAge + max(now.seconds - receivedAt.seconds, 0)
   }
 
-  /// Whether it may be served at `now` without asking the origin.
-  public func isFresh(at now: UnixTime) -> Bool { age(at: now) < lifetime }
+  /// By how many seconds something may have come in after `now` before its age is no longer believed.
+  ///
+  /// Clocks are set back by fractions of a second all the time, and by hours where a machine had a wrong one: then nobody
+  /// knows how old what is kept is, and it would stay fresh until the clock has caught up.
+  public static let clockTolerance = 60
+
+  /// Whether its age is known at `now`: not where the clock was set back behind its coming in.
+  public func isOfThePast(at now: UnixTime) -> Bool {
+    receivedAt.seconds - now.seconds <= Self.clockTolerance
+  }
+
+  /// Whether it may be served at `now` without asking the origin: younger than its lifetime, and its age is known.
+  public func isFresh(at now: UnixTime) -> Bool {
+    age(at: now) < lifetime && isOfThePast(at: now)
+  }
+
+  /// For how many seconds it is still fresh at `now`; negative where it is stale (RFC 9211, section 2.4).
+  public func timeToLive(at now: UnixTime) -> Int { lifetime - age(at: now) }
+
+  /// Whether it may be served at `now` at once while the origin is asked (RFC 5861, section 3). Ages are cut to whole
+  /// seconds, so the last of them is over when as many were counted.
+  public func mayBeServedWhileRevalidating(at now: UnixTime) -> Bool {
+    isOfThePast(at: now) && -timeToLive(at: now) < staleWhileRevalidate
+  }
+
+  /// Whether it may be served at `now` though the origin cannot be had (RFC 5861, section 4). Where the clock was set back
+  /// it may: that it is too old is not known either.
+  public func mayBeServedOnError(at now: UnixTime) -> Bool {
+    isOfThePast(at: now) ? -timeToLive(at: now) < staleIfError : staleIfError > 0
+  }
 
   /// Whether it may be served at `now`, unasked, to a request with these demands (RFC 9111, sections 4.2 and 5.2.1).
+  ///
+  /// What is immutable satisfies `max-age=0` as long as it is fresh: a browser's reload sends that of everything on a
+  /// page, and nothing can have changed (RFC 8246, section 2).
   public func satisfies(_ demands: AgeDemands, at now: UnixTime) -> Bool {
+    guard isOfThePast(at: now) else { return false }
     let age = age(at: now)
-    if let maxAge = demands.maxAge, age > maxAge { return false }
     let rest = lifetime - age
+    if let maxAge = demands.maxAge, age > maxAge {
+      guard maxAge == 0, isImmutable, rest > 0 else { return false }
+    }
     if let minFresh = demands.minFresh { return rest >= minFresh }
     // Fresh as `isFresh` has it, or stale for no longer than will do: to the request, and to the origin at all.
     return rest > 0 || mayBeStale && demands.maxStale.map { -rest <= $0 } ?? false

@@ -54,8 +54,9 @@ public enum ImageError: Error, Hashable, Sendable {
   // 502
   /// No connection: DNS, refused, reset before an answer.
   case sourceUnreachable(detail: String)
-  /// The origin answered with another status than 200 (or 404, 410).
-  case sourceError(status: Int)
+  /// The origin answered with another status than 200 (or 404, 410), and wants to be left alone for so many seconds where
+  /// it says so (`Retry-After`).
+  case sourceError(status: Int, retryAfter: Int? = nil)
   /// The transfer ended before the body was whole.
   case sourceIncomplete(detail: String)
   /// TLS to the origin failed.
@@ -178,7 +179,7 @@ extension ImageError {
       "the source has \(frames) frames, at most \(limit) are allowed"
     case .internal: "something went wrong here; the request id leads to the log line"
     case .sourceUnreachable: "the origin cannot be reached"
-    case .sourceError(let status): "the origin answered \(status)"
+    case .sourceError(let status, _): "the origin answered \(status)"
     case .sourceIncomplete: "the origin ended the transfer before the picture was whole"
     case .sourceTLS: "no trusted TLS connection to the origin"
     case .tooManyRedirects(let limit): "the origin redirects more than \(limit) times"

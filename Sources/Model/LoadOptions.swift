@@ -79,6 +79,8 @@ public struct LoadOptions: Hashable, Sendable {
   public var priority = LoadPriority.normal
   /// Whether the work is done to its end though the client goes (ContinueInBackground).
   public var isDetached = false
+  /// Whether it is the manager's own, to renew what was served stale: nothing stale will do.
+  public var isRevalidation = false
 
   /// The defaults.
   public init() {}

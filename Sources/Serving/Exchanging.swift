@@ -194,7 +194,7 @@ struct Exchanging {
       microseconds: microseconds)
     do throws(ImageError) {
       let response = try Response(head: head, body: variant.body, closes: handler.isDraining)
-      if delivery.cacheStatus == .hit(.memory) {
+      if delivery.cacheStatus.isFromMemory {
         client.worker.hitLatency.record(microseconds: microseconds)
       } else {
         handler.figures.missLatency.record(microseconds: microseconds)
@@ -284,10 +284,19 @@ extension CacheStatus {
   /// The header of an answer from the list of failed URLs.
   fileprivate static let failedURL = "pictor; hit; detail=failed-url"
 
+  /// Whether memory had it, which is counted by the time it took.
+  fileprivate var isFromMemory: Bool {
+    switch self {
+    case .hit(.memory), .staleHit(.memory, _, _): true
+    default: false
+    }
+  }
+
   /// The name under which `/stats` counts it.
   fileprivate var originName: String {
     switch self {
-    case .hit(let tier): tier.rawValue
+    case .hit(let tier), .staleHit(let tier, _, _): tier.rawValue
+    case .staleIfError: "stale"
     case .miss: "origin"
     }
   }

@@ -97,19 +97,27 @@ extension ResponseHead {
   mutating func add(
     info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus, forwarding: Forwarding?
   ) {
-    let scope = forwarding?.isPrivate == true ? "private" : "public"
     add("Content-Type", info.format.mediaType)
     add("ETag", info.etag)
     if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
     add(
       "Cache-Control",
-      info.freshness.isStorable ? "\(scope), max-age=\(info.freshness.lifetime)" : "no-store")
+      Self.cacheControl(info.freshness, isPrivate: forwarding?.isPrivate == true))
     if let forwarding { add("Vary", forwarding.vary) }
     add("Content-DPR", Self.decimal(info.density))
     if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
     add("Cache-Status", cacheStatus.headerValue)
     add("Content-Disposition", ContentDisposition.inline(source: source, format: info.format))
     add("Content-Security-Policy", "default-src 'none'; sandbox")
+  }
+
+  /// What a cache behind this one is told. With `Age`, which says how much of the lifetime is over, it keeps the picture as
+  /// long as this one does, and stale no longer than the origin lets it.
+  private static func cacheControl(_ freshness: Freshness, isPrivate: Bool) -> String {
+    guard freshness.isStorable else { return "no-store" }
+    return (isPrivate ? "private" : "public") + ", max-age=\(freshness.lifetime)"
+      + (freshness.mayBeStale ? "" : ", must-revalidate")
+      + (freshness.isImmutable ? ", immutable" : "")
   }
 
   /// Adds what every answer carries.

@@ -40,7 +40,7 @@ final class ServerFigures: Sendable {
     figures.byOrigin = origins.values
     let memory = figures.hitLatency?.count ?? 0
     figures.byOrigin["memory", default: 0] += memory
-    let hits = ["memory", "disk", "source"].reduce(0) { $0 + (figures.byOrigin[$1] ?? 0) }
+    let hits = ["memory", "disk", "source", "stale"].reduce(0) { $0 + (figures.byOrigin[$1] ?? 0) }
     let pictures = hits + (figures.byOrigin["origin"] ?? 0)
     figures.hitRatio = pictures > 0 ? Double(hits) / Double(pictures) : 0
     figures.bytesSent = sum(\.bytesSent)

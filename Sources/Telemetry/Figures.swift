@@ -137,7 +137,8 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   public var limit = 0
   /// Answers by status code.
   public var byStatus: [String: Int] = [:]
-  /// `/image` answers by where they came from: `memory`, `disk`, `source`, `origin`, `error`.
+  /// `/image` answers by where they came from: `memory`, `disk`, `source`, `origin`, `stale` (kept, in
+  /// place of an origin that failed), `error`.
   public var byOrigin: [String: Int] = [:]
   /// `/image` answers from memory or disk ÷ all `/image` answers with a picture.
   public var hitRatio = 0.0
@@ -327,6 +328,8 @@ public struct Stats: Codable, Hashable, Sendable {
   public var downloads: DownloadFigures
   /// The manager's flights.
   public var flights: FlightFigures
+  /// What was served stale.
+  public var freshness: FreshnessFigures
   /// Lists that are prefetched.
   public var prefetch: PrefetchFigures
   /// The worker processes.
@@ -338,7 +341,8 @@ public struct Stats: Codable, Hashable, Sendable {
   public init(
     status: String, version: String, uptimeSeconds: Double, requests: RequestFigures,
     memory: TierFigures, disk: TierFigures, downloads: DownloadFigures, flights: FlightFigures,
-    prefetch: PrefetchFigures, imaging: ImagingFigures, process: ProcessFigures
+    freshness: FreshnessFigures, prefetch: PrefetchFigures, imaging: ImagingFigures,
+    process: ProcessFigures
   ) {
     self.status = status
     self.version = version
@@ -348,13 +352,15 @@ public struct Stats: Codable, Hashable, Sendable {
     self.disk = disk
     self.downloads = downloads
     self.flights = flights
+    self.freshness = freshness
     self.prefetch = prefetch
     self.imaging = imaging
     self.process = process
   }
 
   enum CodingKeys: String, CodingKey {
-    case status, version, requests, memory, disk, downloads, flights, prefetch, imaging, process
+    case status, version, requests, memory, disk, downloads, flights, freshness, prefetch, imaging
+    case process
     case uptimeSeconds = "uptime_seconds"
   }
 }

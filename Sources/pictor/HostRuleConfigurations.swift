@@ -1,5 +1,7 @@
-// HostRuleConfigurations: from the rules of hosts to what keys are made of and what downloads are told.
+// HostRuleConfigurations: from the rules of hosts to what keys are made of, how long pictures are fresh, and what downloads
+// are told.
 
+import Caching
 import Configuring
 import Downloading
 import Model
@@ -12,6 +14,18 @@ extension CacheKeyFilter {
           host: $0.host, parameters: $0.parameters, tags: $0.tags,
           forwardedHeaders: $0.forwardHeaders)
       })
+  }
+}
+
+extension FreshnessRule {
+  init(_ rule: Configuration.HostRule) {
+    self.init(host: rule.host)
+    defaultLifetime = rule.freshness.defaultLifetime?.wholeSeconds
+    minimumLifetime = rule.freshness.minimumLifetime?.wholeSeconds
+    maximumLifetime = rule.freshness.maximumLifetime?.wholeSeconds
+    staleWhileRevalidate = rule.freshness.staleWhileRevalidate?.wholeSeconds
+    staleIfError = rule.freshness.staleIfError?.wholeSeconds
+    keepsCookies = rule.cookies
   }
 }
 

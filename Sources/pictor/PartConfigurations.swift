@@ -18,6 +18,7 @@ struct PartConfigurations: Sendable {
   let disk: DiskTierConfiguration
   let freshness: FreshnessConfiguration
   let failures: FailurePolicy
+  let stale: StalePolicy
   var downloader: DownloaderConfiguration
   let local: LocalFiles
   let imagers: ImagerPoolConfiguration
@@ -39,7 +40,8 @@ struct PartConfigurations: Sendable {
     }
     memory = MemoryTierConfiguration(configuration.memory)
     disk = DiskTierConfiguration(configuration.disk)
-    freshness = FreshnessConfiguration(configuration.freshness)
+    freshness = FreshnessConfiguration(configuration.freshness, configuration.hosts)
+    stale = StalePolicy(configuration.freshness)
     failures = FailurePolicy(configuration.failures)
     downloader = try DownloaderConfiguration(configuration.download)
     for (index, rule) in configuration.hosts.enumerated() {
@@ -118,9 +120,21 @@ extension DiskTierConfiguration {
 }
 
 extension FreshnessConfiguration {
+  init(_ section: Configuration.Freshness, _ rules: [Configuration.HostRule]) {
+    self.init()
+    bounds.defaultLifetime = section.defaultLifetime.wholeSeconds
+    bounds.minimumLifetime = section.minimumLifetime.wholeSeconds
+    bounds.maximumLifetime = section.maximumLifetime.wholeSeconds
+    bounds.staleWhileRevalidate = section.staleWhileRevalidate.wholeSeconds
+    bounds.staleIfError = section.staleIfError.wholeSeconds
+    hostRules = rules.map { FreshnessRule($0) }
+  }
+}
+
+extension StalePolicy {
   init(_ section: Configuration.Freshness) {
     self.init()
-    defaultLifetime = section.defaultLifetime.wholeSeconds
+    errorInterval = section.errorInterval.wholeSeconds
   }
 }
 

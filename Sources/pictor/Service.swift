@@ -33,9 +33,9 @@ final class Service: Sendable {
       memory: memory, disk: disk,
       loader: SourceLoader(remote: downloader, local: configurations.local), processor: imagers,
       freshnessPolicy: FreshnessRules(configurations.freshness), purges: purges,
-      failurePolicy: configurations.failures,
+      failurePolicy: configurations.failures, stalePolicy: configurations.stale,
       sourceFormats: configurations.imagers.limits.formats,
-      passing: configurations.passing)
+      passing: configurations.passing, log: log)
     let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(
@@ -49,7 +49,8 @@ final class Service: Sendable {
           status: isDraining ? "draining" : "serving", version: pictorVersion,
           uptimeSeconds: (ContinuousClock.now - start).inSeconds, requests: requests,
           memory: memoryFigures, disk: disk.figures, downloads: downloader.figures,
-          flights: manager.figures, prefetch: prefetcher.figures, imaging: imagers.figures,
+          flights: manager.figures, freshness: manager.freshnessFigures,
+          prefetch: prefetcher.figures, imaging: imagers.figures,
           process: .now)
       }, log: log)
     (self.memory, self.warnings, self.disk) = (memory, warnings, disk)

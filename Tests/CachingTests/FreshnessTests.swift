@@ -30,11 +30,15 @@ struct FreshnessTests {
     #expect(CacheControl("foo=\"never ends, max-age=3").maxAge == nil)
   }
 
-  func freshness(_ change: (inout OriginResponse) -> Void) -> Freshness {
+  func freshness(
+    _ configuration: FreshnessConfiguration = FreshnessConfiguration(), delay: Int = 0,
+    from url: SourceURL = .sample, _ change: (inout OriginResponse) -> Void
+  ) -> Freshness {
     var origin = OriginResponse(status: 200)
     change(&origin)
-    return FreshnessRules().freshness(
-      of: origin, from: SourceURL.sample, requestedAt: Self.now, receivedAt: Self.now)
+    return FreshnessRules(configuration).freshness(
+      of: origin, from: url, requestedAt: UnixTime(seconds: Self.now.seconds - delay),
+      receivedAt: Self.now)
   }
 
   @Test func `where the origin says nothing, it is fresh for a week`() {
@@ -117,6 +121,129 @@ struct FreshnessTests {
         $0.age = "10"
         $0.date = "Sun, 06 Nov 1994 08:48:37 GMT"
       }.initialAge == 60)
+  }
+}
+
+extension FreshnessTests {
+  @Test func `what has not changed for long is fresh for a tenth of that, RFC 9111 4.2.2`() {
+    let hoursAgo = "Sun, 06 Nov 1994 06:49:37 GMT"
+    #expect(freshness { $0.lastModified = hoursAgo }.lifetime == 720)
+    // Counted to the origin's own Date.
+    #expect(
+      freshness {
+        $0.lastModified = hoursAgo
+        $0.date = "Sun, 06 Nov 1994 07:49:37 GMT"
+      }.lifetime == 360)
+    #expect(freshness { $0.lastModified = "Thu, 01 Jan 1970 00:00:00 GMT" }.lifetime == 604_800)
+    #expect(freshness { $0.lastModified = "Sun, 06 Nov 1994 09:49:37 GMT" }.lifetime == 0)
+    #expect(freshness { $0.lastModified = "yesterday" }.lifetime == 604_800)
+    // Only where nothing explicit is said.
+    #expect(
+      freshness {
+        $0.lastModified = hoursAgo
+        $0.cacheControl = "max-age=5"
+      }.lifetime == 5)
+  }
+
+  @Test func `the time that asking took counts as age, RFC 9111 4.2.3`() {
+    #expect(freshness(delay: 3) { _ in }.initialAge == 3)
+    #expect(freshness(delay: 3) { $0.age = "100" }.initialAge == 103)
+    #expect(
+      freshness(delay: 3) {
+        $0.age = "10"
+        $0.date = "Sun, 06 Nov 1994 08:48:37 GMT"
+      }.initialAge == 60)
+    // The clock was set back meanwhile.
+    #expect(freshness(delay: -50) { $0.age = "10" }.initialAge == 10)
+  }
+
+  @Test(arguments: [
+    // Cache-Control; stale-while-revalidate, stale-if-error.
+    ("max-age=60", 10, 86_400), ("max-age=0", 0, 86_400),
+    ("max-age=0, stale-while-revalidate=30", 30, 86_400),
+    ("max-age=60, stale-while-revalidate=0, stale-if-error=5", 0, 5),
+    ("max-age=60, Stale-If-Error=\"5\"", 10, 5),
+    // RFC 5861, section 3: it is a number of seconds.
+    ("max-age=60, stale-while-revalidate=soon", 0, 86_400),
+    // RFC 9111, section 4.2.4
+    ("max-age=60, stale-while-revalidate=30, must-revalidate", 0, 0),
+    ("max-age=60, stale-if-error=30, proxy-revalidate", 0, 0),
+    ("s-maxage=60, stale-while-revalidate=30", 0, 0), ("no-cache, stale-if-error=30", 0, 0),
+  ])
+  func `how long it may be stale is RFC 5861's`(
+    _ control: String, whileRevalidate: Int, ifError: Int
+  ) {
+    let freshness = freshness { $0.cacheControl = control }
+    #expect(freshness.staleWhileRevalidate == whileRevalidate)
+    #expect(freshness.staleIfError == ifError)
+  }
+
+  @Test func `immutable is heard, RFC 8246`() {
+    #expect(freshness { $0.cacheControl = "max-age=60, Immutable" }.isImmutable)
+    #expect(!freshness { $0.cacheControl = "max-age=60" }.isImmutable)
+  }
+
+  @Test func `lifetimes keep within the bounds, no-cache too, and what may not be kept is not`() {
+    var configuration = FreshnessConfiguration()
+    configuration.bounds.minimumLifetime = 100
+    configuration.bounds.maximumLifetime = 1_000
+    for (control, lifetime) in [
+      ("max-age=5", 100), ("no-cache", 100), ("max-age=500", 500), ("max-age=5000", 1_000),
+      ("s-maxage=5000", 1_000),
+    ] {
+      #expect(freshness(configuration) { $0.cacheControl = control }.lifetime == lifetime)
+    }
+    #expect(freshness(configuration) { _ in }.lifetime == 1_000)
+    #expect(!freshness(configuration) { $0.cacheControl = "no-store" }.isStorable)
+    #expect(!freshness(configuration) { $0.cacheControl = "private" }.isStorable)
+    #expect(!freshness(configuration) { $0.cacheControl = "no-cache" }.mayBeStale)
+  }
+
+  @Test func `the first rule for the host says what is different`() throws {
+    var configuration = FreshnessConfiguration()
+    var first = FreshnessRule(host: try #require(HostPattern("*.example")))
+    (first.defaultLifetime, first.staleIfError) = (50, 7)
+    var second = FreshnessRule(host: try #require(HostPattern("pictures.example")))
+    (second.defaultLifetime, second.minimumLifetime) = (9, 9)
+    configuration.hostRules = [first, second]
+    let ruled = freshness(configuration) { _ in }
+    #expect(ruled.lifetime == 50 && ruled.staleIfError == 7 && ruled.staleWhileRevalidate == 10)
+    #expect(freshness(configuration) { $0.cacheControl = "max-age=1" }.lifetime == 1)
+    let other = freshness(configuration, from: try SourceURL(parsing: "http://other/a")) { _ in }
+    #expect(other.lifetime == 604_800 && other.staleIfError == 86_400)
+  }
+
+  @Test func `a local file is as fresh as its reader says`() throws {
+    var configuration = FreshnessConfiguration()
+    configuration.bounds.minimumLifetime = 100
+    let local = freshness(configuration, from: try SourceURL(parsing: "local:///a.jpg")) {
+      $0.cacheControl = "max-age=5"
+    }
+    #expect(local.lifetime == 5 && local.staleIfError == 0 && local.staleWhileRevalidate == 0)
+  }
+
+  @Test func `what is not the answer to the next request is never one unasked, RFC 9111 4.1`()
+    throws
+  {
+    var configuration = FreshnessConfiguration()
+    configuration.bounds.minimumLifetime = 50
+    var rule = FreshnessRule(host: try #require(HostPattern("pictures.example")))
+    rule.keepsCookies = true
+    func isSelected(_ vary: String, cookies: Bool) -> Bool {
+      configuration.hostRules = cookies ? [rule] : []
+      let freshness = freshness(configuration) {
+        $0.vary = vary
+        $0.cacheControl = "max-age=60, stale-if-error=60"
+      }
+      #expect(freshness.isStorable)
+      #expect((freshness.lifetime == 60) == freshness.mayBeStale)
+      #expect((freshness.lifetime == 0) == (freshness.staleIfError == 0))
+      return freshness.mayBeStale
+    }
+    #expect(!isSelected("*", cookies: false) && !isSelected("Accept, *", cookies: true))
+    #expect(isSelected("Accept, Cookie, User-Agent", cookies: false))
+    #expect(!isSelected("accept,\tcookie ", cookies: true))
+    #expect(isSelected("Accept", cookies: true))
   }
 }
 

@@ -19,7 +19,9 @@ struct HostRuleTests {
         headers: { "Referer": "https://example.com/", "X-Key": "env:KEY", "Cookie": "file:/run/c" },
         drop_headers: ["User-Agent"], forward_headers: ["Accept-Language"],
         user: "pictor", password: "env:PASSWORD", allow_invalid_certificates: true,
-        proxy: "http://proxy.internal:3128" },
+        proxy: "http://proxy.internal:3128",
+        default_lifetime: "1h", minimum_lifetime: "1m", maximum_lifetime: "2d",
+        stale_while_revalidate: "0s", stale_if_error: "30d" },
       { host: "EXAMPLE.org", keep_parameters: ["id"], token: "file:/run/token", cookies: true,
         proxy: "direct" },
       { host: "*", proxy: "env:PROXY" },
@@ -41,6 +43,12 @@ struct HostRuleTests {
     #expect(first.dropHeaders == ["User-Agent"] && first.forwardHeaders == ["Accept-Language"])
     #expect(first.user == "pictor" && first.password == .environment("PASSWORD"))
     #expect(first.allowInvalidCertificates && !first.cookies)
+    #expect(first.freshness.defaultLifetime == .seconds(3_600))
+    #expect(first.freshness.minimumLifetime == .seconds(60))
+    #expect(first.freshness.maximumLifetime == .seconds(172_800))
+    #expect(first.freshness.staleWhileRevalidate == .zero)
+    #expect(first.freshness.staleIfError == .seconds(30 * 86_400))
+    #expect(rules[1].freshness == Configuration.FreshnessOverrides())
     #expect(first.proxy == .url(.literal("http://proxy.internal:3128")))
     #expect(rules[1].parameters == .keep([ParameterPattern("id")].compactMap(\.self)))
     #expect(rules[1].token == .file("/run/token") && rules[1].cookies)
@@ -81,6 +89,11 @@ struct HostRuleTests {
     ("[1]", "hosts: rule 1: it is no object"),
     ("[{ tags: [] }]", "hosts: rule 1, host: it is missing"),
     ("[{ host: 'a b' }]", "hosts: rule 1, host: 'a b' is not allowed: a host such as"),
+    ("[{ host: 'a', stale_if_error: 5 }]", "rule 1, stale_if_error: 5 is not allowed: a time"),
+    (
+      "[{ host: 'a', default_lifetime: '4000d' }]",
+      "rule 1, default_lifetime: '4000d' is not allowed: a time such as \"15s\""
+    ),
     ("[{ host: 'a', tags: 'x' }]", "rule 1, tags: 'x' is not allowed: a list of names"),
     ("[{ host: 'a', tags: ['a b'] }]", "rule 1, tags: "),
     ("[{ host: 'a', drop_parameters: ['a*b'] }]", "rule 1, drop_parameters: "),

@@ -88,6 +88,16 @@ struct DownloaderRetryTests {
     #expect(downloader.figures.retries == 0)
   }
 
+  @Test func `an origin that wants to be left alone is heard`() async throws {
+    let origin = try Origin()
+    origin.route("/a", .status(503, headers: ["Retry-After: 90"]))
+    origin.route("/b", .status(429, headers: ["Retry-After: soon"]))
+    let downloader = try makeRetryingDownloader()
+    #expect(
+      await downloader.failure(of: origin.url("/a")) == .sourceError(status: 503, retryAfter: 90))
+    #expect(await downloader.failure(of: origin.url("/b")) == .sourceError(status: 429))
+  }
+
   @Test func `after a redirect only the hop that failed is tried again`() async throws {
     let origin = try Origin()
     let other = try Origin()

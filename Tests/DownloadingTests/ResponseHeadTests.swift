@@ -30,6 +30,16 @@ struct ResponseHeadTests {
     #expect(head.origin.contentType == "image/png")
   }
 
+  @Test func `the lines of a list are one list`() {
+    let (head, _) = receive([
+      "HTTP/1.1 200 OK", "Vary: Accept", "Cache-Control: max-age=5", "vary: Cookie, Origin",
+      "Cache-Control: immutable", "",
+    ])
+    #expect(head.origin.vary == "Accept, Cookie, Origin")
+    #expect(head.origin.cacheControl == "max-age=5, immutable")
+    #expect(receive(["HTTP/1.1 200 OK", ""]).head.origin.vary == nil)
+  }
+
   @Test func `what is no header is passed over`() {
     let (head, events) = receive([
       "HTTP/1.1 200 OK", "no colon", " ETag: folded", "ETag:", "ETag: a\u{7}b", "ETag: \"good\"",

@@ -146,11 +146,12 @@ import Testing
   }
 
   @Test func `what is kept is served though its source is listed`() throws {
-    let pictor = try PictorProcess(in: folder)
+    let pictor = try PictorProcess(in: folder, ["--download.maximum_bytes", "100KiB"])
     let picture = try Pictures.jpeg(width: 30, height: 20)
-    origin.route("/a.jpg") { $0.number == 1 ? .ok(picture) : .status(410) }
+    let large = [UInt8](repeating: 0, count: 200_000)
+    origin.route("/a.jpg") { $0.number == 1 ? .ok(picture) : .ok(large) }
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
-    #expect(try pictor.get(origin.target("/a.jpg", "&cache=bypass")).status == 404)
+    #expect(try pictor.get(origin.target("/a.jpg", "&cache=bypass")).status == 413)
     #expect(try pictor.get(origin.target("/a.jpg"))["cache-status"] == "pictor; hit; detail=memory")
     #expect(origin.requests(to: "/a.jpg") == 2)
   }

@@ -21,6 +21,7 @@ struct PartConfigurationsTests {
       (parts.server, type(of: parts.server).init()), (parts.memory, type(of: parts.memory).init()),
       (parts.freshness, type(of: parts.freshness).init()),
     ]
+    pairs.append((parts.stale, type(of: parts.stale).init()))
     pairs.append((parts.disk, type(of: parts.disk).init(path: parts.disk.path)))
     var downloader = type(of: parts.downloader).init()
     downloader.userAgent = parts.downloader.userAgent

@@ -6,7 +6,7 @@ import Platform
 
 @testable import Managing
 
-/// Opens once; whoever waits at it goes on then, or when its task is cancelled.
+/// Whoever waits at it goes on when it is opened, or when its task is cancelled.
 final class Gate: Sendable {
   private struct State {
     var isOpen = false
@@ -23,6 +23,8 @@ final class Gate: Sendable {
     }
     for continuation in waiting.values { continuation.resume() }
   }
+
+  func close() { state.withLock { $0.isOpen = false } }
 
   func pass() async {
     let id = state.withLock { state in
@@ -252,13 +254,18 @@ final class TestProcessor: ImageProcessor {
   }
 }
 
-/// An hour for everything but `no-store`.
-struct TestFreshness: FreshnessPolicy {
+/// An hour for everything but `no-store`, then stale for as long as a test says.
+final class TestFreshness: FreshnessPolicy {
+  let staleWhileRevalidate = Lock(0)
+  let staleIfError = Lock(0)
+
   func freshness(
     of origin: OriginResponse, from url: SourceURL, requestedAt: UnixTime, receivedAt: UnixTime
   ) -> Freshness {
     Freshness(
-      receivedAt: receivedAt, lifetime: 3_600, isStorable: origin.cacheControl != "no-store")
+      receivedAt: receivedAt, lifetime: 3_600, isStorable: origin.cacheControl != "no-store",
+      staleWhileRevalidate: staleWhileRevalidate.withLock { $0 },
+      staleIfError: staleIfError.withLock { $0 })
   }
 }
 
@@ -277,13 +284,14 @@ class ManagedTests {
   let loader = TestLoader()
   let processor = TestProcessor()
   let purges = TestPurges()
+  let freshness = TestFreshness()
   let clock = Clock()
   let manager: ImageManager
 
   init() {
     manager = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: TestFreshness(), purges: purges,
+      freshnessPolicy: freshness, purges: purges,
       now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
   }
 

@@ -50,25 +50,22 @@ final class LoadOptionsTests: ManagedTests {
     #expect(manager.failedURLs().map(\.status) == [404])
   }
 
-  @Test func `what is kept is served though its source has gone since`() async throws {
-    openAll()
-    _ = try await manager.variant(for: try request(scale: 0.5))
-    loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
-    _ = try? await manager.variant(for: try request(scale: 0.25) { $0.cache = .refresh })
-    #expect(manager.failedURLs().count == 1)
-    let kept = try await manager.variant(for: try request(scale: 0.5))
-    #expect(kept.cacheStatus == .hit(.memory))
-  }
-
-  @Test func `a source that has gone since is no hindrance for what can be made of it`()
-    async throws
-  {
+  @Test(arguments: [CacheUse.refresh, .bypass])
+  func `a source that has gone takes down what was made of it`(_ use: CacheUse) async throws {
     openAll()
     _ = try await manager.variant(for: try request(scale: 0.5))
     loader.failure.withLock { $0 = .sourceNotFound(status: 410) }
-    _ = try? await manager.variant(for: try request { $0.cache = .bypass })
-    let other = try await manager.variant(for: try request(scale: 0.25))
-    #expect(other.cacheStatus == .hit(.source))
+    _ = try? await manager.variant(for: try request(scale: 0.25) { $0.cache = use })
+    #expect(manager.failedURLs().count == 1)
+    for scale in [0.5, 0.25] {
+      let request = try request(scale: scale)
+      #expect(manager.cachedVariant(for: request.key) == nil)
+      await #expect(
+        throws: ImageError.remembered(
+          .sourceNotFound(status: 410), seconds: 86_400, isRepeated: true)
+      ) { try await self.manager.variant(for: request) }
+    }
+    #expect(await disk.source(for: try request().key.source) == nil)
   }
 
   @Test func `what cannot be made of a source is told again though the source has gone, too`()
@@ -227,7 +224,8 @@ final class LoadOptionsTests: ManagedTests {
     #expect(try await status { $0.maxAge = 3_000 } == .hit(.memory))
     #expect(try await status { $0.minFresh = 600 } == .hit(.memory))
     pass(seconds: 700)
-    #expect(try await status { $0.maxStale = 100 } == .hit(.memory))
+    #expect(
+      try await status { $0.maxStale = 100 } == .staleHit(.memory, .accepted, ttl: -100))
     #expect(
       try await status { $0.maxStale = 99 }
         == .miss(.request, stored: true, collapsed: false, originStatus: 200))

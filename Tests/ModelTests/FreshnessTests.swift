@@ -31,12 +31,67 @@ struct FreshnessTests {
     #expect(freshness.age(at: UnixTime(seconds: 1)) == 5)
   }
 
+  @Test func `what came in long after now is not fresh, and is served on an error alone`() {
+    let freshness = Freshness(
+      receivedAt: UnixTime(seconds: 1_000), lifetime: 60, staleWhileRevalidate: 60,
+      staleIfError: 60)
+    var demands = AgeDemands()
+    demands.maxStale = .max
+    #expect(freshness.isFresh(at: UnixTime(seconds: 940)))
+    let before = UnixTime(seconds: 939)
+    #expect(!freshness.isFresh(at: before) && !freshness.satisfies(demands, at: before))
+    #expect(!freshness.mayBeServedWhileRevalidating(at: before))
+    #expect(freshness.mayBeServedOnError(at: before))
+    let strict = Freshness(
+      receivedAt: UnixTime(seconds: 1_000), lifetime: 60, mayBeStale: false, staleIfError: 60)
+    #expect(!strict.mayBeServedOnError(at: before))
+  }
+
+  @Test func `it may be stale for as many seconds as were given, RFC 5861`() {
+    let freshness = Freshness(
+      receivedAt: UnixTime(seconds: 100), lifetime: 60, staleWhileRevalidate: 10,
+      staleIfError: 20)
+    #expect(freshness.mayBeServedWhileRevalidating(at: UnixTime(seconds: 169)))
+    #expect(!freshness.mayBeServedWhileRevalidating(at: UnixTime(seconds: 170)))
+    #expect(freshness.mayBeServedOnError(at: UnixTime(seconds: 179)))
+    #expect(!freshness.mayBeServedOnError(at: UnixTime(seconds: 180)))
+    #expect(freshness.timeToLive(at: UnixTime(seconds: 165)) == -5)
+    let none = Freshness(
+      receivedAt: UnixTime(seconds: 100), lifetime: 60, mayBeStale: false,
+      staleWhileRevalidate: 10, staleIfError: 10)
+    #expect(!none.mayBeServedWhileRevalidating(at: UnixTime(seconds: 160)))
+    #expect(!none.mayBeServedOnError(at: UnixTime(seconds: 160)))
+  }
+
+  @Test func `a reload of what is immutable asks nobody while it is fresh, RFC 8246`() {
+    var reload = AgeDemands()
+    reload.maxAge = 0
+    for isImmutable in [true, false] {
+      let freshness = Freshness(
+        receivedAt: UnixTime(seconds: 100), lifetime: 60, isImmutable: isImmutable)
+      #expect(freshness.satisfies(reload, at: UnixTime(seconds: 110)) == isImmutable)
+      #expect(!freshness.satisfies(reload, at: UnixTime(seconds: 160)))
+      var younger = AgeDemands()
+      younger.maxAge = 5
+      #expect(!freshness.satisfies(younger, at: UnixTime(seconds: 110)))
+    }
+  }
+
   @Test(arguments: [
     (CacheStatus.hit(.memory), "pictor; hit; detail=memory"),
     (.hit(.source), "pictor; hit; detail=source"),
     (
       .miss(.uriMiss, stored: true, collapsed: true, originStatus: 200),
       "pictor; fwd=uri-miss; fwd-status=200; stored; collapsed"
+    ),
+    (.staleHit(.memory, .whileRevalidating, ttl: -5), "pictor; hit; ttl=-5; detail=memory"),
+    (
+      .staleIfError(collapsed: false, originStatus: 503),
+      "pictor; fwd=stale; fwd-status=503; detail=stale-if-error"
+    ),
+    (
+      .staleIfError(collapsed: true, originStatus: nil),
+      "pictor; fwd=stale; collapsed; detail=stale-if-error"
     ),
     (
       .miss(.stale, stored: false, collapsed: false, originStatus: nil),

@@ -242,8 +242,8 @@ func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
   Stats(
     status: isDraining ? "draining" : "serving", version: "1.2.3", uptimeSeconds: 1,
     requests: figures, memory: TierFigures(), disk: TierFigures(), downloads: DownloadFigures(),
-    flights: FlightFigures(), prefetch: PrefetchFigures(), imaging: ImagingFigures(),
-    process: ProcessFigures())
+    flights: FlightFigures(), freshness: FreshnessFigures(), prefetch: PrefetchFigures(),
+    imaging: ImagingFigures(), process: ProcessFigures())
 }
 
 /// Starts a server on a free port and stops it behind the test, which may have done so itself.

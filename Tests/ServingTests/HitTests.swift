@@ -40,6 +40,27 @@ struct HitTests {
     }
   }
 
+  @Test(arguments: [
+    (Freshness(receivedAt: .now, lifetime: 60), "public, max-age=60"),
+    (
+      Freshness(receivedAt: .now, lifetime: 60, mayBeStale: false),
+      "public, max-age=60, must-revalidate"
+    ),
+    (Freshness(receivedAt: .now, lifetime: 60, isImmutable: true), "public, max-age=60, immutable"),
+  ])
+  func `caches behind this one are told what the origin said`(
+    _ freshness: Freshness, control: String
+  ) async throws {
+    let provider = TestProvider()
+    var info = makeInfo()
+    info.freshness = freshness
+    provider.keep(makeVariant(try makeRequest().key, info: info))
+    try await withServer(provider) { server in
+      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      #expect(answer["Cache-Control"] == control)
+    }
+  }
+
   @Test func `head is get without the body, on a connection that stays`() async throws {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))

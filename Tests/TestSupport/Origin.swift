@@ -41,12 +41,13 @@ public final class Origin: Sendable {
   ///
   /// - Parameters:
   ///   - address: `127.0.0.1` or `::1`.
+  ///   - port: that of an origin which was stopped, to take its place; 0: any that is free.
   ///   - answers: `false`: connections are taken by the kernel, and nobody ever reads from them.
   /// - Throws: `OriginError` when the address cannot be had.
-  public init(on address: String = "127.0.0.1", answers: Bool = true) throws {
+  public init(on address: String = "127.0.0.1", port: Int = 0, answers: Bool = true) throws {
     self.address = address
-    let listener = try OriginSocket.listen(on: address)
-    port = listener.port
+    let listener = try OriginSocket.listen(on: address, port: port)
+    self.port = listener.port
     state.setListener(listener.descriptor, isAccepting: answers)
     guard answers else { return }
     let state = state

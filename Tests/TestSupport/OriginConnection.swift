@@ -131,21 +131,26 @@ struct OriginConnection {
 
 /// The calls of the socket interface, with their C types.
 enum OriginSocket {
-  static func listen(on address: String) throws -> (descriptor: CInt, port: Int) {
+  static func listen(on address: String, port: Int) throws -> (descriptor: CInt, port: Int) {
     let isIPv6 = address.contains(":")
     let descriptor = socket(
       isIPv6 ? AF_INET6 : AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    // The port of an origin that was stopped is another's though its last connections are not forgotten yet (socket(7)).
+    var isReused: CInt = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<CInt>.size))
     var name = sockaddr_storage()
     var length: socklen_t
     if isIPv6 {
       var ip = sockaddr_in6()
       ip.sin6_family = sa_family_t(AF_INET6)
+      ip.sin6_port = UInt16(port).bigEndian
       inet_pton(AF_INET6, address, &ip.sin6_addr)
       length = socklen_t(MemoryLayout<sockaddr_in6>.size)
       withUnsafeMutableBytes(of: &name) { $0.storeBytes(of: ip, as: sockaddr_in6.self) }
     } else {
       var ip = sockaddr_in()
       ip.sin_family = sa_family_t(AF_INET)
+      ip.sin_port = UInt16(port).bigEndian
       inet_pton(AF_INET, address, &ip.sin_addr)
       length = socklen_t(MemoryLayout<sockaddr_in>.size)
       withUnsafeMutableBytes(of: &name) { $0.storeBytes(of: ip, as: sockaddr_in.self) }

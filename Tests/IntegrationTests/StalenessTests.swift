@@ -1,0 +1,236 @@
+// Tests of what the program serves stale: while the origin is asked, where it fails, and across a restart. Pictures are
+// stale from the first because their origin says that they are old already.
+
+import Glibc
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct StalenessTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+  /// Stale by 400 seconds when it comes.
+  private static let old = ["ETag: \"1\"", "Age: 500"]
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
+  private func seconds(_ field: String, of answer: HTTPAnswer) -> Int {
+    answer[field].flatMap { Int($0) } ?? -1
+  }
+
+  /// Waits until a picture is answered like this, which it is sooner or later.
+  private func wait(
+    _ pictor: PictorProcess, for target: String, with status: String
+  ) throws -> HTTPAnswer {
+    var last: String?
+    for _ in 0..<2_000 {
+      let answer = try pictor.get(target)
+      if answer["cache-status"] == status { return answer }
+      last = answer["cache-status"]
+      usleep(10_000)
+    }
+    throw PictorProcess.Failure(description: "never \(status), but \(last ?? "none")")
+  }
+
+  // MARK: While revalidating
+
+  @Test func `a stale picture is answered at once while its origin hangs, and is renewed once`()
+    throws
+  {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    let picture = try Pictures.jpeg(width: 60, height: 40)
+    let gate = Gate()
+    let stale = Self.old + ["Cache-Control: max-age=100, stale-while-revalidate=5000"]
+    origin.route("/a.jpg") { request in
+      request.number == 1
+        ? .ok(picture, headers: stale)
+        : .hold(gate, then: .status(304, headers: ["Cache-Control: max-age=1000"]))
+    }
+    let target = origin.target("/a.jpg", "&w=30")
+    let first = try pictor.get(target)
+    #expect(first["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
+    // When
+    let answers = try (0..<20).map { _ in try pictor.get(target) }
+    // Then
+    for answer in answers {
+      #expect(answer.status == 200 && answer.body == first.body)
+      let ttl = try #require(
+        answer["cache-status"]?.wholeMatch(of: /pictor; hit; ttl=(-\d+); detail=memory/))
+      #expect((-1_000 ... -400).contains(Int(ttl.1) ?? 0))
+      #expect(answer["cache-control"] == "public, max-age=100")
+      #expect(seconds("age", of: answer) >= 500)
+    }
+    try pictor.waitUntil("it is revalidated") { origin.requests(to: "/a.jpg") == 2 }
+    gate.open()
+    let fresh = try wait(pictor, for: target, with: "pictor; hit; detail=memory")
+    #expect(fresh.body == first.body && (0..<100).contains(seconds("age", of: fresh)))
+    #expect(fresh["cache-control"] == "public, max-age=1000")
+    #expect(origin.requests(to: "/a.jpg") == 2)
+    #expect(origin.received(at: "/a.jpg").last?.headers["if-none-match"] == "\"1\"")
+    let stats = try pictor.stats()
+    #expect(stats.imaging.succeeded == 1)
+    #expect(stats.freshness.staleWhileRevalidate >= 20 && stats.freshness.revalidations == 1)
+  }
+
+  @Test func `other bytes are made in the background, and are the next answer`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let (wide, tall) = (
+      try Pictures.jpeg(width: 60, height: 30), try Pictures.jpeg(width: 30, height: 60)
+    )
+    let stale = Self.old + ["Cache-Control: max-age=100, stale-while-revalidate=5000"]
+    origin.route("/a.jpg") { request in
+      request.number == 1 ? .ok(wide, headers: stale) : .ok(tall, headers: ["ETag: \"2\""])
+    }
+    let first = try pictor.get(origin.target("/a.jpg"))
+    #expect(try pictor.get(origin.target("/a.jpg")).body == first.body)
+    let fresh = try wait(
+      pictor, for: origin.target("/a.jpg"), with: "pictor; hit; detail=memory")
+    #expect(try Pixels(decoding: fresh.body).size.height == 60)
+  }
+
+  @Test func `what an origin wants nobody to have stale, nobody has`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    for (path, control) in [
+      ("/must", "max-age=100, stale-while-revalidate=5000, must-revalidate"),
+      ("/vary", "max-age=1000, stale-while-revalidate=5000"),
+    ] {
+      let headers = Self.old + ["Cache-Control: \(control)", "Vary: Accept", "Vary: Origin"]
+      let more = path == "/vary" ? ["Vary: *"] : []
+      origin.route(path) { request in
+        request.headers["if-none-match"] == "\"1\""
+          ? .status(304, headers: headers + more) : .ok(picture, headers: headers + more)
+      }
+      let first = try pictor.get(origin.target(path))
+      #expect(first["cache-control"]?.hasSuffix(", must-revalidate") == true)
+      let again = try pictor.get(origin.target(path))
+      #expect(again["cache-status"] == "pictor; fwd=stale; fwd-status=304; stored")
+      origin.route(path, .status(503))
+      #expect(try pictor.get(origin.target(path)).status == 502)
+    }
+  }
+
+  @Test func `a reload of what is immutable asks nobody`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve(
+      "/a.jpg", try Pictures.jpeg(width: 30, height: 20),
+      headers: ["Cache-Control: max-age=1000, immutable"])
+    let client = try pictor.connect()
+    let first = try client.get(origin.target("/a.jpg"))
+    #expect(first["cache-control"] == "public, max-age=1000, immutable")
+    let reload = try client.get(origin.target("/a.jpg"), headers: ["Cache-Control": "max-age=0"])
+    #expect(reload["cache-status"] == "pictor; hit; detail=memory")
+    _ = try client.get(origin.target("/a.jpg"), headers: ["Cache-Control": "no-cache"])
+    #expect(origin.requests(to: "/a.jpg") == 2)
+  }
+
+  // MARK: On error
+
+  @Test func `an origin that is down takes no picture down, across a restart, until it is back`()
+    throws
+  {
+    // Given
+    let options = ["--freshness.error_interval", "0s", "--download.breaker_threshold", "0"]
+    var pictor = try PictorProcess(in: folder, options)
+    let picture = try Pictures.jpeg(width: 60, height: 40)
+    let stale = Self.old + ["Cache-Control: max-age=100"]
+    origin.serve("/a.jpg", picture, headers: stale)
+    let target = origin.target("/a.jpg", "&w=30")
+    let first = try pictor.get(target)
+    // When
+    origin.stop()
+    // Then
+    let failed = try pictor.get(target)
+    #expect(failed["cache-status"] == "pictor; fwd=stale; detail=stale-if-error")
+    #expect(failed.status == 200 && failed.body == first.body)
+    #expect(seconds("age", of: failed) >= 500)
+    let next = try pictor.get(target)
+    #expect(next["cache-status"]?.hasPrefix("pictor; hit; ttl=-") == true)
+    // Another size is made of what is kept.
+    let other = try pictor.get(origin.target("/a.jpg", "&w=20"))
+    #expect(other.status == 200)
+    #expect(try pictor.stats().freshness.staleIfError >= 3)
+    // When
+    #expect(try pictor.end() == 0)
+    pictor = try PictorProcess(in: folder, options)
+    // Then
+    let restarted = try pictor.get(target)
+    #expect(restarted["cache-status"] == "pictor; fwd=stale; detail=stale-if-error")
+    #expect(restarted.body == first.body)
+    #expect(seconds("age", of: restarted) >= seconds("age", of: failed))
+    // When
+    let again = try Origin(port: origin.port)
+    again.route("/a.jpg", .status(304, headers: ["Cache-Control: max-age=1000"]))
+    // Then
+    let fresh = try wait(pictor, for: target, with: "pictor; hit; detail=memory")
+    #expect(fresh.body == first.body && (0..<100).contains(seconds("age", of: fresh)))
+  }
+
+  @Test func `an origin's error is named, and it is left alone as long as it wants`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let stale = Self.old + ["Cache-Control: max-age=100"]
+    origin.route("/a.jpg") { request in
+      request.number == 1
+        ? .ok(picture, headers: stale) : .status(503, headers: ["Retry-After: 3000"])
+    }
+    let target = origin.target("/a.jpg")
+    _ = try pictor.get(target)
+    let failed = try pictor.get(target)
+    #expect(failed["cache-status"] == "pictor; fwd=stale; fwd-status=503; detail=stale-if-error")
+    for _ in 0..<5 {
+      #expect(try pictor.get(target)["cache-status"]?.hasPrefix("pictor; hit; ttl=-") == true)
+    }
+    #expect(origin.requests(to: "/a.jpg") == 2)
+    // Who wants the origin asked is told.
+    #expect(try pictor.get(target + "&refresh=1").status == 502)
+    let stats = try pictor.stats()
+    #expect(stats.freshness.failingSources == 1)
+    #expect(stats.requests.byOrigin["stale"] == 1)
+  }
+
+  @Test(arguments: [404, 410])
+  func `a picture that its origin says is gone is taken down, in all sizes`(_ status: Int) throws {
+    var pictor = try PictorProcess(in: folder)
+    let picture = try Pictures.jpeg(width: 60, height: 40)
+    let stale = Self.old + ["Cache-Control: max-age=100"]
+    origin.serve("/a.jpg", picture, headers: stale)
+    let targets = ["&w=30", "&w=20"].map { origin.target("/a.jpg", $0) }
+    for target in targets { #expect(try pictor.get(target).status == 200) }
+    origin.route("/a.jpg", .status(status))
+    #expect(try pictor.get(targets[0]).status == 404)
+    #expect(try pictor.get(targets[1] + "&cache=only").status == 504)
+    #expect(try pictor.end() == 0)
+    pictor = try PictorProcess(in: folder)
+    for target in targets {
+      #expect(
+        try pictor.connect().get(
+          target + "&cache=only", headers: ["Cache-Control": "max-stale"]
+        ).status == 504)
+    }
+  }
+
+  @Test func `rules for hosts bound how long pictures are fresh`() throws {
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--hosts",
+        "[{ host: '127.0.0.1', minimum_lifetime: '1h', maximum_lifetime: '2h', default_lifetime: '90m' }]",
+      ])
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    for (path, headers, lifetime) in [
+      ("/none", [], 5_400), ("/short", ["Cache-Control: max-age=5"], 3_600),
+      ("/never", ["Cache-Control: no-cache"], 3_600),
+      ("/long", ["Cache-Control: max-age=100000"], 7_200),
+    ] as [(String, [String], Int)] {
+      origin.serve(path, picture, headers: headers)
+      let answer = try pictor.get(origin.target(path))
+      #expect(answer["cache-control"]?.hasPrefix("public, max-age=\(lifetime)") == true, "\(path)")
+      #expect(
+        try pictor.get(origin.target(path))["cache-status"] == "pictor; hit; detail=memory")
+    }
+  }
+}
