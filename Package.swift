@@ -84,6 +84,8 @@ let package = Package(
     .testTarget(
       name: "CachingTests",
       dependencies: words + ["Caching", "CLinux", "TestSupport", "disk-writer"]),
+    .testTarget(
+      name: "CacheModelTests", dependencies: words + ["Managing", "Caching", "TestSupport"]),
     .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),
     .testTarget(
       name: "ImagingWireTests",

@@ -62,7 +62,7 @@ extension ImageManager {
     if options.retriesFailed { forgetFailure(of: request) }
     // What is passed through is on disk as its source.
     let tiers = making == .passedThrough ? options.store.intersection(.memory) : options.store
-    let isStored = variant.info.freshness.isStorable && store(variant, in: tiers)
+    let isStored = await replace(kept, with: variant, in: tiers)
     let status = status(
       of: loaded, kept, making == .renewed ? .disk : .source, request, stored: isStored,
       collapsed: joined)
@@ -168,6 +168,21 @@ extension ImageManager {
     let isPlain = transform.format == nil && transform.frame == nil && !transform.enlarge
     let key = isPlain ? request.key.source : request.key
     return remember(error, of: key, since: source.generation)
+  }
+
+  /// Stores what a source came to now; tells whether a tier keeps it. One that may not does not keep what other bytes came
+  /// to either, or the next request would get that.
+  private func replace(
+    _ kept: Variant?, with variant: Variant, in tiers: StoreTiers
+  ) async -> Bool {
+    let tiers = variant.info.freshness.isStorable ? tiers : []
+    let isStored = store(variant, in: tiers)
+    func isOther(_ kept: Variant) -> Bool { kept.info.sourceVersion != variant.info.sourceVersion }
+    if !tiers.contains(.memory), let other = memory.peek(variant.key), isOther(other) {
+      memory.remove(variant.key)
+    }
+    if !tiers.contains(.disk), let kept, isOther(kept) { await disk.remove(variant.key) }
+    return isStored
   }
 
   /// In the tiers that may keep it; tells whether one does.

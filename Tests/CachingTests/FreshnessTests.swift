@@ -6,6 +6,10 @@ import Testing
 @testable import Caching
 
 struct FreshnessTests {
+  let url: SourceURL
+
+  init() throws { url = try SourceURL(parsing: "https://pictures.example/a.jpg") }
+
   static let now = UnixTime(seconds: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT
 
   @Test func `directives are read whatever their case, order and quoting`() {
@@ -32,12 +36,13 @@ struct FreshnessTests {
 
   func freshness(
     _ configuration: FreshnessConfiguration = FreshnessConfiguration(), delay: Int = 0,
-    from url: SourceURL = .sample, _ change: (inout OriginResponse) -> Void
+    from url: SourceURL? = nil, _ change: (inout OriginResponse) -> Void
   ) -> Freshness {
     var origin = OriginResponse(status: 200)
     change(&origin)
     return FreshnessRules(configuration).freshness(
-      of: origin, from: url, requestedAt: UnixTime(seconds: Self.now.seconds - delay),
+      of: origin, from: url ?? self.url,
+      requestedAt: UnixTime(seconds: Self.now.seconds - delay),
       receivedAt: Self.now)
   }
 
@@ -245,14 +250,4 @@ extension FreshnessTests {
     #expect(!isSelected("accept,\tcookie ", cookies: true))
     #expect(isSelected("Accept", cookies: true))
   }
-}
-
-extension SourceURL {
-  fileprivate static let sample: SourceURL = {
-    do throws(ImageError) {
-      return try SourceURL(parsing: "https://pictures.example/a.jpg")
-    } catch {
-      fatalError("\(error)")
-    }
-  }()
 }

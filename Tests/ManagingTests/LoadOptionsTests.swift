@@ -251,6 +251,30 @@ final class LoadOptionsTests: ManagedTests {
 
   // MARK: Flights
 
+  @Test(arguments: [StoreTiers.memory, .disk])
+  func `what is kept in one tier leaves nothing of other bytes in the other`(
+    tiers: StoreTiers
+  ) async throws {
+    openAll()
+    // Given a picture in one tier, and its source, other bytes by now, in none it was made of.
+    let asked = try request(scale: 0.5) { $0.store = StoreTiers.all.subtracting(tiers) }
+    _ = try await manager.variant(for: asked)
+    await disk.remove(asked.key.source)
+    loader.etag.withLock { $0 = "\"new\"" }
+    _ = try await manager.variant(for: try request(scale: 0.25))
+    // When it is made of them for the other tier.
+    let renewed = try request(scale: 0.5) {
+      $0.cache = .refresh
+      $0.store = tiers
+    }
+    let delivery = try await manager.variant(for: renewed)
+    #expect(delivery.cacheStatus.headerValue.contains("fwd-status=304"))
+    // Then the older one is gone.
+    let version = delivery.variant.info.sourceVersion
+    #expect((memory.peek(asked.key)?.info.sourceVersion ?? version) == version)
+    #expect((await disk.variant(for: asked.key)?.info.sourceVersion ?? version) == version)
+  }
+
   @Test func `those who look at other things share no flight`() async throws {
     let normal = try request()
     let refresh = try request { $0.cache = .refresh }

@@ -1,0 +1,138 @@
+// World: an origin whose pictures change, vanish and come back as the model test wants, and workers that tell which
+// bytes they were given.
+
+import Model
+import Platform
+import TestSupport
+
+/// The time of a test.
+final class WorldClock: Sendable {
+  private let seconds = Lock(1_700_000_000)
+
+  var now: UnixTime { UnixTime(seconds: seconds.withLock { $0 }) }
+  func advance(by amount: Int) { seconds.withLock { $0 += amount } }
+}
+
+/// What an origin says about a picture's age.
+struct Terms {
+  var lifetime = 60
+  var staleWhileRevalidate = 0
+  var staleIfError = 0
+  var mustRevalidate = false
+  var noStore = false
+
+  /// The `Cache-Control` field.
+  var text: String {
+    if noStore { return "no-store" }
+    return "max-age=\(lifetime), stale-while-revalidate=\(staleWhileRevalidate), "
+      + "stale-if-error=\(staleIfError)" + (mustRevalidate ? ", must-revalidate" : "")
+  }
+}
+
+/// One time that the origin was asked, and answered.
+struct Load {
+  enum Outcome {
+    /// These bytes are right now; a 304 does not send them.
+    case right(version: Int, Terms, isSent: Bool)
+    case failed
+    case gone
+  }
+
+  let number: Int
+  let time: UnixTime
+  let outcome: Outcome
+}
+
+/// The pictures of an origin, by number, and all that was asked of it.
+final class World: ImageLoader, ImageProcessor {
+  enum Health { case up, down, gone }
+
+  struct Picture {
+    var version = 1
+    var terms = Terms()
+    var health = Health.up
+  }
+
+  private struct State {
+    var pictures: [Picture]
+    var loads: [Load] = []
+  }
+
+  let clock: WorldClock
+  private let state: Lock<State>
+
+  init(pictures: Int, clock: WorldClock) {
+    self.clock = clock
+    state = Lock(State(pictures: Array(repeating: Picture(), count: pictures)))
+  }
+
+  static func url(_ number: Int) -> String {
+    "https://host\(number % 4).example/\(number % 2 == 0 ? "even" : "odd")/\(number).jpg"
+  }
+
+  func picture(_ number: Int) -> Picture { state.withLock { $0.pictures[number] } }
+
+  func change(_ number: Int, _ change: (inout Picture) -> Void) {
+    state.withLock { change(&$0.pictures[number]) }
+  }
+
+  private static func etag(_ picture: Picture) -> String { "\"\(picture.version)\"" }
+
+  /// What was asked since the last time of asking this.
+  func takeLoads() -> [Load] {
+    state.withLock { state in
+      defer { state.loads = [] }
+      return state.loads
+    }
+  }
+
+  func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
+    guard let name = request.url.fileName.split(separator: ".").first, let number = Int(name) else {
+      throw .internal(detail: "a URL that is none of the test's")
+    }
+    let picture = state.withLock { state in
+      let picture = state.pictures[number]
+      let outcome: Load.Outcome =
+        switch picture.health {
+        case .up:
+          .right(
+            version: picture.version, picture.terms,
+            isSent: request.validators?.etag != Self.etag(picture))
+        case .down: .failed
+        case .gone: .gone
+        }
+      state.loads.append(Load(number: number, time: clock.now, outcome: outcome))
+      return picture
+    }
+    switch picture.health {
+    case .down: throw .sourceError(status: 503)
+    case .gone: throw .sourceNotFound(status: 404)
+    case .up: break
+    }
+    var origin = OriginResponse(status: 200)
+    origin.etag = Self.etag(picture)
+    origin.cacheControl = picture.terms.text
+    if request.validators?.etag == origin.etag {
+      origin.status = 304
+      return .notModified(origin, Timings())
+    }
+    do {
+      let file = try FileRegion.sealed(Array("\(number) \(picture.version)".utf8))
+      return .fetched(Download(file: file, origin: origin, timings: Timings()))
+    } catch {
+      throw .internal(detail: "no memory file: \(error)")
+    }
+  }
+
+  /// The source's bytes with the width that was asked for: `number version width`.
+  func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
+    let source = try ImageBytes(contentsOf: job.file)
+    let text =
+      source.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+      + " \(job.transform.width ?? 0)"
+    return ProcessedImage(
+      bytes: Array(text.utf8).withUnsafeBytes { ImageBytes(copying: $0) }, format: .jpeg,
+      size: PixelSize(width: 1, height: 1), frames: 1, density: 1, scaledDownFrom: nil,
+      digest: text, timings: Timings())
+  }
+}
