@@ -1,0 +1,189 @@
+// Tests of what is served stale since its origin fails (RFC 5861, section 4).
+
+import Model
+import Testing
+
+@testable import Managing
+
+final class StaleOnErrorTests: StaleTests {
+  @Test(arguments: [
+    ImageError.sourceUnreachable(detail: ""), .sourceTimeout(detail: ""), .sourceTLS(detail: ""),
+    .sourceIncomplete(detail: ""), .sourceError(status: 500), .sourceError(status: 429),
+    .overloaded(queue: "download", retryAfter: 1),
+  ])
+  func `an origin that is down takes no picture down`(_ error: ImageError) async throws {
+    try await makeStale(ifError: 100)
+    fail(error)
+    let request = try request()
+    #expect(manager.deliveryAtOnce(for: request) == nil)
+    let status: Int? = if case .sourceError(let status, _) = error { status } else { nil }
+    #expect(
+      try await manager.variant(for: request).cacheStatus
+        == .staleIfError(collapsed: false, originStatus: status))
+    #expect(processor.started.value == 1)
+    #expect(manager.freshnessFigures.staleIfError == 1)
+    #expect(manager.freshnessFigures.failingSources == 1)
+  }
+
+  @Test func `another size is made of the source that is kept`() async throws {
+    try await makeStale(ifError: 100)
+    fail(.sourceError(status: 503))
+    let other = try request(scale: 0.5)
+    #expect(
+      try await manager.variant(for: other).cacheStatus
+        == .staleIfError(collapsed: false, originStatus: 503))
+    // It is kept, so the next who wants it is answered at once.
+    #expect(
+      manager.deliveryAtOnce(for: other)?.cacheStatus == .staleHit(.memory, .ifError, ttl: -5))
+    #expect(processor.started.value == 2)
+  }
+
+  @Test func `so is a picture that would have been sent while it comes in`() async throws {
+    try await makeStale(ifError: 100)
+    fail(.sourceError(status: 503))
+    var transform = Transform()
+    (transform.format, transform.progressive) = (.jpeg, true)
+    let request = ImageRequest(
+      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    guard case .whole(let answer) = try await manager.answer(to: request) else {
+      return _ = Issue.record("nothing comes in")
+    }
+    #expect(answer.cacheStatus == .staleIfError(collapsed: false, originStatus: 503))
+    #expect(loader.started.value == 2)
+  }
+
+  @Test func `a variant is served though its source is not kept any more`() async throws {
+    try await makeStale(ifError: 100)
+    let request = try request()
+    await disk.remove(request.key.source)
+    fail(.sourceUnreachable(detail: ""))
+    #expect(
+      try await manager.variant(for: request).cacheStatus
+        == .staleIfError(collapsed: false, originStatus: nil))
+    #expect(manager.deliveryAtOnce(for: request) != nil)
+  }
+
+  @Test func `the origin is left alone for a moment, then asked behind an answer's back`()
+    async throws
+  {
+    // Given
+    try await makeStale(ifError: 1_000)
+    fail(.sourceError(status: 503, retryAfter: 30))
+    let request = try request()
+    _ = try await manager.variant(for: request)
+    // When
+    pass(seconds: 29)
+    for _ in 0..<3 {
+      #expect(
+        manager.deliveryAtOnce(for: request)?.cacheStatus == .staleHit(.memory, .ifError, ttl: -34))
+    }
+    // Then
+    #expect(loader.started.value == 2)
+    // When
+    pass(seconds: 1)
+    fail(nil)
+    #expect(manager.deliveryAtOnce(for: request) != nil)
+    // Then
+    try await waitUntilFresh(request)
+    #expect(loader.started.value == 3)
+    #expect(manager.freshnessFigures.staleIfError == 5)
+  }
+
+  @Test func `after a while without anybody the next one waits for the origin`() async throws {
+    try await makeStale(ifError: 1_000)
+    fail(.sourceError(status: 503))
+    let request = try request()
+    _ = try await manager.variant(for: request)
+    pass(seconds: 70)
+    fail(nil)
+    #expect(manager.deliveryAtOnce(for: request) == nil)
+    #expect(
+      try await manager.variant(for: request).cacheStatus
+        == .miss(.stale, stored: true, collapsed: false, originStatus: 304))
+  }
+
+  @Test func `whoever wants the origin asked is told what came of it`() async throws {
+    try await makeStale(ifError: 100)
+    let error = ImageError.sourceError(status: 503)
+    fail(error)
+    for use in [CacheUse.refresh, .bypass] {
+      let request = try request { $0.cache = use }
+      await #expect(throws: error) { try await self.manager.variant(for: request) }
+    }
+    let aged = try request { $0.age.maxAge = 0 }
+    #expect(
+      try await manager.variant(for: aged).cacheStatus
+        == .staleIfError(collapsed: false, originStatus: 503))
+  }
+
+  @Test func `what is too old to be served on an error is not`() async throws {
+    try await makeStale(ifError: 5)
+    let error = ImageError.sourceUnreachable(detail: "")
+    fail(error)
+    let request = try request()
+    await #expect(throws: error) { try await self.manager.variant(for: request) }
+  }
+
+  @Test func `an answer of the origin's that is no fault of its own is told`() async throws {
+    try await makeStale(ifError: 100)
+    fail(.sourceError(status: 403))
+    let request = try request()
+    await #expect(throws: ImageError.sourceError(status: 403)) {
+      try await self.manager.variant(for: request)
+    }
+    // Nothing of what is kept has gone.
+    fail(nil)
+    #expect(
+      try await manager.variant(for: request).cacheStatus
+        == .miss(.stale, stored: true, collapsed: false, originStatus: 304))
+    #expect(processor.started.value == 1)
+  }
+
+  @Test func `a picture that has gone since is taken down by its revalidation`() async throws {
+    try await makeStale(whileRevalidate: 10, ifError: 100, [nil, 0.5])
+    fail(.sourceNotFound(status: 404))
+    let request = try request()
+    #expect(manager.deliveryAtOnce(for: request) != nil)
+    try await waitUntil { [manager] in manager.freshnessFigures.revalidationsFailed == 1 }
+    for scale in [nil, 0.5] {
+      let request = try self.request(scale: scale)
+      #expect(manager.deliveryAtOnce(for: request) == nil)
+      await #expect(
+        throws: ImageError.remembered(
+          .sourceNotFound(status: 404), seconds: 600, isRepeated: true)
+      ) { try await self.manager.variant(for: request) }
+    }
+    #expect(await disk.variant(for: request.key) == nil)
+    // It is back, and asked for as it never was.
+    fail(nil)
+    pass(seconds: 600)
+    #expect(
+      try await manager.variant(for: request).cacheStatus
+        == .miss(.uriMiss, stored: true, collapsed: false, originStatus: 200))
+  }
+
+  @Test func `what was purged is served on no error`() async throws {
+    try await makeStale(ifError: 100)
+    let request = try request()
+    loader.gate.close()
+    let waiting = Task { [manager] in try await manager.variant(for: request) }
+    try await waitUntil { [loader] in loader.started.value == 2 }
+    _ = purges.add(.everything)
+    fail(.sourceError(status: 503))
+    loader.gate.open()
+    await #expect(throws: ImageError.sourceError(status: 503)) { try await waiting.value }
+  }
+
+  @Test func `a clock set back has the origin asked, and what is kept served if it fails`()
+    async throws
+  {
+    try await makeStale(ifError: 100)
+    let request = try request()
+    pass(seconds: -3_605 - 61)
+    fail(.sourceTimeout(detail: ""))
+    #expect(
+      try await manager.variant(for: request).cacheStatus
+        == .staleIfError(collapsed: false, originStatus: nil))
+    #expect(manager.freshnessFigures.clockSetBack == 1)
+  }
+}

@@ -1,0 +1,192 @@
+// Tests of what is served stale at once, while the origin is asked (RFC 5861, section 3).
+
+import Model
+import Telemetry
+import Testing
+
+@testable import Managing
+
+/// Pictures that have been stale for a moment.
+class StaleTests: ManagedTests {
+  /// A picture that was made an hour and five seconds ago, of which an hour it was fresh.
+  func makeStale(
+    whileRevalidate: Int = 0, ifError: Int = 0, _ scales: [Double?] = [nil]
+  ) async throws {
+    freshness.staleWhileRevalidate.withLock { $0 = whileRevalidate }
+    freshness.staleIfError.withLock { $0 = ifError }
+    loader.etag.withLock { $0 = "\"v1\"" }
+    openAll()
+    for scale in scales { _ = try await manager.variant(for: try request(scale: scale)) }
+    pass(seconds: 3_605)
+  }
+
+  /// The same, with an origin that answers no more until its gate is opened.
+  func makeStaleAndHang(_ scales: [Double?] = [nil]) async throws {
+    try await makeStale(whileRevalidate: 10, scales)
+    loader.gate.close()
+  }
+
+  func fail(_ error: ImageError?) { loader.failure.withLock { $0 = error } }
+
+  func waitUntilFresh(_ request: ImageRequest) async throws {
+    try await waitUntil { [manager] in manager.cachedVariant(for: request.key) != nil }
+    try await waitUntil { [manager] in manager.figures.variants == 0 }
+  }
+}
+
+final class StaleWhileRevalidateTests: StaleTests {
+  @Test func `what is stale is the answer at once while the origin hangs, then it is fresh`()
+    async throws
+  {
+    // Given
+    try await makeStaleAndHang()
+    let request = try request()
+    #expect(manager.cachedVariant(for: request.key) == nil)
+    // When
+    let answer = try #require(manager.deliveryAtOnce(for: request))
+    // Then
+    #expect(answer.cacheStatus == .staleHit(.memory, .whileRevalidating, ttl: -5))
+    try await waitUntil { [loader] in loader.started.value == 2 }
+    #expect(manager.cachedVariant(for: request.key) == nil)
+    loader.gate.open()
+    try await waitUntilFresh(request)
+    // It was renewed and not made again.
+    #expect(processor.started.value == 1)
+    #expect(loader.requests.withLock { $0.last?.validators?.etag } == "\"v1\"")
+    #expect(loader.requests.withLock { $0.last?.priority?.observe { _ in } } == .low)
+    #expect(manager.freshnessFigures.staleWhileRevalidate == 1)
+    #expect(manager.freshnessFigures.revalidations == 1)
+    #expect(manager.freshnessFigures.revalidationsFailed == 0)
+  }
+
+  @Test func `so is what is on disk, whether or not it can be had without waiting`() async throws {
+    try await makeStaleAndHang()
+    let request = try request()
+    memory.remove(request.key)
+    let answer = try await manager.variant(for: request)
+    #expect(answer.cacheStatus == .staleHit(.disk, .whileRevalidating, ttl: -5))
+    memory.remove(request.key)
+    disk.atHand.withLock { _ = $0.insert(request.key) }
+    #expect(
+      manager.deliveryAtOnce(for: request)?.cacheStatus
+        == .staleHit(.disk, .whileRevalidating, ttl: -5))
+    loader.gate.open()
+    try await waitUntilFresh(request)
+    #expect(loader.started.value == 2)
+  }
+
+  @Test func `so is what can be made of a stale source`() async throws {
+    try await makeStaleAndHang()
+    let other = try request(scale: 0.5)
+    let answer = try await manager.variant(for: other)
+    #expect(answer.cacheStatus == .staleHit(.source, .whileRevalidating, ttl: -5))
+    loader.gate.open()
+    try await waitUntilFresh(other)
+    #expect(try await manager.variant(for: other).cacheStatus == .hit(.memory))
+    #expect(loader.started.value == 2)
+  }
+
+  @Test func `however many ask, the origin is asked once, for all sizes together`() async throws {
+    let scales: [Double?] = [nil, 0.5, 0.25]
+    try await makeStaleAndHang(scales)
+    for _ in 0..<20 {
+      for scale in scales {
+        let request = try request(scale: scale)
+        #expect(manager.deliveryAtOnce(for: request) != nil)
+        _ = try await manager.variant(for: request)
+      }
+    }
+    try await waitUntil { [manager, loader] in
+      manager.figures.variants == 3 && loader.started.value == 2
+    }
+    loader.gate.open()
+    for scale in scales { try await waitUntilFresh(try request(scale: scale)) }
+    #expect(loader.started.value == 2)
+    #expect(processor.started.value == 3)
+    #expect(manager.freshnessFigures.staleWhileRevalidate == 120)
+    #expect(manager.freshnessFigures.revalidations == 3)
+  }
+
+  @Test func `whoever cannot have it stale joins the revalidation that is under way`() async throws
+  {
+    try await makeStaleAndHang()
+    let request = try request()
+    _ = manager.deliveryAtOnce(for: request)
+    try await waitUntil { [loader] in loader.started.value == 2 }
+    pass(seconds: 10)
+    let waiting = Task { [manager] in try await manager.variant(for: request) }
+    try await waitUntil { [manager] in manager.figures.waiting >= 4 }
+    // It is somebody's picture now, and no longer nobody's.
+    #expect(loader.requests.withLock { $0.last?.priority?.observe { _ in } } == .normal)
+    loader.gate.open()
+    let answer = try await waiting.value
+    #expect(answer.variant.info.freshness.isFresh(at: manager.now()))
+    #expect(loader.started.value == 2)
+  }
+
+  @Test func `other bytes take the place of all that was made of the old ones`() async throws {
+    try await makeStaleAndHang([nil, 0.5])
+    let request = try request()
+    let old = try #require(manager.deliveryAtOnce(for: request))
+    loader.etag.withLock { $0 = "\"v2\"" }
+    loader.gate.open()
+    try await waitUntilFresh(request)
+    let new = try #require(manager.cachedVariant(for: request.key))
+    #expect(new.info.sourceVersion != old.variant.info.sourceVersion)
+    #expect(memory.variant(for: try self.request(scale: 0.5).key) == nil)
+    #expect(processor.started.value == 3)
+  }
+
+  @Test(arguments: ["refresh", "bypass", "max-age", "min-fresh", "max-stale", "no store"])
+  func `whoever demands something gets nothing stale`(_ demand: String) async throws {
+    try await makeStale(whileRevalidate: 10)
+    let request = try request { options in
+      switch demand {
+      case "refresh": options.cache = .refresh
+      case "bypass": options.cache = .bypass
+      case "max-age": options.age.maxAge = 4_000
+      case "min-fresh": options.age.minFresh = 1
+      case "max-stale": options.age.maxStale = 4
+      default: options.store = []
+      }
+    }
+    #expect(manager.deliveryAtOnce(for: request) == nil)
+    let answer = try await manager.variant(for: request)
+    #expect(answer.variant.info.freshness.isFresh(at: manager.now()))
+    #expect(loader.started.value == 2)
+    #expect(manager.freshnessFigures == FreshnessFigures())
+  }
+
+  @Test func `only what is kept may be stale, and has nothing loaded`() async throws {
+    try await makeStale(whileRevalidate: 10)
+    let only = try request { $0.cache = .only }
+    #expect(
+      try await manager.variant(for: only).cacheStatus
+        == .staleHit(.memory, .whileRevalidating, ttl: -5))
+    #expect(manager.freshnessFigures.revalidations == 0)
+    pass(seconds: 5)
+    await #expect(throws: ImageError.notCached) { try await self.manager.variant(for: only) }
+    // That says nothing about the origin.
+    #expect(manager.freshnessFigures.failingSources == 0)
+    #expect(loader.started.value == 1)
+  }
+
+  @Test func `a revalidation that fails is not tried again before its interval is over`()
+    async throws
+  {
+    try await makeStale(whileRevalidate: 100)
+    fail(.sourceError(status: 403))
+    let request = try request()
+    for _ in 0..<3 {
+      #expect(manager.deliveryAtOnce(for: request) != nil)
+      try await waitUntil { [manager] in manager.freshnessFigures.revalidationsFailed == 1 }
+    }
+    #expect(loader.started.value == 2)
+    #expect(manager.freshnessFigures.failingSources == 1)
+    pass(seconds: 10)
+    fail(nil)
+    #expect(manager.deliveryAtOnce(for: request) != nil)
+    try await waitUntilFresh(request)
+    #expect(manager.freshnessFigures.failingSources == 0)
+  }
+}
