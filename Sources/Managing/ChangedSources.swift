@@ -11,14 +11,41 @@ import Synchronization
 /// has loaded a source, since a picture that an operator put in its place meanwhile is the right one. Bounded: of more
 /// changes than flights can span, the oldest is forgotten.
 final class ChangedSources: Sendable {
+  private struct Entry {
+    var version: UInt64
+    /// When a picture was put there last, as a number among all of them; 0: never.
+    var put = 0
+    /// Its place in `places`.
+    var place = 0
+  }
+
   private struct State {
-    var versions: [CacheKey: UInt64] = [:]
-    /// When a picture was put there last, as a number among all of them.
-    var puts: [CacheKey: Int] = [:]
-    var lastPut = 0
-    /// In the order of the first change.
-    var order: [CacheKey] = []
+    var entries: [CacheKey: Entry] = [:]
+    /// Sources in the order they changed; one that changed again may have left an older place to nobody.
+    var places: [CacheKey] = []
     var oldest = 0
+    var lastPut = 0
+
+    /// The place of a source that changes now; where all are taken another has to leave.
+    ///
+    /// Whoever changed lately keeps its place, so that one source that changes all the time forgets no other.
+    mutating func place(of source: CacheKey) -> Int {
+      let newest = (oldest + places.count - 1) % max(places.count, 1)
+      if let place = entries[source]?.place,
+        (newest - place + places.count) % places.count < ChangedSources.limit / 2
+      {
+        return place
+      }
+      guard places.count >= ChangedSources.limit else {
+        places.append(source)
+        return places.count - 1
+      }
+      let place = oldest
+      oldest = (oldest + 1) % places.count
+      if entries[places[place]]?.place == place { entries[places[place]] = nil }
+      places[place] = source
+      return place
+    }
   }
 
   /// Most changes remembered.
@@ -33,19 +60,15 @@ final class ChangedSources: Sendable {
   /// - Parameter isPut: whether an operator put the bytes there.
   func change(_ source: CacheKey, to version: UInt64, isPut: Bool = false) {
     state.withLock { state in
+      var entry = state.entries[source] ?? Entry(version: version)
+      entry.version = version
       if isPut {
         state.lastPut += 1
-        state.puts[source] = state.lastPut
+        entry.put = state.lastPut
       }
-      guard state.versions.updateValue(version, forKey: source) == nil else { return }
-      if state.order.count < Self.limit {
-        state.order.append(source)
-      } else {
-        state.versions[state.order[state.oldest]] = nil
-        state.puts[state.order[state.oldest]] = nil
-        state.order[state.oldest] = source
-        state.oldest = (state.oldest + 1) % Self.limit
-      }
+      // The last change counts: what loaded the bytes before it may be under way now, however long ago the first was.
+      entry.place = state.place(of: source)
+      state.entries[source] = entry
     }
     isEmpty.store(false, ordering: .releasing)
   }
@@ -53,9 +76,7 @@ final class ChangedSources: Sendable {
   /// Bytes of this version were loaded, in place of none: where others were replaced before, these are right now.
   func load(_ source: CacheKey, version: UInt64) {
     guard !isEmpty.load(ordering: .acquiring) else { return }
-    state.withLock { state in
-      if state.versions[source] != nil { state.versions[source] = version }
-    }
+    state.withLock { $0.entries[source]?.version = version }
   }
 
   /// The number of the last picture that was put anywhere. To be asked when a load begins.
@@ -63,7 +84,7 @@ final class ChangedSources: Sendable {
 
   /// Whether a picture was put there after the one with this number.
   func isPut(_ source: CacheKey, since number: Int) -> Bool {
-    state.withLock { $0.puts[source] ?? 0 } > number
+    state.withLock { $0.entries[source]?.put ?? 0 } > number
   }
 
   /// Whether a variant was made of bytes that are still right, as far as is known.
@@ -77,7 +98,7 @@ final class ChangedSources: Sendable {
   private func allows(_ version: UInt64, of source: @autoclosure () -> CacheKey) -> Bool {
     guard !isEmpty.load(ordering: .acquiring) else { return true }
     let source = source()
-    let right = state.withLock { $0.versions[source] }
+    let right = state.withLock { $0.entries[source]?.version }
     return right == nil || right == version
   }
 }

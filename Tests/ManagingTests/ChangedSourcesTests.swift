@@ -44,4 +44,24 @@ struct ChangedSourcesTests {
     #expect(!changed.allows(variant(10, version: 1)))
     #expect(!changed.allows(variant(ChangedSources.limit + 9, version: 1)))
   }
+
+  @Test func `the last change of a source counts, not its first`() {
+    let changed = ChangedSources()
+    for number in 0..<ChangedSources.limit { changed.change(source(number), to: 2) }
+    changed.change(source(0), to: 3)
+    changed.change(source(1), to: 3, isPut: true)
+    for number in 1...ChangedSources.limit / 2 {
+      changed.change(source(ChangedSources.limit + number), to: 2)
+    }
+    #expect(!changed.allows(variant(0, version: 2)))
+    #expect(!changed.allows(variant(1, version: 2)) && changed.isPut(source(1), since: 0))
+    #expect(changed.allows(variant(2, version: 1)), "it is the oldest now")
+  }
+
+  @Test func `one that changes all the time forgets no other`() {
+    let changed = ChangedSources()
+    changed.change(source(1), to: 2)
+    for version in 0..<UInt64(2 * ChangedSources.limit) { changed.change(source(2), to: version) }
+    #expect(!changed.allows(variant(1, version: 1)))
+  }
 }
