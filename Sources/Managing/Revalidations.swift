@@ -52,7 +52,7 @@ extension ImageManager {
       } catch {
         counts.revalidationsFailed.add()
       }
-      _ = revalidations.withLock { $0.end(key) }
+      revalidations.withLock { $0.end(key) }
     }
   }
 

@@ -26,6 +26,7 @@ extension ImageManager {
     ) { share async throws(ImageError) in try await self.findOrLoad(request, share) }
     // The flight was another's, with demands of its own: what it found kept may be too old for this one.
     if joined, loaded.forward == nil, use(of: loaded.source.freshness, by: request) == nil {
+      guard request.options.cache != .only else { throw .notCached }
       var fresh = request
       fresh.options.cache = .refresh
       return try await source(for: fresh, share, isDetached: isDetached)
@@ -69,7 +70,12 @@ extension ImageManager {
     if let failure = rememberedFailure(of: request, ofLoading: true) { throw failure }
     if let kept { noteClock(kept.freshness) }
     do throws(ImageError) {
-      if let loaded = try await revalidated(request, share) { return loaded }
+      if let loaded = try await revalidated(request, share),
+        // One that began before a purge is no answer to those who asked after it.
+        loaded.source.generation >= generation || !isPurged(loaded.source)
+      {
+        return loaded
+      }
       return try await load(request, share, kept, since: (generation, lastPut), timings)
     } catch {
       return try await standIn(for: error, kept, request, since: generation, timings)
@@ -145,15 +151,19 @@ extension ImageManager {
   ) async -> Bool {
     // Where nothing was kept and the request looked, there may be variants that were kept longer than their source. They
     // stay until their own time is over.
+    let isRenewed = kept?.version == source.version
     let isChanged =
-      request.source.scheme != .local && kept?.version != source.version
+      request.source.scheme != .local && !isRenewed
       && (kept != nil || !request.options.cache.looks)
     let (isRight, isStored) = gate.hold(for: source.key) {
       // What others have loaded since the purge, or put, is right.
       guard !isPurged(source), !changed.isPut(source.key, since: lastPut) else {
         return (false, false)
       }
-      if isChanged {
+      if isRenewed {
+        // A 304 is about what was kept when the origin was asked. Another flight may have brought other bytes since.
+        guard changed.allows(source) else { return (false, false) }
+      } else if isChanged {
         changed.change(source.key, to: source.version)
       } else {
         changed.load(source.key, version: source.version)

@@ -58,14 +58,15 @@ extension ImageManager {
       let status = status(of: loaded, found, .disk, request, stored: false, collapsed: joined)
       return MadeVariant(variant: found, status: status, timings: timings)
     }
-    let (variant, making) = try await make(request, of: loaded, kept, share, &timings)
+    // Memory has large ones whole that the disk tier would have sent from the file.
+    let old = inMemory ?? kept
+    let (variant, making) = try await make(request, of: loaded, old, share, &timings)
     if options.retriesFailed { forgetFailure(of: request) }
     // What is passed through is on disk as its source.
     let tiers = making == .passedThrough ? options.store.intersection(.memory) : options.store
     let isStored = await replace(kept, with: variant, in: tiers)
-    let status = status(
-      of: loaded, kept, making == .renewed ? .disk : .source, request, stored: isStored,
-      collapsed: joined)
+    let tier = making == .renewed ? inMemory == nil ? CacheStatus.Tier.disk : .memory : .source
+    let status = status(of: loaded, old, tier, request, stored: isStored, collapsed: joined)
     return MadeVariant(variant: variant, status: status, timings: timings)
   }
 

@@ -123,7 +123,17 @@ final class TestDisk: DiskCache {
     else { return nil }
     return variant
   }
-  func source(for key: CacheKey) async -> Source? { sources.withLock { $0[key] } }
+  /// Reads of sources under way, and where they wait with what they have read.
+  let readingSources = Count()
+  let sourceGate = Lock<Gate?>(nil)
+  func source(for key: CacheKey) async -> Source? {
+    let source = sources.withLock { $0[key] }
+    if let gate = sourceGate.withLock({ $0 }) {
+      readingSources.add()
+      await gate.pass()
+    }
+    return source
+  }
   func store(_ variant: Variant) -> Bool {
     variants.withLock { $0[variant.key] = variant }
     return true

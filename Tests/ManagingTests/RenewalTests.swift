@@ -1,0 +1,91 @@
+// Tests of renewals that meet something else: other bytes, a purge, a request that asks nobody, a variant in memory alone.
+
+import Model
+import Testing
+
+@testable import Managing
+
+final class RenewalTests: StaleTests {
+  @Test func `a 304 that comes late brings no bytes back that were replaced meanwhile`()
+    async throws
+  {
+    // Given
+    try await makeStale()
+    let request = try request()
+    let late = Gate()
+    loader.gates.withLock { $0 = [2: late] }
+    let renewal = asking(request)
+    try await waitUntil { [loader] in loader.started.value == 2 }
+    // When
+    loader.etag.withLock { $0 = "\"v2\"" }
+    let replaced = try await manager.variant(for: try self.request { $0.cache = .refresh })
+    loader.etag.withLock { $0 = "\"v1\"" }
+    late.open()
+    let renewed = try await renewal.value
+    // Then
+    #expect(
+      renewed.cacheStatus == .miss(.stale, stored: false, collapsed: false, originStatus: 304))
+    let version = replaced.variant.info.sourceVersion
+    #expect(renewed.variant.info.sourceVersion != version)
+    #expect(memory.peek(request.key)?.info.sourceVersion == version)
+    let (variant, source) = (
+      await disk.variant(for: request.key), await disk.source(for: request.key.source)
+    )
+    #expect(variant?.info.sourceVersion == version && source?.version == version)
+  }
+
+  @Test func `whoever asks after a purge takes no renewal that began before it`() async throws {
+    try await makeStale(whileRevalidate: 10)
+    let request = try request()
+    let before = Gate()
+    loader.gates.withLock { $0 = [2: before] }
+    #expect(manager.deliveryAtOnce(for: request) != nil)
+    try await waitUntil { [loader] in loader.started.value == 2 }
+    // It is in the list, and the flights of before take newcomers for a moment more.
+    let generation = purges.add(.everything).number
+    let after = asking(request)
+    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    before.open()
+    #expect(try await after.value.variant.info.generation == generation)
+    #expect(loader.started.value == 3)
+  }
+
+  @Test func `whoever asks nobody is not given a load by whom it joins`() async throws {
+    openAll()
+    _ = try await manager.variant(for: try request())
+    pass(seconds: 100)
+    let gate = Gate()
+    disk.sourceGate.withLock { $0 = gate }
+    func only(_ scale: Double, maxAge: Int) throws -> ImageRequest {
+      try request(scale: scale) {
+        $0.cache = .only
+        $0.age.maxAge = maxAge
+      }
+    }
+    let patient = asking(try only(0.5, maxAge: 1_000))
+    try await waitUntil { [disk] in disk.readingSources.value == 1 }
+    let demanding = asking(try only(0.25, maxAge: 10))
+    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    gate.open()
+    #expect(try await patient.value.cacheStatus == .hit(.source))
+    await #expect(throws: ImageError.notCached) { try await demanding.value }
+    #expect(loader.started.value == 1)
+  }
+
+  @Test func `what memory alone has is renewed and not made again`() async throws {
+    try await makeStale()
+    let request = try request()
+    await disk.remove(request.key)
+    let renewed = try await manager.variant(for: request)
+    #expect(
+      renewed.cacheStatus == .miss(.stale, stored: true, collapsed: false, originStatus: 304))
+    #expect(processor.started.value == 1)
+    #expect(manager.cachedVariant(for: request.key) != nil)
+    // So it is where its source was renewed with another size.
+    await disk.remove(request.key)
+    pass(seconds: 3_600)
+    _ = try await manager.variant(for: try self.request(scale: 0.5))
+    #expect(try await manager.variant(for: request).cacheStatus == .hit(.memory))
+    #expect(processor.started.value == 2)
+  }
+}
