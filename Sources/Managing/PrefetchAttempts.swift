@@ -31,15 +31,22 @@ struct PrefetchAttempts: Sendable {
   private func isFresh(_ request: ImageRequest) -> Bool {
     // What memory holds is fresh, which is all that is known of its age; the rest weighs the request's demands.
     let takesAnyAge = request.options.cache.looks && request.options.age == AgeDemands()
-    return takesAnyAge && provider.cachedVariant(for: request.key) != nil
-      || provider.deliveryAtOnce(for: request) != nil
+    if takesAnyAge, provider.cachedVariant(for: request.key) != nil { return true }
+    return provider.deliveryAtOnce(for: request).map { !$0.cacheStatus.isBeingRenewed } ?? false
   }
 
   /// How one try ended, and whether that passes by itself (503): there was no room, or an operator ended all that was
   /// under way, which ends no list.
   private func attempt(_ request: ImageRequest) async -> (outcome: PrefetchOutcome, passes: Bool) {
     do throws(ImageError) {
-      switch try await provider.variant(for: request).cacheStatus {
+      var status = try await provider.variant(for: request).cacheStatus
+      if status.isBeingRenewed, request.options.cache == .normal {
+        // Joins what is under way behind the stale answer, so that no more of that is begun than there are places.
+        var renewal = request
+        renewal.options.isRevalidation = true
+        status = try await provider.variant(for: renewal).cacheStatus
+      }
+      switch status {
       case .hit(.memory), .hit(.disk), .staleHit(.memory, _, _), .staleHit(.disk, _, _),
         .staleIfError:
         return (.skipped, false)
@@ -48,5 +55,12 @@ struct PrefetchAttempts: Sendable {
     } catch {
       return (.failed(error), error.status == 503)
     }
+  }
+}
+
+extension CacheStatus {
+  /// Whether the answer was stale, and the origin is asked meanwhile.
+  fileprivate var isBeingRenewed: Bool {
+    if case .staleHit(_, .whileRevalidating, _) = self { true } else { false }
   }
 }

@@ -79,7 +79,7 @@ public struct LoadOptions: Hashable, Sendable {
   public var priority = LoadPriority.normal
   /// Whether the work is done to its end though the client goes (ContinueInBackground).
   public var isDetached = false
-  /// Whether it is the manager's own, to renew what was served stale: nothing stale will do.
+  /// Whether it is to renew what was served stale, the manager's own or one that waits for that: nothing stale will do.
   public var isRevalidation = false
 
   /// The defaults.

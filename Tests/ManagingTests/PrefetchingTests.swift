@@ -39,6 +39,32 @@ final class PrefetchingTests: ManagedTests {
       try await end(of: try prefetcher.prefetch(prefetchLines(urls)), in: prefetcher).finished == 1)
   }
 
+  @Test func `what is stale is renewed, in the places there are`() async throws {
+    freshness.staleWhileRevalidate.withLock { $0 = 100 }
+    loader.etag.withLock { $0 = "\"v1\"" }
+    openAll()
+    let urls = (0..<5).map { "http://a/\($0).jpg" }
+    for url in urls { _ = try await manager.variant(for: try request(url)) }
+    // One of them has to be read from disk.
+    memory.remove(try request(urls[0]).key)
+    pass(seconds: 3_605)
+    let gates = (6...10).map { (number: $0, gate: Gate()) }
+    loader.gates.withLock { $0 = Dictionary(uniqueKeysWithValues: gates) }
+    let prefetcher = Prefetcher(provider: manager)
+    let id = try prefetcher.prefetch(prefetchLines(urls))
+    for (done, (number, gate)) in gates.enumerated() {
+      // The line has joined what began behind its stale answer. All are of one host, so no other has begun.
+      try await waitUntil { [loader, manager] in
+        loader.started.value == number && manager.figures.coalesced == done + 1
+      }
+      #expect(prefetcher.prefetchStatus(id)?.done == done)
+      #expect(manager.freshnessFigures.revalidations == done + 1)
+      gate.open()
+    }
+    #expect(try await end(of: id, in: prefetcher).finished == 5)
+    #expect(loader.started.value == 10)
+  }
+
   @Test func `a line that wants its origin asked is not skipped`() async throws {
     openAll()
     _ = try await manager.variant(for: try request())
