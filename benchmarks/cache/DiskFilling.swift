@@ -42,6 +42,7 @@ enum DiskFilling {
   static func open(_ folder: String) throws -> DiskTier {
     var configuration = DiskTierConfiguration(path: folder)
     configuration.limit = 1 << 40
+    configuration.countLimit = 0
     return try DiskTier(configuration, log: Log(level: .warning))
   }
 
