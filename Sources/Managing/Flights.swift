@@ -8,7 +8,22 @@ import Telemetry
 /// cancelling and asking again keep their order, and entering costs no hop. The lock is never held across a resumption
 /// or the start of a task.
 final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private typealias Waiter = CheckedContinuation<Result<Value, ImageError>, Never>
+  /// Somebody who waits. The result comes by way of a lock, since the thread sanitizer does not see into continuations.
+  private final class Waiter: Sendable {
+    private let continuation: CheckedContinuation<Void, Never>
+    private let outcome: Outcome
+
+    init(_ continuation: CheckedContinuation<Void, Never>, _ outcome: Outcome) {
+      (self.continuation, self.outcome) = (continuation, outcome)
+    }
+
+    func resume(returning result: Result<Value, ImageError>) {
+      outcome.withLock { $0 = result }
+      continuation.resume()
+    }
+  }
+
+  private typealias Outcome = Lock<Result<Value, ImageError>>
   private typealias Table = FlightTable<Key, Waiter>
 
   private struct Flight {
@@ -37,8 +52,10 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     work: @escaping @Sendable (FlightShare) async throws(ImageError) -> Value
   ) async throws(ImageError) -> (value: Value, joined: Bool) {
     let entry = Lock<Table.Entry?>(nil)
-    let result = await withTaskCancellationHandler {
-      await withCheckedContinuation { waiter in
+    let outcome = Outcome(.failure(.cancelled))
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let waiter = Waiter(continuation, outcome)
         let (entered, shared) = state.withLock { state in
           let entered = state.table.enter(key, waiter, isDetached: isDetached)
           // Raised below by whoever starts it, like by everyone who joins.
@@ -55,7 +72,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     } onCancel: {
       if let entered = entry.withLock({ $0 }) { leave(entered) }
     }
-    return (try result.get(), entry.withLock { $0?.joined ?? false })
+    return (try outcome.withLock { $0 }.get(), entry.withLock { $0?.joined ?? false })
   }
 
   /// Ends all flights and cancels their work; everyone who waits gets `error`.

@@ -34,6 +34,9 @@ struct Oracle {
     let width: Int
   }
 
+  /// Seconds after which nothing is fresh, or stale but served: the longest of the test's terms.
+  static let longestLife = 720
+
   /// For how many seconds a 404 is remembered, and what is kept is served stale after an origin failed: as long as it is
   /// left alone, and a minute more.
   static let memoryOfGone = 60
@@ -49,6 +52,10 @@ struct Oracle {
     for load in loads {
       switch load.outcome {
       case .right(let version, let terms, let isSent):
+        // Of what is older than anything may be, nothing is asked any more.
+        sightings[load.number]?.removeAll {
+          load.time.seconds - $0.time.seconds > Self.longestLife
+        }
         sightings[load.number, default: []].append(
           Sighting(version: version, terms: terms, time: load.time, step: step))
         // Where that was behind an answer, the answer was given while it failed.
