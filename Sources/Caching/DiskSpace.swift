@@ -71,11 +71,10 @@ final class DiskShare: Sendable {
 }
 
 /// The tier's accounts. What its fixed folders take comes off the limit first; each other folder is in the account of the
-/// entries that it holds.
+/// entries that it holds, and the list of purges in that of the variants.
 final class DiskSpace: Sendable {
   let limit: Int
   private let base: Int
-  private let others = Atomic<Int>(0)
   private let variants: DiskShare
   private let sources: DiskShare
 
@@ -97,10 +96,5 @@ final class DiskSpace: Sendable {
   subscript(kind: EntryKind) -> DiskShare { kind == .source ? sources : variants }
 
   /// Bytes taken or promised in all.
-  var bytes: Int {
-    base + others.load(ordering: .relaxed) + variants.use.bytes + sources.use.bytes
-  }
-
-  /// Notes that so many bytes more, or less, are taken by what is in neither account.
-  func add(others amount: Int) { others.wrappingAdd(amount, ordering: .relaxed) }
+  var bytes: Int { base + variants.use.bytes + sources.use.bytes }
 }

@@ -10,8 +10,8 @@ extension DiskStore {
 
   /// Reads what an earlier run left over. To be called once, before anything is served.
   ///
-  /// Its bytes are part of the account from here on. The file itself is never refused for want of room below the limit:
-  /// a purge is to be had in a full tier above all.
+  /// Its bytes are part of the variants' account from here on, which so leave it room. The file itself is never refused for
+  /// want of that: a purge is to be had in a full tier above all, and a clean follows.
   ///
   /// - Throws: where there is such a file and it cannot be read: what was purged might be served.
   func readJournal() throws(SystemError) -> PurgeNotes {
@@ -67,6 +67,9 @@ extension DiskStore {
   }
 
   private func accountForJournal(_ bytes: Int) {
-    space.add(others: bytes - journalBytes.exchange(bytes, ordering: .relaxed))
+    let share = space[.variant]
+    let change = bytes - journalBytes.exchange(bytes, ordering: .relaxed)
+    share.add(bytes: change)
+    if change > 0, share.isNearlyFull { onShortage.withLock { $0 }?() }
   }
 }

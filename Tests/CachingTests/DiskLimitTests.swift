@@ -1,6 +1,7 @@
 // DiskLimitTests: the disk tier's limit in bytes, and its cleans.
 
 import Model
+import Platform
 import Telemetry
 import TestSupport
 import Testing
@@ -48,6 +49,42 @@ struct DiskLimitTests {
     #expect(second.figures.bytes == TemporaryFolder.diskUsage(of: cache))
     #expect(second.figures.entries == tier.figures.entries)
     await second.shutDown(within: .seconds(10))
+  }
+
+  @Test func `the list of purges has its room below the limit, and a clean makes it`() throws {
+    // Given a tier that is full, and a list of purges that grows long
+    var configuration = Sample.configuration(folder, limit: 1 << 20)
+    configuration.sourceShare = 0
+    let store = DiskStore(
+      folder: try DiskFolder(path: cache), configuration: configuration, log: .silent
+    ) { [clock] in clock.now }
+    let isShort = Lock(false)
+    store.onShortage.withLock { $0 = { isShort.withLock { $0 = true } } }
+    store.scan { false }
+    func fill() {
+      for number in 0..<60 {
+        let ticket = PendingWrites.Ticket(
+          storing: .variant(Sample.variant(number, Sample.bytes(20_000))))
+        _ = store.pending.add(ticket)
+        store.write(ticket)
+        #expect(TemporaryFolder.diskUsage(of: cache) <= configuration.limit)
+      }
+    }
+    fill()
+    isShort.withLock { $0 = false }
+    var notes = PurgeNotes()
+    notes.purges = (1...8_000).map { Purge(number: $0, scope: .tag("the tag with number \($0)")) }
+    try store.writeJournal(notes, isDurable: false)
+    // Then a clean is asked for, which makes room, and what is stored afterwards leaves it.
+    #expect(isShort.withLock { $0 })
+    _ = store.clean(configuration) { false }
+    #expect(TemporaryFolder.diskUsage(of: cache) <= configuration.limit)
+    fill()
+    #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
+    // Nor is it taken for longer than the list is long.
+    try store.writeJournal(PurgeNotes(), isDurable: false)
+    fill()
+    #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
   }
 
   @Test func `a clean first removes what is too old, and nothing else below the limit`()
