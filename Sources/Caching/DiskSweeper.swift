@@ -224,12 +224,15 @@ final class DiskSweeper: Sendable {
   }
 
   /// Writes the list anew; tells why it could not.
+  ///
+  /// - Parameter isDurable: Whether it is to outlive a power failure even where nothing in it is open.
   private func writeDown(isDurable: Bool) -> String? {
     var notes = PurgeNotes()
     (notes.last, notes.purges) = (store.purges.generation, store.purges.unfinished)
     notes.cleared = monitor.change { $0.cleared }
     do {
-      try store.writeJournal(notes, isDurable: isDurable)
+      // What is renamed over a file before it is on the medium may be found empty there afterwards, and neither is left.
+      try store.writeJournal(notes, isDurable: isDurable || notes.isOpen)
       writing.succeed()
       return nil
     } catch {

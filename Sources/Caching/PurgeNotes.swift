@@ -13,6 +13,9 @@ struct PurgeNotes: Equatable {
   /// First added first.
   var purges: [Purge] = []
 
+  /// Whether anything is still to be carried out: then the notes must not be lost, nor those that they replace.
+  var isOpen: Bool { cleared != nil || !purges.isEmpty }
+
   /// The lines.
   var text: String {
     var lines: [String] = []
