@@ -22,17 +22,35 @@ public final class Purges: PurgeList {
     var numberByURL: [String: Int] = [:]
     /// The last number of each other scope.
     var numberByScope: [PurgeScope: Int] = [:]
+
+    /// The last number of a scope, 0 where it was not purged.
+    subscript(scope: PurgeScope) -> Int {
+      get {
+        if case .url(let url) = scope { return numberByURL[url.text] ?? 0 }
+        return numberByScope[scope] ?? 0
+      }
+      set {
+        let number = newValue == 0 ? nil : newValue
+        if case .url(let url) = scope {
+          numberByURL[url.text] = number
+        } else {
+          numberByScope[scope] = number
+        }
+      }
+    }
   }
 
-  /// For how long a load may be under way: the longest that the configuration's deadlines allow.
-  private static let longestLoad: Duration = .seconds(3_600)
+  /// For how long something may be on its way to where it is kept: a transfer, a picture's making, the same once more where
+  /// a worker died, each an hour at the most that the configuration allows, and an hour for what waits in between.
+  static let longestLoad: Duration = .seconds(4 * 3_600)
   /// Most that are kept only for loads under way.
   static let limit = 65_536
 
   private let filter: CacheKeyFilter
   private let state = Lock(State())
-  /// Whether there are none, which then costs nothing to ask.
-  private let isEmpty = Atomic<Bool>(true)
+  /// The number of the last one, 0 where there are none: what was loaded since, most of what is asked for some time after
+  /// a purge, costs nothing to ask about.
+  private let newest = Atomic<Int>(0)
 
   /// An empty list.
   ///
@@ -44,7 +62,7 @@ public final class Purges: PurgeList {
 
   /// See `PurgeList`.
   public func covers(_ key: CacheKey, generation: Int) -> Bool {
-    guard !isEmpty.load(ordering: .acquiring) else { return false }
+    guard newest.load(ordering: .acquiring) > generation else { return false }
     let url = key.url
     let (ofURL, others) = state.withLock { ($0.numberByURL[url] ?? 0, $0.numberByScope) }
     return ofURL > generation
@@ -69,7 +87,8 @@ public final class Purges: PurgeList {
     }
   }
 
-  /// Notes that nothing that a purge means is on disk any more.
+  /// Notes that nothing that a purge means is on disk any more; one that a later one with its scope has taken the place of
+  /// is left to that.
   func finish(_ purge: Purge) {
     // What is dropped is released after the lock.
     let dropped = state.withLock { state -> [Purge] in
@@ -94,16 +113,16 @@ public final class Purges: PurgeList {
   /// How many are not carried out.
   var unfinishedCount: Int { state.withLock { $0.unfinished.count } }
 
+  /// Of one scope only the last is left to be carried out: whoever purges the same time and again, while that cannot be
+  /// done, makes no list of it, in memory or in the folder.
   private func insert(_ purge: Purge, into state: inout State) {
-    state.generation = max(state.generation, purge.number)
-    state.unfinished[purge.number] = purge
-    if case .url(let url) = purge.scope {
-      state.numberByURL[url.text] = max(state.numberByURL[url.text] ?? 0, purge.number)
-    } else {
-      state.numberByScope[purge.scope] = max(
-        state.numberByScope[purge.scope] ?? 0, purge.number)
-    }
-    isEmpty.store(false, ordering: .releasing)
+    let earlier = state[purge.scope]
+    let last = max(earlier, purge.number)
+    state.generation = max(state.generation, last)
+    state.unfinished[earlier] = nil
+    state.unfinished[last] = Purge(number: last, scope: purge.scope)
+    state[purge.scope] = last
+    newest.store(state.generation, ordering: .releasing)
   }
 
   private func drop(from state: inout State, at now: ContinuousClock.Instant) -> [Purge] {
@@ -114,18 +133,14 @@ public final class Purges: PurgeList {
       guard count > Self.limit || end.duration(to: now) >= Self.longestLoad else { break }
       state.firstFinished += 1
       dropped.append(purge)
-      if case .url(let url) = purge.scope {
-        if state.numberByURL[url.text] == purge.number { state.numberByURL[url.text] = nil }
-      } else if state.numberByScope[purge.scope] == purge.number {
-        state.numberByScope[purge.scope] = nil
-      }
+      if state[purge.scope] == purge.number { state[purge.scope] = 0 }
     }
     if state.firstFinished * 2 > state.finished.count {
       state.finished.removeFirst(state.firstFinished)
       state.firstFinished = 0
     }
     if state.numberByURL.isEmpty, state.numberByScope.isEmpty {
-      isEmpty.store(true, ordering: .releasing)
+      newest.store(0, ordering: .releasing)
     }
     return dropped
   }
