@@ -30,13 +30,10 @@ struct EntryBeginning {
 
   /// Bytes read at first; keys and metadata are a few hundred as a rule.
   private static let firstRead = 4_096
-  /// `O_NOATIME` of `<fcntl.h>`, which Swift does not see: looking at an entry is no use of it.
-  private static let noAccessTime: CInt = 0o1_000_000
 
   /// Reads the beginning of a file; its access time stays as it is where the file is ours.
   static func read(_ path: String) -> Outcome {
-    var descriptor = open(path, O_RDONLY | O_CLOEXEC | noAccessTime)
-    if descriptor < 0, errno == EPERM { descriptor = open(path, O_RDONLY | O_CLOEXEC) }
+    let descriptor = EntryFile.open(path)
     guard descriptor >= 0 else {
       return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(SystemError())
     }

@@ -245,7 +245,7 @@ enum EntryFile {
 
   /// Opens a file so that reading it does not change its access time, which says when its entry was asked for; that of
   /// another owner's file stays the system's business.
-  private static func open(_ path: String) -> CInt {
+  static func open(_ path: String) -> CInt {
     let descriptor = pictor_linux_open_noatime(path)
     return descriptor < 0 && errno == EPERM ? Glibc.open(path, O_RDONLY | O_CLOEXEC) : descriptor
   }

@@ -225,6 +225,15 @@ struct DiskFaultTests {
     #expect(!isScanDue)
   }
 
+  @Test func `a list of purges that is empty, as a power failure may leave it, is none`() throws {
+    mkdir(cache, 0o700)
+    try folder.write("cache/purges", [])
+    let store = DiskStore(
+      folder: try DiskFolder(path: cache), configuration: Sample.configuration(folder),
+      log: .silent, clock: { .now })
+    #expect(try store.readJournal() == PurgeNotes())
+  }
+
   /// Nanoseconds since 1970.
   private func modification(_ path: String) -> Int {
     var status = stat()
