@@ -29,23 +29,31 @@ enum Content {
     CacheKey(text: sourceKey(number).text + " w=\(width)")
   }
 
-  static func variant(_ key: CacheKey, seed: Int) -> Variant {
+  static func variant(_ key: CacheKey, seed: Int, generation: Int) -> Variant {
     let body = bytes(key, seed: seed).withUnsafeBytes { ImageBytes(copying: $0) }
     let info = VariantInfo(
       format: .webp, size: PixelSize(width: 3, height: 2), density: 1, etag: "\(seed)",
-      freshness: freshness(seed))
+      freshness: freshness(seed), generation: generation)
     return Variant(key: key, info: info, body: .memory(body))
   }
 
-  static func source(_ key: CacheKey, seed: Int) throws -> Source {
+  static func source(_ key: CacheKey, seed: Int, generation: Int) throws -> Source {
     var file = try MemoryFile(name: "source")
     try bytes(key, seed: seed).withUnsafeBytes { try file.append($0) }
     var origin = OriginResponse(status: 200)
     origin.etag = "\(seed)"
     return Source(
       key: key, file: try file.sealed(), origin: origin, freshness: freshness(seed),
-      version: UInt64(seed) + 1)
+      version: UInt64(seed) + 1, generation: generation)
   }
+
+  /// The process in which something with this seed was stored; each has so many seeds.
+  static func run(ofSeed seed: Int) -> Int { seed / seedsPerRun }
+
+  static let seedsPerRun = 1_000_000
+
+  /// Beside the folder: purges that were answered, a line each, with the run, the number and what purged URLs begin with.
+  static func purgesFile(_ path: String) -> String { path + ".purged" }
 
   /// Whether every byte, and what is known of them, is what was stored under `key`.
   static func isRight(_ variant: Variant, _ key: CacheKey) -> Bool {

@@ -1,4 +1,4 @@
-// Writing: stores, renews, reads and removes without an end, and looks at everything that it reads.
+// Writing: stores, renews, reads, removes and purges without an end, and looks at everything that it reads.
 
 import Caching
 import Glibc
@@ -22,13 +22,21 @@ enum Writing {
     alarm(60)
     tell()
     do {
-      let tier = try DiskTier(Content.configuration(arguments[1]), log: Log(level: .error))
+      let purges = Purges()
+      let tier = try DiskTier(
+        Content.configuration(arguments[1]), purges: purges, log: Log(level: .error))
+      // Nothing was stored yet, so nothing may be there; but a list of purges that goes on is written soon.
+      guard tier.figures.purgesPending > 0 || isEmpty(arguments[1] + "/tmp") else {
+        exit(leftovers)
+      }
       while !tier.isIndexed { await Task.yield() }
-      // Nothing was stored yet, so nothing may be there.
-      guard isEmpty(arguments[1] + "/tmp") else { exit(leftovers) }
+      let writer = Writer(
+        tier: tier, run: Int(seed), purges: purges,
+        purged: open(
+          Content.purgesFile(arguments[1]), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600))
       try await withThrowingTaskGroup(of: Void.self) { group in
         for task in 0..<3 {
-          group.addTask { try await work(tier, Chance(seed: seed &* 3 &+ UInt64(task))) }
+          group.addTask { try await work(writer, Chance(seed: seed &* 3 &+ UInt64(task))) }
         }
         try await group.waitForAll()
       }
@@ -37,7 +45,25 @@ enum Writing {
     }
   }
 
-  private static func work(_ tier: DiskTier, _ start: Chance) async throws {
+  /// What the tasks share.
+  private struct Writer: Sendable {
+    let tier: DiskTier
+    let run: Int
+    let purges: Purges
+    /// Where purges that were answered are written down.
+    let purged: CInt
+
+    /// Purges, and says so when it is answered, with one system call.
+    func purge(_ scope: PurgeScope, of beginning: String) async throws {
+      let purge = purges.add(scope)
+      _ = try await tier.purge(purge)
+      let line = "\(run) \(purge.number) \(beginning)\n"
+      _ = write(purged, line, line.utf8.count)
+    }
+  }
+
+  private static func work(_ writer: Writer, _ start: Chance) async throws {
+    let (tier, purges) = (writer.tier, writer.purges)
     var chance = start
     for step in 1... {
       if step.isMultiple(of: 20) { tell() }
@@ -46,17 +72,25 @@ enum Writing {
       let (source, variant) = (
         Content.sourceKey(number), Content.variantKey(number, width: width)
       )
-      let seed = Int.random(in: 0..<1_000_000, using: &chance)
+      let seed =
+        writer.run * Content.seedsPerRun
+        + Int.random(in: 0..<Content.seedsPerRun, using: &chance)
+      let generation = purges.generation
       switch Int.random(in: 0..<100, using: &chance) {
-      case 0..<15: tier.store(try Content.source(source, seed: seed))
-      case 15..<50: tier.store(Content.variant(variant, seed: seed))
+      case 0..<15: tier.store(try Content.source(source, seed: seed, generation: generation))
+      case 15..<50: tier.store(Content.variant(variant, seed: seed, generation: generation))
       case 50..<55:
         // Renewed: the same bytes, written once more.
         if let kept = await tier.source(for: source) { tier.store(kept) }
       case 55..<58: await tier.remove(variant)
       case 58..<60: await tier.removeVariants(of: source)
       case 60: await tier.clean()
-      case 61..<75:
+      case 61:
+        try await writer.purge(.url(try SourceURL(parsing: source.text)), of: source.text)
+      case 62:
+        let beginning = String(source.text.dropLast(3))
+        try await writer.purge(.prefix(try SourceURL(parsing: beginning)), of: beginning)
+      case 63..<75:
         if let kept = await tier.source(for: source), !Content.isRight(kept, source) {
           exit(wrongBytes)
         }
