@@ -6,7 +6,8 @@ import Model
 /// The times of an entry. They are its file's own, so that they outlive a restart without a file being read: the access
 /// time, the seconds of the modification time, and in the nanoseconds of that how many seconds earlier its key was first
 /// kept. A file system that rounds nanoseconds (NTFS to hundreds, FAT and ext4 with its smallest inodes to whole seconds)
-/// makes an entry a little younger than it is, and a copy without its times makes it new.
+/// makes an entry a little younger than it is. A copy without its times has been kept for up to 31 years, by chance; only
+/// what counts age from there minds.
 struct EntryTimes: Equatable {
   /// When its key was first kept. Whatever replaces an entry has the same.
   var created: UnixTime
