@@ -102,7 +102,7 @@ extension Configuration {
     .size("disk.limit", \.disk.limit, "bytes on disk, as du counts them; 0 turns the tier off"),
     .integer(
       "disk.count_limit", \.disk.countLimit,
-      "files on disk, for the inodes and the index in memory (60 bytes each); 0: no limit",
+      "files on disk, for the inodes and the index in memory (70 bytes each); 0: no limit",
       0...1_000_000_000),
     .number(
       "disk.source_share", \.disk.sourceShare,
