@@ -25,8 +25,10 @@ struct CacheControl: Equatable {
   var immutable = false
 
   /// Whether anybody may have the answer stale: not where a directive forbids it, as `s-maxage` does too (sections
-  /// 4.2.4 and 5.2.2.10).
-  var mayBeStale: Bool { !mustRevalidate && !noCache && sharedMaxAge == nil }
+  /// 4.2.4 and 5.2.2.10), unless the origin itself says beside it how long (RFC 5861), which it says to the same caches.
+  var mayBeStale: Bool { !mustRevalidate && !noCache && (sharedMaxAge == nil || saysHowStale) }
+  /// Whether the origin says how stale its answer may be.
+  var saysHowStale: Bool { staleWhileRevalidate != nil || staleIfError != nil }
 
   /// The largest number of seconds anybody needs, and what larger ones count as (RFC 9111, section 1.2.2).
   static let maximumSeconds = 1 << 31

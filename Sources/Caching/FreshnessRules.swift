@@ -23,6 +23,8 @@ public struct FreshnessRules: FreshnessPolicy {
     let isSelected = !Self.varies(origin.vary, keepsCookies: keepsCookies)
     let stated = isSelected ? lifetime(of: origin, control, bounds, now) : 0
     let isLocal = url.scheme == .local
+    // What the configuration allows is no word of the origin's against its own `s-maxage`.
+    let hasDefaults = !isLocal && control.sharedMaxAge == nil
     return Freshness(
       receivedAt: now,
       initialAge: initialAge(of: origin, delay: now.seconds - requestedAt.seconds, now),
@@ -31,8 +33,8 @@ public struct FreshnessRules: FreshnessPolicy {
       mayBeStale: control.mayBeStale && isSelected,
       // An origin that wants to be asked each time is asked each time, unless it says otherwise itself.
       staleWhileRevalidate: control.staleWhileRevalidate
-        ?? (stated == 0 || isLocal ? 0 : bounds.staleWhileRevalidate),
-      staleIfError: control.staleIfError ?? (isLocal ? 0 : bounds.staleIfError),
+        ?? (stated > 0 && hasDefaults ? bounds.staleWhileRevalidate : 0),
+      staleIfError: control.staleIfError ?? (hasDefaults ? bounds.staleIfError : 0),
       isImmutable: control.immutable)
   }
 

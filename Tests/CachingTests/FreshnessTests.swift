@@ -173,7 +173,10 @@ extension FreshnessTests {
     // RFC 9111, section 4.2.4
     ("max-age=60, stale-while-revalidate=30, must-revalidate", 0, 0),
     ("max-age=60, stale-if-error=30, proxy-revalidate", 0, 0),
-    ("s-maxage=60, stale-while-revalidate=30", 0, 0), ("no-cache, stale-if-error=30", 0, 0),
+    ("s-maxage=60", 0, 0), ("no-cache, stale-if-error=30", 0, 0),
+    // To shared caches as `s-maxage` is, and the origin's own word.
+    ("s-maxage=60, stale-while-revalidate=30", 30, 0), ("s-maxage=60, stale-if-error=30", 0, 30),
+    ("s-maxage=60, stale-if-error=30, must-revalidate", 0, 0),
   ])
   func `how long it may be stale is RFC 5861's`(
     _ control: String, whileRevalidate: Int, ifError: Int
