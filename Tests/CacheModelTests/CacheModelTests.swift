@@ -107,6 +107,8 @@ private final class Walk {
       _ = await manager.clean()
     default: try await restart()
     }
+    // Gathering the figures takes longer than most steps.
+    guard oracle.step % 16 == 0 else { return }
     #expect(memory.figures.bytes <= room.memory)
     #expect(disk.figures.bytes <= room.disk)
   }
