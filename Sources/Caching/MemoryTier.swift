@@ -51,6 +51,7 @@ public final class MemoryTier: MemoryCache {
   private let state: Lock<State>
   private let stores = Counter()
   private let evictions = Counter()
+  private let purged = Counter()
 
   /// An empty tier.
   public init(_ configuration: MemoryTierConfiguration = MemoryTierConfiguration()) {
@@ -102,11 +103,18 @@ public final class MemoryTier: MemoryCache {
 
   /// See `MemoryCache`.
   public func removeVariants(of source: CacheKey) {
-    _ = removeAll { $0.isVariant(of: source) }
+    _ = takeOut { $0.isVariant(of: source) }
   }
 
-  /// See `MemoryCache`. Keys are judged without a lock, one part of the table after another.
+  /// See `MemoryCache`. Counted as purged.
   public func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
+    let count = takeOut(where: isMeant)
+    purged.add(count)
+    return count
+  }
+
+  /// Tells how many there were. Keys are judged without a lock, one part of the table after another.
+  private func takeOut(where isMeant: (CacheKey) -> Bool) -> Int {
     var count = 0
     for shard in shards {
       for entry in shard.entries where isMeant(entry.variant.key) {
@@ -157,6 +165,7 @@ public final class MemoryTier: MemoryCache {
     figures.limit = configuredLimit
     figures.stores = stores.value
     figures.evictions = evictions.value
+    figures.purged = purged.value
     return figures
   }
 

@@ -14,6 +14,16 @@ struct MemoryTierTests {
     return MemoryTier(configuration)
   }
 
+  @Test func `what is purged is counted, and what its source's change takes along is not`() {
+    let tier = MemoryTier()
+    for number in 1...4 { #expect(tier.store(Sample.variant(number, [1]))) }
+    tier.removeVariants(of: Sample.sourceKey(1))
+    #expect(tier.figures.purged == 0)
+    #expect(tier.removeAll { $0.source != Sample.sourceKey(2) } == 2)
+    #expect(tier.figures.purged == 2)
+    #expect(tier.figures.entries == 1)
+  }
+
   @Test func `what is stored is found, and is the same object`() {
     let tier = tier(limit: 1 << 20)
     let variant = Sample.variant(1, Sample.bytes(100))
