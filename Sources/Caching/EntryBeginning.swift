@@ -33,26 +33,16 @@ struct EntryBeginning {
 
   /// Reads the beginning of a file; its access time stays as it is where the file is ours.
   static func read(_ path: String) -> Outcome {
-    let descriptor = EntryFile.open(path)
-    guard descriptor >= 0 else {
-      return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(SystemError())
-    }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
-      let error = SystemError()
-      close(descriptor)
-      return .failed(error)
-    }
-    // Reading ahead would bring in the body.
-    posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM)
-    let file = FileRegion(owning: descriptor, count: Int(status.st_size))
     do {
+      guard let (file, inode) = try EntryFile.open(path) else { return .absent }
+      // Reading ahead would bring in the body.
+      posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_RANDOM)
       return try withUnsafeTemporaryAllocation(byteCount: firstRead, alignment: 16) { buffer in
         let first = try EntryFile.fill(buffer, from: file, at: 0, count: min(file.count, firstRead))
         guard let (header, metadata) = try EntryFile.opening(first, of: file),
           header.fileLength == file.count
-        else { return .damaged(inode: status.st_ino) }
-        return .found(EntryBeginning(header, metadata, inode: status.st_ino))
+        else { return .damaged(inode: inode) }
+        return .found(EntryBeginning(header, metadata, inode: inode))
       }
     } catch let error as SystemError {
       return .failed(error)

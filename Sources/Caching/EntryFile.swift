@@ -38,27 +38,17 @@ enum EntryFile {
 
   /// Reads the entry of `key`.
   static func read(_ path: String, key: CacheKey, options: ReadOptions) -> Outcome {
-    let descriptor = open(path)
-    guard descriptor >= 0 else {
-      return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(SystemError())
-    }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
-      let error = SystemError()
-      close(descriptor)
-      return .failed(error)
-    }
-    let length = Int(status.st_size)
-    let file = FileRegion(owning: descriptor, count: length)
-    if let access = options.access { EntryTimes.touch(descriptor, access) }
     do {
+      guard let (file, inode) = try open(path) else { return .absent }
+      let length = file.count
+      if let access = options.access { EntryTimes.touch(file.descriptor, access) }
       return try withUnsafeTemporaryAllocation(byteCount: chunk, alignment: 16) { buffer in
         let first = try fill(buffer, from: file, at: 0, count: min(length, chunk))
         guard let (header, metadata) = try opening(first, of: file),
           header.fileLength == length, metadata.key == key.text
-        else { return .damaged(inode: status.st_ino) }
+        else { return .damaged(inode: inode) }
         if let purges = options.purges, purges.covers(key, generation: metadata.generation) {
-          return .purged(inode: status.st_ino)
+          return .purged(inode: inode)
         }
         let entry = try entry(
           key, header, metadata, first: first, file: file,
@@ -67,7 +57,7 @@ enum EntryFile {
         // looked at each time: 23 GB a second is nothing beside what follows.
         let isKnown = options.isVerified && entry.isSentFromFile
         if !isKnown, try checksum(of: entry, file, buffer) != header.bodyChecksum {
-          return .damaged(inode: status.st_ino)
+          return .damaged(inode: inode)
         }
         return .found(entry)
       }
@@ -245,9 +235,22 @@ enum EntryFile {
 
   /// Opens a file so that reading it does not change its access time, which says when its entry was asked for; that of
   /// another owner's file stays the system's business.
-  static func open(_ path: String) -> CInt {
-    let descriptor = pictor_linux_open_noatime(path)
-    return descriptor < 0 && errno == EPERM ? Glibc.open(path, O_RDONLY | O_CLOEXEC) : descriptor
+  ///
+  /// - Returns: the file with its number, which tells it from what may be renamed to its place; `nil` where there is none.
+  static func open(_ path: String) throws(SystemError) -> (file: FileRegion, inode: ino_t)? {
+    var descriptor = pictor_linux_open_noatime(path)
+    if descriptor < 0 && errno == EPERM { descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC) }
+    guard descriptor >= 0 else {
+      guard errno == ENOENT || errno == ENOTDIR else { throw SystemError() }
+      return nil
+    }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      let error = SystemError()
+      close(descriptor)
+      throw error
+    }
+    return (FileRegion(owning: descriptor, count: Int(status.st_size)), status.st_ino)
   }
 }
 

@@ -81,9 +81,7 @@ extension ImageManager: CacheOperations {
   /// What a flight has looked at before it was in the table, it looked at after the purge was in the list.
   private func carryOut(_ purge: Purge) async throws(ImageError) -> PurgeReport {
     let isMeant: (CacheKey) -> Bool = { [purges] key in
-      // The list knows whose tags a host has. All else is told without it, since memory's hits wait meanwhile.
-      if case .tag = purge.scope { return purges.covers(key, generation: purge.number - 1) }
-      return purge.scope.matches(key, CacheKeyFilter())
+      purges.covers(key, generation: purge.number - 1)
     }
     var report = PurgeReport()
     report.failed = failed.withLock { $0.removeAll(where: isMeant) }

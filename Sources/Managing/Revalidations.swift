@@ -1,7 +1,6 @@
 // Revalidations: asking origins behind stale answers, once however many are given meanwhile.
 
 import Model
-import Telemetry
 
 /// The revalidations that run. Pure, and bounded: beyond that, what is stale stays so until there is room.
 struct Revalidations {
@@ -80,40 +79,5 @@ extension ImageRequest {
     own.options.isDetached = true
     own.options.isRevalidation = true
     return own
-  }
-}
-
-/// Counts of what was served stale.
-final class FreshnessCounts: Sendable {
-  /// Revalidations begun.
-  let revalidations = Counter()
-  /// Revalidations that failed.
-  let revalidationsFailed = Counter()
-  /// Sources found to have come in later than now.
-  let clockSetBack = Counter()
-  private let whileRevalidating = Counter()
-  private let ifError = Counter()
-  private let accepted = Counter()
-
-  /// Counts an answer, if it is stale.
-  func add(_ status: CacheStatus) {
-    switch status {
-    case .staleHit(_, .whileRevalidating, _): whileRevalidating.add()
-    case .staleHit(_, .ifError, _), .staleIfError: ifError.add()
-    case .staleHit(_, .accepted, _): accepted.add()
-    case .hit, .miss: break
-    }
-  }
-
-  /// The state now, but for the sources that fail.
-  var figures: FreshnessFigures {
-    var figures = FreshnessFigures()
-    figures.staleWhileRevalidate = whileRevalidating.value
-    figures.staleIfError = ifError.value
-    figures.maxStale = accepted.value
-    figures.revalidations = revalidations.value
-    figures.revalidationsFailed = revalidationsFailed.value
-    figures.clockSetBack = clockSetBack.value
-    return figures
   }
 }

@@ -8,17 +8,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskClearTests {
-  let folder: TemporaryFolder
-  let clock = TestClock()
-  var cache: String { folder.path + "/cache" }
-
-  init() throws { folder = try TemporaryFolder() }
-
-  func open() throws -> DiskTier {
-    try DiskTier(Sample.configuration(folder), log: .silent) { [clock] in clock.now }
-  }
-
+final class DiskClearTests: DiskFolderTests {
   func entryCount() -> Int {
     ["v", "s"].reduce(0) { $0 + TemporaryFolder.files(below: "\(cache)/\($1)").count }
   }

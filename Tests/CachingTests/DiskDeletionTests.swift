@@ -8,17 +8,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskDeletionTests {
-  let folder: TemporaryFolder
-  let clock = TestClock()
-  var cache: String { folder.path + "/cache" }
-
-  init() throws { folder = try TemporaryFolder() }
-
-  func open() throws -> DiskTier {
-    try DiskTier(Sample.configuration(folder), log: .silent) { [clock] in clock.now }
-  }
-
+final class DiskDeletionTests: DiskFolderTests {
   @Test func `a folder deleted while running is made anew, and the account follows`() async throws {
     let tier = try open()
     for number in 0..<50 { tier.store(Sample.variant(number, Sample.bytes(3_000))) }

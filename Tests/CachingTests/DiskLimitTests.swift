@@ -8,21 +8,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskLimitTests {
-  let folder: TemporaryFolder
-  let clock = TestClock()
-  var cache: String { folder.path + "/cache" }
-
-  init() throws { folder = try TemporaryFolder() }
-
-  func open(limit: Int, _ change: (inout DiskTierConfiguration) -> Void = { _ in }) throws
-    -> DiskTier
-  {
-    var configuration = Sample.configuration(folder, limit: limit)
-    change(&configuration)
-    return try DiskTier(configuration, log: .silent) { [clock] in clock.now }
-  }
-
+final class DiskLimitTests: DiskFolderTests {
   @Test func `what du counts never exceeds the limit, and is what the tier says`() async throws {
     let limit = 2 << 20
     let tier = try open(limit: limit)

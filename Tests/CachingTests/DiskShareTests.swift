@@ -7,21 +7,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskShareTests {
-  let folder: TemporaryFolder
-  let clock = TestClock()
-  var cache: String { folder.path + "/cache" }
-
-  init() throws { folder = try TemporaryFolder() }
-
-  func open(limit: Int, _ change: (inout DiskTierConfiguration) -> Void = { _ in }) throws
-    -> DiskTier
-  {
-    var configuration = Sample.configuration(folder, limit: limit)
-    change(&configuration)
-    return try DiskTier(configuration, log: .silent) { [clock] in clock.now }
-  }
-
+final class DiskShareTests: DiskFolderTests {
   func files(_ kind: EntryKind) -> Int {
     TemporaryFolder.files(below: cache + "/" + kind.folderName).count
   }

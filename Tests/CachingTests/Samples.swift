@@ -112,6 +112,23 @@ extension FileRegion {
   }
 }
 
+/// A folder for a disk tier, and a clock that a test sets; made anew for each test.
+class DiskFolderTests {
+  let folder: TemporaryFolder
+  let clock = TestClock()
+  var cache: String { folder.path + "/cache" }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  func open(
+    limit: Int = 64 << 20, _ change: (inout DiskTierConfiguration) -> Void = { _ in }
+  ) throws -> DiskTier {
+    var configuration = Sample.configuration(folder, limit: limit)
+    change(&configuration)
+    return try DiskTier(configuration, log: .silent) { [clock] in clock.now }
+  }
+}
+
 /// Asks until the answer is yes, for at most ten seconds.
 func eventually(_ condition: () async -> Bool) async -> Bool {
   let deadline = ContinuousClock.now + .seconds(10)
