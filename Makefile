@@ -1,8 +1,6 @@
 # Pictor's commands. `make run` and `make test` need nothing but git, make and a Swift 6.3 toolchain: they install
 # the Debian packages that are missing.
 
-# One test at a time: several hundred at once would wait for each other in Swift's pool of a thread a core.
-run-tests := swift test --skip-build --no-parallel
 release := swift build -c release --static-swift-stdlib
 program := .build/release/pictor
 
@@ -20,12 +18,12 @@ build: set-up ## build for release: .build/release/pictor and pictor-imager
 test: set-up ## all tests
 	@scripts/set-up nginx-light openssl
 	swift build --build-tests
-	$(run-tests)
+	scripts/run-tests
 
 test-sanitized: set-up ## all tests under the thread sanitizer
 	@scripts/set-up nginx-light openssl
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
-	TSAN_OPTIONS=halt_on_error=1 $(run-tests) --sanitize=thread --scratch-path .build-tsan
+	TSAN_OPTIONS=halt_on_error=1 scripts/run-tests --sanitize=thread --scratch-path .build-tsan
 
 lint: ## formatting and house rules
 	scripts/lint
