@@ -22,6 +22,8 @@ struct EntryMetadata: Equatable {
     case sourceVersion
     /// The number of the last purge when its source was loaded; absent where there was none.
     case generation
+    /// The quality that `maxbytes` came to; absent where it was not asked for.
+    case quality
     case status = 32
     case contentType, cacheControl, expires, date, age, originLastModified, originETag, vary
   }
@@ -40,6 +42,7 @@ struct EntryMetadata: Equatable {
       if let size = info.scaledDownFrom {
         writer.add(Tag.scaledDownFrom.rawValue, [size.width, size.height])
       }
+      writer.add(Tag.quality.rawValue, unlessZero: info.quality ?? 0)
       writer.add(Tag.etag.rawValue, info.etag)
       writer.add(Tag.lastModified.rawValue, info.lastModified)
       writer.add(
@@ -71,6 +74,7 @@ struct EntryMetadata: Equatable {
     var format: ImageFormat?
     var (size, scaledDownFrom): (PixelSize?, PixelSize?)
     var (frames, density): (Int?, Double?)
+    var quality: Int?
     var (etag, lastModified): (String?, String?)
     var version: UInt64 = 0
     var generation = 0
@@ -89,6 +93,7 @@ struct EntryMetadata: Equatable {
       case .etag: etag = field.text
       case .lastModified: lastModified = field.text
       case .sourceVersion: version = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
+      case .quality: quality = field.integer(at: 0)
       case .generation: generation = field.integer(at: 0) ?? 0
       case .status: origin.status = field.integer(at: 0) ?? 0
       case .contentType: origin.contentType = field.text
@@ -110,7 +115,7 @@ struct EntryMetadata: Equatable {
       content = .variant(
         VariantInfo(
           format: format, size: size, frames: frames, density: density,
-          scaledDownFrom: scaledDownFrom, etag: etag, lastModified: lastModified,
+          scaledDownFrom: scaledDownFrom, quality: quality, etag: etag, lastModified: lastModified,
           freshness: freshness, sourceVersion: version, generation: generation))
     case .source:
       guard origin.status > 0 else { return nil }

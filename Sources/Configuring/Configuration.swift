@@ -166,7 +166,7 @@ public struct Configuration: Hashable, Sendable {
     /// Niceness of the workers beside the server.
     public var niceness = 5
     /// Formats that are decoded.
-    public var formats = ImageFormat.allCases
+    public var formats = ImageFormat.inputs
     /// Most pixels of a source, all frames together.
     public var maximumPixels = 150_000_000
     /// Most frames of a source.

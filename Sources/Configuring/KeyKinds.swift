@@ -152,7 +152,7 @@ extension ConfigurationKey {
     _ path: String, _ field: WritableKeyPath<Configuration, [ImageFormat]> & Sendable,
     _ purpose: String
   ) -> ConfigurationKey {
-    let all = ImageFormat.allCases.map(\.rawValue)
+    let all = ImageFormat.inputs.map(\.rawValue)
     return ConfigurationKey(
       path: path, purpose: purpose, allowed: "a list of \(all.joined(separator: ", "))",
       read: { configuration, value in

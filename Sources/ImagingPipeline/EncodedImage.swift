@@ -47,6 +47,8 @@ public struct EncodedImage: ~Copyable {
   public let density: Double
   /// Size in pixels it would have had, where large-image downsizing made it smaller.
   public let scaledDownFrom: PixelSize?
+  /// Lossy quality, 1–100, where `maxbytes` decided it.
+  public let quality: Int?
   /// The first 128 bits of the bytes' SHA-256, in lower-case hexadecimal.
   public let digest: String
   /// `decode`, `transform` and `encode`.
@@ -54,7 +56,7 @@ public struct EncodedImage: ~Copyable {
 
   init(
     bytes: consuming GLibBytes, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
-    scaledDownFrom: PixelSize?, timings: Timings
+    scaledDownFrom: PixelSize?, quality: Int? = nil, timings: Timings
   ) {
     digest = bytes.withUnsafeBytes(Self.digest)
     self.bytes = bytes
@@ -63,6 +65,7 @@ public struct EncodedImage: ~Copyable {
     self.frames = frames
     self.density = density
     self.scaledDownFrom = scaledDownFrom
+    self.quality = quality
     self.timings = timings
   }
 

@@ -101,6 +101,7 @@ struct Loader {
           pictor_vips_heifload(bytes, size, result, access)
         }
       case .svg: pictor_vips_svgload(bytes, size, result, access, scale)
+      case .jxl, .jp2, .bmp, .ico, .json: -1
       }
     }
   }

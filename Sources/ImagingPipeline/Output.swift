@@ -57,7 +57,7 @@ struct Output {
     case .png: 1_000_000  // libpng's default limit, which readers have too
     case .webp: 16_383  // RFC 9649, section 3.4
     case .gif: 65_535  // 16 bits in GIF89a's logical screen descriptor
-    case .tiff, .heic, .avif, .svg: nil
+    case .tiff, .heic, .avif, .svg, .jxl, .jp2, .bmp, .ico, .json: nil
     }
   }
 

@@ -41,7 +41,8 @@ extension ProcessedImage {
   fileprivate init(bytes: ImageBytes, _ result: ResultMessage) {
     self.init(
       bytes: bytes, format: result.format, size: result.size, frames: result.frames,
-      density: result.density, scaledDownFrom: result.scaledDownFrom, digest: result.digest,
+      density: result.density, scaledDownFrom: result.scaledDownFrom,
+      quality: result.quality, digest: result.digest,
       timings: result.timings)
   }
 }

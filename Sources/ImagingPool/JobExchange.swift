@@ -146,6 +146,6 @@ extension ProcessedImage {
     timings.queue = queue
     return ProcessedImage(
       bytes: bytes, format: format, size: size, frames: frames, density: density,
-      scaledDownFrom: scaledDownFrom, digest: digest, timings: timings)
+      scaledDownFrom: scaledDownFrom, quality: quality, digest: digest, timings: timings)
   }
 }

@@ -44,7 +44,7 @@ public enum AnswerMessage: Hashable, Sendable {
 public struct ResultMessage: Hashable, Sendable {
   /// The job's.
   public var id: UInt64
-  /// Format of the bytes, one of `ImageFormat.outputs`.
+  /// Format of the bytes, one of `ImageFormat.outputs`, or `json`.
   public var format: ImageFormat
   /// Size in pixels.
   public var size: PixelSize
@@ -54,6 +54,8 @@ public struct ResultMessage: Hashable, Sendable {
   public var density: Double
   /// Size before large-image downsizing, where that happened.
   public var scaledDownFrom: PixelSize?
+  /// Lossy quality, where `maxbytes` decided it.
+  public var quality: Int?
   /// 32 lower-case hexadecimal digits.
   public var digest: String
   /// `decode`, `transform` and `encode`; others do not go along.
@@ -67,7 +69,8 @@ public struct ResultMessage: Hashable, Sendable {
   /// All of it.
   public init(
     id: UInt64, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
-    scaledDownFrom: PixelSize?, digest: String, timings: Timings, byteCount: Int
+    scaledDownFrom: PixelSize?, quality: Int? = nil, digest: String, timings: Timings,
+    byteCount: Int
   ) {
     self.id = id
     self.format = format
@@ -75,6 +78,7 @@ public struct ResultMessage: Hashable, Sendable {
     self.frames = frames
     self.density = density
     self.scaledDownFrom = scaledDownFrom
+    self.quality = quality
     self.digest = digest
     self.timings = timings
     self.byteCount = byteCount
@@ -88,6 +92,7 @@ public struct ResultMessage: Hashable, Sendable {
     writer.put(Int64(frames))
     writer.put(density)
     writer.put(scaledDownFrom) { $0.put($1) }
+    writer.put(quality) { $0.put(Int64($1)) }
     writer.put(digest)
     for duration in [timings.decode, timings.transform, timings.encode] {
       writer.put(duration) { $0.put($1) }
@@ -99,7 +104,7 @@ public struct ResultMessage: Hashable, Sendable {
   init(reading reader: inout WireReader) throws(WireError) {
     id = try reader.number(UInt64.self)
     format = try reader.value("format", of: ImageFormat.self)
-    guard ImageFormat.outputs.contains(format) else {
+    guard ImageFormat.outputs.contains(format) || format == .json else {
       throw .malformed("format is \(format.rawValue)")
     }
     size = try reader.size()
@@ -108,6 +113,9 @@ public struct ResultMessage: Hashable, Sendable {
     // A size that was never made: `enlarge` may ask for sides of any length.
     scaledDownFrom = try reader.optional("scaledDownFrom") { reader throws(WireError) in
       try reader.size(in: 1...Int.max)
+    }
+    quality = try reader.optional("quality") { reader throws(WireError) in
+      try reader.integer("quality", in: Transform.qualityRange)
     }
     digest = try reader.text("digest")
     let isDigest =

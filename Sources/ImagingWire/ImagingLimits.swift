@@ -5,7 +5,7 @@ import Model
 /// Bounds on what is decoded, from the configuration's `imaging.…` keys.
 public struct ImagingLimits: Hashable, Sendable {
   /// Formats that may be decoded; bytes of any other are `unsupported_format`.
-  public var formats: Set<ImageFormat> = Set(ImageFormat.allCases)
+  public var formats: Set<ImageFormat> = Set(ImageFormat.inputs)
   /// Most pixels of a source, all frames together, as its header says.
   public var maximumPixels = 150_000_000
   /// Most frames of a source.

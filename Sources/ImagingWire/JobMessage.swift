@@ -68,24 +68,6 @@ extension WireWriter {
     put(Int64(limits.maximumPixels))
     put(Int64(limits.maximumFrames))
   }
-
-  mutating func put(_ transform: Transform) {
-    put(transform.scale) { $0.put($1) }
-    put(transform.width) { $0.put(Int64($1)) }
-    put(transform.height) { $0.put(Int64($1)) }
-    put(transform.fit)
-    put(transform.position)
-    put(transform.enlarge)
-    put(transform.format) { $0.put($1) }
-    put(transform.quality) { $0.put(Int64($1)) }
-    put(transform.background.red)
-    put(transform.background.green)
-    put(transform.background.blue)
-    put(transform.background.alpha)
-    put(Int64(transform.limitBytes))
-    put(transform.frame) { $0.put(Int64($1)) }
-    put(transform.progressive)
-  }
 }
 
 extension WireReader {
@@ -101,36 +83,5 @@ extension WireReader {
     limits.maximumPixels = try integer("maximumPixels", in: 0...Int.max)
     limits.maximumFrames = try integer("maximumFrames", in: 0...Int.max)
     return limits
-  }
-
-  mutating func transform() throws(WireError) -> Transform {
-    var transform = Transform()
-    transform.scale = try optional("scale") { reader throws(WireError) in
-      try reader.double("scale", in: Double.leastNonzeroMagnitude...Transform.scaleRange.upperBound)
-    }
-    transform.width = try optional("width") { reader throws(WireError) in
-      try reader.integer("width", in: Transform.sideRange)
-    }
-    transform.height = try optional("height") { reader throws(WireError) in
-      try reader.integer("height", in: Transform.sideRange)
-    }
-    transform.fit = try value("fit", of: Fit.self)
-    transform.position = try value("position", of: Position.self)
-    transform.enlarge = try flag("enlarge")
-    transform.format = try optional("format") { reader throws(WireError) in
-      try reader.value("format", of: ImageFormat.self)
-    }
-    transform.quality = try optional("quality") { reader throws(WireError) in
-      try reader.integer("quality", in: Transform.qualityRange)
-    }
-    transform.background = Color(
-      red: try number(UInt8.self), green: try number(UInt8.self), blue: try number(UInt8.self),
-      alpha: try number(UInt8.self))
-    transform.limitBytes = try integer("limitBytes", in: 1...Int.max)
-    transform.frame = try optional("frame") { reader throws(WireError) in
-      try reader.integer("frame", in: 0...Int.max)
-    }
-    transform.progressive = try flag("progressive")
-    return transform
   }
 }

@@ -45,7 +45,7 @@ public final class ImageManager: ImageProvider {
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy,
     purges: any PurgeList, failurePolicy: FailurePolicy = FailurePolicy(),
     stalePolicy: StalePolicy = StalePolicy(),
-    sourceFormats: Set<ImageFormat> = Set(ImageFormat.allCases),
+    sourceFormats: Set<ImageFormat> = Set(ImageFormat.inputs),
     passing: PassingPolicy = PassingPolicy(), log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {

@@ -214,7 +214,7 @@ extension VariantInfo {
   fileprivate init(_ image: ProcessedImage, of source: Source) {
     self.init(
       format: image.format, size: image.size, frames: image.frames, density: image.density,
-      scaledDownFrom: image.scaledDownFrom, etag: "\"\(image.digest)\"",
+      scaledDownFrom: image.scaledDownFrom, quality: image.quality, etag: "\"\(image.digest)\"",
       lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
       freshness: source.freshness, sourceVersion: source.version, generation: source.generation)
   }

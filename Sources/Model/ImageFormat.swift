@@ -18,10 +18,25 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   case avif
   /// Scalable Vector Graphics; never an output.
   case svg
+  /// JPEG XL, ISO/IEC 18181.
+  case jxl
+  /// JPEG 2000, ISO/IEC 15444; never an output.
+  case jp2
+  /// Windows bitmap; never an output.
+  case bmp
+  /// Windows icon, of which the largest picture counts; never an output.
+  case ico
+  /// The description of a source (`/info`): no picture, so never sniffed and never asked for by name.
+  case json
 
   /// The media type sent as `Content-Type`.
   public var mediaType: String {
-    self == .svg ? "image/svg+xml" : "image/\(rawValue)"
+    switch self {
+    case .svg: "image/svg+xml"
+    case .ico: "image/vnd.microsoft.icon"
+    case .json: "application/json"
+    default: "image/\(rawValue)"
+    }
   }
 
   /// The usual file-name extension, without the dot.
@@ -29,14 +44,19 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
     self == .jpeg ? "jpg" : rawValue
   }
 
-  /// The formats that can be asked for with `format=` so far.
-  public static let outputs: [ImageFormat] = [.jpeg, .png, .webp, .gif]
+  /// The formats that a source may have.
+  public static let inputs = allCases.filter { $0 != .json }
+
+  /// The formats that can be asked for with `format=`.
+  public static let outputs: [ImageFormat] = [.jpeg, .png, .webp, .avif, .gif, .jxl, .tiff]
 
   /// Quality used where none is asked for (1–100), `nil` for formats that have none; as in the contract.
   public var defaultQuality: Int? {
     switch self {
     case .jpeg: 80
     case .webp: 79
+    case .avif: 63
+    case .jxl: 77
     default: nil
     }
   }

@@ -257,6 +257,8 @@ public struct ProcessedImage: Sendable {
   public let density: Double
   /// Size before large-image downsizing, where that happened.
   public let scaledDownFrom: PixelSize?
+  /// Lossy quality, 1–100, where `maxbytes` decided it.
+  public let quality: Int?
   /// 128 bits of a cryptographic digest of `bytes`, in lower-case hexadecimal: what a strong `ETag` is made of.
   public let digest: String
   /// `queue`, `decode`, `transform` and `encode`.
@@ -265,7 +267,7 @@ public struct ProcessedImage: Sendable {
   /// A finished picture.
   public init(
     bytes: ImageBytes, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
-    scaledDownFrom: PixelSize?, digest: String, timings: Timings
+    scaledDownFrom: PixelSize?, quality: Int? = nil, digest: String, timings: Timings
   ) {
     self.bytes = bytes
     self.format = format
@@ -273,6 +275,7 @@ public struct ProcessedImage: Sendable {
     self.frames = frames
     self.density = density
     self.scaledDownFrom = scaledDownFrom
+    self.quality = quality
     self.digest = digest
     self.timings = timings
   }

@@ -40,6 +40,8 @@ public struct VariantInfo: Hashable, Sendable, Codable {
   public var density: Double
   /// Size in pixels it would have had, where large-image downsizing made it smaller (`X-Scaled-Down`).
   public var scaledDownFrom: PixelSize?
+  /// Lossy quality, 1–100, where `maxbytes` decided it (`X-Quality`).
+  public var quality: Int?
   /// Strong validator (RFC 9110, section 8.8.3), with its quotes.
   public var etag: String
   /// The origin's `Last-Modified`, where it sent a valid one.
@@ -54,7 +56,8 @@ public struct VariantInfo: Hashable, Sendable, Codable {
   /// All of it.
   public init(
     format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
-    scaledDownFrom: PixelSize? = nil, etag: String, lastModified: String? = nil,
+    scaledDownFrom: PixelSize? = nil, quality: Int? = nil, etag: String,
+    lastModified: String? = nil,
     freshness: Freshness, sourceVersion: UInt64 = 0, generation: Int = 0
   ) {
     self.format = format
@@ -62,6 +65,7 @@ public struct VariantInfo: Hashable, Sendable, Codable {
     self.frames = frames
     self.density = density
     self.scaledDownFrom = scaledDownFrom
+    self.quality = quality
     self.etag = etag
     self.lastModified = lastModified
     self.freshness = freshness

@@ -42,8 +42,55 @@ struct ImageParameter: Sendable {
     ImageParameter(name: "fit", allowed: text(Fit.allCases.map(\.rawValue))) {
       choose(Fit(rawValue: $0), &$1.transform.fit)
     },
-    ImageParameter(name: "position", allowed: text(Position.allCases.map(\.rawValue))) {
-      choose(Position(rawValue: $0), &$1.transform.position)
+    ImageParameter(
+      name: "position",
+      allowed: text(Position.allCases.map(\.rawValue)) + ", or x,y: two numbers from 0 to 1"
+    ) {
+      $1.transform.focalPoint = focalPoint($0)
+      return $1.transform.focalPoint != nil
+        || choose(Position(rawValue: $0), &$1.transform.position)
+    },
+    ImageParameter(
+      name: "crop", allowed: "x,y,w,h in whole source pixels, w and h at least 1"
+    ) {
+      $1.transform.crop = area($0)
+      return $1.transform.crop != nil
+    },
+    ImageParameter(name: "rotate", allowed: "one of 90, 180, 270") {
+      choose(whole($0, in: 90...270).flatMap(Rotation.init(rawValue:)), &$1.transform.rotation)
+    },
+    ImageParameter(name: "flip", allowed: "one of h, v, hv") {
+      choose(Flip(rawValue: $0).flatMap { $0 == .none ? nil : $0 }, &$1.transform.flip)
+    },
+    ImageParameter(name: "trim", allowed: text(Transform.trimRange)) {
+      $1.transform.trim = whole($0, in: Transform.trimRange)
+      return $1.transform.trim != nil
+    },
+    ImageParameter(name: "blur", allowed: text(Effects.blurRange)) {
+      $1.transform.effects.blur = decimal($0, in: Effects.blurRange)
+      return $1.transform.effects.blur != nil
+    },
+    ImageParameter(name: "sharpen", allowed: text(Effects.sharpenRange)) {
+      $1.transform.effects.sharpen = decimal($0, in: Effects.sharpenRange)
+      return $1.transform.effects.sharpen != nil
+    },
+    ImageParameter(name: "radius", allowed: "\(text(CornerRadius.pointRange)), or max") {
+      $1.transform.effects.radius =
+        $0 == "max" ? .maximum : whole($0, in: CornerRadius.pointRange).map { .points($0) }
+      return $1.transform.effects.radius != nil
+    },
+    ImageParameter(name: "tint", allowed: "rrggbb or rrggbbaa in hexadecimal") {
+      $1.transform.effects.tint = Color(hexadecimal: $0)
+      return $1.transform.effects.tint != nil
+    },
+    ImageParameter(name: "grayscale", allowed: "0 or 1") {
+      choose(flag($0), &$1.transform.effects.isGrayscale)
+    },
+    ImageParameter(name: "brightness", allowed: text(Effects.factorRange)) {
+      choose(decimal($0, in: Effects.factorRange), &$1.transform.effects.brightness)
+    },
+    ImageParameter(name: "saturation", allowed: text(Effects.factorRange)) {
+      choose(decimal($0, in: Effects.factorRange), &$1.transform.effects.saturation)
     },
     ImageParameter(name: "enlarge", allowed: "0 or 1") {
       choose(flag($0), &$1.transform.enlarge)
@@ -60,6 +107,16 @@ struct ImageParameter: Sendable {
     },
     ImageParameter(name: "background", allowed: "rrggbb or rrggbbaa in hexadecimal") {
       choose(Color(hexadecimal: $0), &$1.transform.background)
+    },
+    ImageParameter(name: "maxbytes", allowed: "a whole number of bytes, at least 1") {
+      $1.transform.maxBytes = whole($0, in: 1...Int.max)
+      return $1.transform.maxBytes != nil
+    },
+    ImageParameter(name: "animated", allowed: "0 or 1") {
+      choose(flag($0), &$1.transform.isAnimated)
+    },
+    ImageParameter(name: "strip", allowed: "0 or 1") {
+      choose(flag($0), &$1.transform.stripsMetadata)
     },
     ImageParameter(name: "limitbytes", allowed: "a whole number of bytes, at least 1") {
       choose(whole($0, in: 1...Int.max), &$1.transform.limitBytes)
@@ -157,6 +214,10 @@ struct ImageParameter: Sendable {
     "a whole number from \(range.lowerBound) to \(range.upperBound)"
   }
 
+  private static func text(_ range: ClosedRange<Double>) -> String {
+    "a number from \(range.lowerBound) to \(range.upperBound)"
+  }
+
   private static func text(_ names: [String]) -> String {
     "one of " + names.joined(separator: ", ")
   }
@@ -201,6 +262,31 @@ struct ImageParameter: Sendable {
       parts.allSatisfy({ !$0.isEmpty && $0.allSatisfy(isDigit) })
     else { return nil }
     return Double(text)
+  }
+
+  private static func decimal(_ text: String, in range: ClosedRange<Double>) -> Double? {
+    decimal(text).flatMap { range.contains($0) ? $0 : nil }
+  }
+
+  private static func parts(_ text: String, count: Int) -> [String]? {
+    let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    return parts.count == count ? parts : nil
+  }
+
+  private static func focalPoint(_ text: String) -> FocalPoint? {
+    guard let numbers = parts(text, count: 2)?.compactMap({ decimal($0, in: 0...1) }),
+      numbers.count == 2
+    else { return nil }
+    return FocalPoint(x: numbers[0], y: numbers[1])
+  }
+
+  private static func area(_ text: String) -> PixelArea? {
+    guard
+      let numbers = parts(text, count: 4)?.compactMap({ whole($0, in: Transform.cropRange) }),
+      numbers.count == 4, numbers[2] > 0, numbers[3] > 0
+    else { return nil }
+    return PixelArea(
+      x: numbers[0], y: numbers[1], size: PixelSize(width: numbers[2], height: numbers[3]))
   }
 
   private static func isDigit(_ byte: UInt8) -> Bool {

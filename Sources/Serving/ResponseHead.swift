@@ -106,6 +106,7 @@ extension ResponseHead {
     if let forwarding { add("Vary", forwarding.vary) }
     add("Content-DPR", Self.decimal(info.density))
     if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
+    if let quality = info.quality { add("X-Quality", "\(quality)") }
     add("Cache-Status", cacheStatus.headerValue)
     add("Content-Disposition", ContentDisposition.inline(source: source, format: info.format))
     add("Content-Security-Policy", "default-src 'none'; sandbox")

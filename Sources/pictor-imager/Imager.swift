@@ -62,8 +62,8 @@ enum Imager {
     }
     let answer = ResultMessage(
       id: job.id, format: image.format, size: image.size, frames: image.frames,
-      density: image.density, scaledDownFrom: image.scaledDownFrom, digest: image.digest,
-      timings: image.timings, byteCount: count)
+      density: image.density, scaledDownFrom: image.scaledDownFrom, quality: image.quality,
+      digest: image.digest, timings: image.timings, byteCount: count)
     // The descriptor is open as long as the region.
     defer { withExtendedLifetime(result) {} }
     try socket.send(AnswerMessage.result(answer).encoded(), passing: result.descriptor)

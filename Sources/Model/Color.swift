@@ -1,0 +1,50 @@
+// Color: a colour as requests write it.
+
+/// An sRGB colour with straight alpha, 0–255 each.
+public struct Color: Hashable, Sendable {
+  /// Red, 0–255.
+  public let red: UInt8
+  /// Green, 0–255.
+  public let green: UInt8
+  /// Blue, 0–255.
+  public let blue: UInt8
+  /// Opacity, 0 (clear) to 255 (opaque).
+  public let alpha: UInt8
+
+  /// Opaque white: the default background.
+  public static let white = Color(red: 255, green: 255, blue: 255)
+
+  /// A colour from its components, 0–255 each.
+  public init(red: UInt8, green: UInt8, blue: UInt8, alpha: UInt8 = 255) {
+    (self.red, self.green, self.blue, self.alpha) = (red, green, blue, alpha)
+  }
+
+  /// Parses `rrggbb` or `rrggbbaa` in hexadecimal, without `#`; `nil` for anything else.
+  public init?(hexadecimal text: some StringProtocol) {
+    guard text.utf8.count == 6 || text.utf8.count == 8,
+      text.utf8.allSatisfy({ ($0 as UInt8).isHexadecimalDigit }),
+      let value = UInt32(text, radix: 16)
+    else { return nil }
+    let full = text.utf8.count == 6 ? value << 8 | 0xff : value
+    self.init(
+      red: UInt8(full >> 24), green: UInt8(full >> 16 & 0xff), blue: UInt8(full >> 8 & 0xff),
+      alpha: UInt8(full & 0xff))
+  }
+
+  /// `rrggbbaa` in lower-case hexadecimal.
+  public var hexadecimal: String {
+    [red, green, blue, alpha].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+}
+
+extension UInt8 {
+  /// Whether this is the ASCII code of 0–9, a–f or A–F.
+  fileprivate var isHexadecimalDigit: Bool {
+    switch self {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+      UInt8(ascii: "A")...UInt8(ascii: "F"):
+      true
+    default: false
+    }
+  }
+}

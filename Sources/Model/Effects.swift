@@ -1,0 +1,69 @@
+// Effects: what is done to a picture's pixels once it has its size (SDImageTransformer).
+
+/// How far corners are rounded.
+public enum CornerRadius: Hashable, Sendable {
+  /// So many points, at least 1; at most half of the shorter side counts.
+  case points(Int)
+  /// Half of the shorter side: a circle of a square.
+  case maximum
+
+  /// The range of points.
+  public static let pointRange = 1...65_535
+}
+
+/// Effects, in the order in which they are applied.
+public struct Effects: Hashable, Sendable {
+  /// Sigma of a Gaussian blur in pixels of the result.
+  public var blur: Double?
+  /// Sigma of an unsharp mask on the lightness, in pixels of the result (libvips's `sharpen`).
+  public var sharpen: Double?
+  /// Rounded corners; what is cut off is transparent.
+  public var radius: CornerRadius?
+  /// A colour laid over all pixels as strongly as its alpha says; the picture's own alpha stays (SDImageTintTransformer).
+  public var tint: Color?
+  /// Without colour (SDWebImage has it as a filter): the lightness stays.
+  public var isGrayscale = false
+  /// What the lightness is multiplied by, 0–10; 1 changes nothing.
+  public var brightness = 1.0
+  /// What the colourfulness is multiplied by, 0–10; 1 changes nothing.
+  public var saturation = 1.0
+
+  /// The range of `blur`: below it nothing is to be seen, above it nothing changes any more but the time.
+  public static let blurRange = 0.3...250.0
+  /// The range of `sharpen`.
+  public static let sharpenRange = 0.1...10.0
+  /// The range of `brightness` and `saturation`.
+  public static let factorRange = 0.0...10.0
+
+  /// None.
+  public init() {}
+}
+
+/// A second picture on top of the result.
+public struct Watermark: Hashable, Sendable {
+  /// Where it comes from.
+  public var source: SourceURL
+  /// Where it lies.
+  public var placement: WatermarkPlacement
+
+  /// A second picture on top of the result.
+  public init(source: SourceURL, placement: WatermarkPlacement = WatermarkPlacement()) {
+    (self.source, self.placement) = (source, placement)
+  }
+}
+
+/// How a watermark lies on the result.
+public struct WatermarkPlacement: Hashable, Sendable {
+  /// Where; `entropy` and `attention` count as `center`. Of no meaning where it repeats.
+  public var position: Position = .rightBottom
+  /// Its width as a share of the result's, above 0, at most 1; `nil`: in its own pixels, times the result's density, and no larger than the
+  /// result.
+  public var scale: Double?
+  /// How strongly it covers, above 0, at most 1.
+  public var opacity = 1.0
+  /// Whether it is laid side by side over the whole result.
+  public var repeats = false
+
+  /// In the lower right corner.
+  public init() {}
+}
