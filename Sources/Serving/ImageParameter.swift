@@ -13,12 +13,17 @@ struct ImageParameter: Sendable {
 
   /// What was read so far.
   struct Draft {
+    /// What the operator decided.
+    let rules: RequestRules
     /// The source's address, not yet looked at.
     var url: String?
     /// What is to be made of it.
     var transform = Transform()
     /// How it is to be served.
     var options = LoadOptions()
+
+    /// Nothing was read yet.
+    init(rules: RequestRules) { self.rules = rules }
   }
 
   /// All of them. A new parameter is a new row.
@@ -154,14 +159,14 @@ struct ImageParameter: Sendable {
     },
   ]
 
-  /// Parses a raw query, without its `?`. Keys are made by `filter`.
+  /// Parses a raw query, without its `?`.
   ///
   /// - Throws: `unknownParameter`, `invalidParameter` (also for one given twice), `missingParameter` or `invalidURL`,
   ///   whichever is met first from left to right; a missing `url` comes last.
   static func parse(
-    _ query: some Collection<UInt8>, filter: CacheKeyFilter
+    _ query: some Collection<UInt8>, rules: RequestRules
   ) throws(ImageError) -> ImageRequest {
-    var draft = Draft()
+    var draft = Draft(rules: rules)
     // A bit for each row of the table.
     var seen: UInt64 = 0
     for piece in query.split(separator: UInt8(ascii: "&")) {
@@ -193,7 +198,7 @@ struct ImageParameter: Sendable {
       let source = try SourceURL(parsing: url)
       return ImageRequest(
         source: source, transform: draft.transform, options: draft.options,
-        keyURL: filter.keyURL(of: source))
+        keyURL: rules.keyFilter.keyURL(of: source))
     } catch {
       // The address is up to 8 kB of a stranger's text: it is not repeated whole.
       if case .invalidURL(_, let reason) = error {
@@ -208,88 +213,5 @@ struct ImageParameter: Sendable {
     if let index = table.firstIndex(where: { $0.name.utf8.elementsEqual(raw) }) { return index }
     let name = PercentEncoding.decode(raw)
     return table.firstIndex { $0.name == name }
-  }
-
-  private static func text(_ range: ClosedRange<Int>) -> String {
-    "a whole number from \(range.lowerBound) to \(range.upperBound)"
-  }
-
-  private static func text(_ range: ClosedRange<Double>) -> String {
-    "a number from \(range.lowerBound) to \(range.upperBound)"
-  }
-
-  private static func text(_ names: [String]) -> String {
-    "one of " + names.joined(separator: ", ")
-  }
-
-  /// Takes over a value that was understood.
-  private static func choose<Value>(_ value: Value?, _ place: inout Value) -> Bool {
-    guard let value else { return false }
-    place = value
-    return true
-  }
-
-  private static func tiers(_ text: String) -> StoreTiers? {
-    switch text {
-    case "all": .all
-    case "memory": .memory
-    case "disk": .disk
-    case "none": []
-    default: nil
-    }
-  }
-
-  private static func flag(_ text: String) -> Bool? {
-    switch text {
-    case "0": false
-    case "1": true
-    default: nil
-    }
-  }
-
-  /// Digits and nothing else: no sign, no blank, no exponent.
-  private static func whole(_ text: String, in range: ClosedRange<Int>) -> Int? {
-    guard !text.isEmpty, text.utf8.allSatisfy(isDigit), let value = Int(text),
-      range.contains(value)
-    else { return nil }
-    return value
-  }
-
-  /// Digits, and possibly a point and more digits; 20 characters say more than a Double holds.
-  private static func decimal(_ text: String) -> Double? {
-    let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard text.utf8.count <= 20, (1...2).contains(parts.count),
-      parts.allSatisfy({ !$0.isEmpty && $0.allSatisfy(isDigit) })
-    else { return nil }
-    return Double(text)
-  }
-
-  private static func decimal(_ text: String, in range: ClosedRange<Double>) -> Double? {
-    decimal(text).flatMap { range.contains($0) ? $0 : nil }
-  }
-
-  private static func parts(_ text: String, count: Int) -> [String]? {
-    let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-    return parts.count == count ? parts : nil
-  }
-
-  private static func focalPoint(_ text: String) -> FocalPoint? {
-    guard let numbers = parts(text, count: 2)?.compactMap({ decimal($0, in: 0...1) }),
-      numbers.count == 2
-    else { return nil }
-    return FocalPoint(x: numbers[0], y: numbers[1])
-  }
-
-  private static func area(_ text: String) -> PixelArea? {
-    guard
-      let numbers = parts(text, count: 4)?.compactMap({ whole($0, in: Transform.cropRange) }),
-      numbers.count == 4, numbers[2] > 0, numbers[3] > 0
-    else { return nil }
-    return PixelArea(
-      x: numbers[0], y: numbers[1], size: PixelSize(width: numbers[2], height: numbers[3]))
-  }
-
-  private static func isDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
   }
 }

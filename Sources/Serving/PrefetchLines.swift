@@ -9,10 +9,10 @@ enum PrefetchLines {
   /// - Parameters:
   ///   - presets: names of presets, each of which is asked for of every line; none: lines as they are.
   ///   - known: the presets there are, as queries without `url`.
-  ///   - filter: what keys are made of. Nobody's header is forwarded: a list has no client.
+  ///   - rules: what the operator decided. Nobody's header is forwarded: a list has no client.
   /// - Throws: `invalidParameter` for a preset that is not known, `bodyTooLarge` for too many lines.
   static func parse(
-    _ body: [UInt8], presets: [String], known: [String: String], filter: CacheKeyFilter
+    _ body: [UInt8], presets: [String], known: [String: String], rules: RequestRules
   ) throws(ImageError) -> [PrefetchLine] {
     var suffixes: [String] = []
     for name in presets {
@@ -35,18 +35,18 @@ enum PrefetchLines {
         guard lines.count < PrefetchLine.most else {
           throw .tooManyLines(limit: PrefetchLine.most)
         }
-        lines.append(PrefetchLine(number: index + 1, request: request(of: text, suffix, filter)))
+        lines.append(PrefetchLine(number: index + 1, request: request(of: text, suffix, rules)))
       }
     }
     return lines
   }
 
   private static func request(
-    of text: ArraySlice<UInt8>, _ suffix: String, _ filter: CacheKeyFilter
+    of text: ArraySlice<UInt8>, _ suffix: String, _ rules: RequestRules
   ) -> Result<ImageRequest, ImageError> {
     do throws(ImageError) {
       let query = try query(of: text)
-      return .success(try ImageParameter.parse(Array((query + suffix).utf8), filter: filter))
+      return .success(try ImageParameter.parse(Array((query + suffix).utf8), rules: rules))
     } catch {
       return .failure(error)
     }

@@ -12,6 +12,8 @@ import Telemetry
 final class RequestHandler: Sendable {
   let log: Log
   let configuration: ServerConfiguration
+  /// Made of the configuration once.
+  let rules: RequestRules
   let provider: any ImageProvider
   let figures: ServerFigures
   let watcher: Watcher
@@ -39,6 +41,7 @@ final class RequestHandler: Sendable {
   ) {
     self.operations = operations
     self.configuration = configuration
+    rules = RequestRules(configuration)
     self.provider = provider
     self.figures = figures
     self.watcher = watcher
@@ -93,7 +96,7 @@ final class RequestHandler: Sendable {
       client.begin(known, length: raw.count)
     } else {
       let target = RequestTarget(
-        raw: Array(raw), hash: hash, filter: configuration.keyFilter)
+        raw: Array(raw), hash: hash, rules: rules)
       client.worker.memo.remember(target)
       client.begin(target, length: raw.count)
     }

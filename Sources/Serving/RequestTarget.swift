@@ -83,8 +83,8 @@ final class RequestTarget: Sendable {
   /// request.
   let key: CacheKey?
 
-  /// Parses a target; whatever is wrong with it is remembered, not thrown. Keys are made by `filter`.
-  init(raw: [UInt8], hash: UInt64, filter: CacheKeyFilter) {
+  /// Parses a target; whatever is wrong with it is remembered, not thrown.
+  init(raw: [UInt8], hash: UInt64, rules: RequestRules) {
     (self.raw, self.hash) = (raw, hash)
     let origin = Self.originForm(raw[...])
     let end = origin.firstIndex(of: UInt8(ascii: "?")) ?? origin.endIndex
@@ -97,8 +97,9 @@ final class RequestTarget: Sendable {
       return
     }
     do throws(ImageError) {
-      let parsed = try ImageParameter.parse(origin[end...].dropFirst(), filter: filter)
-      forwarding = Forwarding(names: filter.rule(for: parsed.source)?.forwardedHeaders ?? [])
+      let parsed = try ImageParameter.parse(origin[end...].dropFirst(), rules: rules)
+      forwarding = Forwarding(
+        names: rules.keyFilter.rule(for: parsed.source)?.forwardedHeaders ?? [])
       let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
       (request, key) = (.success(parsed), mayHit && forwarding == nil ? parsed.key : nil)
     } catch {

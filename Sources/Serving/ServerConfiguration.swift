@@ -53,7 +53,7 @@ public struct ServerConfiguration: Sendable {
     for (name, query) in presets.sorted(by: { $0.key < $1.key }) {
       do throws(ImageError) {
         _ = try ImageParameter.parse(
-          Array(("url=http://host/&" + query).utf8), filter: keyFilter)
+          Array(("url=http://host/&" + query).utf8), rules: RequestRules(self))
       } catch {
         return (name, error)
       }

@@ -203,8 +203,11 @@ struct ForwardingTests {
   }
 
   @Test func `a list of pictures forwards nothing and has filtered keys`() throws {
+    var configuration = ServerConfiguration()
+    configuration.keyFilter = try filter("Cookie")
     let lines = try PrefetchLines.parse(
-      Array("\(pictureURL)?t=1\n".utf8), presets: [], known: [:], filter: try filter("Cookie"))
+      Array("\(pictureURL)?t=1\n".utf8), presets: [], known: [:],
+      rules: RequestRules(configuration))
     let request = try #require(lines.first).request.get()
     #expect(request.key.source.text == pictureURL)
     #expect(request.source.text == pictureURL + "?t=1")

@@ -7,7 +7,7 @@ import Testing
 
 struct ImageParameterTests {
   private func parse(_ query: String) throws(ImageError) -> ImageRequest {
-    try ImageParameter.parse(Array(query.utf8), filter: CacheKeyFilter())
+    try ImageParameter.parse(Array(query.utf8), rules: RequestRules(ServerConfiguration()))
   }
 
   private func transform(_ parameter: String) throws -> Transform {

@@ -10,7 +10,8 @@ struct PartsTests {
   private func target(_ text: String) -> RequestTarget {
     let raw = Array(text.utf8)
     return RequestTarget(
-      raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) }, filter: CacheKeyFilter())
+      raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) },
+      rules: RequestRules(ServerConfiguration()))
   }
 
   @Test func `a target leads to its route in origin and in absolute form`() {
@@ -67,11 +68,13 @@ struct PartsTests {
   @Test func `targets with one hash are told apart, and errors are not kept`() {
     let memo = RequestMemo(limit: 64 << 10)
     let one = RequestTarget(
-      raw: Array("/image?url=https://h/a".utf8), hash: 5, filter: CacheKeyFilter())
+      raw: Array("/image?url=https://h/a".utf8), hash: 5, rules: RequestRules(ServerConfiguration())
+    )
     let two = Array("/image?url=https://h/b".utf8)
     memo.remember(one)
     #expect(two.withUnsafeBytes { memo.target($0, hash: 5) } == nil)
-    let bad = RequestTarget(raw: Array("/image?x=1".utf8), hash: 6, filter: CacheKeyFilter())
+    let bad = RequestTarget(
+      raw: Array("/image?x=1".utf8), hash: 6, rules: RequestRules(ServerConfiguration()))
     memo.remember(bad)
     #expect(bad.raw.withUnsafeBytes { memo.target($0, hash: 6) } == nil)
   }
