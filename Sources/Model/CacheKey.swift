@@ -30,6 +30,12 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
       text: source.text + " " + transform.canonicalText, sourceLength: source.text.utf8.count)
   }
 
+  /// The key of what `transform` makes of the source that has the key `source`.
+  public init(source: CacheKey, transform: Transform) {
+    self.init(
+      text: source.text + " " + transform.canonicalText, sourceLength: source.sourceLength)
+  }
+
   /// The key whose `text` was written down earlier, as the disk tier does.
   public init(text: String) {
     let space = text.utf8.firstIndex(of: UInt8(ascii: " "))

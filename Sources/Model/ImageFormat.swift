@@ -50,6 +50,9 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   /// The formats that can be asked for with `format=`.
   public static let outputs: [ImageFormat] = [.jpeg, .png, .webp, .avif, .gif, .jxl, .tiff]
 
+  /// Those that not everybody shows: with `format=auto` they are for clients who name them in `Accept`.
+  public static let negotiable: [ImageFormat] = [.avif, .webp, .jxl]
+
   /// Quality used where none is asked for (1–100), `nil` for formats that have none; as in the contract.
   public var defaultQuality: Int? {
     switch self {

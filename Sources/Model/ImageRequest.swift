@@ -5,7 +5,7 @@ public struct ImageRequest: Hashable, Sendable {
   /// Where the picture comes from.
   public let source: SourceURL
   /// What is to be made of it.
-  public let transform: Transform
+  public private(set) var transform: Transform
   /// The key its answer is kept under.
   public private(set) var key: CacheKey
   /// What of the client's own header the origin is sent.
@@ -22,6 +22,22 @@ public struct ImageRequest: Hashable, Sendable {
   ) {
     (self.source, self.transform, self.options) = (source, transform, options)
     key = CacheKey(source: keyURL ?? source, transform: transform)
+  }
+
+  /// The same request of a client who takes these formats, the best first; see `Transform.accepted`.
+  public func accepting(_ formats: [ImageFormat]) -> ImageRequest {
+    var request = self
+    request.transform.accepted = formats
+    request.key = CacheKey(source: key.source, transform: request.transform)
+    return request
+  }
+
+  /// The same request with the format named.
+  public func naming(_ format: ImageFormat) -> ImageRequest {
+    var request = self
+    (request.transform.format, request.transform.accepted) = (format, [])
+    request.key = CacheKey(source: key.source, transform: request.transform)
+    return request
   }
 
   /// The same request with fields of its client's header, which the origin's answer may depend on. To be asked once.

@@ -13,6 +13,8 @@ public protocol ImageProvider: Sendable {
   func variant(for request: ImageRequest) async throws(ImageError) -> Delivery
   /// The same, for whoever can send a picture while it comes in.
   func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer
+  /// Keeps a picture that was made just now as the answer to another request, too, whose wish it also is.
+  func keep(_ variant: Variant, for request: ImageRequest)
 }
 
 extension ImageProvider {
@@ -20,6 +22,9 @@ extension ImageProvider {
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
     .whole(try await variant(for: request))
   }
+
+  /// Not kept: it is made again.
+  public func keep(_ variant: Variant, for request: ImageRequest) {}
 }
 
 /// What a request gets.
