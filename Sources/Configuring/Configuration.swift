@@ -30,6 +30,10 @@ public struct Configuration: Hashable, Sendable {
     public var corsOrigin = "*"
     /// Whether clients may have origins asked though something fresh is kept.
     public var allowReload = true
+    /// Whether clients may ask for pictures by presets alone.
+    public var presetsOnly = false
+    /// Whether a request that leaves the format open is sent on to one that names it.
+    public var redirectAuto = false
   }
 
   /// `admin.…`: the operators' paths.
@@ -167,6 +171,8 @@ public struct Configuration: Hashable, Sendable {
     public var niceness = 5
     /// Formats that are decoded.
     public var formats = ImageFormat.inputs
+    /// Formats for clients who name them in `Accept`, the best first.
+    public var autoFormats: [ImageFormat] = [.avif, .webp]
     /// Most pixels of a source, all frames together.
     public var maximumPixels = 150_000_000
     /// Most frames of a source.

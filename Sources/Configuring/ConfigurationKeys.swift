@@ -68,9 +68,15 @@ extension Configuration {
     .boolean(
       "server.allow_reload", \.server.allowReload,
       "whether clients may use refresh, cache=bypass, retry and Cache-Control: no-cache"),
+    .boolean(
+      "server.presets_only", \.server.presetsOnly,
+      "whether clients may ask for pictures by preset alone; other parameters are 403"),
+    .boolean(
+      "server.redirect_auto", \.server.redirectAuto,
+      "whether format=auto is answered 302 to the format's name, for CDNs that ignore Vary"),
 
     .map(
-      "presets", \.presets, "queries of /image without url, by name: thumb: \"w=300&h=200\"",
+      "presets", \.presets, "queries of /image, by name, for preset=NAME: thumb: \"w=300&h=200\"",
       "an object of queries such as \"w=300&h=200\", by names of letters, digits, - and _"
     ) { name, query in
       !query.isEmpty
@@ -251,6 +257,10 @@ extension Configuration {
       "imaging.niceness", \.imaging.niceness,
       "niceness of the workers, so that answers go before encodes", 0...19),
     .formats("imaging.formats", \.imaging.formats, "formats that are decoded"),
+    .formats(
+      "imaging.auto_formats", \.imaging.autoFormats,
+      "formats that format=auto offers those who name them in Accept, the best first; []: none",
+      from: ImageFormat.negotiable, mayBeEmpty: true),
     .integer(
       "imaging.maximum_pixels", \.imaging.maximumPixels,
       "pixels of a source, all frames together; beyond it, 422", 1...10_000_000_000),

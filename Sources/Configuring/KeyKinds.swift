@@ -150,15 +150,16 @@ extension ConfigurationKey {
 
   static func formats(
     _ path: String, _ field: WritableKeyPath<Configuration, [ImageFormat]> & Sendable,
-    _ purpose: String
+    _ purpose: String, from choice: [ImageFormat] = ImageFormat.inputs,
+    mayBeEmpty: Bool = false
   ) -> ConfigurationKey {
-    let all = ImageFormat.inputs.map(\.rawValue)
+    let all = choice.map(\.rawValue)
     return ConfigurationKey(
-      path: path, purpose: purpose, allowed: "a list of \(all.joined(separator: ", "))",
+      path: path, purpose: purpose, allowed: "a list of \(all.joined(separator: ", ")), each once",
       read: { configuration, value in
-        guard let items = value.list, !items.isEmpty, items.allSatisfy(all.contains) else {
-          return false
-        }
+        guard let items = value.list, mayBeEmpty || !items.isEmpty,
+          items.allSatisfy(all.contains), Set(items).count == items.count
+        else { return false }
         configuration[keyPath: field] = items.compactMap(ImageFormat.init(rawValue:))
         return true
       }, write: { literal($0[keyPath: field].map(\.rawValue)) })

@@ -23,7 +23,10 @@ extension Exchanging {
 
   /// Tells where the answer to a request of `/image` is kept (SDWebImage's existence checks).
   func look(_ target: RequestTarget) throws(ImageError) -> MHD_Result {
-    let request = try ImageParameter.parse(target.query, rules: handler.rules)
+    let rules = handler.operatorRules
+    let request = rules.request(
+      try ImageParameter.parse(target.query, rules: rules),
+      accepting: AcceptScanner(on: connection).formats)
     let (cache, manager) = (handler.operations.cache, handler.operations.manager)
     return suspend(beyondLimit: true) { () async throws(ImageError) in
       let look = await cache.look(for: request)

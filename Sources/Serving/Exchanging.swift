@@ -58,9 +58,15 @@ struct Exchanging {
         return refuse(error)
       }
       handler.operationKeys.supersede(by: connection)
+      if target.isNegotiated {
+        request = handler.rules.request(
+          request, accepting: AcceptScanner(on: connection).formats)
+      }
       if let forwarding = target.forwarding {
         request = forwarding.apply(to: request, on: connection)
-        if let delivery = deliveryFromMemory(request) { return answer(with: delivery) }
+      }
+      if target.key == nil, let delivery = deliveryFromMemory(request) {
+        return answer(with: delivery)
       }
       if let delivery = handler.provider.deliveryAtOnce(for: request) {
         return answer(with: delivery)
@@ -70,7 +76,9 @@ struct Exchanging {
         // Where an answer ends with its connection, one that is torn looks like one that is whole.
         request.transform.progressive && client.method == .get && client.isHTTP11
       )
+      let isRedirected = isRedirected
       return suspend { [request] () async throws(ImageError) in
+        if isRedirected { return .delivery(try await Self.named(request, by: provider)) }
         guard takesComing else { return .delivery(try await provider.variant(for: request)) }
         return switch try await provider.answer(to: request) {
         case .whole(let delivery): .delivery(delivery)
@@ -176,7 +184,7 @@ struct Exchanging {
     head.add("Age", "\(info.freshness.age(at: now))")
     head.add(
       info: info, source: request.source, cacheStatus: cacheStatus,
-      forwarding: client.target?.forwarding)
+      vary: client.target?.vary, isPrivate: client.target?.forwarding?.isPrivate == true)
     head.addCommon(corsOrigin: handler.configuration.corsOrigin)
     return head
   }
@@ -185,6 +193,7 @@ struct Exchanging {
     guard case .success(let request)? = client.target?.request else {
       return refuse(.internal(detail: "a delivery without a request"))
     }
+    if isRedirected { return redirect(to: delivery) }
     let variant = delivery.variant
     let id = RequestID()
     let status = handler.isNotModified(variant.info, on: connection) ? 304 : 200
@@ -194,16 +203,21 @@ struct Exchanging {
       microseconds: microseconds)
     do throws(ImageError) {
       let response = try Response(head: head, body: variant.body, closes: handler.isDraining)
-      if delivery.cacheStatus.isFromMemory {
-        client.worker.hitLatency.record(microseconds: microseconds)
-      } else {
-        handler.figures.missLatency.record(microseconds: microseconds)
-        handler.figures.origins.add(delivery.cacheStatus.originName)
-      }
+      record(delivery.cacheStatus, microseconds)
       log(id, status, variant.body.count, delivery.cacheStatus.headerValue, error: nil)
       return queue(response, status: status, bytes: variant.body.count)
     } catch {
       return refuse(error)
+    }
+  }
+
+  /// Counts what was delivered, and how long it took.
+  func record(_ cacheStatus: CacheStatus, _ microseconds: Int) {
+    if cacheStatus.isFromMemory {
+      client.worker.hitLatency.record(microseconds: microseconds)
+    } else {
+      handler.figures.missLatency.record(microseconds: microseconds)
+      handler.figures.origins.add(cacheStatus.originName)
     }
   }
 
@@ -243,7 +257,7 @@ struct Exchanging {
       head.add(
         "Cache-Control",
         "\(forwarding?.isPrivate == true ? "private" : "public"), max-age=\(seconds)")
-      if let forwarding { head.add("Vary", forwarding.vary) }
+      if let vary = client.target?.vary { head.add("Vary", vary) }
       if isRepeated { head.add("Cache-Status", CacheStatus.failedURL) }
     default: head.add("Cache-Control", "no-store")
     }

@@ -15,9 +15,6 @@ struct Forwarding: Sendable {
     self.names = names
   }
 
-  /// The `Vary` field of every answer (RFC 9110, section 12.5.5).
-  var vary: String { names.joined(separator: ", ") }
-
   /// Whether an answer may be meant for its client alone, and so is for no cache that clients share.
   var isPrivate: Bool {
     names.contains { ["authorization", "cookie"].contains($0.lowercased()) }

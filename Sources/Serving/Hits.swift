@@ -13,9 +13,10 @@ extension RequestHandler {
   func answerHit(
     on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>
   ) -> MHD_Result? {
-    guard let target = client.target, let key = target.key, client.method.isSafe, !isDraining,
+    guard let target = client.target, target.key != nil, client.method.isSafe, !isDraining,
       !RequestDirectives.arePresent(on: connection),
-      !operationKeys.mayConcern(connection), let variant = provider.cachedVariant(for: key)
+      !operationKeys.mayConcern(connection), let key = key(of: target, on: connection),
+      let variant = provider.cachedVariant(for: key)
     else { return nil }
     let now = Clock.now()
     let age = variant.info.freshness.age(at: now)
@@ -35,6 +36,12 @@ extension RequestHandler {
     return queue(response, status: status, bytes: variant.body.count, on: client, connection)
   }
 
+  /// The key of what this client is to get. `Accept` is looked at where it matters alone.
+  private func key(of target: RequestTarget, on connection: OpaquePointer) -> CacheKey? {
+    target.isNegotiated
+      ? target.key(accepting: AcceptScanner(on: connection).formats, rules) : target.key
+  }
+
   /// The worker's prepared response, or one made now.
   private func hitResponse(
     _ variant: Variant, _ target: RequestTarget, ageWidth: Int, _ client: Connection
@@ -46,7 +53,8 @@ extension RequestHandler {
     }
     var head = ResponseHead(hitWithAgeWidth: ageWidth)
     head.add(
-      info: variant.info, source: request.source, cacheStatus: .hit(.memory), forwarding: nil)
+      info: variant.info, source: request.source, cacheStatus: .hit(.memory), vary: target.vary,
+      isPrivate: false)
     head.addCommon(corsOrigin: configuration.corsOrigin)
     let response = try Response(head: head, body: variant.body, ageWidth: ageWidth)
     prepared?.keep(response, for: client.worker)

@@ -7,9 +7,30 @@ struct ImageParameter: Sendable {
   /// Its name in the query.
   let name: String
   /// What is allowed, as the error message says it.
-  let allowed: String
+  let allowed: @Sendable (RequestRules) -> String
+  /// Whether it says something of the picture, and not only of the way to it.
+  let shapesPicture: Bool
   /// Takes over a decoded value; `false` where the value is not allowed.
   let apply: @Sendable (_ value: String, _ draft: inout Draft) -> Bool
+
+  /// A parameter with the same values for every server.
+  init(
+    name: String, allowed: String, shapesPicture: Bool = true,
+    apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
+  ) {
+    self.init(
+      name: name, allowed: { _ in allowed }, shapesPicture: shapesPicture, apply: apply)
+  }
+
+  /// A parameter whose values are the operator's choice.
+  init(
+    name: String, allowed: @escaping @Sendable (RequestRules) -> String,
+    shapesPicture: Bool = true,
+    apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
+  ) {
+    (self.name, self.allowed, self.shapesPicture) = (name, allowed, shapesPicture)
+    self.apply = apply
+  }
 
   /// What was read so far.
   struct Draft {
@@ -28,9 +49,15 @@ struct ImageParameter: Sendable {
 
   /// All of them. A new parameter is a new row.
   static let table: [ImageParameter] = [
-    ImageParameter(name: "url", allowed: "an absolute http, https or local URL") {
+    ImageParameter(
+      name: "url", allowed: "an absolute http, https or local URL", shapesPicture: false
+    ) {
       $1.url = $0
       return true
+    },
+    // What it stands for is filled in by `ImageQuery`.
+    ImageParameter(name: "preset", allowed: { $0.presetsAllowed }, shapesPicture: false) {
+      $1.rules.presets[$0] != nil
     },
     ImageParameter(name: "scale", allowed: "a number above 0, at most 10") {
       $1.transform.scale = decimal($0)
@@ -133,27 +160,32 @@ struct ImageParameter: Sendable {
     ImageParameter(name: "progressive", allowed: "0 or 1") {
       choose(flag($0), &$1.transform.progressive)
     },
-    ImageParameter(name: "refresh", allowed: "1, and not together with cache") {
+    ImageParameter(name: "refresh", allowed: "1, and not together with cache", shapesPicture: false)
+    {
       guard $0 == "1", $1.options.cache == .normal else { return false }
       $1.options.cache = .refresh
       return true
     },
-    ImageParameter(name: "cache", allowed: "only or bypass, and not together with refresh") {
+    ImageParameter(
+      name: "cache", allowed: "only or bypass, and not together with refresh", shapesPicture: false
+    ) {
       guard $1.options.cache == .normal, $0 == "only" || $0 == "bypass" else { return false }
       $1.options.cache = $0 == "only" ? .only : .bypass
       return true
     },
-    ImageParameter(name: "store", allowed: "one of all, memory, disk, none") {
+    ImageParameter(name: "store", allowed: "one of all, memory, disk, none", shapesPicture: false) {
       choose(tiers($0), &$1.options.store)
     },
-    ImageParameter(name: "retry", allowed: "1") {
+    ImageParameter(name: "retry", allowed: "1", shapesPicture: false) {
       $1.options.retriesFailed = $0 == "1"
       return $0 == "1"
     },
-    ImageParameter(name: "priority", allowed: text(LoadPriority.allCases.map(\.rawValue))) {
+    ImageParameter(
+      name: "priority", allowed: text(LoadPriority.allCases.map(\.rawValue)), shapesPicture: false
+    ) {
       choose(LoadPriority(rawValue: $0), &$1.options.priority)
     },
-    ImageParameter(name: "detach", allowed: "1") {
+    ImageParameter(name: "detach", allowed: "1", shapesPicture: false) {
       $1.options.isDetached = $0 == "1"
       return $0 == "1"
     },
@@ -161,38 +193,15 @@ struct ImageParameter: Sendable {
 
   /// Parses a raw query, without its `?`.
   ///
-  /// - Throws: `unknownParameter`, `invalidParameter` (also for one given twice), `missingParameter` or `invalidURL`,
-  ///   whichever is met first from left to right; a missing `url` comes last.
+  /// - Throws: what is wrong with the parameters' names, from left to right; then `forbiddenParameter` where only presets
+  ///   may be asked for; then what is wrong with their values, those of the preset last; then `missingParameter` or
+  ///   `invalidURL` for the source.
   static func parse(
     _ query: some Collection<UInt8>, rules: RequestRules
   ) throws(ImageError) -> ImageRequest {
-    var draft = Draft(rules: rules)
-    // A bit for each row of the table.
-    var seen: UInt64 = 0
-    for piece in query.split(separator: UInt8(ascii: "&")) {
-      let end = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
-      let rawValue = piece[end...].dropFirst()
-      guard let index = index(ofName: piece[..<end]) else {
-        throw .unknownParameter(displayable(piece[..<end]))
-      }
-      let parameter = table[index]
-      let name = parameter.name
-      guard let value = PercentEncoding.decode(rawValue) else {
-        let reason = "it is not percent-encoded UTF-8 without NUL"
-        throw name == "url"
-          ? .invalidURL(displayable(rawValue), reason: reason)
-          : .invalidParameter(name: name, value: displayable(rawValue), allowed: reason)
-      }
-      guard seen & 1 << UInt64(index) == 0 else {
-        throw .invalidParameter(
-          name: name, value: displayable(value), allowed: "it may be given only once")
-      }
-      seen |= 1 << UInt64(index)
-      guard parameter.apply(value, &draft) else {
-        throw .invalidParameter(
-          name: name, value: displayable(value), allowed: parameter.allowed)
-      }
-    }
+    let query = try ImageQuery(query)
+    try query.checkPresetsOnly(rules)
+    let draft = try query.withPreset(rules).draft(rules)
     guard let url = draft.url else { throw .missingParameter("url") }
     do throws(ImageError) {
       let source = try SourceURL(parsing: url)
@@ -206,12 +215,5 @@ struct ImageParameter: Sendable {
       }
       throw error
     }
-  }
-
-  /// The row of a name, which hardly anybody encodes.
-  private static func index(ofName raw: some Collection<UInt8>) -> Int? {
-    if let index = table.firstIndex(where: { $0.name.utf8.elementsEqual(raw) }) { return index }
-    let name = PercentEncoding.decode(raw)
-    return table.firstIndex { $0.name == name }
   }
 }

@@ -66,10 +66,11 @@ extension Exchanging {
     // A long list takes longer than anybody else on this thread should wait.
     let (upload, presets) = (client.takeUpload(), query.all("preset"))
     let body = try upload.bytes()
-    let (known, rules) = (handler.configuration.presets, handler.rules)
+    let (rules, accepted) = (handler.operatorRules, AcceptScanner(on: connection).formats)
     let prefetcher = handler.operations.prefetcher
     return suspend { () async throws(ImageError) in
-      let lines = try PrefetchLines.parse(body, presets: presets, known: known, rules: rules)
+      let lines = try PrefetchLines.parse(
+        body, presets: presets, accepting: accepted, rules: rules)
       let id = try prefetcher.prefetch(lines)
       let status = PrefetchStatus(id: id, total: lines.count)
       return .done(try Self.json(status), status: 202)

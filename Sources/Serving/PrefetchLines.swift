@@ -8,21 +8,20 @@ import Model
 enum PrefetchLines {
   /// - Parameters:
   ///   - presets: names of presets, each of which is asked for of every line; none: lines as they are.
-  ///   - known: the presets there are, as queries without `url`.
+  ///   - accepted: what the clients take for whom this is done.
   ///   - rules: what the operator decided. Nobody's header is forwarded: a list has no client.
   /// - Throws: `invalidParameter` for a preset that is not known, `bodyTooLarge` for too many lines.
   static func parse(
-    _ body: [UInt8], presets: [String], known: [String: String], rules: RequestRules
+    _ body: [UInt8], presets: [String], accepting accepted: AcceptedFormats = AcceptedFormats(),
+    rules: RequestRules
   ) throws(ImageError) -> [PrefetchLine] {
     var suffixes: [String] = []
     for name in presets {
-      guard let query = known[name] else {
+      guard rules.presets[name] != nil else {
         throw .invalidParameter(
-          name: "preset", value: displayable(name),
-          allowed: known.isEmpty
-            ? "no presets are configured" : "one of " + known.keys.sorted().joined(separator: ", "))
+          name: "preset", value: displayable(name), allowed: rules.presetsAllowed)
       }
-      suffixes.append("&" + query)
+      suffixes.append("&preset=" + PercentEncoding.encode(name))
     }
     if suffixes.isEmpty { suffixes = [""] }
     var lines: [PrefetchLine] = []
@@ -35,18 +34,21 @@ enum PrefetchLines {
         guard lines.count < PrefetchLine.most else {
           throw .tooManyLines(limit: PrefetchLine.most)
         }
-        lines.append(PrefetchLine(number: index + 1, request: request(of: text, suffix, rules)))
+        lines.append(
+          PrefetchLine(number: index + 1, request: request(of: text, suffix, accepted, rules)))
       }
     }
     return lines
   }
 
   private static func request(
-    of text: ArraySlice<UInt8>, _ suffix: String, _ rules: RequestRules
+    of text: ArraySlice<UInt8>, _ suffix: String, _ accepted: AcceptedFormats,
+    _ rules: RequestRules
   ) -> Result<ImageRequest, ImageError> {
     do throws(ImageError) {
       let query = try query(of: text)
-      return .success(try ImageParameter.parse(Array((query + suffix).utf8), rules: rules))
+      let request = try ImageParameter.parse(Array((query + suffix).utf8), rules: rules)
+      return .success(rules.request(request, accepting: accepted))
     } catch {
       return .failure(error)
     }

@@ -14,6 +14,8 @@ final class RequestHandler: Sendable {
   let configuration: ServerConfiguration
   /// Made of the configuration once.
   let rules: RequestRules
+  /// The same for operators.
+  let operatorRules: RequestRules
   let provider: any ImageProvider
   let figures: ServerFigures
   let watcher: Watcher
@@ -42,6 +44,7 @@ final class RequestHandler: Sendable {
     self.operations = operations
     self.configuration = configuration
     rules = RequestRules(configuration)
+    operatorRules = rules.forOperators
     self.provider = provider
     self.figures = figures
     self.watcher = watcher

@@ -60,7 +60,10 @@ final class RequestMemo {
     places[place] = target
   }
 
-  private func cost(_ target: RequestTarget) -> Int { target.raw.count * 3 + Self.overhead }
+  /// A negotiated target has a key more for each class of clients: for three, which are more than most have.
+  private func cost(_ target: RequestTarget) -> Int {
+    target.raw.count * (target.isNegotiated ? 6 : 3) + Self.overhead
+  }
 
   /// Mixes eight bytes at a time with a secret of this process. It need not withstand attack: see above.
   static func hash(_ raw: UnsafeRawBufferPointer) -> UInt64 {

@@ -6,9 +6,71 @@ import Model
 struct RequestRules: Sendable {
   /// What keys are made of, and which fields of clients' headers go on to origins.
   let keyFilter: CacheKeyFilter
+  /// Formats for those who name them, where the request leaves the format open; the best first.
+  let autoFormats: [ImageFormat]
+  /// The same without their order.
+  let onOffer: AcceptedFormats
+  /// Whether a request that leaves the format open is sent on to one that names it.
+  let redirectsAuto: Bool
+  /// Whether pictures are asked for by presets alone.
+  private(set) var presetsOnly: Bool
+  /// Named sets of parameters.
+  private(set) var presets: [String: ImageQuery] = [:]
 
-  /// The rules of a server.
+  /// The rules of a server. A preset that nothing can be asked for with is left out: `invalidPreset` tells of it before
+  /// there is a server.
   init(_ configuration: ServerConfiguration) {
+    self.init(withoutPresets: configuration)
+    let bare = self
+    for (name, text) in configuration.presets {
+      presets[name] = try? bare.preset(text)
+    }
+  }
+
+  /// The rules by which presets themselves are read.
+  init(withoutPresets configuration: ServerConfiguration) {
     keyFilter = configuration.keyFilter
+    autoFormats = configuration.autoFormats
+    onOffer = AcceptedFormats(configuration.autoFormats)
+    redirectsAuto = configuration.redirectsAuto
+    presetsOnly = configuration.presetsOnly
+  }
+
+  /// A preset's parameters, once it is sure that they can be used.
+  ///
+  /// - Throws: what `ImageParameter.parse` does; `forbiddenParameter` for `url` and `preset`.
+  func preset(_ text: String) throws(ImageError) -> ImageQuery {
+    let query = try ImageQuery(Array(text.utf8))
+    for name in ["url", "preset"] where query.has(name) { throw .forbiddenParameter(name) }
+    _ = try query.draft(self)
+    return query
+  }
+
+  /// The names of presets, as error messages say what is allowed: as many as can be read.
+  var presetsAllowed: String {
+    switch presets.count {
+    case 0: "no presets are configured"
+    case ...20: "one of " + presets.keys.sorted().joined(separator: ", ")
+    default: "one of the \(presets.count) presets of the configuration"
+    }
+  }
+
+  /// The same for operators, who are free.
+  var forOperators: RequestRules {
+    var rules = self
+    rules.presetsOnly = false
+    return rules
+  }
+
+  /// A request as it stands for clients who take `formats`, where they have a say.
+  func request(_ request: ImageRequest, accepting formats: AcceptedFormats) -> ImageRequest {
+    let formats = formats.intersection(onOffer)
+    guard isNegotiated(request.transform), !formats.isEmpty else { return request }
+    return request.accepting(autoFormats.filter(formats.contains))
+  }
+
+  /// Whether the answer depends on what its client takes.
+  func isNegotiated(_ transform: Transform) -> Bool {
+    transform.format == nil && transform.product == .picture && !onOffer.isEmpty
   }
 }

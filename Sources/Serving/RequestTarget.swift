@@ -64,7 +64,9 @@ enum Route: String, Sendable {
 }
 
 /// The meaning of one raw request target (RFC 9112, section 3.2), bytes as they came.
-final class RequestTarget: Sendable {
+///
+/// Belongs to one worker's thread.
+final class RequestTarget {
   /// The bytes, for telling equal targets from colliding ones and for the log.
   let raw: [UInt8]
   /// `RequestMemo.hash` of them.
@@ -82,6 +84,12 @@ final class RequestTarget: Sendable {
   /// The request's key, where memory may have the answer and the target alone tells it; kept beside it so that a hit copies this and not the whole
   /// request.
   let key: CacheKey?
+  /// Whether the answer depends on what its client takes; then `key` is that of one who names nothing.
+  let isNegotiated: Bool
+  /// The `Vary` field of what is answered (RFC 9110, section 12.5.5), where there is any choice.
+  let vary: String?
+  /// The keys of clients who name formats, by their class, as far as they were asked for.
+  private var negotiatedKeys: [CacheKey?] = []
 
   /// Parses a target; whatever is wrong with it is remembered, not thrown.
   init(raw: [UInt8], hash: UInt64, rules: RequestRules) {
@@ -93,7 +101,7 @@ final class RequestTarget: Sendable {
     let found = decoded.flatMap(Route.find)
     (route, name) = (found?.route, found?.name)
     guard route == .image else {
-      (request, forwarding, key) = (nil, nil, nil)
+      (request, forwarding, key, isNegotiated, vary) = (nil, nil, nil, false, nil)
       return
     }
     do throws(ImageError) {
@@ -101,10 +109,67 @@ final class RequestTarget: Sendable {
       forwarding = Forwarding(
         names: rules.keyFilter.rule(for: parsed.source)?.forwardedHeaders ?? [])
       let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
-      (request, key) = (.success(parsed), mayHit && forwarding == nil ? parsed.key : nil)
+      isNegotiated = rules.isNegotiated(parsed.transform)
+      vary = Self.vary(forwarding, isNegotiated: isNegotiated)
+      // What is redirected has an answer that is not kept.
+      let isRedirected = isNegotiated && rules.redirectsAuto
+      (request, key) = (
+        .success(parsed), mayHit && forwarding == nil && !isRedirected ? parsed.key : nil
+      )
     } catch {
-      (request, forwarding, key) = (.failure(error), nil, nil)
+      (request, forwarding, key, isNegotiated, vary) = (.failure(error), nil, nil, false, nil)
     }
+  }
+
+  /// The key of clients who take `formats`, where memory may have the answer. From the second request of a class on
+  /// this allocates nothing.
+  func key(accepting formats: AcceptedFormats, _ rules: RequestRules) -> CacheKey? {
+    let formats = formats.intersection(rules.onOffer)
+    guard let key, !formats.isEmpty else { return key }
+    let place = Int(formats.rawValue)
+    if place < negotiatedKeys.count, let known = negotiatedKeys[place] { return known }
+    guard case .success(let request) = request else { return nil }
+    if negotiatedKeys.isEmpty {
+      negotiatedKeys = Array(repeating: nil, count: AcceptedFormats.classCount)
+    }
+    let made = rules.request(request, accepting: formats).key
+    negotiatedKeys[place] = made
+    return made
+  }
+
+  private static func vary(_ forwarding: Forwarding?, isNegotiated: Bool) -> String? {
+    var names = forwarding?.names ?? []
+    if isNegotiated, !names.contains(where: { $0.lowercased() == "accept" }) {
+      names.append("Accept")
+    }
+    return names.isEmpty ? nil : names.joined(separator: ", ")
+  }
+
+  /// Where a client is sent who is to ask for `format` by name: the last segment of the path and the query, relative to
+  /// the path that was asked for (RFC 3986, section 5.2), which a proxy may know by another name.
+  func location(naming format: ImageFormat) -> String {
+    let origin = Self.originForm(raw[...])
+    let path = origin.prefix { $0 != UInt8(ascii: "?") }
+    let name = path[(path.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex)...].dropFirst()
+    // `format=auto`, which says what its absence does.
+    let kept = query.split(separator: UInt8(ascii: "&")).filter {
+      PercentEncoding.decode($0.prefix { $0 != UInt8(ascii: "=") }) != "format"
+    }
+    let parts = kept.map(Self.written) + ["format=" + format.rawValue]
+    return Self.written(name) + "?" + parts.joined(separator: "&")
+  }
+
+  /// What is no character of a URI (RFC 3986, section 2) percent-encoded, all else as it came.
+  private static func written(_ bytes: ArraySlice<UInt8>) -> String {
+    var text = ""
+    for byte in bytes {
+      if (0x21...0x7e).contains(byte), !"\"#<>\\^`{|}".utf8.contains(byte) {
+        text.unicodeScalars.append(Unicode.Scalar(byte))
+      } else {
+        text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+      }
+    }
+    return text
   }
 
   /// What stands behind the `?`.

@@ -93,17 +93,17 @@ struct ResponseHead {
 extension ResponseHead {
   /// Adds what every answer with a picture carries, whoever asks.
   ///
-  /// - Parameter forwarding: what of clients' headers the origin is sent; `nil`: nothing.
+  /// - Parameters:
+  ///   - vary: names of the fields of clients' headers on which the answer depends; `nil`: none.
+  ///   - isPrivate: whether it is for no cache that clients share.
   mutating func add(
-    info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus, forwarding: Forwarding?
+    info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus, vary: String?, isPrivate: Bool
   ) {
     add("Content-Type", info.format.mediaType)
     add("ETag", info.etag)
     if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
-    add(
-      "Cache-Control",
-      Self.cacheControl(info.freshness, isPrivate: forwarding?.isPrivate == true))
-    if let forwarding { add("Vary", forwarding.vary) }
+    add("Cache-Control", Self.cacheControl(info.freshness, isPrivate: isPrivate))
+    if let vary { add("Vary", vary) }
     add("Content-DPR", Self.decimal(info.density))
     if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
     if let quality = info.quality { add("X-Quality", "\(quality)") }
@@ -114,7 +114,7 @@ extension ResponseHead {
 
   /// What a cache behind this one is told. With `Age`, which says how much of the lifetime is over, it keeps the picture as
   /// long as this one does, and stale no longer than the origin lets it.
-  private static func cacheControl(_ freshness: Freshness, isPrivate: Bool) -> String {
+  static func cacheControl(_ freshness: Freshness, isPrivate: Bool) -> String {
     guard freshness.isStorable else { return "no-store" }
     return (isPrivate ? "private" : "public") + ", max-age=\(freshness.lifetime)"
       + (freshness.mayBeStale ? "" : ", must-revalidate")

@@ -40,6 +40,13 @@ public struct ServerConfiguration: Sendable {
   public var maximumUpload = 64 << 20
   /// Queries of `/image` without `url`, by name.
   public var presets: [String: String] = [:]
+  /// Whether clients may ask for pictures by presets alone.
+  public var presetsOnly = false
+  /// Formats of `ImageFormat.negotiable` for clients who name them, where the request leaves the format open; the best
+  /// first. Empty: `Accept` is not looked at.
+  public var autoFormats: [ImageFormat] = [.avif, .webp]
+  /// Whether a request that leaves the format open is sent on to one that names it.
+  public var redirectsAuto = false
   /// What keys are made of, and which fields of clients' headers go on to origins.
   public var keyFilter = CacheKeyFilter()
   /// Bytes for the parsed request targets each worker remembers.
@@ -52,8 +59,7 @@ public struct ServerConfiguration: Sendable {
   public var invalidPreset: (name: String, error: ImageError)? {
     for (name, query) in presets.sorted(by: { $0.key < $1.key }) {
       do throws(ImageError) {
-        _ = try ImageParameter.parse(
-          Array(("url=http://host/&" + query).utf8), rules: RequestRules(self))
+        _ = try RequestRules(withoutPresets: self).preset(query)
       } catch {
         return (name, error)
       }

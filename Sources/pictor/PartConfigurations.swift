@@ -34,6 +34,7 @@ struct PartConfigurations: Sendable {
     server.operatorTokens = configuration.admin.tokens
     server.maximumUpload = configuration.download.maximumBytes
     server.presets = configuration.presets
+    server.autoFormats = configuration.imaging.autoFormats
     server.keyFilter = CacheKeyFilter(configuration.hosts)
     if let (name, error) = server.invalidPreset {
       throw ConfigurationError(at: "presets.\(name)", error.message)
@@ -92,6 +93,8 @@ extension ServerConfiguration {
     graceTime = section.graceTime
     corsOrigin = section.corsOrigin.isEmpty ? nil : section.corsOrigin
     allowsReload = section.allowReload
+    presetsOnly = section.presetsOnly
+    redirectsAuto = section.redirectAuto
   }
 }
 

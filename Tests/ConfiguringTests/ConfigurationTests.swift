@@ -80,6 +80,13 @@ struct ConfigurationTests {
     #expect(configuration.imaging.formats == [.jpeg])
   }
 
+  @Test func `formats on offer may be none, and keep their order`() throws {
+    #expect(try apply("{ imaging: { auto_formats: [] } }").imaging.autoFormats == [])
+    #expect(
+      try apply("{ imaging: { auto_formats: ['webp', 'avif'] } }").imaging.autoFormats
+        == [.webp, .avif])
+  }
+
   @Test(arguments: [
     ("{ server: { prot: 1 } }", "pictor.json5: server.prot", "server.port"),
     ("{ sever: {} }", "pictor.json5: sever", "server"),
@@ -101,6 +108,8 @@ struct ConfigurationTests {
     ("{ download: { allow_hosts: ['http://a/'] } }", "download.allow_hosts", "*.example.com"),
     ("{ imaging: { formats: ['bmp'] } }", "imaging.formats", "jpeg, png"),
     ("{ imaging: { formats: [] } }", "imaging.formats", "jpeg, png"),
+    ("{ imaging: { auto_formats: ['png'] } }", "imaging.auto_formats", "avif, webp, jxl"),
+    ("{ imaging: { auto_formats: ['jxl', 'jxl'] } }", "imaging.auto_formats", "each once"),
     ("{ disk: { clean_fraction: NaN } }", "disk.clean_fraction", "0.1 to 0.95"),
     ("{ log: { level: 'loud' } }", "log.level: 'loud'", "debug, info"),
     ("{\n\n server: { port 1 } }", "pictor.json5:3: this is not JSON5", ""),

@@ -73,13 +73,21 @@ struct HitBudgetTests {
     arguments: [
       ("GET", "", 200), ("HEAD", "", 200),
       ("GET", "If-None-Match: \"something else\", \"0123abcd\"\r\n", 304),
+      (
+        "GET",
+        "Accept: image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8\r\n"
+          + "Accept: image/jxl\r\n", 200
+      ),
     ])
   func `a thousand hits allocate nothing, neither here nor in libmicrohttpd`(
     method: String, header: String, status: Int
   ) async throws {
     let provider = CountingProvider()
     // The age has three digits for the whole test: one digit more is a new head.
-    provider.memory.store(makeVariant(try makeRequest().key, info: makeInfo(receivedAgo: 100)))
+    let plain = try makeRequest()
+    for request in [plain, plain.accepting([.avif, .webp])] {
+      provider.memory.store(makeVariant(request.key, info: makeInfo(receivedAgo: 100)))
+    }
     try await withServer(provider, configure: { $0.workers = 1 }) { server in
       let client = try HTTPClient(port: server.port)
       func hit() throws -> Int {

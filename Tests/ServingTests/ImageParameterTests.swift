@@ -81,7 +81,7 @@ struct ImageParameterTests {
     "scale=%201", "scale=nan", "scale=inf", "scale=0x1", "scale=1.2.3", "scale=0.000",
     "scale=000000000000000000001", "w=0", "w=-1", "w=65536", "w=1.0", "w=+1", "w=1%20", "w=",
     "w=99999999999999999999", "w=%D9%A1", "h=0", "h=abc", "fit=Cover", "fit=", "position=middle",
-    "enlarge=true", "enlarge=2", "format=jpg", "format=svg", "format=tiff", "quality=0",
+    "enlarge=true", "enlarge=2", "format=jpg", "format=svg", "format=jp2", "quality=0",
     "quality=101", "background=fff", "background=%23ffffff", "background=ggffff",
     "background=+12345", "limitbytes=0", "limitbytes=1MiB", "frame=-1", "frame=1,2",
   ])

@@ -1,0 +1,58 @@
+// Redirecting: requests that leave the format open are sent on to those that name it, for caches that do not heed Vary.
+
+import CMicrohttpd
+import Model
+import Telemetry
+
+extension Exchanging {
+  /// Whether what is asked for here is answered with the place where it is.
+  var isRedirected: Bool {
+    handler.rules.redirectsAuto && client.target?.isNegotiated == true
+  }
+
+  /// Makes the picture, and keeps it as what its client asks for next, so that it is not made twice.
+  static func named(
+    _ request: ImageRequest, by provider: any ImageProvider
+  ) async throws(ImageError) -> Delivery {
+    let delivery = try await provider.variant(for: request)
+    let variant = delivery.variant
+    switch delivery.cacheStatus {
+    case .hit(.source), .miss(_, stored: _, collapsed: false, originStatus: _):
+      provider.keep(variant, for: request.naming(variant.info.format))
+    default: break
+    }
+    return delivery
+  }
+
+  /// Sends the client on to what was delivered, by the name of its format: 302 (RFC 9110, section 15.4.3), since another
+  /// client, or the same source tomorrow, may lead to another.
+  ///
+  /// `private` keeps it out of the caches that it is made for: they would give everybody the first client's format.
+  func redirect(to delivery: Delivery) -> MHD_Result {
+    guard let target = client.target else {
+      return refuse(.internal(detail: "a redirection without a target"))
+    }
+    let info = delivery.variant.info
+    let (id, now, microseconds) = (RequestID(), Clock.now(), client.elapsedMicroseconds)
+    var timings = delivery.timings
+    timings.total = .microseconds(microseconds)
+    var head = ResponseHead(date: now, id: id)
+    head.add("Server-Timing", timings.headerValue)
+    head.add("Age", "\(info.freshness.age(at: now))")
+    head.add("Location", target.location(naming: info.format))
+    head.add("Cache-Control", ResponseHead.cacheControl(info.freshness, isPrivate: true))
+    if let vary = target.vary { head.add("Vary", vary) }
+    head.add("Cache-Status", delivery.cacheStatus.headerValue)
+    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    do throws(ImageError) {
+      let nothing = [UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }
+      let response = try Response(
+        head: head, body: .memory(nothing), closes: handler.isDraining)
+      record(delivery.cacheStatus, microseconds)
+      log(id, 302, 0, delivery.cacheStatus.headerValue, error: nil)
+      return queue(response, status: 302, bytes: 0)
+    } catch {
+      return refuse(error)
+    }
+  }
+}

@@ -1,0 +1,80 @@
+// Tests of format=auto and presets in the real program: classes of clients and their keys, redirection, presets only.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct NegotiationTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+  private let chrome = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 80, height: 60))
+  }
+
+  @Test func `each class of clients has its picture, of one download, also on disk`() throws {
+    let target = origin.target("/a.jpg", "&w=40")
+    func answers(_ pictor: PictorProcess) throws -> [HTTPAnswer] {
+      let client = try pictor.connect()
+      return try ["*/*", "image/webp,*/*", chrome].map {
+        try client.get(target, headers: ["Accept": $0])
+      } + [client.get(target)]
+    }
+    var pictor = try PictorProcess(in: folder)
+    let first = try answers(pictor)
+    #expect(first.allSatisfy { $0.status == 200 && $0["vary"] == "Accept" })
+    #expect(first[0]["content-type"] == "image/jpeg")
+    #expect(
+      first.map { $0["cache-status"] } == [
+        "pictor; fwd=uri-miss; fwd-status=200; stored", "pictor; hit; detail=source",
+        "pictor; hit; detail=source", "pictor; hit; detail=memory",
+      ])
+    #expect(origin.requests(to: "/a.jpg") == 1)
+    let again = try answers(pictor)
+    #expect(again.allSatisfy { $0["cache-status"] == "pictor; hit; detail=memory" })
+    #expect(again.map(\.body) == first.map(\.body))
+    #expect(try pictor.end() == 0)
+    pictor = try PictorProcess(in: folder)
+    let kept = try answers(pictor)
+    #expect(kept.prefix(3).allSatisfy { $0["cache-status"] == "pictor; hit; detail=disk" })
+    #expect(kept.map { $0["etag"] } == first.map { $0["etag"] })
+  }
+
+  @Test func `a redirection leads to a picture that is made once`() throws {
+    let pictor = try PictorProcess(in: folder, ["--server.redirect_auto", "true"])
+    let client = try pictor.connect()
+    let answer = try client.get(origin.target("/a.jpg", "&format=auto&w=40"))
+    #expect(answer.status == 302)
+    let location = try #require(answer["location"])
+    #expect("/" + location == origin.target("/a.jpg", "&w=40&format=jpeg"))
+    let picture = try client.get("/" + location)
+    #expect(picture["cache-status"] == "pictor; hit; detail=memory")
+    #expect(picture["vary"] == nil)
+    #expect(try Pixels(decoding: picture.body).size.width == 40)
+    #expect(try pictor.stats().imaging.succeeded == 1)
+  }
+
+  @Test func `a preset is its parameters, and may be all there is`() throws {
+    let pictor = try PictorProcess(
+      in: folder, ["--presets", "thumb=w=20&format=png", "--server.presets_only", "true"])
+    let client = try pictor.connect()
+    let answer = try client.get(origin.target("/a.jpg", "&preset=thumb"))
+    #expect(answer["content-type"] == "image/png")
+    #expect(answer["vary"] == nil)
+    #expect(try Pixels(decoding: answer.body).size.width == 20)
+    #expect(try client.get(origin.target("/a.jpg", "&w=20")).status == 403)
+    #expect(try client.get(origin.target("/a.jpg")).status == 400)
+  }
+
+  @Test func `a preset that cannot be used stops the start, by name`() throws {
+    let pictor = try PictorProcess(
+      in: folder, ["--check-config", "--presets", "thumb=preset=other"], isServer: false)
+    #expect(try pictor.end(0) == 1)
+    #expect(
+      pictor.complaints
+        == ["pictor: presets.thumb: the parameter 'preset' may not be used here"])
+  }
+}

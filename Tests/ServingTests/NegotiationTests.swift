@@ -1,0 +1,188 @@
+// Tests of format=auto over a socket: one key for a class of clients, Vary where it matters, redirection without it.
+
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Serving
+
+/// Chrome's, Safari's before WebP, and curl's.
+private let (chrome, oldSafari, curl) = (
+  "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
+  "image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*;q=0.5", "*/*"
+)
+
+struct NegotiationTests {
+  /// Makes of each request what a worker would: the first format that is accepted; and records.
+  private final class Maker: Sendable {
+    let requests = Lock<[ImageRequest]>([])
+
+    var provider: TestProvider {
+      TestProvider { request throws(ImageError) in
+        self.requests.withLock { $0.append(request) }
+        var info = makeInfo()
+        info.format = request.transform.format ?? request.transform.accepted.first ?? .jpeg
+        return makeDelivery(makeVariant(request.key, info: info))
+      }
+    }
+
+    var keys: [String] { requests.withLock { $0.map(\.key.text) } }
+  }
+
+  @Test func `the same URL brings what its client names, and says that it does`() async throws {
+    let maker = Maker()
+    try await withServer(maker.provider) { server in
+      let client = try HTTPClient(port: server.port)
+      for (accept, type) in [
+        (chrome, "image/avif"), ("image/webp,*/*", "image/webp"), (oldSafari, "image/jpeg"),
+        (curl, "image/jpeg"), ("image/avif;q=0,image/webp;q=0.1", "image/webp"),
+      ] {
+        for target in [pictureTarget, pictureTarget + "&format=auto"] {
+          let answer = try client.get(target, headers: ["Accept": accept])
+          #expect(answer["Content-Type"] == type, "\(accept)")
+          #expect(answer["Vary"] == "Accept")
+        }
+      }
+      let none = try client.get(pictureTarget)
+      #expect(none["Content-Type"] == "image/jpeg" && none["Vary"] == "Accept")
+    }
+    #expect(
+      Set(maker.keys)
+        == [pictureURL + " ", pictureURL + " auto=avif,webp", pictureURL + " auto=webp"])
+  }
+
+  @Test func `a format that is named is what comes, whatever Accept says`() async throws {
+    let maker = Maker()
+    try await withServer(maker.provider) { server in
+      let answer = try HTTPClient(port: server.port).get(
+        pictureTarget + "&format=png", headers: ["Accept": chrome])
+      #expect(answer["Content-Type"] == "image/png")
+      #expect(answer["Vary"] == nil)
+    }
+    #expect(maker.keys == [pictureURL + " format=png"])
+  }
+
+  @Test func `without formats on offer Accept says nothing`() async throws {
+    let maker = Maker()
+    try await withServer(maker.provider, configure: { $0.autoFormats = [] }) { server in
+      let answer = try HTTPClient(port: server.port).get(
+        pictureTarget, headers: ["Accept": chrome])
+      #expect(answer["Content-Type"] == "image/jpeg")
+      #expect(answer["Vary"] == nil)
+    }
+  }
+
+  @Test func `memory answers each class with its own, 304 included`() async throws {
+    let provider = TestProvider()
+    let plain = try makeRequest()
+    for (request, format) in [
+      (plain, ImageFormat.jpeg), (plain.accepting([.avif, .webp]), .avif),
+      (plain.accepting([.webp]), .webp),
+    ] {
+      var info = makeInfo()
+      (info.format, info.etag) = (format, "\"\(format.rawValue)\"")
+      provider.keep(makeVariant(request.key, info: info))
+    }
+    try await withServer(provider, configure: { $0.workers = 1 }) { server in
+      let client = try HTTPClient(port: server.port)
+      for _ in 1...3 {
+        for (accept, format) in [
+          (chrome, "avif"), ("image/webp", "webp"), (curl, "jpeg"), ("image/jxl", "jpeg"),
+        ] {
+          let answer = try client.get(pictureTarget, headers: ["Accept": accept])
+          #expect(answer["Cache-Status"] == "pictor; hit; detail=memory")
+          #expect(answer["Content-Type"] == "image/" + format)
+          #expect(answer["Vary"] == "Accept")
+        }
+        let other = try client.get(
+          pictureTarget, headers: ["Accept": chrome, "If-None-Match": "\"webp\""])
+        #expect(other.status == 200)
+        let same = try client.get(
+          pictureTarget, headers: ["Accept": "image/webp", "If-None-Match": "\"webp\""])
+        #expect(same.status == 304 && same["Vary"] == "Accept")
+      }
+      // Several lines are one list.
+      try client.send(
+        "GET \(pictureTarget) HTTP/1.1\r\nHost: t\r\nAccept: text/html\r\n"
+          + "accept: image/webp\r\n\r\n")
+      #expect(try client.readAnswer()["Content-Type"] == "image/webp")
+    }
+    #expect(provider.asked.value == 0)
+  }
+
+  @Test func `a failure that others may keep says that it depends on Accept`() async throws {
+    let provider = TestProvider { _ throws(ImageError) in
+      throw .remembered(.undecodable(detail: ""), seconds: 60, isRepeated: false)
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      #expect(try client.get(pictureTarget)["Vary"] == "Accept")
+      #expect(try client.get(pictureTarget + "&format=png")["Vary"] == nil)
+    }
+  }
+
+  @Test func `operators look for and prefetch what a client with their Accept would get`()
+    async throws
+  {
+    let (operations, token) = (TestOperations(), "correct-horse-battery")
+    try await withServer(
+      TestProvider(), operations: operations, configure: { $0.operatorTokens = [token] }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      for accept in [curl, chrome] {
+        let headers: KeyValuePairs = ["Authorization": "Bearer " + token, "Accept": accept]
+        _ = try client.get(
+          "/admin/cache" + pictureTarget.dropFirst("/image".count), headers: headers)
+        _ = try client.request(
+          "POST", "/admin/prefetch", headers: headers, body: Array(pictureURL.utf8))
+      }
+    }
+    let keys = [pictureURL + " ", pictureURL + " auto=avif,webp"]
+    #expect(operations.looked.withLock { $0.map(\.key.text) } == keys)
+    let lines = try ["1", "2"].map { id in
+      try #require(operations.lists.withLock { $0[id]?.first }).request.get().key.text
+    }
+    #expect(lines == keys)
+  }
+
+  @Test func `a redirection leads to the format that the answer has`() async throws {
+    let maker = Maker()
+    let provider = maker.provider
+    try await withServer(provider, configure: { $0.redirectsAuto = true }) { server in
+      let client = try HTTPClient(port: server.port)
+      let answer = try client.get(
+        "/im%61ge?format=auto&url=https://example.org/a/é.png&w=3",
+        headers: ["Accept": chrome, "If-None-Match": "*"])
+      #expect(answer.status == 302)
+      let location = "im%61ge?url=https://example.org/a/%C3%A9.png&w=3&format=avif"
+      #expect(answer["Location"] == location)
+      #expect(answer["Vary"] == "Accept")
+      // A shared cache that does not heed Vary would send everybody there.
+      #expect(answer["Cache-Control"] == "private, max-age=3600")
+      #expect(answer.body.isEmpty)
+      let picture = try client.get("/" + location, headers: ["Accept": curl])
+      #expect(picture.status == 200 && picture["Content-Type"] == "image/avif")
+      #expect(picture["Vary"] == nil && picture["Cache-Control"] == "public, max-age=3600")
+      let head = try client.head(pictureTarget)
+      #expect(head.status == 302)
+      #expect(head["Location"] == pictureTarget.dropFirst() + "&format=jpeg")
+    }
+  }
+
+  @Test func `what is in memory is redirected to, as well, and what is wrong is not`()
+    async throws
+  {
+    let provider = TestProvider()
+    provider.keep(makeVariant(try makeRequest().key))
+    try await withServer(provider, configure: { $0.redirectsAuto = true }) { server in
+      let client = try HTTPClient(port: server.port)
+      let answer = try client.get(pictureTarget)
+      #expect(answer.status == 302)
+      #expect(answer["Cache-Status"] == "pictor; hit; detail=memory")
+      #expect(try client.get(pictureTarget + "&w=0").status == 400)
+      #expect(try client.get(pictureTarget + "&w=5").status == 404)
+    }
+    #expect(provider.asked.value == 1)
+  }
+}

@@ -1,0 +1,139 @@
+// Tests of presets: what a name stands for, what goes before it, and where nothing else may be asked for.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct PresetTests {
+  private func configuration(
+    _ presets: [String: String], only: Bool = false
+  ) -> ServerConfiguration {
+    var configuration = ServerConfiguration()
+    (configuration.presets, configuration.presetsOnly) = (presets, only)
+    return configuration
+  }
+
+  private func parse(
+    _ query: String, _ configuration: ServerConfiguration
+  ) throws(ImageError) -> ImageRequest {
+    try ImageParameter.parse(Array(query.utf8), rules: RequestRules(configuration))
+  }
+
+  private func error(_ query: String, _ configuration: ServerConfiguration) -> ImageError? {
+    do throws(ImageError) {
+      _ = try parse(query, configuration)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private let presets = [
+    "thumb": "w=300&h=200&fit=cover&position=left", "photo": "format=webp&quality=60",
+  ]
+
+  @Test func `a preset and what it stands for are one key`() throws {
+    let configuration = configuration(presets)
+    let spelled = try parse(
+      "url=https://h/a&w=300&h=200&fit=cover&position=left", configuration)
+    for query in ["preset=thumb&url=https://h/a", "url=https://h/a&preset=%74humb"] {
+      let request = try parse(query, configuration)
+      #expect(request == spelled)
+    }
+  }
+
+  @Test func `what is given beside it goes before it, and leaves nothing of what it said`() throws {
+    let configuration = configuration(presets)
+    let request = try parse("w=10&url=https://h/a&preset=thumb&position=0.1,0.2", configuration)
+    let spelled = try parse(
+      "url=https://h/a&w=10&h=200&fit=cover&position=0.1,0.2", configuration)
+    #expect(request.key == spelled.key)
+    #expect(
+      try parse("url=https://h/a&preset=photo&format=auto", configuration).transform.format == nil)
+  }
+
+  @Test func `an unknown preset is refused by name, and says what is allowed in short`() {
+    let many = Dictionary(uniqueKeysWithValues: (1...300).map { ("p\($0)", "w=\($0)") })
+    for (known, allowed) in [
+      (presets, "one of photo, thumb"), ([:], "no presets are configured"),
+      (many, "one of the 300 presets of the configuration"),
+    ] {
+      #expect(
+        error("url=https://h/a&preset=huge", configuration(known))
+          == .invalidParameter(name: "preset", value: "huge", allowed: allowed))
+    }
+    #expect(
+      error("url=https://h/a&preset=thumb&preset=thumb", configuration(presets))
+        == .invalidParameter(name: "preset", value: "thumb", allowed: "it may be given only once"))
+  }
+
+  @Test(arguments: [
+    ("preset=b", ImageError.forbiddenParameter("preset")),
+    ("url=https://h/a", .forbiddenParameter("url")), ("width=3", .unknownParameter("width")),
+    (
+      "enlarge=2",
+      .invalidParameter(name: "enlarge", value: "2", allowed: "0 or 1")
+    ),
+  ])
+  func `a preset that cannot be used is told before there is a server`(
+    query: String, error: ImageError
+  ) {
+    let invalid = configuration(["a": "w=3", "b": query]).invalidPreset
+    #expect(invalid?.name == "b" && invalid?.error == error)
+    #expect(configuration(presets).invalidPreset == nil)
+  }
+
+  @Test func `where presets alone are allowed, all else that shapes a picture is forbidden`() {
+    let configuration = configuration(presets, only: true)
+    for query in [
+      "", "&refresh=1", "&cache=only&store=none&retry=1&priority=low&detach=1",
+    ] {
+      #expect(error("url=https://h/a&preset=thumb" + query, configuration) == nil)
+    }
+    for parameter in ["w=3", "scale=2", "format=png", "limitbytes=5", "progressive=1", "w=0"] {
+      let name = String(parameter.prefix { $0 != "=" })
+      #expect(
+        error("url=https://h/a&preset=thumb&" + parameter, configuration)
+          == .forbiddenParameter(name))
+    }
+    #expect(error("url=https://h/a", configuration) == .missingParameter("preset"))
+  }
+
+  @Test func `operators are free, and redirections may name the format`() async throws {
+    let (operations, token) = (TestOperations(), "correct-horse-battery")
+    var rules = configuration(presets, only: true)
+    rules.redirectsAuto = true
+    rules.operatorTokens = [token]
+    let provider = TestProvider { request throws(ImageError) in
+      makeDelivery(makeVariant(request.key))
+    }
+    try await withServer(
+      provider, operations: operations,
+      configure: {
+        rules.port = 0
+        $0 = rules
+      }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      let refused = try client.get(pictureTarget + "&w=3")
+      #expect(refused.status == 403)
+      #expect(refused.text.contains("\"code\":\"forbidden_parameter\""))
+      #expect(refused.text.contains("\"parameter\":\"w\""))
+      let answer = try client.get(pictureTarget + "&preset=thumb")
+      #expect(answer.status == 302)
+      #expect(try client.get("/" + (answer["Location"] ?? "")).status == 200)
+      let headers: KeyValuePairs = ["Authorization": "Bearer " + token]
+      _ = try client.get(
+        "/admin/cache" + pictureTarget.dropFirst("/image".count) + "&w=3", headers: headers)
+      _ = try client.request(
+        "POST", "/admin/prefetch?preset=thumb", headers: headers,
+        body: Array((pictureURL + "\n" + pictureTarget + "&w=3").utf8))
+    }
+    #expect(operations.looked.withLock { $0.first?.transform.width } == 3)
+    let lines = operations.lists.withLock { $0["1"] ?? [] }
+    #expect(try lines.map { try $0.request.get().transform.width } == [300, 3])
+    #expect(try lines.map { try $0.request.get().transform.height } == [200, 200])
+  }
+}
