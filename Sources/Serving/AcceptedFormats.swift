@@ -1,6 +1,5 @@
 // AcceptedFormats: what the Accept fields of a request come to: a set of the formats that have to be named.
 
-import CMicrohttpd
 import Glibc
 import Model
 
@@ -57,21 +56,10 @@ struct AcceptScanner {
   /// Nothing was read yet.
   init() {}
 
-  /// All `Accept` lines of the request on a connection, which are one list (RFC 9110, section 5.3). Allocates nothing.
-  init(on connection: OpaquePointer) {
-    withUnsafeMutablePointer(to: &self) { scanner in
-      // Calls back before it returns, and keeps nothing.
-      _ = MHD_get_connection_values_n(
-        connection, .HEADER_KIND,
-        { context, _, name, nameLength, value, length in
-          guard let context, let name, let value,
-            AcceptScanner.isEqual(UnsafeRawBufferPointer(start: name, count: nameLength), "accept")
-          else { return .YES }
-          context.assumingMemoryBound(to: AcceptScanner.self).pointee
-            .read(UnsafeRawBufferPointer(start: value, count: length))
-          return .YES
-        }, scanner)
-    }
+  /// Takes in what another one read: lines are one list (RFC 9110, section 5.3).
+  mutating func add(_ other: AcceptScanner) {
+    named |= other.named
+    refused |= other.refused
   }
 
   /// Takes in one line.
@@ -108,24 +96,32 @@ struct AcceptScanner {
   private static func part(
     of line: UnsafeRawBufferPointer, from position: inout Int
   ) -> UnsafeRawBufferPointer {
-    let start = position
+    guard let bytes = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return line }
+    let count = line.count
+    var (first, end) = (position, position)
     var isQuoted = false
-    while position < line.count {
-      let byte = line[position]
+    while end < count {
+      // By address and without checks of overflow, which would be most of the work; it stays below `count`.
+      let byte = bytes[end]
+      // Nearly all are letters: no sign above them but the backslash, which means something in quotes alone.
+      if byte > UInt8(ascii: ";"), !isQuoted {
+        end &+= 1
+        continue
+      }
       if isQuoted, byte == UInt8(ascii: "\\") {
-        position += 1
+        end += 1
       } else if byte == UInt8(ascii: "\"") {
         isQuoted.toggle()
       } else if !isQuoted, byte == UInt8(ascii: ";") || byte == UInt8(ascii: ",") {
         break
       }
-      position += 1
+      end += 1
     }
-    position = min(position, line.count)
-    var (first, end) = (start, position)
-    while first < end, isBlank(line[first]) { first += 1 }
-    while end > first, isBlank(line[end - 1]) { end -= 1 }
-    return UnsafeRawBufferPointer(start: line.baseAddress.map { $0 + first }, count: end - first)
+    end = min(end, count)
+    position = end
+    while first < end, isBlank(bytes[first]) { first &+= 1 }
+    while end > first, isBlank(bytes[end - 1]) { end &-= 1 }
+    return UnsafeRawBufferPointer(start: bytes + first, count: end - first)
   }
 
   private static func isBlank(_ byte: UInt8) -> Bool {
@@ -158,7 +154,7 @@ struct AcceptScanner {
   }
 
   /// Whether both are the same but for letter case.
-  private static func isEqual(_ bytes: UnsafeRawBufferPointer, _ name: StaticString) -> Bool {
+  static func isEqual(_ bytes: UnsafeRawBufferPointer, _ name: StaticString) -> Bool {
     guard bytes.count == name.utf8CodeUnitCount, let start = bytes.baseAddress else { return false }
     return strncasecmp(
       start.assumingMemoryBound(to: CChar.self),

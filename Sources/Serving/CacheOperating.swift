@@ -26,7 +26,7 @@ extension Exchanging {
     let rules = handler.operatorRules
     let request = rules.request(
       try ImageParameter.parse(target.query, rules: rules),
-      accepting: AcceptScanner(on: connection).formats)
+      accepting: client.worker.accept.formats(on: connection))
     let (cache, manager) = (handler.operations.cache, handler.operations.manager)
     return suspend(beyondLimit: true) { () async throws(ImageError) in
       let look = await cache.look(for: request)

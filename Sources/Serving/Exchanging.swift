@@ -60,7 +60,7 @@ struct Exchanging {
       handler.operationKeys.supersede(by: connection)
       if target.isNegotiated {
         request = handler.rules.request(
-          request, accepting: AcceptScanner(on: connection).formats)
+          request, accepting: client.worker.accept.formats(on: connection))
       }
       if let forwarding = target.forwarding {
         request = forwarding.apply(to: request, on: connection)

@@ -15,7 +15,8 @@ extension RequestHandler {
   ) -> MHD_Result? {
     guard let target = client.target, target.key != nil, client.method.isSafe, !isDraining,
       !RequestDirectives.arePresent(on: connection),
-      !operationKeys.mayConcern(connection), let key = key(of: target, on: connection),
+      !operationKeys.mayConcern(connection),
+      let key = key(of: target, for: client.worker, on: connection),
       let variant = provider.cachedVariant(for: key)
     else { return nil }
     let now = Clock.now()
@@ -37,9 +38,11 @@ extension RequestHandler {
   }
 
   /// The key of what this client is to get. `Accept` is looked at where it matters alone.
-  private func key(of target: RequestTarget, on connection: OpaquePointer) -> CacheKey? {
+  private func key(
+    of target: RequestTarget, for worker: Worker, on connection: OpaquePointer
+  ) -> CacheKey? {
     target.isNegotiated
-      ? target.key(accepting: AcceptScanner(on: connection).formats, rules) : target.key
+      ? target.key(accepting: worker.accept.formats(on: connection), rules) : target.key
   }
 
   /// The worker's prepared response, or one made now.

@@ -66,7 +66,7 @@ extension Exchanging {
     // A long list takes longer than anybody else on this thread should wait.
     let (upload, presets) = (client.takeUpload(), query.all("preset"))
     let body = try upload.bytes()
-    let (rules, accepted) = (handler.operatorRules, AcceptScanner(on: connection).formats)
+    let (rules, accepted) = (handler.operatorRules, client.worker.accept.formats(on: connection))
     let prefetcher = handler.operations.prefetcher
     return suspend { () async throws(ImageError) in
       let lines = try PrefetchLines.parse(
