@@ -53,7 +53,8 @@ struct ImageQuery: Sendable {
 
   /// With the parameters of the preset it names, where it does not give them itself.
   func withPreset(_ rules: RequestRules) -> ImageQuery {
-    guard let name = items.first(where: { $0.parameter.name == "preset" })?.value,
+    guard !rules.presets.isEmpty,
+      let name = items.first(where: { $0.parameter.name == "preset" })?.value,
       let preset = rules.presets[name]
     else { return self }
     var query = self
