@@ -1,0 +1,227 @@
+// ThumbHash: a picture as some 25 bytes, with its aspect ratio and its transparency (evanw.github.io/thumbhash).
+
+import Glibc
+import Model
+
+/// The first terms of a cosine transform of a picture's lightness, of yellow against blue, of red against green, and of its
+/// alpha where it has one; each channel's swings in 16 steps of its largest.
+///
+/// Three bytes hold the means of the first three (6 bits each), the largest swing of the lightness (5) and whether there is
+/// alpha (1); two the terms of the lightness along the shorter side (3), the largest swings of the two colours (6 each) and
+/// whether the picture is wider than high (1); with alpha another its mean and largest swing (4 each). Then come all
+/// swings, 4 bits each, the lower half of a byte first.
+struct ThumbHash: Equatable {
+  /// No side of a picture to be hashed may be longer.
+  static let longestSide = 100
+  /// The longer side of what a hash shows.
+  static let shownSide = 32
+
+  /// The hash.
+  let bytes: [UInt8]
+
+  /// The hash of a picture no larger than `longestSide`.
+  init(of picture: SmallPicture) {
+    let (width, height) = (picture.size.width, picture.size.height)
+    let colors = Colors(of: picture)
+    let terms = Terms(width: width, height: height, hasAlpha: colors.hasAlpha)
+    let lightness = Channel(of: colors.lightness, picture.size, terms.lightness)
+    let yellow = Channel(of: colors.yellow, picture.size, Terms.color)
+    let red = Channel(of: colors.red, picture.size, Terms.color)
+    var channels = [lightness, yellow, red]
+
+    var head = Self.whole(lightness.mean, of: 63)
+    head |= Self.whole((1 + yellow.mean) / 2, of: 63) << 6
+    head |= Self.whole((1 + red.mean) / 2, of: 63) << 12
+    head |= Self.whole(lightness.scale, of: 31) << 18
+    head |= (colors.hasAlpha ? 1 : 0) << 23
+    let isLandscape = width > height
+    var shape = isLandscape ? terms.down : terms.across
+    shape |= Self.whole(yellow.scale, of: 63) << 3
+    shape |= Self.whole(red.scale, of: 63) << 9
+    shape |= (isLandscape ? 1 : 0) << 15
+    var bytes = [head, head >> 8, head >> 16, shape, shape >> 8].map {
+      UInt8(truncatingIfNeeded: $0)
+    }
+    if colors.hasAlpha {
+      let alpha = Channel(of: colors.alpha, picture.size, Terms.alpha)
+      channels.append(alpha)
+      bytes.append(UInt8(Self.whole(alpha.mean, of: 15) | Self.whole(alpha.scale, of: 15) << 4))
+    }
+
+    let steps = channels.flatMap { $0.shares.map { UInt8(Self.whole($0, of: 15)) } }
+    for index in stride(from: 0, to: steps.count, by: 2) {
+      bytes.append(steps[index] | (index + 1 < steps.count ? steps[index + 1] << 4 : 0))
+    }
+    self.bytes = bytes
+  }
+
+  /// A share of 0–1 in so many steps.
+  private static func whole(_ share: Double, of steps: Int) -> Int {
+    Int((min(max(share, 0), 1) * Double(steps)).rounded())
+  }
+
+  /// What it shows: 32 pixels on the longer side, with its alpha.
+  var picture: SmallPicture {
+    let head = Int(bytes[0]) | Int(bytes[1]) << 8 | Int(bytes[2]) << 16
+    let shape = Int(bytes[3]) | Int(bytes[4]) << 8
+    let hasAlpha = head >> 23 == 1
+    let terms = Terms(shorter: shape & 7, isLandscape: shape >> 15 == 1, hasAlpha: hasAlpha)
+    var steps = bytes[(hasAlpha ? 6 : 5)...].flatMap { [$0 & 15, $0 >> 4] }[...]
+    func channel(_ mean: Double, _ scale: Double, _ waves: [Wave]) -> Channel {
+      defer { steps = steps.dropFirst(waves.count) }
+      return Channel(
+        mean: mean, scale: scale, shares: steps.prefix(waves.count).map { Double($0) / 15 })
+    }
+    // Colours a quarter stronger, since rounding takes from them.
+    let lightness = channel(
+      Double(head & 63) / 63, Double(head >> 18 & 31) / 31, terms.lightness)
+    let yellow = channel(
+      Double(head >> 6 & 63) / 31.5 - 1, Double(shape >> 3 & 63) / 63 * 1.25, Terms.color)
+    let red = channel(
+      Double(head >> 12 & 63) / 31.5 - 1, Double(shape >> 9 & 63) / 63 * 1.25, Terms.color)
+    let alpha =
+      hasAlpha
+      ? channel(Double(bytes[5] & 15) / 15, Double(bytes[5] >> 4) / 15, Terms.alpha) : nil
+
+    let ratio = Double(terms.across) / Double(terms.down)
+    let side = Double(Self.shownSide)
+    let size = PixelSize(
+      width: Int((ratio > 1 ? side : side * ratio).rounded()),
+      height: Int((ratio > 1 ? side / ratio : side).rounded()))
+    let cosines = Cosines(size)
+    return SmallPicture(size) { x, y in
+      let l = lightness.value(x, y, terms.lightness, cosines)
+      let p = yellow.value(x, y, Terms.color, cosines)
+      let q = red.value(x, y, Terms.color, cosines)
+      let blue = l - 2 / 3 * p
+      let red = (3 * l - blue + q) / 2
+      let opacity = alpha?.value(x, y, Terms.alpha, cosines) ?? 1
+      return [red, red - q, blue, opacity].map { UInt8(min(max($0, 0), 1) * 255) }
+    }
+  }
+}
+
+/// One term: how many half waves there are from left to right and from top to bottom.
+private struct Wave {
+  let x: Int
+  let y: Int
+}
+
+/// Which terms the channels have.
+private struct Terms {
+  /// Of the lightness, along both sides; 1–7.
+  let across: Int
+  let down: Int
+
+  /// As many along the longer side as there is room for, in proportion along the other.
+  init(width: Int, height: Int, hasAlpha: Bool) {
+    let (most, longest) = (Self.most(hasAlpha: hasAlpha), Double(max(width, height)))
+    across = max(1, Int((most * Double(width) / longest).rounded()))
+    down = max(1, Int((most * Double(height) / longest).rounded()))
+  }
+
+  init(shorter: Int, isLandscape: Bool, hasAlpha: Bool) {
+    let (most, shorter) = (Int(Self.most(hasAlpha: hasAlpha)), max(1, shorter))
+    (across, down) = isLandscape ? (most, shorter) : (shorter, most)
+  }
+
+  private static func most(hasAlpha: Bool) -> Double { hasAlpha ? 5 : 7 }
+
+  /// The lightness's; at least three along each side.
+  var lightness: [Wave] { Self.waves(max(3, across), max(3, down)) }
+  /// Those of each of the two colours.
+  static let color = waves(3, 3)
+  /// The alpha's.
+  static let alpha = waves(5, 5)
+
+  /// The triangle of low frequencies of so many, row by row, without the mean.
+  private static func waves(_ across: Int, _ down: Int) -> [Wave] {
+    var waves: [Wave] = []
+    for y in 0..<down {
+      for x in 0..<across where x * down < across * (down - y) && x + y > 0 {
+        waves.append(Wave(x: x, y: y))
+      }
+    }
+    return waves
+  }
+}
+
+/// The cosines of all waves at the middles of pixels.
+private struct Cosines {
+  /// By half waves, then by pixel.
+  let across: [[Double]]
+  let down: [[Double]]
+
+  init(_ size: PixelSize) {
+    func table(_ length: Int) -> [[Double]] {
+      (0..<7).map { number in
+        (0..<length).map { cos(.pi / Double(length) * Double(number) * (Double($0) + 0.5)) }
+      }
+    }
+    (across, down) = (table(size.width), table(size.height))
+  }
+}
+
+/// One channel's terms.
+private struct Channel {
+  let mean: Double
+  /// The largest swing.
+  let scale: Double
+  /// The swings: 0 is the largest downwards, 1 upwards.
+  let shares: [Double]
+
+  init(mean: Double, scale: Double, shares: [Double]) {
+    (self.mean, self.scale, self.shares) = (mean, scale, shares)
+  }
+
+  init(of values: [Double], _ size: PixelSize, _ waves: [Wave]) {
+    let cosines = Cosines(size)
+    func term(_ wave: Wave) -> Double {
+      var sum = 0.0
+      for y in 0..<size.height {
+        var line = 0.0
+        for x in 0..<size.width { line += values[y * size.width + x] * cosines.across[wave.x][x] }
+        sum += line * cosines.down[wave.y][y]
+      }
+      return sum / Double(size.pixels)
+    }
+    let terms = waves.map(term)
+    let largest = terms.reduce(0) { max($0, abs($1)) }
+    mean = term(Wave(x: 0, y: 0))
+    scale = largest
+    shares = terms.map { largest > 0 ? 0.5 + 0.5 / largest * $0 : 0 }
+  }
+
+  /// The channel's value at a pixel. Each term counts twice, as the inverse of this transform has it.
+  func value(_ x: Int, _ y: Int, _ waves: [Wave], _ cosines: Cosines) -> Double {
+    var value = mean
+    for (wave, share) in zip(waves, shares) {
+      value += (share * 2 - 1) * scale * 2 * cosines.across[wave.x][x] * cosines.down[wave.y][y]
+    }
+    return value
+  }
+}
+
+/// A picture in the channels of the hash, laid on its own mean colour.
+private struct Colors {
+  private(set) var lightness: [Double] = []
+  private(set) var yellow: [Double] = []
+  private(set) var red: [Double] = []
+  private(set) var alpha: [Double] = []
+  let hasAlpha: Bool
+
+  init(of picture: SmallPicture) {
+    let pixels = picture.pixels.map { SIMD4<Double>($0) / 255 }
+    var mean = SIMD4<Double>()
+    for pixel in pixels { mean += pixel * SIMD4<Double>(pixel.w, pixel.w, pixel.w, 1) }
+    if mean.w > 0 { mean /= SIMD4<Double>(mean.w, mean.w, mean.w, 1) }
+    for pixel in pixels {
+      let color = mean * (1 - pixel.w) + pixel * pixel.w
+      lightness.append((color.x + color.y + color.z) / 3)
+      yellow.append((color.x + color.y) / 2 - color.z)
+      red.append(color.x - color.y)
+      alpha.append(pixel.w)
+    }
+    hasAlpha = !picture.isOpaque
+  }
+}
