@@ -161,6 +161,12 @@ static inline int pictor_vips_jpegsave(VipsImage *in, void **bytes, size_t *coun
       "interlace", interlace, "strip", strip, NULL);
 }
 
+static inline int pictor_vips_jpegsave_full_colour(
+    VipsImage *in, void **bytes, size_t *count, int quality) {
+  return vips_jpegsave_buffer(in, bytes, count, "Q", quality, "optimize_coding", TRUE,
+      "subsample_mode", VIPS_FOREIGN_SUBSAMPLE_OFF, "strip", TRUE, NULL);
+}
+
 static inline int pictor_vips_pngsave(VipsImage *in, void **bytes, size_t *count, int compression,
     VipsForeignPngFilter filter, gboolean interlace, gboolean strip) {
   return vips_pngsave_buffer(in, bytes, count, "compression", compression, "filter", filter,

@@ -20,6 +20,15 @@ struct GLibBytes: ~Copyable {
     (self.start, self.count) = (start, count)
   }
 
+  /// A copy of bytes that no encoder made, at least one.
+  init(copying bytes: [UInt8]) throws(ImageError) {
+    try self.init("copy") { start, count in
+      start.pointee = g_memdup2(bytes, gsize(bytes.count))
+      count.pointee = bytes.count
+      return 0
+    }
+  }
+
   deinit { g_free(start) }
 
   /// Keeps only so many bytes, as the closure says that may have changed them.

@@ -26,7 +26,7 @@ struct Geometry: Equatable {
   /// libvips's `VIPS_MAX_COORD`.
   private static let longestPicture = 10_000_000.0
   /// `Content-DPR` has three decimals, and clients divide by it.
-  private static let leastDensity = 0.001
+  static let leastDensity = 0.001
   /// What lies where, of the parts of 2: 0 the left or upper edge, 1 the middle, 2 the other edge.
   private let anchor: (x: Int, y: Int)
 
@@ -53,7 +53,7 @@ struct Geometry: Equatable {
   ///
   /// The limit is `limitbytes` for each frame (as SDWebImage's later byte limit), and the most pixels of a source for all
   /// frames together, so that `enlarge` cannot ask for more than may be decoded. A side longer than anything can be is
-  /// above the limit too.
+  /// above the limit too, and so is one longer than a placeholder is made of.
   ///
   /// - Parameters:
   ///   - source: Size of the upright source.
@@ -91,7 +91,7 @@ struct Geometry: Equatable {
     let ratio = min(
       (bytes / (4 * canvas.area)).squareRoot(),
       (Double(maximumPixels) / picture.area).squareRoot(),
-      Self.longestCanvas / Double(canvas.longestSide),
+      (transform.product.longestSide ?? Self.longestCanvas) / Double(canvas.longestSide),
       Self.longestPicture / Double(picture.longestSide), 1)
     if ratio < 1 {
       scaledDownFrom = canvas

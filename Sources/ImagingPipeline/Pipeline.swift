@@ -38,6 +38,10 @@ public struct Pipeline: Sendable {
     let format = try Sniffer.format(of: source, allowed: limits.formats)
     let header = try SourceHeader(of: source, as: format, frame: transform.frame)
     try header.check(against: limits)
+    if transform.product == .info(nil) {
+      watch.finish(\.decode)
+      return try SourceDescription(of: source, header, density: density).encoded(&watch)
+    }
     let frames = header.frames(for: transform)
     let geometry = Geometry(
       of: header.uprightSize, isVector: format == .svg, transform: transform, density: density,
@@ -49,6 +53,15 @@ public struct Pipeline: Sendable {
     var steps = FrameSteps(header: header, geometry: geometry, transform: transform, output: output)
     var picture = try Animation.map(loaded, frames: frames, size: header.size) {
       frame throws(ImageError) in try steps.apply(to: frame)
+    }
+    if let kind = transform.product.placeholder {
+      let small = try SmallPicture(picture)
+      watch.finish(\.transform)
+      let placeholder = Placeholder(kind, of: small, on: transform.background)
+      return transform.product == .placeholder(kind)
+        ? try placeholder.encoded(geometry, &watch)
+        : try SourceDescription(of: source, header, density: density)
+          .encoded(with: placeholder, &watch)
     }
     picture = try picture.stripped()
     if frames > 1 { picture.describeAnimation(header, frames: frames, size: geometry.canvas) }
@@ -69,7 +82,7 @@ public struct Pipeline: Sendable {
 }
 
 /// Measures how long each stage takes.
-private struct StageWatch {
+struct StageWatch {
   private(set) var timings = Timings()
   private var last = ContinuousClock.now
 

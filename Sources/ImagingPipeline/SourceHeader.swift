@@ -75,10 +75,11 @@ struct SourceHeader {
     }
   }
 
-  /// How many frames the result has: all of an animation, where the output can hold them and none is picked out.
+  /// How many frames the result has: all of an animation, where the output can hold them and none is picked out. A
+  /// placeholder stands still.
   func frames(for transform: Transform) -> Int {
     let keepsFrames =
       transform.format == nil || transform.format == .gif || transform.format == .webp
-    return isAnimation && page == nil && keepsFrames ? pages : 1
+    return isAnimation && page == nil && keepsFrames && transform.product == .picture ? pages : 1
   }
 }

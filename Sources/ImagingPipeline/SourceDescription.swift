@@ -1,0 +1,109 @@
+// SourceDescription: what a source is, in the JSON of /info.
+
+import CVips
+import Model
+
+/// A source as its header describes it; no pixel is decoded for it.
+struct SourceDescription {
+  private let header: SourceHeader
+  private let bytes: Int
+  private let density: Int
+  /// `rgb`, `grey`, `cmyk`, `lab`, `xyz` or `other`.
+  private let space: String
+  /// Bits of a channel.
+  private let bits: Int
+  /// What the embedded profile calls itself.
+  private let profile: String?
+
+  /// Reads the header once more, for what no other job wants to know of it.
+  ///
+  /// - Parameter density: Pixels per point, from the source's name.
+  /// - Throws: `ImageError.undecodable`.
+  init(of source: UnsafeRawBufferPointer, _ header: SourceHeader, density: Int) throws(ImageError) {
+    let picture = try Loader.open(source, as: header.format, pages: .first)
+    (self.header, self.density) = (header, density)
+    bytes = source.count
+    space = picture.spaceName
+    bits = picture.integer("heif-bitdepth") ?? picture.bitsOfFormat
+    profile = ProfileDescription.read(picture.embeddedProfile)
+  }
+
+  /// The JSON, and a line break.
+  private func json(_ placeholder: Placeholder?) throws(ImageError) -> String {
+    var members: [(name: String, value: JSONText)] = [
+      ("format", .text(header.format.rawValue)),
+      ("width", .number(header.uprightSize.width)),
+      ("height", .number(header.uprightSize.height)),
+      ("orientation", .number(header.orientation.tag)),
+      ("frames", .number(header.isAnimation ? header.pages : 1)),
+    ]
+    if header.isAnimation {
+      members.append(("loop", .number(header.loop)))
+      members.append(("duration_ms", .number(header.delays.reduce(0) { $0 + Int($1) })))
+    } else if header.pages > 1 {
+      members.append(("pages", .number(header.pages)))
+    }
+    var colour: [(name: String, value: JSONText)] = [
+      ("space", .text(space)), ("bits", .number(bits)),
+    ]
+    if let profile { colour.append(("profile", .text(profile))) }
+    members += [
+      ("alpha", .flag(header.hasAlpha)), ("colour", .object(colour)),
+      ("bytes", .number(bytes)), ("density", .number(density)),
+    ]
+    if let placeholder {
+      let value: [(name: String, value: JSONText)] = [
+        ("kind", .text(placeholder.kind.rawValue)), ("value", .text(try placeholder.text())),
+      ]
+      members.append(("placeholder", .object(value)))
+    }
+    return JSONText.object(members).encoded + "\n"
+  }
+
+  /// The answer to `/info`.
+  func encoded(
+    with placeholder: Placeholder? = nil, _ watch: inout StageWatch
+  ) throws(ImageError) -> EncodedImage {
+    let bytes = try GLibBytes(copying: Array(try json(placeholder).utf8))
+    watch.finish(\.encode)
+    return EncodedImage(
+      bytes: bytes, format: .json, size: header.uprightSize, frames: 1, density: Double(density),
+      scaledDownFrom: nil, timings: watch.timings)
+  }
+}
+
+extension Picture {
+  fileprivate var spaceName: String {
+    switch interpretation {
+    case VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_RGB, VIPS_INTERPRETATION_RGB16,
+      VIPS_INTERPRETATION_scRGB:
+      "rgb"
+    case VIPS_INTERPRETATION_B_W, VIPS_INTERPRETATION_GREY16: "grey"
+    case VIPS_INTERPRETATION_CMYK: "cmyk"
+    case VIPS_INTERPRETATION_LAB, VIPS_INTERPRETATION_LABS, VIPS_INTERPRETATION_LABQ: "lab"
+    case VIPS_INTERPRETATION_XYZ: "xyz"
+    default: "other"
+    }
+  }
+
+  fileprivate var bitsOfFormat: Int {
+    switch format {
+    case VIPS_FORMAT_UCHAR, VIPS_FORMAT_CHAR: 8
+    case VIPS_FORMAT_USHORT, VIPS_FORMAT_SHORT: 16
+    case VIPS_FORMAT_DOUBLE: 64
+    default: 32
+    }
+  }
+
+  /// The embedded profile, whatever it is; empty where there is none.
+  fileprivate var embeddedProfile: [UInt8] {
+    withVipsImage { image in
+      var data: UnsafeRawPointer?
+      var count = 0
+      guard vips_image_get_typeof(image, VIPS_META_ICC_NAME) != 0,
+        vips_image_get_blob(image, VIPS_META_ICC_NAME, &data, &count) == 0
+      else { return [] }
+      return Array(UnsafeRawBufferPointer(start: data, count: count))
+    }
+  }
+}

@@ -1,0 +1,161 @@
+// Placeholders of real pictures: as texts for /info, and as pictures.
+
+import FoundationEssentials
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct PlaceholderTests {
+  private func text(_ source: [UInt8], _ kind: PlaceholderKind) throws -> String {
+    try #require(try Info(source, kind).placeholder).value
+  }
+
+  private func shown(
+    _ source: [UInt8], _ kind: PlaceholderKind, _ change: (inout Transform) -> Void = { _ in }
+  ) throws -> Made {
+    try Made(source) {
+      $0.product = .placeholder(kind)
+      change(&$0)
+    }
+  }
+
+  @Test(arguments: [1, 6, 8])
+  func `a low-quality picture is a tiny one of the upright picture`(tag: Int) throws {
+    // given: of so few pixels some lie on an edge of the scene, so each is the mean of a hundred
+    let scene = Pixels.scene(width: 160, height: 100)
+    let mean = Pixels(width: 16, height: 10) { x, y in
+      (0..<3).map { band in
+        let sum = (0..<100).reduce(0) { $0 + Int(scene[x * 10 + $1 % 10, y * 10 + $1 / 10][band]) }
+        return UInt8(sum / 100)
+      }
+    }
+    let photo = try Pictures.jpeg(width: 1800, height: 1200, orientation: tag)
+    // when
+    let made = try shown(photo, .lqip)
+    // then
+    #expect(made.format == .jpeg)
+    #expect(made.size == PixelSize(width: 16, height: 10))
+    #expect(made.bytes.count < 1_000)
+    #expect(try made.pixels().psnr(to: mean) > 22)
+    #expect(
+      try text(photo, .lqip)
+        == "data:image/jpeg;base64," + Data(made.bytes).base64EncodedString())
+  }
+
+  @Test func `the largest low-quality picture has little more than a kilobyte`() throws {
+    // given: noise, which nothing compresses, with an alpha
+    var state: UInt32 = 1
+    let noise = Pixels(width: 16, height: 16, bands: 4) { _, _ in
+      (0..<4).map { _ in
+        state = state &* 1_664_525 &+ 1_013_904_223
+        return UInt8(state >> 24)
+      }
+    }
+    // when
+    let made = try shown(try Pictures.encode(noise, ".png"), .lqip)
+    // then
+    #expect(made.format == .png)
+    #expect(made.bytes.count < 1_200)
+  }
+
+  @Test func `a BlurHash is that of the picture`() throws {
+    // given
+    let scene = Pixels.scene(width: 64, height: 42)
+    let exact = BlurHash(
+      of: SmallPicture(scene.size) { x, y in scene.rgb(x, y) + [255] }
+    ).picture(PixelSize(width: 32, height: 21))
+    let photo = try Pictures.jpeg(width: 1800, height: 1200, orientation: 3)
+    // when
+    let made = try shown(photo, .blurhash)
+    let hash = try #require(BlurHash(text: try text(photo, .blurhash)))
+    // then
+    #expect((hash.across, hash.down) == (4, 3))
+    #expect(made.format == .png)
+    let expected = Pixels(width: 32, height: 21) { x, y in
+      let start = (y * 32 + x) * 4
+      return Array(exact.values[start..<start + 3])
+    }
+    #expect(try made.pixels().psnr(to: expected) > 30)
+  }
+
+  @Test func `a ThumbHash keeps what is transparent`() throws {
+    // given: transparent in its lower left
+    let source = try Pictures.png(width: 300, height: 200, alpha: true)
+    // when
+    let made = try shown(source, .thumbhash)
+    // then
+    #expect(made.size == PixelSize(width: 32, height: 19))
+    let pixels = try made.pixels()
+    #expect(pixels.bands == 4)
+    #expect(pixels[2, 17][3] < 100)
+    #expect(pixels[30, 2][3] > 200)
+    #expect(Data(base64Encoded: try text(source, .thumbhash)) != nil)
+  }
+
+  @Test func `the colour is the mean of linear light`() throws {
+    // given: half black, half white, which is 188 in sRGB: ((0.5 · 1.055) ^ (1 / 2.4)) …
+    let halves = Pixels(width: 64, height: 64) { x, _ in
+      x < 32 ? [0, 0, 0] : [255, 255, 255]
+    }
+    let source = try Pictures.encode(halves, ".png")
+    // when, then
+    #expect(try text(source, .color) == "#bcbcbc")
+    let made = try shown(source, .color)
+    #expect(made.size == PixelSize(width: 1, height: 1))
+    #expect(try made.pixels()[0, 0] == [188, 188, 188])
+  }
+
+  @Test func `colours and BlurHashes are of the picture on its background`() throws {
+    // given
+    let clear = try Pictures.encode(Pixels(width: 40, height: 30, color: [9, 9, 9, 0]), ".png")
+    let plain = try Pictures.encode(Pixels(width: 40, height: 30, color: [20, 200, 90]), ".png")
+    // when, then
+    #expect(try text(clear, .color) == "#ffffff")
+    #expect(try text(plain, .color) == "#14c85a")
+    let red = Color(red: 255, green: 0, blue: 0)
+    for kind in [PlaceholderKind.color, .blurhash] {
+      let made = try shown(clear, kind) { $0.background = red }
+      #expect(isClose(try made.pixels().rgb(0, 0), [255, 0, 0]), "\(kind)")
+    }
+  }
+
+  @Test(arguments: PlaceholderKind.allCases)
+  func `an animation's placeholder is of its first frame`(kind: PlaceholderKind) throws {
+    let source = try Pictures.gif(width: 60, height: 40, frames: 3)
+    let made = try shown(source, kind)
+    #expect(made.frames == 1)
+    #expect(isClose(try made.pixels().rgb(0, 0), Pictures.frameColor(0), within: 20))
+    let third = try shown(source, kind) { $0.frame = 2 }
+    #expect(isClose(try third.pixels().rgb(0, 0), Pictures.frameColor(2), within: 20))
+  }
+
+  @Test(arguments: PlaceholderKind.allCases)
+  func `a placeholder is of the part that is wanted, and as large in points`(
+    kind: PlaceholderKind
+  ) throws {
+    // given, when
+    let made = try shown(try Pictures.jpeg(width: 1200, height: 800), kind) {
+      ($0.width, $0.height, $0.fit) = (320, 320, .cover)
+    }
+    // then
+    #expect(made.size.width == made.size.height)
+    #expect(abs(Double(made.size.width) / made.density - 320) < 8)
+    #expect(made.scaledDownFrom == nil)
+  }
+
+  @Test func `what is smaller than a placeholder keeps its size`() throws {
+    let source = try Pictures.png(width: 5, height: 3)
+    #expect(try shown(source, .lqip).size == PixelSize(width: 5, height: 3))
+    #expect(try shown(source, .blurhash).size == PixelSize(width: 5, height: 3))
+    #expect(try shown(try Pictures.png(width: 900, height: 2), .lqip).size.height == 1)
+  }
+
+  @Test(arguments: PlaceholderKind.allCases)
+  func `the same request gives the same bytes`(kind: PlaceholderKind) throws {
+    let source = try Pictures.png(width: 90, height: 60, alpha: true)
+    #expect(try shown(source, kind).bytes == shown(source, kind).bytes)
+    #expect(try text(source, kind) == text(source, kind))
+  }
+}

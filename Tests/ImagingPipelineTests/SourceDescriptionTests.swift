@@ -1,0 +1,143 @@
+// The JSON of /info.
+
+import FoundationEssentials
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+/// The JSON, decoded.
+struct Info: Decodable {
+  struct Colour: Decodable {
+    let space: String
+    let bits: Int
+    let profile: String?
+  }
+  struct Text: Decodable {
+    let kind: String
+    let value: String
+  }
+
+  let format: String
+  let width: Int
+  let height: Int
+  let orientation: Int
+  let frames: Int
+  let pages: Int?
+  let loop: Int?
+  let duration_ms: Int?
+  let alpha: Bool
+  let colour: Colour
+  let bytes: Int
+  let density: Int
+  let placeholder: Text?
+
+  /// What the pipeline says of a source.
+  init(_ source: [UInt8], _ kind: PlaceholderKind? = nil, density: Int = 1) throws {
+    let made = try Made(source, density: density) { $0.product = .info(kind) }
+    #expect(made.format == .json)
+    self = try JSONDecoder().decode(Info.self, from: Data(made.bytes))
+  }
+}
+
+@Suite struct SourceDescriptionTests {
+  @Test func `a turned photo is described upright, with the tag it has`() throws {
+    let photo = try Pictures.jpeg(width: 300, height: 200, orientation: 6)
+    let info = try Info(photo, density: 2)
+    #expect(info.format == "jpeg")
+    #expect((info.width, info.height, info.orientation) == (300, 200, 6))
+    #expect((info.frames, info.pages, info.loop, info.duration_ms) == (1, nil, nil, nil))
+    #expect((info.colour.space, info.colour.bits, info.alpha) == ("rgb", 8, false))
+    #expect((info.bytes, info.density) == (photo.count, 2))
+    #expect(info.placeholder == nil)
+  }
+
+  @Test func `the text is one line in a fixed order`() throws {
+    let source = try Pictures.encode(Pixels(width: 3, height: 2, color: [7]), ".png[strip]")
+    let made = try Made(source) { $0.product = .info(nil) }
+    #expect(
+      String(decoding: made.bytes, as: UTF8.self)
+        == #"{"format":"png","width":3,"height":2,"orientation":1,"frames":1,"alpha":false,"#
+        + #""colour":{"space":"grey","bits":8},"bytes":\#(source.count),"density":1}"# + "\n")
+  }
+
+  @Test func `an animation has frames, loops and a duration`() throws {
+    for source in [
+      try Pictures.gif(width: 20, height: 10, frames: 3, delays: [100, 200, 50], loop: 2),
+      try Pictures.animatedWebP(width: 20, height: 10, frames: 3, delays: [100, 200, 50], loop: 2),
+    ] {
+      let info = try Info(source)
+      #expect((info.width, info.height) == (20, 10))
+      #expect((info.frames, info.loop, info.duration_ms) == (3, 2, 350))
+    }
+  }
+
+  @Test func `alpha, depth and colour space are the source's own`() throws {
+    let deep = try Info(Pictures.png(width: 9, height: 6, alpha: true, sixteenBits: true))
+    #expect((deep.alpha, deep.colour.space, deep.colour.bits) == (true, "rgb", 16))
+    let ink = try Info(Pictures.cmykJPEG(width: 9, height: 6, color: [0, 9, 9, 0], profile: true))
+    #expect((ink.alpha, ink.colour.space, ink.colour.profile != nil) == (false, "cmyk", true))
+    let drawing = try Info(Pictures.svg(width: 40, height: 30))
+    #expect((drawing.format, drawing.width, drawing.height) == ("svg", 40, 30))
+  }
+
+  @Test func `the profile is called what it calls itself`() throws {
+    let info = try Info(Pictures.jpeg(width: 30, height: 20, profile: "p3"))
+    #expect(info.colour.profile?.contains("P3") == true)
+    #expect(try Info(Pictures.jpeg(width: 30, height: 20, bare: true)).colour.profile == nil)
+  }
+
+  @Test func `half a file is described, since its pixels are left alone`() throws {
+    let photo = try Pictures.jpeg(width: 300, height: 200)
+    let half = Array(photo.prefix(photo.count / 2))
+    #expect(try Info(half).width == 300)
+    guard case .undecodable? = Made.error(half, { $0.product = .info(.color) }) else {
+      Issue.record("half a photo has a colour")
+      return
+    }
+  }
+
+  @Test func `what may not be decoded is not described`() throws {
+    var limits = ImagingLimits()
+    limits.maximumPixels = 100
+    #expect(
+      Made.error(try Pictures.png(width: 20, height: 10), limits: limits) {
+        $0.product = .info(nil)
+      }
+        == .tooManyPixels(pixels: 200, limit: 100))
+    guard case .unsupportedFormat? = Made.error(Array("text".utf8), { $0.product = .info(nil) })
+    else {
+      Issue.record("a text is described")
+      return
+    }
+  }
+
+  // MARK: Parts
+
+  @Test func `JSON escapes what it must`() {
+    let text = JSONText.object([("a\"b", .text("c\\d\n\u{1f}é")), ("e", .object([]))]).encoded
+    #expect(text == #"{"a\"b":"c\\d\u000a\u001fé","e":{}}"#)
+  }
+
+  @Test func `profiles of both versions have a description`() {
+    func bytes(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(number >> (24 - $0 * 8) & 255) } }
+    func profile(_ tag: [UInt8]) -> [UInt8] {
+      [UInt8](repeating: 0, count: 128) + bytes(2) + Array("cprt".utf8) + bytes(999) + bytes(9)
+        + Array("desc".utf8) + bytes(156) + bytes(tag.count) + tag
+    }
+    let old = Array("desc".utf8) + bytes(0) + bytes(8) + Array("My RGB\u{7}\0".utf8)
+    #expect(ProfileDescription.read(profile(old)) == "My RGB")
+    let new =
+      Array("mluc".utf8) + bytes(0) + bytes(1) + bytes(12) + Array("enUS".utf8) + bytes(6)
+      + bytes(28) + [0, 0x41, 0, 0xe9, 0x20, 0xac]
+    #expect(ProfileDescription.read(profile(new)) == "Aé€")
+    // Cut anywhere, it has no description or a part of one.
+    for count in 0..<profile(new).count {
+      #expect(ProfileDescription.read(Array(profile(new).prefix(count))) == nil)
+    }
+    let long = Array("desc".utf8) + bytes(0) + bytes(400) + [UInt8](repeating: 0x41, count: 400)
+    #expect(ProfileDescription.read(profile(long))?.count == 80)
+  }
+}
