@@ -19,7 +19,7 @@ struct Exchanging {
       let (target, route) = try admitted()
       switch route {
       case .stats: return answerStats()
-      case .image: return answerImage(target)
+      case .image, .info: return answerImage(target)
       default: return operate(route, target)
       }
     } catch {
@@ -238,7 +238,7 @@ struct Exchanging {
   /// Answers with an error of the contract.
   func refuse(_ error: ImageError) -> MHD_Result {
     let id = RequestID()
-    if client.target?.route == .image { handler.figures.origins.add("error") }
+    if client.target?.route?.isForPictures == true { handler.figures.origins.add("error") }
     return answer(
       json: ErrorBody(error, id: id.description).json, status: error.status, id: id, error: error,
       closes: handler.isDraining)

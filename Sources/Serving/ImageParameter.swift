@@ -1,8 +1,8 @@
-// ImageParameter: the query of /image, parsed by a table with one row a parameter.
+// ImageParameter: the query of /image and /info, parsed by a table with one row a parameter.
 
 import Model
 
-/// One parameter of `/image`.
+/// One parameter of `/image`, and possibly of `/info`.
 struct ImageParameter: Sendable {
   /// Its name in the query.
   let name: String
@@ -12,6 +12,9 @@ struct ImageParameter: Sendable {
   let shapesPicture: Bool
   /// Takes over a decoded value; `false` where the value is not allowed.
   let apply: @Sendable (_ value: String, _ draft: inout Draft) -> Bool
+
+  /// Whether `/info` takes it too: what loads the source, and which placeholder; nothing that changes a picture.
+  var isForInfo: Bool { name == "placeholder" || !shapesPicture && name != "preset" }
 
   /// A parameter with the same values for every server.
   init(
@@ -40,6 +43,10 @@ struct ImageParameter: Sendable {
     var url: String?
     /// What is to be made of it.
     var transform = Transform()
+    /// Whether `format` asks for a placeholder in place of the picture.
+    var isPlaceholder = false
+    /// Which kind of placeholder.
+    var placeholder: PlaceholderKind?
     /// How it is to be served.
     var options = LoadOptions()
 
@@ -128,10 +135,16 @@ struct ImageParameter: Sendable {
       choose(flag($0), &$1.transform.enlarge)
     },
     ImageParameter(
-      name: "format", allowed: text(["auto"] + ImageFormat.outputs.map(\.rawValue))
+      name: "format",
+      allowed: text(["auto"] + ImageFormat.outputs.map(\.rawValue) + ["placeholder"])
     ) { value, draft in
       draft.transform.format = ImageFormat.outputs.first { $0.rawValue == value }
-      return draft.transform.format != nil || value == "auto"
+      draft.isPlaceholder = value == "placeholder"
+      return draft.transform.format != nil || draft.isPlaceholder || value == "auto"
+    },
+    ImageParameter(name: "placeholder", allowed: text(PlaceholderKind.allCases.map(\.rawValue))) {
+      $1.placeholder = PlaceholderKind(rawValue: $0)
+      return $1.placeholder != nil
     },
     ImageParameter(name: "quality", allowed: text(Transform.qualityRange)) {
       $1.transform.quality = whole($0, in: Transform.qualityRange)
@@ -193,15 +206,20 @@ struct ImageParameter: Sendable {
 
   /// Parses a raw query, without its `?`.
   ///
+  /// - Parameters:
+  ///   - query: The query.
+  ///   - rules: What the operator decided.
+  ///   - route: `image` or `info`.
   /// - Throws: what is wrong with the parameters' names, from left to right; then `forbiddenParameter` where only presets
   ///   may be asked for; then what is wrong with their values, those of the preset last; then `missingParameter` or
   ///   `invalidURL` for the source.
   static func parse(
-    _ query: some Collection<UInt8>, rules: RequestRules
+    _ query: some Collection<UInt8>, rules: RequestRules, route: Route = .image
   ) throws(ImageError) -> ImageRequest {
-    let query = try ImageQuery(query)
-    try query.checkPresetsOnly(rules)
-    let draft = try query.withPreset(rules).draft(rules)
+    let query = try ImageQuery(query, route: route)
+    if route == .image { try query.checkPresetsOnly(rules) }
+    var draft = try query.withPreset(rules).draft(rules)
+    draft.transform.product = try product(of: draft, on: route)
     guard let url = draft.url else { throw .missingParameter("url") }
     do throws(ImageError) {
       let source = try SourceURL(parsing: url)
@@ -215,5 +233,14 @@ struct ImageParameter: Sendable {
       }
       throw error
     }
+  }
+
+  /// What all parameters together ask for.
+  private static func product(of draft: Draft, on route: Route) throws(ImageError) -> Product {
+    if route == .info { return .info(draft.placeholder) }
+    if draft.isPlaceholder { return .placeholder(draft.placeholder ?? .lqip) }
+    guard let kind = draft.placeholder else { return .picture }
+    throw .invalidParameter(
+      name: "placeholder", value: kind.rawValue, allowed: "only together with format=placeholder")
   }
 }

@@ -16,13 +16,18 @@ struct ImageQuery: Sendable {
 
   /// Takes a raw query apart, without its `?`. Values are decoded and not looked at.
   ///
+  /// - Parameters:
+  ///   - query: The query.
+  ///   - route: `image`, or `info` with its fewer parameters.
   /// - Throws: `unknownParameter`, `invalidParameter` (what cannot be decoded, or is given twice), or `invalidURL`,
   ///   whichever is met first from left to right.
-  init(_ query: some Collection<UInt8>) throws(ImageError) {
+  init(_ query: some Collection<UInt8>, route: Route = .image) throws(ImageError) {
     for piece in query.split(separator: UInt8(ascii: "&")) {
       let end = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
       let rawValue = piece[end...].dropFirst()
-      guard let row = Self.row(ofName: piece[..<end]) else {
+      guard let row = Self.row(ofName: piece[..<end]),
+        route == .image || ImageParameter.table[row].isForInfo
+      else {
         throw .unknownParameter(displayable(piece[..<end]))
       }
       let name = ImageParameter.table[row].name

@@ -6,6 +6,8 @@ import Model
 enum Route: String, Sendable {
   /// A picture.
   case image = "/image"
+  /// What a source is.
+  case info = "/info"
   /// Health and figures.
   case stats = "/stats"
   /// What is kept.
@@ -32,15 +34,18 @@ enum Route: String, Sendable {
   /// Whether it is for operators alone.
   var isForOperators: Bool {
     switch self {
-    case .image, .stats: false
+    case .image, .info, .stats: false
     default: true
     }
   }
 
+  /// Whether its answers are made of a source and kept.
+  var isForPictures: Bool { self == .image || self == .info }
+
   /// What can be done with it.
   var methods: [Method] {
     switch self {
-    case .image, .stats: [.get, .head]
+    case .image, .info, .stats: [.get, .head]
     case .downloads: [.get, .head]
     case .cache: [.get, .head, .put, .delete]
     case .failedURLs, .prefetch: [.get, .head, .delete]
@@ -77,7 +82,7 @@ final class RequestTarget {
   let route: Route?
   /// What the path names below its route, where that is one for many.
   let name: String?
-  /// What `/image` was asked for, or why it cannot be answered; `nil` on other routes.
+  /// What `/image` or `/info` was asked for, or why it cannot be answered; `nil` on other routes.
   let request: Result<ImageRequest, ImageError>?
   /// What of a client's header the source's origin is sent; `nil`: nothing.
   let forwarding: Forwarding?
@@ -100,12 +105,13 @@ final class RequestTarget {
     path = decoded ?? displayable(origin[..<end])
     let found = decoded.flatMap(Route.find)
     (route, name) = (found?.route, found?.name)
-    guard route == .image else {
+    guard let route, route.isForPictures else {
       (request, forwarding, key, isNegotiated, vary) = (nil, nil, nil, false, nil)
       return
     }
     do throws(ImageError) {
-      let parsed = try ImageParameter.parse(origin[end...].dropFirst(), rules: rules)
+      let parsed = try ImageParameter.parse(
+        origin[end...].dropFirst(), rules: rules, route: route)
       forwarding = Forwarding(
         names: rules.keyFilter.rule(for: parsed.source)?.forwardedHeaders ?? [])
       let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only

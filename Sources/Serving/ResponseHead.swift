@@ -104,11 +104,15 @@ extension ResponseHead {
     if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
     add("Cache-Control", Self.cacheControl(info.freshness, isPrivate: isPrivate))
     if let vary { add("Vary", vary) }
-    add("Content-DPR", Self.decimal(info.density))
+    // A description of a picture is none.
+    let isPicture = info.format != .json
+    if isPicture { add("Content-DPR", Self.decimal(info.density)) }
     if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
     if let quality = info.quality { add("X-Quality", "\(quality)") }
     add("Cache-Status", cacheStatus.headerValue)
-    add("Content-Disposition", ContentDisposition.inline(source: source, format: info.format))
+    if isPicture {
+      add("Content-Disposition", ContentDisposition.inline(source: source, format: info.format))
+    }
     add("Content-Security-Policy", "default-src 'none'; sandbox")
   }
 

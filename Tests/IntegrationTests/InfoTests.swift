@@ -1,0 +1,120 @@
+// /info and placeholders end to end: real program, real origin, real pictures.
+
+import FoundationEssentials
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct InfoTests {
+  private struct Info: Decodable {
+    struct Text: Decodable {
+      let kind: String
+      let value: String
+    }
+    let format: String
+    let width: Int
+    let height: Int
+    let orientation: Int
+    let frames: Int
+    let alpha: Bool
+    let bytes: Int
+    let density: Int
+    let placeholder: Text?
+  }
+
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
+  private func infoTarget(_ path: String, _ rest: String = "") -> String {
+    "/info?url=\(encoded(origin.url(path)))\(rest)"
+  }
+
+  private func info(_ pictor: PictorProcess, _ path: String, _ rest: String = "") throws -> Info {
+    let answer = try pictor.get(infoTarget(path, rest))
+    #expect(answer.status == 200 && answer["content-type"] == "application/json")
+    return try JSONDecoder().decode(Info.self, from: Data(answer.body))
+  }
+
+  @Test func `sources are described as they are, upright`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let photo = try Pictures.jpeg(width: 300, height: 200, orientation: 6)
+    origin.serve("/photo@2x.jpg", photo)
+    origin.serve("/moves", try Pictures.gif(width: 60, height: 40, frames: 5))
+    origin.serve("/alpha", try Pictures.png(width: 30, height: 20, alpha: true))
+
+    let turned = try info(pictor, "/photo@2x.jpg")
+    #expect((turned.format, turned.width, turned.height) == ("jpeg", 300, 200))
+    #expect((turned.orientation, turned.bytes, turned.density) == (6, photo.count, 2))
+    let moving = try info(pictor, "/moves")
+    #expect((moving.format, moving.width, moving.height, moving.frames) == ("gif", 60, 40, 5))
+    let clear = try info(pictor, "/alpha", "&placeholder=thumbhash")
+    #expect((clear.format, clear.alpha, clear.placeholder?.kind) == ("png", true, "thumbhash"))
+  }
+
+  @Test func `a description costs no download beside its picture, and is kept`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 90, height: 60))
+    #expect(try pictor.get(origin.target("/a.jpg", "&w=30")).status == 200)
+    let first = try pictor.get(infoTarget("/a.jpg"))
+    #expect(first["cache-status"] == "pictor; hit; detail=source")
+    let second = try pictor.get(infoTarget("/a.jpg"))
+    #expect(second["cache-status"] == "pictor; hit; detail=memory")
+    #expect(second.body == first.body && second["etag"] == first["etag"])
+    for kind in ["blurhash", "thumbhash", "color", "lqip"] {
+      let placeholder = try info(pictor, "/a.jpg", "&placeholder=\(kind)").placeholder
+      #expect(placeholder?.kind == kind && placeholder?.value.isEmpty == false)
+    }
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+
+  @Test func `a description and a picture asked for at once cause one download`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let gate = Gate()
+    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 90, height: 60))))
+    let targets = [infoTarget("/a.jpg"), origin.target("/a.jpg"), infoTarget("/a.jpg")]
+    let clients = try targets.map { target in
+      let client = try pictor.connect()
+      try client.send(HTTPClient.text("GET", target))
+      return client
+    }
+    try pictor.waitFor("all wait") { $0.flights.coalesced == 2 }
+    gate.open()
+    let answers = try clients.map { try $0.readAnswer() }
+    #expect(answers.allSatisfy { $0.status == 200 })
+    #expect(answers[0].body == answers[2].body)
+    #expect(answers[1]["content-type"] == "image/jpeg")
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+
+  @Test func `what cannot be described has the errors of pictures`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.route("/absent", .status(404))
+    origin.serve("/text", Array("no picture".utf8))
+    #expect(try pictor.get(infoTarget("/absent")).status == 404)
+    #expect(try pictor.get(infoTarget("/text")).status == 415)
+    #expect(try pictor.get("/info").status == 400)
+    #expect(try pictor.get(infoTarget("/text", "&w=3")).status == 400)
+  }
+
+  @Test func `a placeholder is a tiny picture`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 900, height: 600))
+    let cases = [
+      ("", "image/jpeg", 16, 10), ("&placeholder=blurhash", "image/png", 32, 21),
+      ("&placeholder=thumbhash", "image/png", 32, 23), ("&placeholder=color", "image/png", 1, 1),
+    ]
+    for (rest, type, width, height) in cases {
+      let answer = try pictor.get(origin.target("/a.jpg", "&format=placeholder" + rest))
+      #expect(answer.status == 200 && answer["content-type"] == type, "\(rest)")
+      let size = try Pixels(decoding: answer.body).size
+      #expect(size == PixelSize(width: width, height: height), "\(rest)")
+    }
+    #expect(try pictor.get(origin.target("/a.jpg", "&placeholder=color")).status == 400)
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+}
