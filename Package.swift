@@ -68,6 +68,10 @@ let package = Package(
       name: "TestSupport", dependencies: ["Model", "Platform", "CVips"],
       path: "Tests/TestSupport"),
     .target(name: "CAllocations", path: "Tests/CAllocations"),
+    // The reference that colours are held to; it comes with libvips-dev.
+    .systemLibrary(
+      name: "CLcms", path: "Tests/CLcms", pkgConfig: "lcms2",
+      providers: [.apt(["liblcms2-dev"])]),
     .testTarget(name: "ModelTests", dependencies: ["Model", "TestSupport"]),
     .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"]),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring", "Model", "TestSupport"]),
@@ -95,7 +99,7 @@ let package = Package(
       dependencies: words + ["ImagingPool", "ImagingWire", "TestSupport", "pictor-imager"]),
     .testTarget(
       name: "ImagingPipelineTests",
-      dependencies: ["Model", "ImagingPipeline", "ImagingWire", "TestSupport"]),
+      dependencies: ["Model", "ImagingPipeline", "ImagingWire", "TestSupport", "CLcms"]),
     .testTarget(
       name: "IntegrationTests",
       dependencies: words + ["Configuring", "TestSupport", "pictor", "pictor-imager"]),

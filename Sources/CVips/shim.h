@@ -109,9 +109,20 @@ static inline int pictor_vips_arrayjoin(VipsImage **in, VipsImage **out, int n, 
 // Colour and alpha.
 
 static inline int pictor_vips_icc_transform(VipsImage *in, VipsImage **out, const char *profile,
-    const char *fallback, VipsIntent intent) {
-  return vips_icc_transform(in, out, profile, "embedded", TRUE, "input_profile", fallback,
+    gboolean embedded, const char *fallback, VipsIntent intent) {
+  return vips_icc_transform(in, out, profile, "embedded", embedded, "input_profile", fallback,
       "intent", intent, "black_point_compensation", TRUE, "depth", 8, NULL);
+}
+
+static inline int pictor_vips_icc_export(
+    VipsImage *in, VipsImage **out, const char *profile, VipsIntent intent) {
+  return vips_icc_export(
+      in, out, "output_profile", profile, "intent", intent, "depth", 8, NULL);
+}
+
+static inline int pictor_vips_linear1(
+    VipsImage *in, VipsImage **out, double factor, double summand, gboolean uchar) {
+  return vips_linear1(in, out, factor, summand, "uchar", uchar, NULL);
 }
 
 static inline int pictor_vips_colourspace(
@@ -138,6 +149,10 @@ static inline int pictor_vips_cast(VipsImage *in, VipsImage **out, VipsBandForma
 
 static inline int pictor_vips_extract_band(VipsImage *in, VipsImage **out, int band, int n) {
   return vips_extract_band(in, out, band, "n", n, NULL);
+}
+
+static inline int pictor_vips_bandjoin2(VipsImage *first, VipsImage *second, VipsImage **out) {
+  return vips_bandjoin2(first, second, out, NULL);
 }
 
 static inline int pictor_vips_bandjoin_const1(VipsImage *in, VipsImage **out, double value) {

@@ -10,23 +10,34 @@ extension Picture {
   /// pass for an alpha.
   consuming func readyForResize() throws(ImageError) -> Picture {
     switch interpretation {
-    case VIPS_INTERPRETATION_CMYK: try applyingProfile(else: "cmyk")
-    case VIPS_INTERPRETATION_LAB, VIPS_INTERPRETATION_LABS, VIPS_INTERPRETATION_XYZ:
-      try converted(to: VIPS_INTERPRETATION_sRGB)
-    default: self
+    case VIPS_INTERPRETATION_CMYK:
+      if !foreignProfile.isEmpty, let picture = try? applyingProfile(else: "cmyk") {
+        return picture
+      }
+      VipsLibrary.tidyUp()
+      return try applyingProfile(isEmbedded: false, else: "cmyk")
+    case VIPS_INTERPRETATION_LAB, VIPS_INTERPRETATION_LABS, VIPS_INTERPRETATION_LABQ:
+      // TIFF's Lab is that of ICC profiles, of white paper in D50; libvips's own conversion takes it for D65.
+      return try made("colour profile") {
+        pictor_vips_icc_export($0, $1, "srgb", VIPS_INTENT_RELATIVE)
+      }.withoutProfile()
+    case VIPS_INTERPRETATION_XYZ: return try converted(to: VIPS_INTERPRETATION_sRGB)
+    default: return self
     }
   }
 
   /// sRGB (3 bands) or grey (1), with or without an alpha, 8 bits each.
   consuming func inSRGB() throws(ImageError) -> Picture {
-    var picture = self
+    var picture = try inWholeNumbers()
     let isGrey = picture.isGrey
     if !picture.foreignProfile.isEmpty {
-      picture = try picture.applyingProfile(else: "srgb")
+      picture = try picture.applyingForeignProfile()
       // What was grey has three equal bands now.
       if isGrey && picture.bands >= 3 { picture = try picture.greyOfEqualBands() }
     }
-    if picture.interpretation != VIPS_INTERPRETATION_sRGB
+    if picture.has16Bits {
+      picture = try picture.in8Bits()
+    } else if picture.interpretation != VIPS_INTERPRETATION_sRGB
       && picture.interpretation != VIPS_INTERPRETATION_B_W
     {
       picture = try picture.converted(
@@ -64,18 +75,57 @@ extension Picture {
       guard vips_image_get_blob(image, VIPS_META_ICC_NAME, &data, &count) == 0, let data,
         vips_icc_is_compatible_profile(image, data, count) != 0
       else { return [] }
-      // ICC.1:2022, 7.2: the header's 128 bytes hold device manufacturer and model at 48 and 52. The profile that
-      // nearly every sRGB picture carries is "IEC ", "sRGB"; applying it would cost 5 ms and change nothing.
+      // ICC.1:2022, 7.2: the header's 128 bytes hold class and colour space at 12 and 16, device manufacturer and model
+      // at 48 and 52. libvips lets a grey profile pass for a picture of three bands.
       let header = UnsafeRawBufferPointer(start: data, count: count)
+      let isOfPictures = ["mntr", "scnr", "prtr", "spac"].contains {
+        header.dropFirst(12).starts(with: $0.utf8)
+      }
+      guard isOfPictures, header.dropFirst(16).starts(with: profileSpace.utf8) else { return [] }
+      // The profile that nearly every sRGB picture carries is "IEC ", "sRGB"; applying it would cost 5 ms and change
+      // nothing.
       return header.dropFirst(48).starts(with: "IEC sRGB".utf8) ? [] : Array(header)
     }
   }
 
+  /// What ICC headers call the colours it has.
+  private var profileSpace: String {
+    if isGrey { return "GRAY" }
+    return interpretation == VIPS_INTERPRETATION_CMYK ? "CMYK" : "RGB "
+  }
+
   /// sRGB by the embedded profile; where there is none that fits, by the one libvips brings under this name.
-  private func applyingProfile(else fallback: String) throws(ImageError) -> Picture {
+  private func applyingProfile(isEmbedded: Bool = true, else fallback: String) throws(ImageError)
+    -> Picture
+  {
     try made("colour profile") {
-      pictor_vips_icc_transform($0, $1, "srgb", fallback, VIPS_INTENT_RELATIVE)
+      pictor_vips_icc_transform(
+        $0, $1, "srgb", isEmbedded ? 1 : 0, fallback, VIPS_INTENT_RELATIVE)
+    }.withoutProfile()
+  }
+
+  /// sRGB by the embedded profile, or untouched where that opens but cannot be used: a stranger's profile may lack any
+  /// of its tables.
+  private func applyingForeignProfile() throws(ImageError) -> Picture {
+    let hasWideAlpha = hasAlpha && has16Bits
+    let colors = hasWideAlpha ? try bands(0, count: bands - 1) : try bands(0, count: bands)
+    guard let picture = try? colors.applyingProfile(else: "srgb") else {
+      VipsLibrary.tidyUp()
+      return try withoutProfile()
     }
+    guard hasWideAlpha else { return picture }
+    // libvips would cut the alpha's lower 8 bits off.
+    let alpha = try bands(bands - 1, count: 1).in8Bits()
+    return try picture.made("alpha") { image, result in
+      alpha.withVipsImage { pictor_vips_bandjoin2(image, $0, result) }
+    }
+  }
+
+  /// It, its metadata without the colour profile.
+  private func withoutProfile() throws(ImageError) -> Picture {
+    let copy = try made("metadata") { pictor_vips_copy($0, $1) }
+    _ = copy.withVipsImage { vips_image_remove($0, VIPS_META_ICC_NAME) }
+    return copy
   }
 
   /// Of three equal bands the last one, which an alpha follows.

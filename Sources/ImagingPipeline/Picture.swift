@@ -68,7 +68,10 @@ struct Picture: ~Copyable {
   }
 
   var bands: Int { Int(vips_image_get_bands(image)) }
-  var hasAlpha: Bool { vips_image_hasalpha(image) != 0 }
+  /// libvips counts the fourth byte of packed Lab for one.
+  var hasAlpha: Bool {
+    vips_image_get_coding(image) != VIPS_CODING_LABQ && vips_image_hasalpha(image) != 0
+  }
   var format: VipsBandFormat { vips_image_get_format(image) }
   var interpretation: VipsInterpretation { vips_image_get_interpretation(image) }
   /// How far libvips moved the picture when it last cut or padded it: minus what was cut off at the left and the top.

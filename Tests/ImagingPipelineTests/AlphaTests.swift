@@ -20,6 +20,77 @@ import Testing
     #expect(made[2, 15][3] == 255 && made[28, 15][3] == 0)
   }
 
+  @Test(
+    arguments: [".png", ".png[palette,dither=0]", ".tif", ".webp[lossless]", ".gif[dither=0]"],
+    [31, 64, 200])
+  func `what is transparent bleeds nowhere`(suffix: String, width: Int) throws {
+    // given: opaque white in transparent green, by our own code and, enlarged, by libvips's
+    let source = try Pictures.encode(disc(white: [255, 255, 255, 255]), suffix)
+    // when
+    let made = try Made(source) { ($0.width, $0.format, $0.enlarge) = (width, .png, true) }.pixels()
+    // then
+    expectNoGreen(made)
+  }
+
+  @Test(arguments: [31, 200])
+  func `what is transparent bleeds nowhere at 16 bits either`(width: Int) throws {
+    let values = disc(white: [255, 255, 255, 255]).values.map { UInt16($0) * 257 }
+    let source = try Pictures.encode(values, width: 90, bands: 4, as: .rgb16, ".png")
+    let made = try Made(source) { ($0.width, $0.enlarge) = (width, true) }.pixels()
+    expectNoGreen(made)
+  }
+
+  @Test(arguments: [".gif[dither=0]", ".webp[lossless]"], [40, 140])
+  func `what is transparent bleeds into no frame`(suffix: String, width: Int) throws {
+    // given
+    let frames = [disc(white: [255, 255, 255, 255]), disc(white: [240, 240, 240, 255])]
+    let source = try Pictures.animation(frames, as: suffix)
+    // when
+    let made = try Made(source) { ($0.width, $0.enlarge) = (width, true) }
+    // then
+    #expect(made.frames == 2)
+    for frame in 0..<2 { expectNoGreen(try made.pixels(frame: frame), least: 225) }
+  }
+
+  @Test(arguments: [20, 64, 150])
+  func `a faint colour stays what it is`(width: Int) throws {
+    // given: an alpha that leaves a colour three bits of eight
+    for alpha in [6, 10, 40] as [UInt8] {
+      let source = try Pictures.encode(
+        Pixels(width: 64, height: 64, color: [200, 100, 50, alpha]), ".png")
+      // when
+      let made = try Made(source) { ($0.width, $0.enlarge) = (width, true) }.pixels()
+      // then
+      let pixel = made[width / 2, width / 2]
+      #expect(pixel[3] == alpha)
+      #expect(isClose(Array(pixel[0..<3]), [200, 100, 50], within: 1), "\(pixel)")
+    }
+  }
+
+  /// A disc in transparent green.
+  private func disc(white: [UInt8]) -> Pixels {
+    Pixels(width: 90, height: 90, bands: 4) { x, y in
+      (x - 45) * (x - 45) + (y - 45) * (y - 45) < 1_000 ? white : [0, 255, 0, 0]
+    }
+  }
+
+  private func expectNoGreen(_ pixels: Pixels, least: UInt8 = 240) {
+    #expect(pixels.bands == 4)
+    let (width, height) = (pixels.size.width, pixels.size.height)
+    var seen = 0
+    for y in 0..<height {
+      for x in 0..<width where pixels[x, y][3] > 16 {
+        seen += 1
+        if !pixels.rgb(x, y).allSatisfy({ $0 >= least }) {
+          Issue.record("\(x), \(y): \(pixels[x, y])")
+          return
+        }
+      }
+    }
+    #expect(seen > width * height / 4)
+    #expect(pixels[width / 2, height / 2][3] == 255 && pixels[1, 1][3] == 0)
+  }
+
   @Test func `unresized pixels stay exactly what they are`() throws {
     let scene = Pixels.scene(width: 90, height: 60, alpha: true)
     let made = try Made(try Pictures.encode(scene, ".png"))

@@ -1,0 +1,131 @@
+// More than 8 bits a band: each value to the nearest of 8 bits, so that no slope gets darker or stepped.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite struct DepthTests {
+  /// The nearest of 8 bits.
+  private func nearest(_ value: Int, of full: Int = 65_535) -> UInt8 {
+    UInt8((Double(value) * 255 / Double(full)).rounded())
+  }
+
+  @Test(arguments: [".png", ".tif"])
+  func `each of 65,536 greys becomes the nearest of 256`(suffix: String) throws {
+    // given
+    let values = (0..<65_536).map { UInt16($0) }
+    let source = try Pictures.encode(values, width: 256, bands: 1, as: .grey16, suffix)
+    // when
+    let made = try Made(source) { $0.format = .png }.pixels()
+    // then
+    #expect(made.bands == 1)
+    #expect(made.values == values.map { nearest(Int($0)) })
+  }
+
+  @Test(arguments: [3, 4])
+  func `colours and alpha of 16 bits become the nearest`(bands: Int) throws {
+    // given: each band another slope
+    let values: [UInt16] = (0..<4_096).flatMap { (index: Int) -> [UInt16] in
+      let up = UInt16(index * 16)
+      return Array([up, 65_535 - UInt16(index * 13), UInt16(index * 7 + 129), up + 15][..<bands])
+    }
+    for suffix in [".png", ".tif"] {
+      let source = try Pictures.encode(values, width: 64, bands: bands, as: .rgb16, suffix)
+      // when
+      let made = try Made(source) { $0.format = .png }.pixels()
+      // then
+      #expect(made.bands == bands && made.values == values.map { nearest(Int($0)) })
+    }
+  }
+
+  @Test func `a dark slope of 16 bits keeps its light when it is made smaller`() throws {
+    // given: 16 of 255 steps along 1,024 pixels
+    let slope = (0..<1_024).map { UInt16(2_000 + $0 * 4) }
+    let source = try Pictures.encode(
+      (0..<64).flatMap { _ in slope }, width: 1_024, bands: 1, as: .grey16, ".png")
+    // when
+    let made = try Made(source) { ($0.width, $0.format) = (256, .png) }.pixels()
+    // then: four pixels become one, whose light is their mean
+    var bias = 0.0
+    for x in 2..<254 {
+      let exact = (2_000 + (Double(x) * 4 + 1.5) * 4) / 257
+      bias += (Double(made[x, 8][0]) - exact) / 252
+      #expect(abs(Double(made[x, 8][0]) - exact) <= 0.52)
+    }
+    #expect(abs(bias) < 0.05)
+  }
+
+  @Test func `10 bits reach from black to white`() throws {
+    // given: sRGB by name, in grey, which the encoder leaves nearly alone
+    let codes: [UInt16] = [0, 1_023, 512, 768]
+    let values: [UInt16] = (0..<64 * 64).flatMap { (index: Int) -> [UInt16] in
+      let code = codes[index / 2_048 * 2 + index % 64 / 32]
+      return [code, code, code]
+    }
+    let source = try Pictures.heic(
+      values, width: 64, primaries: 1, transfer: 13,
+      insteadOf: LittleCMS.profile(LittleCMS.displayP3))
+    // when
+    let made = try Made(source) { $0.format = .png }.pixels()
+    // then
+    for (code, place) in zip(codes, [(16, 16), (48, 16), (16, 48), (48, 48)]) {
+      let gray = nearest(Int(code), of: 1_023)
+      #expect(isClose(made.rgb(place.0, place.1), [gray, gray, gray], within: 1))
+    }
+  }
+
+  @Test func `floats without a profile are linear light`() throws {
+    // given
+    let light: [Float] = [0.75, 0.214, 0.02]
+    let source = try Pictures.encode(
+      (0..<64).flatMap { _ in light }, width: 8, bands: 3, as: .linear, ".tif")
+    // when
+    let made = try Made(source) { $0.format = .png }.pixels()
+    // then: IEC 61966-2-1
+    let reference = light.map {
+      UInt8((255 * (1.055 * pow(Double($0), 1 / 2.4) - 0.055)).rounded())
+    }
+    #expect(isClose(made.rgb(4, 4), reference, within: 1))
+  }
+
+  @Test func `floats with a profile are the profile's numbers`() throws {
+    // given
+    let profile = LittleCMS.profile(LittleCMS.adobeRGB, gamma: 2.2)
+    let color: [UInt8] = [51, 153, 102]
+    let source = try Pictures.encode(
+      (0..<64).flatMap { _ in color.map { Float($0) / 255 } }, width: 8, bands: 3, as: .linear,
+      profile: profile, ".tif")
+    // when
+    let made = try Made(source) { $0.format = .png }.pixels()
+    // then
+    let reference = LittleCMS.sRGB(of: color, bands: 3, profile: profile)
+    #expect(isClose(made.rgb(4, 4), reference, within: 1))
+  }
+
+  @Test func `a palette with transparency comes out exactly`() throws {
+    // given: PNG's tRNS, as in SDWebImage's IndexedPNG
+    let colors: [[UInt8]] = [
+      [154, 231, 231, 50], [255, 0, 1, 255], [3, 2, 1, 128], [0, 0, 0, 0],
+    ]
+    let picture = Pixels(width: 64, height: 48, bands: 4) { x, y in colors[(x / 8 + y / 8) % 4] }
+    let source = try Pictures.encode(picture, ".png[palette,Q=100,dither=0]")
+    #expect(source.contains("PLTE") && source.contains("tRNS"))
+    // when
+    let made = try Made(source).pixels()
+    // then
+    #expect(try made.values == Pixels(decoding: source).values)
+    #expect(isClose(made[0, 0], colors[0], within: 1) && made[0, 0][3] == 50)
+  }
+
+  @Test(arguments: [1, 2, 4])
+  func `greys of few bits reach from black to white`(bits: Int) throws {
+    let most = 1 << bits - 1
+    let picture = Pixels(width: 64, height: 8, bands: 1) { x, _ in
+      [UInt8(x * (most + 1) / 64 * 255 / most)]
+    }
+    let source = try Pictures.encode(picture, ".png[bitdepth=\(bits)]")
+    let made = try Made(source) { $0.format = .png }.pixels()
+    #expect(made.bands == 1 && made[0, 4] == [0] && made[63, 4] == [255])
+  }
+}

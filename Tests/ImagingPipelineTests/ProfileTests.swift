@@ -1,0 +1,184 @@
+// ICC profiles, held to what littleCMS makes of the same numbers; and those that are no good.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite struct ProfileTests {
+  /// 16 by 32 pixels that go through a colour space of 8 by 8 by 8.
+  static let chart: [UInt8] = (0..<512).flatMap { index in
+    [index >> 6, index >> 3 & 7, index & 7].map { UInt8(Double($0) * 255 / 7) }
+  }
+
+  /// RMSE of the result's colours in percent of full light.
+  private func error(_ made: Made, _ reference: [UInt8]) throws -> Double {
+    let pixels = try made.pixels()
+    let found = (0..<pixels.size.width * pixels.size.height).flatMap {
+      Array(pixels.values[$0 * pixels.bands..<$0 * pixels.bands + 3])
+    }
+    #expect(found.count == reference.count)
+    let sum = zip(found, reference).reduce(0.0) {
+      $0 + pow(Double($1.0) - Double($1.1), 2)
+    }
+    return 100 * (sum / Double(reference.count)).squareRoot() / 255
+  }
+
+  static let profiles: [(name: String, bytes: [UInt8])] = [
+    ("Display P3", LittleCMS.profile(LittleCMS.displayP3)),
+    ("Adobe RGB (1998)", LittleCMS.profile(LittleCMS.adobeRGB, gamma: 563.0 / 256)),
+    ("ProPhoto RGB", LittleCMS.profile(LittleCMS.proPhoto, gamma: 1.8)),
+    ("a table", LittleCMS.tableProfile(inks: false)),
+  ]
+
+  @Test(arguments: profiles.indices, [8, 16])
+  func `what a profile says is what littleCMS makes of it`(index: Int, depth: Int) throws {
+    // given
+    let profile = Self.profiles[index].bytes
+    let wide = Self.chart.map { UInt16($0) * 257 }
+    let source =
+      depth == 8
+      ? try Pictures.encode(
+        Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".png")
+      : try Pictures.encode(wide, width: 16, bands: 3, as: .rgb16, profile: profile, ".png")
+    let reference =
+      depth == 8
+      ? LittleCMS.sRGB(of: Self.chart, bands: 3, profile: profile)
+      : LittleCMS.sRGB(of: wide, bands: 3, profile: profile)
+    // when
+    let made = try Made(source) { $0.format = .png }
+    // then
+    let difference = try error(made, reference)
+    #expect(difference < 0.5, "\(Self.profiles[index].name)")
+    #expect(reference != Self.chart && !made.bytes.contains("iCCP"))
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .webp, .tiff])
+  func `a profile counts in every format that carries one`(format: ImageFormat) throws {
+    // given: one colour, which compression leaves alone
+    let color: [UInt8] = [200, 100, 50]
+    let values = (0..<64 * 48).flatMap { _ in color }
+    let suffix = [.jpeg: ".jpg[Q=100]", .webp: ".webp[lossless]"][format] ?? ".tif"
+    let source = try Pictures.encode(
+      values, width: 64, bands: 3, as: .sRGB, profile: Self.profiles[1].bytes, suffix)
+    // when: smaller, so that JPEG and WebP are reduced while decoding
+    let made = try Made(source) { ($0.width, $0.format) = (16, .png) }
+    // then
+    let reference = LittleCMS.sRGB(of: color, bands: 3, profile: Self.profiles[1].bytes)
+    #expect(isClose(try made.pixels().rgb(8, 6), reference, within: 2))
+  }
+
+  @Test func `colours are converted after the resize as well as before it`() throws {
+    // given
+    let profile = Self.profiles[0].bytes
+    let source = try Pictures.encode(
+      Pixels.scene(width: 192, height: 128).values, width: 192, bands: 3, as: .sRGB,
+      profile: profile, ".png")
+    let small = Pixels.scene(width: 48, height: 32)
+    let values = LittleCMS.sRGB(of: small.values, bands: 3, profile: profile)
+    let reference = Pixels(width: 48, height: 32) { x, y in
+      Array(values[(y * 48 + x) * 3..<(y * 48 + x) * 3 + 3])
+    }
+    // when
+    let made = try Made(source) { ($0.width, $0.format) = (48, .png) }
+    // then
+    #expect(try made.pixels().psnr(to: reference) > 30)
+  }
+
+  @Test(arguments: [8, 16])
+  func `grey with a profile stays grey`(depth: Int) throws {
+    // given
+    let profile = LittleCMS.greyProfile(gamma: 1.6)
+    let ramp = (0..<256).map { UInt8($0) }
+    let source =
+      depth == 8
+      ? try Pictures.encode(ramp, width: 256, bands: 1, as: .grey, profile: profile, ".png")
+      : try Pictures.encode(
+        ramp.map { UInt16($0) * 257 }, width: 256, bands: 1, as: .grey16, profile: profile, ".png")
+    let reference = LittleCMS.sRGB(of: ramp, bands: 1, profile: profile)
+    // when
+    let made = try Made(source) { $0.format = .png }.pixels()
+    // then
+    #expect(made.bands == 1)
+    // Curves go through tables of bytes in one of them: two steps at most, and one on average.
+    let found = Pixels(width: 256, height: 1, bands: 1) { x, _ in [made[x, 0][0]] }
+    let exact = Pixels(width: 256, height: 1, bands: 1) { x, _ in [reference[x * 3]] }
+    #expect(found.psnr(to: exact) > 50)
+  }
+
+  @Test func `a profile leaves alpha as it is, and 16 bits of alpha are rounded`() throws {
+    // given: every alpha there is, a little more or less
+    let values: [UInt16] = (0..<512).flatMap { (index: Int) -> [UInt16] in
+      let alpha = index / 2 * 257 + (index.isMultiple(of: 2) ? -100 : 100)
+      return [51_400, 25_700, 12_850, UInt16(clamping: alpha)]
+    }
+    let source = try Pictures.encode(
+      values, width: 512, bands: 4, as: .rgb16, profile: Self.profiles[0].bytes, ".png")
+    let color = LittleCMS.sRGB(
+      of: [200, 100, 50] as [UInt8], bands: 3, profile: Self.profiles[0].bytes)
+    // when
+    let made = try Made(source).pixels()
+    // then
+    for x in 0..<512 {
+      #expect(made[x, 0][3] == UInt8(x / 2))
+      #expect(isClose(made.rgb(x, 0), color, within: 1))
+    }
+  }
+
+  @Test func `a profile for another kind of picture counts for nothing`() throws {
+    let profiles = [
+      LittleCMS.greyProfile(gamma: 1), LittleCMS.tableProfile(inks: true), [1, 2, 3],
+      Array("no profile at all, but a text that goes on for a while longer than a header".utf8),
+    ]
+    for profile in profiles {
+      let source = try Pictures.encode(
+        Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile,
+        ".jpg[Q=100,subsample_mode=off]")
+      let plain = try Pictures.encode(
+        Self.chart, width: 16, bands: 3, as: .sRGB, ".jpg[Q=100,subsample_mode=off]")
+      let (made, reference) = (
+        try Made(source) { $0.format = .png }, try Made(plain) { $0.format = .png }
+      )
+      let (found, exact) = (try made.pixels(), try reference.pixels())
+      #expect(found.values == exact.values, "\(profile.count): \(found.psnr(to: exact))")
+    }
+  }
+
+  @Test func `a profile with its tables torn out counts for nothing`() throws {
+    // given: a header that says RGB, and no table behind it
+    for profile in Self.profiles.map(\.bytes) {
+      var torn = Array(profile.prefix(132))
+      torn.replaceSubrange(128..<132, with: [0, 0, 0, 0])
+      torn.replaceSubrange(0..<4, with: [0, 0, 0, 132])
+      let source = try Pictures.encode(
+        Self.chart, width: 16, bands: 3, as: .sRGB, profile: torn, ".tif")
+      // when, then
+      #expect(try Made(source) { $0.format = .png }.pixels().values == Self.chart)
+    }
+  }
+
+  @Test func `damaged profiles never end in an error`() throws {
+    // given: the same damage each time
+    var random = SeededGenerator(seed: 5)
+    let inks = LittleCMS.tableProfile(inks: true)
+    let four = Self.chart.flatMap { (value: UInt8) -> [UInt8] in [value, value / 2, 255 - value, 0]
+    }
+    for round in 0..<30 {
+      let hasInks = round.isMultiple(of: 5)
+      var profile = hasInks ? inks : Self.profiles[round % Self.profiles.count].bytes
+      // Most of it in the header and the tables' directory, where it does most.
+      for _ in 0..<6 {
+        let place = Int.random(
+          in: 0..<(round.isMultiple(of: 2) ? 400 : profile.count), using: &random)
+        profile[place % profile.count] = UInt8.random(in: 0...255, using: &random)
+      }
+      if round.isMultiple(of: 7) { profile.removeLast(profile.count / 3) }
+      let source =
+        hasInks
+        ? try Pictures.encode(four, width: 16, bands: 4, as: .cmyk, profile: profile, ".tif")
+        : try Pictures.encode(Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".tif")
+      // when, then
+      #expect(Made.error(source) { $0.format = .png } == nil)
+    }
+  }
+}

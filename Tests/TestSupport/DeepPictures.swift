@@ -1,0 +1,102 @@
+// DeepPictures: pictures of other numbers than 8 bits, and with any colour profile, for tests of colour and depth.
+
+import CVips
+import Model
+
+extension Pictures {
+  /// What the numbers of a picture mean, in libvips's terms.
+  public enum Meaning: Sendable {
+    case grey, sRGB, grey16, rgb16, linear, cmyk, lab
+
+    fileprivate var interpretation: VipsInterpretation {
+      switch self {
+      case .grey: VIPS_INTERPRETATION_B_W
+      case .sRGB: VIPS_INTERPRETATION_sRGB
+      case .grey16: VIPS_INTERPRETATION_GREY16
+      case .rgb16: VIPS_INTERPRETATION_RGB16
+      case .linear: VIPS_INTERPRETATION_scRGB
+      case .cmyk: VIPS_INTERPRETATION_CMYK
+      case .lab: VIPS_INTERPRETATION_LAB
+      }
+    }
+  }
+
+  /// Encodes numbers as they are.
+  ///
+  /// - Parameters:
+  ///   - values: Rows from top to bottom, bands interleaved: `UInt8`, `UInt16` or `Float`.
+  ///   - width: In pixels; the height follows.
+  ///   - bands: In a pixel.
+  ///   - meaning: What they mean.
+  ///   - profile: An ICC profile to embed; empty: none.
+  ///   - suffix: libvips's name of the encoder with its options, as `.tif`.
+  public static func encode<Value: BitwiseCopyable>(
+    _ values: [Value], width: Int, bands: Int, as meaning: Meaning, profile: [UInt8] = [],
+    _ suffix: String
+  ) throws -> [UInt8] {
+    start()
+    let format =
+      switch MemoryLayout<Value>.size {
+      case 1: VIPS_FORMAT_UCHAR
+      case 2: VIPS_FORMAT_USHORT
+      default: VIPS_FORMAT_FLOAT
+      }
+    let bare = values.withUnsafeBytes {
+      vips_image_new_from_memory_copy(
+        $0.baseAddress, $0.count, CInt(width), CInt(values.count / bands / width), CInt(bands),
+        format)
+    }
+    guard let bare else { throw Failure() }
+    defer { pictor_g_object_unref(bare) }
+    var named: UnsafeMutablePointer<VipsImage>?
+    guard pictor_vips_copy_as(bare, &named, meaning.interpretation) == 0, let named else {
+      throw Failure()
+    }
+    defer { pictor_g_object_unref(named) }
+    if !profile.isEmpty {
+      vips_image_set_blob_copy(named, VIPS_META_ICC_NAME, profile, profile.count)
+    }
+    var bytes: UnsafeMutableRawPointer?
+    var count = 0
+    guard pictor_vips_image_write_to_buffer(named, suffix, &bytes, &count) == 0, let bytes else {
+      throw Failure()
+    }
+    defer { g_free(bytes) }
+    return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
+  }
+
+  /// A 10-bit HEIC whose container says what its numbers mean.
+  ///
+  /// - Parameters:
+  ///   - values: 10 bits a band, RGB or RGBA.
+  ///   - width: In pixels.
+  ///   - bands: 3 or 4.
+  ///   - primaries: H.273's `ColourPrimaries`.
+  ///   - transfer: H.273's `TransferCharacteristics`.
+  ///   - profile: Any that is one: libvips writes no code points, so they take its place.
+  public static func heic(
+    _ values: [UInt16], width: Int, bands: Int = 3, primaries: UInt8, transfer: UInt8,
+    insteadOf profile: [UInt8]
+  ) throws -> [UInt8] {
+    let bytes = try encode(
+      values.map { $0 << 6 }, width: width, bands: bands, as: .rgb16, profile: profile,
+      ".heic[bitdepth=10,Q=98,compression=hevc,effort=0]")
+    return try withCodePoints(bytes, primaries: primaries, transfer: transfer)
+  }
+
+  /// The same picture with these code points.
+  ///
+  /// - Parameter bytes: A HEIC or AVIF with a profile, or with code points, which libheif writes into an AVIF.
+  public static func withCodePoints(_ bytes: [UInt8], primaries: UInt8, transfer: UInt8) throws
+    -> [UInt8]
+  {
+    guard let type = bytes.indices.first(where: { bytes[$0...].starts(with: "colr".utf8) }) else {
+      throw Failure(text: "no colr box")
+    }
+    var bytes = bytes
+    // ISO/IEC 23091-2 by way of 14496-12, 12.1.5: primaries, transfer, matrix (BT.601, as libheif encodes), full range.
+    bytes.replaceSubrange(
+      type + 4..<type + 15, with: Array("nclx".utf8) + [0, primaries, 0, transfer, 0, 6, 0x80])
+    return bytes
+  }
+}
