@@ -27,7 +27,10 @@ extension Picture {
   }
 
   /// sRGB (3 bands) or grey (1), with or without an alpha, 8 bits each.
-  consuming func inSRGB() throws(ImageError) -> Picture {
+  ///
+  /// - Parameter codePoints: What its numbers mean, where its container says so.
+  consuming func inSRGB(from codePoints: CodePoints?) throws(ImageError) -> Picture {
+    if let codePoints, bands >= 3, foreignProfile.isEmpty { return try shown(codePoints) }
     var picture = try inWholeNumbers()
     let isGrey = picture.isGrey
     if !picture.foreignProfile.isEmpty {

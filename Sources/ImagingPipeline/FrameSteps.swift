@@ -30,7 +30,7 @@ struct FrameSteps {
     var picture = try frame.readyForResize()
     if header.format == .svg { picture = try picture.trimmed(to: stored) }
     picture = try picture.resized(to: stored)
-    picture = try picture.inSRGB()
+    picture = try picture.inSRGB(from: header.codePoints)
     picture = try header.orientation.apply(to: picture)
     picture = try cut(picture)
     if !output.keepsAlpha && picture.hasAlpha { picture = try flattened(picture) }

@@ -21,6 +21,8 @@ struct SourceHeader {
   let hasAlpha: Bool
   /// The colour profile, where it says anything else than sRGB; empty otherwise.
   let profile: [UInt8]
+  /// What the container says of the colours in a profile's place, where that is anything else than sRGB.
+  let codePoints: CodePoints?
   /// How long each frame stays, in ms.
   let delays: [CInt]
   /// How often the animation runs, in libvips's terms: 0 for ever.
@@ -52,6 +54,7 @@ struct SourceHeader {
     // libheif applies the container's own rotation (ISO/IEC 23008-12, 6.5.10); the EXIF copy of it is not to be applied
     // again.
     let isTurned = format == .heic || format == .avif
+    codePoints = isTurned ? HEIFContainer.codePoints(of: source) : nil
     orientation = isTurned ? .up : Orientation(tag: picture.integer("orientation"))
   }
 

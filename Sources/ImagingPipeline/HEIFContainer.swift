@@ -1,0 +1,135 @@
+// HEIFContainer: what a HEIC or AVIF says about its colours, which libvips does not pass on.
+
+/// Reads the boxes around the primary picture (ISO/IEC 14496-12 and 23008-12); everything in them is a stranger's.
+enum HEIFContainer {
+  /// The code points of the primary picture.
+  ///
+  /// - Returns: `nil` where it has none, where they say sRGB, where it has an ICC profile, which goes before them, and
+  ///   where the boxes make no sense.
+  static func codePoints(of file: UnsafeRawBufferPointer) -> CodePoints? {
+    // FullBoxes have a version and flags, 4 bytes, in front of their content.
+    guard var meta = Box.first("meta", in: Reader(file)), meta.integer(4) != nil,
+      let primary = primaryItem(in: meta),
+      let properties = Box.first("iprp", in: meta),
+      let container = Box.first("ipco", in: properties)
+    else { return nil }
+    let indices = associations(of: primary, in: properties)
+    // They are numbered from 1.
+    let boxes = Box.all(in: container).enumerated().filter { indices.contains($0.offset + 1) }
+      .map(\.element)
+    var points: (primaries: Int, transfer: Int)?
+    var peak: Double?
+    for box in boxes {
+      var content = box.content
+      switch box.type {
+      case "colr":
+        let kind = content.integer(4).map(Box.name)
+        if kind == "prof" || kind == "rICC" { return nil }
+        // Then matrix and range, which libheif has dealt with.
+        if kind == "nclx", let primaries = content.integer(2), let transfer = content.integer(2) {
+          points = (primaries, transfer)
+        }
+      case "clli":
+        // CTA-861.3: MaxCLL; 0 is unknown.
+        if let light = content.integer(2), light > 0 { peak = Double(light) }
+      default: break
+      }
+    }
+    return points.flatMap {
+      CodePoints(primaries: $0.primaries, transfer: $0.transfer, peak: peak)
+    }
+  }
+
+  private static func primaryItem(in meta: Reader) -> Int? {
+    guard var box = Box.first("pitm", in: meta), let version = box.integer(1),
+      box.integer(3) != nil
+    else { return nil }
+    return box.integer(version == 0 ? 2 : 4)
+  }
+
+  /// Indices of an item's properties.
+  private static func associations(of item: Int, in properties: Reader) -> Set<Int> {
+    var indices: Set<Int> = []
+    for box in Box.all(in: properties) where box.type == "ipma" {
+      var content = box.content
+      guard let version = content.integer(1), let flags = content.integer(3),
+        let entries = content.integer(4)
+      else { continue }
+      let isWide = flags & 1 != 0
+      var entry = 0
+      while entry < entries, let id = content.integer(version == 0 ? 2 : 4),
+        let count = content.integer(1)
+      {
+        for _ in 0..<count {
+          guard let index = content.integer(isWide ? 2 : 1) else { return indices }
+          // The highest bit says that it is essential.
+          if id == item { indices.insert(index & (isWide ? 0x7fff : 0x7f)) }
+        }
+        entry += 1
+      }
+    }
+    return indices
+  }
+
+  /// A box: its type, and what it holds.
+  private struct Box {
+    let type: String
+    let content: Reader
+
+    /// The boxes that follow each other, up to the first that does not fit.
+    static func all(in reader: Reader) -> [Box] {
+      var (rest, boxes) = (reader, [Box]())
+      while boxes.count < most, let size = rest.integer(4), let type = rest.integer(4) {
+        var length = size - 8
+        if size == 1 {
+          guard let large = rest.integer(8) else { break }
+          length = large - 16
+        } else if size == 0 {
+          length = rest.count
+        }
+        guard let content = rest.part(length) else { break }
+        boxes.append(Box(type: name(type), content: content))
+      }
+      return boxes
+    }
+
+    static func first(_ type: String, in reader: Reader) -> Reader? {
+      all(in: reader).first { $0.type == type }?.content
+    }
+
+    /// Four letters.
+    static func name(_ code: Int) -> String {
+      String(
+        decoding: [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: code >> $0) }, as: UTF8.self)
+    }
+
+    /// A collection of thousands of pictures is no picture.
+    private static let most = 4_096
+  }
+
+  /// Bytes that are read from front to back, most significant first.
+  private struct Reader {
+    private var bytes: Slice<UnsafeRawBufferPointer>
+
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes[...] }
+
+    var count: Int { bytes.count }
+
+    /// The next 1 to 8 bytes; `nil` where there are not so many, and for what no `Int` holds.
+    mutating func integer(_ length: Int) -> Int? {
+      guard bytes.count >= length else { return nil }
+      let value = bytes.prefix(length).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+      bytes = bytes.dropFirst(length)
+      return Int(exactly: value)
+    }
+
+    /// The next so many bytes; `nil` where there are not so many.
+    mutating func part(_ length: Int) -> Reader? {
+      guard length >= 0, length <= bytes.count else { return nil }
+      var part = self
+      part.bytes = bytes.prefix(length)
+      bytes = bytes.dropFirst(length)
+      return part
+    }
+  }
+}

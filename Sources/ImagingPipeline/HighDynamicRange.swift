@@ -1,0 +1,79 @@
+// HighDynamicRange: pictures whose container names their light by code points, PQ and HLG among them, as sRGB.
+
+import CVips
+import Model
+
+extension Picture {
+  /// It as a display with sRGB shows it: numbers to light, the range mapped, other primaries to sRGB's, what is outside
+  /// of those clipped.
+  ///
+  /// - Parameter codePoints: What its first three bands mean. A fourth is alpha.
+  consuming func shown(_ codePoints: CodePoints) throws(ImageError) -> Picture {
+    let size = size
+    let bands = min(bands, 4)
+    let result = try Picture(blank: size, bands: bands, profile: [])
+    let row = UnsafeMutablePointer<UInt8>.allocate(capacity: size.width * bands)
+    defer { row.deallocate() }
+    let converter = LightConverter(codePoints, of: self, bands: bands)
+    var rows = try PixelRows(of: self)
+    for y in 0..<size.height {
+      try converter.convert(rows.row(y), to: row, width: size.width)
+      try result.write(row, row: y)
+    }
+    return result
+  }
+}
+
+/// Converts rows of 8 or 16 bits a band.
+private struct LightConverter {
+  private let tables: LightTables
+  private let matrix: [SIMD3<Float>]
+  private let luminance: SIMD3<Float>
+  private let scale: Float
+  private let isWide: Bool
+  /// Bands of a source's pixel, and of the result's.
+  private let (stride, bands): (Int, Int)
+
+  init(_ codePoints: CodePoints, of picture: borrowing Picture, bands: Int) {
+    tables = LightTables(codePoints)
+    matrix = codePoints.primaries.toBT709
+    // H.273, table 2: the share of each primary in white.
+    luminance =
+      switch codePoints.primaries {
+      case .bt709: [0.2126, 0.7152, 0.0722]
+      case .bt2020: [0.2627, 0.6780, 0.0593]
+      case .displayP3: [0.2290, 0.6917, 0.0793]
+      }
+    isWide = picture.format == VIPS_FORMAT_USHORT
+    scale = Float(1 / picture.fullLight)
+    (stride, self.bands) = (picture.bands, bands)
+  }
+
+  /// Writes `width × bands` bytes.
+  ///
+  /// - Parameter row: As many pixels, of `stride` bands of 1 or 2 bytes.
+  func convert(
+    _ row: UnsafePointer<UInt8>, to result: UnsafeMutablePointer<UInt8>, width: Int
+  ) {
+    let bytes = UnsafeRawPointer(row)
+    func signal(_ index: Int) -> Float {
+      let value =
+        isWide
+        ? Float(bytes.loadUnaligned(fromByteOffset: index &* 2, as: UInt16.self))
+        : Float(row[index])
+      return value * scale
+    }
+    let (red, green, blue) = (matrix[0], matrix[1], matrix[2])
+    for x in 0..<width {
+      let (from, to) = (x &* stride, x &* bands)
+      let light = tables.shown(
+        SIMD3(
+          tables.light(of: signal(from)), tables.light(of: signal(from &+ 1)),
+          tables.light(of: signal(from &+ 2))), luminance: luminance)
+      result[to] = tables.byte(of: (red * light).sum())
+      result[to &+ 1] = tables.byte(of: (green * light).sum())
+      result[to &+ 2] = tables.byte(of: (blue * light).sum())
+      if bands == 4 { result[to &+ 3] = UInt8(min(1, signal(from &+ 3)) * 255 + 0.5) }
+    }
+  }
+}

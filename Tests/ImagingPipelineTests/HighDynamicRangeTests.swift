@@ -1,0 +1,288 @@
+// Code points in a container: PQ and HLG shown on a display of sRGB, and wide primaries, held to formulae in doubles.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct HighDynamicRangeTests {
+  private typealias Primaries = LittleCMS.Primaries
+
+  private static let bt709 = Primaries(
+    white: (0.3127, 0.3290), red: (0.640, 0.330), green: (0.300, 0.600), blue: (0.150, 0.060))
+  private static let bt2020 = Primaries(
+    white: (0.3127, 0.3290), red: (0.708, 0.292), green: (0.170, 0.797), blue: (0.131, 0.046))
+
+  // MARK: The reference
+
+  /// Light in cd/m² of a PQ signal (SMPTE ST 2084), and back.
+  private func light(ofPQ signal: Double) -> Double {
+    let v = pow(signal, 32 / 2_523.0)
+    return 10_000 * pow(max(v - 0.8359375, 0) / (18.8515625 - 18.6875 * v), 16_384 / 2_610.0)
+  }
+
+  private func pq(_ light: Double) -> Double {
+    let v = pow(light / 10_000, 2_610 / 16_384.0)
+    return pow((0.8359375 + 18.8515625 * v) / (1 + 18.6875 * v), 2_523 / 32.0)
+  }
+
+  /// Light in cd/m² of HLG signals on its display of 1,000 (ITU-R BT.2100, table 5).
+  private func light(ofHLG signals: [Double]) -> [Double] {
+    let scene = signals.map {
+      $0 <= 0.5 ? $0 * $0 / 3 : (exp(($0 - 0.55991073) / 0.17883277) + 0.28466892) / 12
+    }
+    let y = 0.2627 * scene[0] + 0.6780 * scene[1] + 0.0593 * scene[2]
+    return scene.map { 1_000 * pow(y, 0.2) * $0 }
+  }
+
+  /// ITU-R BT.2390's curve from 1,000 to 203 cd/m², by its formulae.
+  private func toned(_ light: Double) -> Double {
+    let (source, most) = (pq(1_000), pq(203) / pq(1_000))
+    let ks = 1.5 * most - 0.5
+    let e = min(pq(light) / source, 1)
+    guard e >= ks else { return light }
+    let t = (e - ks) / (1 - ks)
+    let p =
+      (2 * t * t * t - 3 * t * t + 1) * ks + (t * t * t - 2 * t * t + t) * (1 - ks)
+      + (3 * t * t - 2 * t * t * t) * most
+    return self.light(ofPQ: p * source)
+  }
+
+  /// What a display of sRGB and 203 cd/m² shows for light in BT.2020.
+  private func shown(_ light: [Double]) -> [UInt8] {
+    let most = light.max() ?? 0
+    let scale = most > 0 ? toned(most) / most / 203 : 0
+    return encode(convert(light.map { $0 * scale }, from: Self.bt2020))
+  }
+
+  private func encode(_ light: [Double]) -> [UInt8] {
+    light.map {
+      let v = min(max($0, 0), 1)
+      return UInt8((255 * (v <= 0.0031308 ? v * 12.92 : 1.055 * pow(v, 1 / 2.4) - 0.055)).rounded())
+    }
+  }
+
+  /// Light in other primaries as light in BT.709's, by way of XYZ.
+  private func convert(_ light: [Double], from primaries: Primaries) -> [Double] {
+    solve(matrix(Self.bt709), apply(matrix(primaries), light))
+  }
+
+  /// To XYZ: columns are the primaries', so much of each that all together are white (SMPTE RP 177).
+  private func matrix(_ p: Primaries) -> [[Double]] {
+    func xyz(_ c: (x: Double, y: Double)) -> [Double] { [c.x / c.y, 1, (1 - c.x - c.y) / c.y] }
+    let columns = [p.red, p.green, p.blue].map(xyz)
+    let rows = (0..<3).map { row in columns.map { $0[row] } }
+    let amounts = solve(rows, xyz(p.white))
+    return rows.map { zip($0, amounts).map(*) }
+  }
+
+  private func apply(_ m: [[Double]], _ v: [Double]) -> [Double] {
+    m.map { $0[0] * v[0] + $0[1] * v[1] + $0[2] * v[2] }
+  }
+
+  /// Cramer's rule.
+  private func solve(_ m: [[Double]], _ v: [Double]) -> [Double] {
+    func determinant(_ m: [[Double]]) -> Double {
+      m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1])
+        - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0])
+        + m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0])
+    }
+    return (0..<3).map { column in
+      var replaced = m
+      for row in 0..<3 { replaced[row][column] = v[row] }
+      return determinant(replaced) / determinant(m)
+    }
+  }
+
+  // MARK: Pictures
+
+  /// 10-bit colours in squares of 32, four in a row.
+  private func picture(_ colors: [[UInt16]]) -> [UInt16] {
+    (0..<32).flatMap { _ in
+      colors.flatMap { color in (0..<32).flatMap { _ in color } }
+    }
+  }
+
+  private func heic(
+    _ values: [UInt16], width: Int, primaries: UInt8, transfer: UInt8, bands: Int = 3
+  ) throws -> [UInt8] {
+    try Pictures.heic(
+      values, width: width, bands: bands, primaries: primaries, transfer: transfer,
+      insteadOf: LittleCMS.profile(LittleCMS.displayP3))
+  }
+
+  private static let colors: [[UInt16]] = [
+    // Black, a shadow, HDR's reference white (203 cd/m²), the peak of 1,000, and beyond it.
+    [0, 0, 0], [300, 300, 300], [594, 594, 594], [769, 769, 769], [900, 900, 900],
+    // Skin, foliage, sky, and a red no sRGB has.
+    [520, 460, 430], [380, 440, 330], [480, 540, 620], [700, 200, 150],
+  ]
+
+  @Test func `PQ is shown as the formulae of BT.2390 have it`() throws {
+    // given
+    let source = try heic(
+      picture(Self.colors), width: 32 * Self.colors.count, primaries: 9, transfer: 16)
+    // when
+    let made = try Made(source) { $0.format = .png }.pixels()
+    // then
+    for (index, color) in Self.colors.enumerated() {
+      let reference = shown(color.map { light(ofPQ: Double($0) / 1_023) })
+      #expect(
+        isClose(made.rgb(index * 32 + 16, 16), reference, within: 4),
+        "\(color): \(made.rgb(index * 32 + 16, 16)), \(reference)")
+    }
+    #expect(made.bands == 3 && made.rgb(16, 16).allSatisfy { $0 <= 2 })
+    #expect(made.rgb(3 * 32 + 16, 16).allSatisfy { $0 >= 253 })
+  }
+
+  @Test func `HLG is shown as on its display, mapped alike`() throws {
+    // given
+    let colors: [[UInt16]] = [
+      [0, 0, 0], [390, 390, 390], [767, 767, 767], [1_023, 1_023, 1_023], [600, 520, 470],
+      [420, 500, 360], [560, 640, 760],
+    ]
+    let source = try heic(picture(colors), width: 32 * colors.count, primaries: 9, transfer: 18)
+    // when
+    let made = try Made(source) { $0.format = .png }.pixels()
+    // then
+    for (index, color) in colors.enumerated() {
+      let reference = shown(light(ofHLG: color.map { Double($0) / 1_023 }))
+      #expect(
+        isClose(made.rgb(index * 32 + 16, 16), reference, within: 4),
+        "\(color): \(made.rgb(index * 32 + 16, 16)), \(reference)")
+    }
+  }
+
+  @Test func `light grows with the signal, neutral stays neutral, and alpha stays`() throws {
+    // given: a ramp of greys, its lower half transparent
+    let values = (0..<32).flatMap { y in
+      (0..<256).flatMap { x in
+        let gray = UInt16(x / 4 * 16)
+        return [gray, gray, gray, y < 16 ? 1_023 : 0]
+      }
+    }
+    let source = try heic(values, width: 256, primaries: 9, transfer: 16, bands: 4)
+    // when
+    let made = try Made(source).pixels()
+    // then
+    #expect(made.bands == 4 && made[128, 2][3] == 255 && made[128, 29][3] == 0)
+    var last = 0
+    for x in stride(from: 2, to: 256, by: 4) {
+      let pixel = made.rgb(x, 4).map { Int($0) }
+      #expect((pixel.max() ?? 0) - (pixel.min() ?? 0) <= 3)
+      #expect(pixel[1] >= last - 2)
+      last = max(last, pixel[1])
+    }
+    #expect(last == 255)
+  }
+
+  @Test(arguments: [(12, 13), (9, 1)] as [(UInt8, UInt8)])
+  func `wide primaries of standard range become sRGB's`(primaries: UInt8, transfer: UInt8) throws {
+    // given: 8-bit AVIF
+    let colors: [[UInt8]] = [[180, 120, 90], [110, 140, 110], [200, 200, 200], [70, 90, 150]]
+    let row = colors.flatMap { color in (0..<32).flatMap { _ in color } }
+    let source = try Pictures.withCodePoints(
+      Pictures.encode(
+        (0..<32).flatMap { _ in row }, width: 128, bands: 3, as: .sRGB, ".avif[Q=85,effort=0]"),
+      primaries: primaries, transfer: transfer)
+    // when
+    let made = try Made(source) { $0.format = .png }.pixels()
+    // then
+    for (index, color) in colors.enumerated() {
+      let light = color.map {
+        let v = Double($0) / 255
+        return v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4)
+      }
+      let reference = encode(
+        convert(light, from: primaries == 12 ? LittleCMS.displayP3 : Self.bt2020))
+      #expect(
+        isClose(made.rgb(index * 32 + 16, 16), reference, within: 5),
+        "\(color): \(made.rgb(index * 32 + 16, 16)), \(reference)")
+    }
+  }
+
+  @Test func `a JPEG with a gain map is its base picture`() throws {
+    // given: the map lies behind the picture's end (CIPA DC-007)
+    let base = try Pictures.jpeg(width: 400, height: 300)
+    let map = try Pictures.encode(Pixels(width: 100, height: 75, color: [255]), ".jpg")
+    for width in [40, 400] {
+      // when
+      let made = try Made(base + map) { ($0.width, $0.format) = (width, .png) }
+      let reference = try Made(base) { ($0.width, $0.format) = (width, .png) }
+      // then
+      #expect(made.bytes == reference.bytes)
+    }
+  }
+
+  // MARK: The container
+
+  private func box(_ type: String, _ content: [UInt8]) -> [UInt8] {
+    let size = content.count + 8
+    return [0, 0, UInt8(size >> 8), UInt8(size & 255)] + Array(type.utf8) + content
+  }
+
+  /// A HEIC's boxes without a picture: item 7 is the primary one and has the properties of these numbers.
+  private func container(_ properties: [[UInt8]], of primary: [UInt8]) -> [UInt8] {
+    let associations =
+      [0, 0, 0, 0, 0, 0, 0, 2, 0, 6, 1, 1, 0, 7, UInt8(primary.count)] + primary
+    return box("ftyp", Array("heic".utf8))
+      + box(
+        "meta",
+        [0, 0, 0, 0] + box("pitm", [0, 0, 0, 0, 0, 7])
+          + box(
+            "iprp", box("ipco", properties.flatMap { $0 }) + box("ipma", associations)))
+  }
+
+  @Test func `code points are those of the primary picture, and go behind its profile`() {
+    // given
+    func colr(_ primaries: UInt8, _ transfer: UInt8) -> [UInt8] {
+      box("colr", Array("nclx".utf8) + [0, primaries, 0, transfer, 0, 9, 0x80])
+    }
+    let profile = box("colr", Array("prof".utf8) + [1, 2, 3])
+    let light = box("clli", [0x07, 0xd0, 0, 100])
+    let properties = [colr(12, 13), colr(9, 16), light, profile, colr(1, 13)]
+    func read(_ primary: [UInt8]) -> CodePoints? {
+      container(properties, of: primary).withUnsafeBytes(HEIFContainer.codePoints)
+    }
+    // when, then: the highest bit says that a property is essential
+    #expect(read([0x82, 3]) == CodePoints(primaries: 9, transfer: 16, peak: 2_000))
+    #expect(read([2]) == CodePoints(primaries: 9, transfer: 16))
+    #expect(read([1]) == CodePoints(primaries: 12, transfer: 13))
+    #expect(read([2, 4]) == nil && read([5]) == nil && read([3]) == nil && read([]) == nil)
+    let whole = container(properties, of: [2])
+    for count in 0..<whole.count - 1 {
+      #expect(Array(whole.prefix(count)).withUnsafeBytes(HEIFContainer.codePoints) == nil)
+    }
+  }
+
+  @Test func `the brightest light that a container names becomes white`() throws {
+    let points = try #require(CodePoints(primaries: 9, transfer: 16, peak: 4_000))
+    let tables = LightTables(points)
+    func shown(_ light: Double) -> Float {
+      tables.shown(SIMD3(repeating: Float(light / 203)), luminance: [0.2627, 0.6780, 0.0593]).max()
+    }
+    #expect(abs(shown(4_000) - 1) < 0.01 && shown(8_000) == 1)
+    #expect(shown(1_000) < 0.98 && shown(1_000) > shown(203) && abs(shown(20) - 20 / 203) < 0.001)
+  }
+
+  @Test func `code points in damaged boxes end in an error of the contract or in a picture`() throws
+  {
+    // given: the same damage each time, in front of the picture's data
+    let whole = try heic(picture([[500, 500, 500]]), width: 32, primaries: 9, transfer: 16)
+    var random = SeededGenerator(seed: 3)
+    for _ in 0..<60 {
+      var bytes = whole
+      for _ in 0..<4 {
+        bytes[Int.random(in: 12..<min(560, bytes.count), using: &random)] = UInt8.random(
+          in: 0...255, using: &random)
+      }
+      // when, then
+      switch Made.error(bytes) {
+      case nil, .undecodable, .unsupportedFormat, .tooManyPixels, .tooManyFrames: break
+      case let error: Issue.record("\(String(describing: error))")
+      }
+    }
+  }
+}
