@@ -64,8 +64,12 @@ let package = Package(
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CDeflate", pkgConfig: "libdeflate", package: "libdeflate-dev"),
 
+    // Encoders that libvips has too, without what it leaves out; its -dev package brings their headers along.
     .target(
-      name: "TestSupport", dependencies: ["Model", "Platform", "CVips"],
+      name: "CCodecs", path: "Tests/CCodecs",
+      linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("jxl"), .linkedLibrary("heif")]),
+    .target(
+      name: "TestSupport", dependencies: ["Model", "Platform", "CVips", "CCodecs"],
       path: "Tests/TestSupport"),
     .target(name: "CAllocations", path: "Tests/CAllocations"),
     // The reference that colours are held to; it comes with libvips-dev.

@@ -60,6 +60,18 @@ static inline int pictor_vips_heifload_page(
       VIPS_FAIL_ON_TRUNCATED, "page", page, NULL);
 }
 
+static inline int pictor_vips_jxlload(
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access) {
+  return vips_jxlload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, NULL);
+}
+
+static inline int pictor_vips_jp2kload(
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access) {
+  return vips_jp2kload_buffer((void *)bytes, count, out, "access", access, "fail_on",
+      VIPS_FAIL_ON_TRUNCATED, NULL);
+}
+
 static inline int pictor_vips_svgload(const void *bytes, size_t count, VipsImage **out,
     VipsAccess access, double scale) {
   return vips_svgload_buffer((void *)bytes, count, out, "access", access, "fail_on",

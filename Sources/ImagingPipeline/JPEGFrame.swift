@@ -152,7 +152,7 @@ struct JPEGFrame {
 }
 
 /// Goes from one of a JPEG's markers to the next.
-private struct JPEGMarkers {
+struct JPEGMarkers {
   private let bytes: UnsafeRawBufferPointer
   /// Where the next marker is looked for.
   private(set) var position = 2

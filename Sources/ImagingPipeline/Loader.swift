@@ -69,15 +69,40 @@ struct Loader {
     return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink)
   }
 
+  /// Opens a source to ask what it is. What libvips does not decode has no pixels then.
+  ///
+  /// - Throws: As `open`, and `ImageError.unsupportedFormat` for a JPEG of a kind that libjpeg does not decode.
+  static func describe(_ source: UnsafeRawBufferPointer, as format: ImageFormat)
+    throws(ImageError) -> Picture
+  {
+    switch format {
+    case .bmp: return try Bitmap(source).described()
+    case .ico: return try Icon(source).described()
+    case .jpeg:
+      do throws(ImageError) {
+        return try open(source, as: .jpeg, pages: .first)
+      } catch {
+        throw JPEGProcess(of: source)?.refusal ?? error
+      }
+    default: return try open(source, as: format, pages: .first)
+    }
+  }
+
   /// Opens a source: reads its header, and makes its pixels ready to be decoded from top to bottom when they are asked
-  /// for.
+  /// for. BMPs and icons are decoded at once, into memory.
   ///
   /// A source that ends too early fails then (`fail_on=truncated`): half a picture is none.
   static func open(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, pages: Pages, shrink: Int = 1,
     scale: Double = 1
   ) throws(ImageError) -> Picture {
-    if format == .heic || format == .avif { try VipsLibrary.loadHEIF() }
+    switch format {
+    case .heic, .avif: try VipsLibrary.loadHEIF()
+    case .jxl: try VipsLibrary.loadJXL()
+    case .bmp: return try Bitmap(source).picture()
+    case .ico: return try Icon(source).picture()
+    default: break
+    }
     let (page, count): (CInt, CInt) =
       switch pages {
       case .first: (0, 1)
@@ -101,7 +126,9 @@ struct Loader {
           pictor_vips_heifload(bytes, size, result, access)
         }
       case .svg: pictor_vips_svgload(bytes, size, result, access, scale)
-      case .jxl, .jp2, .bmp, .ico, .json: -1
+      case .jxl: pictor_vips_jxlload(bytes, size, result, access)
+      case .jp2: pictor_vips_jp2kload(bytes, size, result, access)
+      case .bmp, .ico, .json: -1
       }
     }
   }

@@ -20,25 +20,41 @@ struct Picture: ~Copyable {
     image = result
   }
 
-  /// A picture in memory without pixels yet, to be written row by row: 8 bits a band, grey for 1 and 2, sRGB for more.
+  /// A picture in memory without pixels yet, all of which are to be written, row by row: 8 bits a band, grey for 1 and 2, sRGB for more.
   ///
   /// - Parameter profile: Says more of its colours; empty: nothing does.
   init(blank size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
     try self.init("pixels") { result in
-      guard let image = vips_image_new_memory() else { return -1 }
-      result.pointee = image
-      vips_image_init_fields(
-        image, CInt(size.width), CInt(size.height), CInt(bands), VIPS_FORMAT_UCHAR,
-        VIPS_CODING_NONE, bands < 3 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB, 1, 1)
-      if !profile.isEmpty {
-        vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, profile.count)
-      }
+      guard let image = Self.undecoded(size, bands, profile) else { return -1 }
       guard vips_image_write_prepare(image) == 0 else {
         pictor_g_object_unref(image)
         return -1
       }
+      result.pointee = image
       return 0
     }
+  }
+
+  /// The same without room for pixels: a picture to ask what it is, and nothing else.
+  init(undecoded size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
+    try self.init("pixels") { result in
+      result.pointee = Self.undecoded(size, bands, profile)
+      return result.pointee == nil ? -1 : 0
+    }
+  }
+
+  /// A new picture with one reference, the caller's.
+  private static func undecoded(_ size: PixelSize, _ bands: Int, _ profile: [UInt8])
+    -> UnsafeMutablePointer<VipsImage>?
+  {
+    guard let image = vips_image_new_memory() else { return nil }
+    vips_image_init_fields(
+      image, CInt(size.width), CInt(size.height), CInt(bands), VIPS_FORMAT_UCHAR,
+      VIPS_CODING_NONE, bands < 3 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB, 1, 1)
+    if !profile.isEmpty {
+      vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, profile.count)
+    }
+    return image
   }
 
   deinit { pictor_g_object_unref(image) }
@@ -107,7 +123,7 @@ struct Picture: ~Copyable {
     }
   }
 
-  /// Writes a row of a picture that was made blank, in order.
+  /// Writes a row of a picture that was made blank; in any order.
   func write(_ bytes: UnsafePointer<UInt8>, row: Int) throws(ImageError) {
     // libvips only reads what it is given here.
     guard

@@ -32,7 +32,7 @@ struct SourceHeader {
   ///
   /// - Throws: `ImageError.undecodable`, or `.invalidParameter` when there is no such frame.
   init(of source: UnsafeRawBufferPointer, as format: ImageFormat, frame: Int?) throws(ImageError) {
-    var picture = try Loader.open(source, as: format, pages: .first)
+    var picture = try Loader.describe(source, as: format)
     let pages = max(1, picture.integer("n-pages") ?? 1)
     if let frame {
       guard frame < pages else {
@@ -51,10 +51,11 @@ struct SourceHeader {
     profile = picture.foreignProfile
     delays = picture.integers("delay")
     loop = picture.integer("loop") ?? 0
-    // libheif applies the container's own rotation (ISO/IEC 23008-12, 6.5.10); the EXIF copy of it is not to be applied
-    // again.
-    let isTurned = format == .heic || format == .avif
-    codePoints = isTurned ? HEIFContainer.codePoints(of: source) : nil
+    codePoints =
+      format == .heic || format == .avif ? HEIFContainer.codePoints(of: source) : nil
+    // libheif applies the container's own rotation (ISO/IEC 23008-12, 6.5.10) and libjxl the codestream's (ISO/IEC
+    // 18181-1, D.3), as these say; the EXIF copy of it is not to be applied again.
+    let isTurned = [.heic, .avif, .jxl].contains(format)
     orientation = isTurned ? .up : Orientation(tag: picture.integer("orientation"))
   }
 

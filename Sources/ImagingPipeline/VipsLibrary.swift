@@ -18,9 +18,9 @@ enum VipsLibrary {
     // Pictures inside of an SVG are decoded by GdkPixbuf, which would load a module for BMP, ICO, XPM and whatever else
     // is installed. With an empty list of modules it knows PNG and JPEG, which are built in. It is read once, later.
     setenv("GDK_PIXBUF_MODULE_FILE", "/dev/null", 1)
-    // libvips would load its modules from below this. Of Debian's five four are for formats that nobody may send
-    // (ImageMagick, PDF, OpenSlide, JPEG XL); without them a worker starts in half the processor time and holds 6 MB
-    // less. The fifth is loaded when it is needed.
+    // libvips would load its modules from below this. Of Debian's five three are for formats that nobody may send
+    // (ImageMagick, PDF, OpenSlide); without modules a worker starts in half the processor time and holds 6 MB less. The
+    // two others, HEIF and JPEG XL, are loaded when they are needed.
     setenv("VIPSHOME", "/dev/null", 1)
     guard vips_init("pictor") == 0 else {
       return .internal(detail: "libvips does not start: \(takeErrorText())")
@@ -34,7 +34,7 @@ enum VipsLibrary {
     // Everything of libvips's own guessing is closed; vips_block_untrusted_set would close SVG and leave the text
     // formats.
     vips_operation_block_set("VipsForeignLoad", 1)
-    for loader in ["Jpeg", "Png", "Nsgif", "Webp", "Tiff", "Heif", "Svg"] {
+    for loader in ["Jpeg", "Png", "Nsgif", "Webp", "Tiff", "Heif", "Svg", "Jxl", "Jp2k"] {
       vips_operation_block_set("VipsForeignLoad\(loader)", 0)
     }
     return nil
@@ -48,20 +48,29 @@ enum VipsLibrary {
     if let heifFailure { throw heifFailure }
   }
 
-  private static let heifFailure: ImageError? = {
+  /// The same for JPEG XL, behind whose module is libjxl.
+  static func loadJXL() throws(ImageError) {
+    if let jxlFailure { throw jxlFailure }
+  }
+
+  private static let heifFailure = failure(toLoad: "heif", having: "VipsForeignLoadHeif")
+  private static let jxlFailure = failure(toLoad: "jxl", having: "VipsForeignLoadJxl")
+
+  /// Loads a module; `nil` once its loader is there.
+  private static func failure(toLoad module: String, having loader: String) -> ImageError? {
     // Where libvips was built without modules, or with them loaded by somebody else, it is there already.
-    guard g_type_from_name("VipsForeignLoadHeif") == 0 else { return nil }
+    guard g_type_from_name(loader) == 0 else { return nil }
     guard let library = pictor_vips_library_path().map({ String(cString: $0) }),
       let slash = library.lastIndex(of: "/")
     else { return .unsupportedFormat(detail: "libvips's modules: no path") }
     let modules = "vips-modules-\(vips_version(0)).\(vips_version(1))"
-    let path = String(library[...slash]) + modules + "/vips-heif.so"
+    let path = String(library[...slash]) + modules + "/vips-\(module).so"
     // Never closed: its loaders are types of libvips from now on.
     guard g_module_open(path, G_MODULE_BIND_LAZY) != nil else {
       return .unsupportedFormat(detail: String(cString: g_module_error()))
     }
     return nil
-  }()
+  }
 
   /// GLib's log says what strangers' pictures have wrong with them, line after line, on standard error: nobody's
   /// business. What GLib is about to abort for is printed as ever.

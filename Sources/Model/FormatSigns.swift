@@ -19,7 +19,43 @@ public enum FormatSigns {
     ]
     if tiff.contains(where: { bytes.starts(with: $0) }) { return .tiff }
     if let format = heifFormat(of: bytes) { return format }
+    // JPEG XL's codestream (ISO/IEC 18181-1, D.2), and its container's signature box (18181-2, 9.1); JPEG 2000's (ISO/IEC
+    // 15444-1, A.4.1 and I.5.1).
+    if bytes.starts(with: [0xff, 0x0a]) || bytes.starts(with: signatureBox("JXL ")) { return .jxl }
+    if bytes.starts(with: [0xff, 0x4f, 0xff, 0x51]) || bytes.starts(with: signatureBox("jP  ")) {
+      return .jp2
+    }
+    if isBMP(bytes) { return .bmp }
+    if isICO(bytes) { return .ico }
     return isSVG(bytes) ? .svg : nil
+  }
+
+  /// Twelve bytes that a transfer in text mode would not leave as they are, after PNG's example.
+  private static func signatureBox(_ type: String) -> [UInt8] {
+    [0, 0, 0, 12] + Array(type.utf8) + [0x0d, 0x0a, 0x87, 0x0a]
+  }
+
+  /// Bytes of the headers that a Windows bitmap may have behind the file's: OS/2 1 and Windows 3, 3 with masks, 3 with an
+  /// alpha mask, OS/2 2, Windows 4 and 5.
+  public static let bitmapHeaders = [12, 40, 52, 56, 64, 108, 124]
+
+  /// Two letters begin many things; the length of the header that follows the file's, of which there are few, does not.
+  private static func isBMP(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.starts(with: "BM".utf8) && bytes.count >= 26
+      && bitmapHeaders.contains(little(bytes, at: 14, width: 4))
+  }
+
+  /// No signature either: a directory of 1 to 255 pictures, the first of which lies behind it and has room for a header.
+  private static func isICO(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.starts(with: [0, 0, 1, 0]), bytes.count >= 22 else { return false }
+    let count = little(bytes, at: 4, width: 2)
+    return (1...255).contains(count) && little(bytes, at: 14, width: 4) >= 40
+      && little(bytes, at: 18, width: 4) >= 6 + 16 * count
+  }
+
+  /// A number whose lowest byte comes first; `bytes` has it.
+  private static func little(_ bytes: UnsafeRawBufferPointer, at offset: Int, width: Int) -> Int {
+    bytes[offset..<offset + width].reversed().reduce(0) { $0 << 8 | Int($1) }
   }
 
   /// HEIC or AVIF, by the brands of the `ftyp` box that every ISO media file starts with (ISO/IEC 14496-12, 4.3).

@@ -106,7 +106,7 @@ struct ConfigurationTests {
     ("{ download: { allow_networks: ['10.0.0.0/33'] } }", "download.allow_networks", "10.0.0.0/8"),
     ("{ download: { allow_networks: '10.0.0.0/8' } }", "download.allow_networks", "a list"),
     ("{ download: { allow_hosts: ['http://a/'] } }", "download.allow_hosts", "*.example.com"),
-    ("{ imaging: { formats: ['bmp'] } }", "imaging.formats", "jpeg, png"),
+    ("{ imaging: { formats: ['pdf'] } }", "imaging.formats", "jpeg, png"),
     ("{ imaging: { formats: [] } }", "imaging.formats", "jpeg, png"),
     ("{ imaging: { auto_formats: ['png'] } }", "imaging.auto_formats", "avif, webp, jxl"),
     ("{ imaging: { auto_formats: ['jxl', 'jxl'] } }", "imaging.auto_formats", "each once"),

@@ -23,12 +23,15 @@ import Testing
     case "tiff": try Pictures.tiff(width: 90, height: 60)
     case "avif": try Pictures.avif(width: 64, height: 64)
     case "heic": try Pictures.heic(width: 64, height: 64)
+    case "jxl": try Pictures.jxl(.scene(width: 90, height: 60))
+    case "jp2": try Pictures.encode(.scene(width: 90, height: 60), ".jp2")
     default: Pictures.svg(width: 90, height: 60)
     }
   }
 
   @Test(arguments: [
-    "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "svg",
+    "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "jxl",
+    "jp2", "svg",
   ])
   func `a source cut short is undecodable, never half a picture`(kind: String) throws {
     // given
@@ -44,7 +47,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "svg",
+    "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "jxl",
+    "jp2", "svg",
   ])
   func `damage ends in an error of the contract or in a picture, never worse`(kind: String) throws {
     // given: the same damage each time
@@ -72,7 +76,10 @@ import Testing
       [0xff, 0xd8, 0xff], [0xff, 0xd8, 0xff, 0xe0, 0, 16], Array("GIF89a".utf8),
       [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a], Array("RIFF\u{10}\0\0\0WEBPVP8 ".utf8),
       [0x49, 0x49, 42, 0, 8, 0, 0, 0], Array("\0\0\0\u{18}ftypavif\0\0\0\0mif1avif".utf8),
-      Array("<svg>".utf8), Array("<svg><".utf8),
+      Array("<svg>".utf8), Array("<svg><".utf8), [0xff, 0x0a], [0xff, 0x4f, 0xff, 0x51],
+      Array("\0\0\0\u{c}JXL \r\n".utf8) + [0x87, 0x0a],
+      Array("\0\0\0\u{c}jP  \r\n".utf8) + [0x87, 0x0a],
+      Array("BM".utf8) + [UInt8](repeating: 0, count: 12) + [40] + [UInt8](repeating: 0, count: 11),
     ] as [[UInt8]])
   func `a beginning without a picture is undecodable`(bytes: [UInt8]) {
     #expect(isUndecodable(Made.error(bytes)))
@@ -95,7 +102,7 @@ import Testing
     var bytes = try Pictures.png(width: 8, height: 8)
     let side: [UInt8] = [0, 0, 0xc3, 0x50]
     bytes.replaceSubrange(16..<24, with: side + side)
-    bytes.replaceSubrange(29..<33, with: crc32(of: bytes[12..<29]))
+    bytes.replaceSubrange(29..<33, with: CodedPNG.crc32(of: bytes[12..<29]))
     // when, then
     #expect(Made.error(bytes) == .tooManyPixels(pixels: 2_500_000_000, limit: 150_000_000))
   }
@@ -123,15 +130,5 @@ import Testing
       "<!DOCTYPE svg [<!ENTITY a0 \"lol\">\(entities.joined())]>"
       + "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><text>&a9;</text></svg>"
     #expect(isUndecodable(Made.error(Array(text.utf8))))
-  }
-
-  /// CRC-32 of a PNG's chunk (ISO/IEC 15948, annex D), most significant byte first.
-  private func crc32(of bytes: ArraySlice<UInt8>) -> [UInt8] {
-    var crc: UInt32 = 0xffff_ffff
-    for byte in bytes {
-      crc ^= UInt32(byte)
-      for _ in 0..<8 { crc = crc & 1 == 1 ? crc >> 1 ^ 0xedb8_8320 : crc >> 1 }
-    }
-    return stride(from: 24, through: 0, by: -8).map { UInt8(~crc >> UInt32($0) & 0xff) }
   }
 }

@@ -22,6 +22,28 @@ import Testing
     #expect(sniff(try Pictures.tiff(width: 8, height: 8)) == .tiff)
     #expect(sniff(try Pictures.avif(width: 64, height: 64)) == .avif)
     #expect(sniff(try Pictures.heic(width: 64, height: 64)) == .heic)
+    let scene = Pixels.scene(width: 8, height: 8)
+    #expect(sniff(try Pictures.jxl(scene)) == .jxl)
+    #expect(sniff(try Pictures.encode(scene, ".jxl")) == .jxl)
+    #expect(sniff(try Pictures.encode(scene, ".jp2")) == .jp2)
+    #expect(sniff([0xff, 0x4f, 0xff, 0x51, 0, 47]) == .jp2)
+    var bitmap = CodedBitmap(size: PixelSize(width: 2, height: 2), depth: 24)
+    bitmap.pixels = [1, 2, 3, 4]
+    #expect(sniff(bitmap.file) == .bmp)
+    #expect(sniff(CodedBitmap.icon(of: [bitmap.icon])) == .ico)
+  }
+
+  @Test func `what has no signature is told by a header that makes sense`() {
+    // given: letters and zeros that many things begin with
+    let text = Array("BMW, BMP and other words that begin like bitmaps".utf8)
+    var icon = CodedBitmap.icon(of: [[UInt8](repeating: 0, count: 40)])
+    #expect(sniff(text) == nil)
+    #expect(sniff(icon) == .ico)
+    // when: no picture, or one inside of the directory
+    icon[4] = 0
+    #expect(sniff(icon) == nil)
+    (icon[4], icon[18]) = (1, 10)
+    #expect(sniff(icon) == nil)
   }
 
   @Test(arguments: [
@@ -71,9 +93,12 @@ import Testing
     Array("2 2\n1 2\n3 4".utf8), Array("%PDF-1.7\n".utf8), Array("P6\n1 1\n255\nabc".utf8),
     [0x42, 0x4d, 0x3a, 0, 0, 0, 0, 0, 0, 0, 0x36, 0, 0, 0, 0x28, 0, 0, 0],  // BMP
     [0, 0, 1, 0, 1, 0, 16, 16], Array("SIMPLE  =                    T".utf8),
-    Array("#?RADIANCE\n".utf8), [0xff, 0x0a, 0, 0], Array("8BPS".utf8), [], [0xff], [0x89, 0x50],
+    Array("#?RADIANCE\n".utf8), Array("8BPS".utf8), [], [0xff], [0x89, 0x50],
     Array("RIFF\0\0\0\0WAVE".utf8), Array("GIF88a".utf8), Array("<html></html>".utf8),
-    [0x1f, 0x8b, 8, 0, 0, 0, 0, 0],
+    [0x1f, 0x8b, 8, 0, 0, 0, 0, 0], [0x76, 0x2f, 0x31, 0x01, 2, 0, 0, 0],  // EXR
+    Array("%!PS-Adobe-3.0".utf8), Array("push graphic-context".utf8), Array("/* XPM */".utf8),
+    Array("a,b\n1,2\n".utf8), Array("MATLAB 5.0 MAT-file".utf8), Array("8BPS\0\u{1}\0\0".utf8),
+    [0, 0, 2, 0, 1, 0, 16, 16], Array("\0\0\0\u{c}JXL \r\n\n\n".utf8),
   ])
   func `unknown bytes are refused before any loader`(bytes: [UInt8]) {
     guard case .unsupportedFormat = Made.error(bytes) else {

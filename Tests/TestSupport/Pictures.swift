@@ -187,6 +187,11 @@ public enum Pictures {
       ".jpg[Q=95\(profile ? ",profile=cmyk" : "")]", interpretation: VIPS_INTERPRETATION_CMYK)
   }
 
+  /// Pixels of four inks (0 none, 255 full), encoded as libvips's suffix says.
+  public static func cmyk(_ pixels: Pixels, _ suffix: String) throws -> [UInt8] {
+    try encode(pixels, suffix, interpretation: VIPS_INTERPRETATION_CMYK)
+  }
+
   /// An SVG: a red field with a blue square in its lower right quarter.
   ///
   /// - Parameters:

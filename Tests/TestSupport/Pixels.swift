@@ -7,7 +7,7 @@ import Model
 /// An uncompressed picture: 8 bits a band, rows from top to bottom, bands interleaved.
 public struct Pixels: Sendable {
   /// Size in pixels.
-  public let size: PixelSize
+  public private(set) var size: PixelSize
   /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA (or CMYK, where said so).
   public let bands: Int
   /// `width × height × bands` values.
@@ -89,6 +89,19 @@ public struct Pixels: Sendable {
   /// A part of it.
   public func cut(x: Int, y: Int, width: Int, height: Int) -> Pixels {
     Pixels(width: width, height: height, bands: bands) { self[x + $0, y + $1] }
+  }
+
+  /// It, each of whose pixels became a square of so many: large pictures without computing as many pixels.
+  public func zoomed(by factor: Int) -> Pixels {
+    var zoomed = Pixels(width: 0, height: 0, color: [UInt8](repeating: 0, count: bands))
+    zoomed.size = PixelSize(width: size.width * factor, height: size.height * factor)
+    for y in 0..<size.height {
+      let row = (0..<size.width).flatMap { x in
+        [[UInt8]](repeating: self[x, y], count: factor).joined()
+      }
+      for _ in 0..<factor { zoomed.values += row }
+    }
+    return zoomed
   }
 
   /// How a picture that is to look like this one lies in a file with that EXIF orientation, 1–8.

@@ -1,0 +1,146 @@
+// Bitmap: decodes a Windows bitmap, as a BMP or in an icon, since libvips has only ImageMagick for that.
+
+import Model
+
+/// A bitmap whose header was read, and whose pixels are all there as far as that can be said before they are read.
+struct Bitmap {
+  let header: BitmapHeader
+  private let bytes: LittleEndianBytes
+  /// Where an icon's mask begins, of 1 bit a pixel and as many rows: 1 is transparent. `nil` in a BMP.
+  private let mask: Int?
+
+  /// Reads a BMP's headers.
+  ///
+  /// - Throws: As `BitmapHeader`.
+  init(_ source: UnsafeRawBufferPointer) throws(ImageError) {
+    bytes = LittleEndianBytes(source)
+    // The file's own header has 14 bytes, the last four of which say where the pixels are.
+    header = try BitmapHeader(bytes, at: 14, pixels: bytes.number(at: 10, width: 4))
+    mask = nil
+    try check()
+  }
+
+  /// Reads the header of a bitmap in an icon, which has none for the file.
+  init(inIcon source: UnsafeRawBufferPointer) throws(ImageError) {
+    bytes = LittleEndianBytes(source)
+    header = try BitmapHeader(bytes, at: 0, pixels: nil)
+    mask = header.pixels + header.stride * header.size.height
+    guard !isInRuns else { throw .undecodable(detail: "an icon in runs") }
+    try check()
+  }
+
+  /// Size, colours and profile in a picture without pixels.
+  func described() throws(ImageError) -> Picture {
+    try Picture(undecoded: header.size, bands: bands, profile: header.profile)
+  }
+
+  /// Decodes it.
+  func picture() throws(ImageError) -> Picture {
+    let (width, height) = (header.size.width, header.size.height)
+    let picture = try Picture(blank: header.size, bands: bands, profile: header.profile)
+    // One whose every pixel is transparent was written by somebody who left the fourth byte alone.
+    let isOpaque = try !hasVisiblePixel()
+    var runs = BitmapRuns(
+      try bytes.part(from: header.pixels), width: width, depth: header.depth)
+    var indices = [UInt8](repeating: 0, count: width)
+    var row = [UInt8](repeating: 255, count: width * bands)
+    for index in 0..<height {
+      switch header.coding {
+      case .runs:
+        try runs.readRow(into: &indices)
+        paint(indices, into: &row)
+      case .indices:
+        unpack(try stored(index), into: &indices)
+        paint(indices, into: &row)
+      case .masks(let masks): paint(try stored(index), masks, into: &row)
+      }
+      if isOpaque || !header.hasAlpha, bands == 4 { try paintMask(index, into: &row) }
+      try picture.write(row, row: header.isTopDown ? index : height - 1 - index)
+    }
+    return picture
+  }
+
+  private var bands: Int { header.hasAlpha || mask != nil ? 4 : 3 }
+
+  private var isInRuns: Bool { if case .runs = header.coding { true } else { false } }
+
+  /// Holds the file to what its header says. Runs may come to any number of pixels.
+  private func check() throws(ImageError) {
+    let rows = isInRuns ? 0 : (header.size.height - 1) * header.stride + header.rowBytes
+    _ = try bytes.part(at: header.pixels, count: rows)
+    // Where pixels have an alpha of their own many writers save themselves the mask.
+    if let mask, !header.hasAlpha { _ = try bytes.part(at: mask, count: maskBytes) }
+  }
+
+  /// The bytes of a row, counted as they lie in the file.
+  private func stored(_ index: Int) throws(ImageError) -> UnsafeRawBufferPointer {
+    try bytes.part(at: header.pixels + index * header.stride, count: header.rowBytes)
+  }
+
+  // MARK: Colours
+
+  /// Indices of 1 to 8 bits, the first in the uppermost bits.
+  private func unpack(_ bytes: UnsafeRawBufferPointer, into indices: inout [UInt8]) {
+    let perByte = 8 / header.depth
+    let most = UInt8(truncatingIfNeeded: 1 << header.depth - 1)
+    for x in indices.indices {
+      // `stored` has `rowBytes`, which is the last x divided by `perByte`, and one.
+      let shift = (perByte - 1 - x % perByte) * header.depth
+      indices[x] = bytes[x / perByte] >> UInt8(shift) & most
+    }
+  }
+
+  private func paint(_ indices: [UInt8], into row: inout [UInt8]) {
+    for (x, index) in indices.enumerated() {
+      for band in 0..<3 { row[x * bands + band] = header.palette[Int(index) * 3 + band] }
+    }
+  }
+
+  private func paint(
+    _ bytes: UnsafeRawBufferPointer, _ masks: [BitmapMask], into row: inout [UInt8]
+  ) {
+    let bands = bands
+    for x in 0..<header.size.width {
+      let pixel = number(x, of: bytes)
+      for (band, mask) in masks.enumerated() { row[x * bands + band] = mask[pixel] }
+    }
+  }
+
+  /// A pixel of 2 to 4 bytes out of a row's.
+  @inline(__always)
+  private func number(_ x: Int, of row: UnsafeRawBufferPointer) -> UInt32 {
+    let width = header.depth / 8
+    var number: UInt32 = 0
+    // `row` has `rowBytes`, that is `width` for each x.
+    for index in 0..<width { number |= UInt32(row[x * width + index]) << UInt32(8 * index) }
+    return number
+  }
+
+  // MARK: Alpha
+
+  /// Whether any pixel has an alpha above 0; those without one are all to be seen.
+  private func hasVisiblePixel() throws(ImageError) -> Bool {
+    guard case .masks(let masks) = header.coding, masks.count == 4 else { return true }
+    for index in 0..<header.size.height {
+      let row = try stored(index)
+      for x in 0..<header.size.width where masks[3][number(x, of: row)] != 0 { return true }
+    }
+    return false
+  }
+
+  private var maskStride: Int { (header.size.width + 31) / 32 * 4 }
+  private var maskBytes: Int {
+    (header.size.height - 1) * maskStride + (header.size.width + 7) / 8
+  }
+
+  /// The alpha of a row whose pixels have none, by an icon's mask where that is all there.
+  private func paintMask(_ index: Int, into row: inout [UInt8]) throws(ImageError) {
+    let bits = try? mask.map { mask throws(ImageError) in
+      try bytes.part(at: mask + index * maskStride, count: (header.size.width + 7) / 8)
+    }
+    for x in 0..<header.size.width {
+      let isClear = bits.map { $0[x / 8] >> UInt8(7 - x % 8) & 1 == 1 } ?? false
+      row[x * 4 + 3] = isClear ? 0 : 255
+    }
+  }
+}

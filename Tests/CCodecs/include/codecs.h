@@ -1,0 +1,39 @@
+// Pictures that libvips's encoders do not write, by the libraries behind them; libvips-dev brings their headers along.
+//
+// Each function gives memory that is to be freed with free(3), NULL where the library refused.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// What the pixels of a JPEG are stored as.
+enum pictor_jpeg_colors {
+  pictor_jpeg_grey,
+  pictor_jpeg_ycc,
+  pictor_jpeg_rgb,
+  /// With an Adobe marker, and inverted as Adobe has it.
+  pictor_jpeg_cmyk,
+  pictor_jpeg_ycck,
+};
+
+/// A JPEG of the best quality.
+///
+/// `pixels`: 8 bits a band, interleaved: 1 band for grey, 4 for CMYK and YCCK (0 no ink), else 3. `across`, `down`: samples
+/// of lightness for one of colour.
+uint8_t *pictor_write_jpeg(const uint8_t *pixels, int width, int height,
+    enum pictor_jpeg_colors colors, int across, int down, int is_progressive, int is_arithmetic,
+    size_t *count);
+
+/// A lossless JPEG XL in a container, of 8 or 16 bits (the host's order) a band.
+///
+/// `orientation`: the codestream's. `exif_orientation`: in an Exif box of the container, which does not count; 0: none.
+uint8_t *pictor_write_jxl(const void *pixels, int width, int height, int bands, int bits,
+    int orientation, int exif_orientation, size_t *count);
+
+/// A HEIC or AVIF of three bands.
+///
+/// `bits`: 8, 10 or 12 of a band in the file; `pixels` have 8.
+/// `orientation`: in the container, as `irot` and `imir`. `exif_orientation`: in Exif, which does not count; 0: none.
+/// `cover`: another picture of the same size and half of each band's value, in front of the primary one.
+uint8_t *pictor_write_heif(const uint8_t *pixels, int width, int height, int is_avif,
+    int bits, int orientation, int exif_orientation, int has_cover, size_t *count);

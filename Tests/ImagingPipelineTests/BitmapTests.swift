@@ -1,0 +1,221 @@
+// BMPs of every kind of header, depth and coding, against the numbers they were written from.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct BitmapTests {
+  /// Colours by chance.
+  private static func colors(_ count: Int) -> [[UInt8]] {
+    var generator = SeededGenerator(seed: UInt64(count))
+    return (0..<count).map { _ in (0..<3).map { _ in .random(in: 0...255, using: &generator) } }
+  }
+
+  private static func numbers(_ count: Int, below bound: Int, seed: UInt64 = 1) -> [UInt32] {
+    var generator = SeededGenerator(seed: seed)
+    return (0..<count).map { _ in UInt32.random(in: 0..<UInt32(bound), using: &generator) }
+  }
+
+  private func decoded(_ bytes: [UInt8]) throws -> Pixels {
+    try Made(bytes) { $0.format = .png }.pixels()
+  }
+
+  @Test(arguments: [1, 2, 4, 8], [12, 40, 52, 56, 64, 108, 124])
+  func `indices become their colours`(depth: Int, headerLength: Int) throws {
+    for (width, height, isTopDown) in [(1, 1, false), (13, 7, false), (33, 5, true), (8, 3, true)]
+    where !(isTopDown && headerLength == 12) {
+      // given
+      var bitmap = CodedBitmap(size: PixelSize(width: width, height: height), depth: depth)
+      (bitmap.headerLength, bitmap.isTopDown) = (headerLength, isTopDown)
+      bitmap.palette = Self.colors(1 << depth)
+      bitmap.pixels = Self.numbers(width * height, below: 1 << depth)
+      // when
+      let pixels = try decoded(bitmap.file)
+      // then
+      #expect(pixels.size == bitmap.size)
+      #expect(pixels.values == bitmap.pixels.flatMap { bitmap.palette[Int($0)] })
+    }
+  }
+
+  @Test func `a colour that the palette does not have is black`() throws {
+    for (headerLength, saysColors) in [(40, true), (12, false), (40, false)] {
+      var bitmap = CodedBitmap(size: PixelSize(width: 16, height: 16), depth: 8)
+      (bitmap.headerLength, bitmap.saysColors) = (headerLength, saysColors)
+      bitmap.palette = Self.colors(100)
+      bitmap.pixels = (0..<256).map { UInt32($0) }
+      let black = [[UInt8]](repeating: [0, 0, 0], count: 156)
+      #expect(try decoded(bitmap.file).values == (bitmap.palette + black).flatMap { $0 })
+    }
+  }
+
+  /// Depth, masks (none: the usual ones), header, compression.
+  static let masked: [(Int, [UInt32], Int, Int)] = [
+    (16, [], 40, 0), (24, [], 40, 0), (24, [], 12, 0), (32, [], 40, 0), (32, [], 108, 0),
+    (16, [0xf800, 0x07e0, 0x001f], 40, 3), (16, [0x0f00, 0x00f0, 0x000f, 0xf000], 40, 6),
+    (16, [0x7c00, 0x03e0, 0x001f, 0x8000], 56, 3),
+    (32, [0x0000_00ff, 0x00ff_0000, 0x0000_ff00], 52, 3),
+    (32, [0xff00_0000, 0x00ff_0000, 0x0000_ff00, 0x0000_00ff], 108, 3),
+    (32, [0x00ff_0000, 0x0000_ff00, 0x0000_00ff, 0xff00_0000], 124, 3),
+    (32, [0x00ff_0000, 0x0000_ff00, 0x0000_00ff, 0], 124, 3),
+    (32, [0x3ff0_0000, 0x000f_fc00, 0x0000_03ff], 40, 3), (32, [0xf, 0, 0xf0], 40, 3),
+  ]
+
+  @Test(arguments: masked.indices)
+  func `masks say which bits are which colour`(index: Int) throws {
+    // given
+    let (depth, masks, headerLength, compression) = Self.masked[index]
+    var bitmap = CodedBitmap(size: PixelSize(width: 19, height: 11), depth: depth)
+    (bitmap.headerLength, bitmap.compression, bitmap.masks) = (headerLength, compression, masks)
+    bitmap.pixels = Self.numbers(19 * 11, below: 1 << depth - 1)
+    // when
+    let pixels = try decoded(bitmap.file)
+    // then: each colour's bits as a part of the greatest number they can be, to the step
+    let usual: [UInt32] =
+      depth == 16 ? [0x7c00, 0x03e0, 0x001f] : [0xff0000, 0x00ff00, 0x0000ff]
+    let used = masks.isEmpty ? usual : masks.last == 0 ? masks.dropLast() : masks
+    #expect(pixels.bands == used.count)
+    for (pixel, place) in zip(bitmap.pixels, 0...) {
+      for (band, mask) in used.enumerated() {
+        let share = mask == 0 ? 0 : Double(pixel & mask) / Double(mask)
+        let value = Double(pixels.values[place * used.count + band])
+        #expect(abs(value - share * 255) < 1)
+      }
+    }
+  }
+
+  @Test func `an alpha that is nowhere to be seen is none`() throws {
+    var bitmap = CodedBitmap(size: PixelSize(width: 3, height: 2), depth: 32)
+    (bitmap.headerLength, bitmap.compression) = (124, 3)
+    bitmap.masks = [0x00ff_0000, 0x0000_ff00, 0x0000_00ff, 0xff00_0000]
+    bitmap.pixels = [UInt32](repeating: 0x00c8_6432, count: 6)
+    #expect(try decoded(bitmap.file)[1, 1] == [200, 100, 50, 255])
+  }
+
+  @Test(arguments: [4, 8], [1, 5, 40])
+  func `runs become rows`(depth: Int, width: Int) throws {
+    var generator = SeededGenerator(seed: UInt64(depth * width))
+    for _ in 0..<20 {
+      // given: runs, single pixels and jumps by chance, and what they leave
+      let height = Int.random(in: 1...9, using: &generator)
+      var bitmap = CodedBitmap(size: PixelSize(width: width, height: height), depth: depth)
+      bitmap.palette = Self.colors(1 << depth)
+      bitmap.compression = depth == 8 ? 1 : 2
+      let (runs, indices) = Self.runs(bitmap.size, depth: depth, using: &generator)
+      bitmap.runs = runs
+      // when
+      let pixels = try decoded(bitmap.file)
+      // then
+      #expect(pixels.values == indices.flatMap { bitmap.palette[$0] })
+    }
+  }
+
+  /// Runs, and the indices from top to bottom that they stand for.
+  private static func runs(
+    _ size: PixelSize, depth: Int, using generator: inout SeededGenerator
+  ) -> (bytes: [UInt8], indices: [Int]) {
+    var rows = [[Int]](
+      repeating: [Int](repeating: 0, count: size.width), count: size.height)
+    var (bytes, x, y): ([UInt8], Int, Int) = ([], 0, 0)
+    while y < size.height {
+      let room = size.width - x
+      switch Int.random(in: 0..<8, using: &generator) {
+      case 0:
+        bytes += [0, 0]
+        (x, y) = (0, y + 1)
+      case 1 where y + 2 < size.height:
+        let right = Int.random(in: 0...min(room, 3), using: &generator)
+        let down = Int.random(in: 0...2, using: &generator)
+        bytes += [0, 2, UInt8(right), UInt8(down)]
+        (x, y) = (x + right, y + down)
+      case 2...4 where room >= 3:
+        let count = Int.random(in: 3...min(room, 20), using: &generator)
+        let values = (0..<count).map { _ in Int.random(in: 0..<1 << depth, using: &generator) }
+        rows[y].replaceSubrange(x..<x + count, with: values)
+        var packed = values.map { UInt8($0) }
+        if depth == 4 {
+          packed = stride(from: 0, to: count, by: 2).map {
+            UInt8(values[$0] << 4 | ($0 + 1 < count ? values[$0 + 1] : 0))
+          }
+        }
+        bytes += [0, UInt8(count)] + packed + (packed.count.isMultiple(of: 2) ? [] : [0])
+        x += count
+      default:
+        // What goes past the edge is cut off.
+        let count = Int.random(in: 1...25, using: &generator)
+        let value = UInt8.random(in: 0...255, using: &generator)
+        bytes += [UInt8(count), value]
+        for index in 0..<count where x + index < size.width {
+          let half = index.isMultiple(of: 2) ? value >> 4 : value & 15
+          rows[y][x + index] = Int(depth == 8 ? value : half)
+        }
+        x = min(x + count, size.width)
+        // Nothing after it but the row's end: where the file's column is by now is not known here.
+        bytes += [0, 0]
+        (x, y) = (0, y + 1)
+      }
+    }
+    return (bytes + [0, 1], Array(rows.reversed().joined()))
+  }
+
+  @Test func `runs may end a picture before its last row, but not just stop`() throws {
+    var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 3), depth: 8)
+    (bitmap.compression, bitmap.palette) = (1, [[10, 20, 30], [200, 100, 50]])
+    bitmap.runs = [4, 1, 0, 1]
+    #expect(try decoded(bitmap.file).rgb(0, 2) == [200, 100, 50])
+    #expect(try decoded(bitmap.file).rgb(0, 0) == [10, 20, 30])
+    bitmap.runs = [4, 1, 0, 0, 4, 1, 0, 0, 4, 1]
+    #expect(try decoded(bitmap.file).rgb(3, 0) == [200, 100, 50])
+    for runs: [UInt8] in [[], [4], [4, 1], [4, 1, 0, 0, 2, 1], [0, 200, 1, 1], [0, 2, 1]] {
+      bitmap.runs = runs
+      #expect(isUndecodable(bitmap.file))
+    }
+  }
+
+  @Test func `a profile of its own is applied`() throws {
+    // given: libvips's Display P3
+    let png = try Pictures.encode(
+      Pixels(width: 4, height: 4, color: [200, 100, 50]), ".png[profile=p3]")
+    var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 4), depth: 24)
+    bitmap.headerLength = 124
+    bitmap.profile = try png.withUnsafeBytes {
+      try Loader.open($0, as: .png, pages: .first).foreignProfile
+    }
+    bitmap.pixels = [UInt32](repeating: 0xc8_6432, count: 16)
+    // when, then
+    #expect(!bitmap.profile.isEmpty)
+    #expect(try decoded(bitmap.file).values == decoded(png).values)
+    #expect(try decoded(bitmap.file).rgb(1, 1) != [200, 100, 50])
+  }
+
+  @Test func `sides and pixels are held to what is there and what may be`() {
+    // given: no pixels, or runs that could be anything
+    var bitmap = CodedBitmap(size: PixelSize(width: 60_000, height: 60_000), depth: 8)
+    (bitmap.palette, bitmap.runs) = ([[1, 2, 3]], [0, 1])
+    #expect(isUndecodable(bitmap.file))
+    bitmap.compression = 1
+    #expect(
+      Made.error(bitmap.file) == .tooManyPixels(pixels: 3_600_000_000, limit: 150_000_000))
+    for (width, height) in [(0, 4), (4, 0), (-4, 4), (Int(Int32.max), 4), (4, Int(Int32.min))] {
+      var bitmap = CodedBitmap(size: PixelSize(width: width, height: height), depth: 8)
+      bitmap.runs = []
+      #expect(isUndecodable(bitmap.file))
+    }
+  }
+
+  @Test func `what only printers and OS2 have in them is of no format`() {
+    for (compression, depth, length) in [(4, 0, 40), (5, 0, 40), (3, 1, 64), (4, 24, 64)] {
+      var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 4), depth: depth)
+      (bitmap.compression, bitmap.headerLength, bitmap.runs) = (compression, length, [])
+      guard case .unsupportedFormat = Made.error(bitmap.file) else {
+        Issue.record("compression \(compression)")
+        continue
+      }
+    }
+  }
+
+  private func isUndecodable(_ bytes: [UInt8]) -> Bool {
+    if case .undecodable = Made.error(bytes) { true } else { false }
+  }
+}

@@ -1,0 +1,112 @@
+// CodedPNG: PNGs of every colour type and depth, written from the numbers of their pixels.
+
+import Model
+import TestSupport
+
+/// A PNG (PNG 1.2) whose samples are given as they are stored; its data is not compressed.
+struct CodedPNG {
+  let size: PixelSize
+  /// 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6 RGBA.
+  let colorType: Int
+  /// Bits of a sample.
+  let depth: Int
+  /// Row by row, `channels` for each pixel.
+  var samples: [Int]
+  var isInterlaced = false
+  /// Chunks between the header and the data: name and content.
+  var before: [(name: String, content: [UInt8])] = []
+  /// Chunks between the data and the end.
+  var after: [(name: String, content: [UInt8])] = []
+
+  /// Samples of a pixel.
+  static func channels(_ colorType: Int) -> Int { [1, 0, 3, 1, 2, 0, 4][colorType] }
+
+  /// First column and row and steps of Adam7's passes (PNG 1.2, 8.2).
+  private static let passes = [
+    (0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2),
+    (0, 1, 1, 2),
+  ]
+
+  var bytes: [UInt8] {
+    let header =
+      Self.big(size.width, 4) + Self.big(size.height, 4)
+      + [UInt8(depth), UInt8(colorType), 0, 0, isInterlaced ? 1 : 0]
+    var bytes: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
+    bytes += Self.chunk("IHDR", header)
+    for (name, content) in before { bytes += Self.chunk(name, content) }
+    bytes += Self.chunk("IDAT", data)
+    for (name, content) in after { bytes += Self.chunk(name, content) }
+    return bytes + Self.chunk("IEND", [])
+  }
+
+  /// The content of the data chunk, and of an animation's behind its number.
+  var data: [UInt8] {
+    let passes = isInterlaced ? Self.passes : [(0, 0, 1, 1)]
+    return Self.stored(passes.flatMap { rows(from: $0.0, $0.1, by: $0.2, $0.3) })
+  }
+
+  /// The rows of a pass, each behind the filter 0.
+  private func rows(from left: Int, _ top: Int, by right: Int, _ down: Int) -> [UInt8] {
+    guard left < size.width else { return [] }
+    let channels = Self.channels(colorType)
+    return stride(from: top, to: size.height, by: down).flatMap { y in
+      var (row, bits, count): ([UInt8], Int, Int) = ([0], 0, 0)
+      for x in stride(from: left, to: size.width, by: right) {
+        for channel in 0..<channels {
+          bits = bits << depth | samples[(y * size.width + x) * channels + channel]
+          count += depth
+          while count >= 8 {
+            row.append(UInt8(bits >> (count - 8) & 255))
+            count -= 8
+          }
+          bits &= 1 << count - 1
+        }
+      }
+      if count > 0 { row.append(UInt8(bits << (8 - count) & 255)) }
+      return row
+    }
+  }
+
+  /// zlib's form (RFC 1950) of data in blocks that are not compressed (RFC 1951, 3.2.4).
+  private static func stored(_ data: [UInt8]) -> [UInt8] {
+    var bytes: [UInt8] = [0x78, 0x01]
+    for start in stride(from: 0, to: data.count, by: 65_535) {
+      let block = data[start..<min(start + 65_535, data.count)]
+      let count = [UInt8(block.count & 255), UInt8(block.count >> 8)]
+      bytes += [block.endIndex == data.count ? 1 : 0] + count + count.map { ~$0 } + block
+    }
+    let (a, b) = data.reduce((1, 0)) { sums, byte in
+      let a = (sums.0 + Int(byte)) % 65_521
+      return (a, (sums.1 + a) % 65_521)
+    }
+    return bytes + big(b << 16 | a, 4)
+  }
+
+  /// A PNG with Exif behind its header: TIFF with the orientation alone in its directory (EXIF 2.32, 4.6.4).
+  static func adding(orientation: Int, to png: [UInt8]) -> [UInt8] {
+    let entry = big(0x0112, 2) + big(3, 2) + big(1, 4) + big(orientation, 2) + [0, 0]
+    let exif = Array("MM".utf8) + big(42, 2) + big(8, 4) + big(1, 2) + entry + big(0, 4)
+    // Signature and header have 33 bytes.
+    return png[..<33] + chunk("eXIf", exif) + png[33...]
+  }
+
+  static func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
+    let named = Array(name.utf8) + content
+    return big(content.count, 4) + named + crc32(of: named[...])
+  }
+
+  /// CRC-32 of a chunk's name and content (ISO/IEC 15948, annex D), most significant byte first.
+  static func crc32(of bytes: ArraySlice<UInt8>) -> [UInt8] {
+    var crc: UInt32 = 0xffff_ffff
+    for byte in bytes {
+      crc ^= UInt32(byte)
+      for _ in 0..<8 { crc = crc & 1 == 1 ? crc >> 1 ^ 0xedb8_8320 : crc >> 1 }
+    }
+    return big(Int(~crc), 4)
+  }
+
+  /// A number, the highest byte first.
+  static func big(_ number: Int, _ width: Int) -> [UInt8] {
+    (0..<width).reversed().map { UInt8(number >> (8 * $0) & 255) }
+  }
+}
