@@ -1,0 +1,97 @@
+// CodedGIF: GIFs written from their frames' indices, with any disposal, and what must be seen of them.
+
+import Model
+import TestSupport
+
+/// An animated GIF (GIF89a) whose data is not compressed.
+struct CodedGIF {
+  /// A part of the screen and what it shows there.
+  struct Frame {
+    let (x, y): (Int, Int)
+    let size: PixelSize
+    /// Into the palette, row by row.
+    let indices: [UInt8]
+    /// What becomes of it: 1 stays, 2 is cleared, 3 gives way to what was there before.
+    var disposal = 1
+    /// The index that shows what is below.
+    var transparent: UInt8?
+
+    /// A field of one index.
+    init(
+      x: Int, y: Int, width: Int, height: Int, index: UInt8, disposal: Int = 1,
+      transparent: UInt8? = nil
+    ) {
+      (self.x, self.y) = (x, y)
+      size = PixelSize(width: width, height: height)
+      indices = [UInt8](repeating: index, count: width * height)
+      (self.disposal, self.transparent) = (disposal, transparent)
+    }
+  }
+
+  let size: PixelSize
+  /// Four colours of three bytes.
+  let palette: [[UInt8]]
+  let frames: [Frame]
+
+  /// What each frame shows, in RGBA: as GIF89a, section 23, has it, but that what is cleared is transparent.
+  var shown: [Pixels] {
+    let clear = [UInt8](repeating: 0, count: 4)
+    var screen = Pixels(width: size.width, height: size.height, color: clear)
+    return frames.map { frame in
+      var next = screen
+      func paint(_ pixels: inout Pixels, _ color: (Int) -> [UInt8]?) {
+        for index in frame.indices.indices {
+          let (x, y) = (frame.x + index % frame.size.width, frame.y + index / frame.size.width)
+          guard let color = color(index) else { continue }
+          pixels.values.replaceSubrange(
+            (y * size.width + x) * 4..<(y * size.width + x) * 4 + 4, with: color)
+        }
+      }
+      paint(&next) { index in
+        frame.indices[index] == frame.transparent
+          ? nil : palette[Int(frame.indices[index])] + [255]
+      }
+      if frame.disposal != 3 { screen = next }
+      if frame.disposal == 2 { paint(&screen) { _ in clear } }
+      return next
+    }
+  }
+
+  var bytes: [UInt8] {
+    var bytes = Array("GIF89a".utf8) + little(size.width) + little(size.height)
+    // A palette of four colours; the ground and the shape of pixels are none.
+    bytes += [0xf1, 0, 0] + palette.joined()
+    bytes += [0x21, 0xff, 11] + Array("NETSCAPE2.0".utf8) + [3, 1, 0, 0, 0]
+    for frame in frames {
+      let flags = UInt8(frame.disposal << 2) | (frame.transparent == nil ? 0 : 1)
+      bytes += [0x21, 0xf9, 4, flags, 10, 0, frame.transparent ?? 0, 0, 0x2c]
+      bytes += little(frame.x) + little(frame.y) + little(frame.size.width)
+      bytes += little(frame.size.height) + [0, 2] + data(frame.indices) + [0]
+    }
+    return bytes + [0x3b]
+  }
+
+  /// Codes of three bits in blocks: a table that is cleared after every second index never grows to one of four.
+  private func data(_ indices: [UInt8]) -> [UInt8] {
+    var (bytes, bits, count): ([UInt8], Int, Int) = ([], 0, 0)
+    func put(_ code: Int) {
+      (bits, count) = (bits | code << count, count + 3)
+      if count >= 8 {
+        bytes.append(UInt8(bits & 255))
+        (bits, count) = (bits >> 8, count - 8)
+      }
+    }
+    for (place, index) in indices.enumerated() {
+      if place.isMultiple(of: 2) { put(4) }
+      put(Int(index))
+    }
+    put(5)
+    if count > 0 { bytes.append(UInt8(bits)) }
+    return stride(from: 0, to: bytes.count, by: 255).flatMap { start in
+      let block = bytes[start..<min(start + 255, bytes.count)]
+      return [UInt8(block.count)] + block
+    }
+  }
+
+  private func little(_ number: Int) -> [UInt8] { [UInt8(number & 255), UInt8(number >> 8)] }
+}

@@ -1,0 +1,73 @@
+// GIFs whose frames are parts laid over each other: each comes out as the whole that is to be seen.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct GIFKindsTests {
+  private static let palette: [[UInt8]] = [
+    [220, 30, 30], [30, 200, 40], [30, 40, 220], [230, 220, 40],
+  ]
+
+  /// A ground, a part on it with this disposal, then another one beside it.
+  private static func gif(_ disposal: Int, transparent: UInt8? = nil) -> CodedGIF {
+    CodedGIF(
+      size: PixelSize(width: 40, height: 30), palette: palette,
+      frames: [
+        .init(x: 0, y: 0, width: 40, height: 30, index: 0),
+        .init(
+          x: 5, y: 5, width: 20, height: 15, index: 1, disposal: disposal, transparent: transparent),
+        .init(x: 15, y: 12, width: 20, height: 15, index: 2),
+      ])
+  }
+
+  private func compare(_ gif: CodedGIF) throws {
+    // when
+    let made = try Made(gif.bytes)
+    // then
+    #expect(made.format == .gif && made.frames == gif.frames.count)
+    for (index, expected) in gif.shown.enumerated() {
+      let pixels = try made.pixels(frame: index)
+      for place in 0..<pixels.size.width * pixels.size.height {
+        let (x, y) = (place % pixels.size.width, place / pixels.size.width)
+        let alpha = pixels.bands == 4 ? pixels[x, y][3] : 255
+        guard alpha == expected[x, y][3],
+          alpha == 0 || isClose(pixels.rgb(x, y), expected.rgb(x, y), within: 6)
+        else {
+          Issue.record("frame \(index) at \(x), \(y): \(pixels[x, y]), not \(expected[x, y])")
+          return
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [0, 1, 3])
+  func `what is done with a frame after it was shown is done`(disposal: Int) throws {
+    try compare(Self.gif(disposal))
+  }
+
+  @Test func `what is cleared after a frame without a transparent colour has the ground's`() throws
+  {
+    // Red, the palette's first colour: GIF89a, section 23.
+    let made = try Made(Self.gif(2).bytes)
+    #expect(isClose(try made.pixels(frame: 2).rgb(6, 6), Self.palette[0], within: 6))
+    #expect(isClose(try made.pixels(frame: 1).rgb(6, 6), Self.palette[1], within: 6))
+  }
+
+  @Test(arguments: [1, 2, 3], [1, 3])
+  func `what is transparent shows what is below`(disposal: Int, transparent: UInt8) throws {
+    // The part as a whole, or none of it: what is cleared after it is transparent then.
+    try compare(Self.gif(disposal, transparent: transparent))
+  }
+
+  @Test func `what no frame has painted is transparent`() throws {
+    // given: a part alone, cleared, and then another one
+    let gif = CodedGIF(
+      size: PixelSize(width: 40, height: 30), palette: Self.palette,
+      frames: [
+        .init(x: 0, y: 0, width: 10, height: 10, index: 3, disposal: 2, transparent: 0),
+        .init(x: 20, y: 10, width: 20, height: 20, index: 2, transparent: 0),
+      ])
+    try compare(gif)
+  }
+}

@@ -1,0 +1,129 @@
+// PNGs of every colour type, depth and transparency there is, against the numbers they were written from.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct PNGKindsTests {
+  /// Every colour type with its depths (PNG 1.2, table 11.1).
+  static let kinds = [
+    (0, 1), (0, 2), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16), (3, 1), (3, 2), (3, 4), (3, 8),
+    (4, 8), (4, 16), (6, 8), (6, 16),
+  ]
+
+  private static func picture(
+    _ colorType: Int, _ depth: Int, width: Int = 37, height: Int = 21
+  ) -> CodedPNG {
+    var generator = SeededGenerator(seed: UInt64(colorType * 100 + depth))
+    let count = width * height * CodedPNG.channels(colorType)
+    return CodedPNG(
+      size: PixelSize(width: width, height: height), colorType: colorType, depth: depth,
+      samples: (0..<count).map { _ in .random(in: 0..<1 << depth, using: &generator) })
+  }
+
+  private static func palette(_ count: Int) -> [UInt8] {
+    (0..<count).flatMap { (index: Int) -> [UInt8] in
+      let (red, green, blue) = (index * 83 % 256, index * 29 % 256, 255 - index * 7 % 256)
+      return [UInt8(red), UInt8(green), UInt8(blue)]
+    }
+  }
+
+  /// A sample in 8 bits.
+  private static func byte(_ sample: Int, _ depth: Int) -> UInt8 {
+    depth == 16 ? UInt8(sample >> 8) : UInt8(sample * 255 / (1 << depth - 1))
+  }
+
+  @Test(arguments: kinds.indices, [false, true])
+  func `every colour type and depth comes out as it went in`(kind: Int, isInterlaced: Bool) throws {
+    // given
+    let (colorType, depth) = Self.kinds[kind]
+    var png = Self.picture(colorType, depth)
+    png.isInterlaced = isInterlaced
+    let palette = Self.palette(colorType == 3 ? 1 << depth : 0)
+    if colorType == 3 { png.before = [("PLTE", palette)] }
+    // when
+    let pixels = try Made(png.bytes) { $0.format = .png }.pixels()
+    // then: 16 bits are 8 to the step
+    let expected =
+      colorType == 3
+      ? png.samples.flatMap { palette[$0 * 3..<$0 * 3 + 3] }
+      : png.samples.map { Self.byte($0, depth) }
+    #expect(pixels.size == png.size && pixels.values.count == expected.count)
+    let most = depth == 16 ? 1 : 0
+    #expect(zip(pixels.values, expected).allSatisfy { abs(Int($0) - Int($1)) <= most })
+  }
+
+  @Test(arguments: [1, 2, 4, 8])
+  func `a palette may have an alpha, for its first colours`(depth: Int) throws {
+    // given: all but the last colour, which is opaque
+    var png = Self.picture(3, depth)
+    let count = 1 << depth
+    let alphas = (0..<count - 1).map { UInt8($0 * 255 / count) }
+    let palette = Self.palette(count)
+    png.before = [("PLTE", palette), ("tRNS", alphas)]
+    // when
+    let made = try Made(png.bytes)
+    // then
+    #expect(made.format == .png)
+    let pixels = try made.pixels()
+    #expect(pixels.bands == 4)
+    for (place, index) in png.samples.enumerated() {
+      let alpha = index < alphas.count ? alphas[index] : 255
+      let pixel = Array(pixels.values[place * 4..<place * 4 + 4])
+      #expect(pixel[3] == alpha)
+      #expect(alpha == 0 || Array(pixel[0..<3]) == Array(palette[index * 3..<index * 3 + 3]))
+    }
+  }
+
+  @Test(arguments: [(0, 1), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16)])
+  func `grey and colour may have one transparent value`(colorType: Int, depth: Int) throws {
+    // given: that of the first pixel
+    var png = Self.picture(colorType, depth)
+    let channels = CodedPNG.channels(colorType)
+    let key = Array(png.samples[0..<channels])
+    png.before = [("tRNS", key.flatMap { CodedPNG.big($0, 2) })]
+    // when
+    let pixels = try Made(png.bytes).pixels()
+    // then
+    #expect(pixels.bands == channels + 1)
+    for place in 0..<png.size.width * png.size.height {
+      let sample = Array(png.samples[place * channels..<(place + 1) * channels])
+      let alpha = pixels.values[place * pixels.bands + channels]
+      #expect(alpha == (sample == key ? 0 : 255))
+    }
+  }
+
+  @Test func `an animated PNG gives its first frame`() throws {
+    // given: the animation's chunks (PNG 3, 11.3.6) around two frames, of which the first is the picture
+    var first = CodedPNG(
+      size: PixelSize(width: 4, height: 4), colorType: 2, depth: 8,
+      samples: [Int](repeating: 200, count: 48))
+    let second = CodedPNG(
+      size: first.size, colorType: 2, depth: 8, samples: [Int](repeating: 20, count: 48))
+    func control(_ number: Int) -> [UInt8] {
+      CodedPNG.big(number, 4) + CodedPNG.big(4, 4) + CodedPNG.big(4, 4) + CodedPNG.big(0, 8)
+        + [0, 1, 0, 10, 0, 0]
+    }
+    first.before = [("acTL", CodedPNG.big(2, 4) + CodedPNG.big(0, 4)), ("fcTL", control(0))]
+    first.after = [("fcTL", control(1)), ("fdAT", CodedPNG.big(2, 4) + second.data)]
+    // when
+    let made = try Made(first.bytes)
+    // then
+    #expect(made.frames == 1 && made.format == .jpeg)
+    #expect(isClose(try made.pixels().rgb(2, 2), [200, 200, 200], within: 2))
+  }
+
+  @Test(arguments: 1...8)
+  func `Exif of a PNG turns it, in front of the pixels`(tag: Int) throws {
+    // given
+    let scene = Pixels.scene(width: 36, height: 24)
+    let stored = scene.stored(forOrientation: tag)
+    let png = CodedPNG(
+      size: stored.size, colorType: 2, depth: 8, samples: stored.values.map { Int($0) })
+    // when
+    let made = try Made(CodedPNG.adding(orientation: tag, to: png.bytes)) { $0.format = .png }
+    // then
+    #expect(try made.pixels().values == scene.values)
+    #expect(!made.bytes.contains("eXIf"))
+  }
+}
