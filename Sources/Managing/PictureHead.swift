@@ -35,31 +35,44 @@ enum PictureHead: Equatable {
 }
 
 /// Thrown at the end of what there is.
-private struct EndOfBytes: Error {}
+struct EndOfBytes: Error {}
 
 /// Reads forwards, and never past the end.
-private struct HeadReader {
+struct HeadReader {
   let bytes: UnsafeRawBufferPointer
   private var position = 0
 
   init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-  private mutating func take(_ count: Int) throws(EndOfBytes) -> Slice<UnsafeRawBufferPointer> {
+  /// Whether nothing is left.
+  var isAtEnd: Bool { position == bytes.count }
+
+  mutating func take(_ count: Int) throws(EndOfBytes) -> Slice<UnsafeRawBufferPointer> {
     guard count <= bytes.count - position else { throw EndOfBytes() }
     defer { position += count }
     return bytes[position..<position + count]
   }
 
-  private mutating func byte() throws(EndOfBytes) -> UInt8 {
-    let one = try take(1)
-    return one[one.startIndex]
+  mutating func byte() throws(EndOfBytes) -> UInt8 {
+    guard position < bytes.count else { throw EndOfBytes() }
+    defer { position += 1 }
+    return bytes[position]
   }
 
-  private mutating func big(_ count: Int) throws(EndOfBytes) -> Int {
+  /// The next byte, which is still to be read.
+  func peek() throws(EndOfBytes) -> UInt8 {
+    guard position < bytes.count else { throw EndOfBytes() }
+    return bytes[position]
+  }
+
+  /// Has the last byte still to be read.
+  mutating func back() { position -= 1 }
+
+  mutating func big(_ count: Int) throws(EndOfBytes) -> Int {
     try take(count).reduce(0) { $0 << 8 | Int($1) }
   }
 
-  private mutating func little(_ count: Int) throws(EndOfBytes) -> Int {
+  mutating func little(_ count: Int) throws(EndOfBytes) -> Int {
     try take(count).reversed().reduce(0) { $0 << 8 | Int($1) }
   }
 

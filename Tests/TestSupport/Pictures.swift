@@ -76,6 +76,38 @@ public enum Pictures {
     try encode(.scene(width: width, height: height, alpha: alpha), ".webp[Q=90,effort=1]")
   }
 
+  /// A WebP without metadata, which libvips 8.14 writes whatever it is told.
+  ///
+  /// - Parameters:
+  ///   - width: In pixels.
+  ///   - height: In pixels.
+  ///   - alpha: See `png`.
+  ///   - frames: Above 1 it moves.
+  ///   - isExtended: In the extended form (VP8X), as whatever moves has to be.
+  public static func bareWebP(
+    width: Int, height: Int, alpha: Bool = false, frames: Int = 1, isExtended: Bool = false
+  ) throws -> [UInt8] {
+    let isExtended = isExtended || frames > 1
+    let webp =
+      frames > 1
+      ? try animatedWebP(width: width, height: height, frames: frames)
+      : try self.webp(width: width, height: height, alpha: alpha)
+    var chunks: [UInt8] = []
+    var position = 12
+    while position + 8 <= webp.count {
+      let kind = String(decoding: webp[position..<position + 4], as: UTF8.self)
+      let length = webp[position + 4..<position + 8].reversed().reduce(0) { $0 << 8 | Int($1) }
+      var chunk = Array(webp[position..<min(position + 8 + length + length % 2, webp.count)])
+      if kind == "VP8X" { chunk[8] &= ~0x2c }
+      let isKept = kind == "VP8X" ? isExtended : !["EXIF", "XMP ", "ICCP"].contains(kind)
+      if isKept { chunks += chunk }
+      position += chunk.count
+    }
+    let length = chunks.count + 4
+    let digits = (0..<4).map { UInt8(truncatingIfNeeded: length >> (8 * $0)) }
+    return Array("RIFF".utf8) + digits + Array("WEBP".utf8) + chunks
+  }
+
   /// An uncompressed TIFF.
   public static func tiff(width: Int, height: Int) throws -> [UInt8] {
     try encode(.scene(width: width, height: height), ".tif")
