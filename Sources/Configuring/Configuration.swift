@@ -177,6 +177,8 @@ public struct Configuration: Hashable, Sendable {
     public var maximumPixels = 150_000_000
     /// Most frames of a source.
     public var maximumFrames = 1_000
+    /// Whether a negotiated AVIF that is not there yet is made behind a quicker answer.
+    public var avifLater = true
   }
 
   /// `prefetch.…`: lists that operators have loaded ahead.

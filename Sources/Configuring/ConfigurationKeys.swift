@@ -267,6 +267,9 @@ extension Configuration {
     .integer(
       "imaging.maximum_frames", \.imaging.maximumFrames, "frames of a source; beyond it, 422",
       1...100_000),
+    .boolean(
+      "imaging.avif_later", \.imaging.avifLater,
+      "whether WebP, JPEG or PNG is answered until a negotiated AVIF is made"),
 
     .integer(
       "prefetch.limit", \.prefetch.limit,

@@ -17,6 +17,7 @@ public final class ImageManager: ImageProvider {
   let purges: any PurgeList
   let sourceFormats: Set<ImageFormat>
   let passing: PassingPolicy
+  let avifPolicy: AVIFPolicy
   let now: @Sendable () -> UnixTime
 
   let variantFlights = Flights<FlightKey, MadeVariant>()
@@ -24,7 +25,9 @@ public final class ImageManager: ImageProvider {
   let failed: Lock<FailedURLs>
   let failing: Lock<FailingSources>
   let revalidations = Lock(Revalidations())
+  let backlog: Lock<AVIFBacklog>
   let counts = FreshnessCounts()
+  let makings = MakingCounts()
   let clockWatch = Lock(ClockWatch())
   let log: Log
   let changed = ChangedSources()
@@ -38,6 +41,7 @@ public final class ImageManager: ImageProvider {
   ///   - stalePolicy: how origins are spared that failed.
   ///   - sourceFormats: what a picture may be in that somebody puts here.
   ///   - passing: what may be sent as it came from an origin, where a request lets it.
+  ///   - avifPolicy: whether negotiated AVIFs are waited for.
   ///   - log: is told that the clock was set back.
   ///   - now: the wall clock.
   public init(
@@ -46,7 +50,8 @@ public final class ImageManager: ImageProvider {
     purges: any PurgeList, failurePolicy: FailurePolicy = FailurePolicy(),
     stalePolicy: StalePolicy = StalePolicy(),
     sourceFormats: Set<ImageFormat> = Set(ImageFormat.inputs),
-    passing: PassingPolicy = PassingPolicy(), log: Log = .silent,
+    passing: PassingPolicy = PassingPolicy(), avifPolicy: AVIFPolicy = AVIFPolicy(),
+    log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
     self.memory = memory
@@ -57,10 +62,12 @@ public final class ImageManager: ImageProvider {
     self.purges = purges
     self.sourceFormats = sourceFormats
     self.passing = passing
+    self.avifPolicy = avifPolicy
     self.log = log
     self.now = now
     failed = Lock(FailedURLs(policy: failurePolicy))
     failing = Lock(FailingSources(policy: stalePolicy))
+    backlog = Lock(AVIFBacklog(atOnce: avifPolicy.atOnce))
   }
 
   /// What memory holds and is fresh.
@@ -71,8 +78,8 @@ public final class ImageManager: ImageProvider {
     return variant
   }
 
-  /// What memory has that is not fresh enough for everybody, or the disk tier can give without waiting, if the request may
-  /// have it; it is in memory from then on, if the request lets it.
+  /// What memory has that is not fresh enough for everybody, or stands in for an AVIF, or the disk tier can give without
+  /// waiting, if the request may have it; the latter is in memory from then on, if the request lets it.
   public func deliveryAtOnce(for request: ImageRequest) -> Delivery? {
     guard request.options.cache.looks else { return nil }
     if let variant = memory.peek(request.key), isRight(variant),
@@ -86,7 +93,7 @@ public final class ImageManager: ImageProvider {
         for: request.key, where: { use(of: $0.freshness, by: request) != nil }),
       isRight(variant),
       let use = use(of: variant.info.freshness, by: request)
-    else { return nil }
+    else { return quickDelivery(for: request) }
     _ = store(variant, in: request.options.store.intersection(.memory))
     var timings = Timings()
     timings.disk = .now - start
@@ -128,6 +135,8 @@ public final class ImageManager: ImageProvider {
     variantFlights.add(to: &figures, running: \.variants)
     sourceFlights.add(to: &figures, running: \.sources)
     figures.failedURLs = failed.withLock { $0.count }
+    makings.add(to: &figures)
+    figures.avifsWaiting = backlog.withLock { $0.count }
     return figures
   }
 

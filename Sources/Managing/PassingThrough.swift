@@ -97,7 +97,7 @@ extension ImageManager {
       key: request.key,
       info: VariantInfo(
         passingThrough: format, size, source.origin, source.freshness, version: source.version,
-        generation: source.generation, density: request.source.density),
+        generation: source.generation, density: Double(request.source.density)),
       body: bytes.map { .memory($0) } ?? .file(source.file))
   }
 
@@ -108,7 +108,8 @@ extension ImageManager {
       passingThrough: format, size, body.origin,
       freshnessPolicy.freshness(
         of: body.origin, from: request.source, requestedAt: now(), receivedAt: now()),
-      version: body.version, generation: purges.generation, density: request.source.density)
+      version: body.version, generation: purges.generation,
+      density: Double(request.source.density))
   }
 
   /// The format of a source that would do as it is; `nil`: whatever it is, something is wanted of it.
@@ -133,12 +134,12 @@ extension ImageManager {
 
 extension VariantInfo {
   /// A source that is passed on as it is. Its version is its entity tag: as strong, since it changes with the bytes.
-  fileprivate init(
+  init(
     passingThrough format: ImageFormat, _ size: PixelSize, _ origin: OriginResponse,
-    _ freshness: Freshness, version: UInt64, generation: Int, density: Int
+    _ freshness: Freshness, version: UInt64, generation: Int, density: Double
   ) {
     self.init(
-      format: format, size: size, density: Double(density),
+      format: format, size: size, density: density,
       etag: "\"\(String(version, radix: 16))\"",
       lastModified: origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
       freshness: freshness, sourceVersion: version, generation: generation)

@@ -15,7 +15,7 @@ private enum Making {
   case renewed
   /// It is the source.
   case passedThrough
-  /// A worker made it.
+  /// A worker made it, or something that it goes out in place of.
   case encoded
 }
 
@@ -42,6 +42,10 @@ extension ImageManager {
       let status = status(of: use, kept.info.freshness, from: .disk, to: request)
       return MadeVariant(variant: kept, status: status, timings: timings)
     }
+    let quick = quicker(request)
+    if let quick, kept == nil, inMemory == nil {
+      return try await stepIn(for: request, quick, share, of: held)
+    }
     if let failure = rememberedFailure(of: request, ofLoading: false) { throw failure }
 
     let (loaded, joined): (LoadedSource, Bool)
@@ -60,6 +64,11 @@ extension ImageManager {
     }
     // Memory has large ones whole that the disk tier would have sent from the file.
     let old = inMemory ?? kept
+    if let quick, loaded.source.freshness.isStorable, old?.isRenewable(with: loaded.source) != true
+    {
+      let held = HeldSource(share: .ofFlight(), task: Task { .success(loaded) })
+      return try await stepIn(for: request, quick, share, of: held)
+    }
     let (variant, making) = try await make(request, of: loaded, old, share, &timings)
     if options.retriesFailed { forgetFailure(of: request) }
     // What is passed through is on disk as its source.
@@ -95,7 +104,7 @@ extension ImageManager {
     _ share: FlightShare, _ timings: inout Timings
   ) async throws(ImageError) -> (Variant, Making) {
     let source = loaded.source
-    if let kept, case .memory = kept.body, kept.wasMade(of: source) {
+    if let kept, kept.isRenewable(with: source) {
       var info = kept.info
       info.freshness = source.freshness
       return (Variant(key: kept.key, info: info, body: kept.body), .renewed)
@@ -113,6 +122,11 @@ extension ImageManager {
       throw remembering(error, making: request, of: source)
     }
     timings.add(image.timings)
+    if let variant = await quickPicture(insteadOf: image, of: source, for: request)
+      ?? self.source(source, insteadOf: image, for: request)
+    {
+      return (variant, .encoded)
+    }
     let variant = Variant(
       key: request.key, info: VariantInfo(image, of: source), body: .memory(image.bytes))
     return (variant, .encoded)
@@ -160,13 +174,18 @@ extension ImageManager {
 
   /// Remembers that no picture could be made, and returns the failure as it is to be told.
   ///
-  /// A format, a frame and enlarging are the client's choice: what fails with them says nothing about the source for
-  /// everybody else, so only the variant is listed.
+  /// A format, a frame, enlarging and what is cut off are the client's choice: what fails with them says nothing about the
+  /// source for everybody else, so only the variant is listed. So it is with an AVIF, whose encoder is asked for the most.
   private func remembering(
     _ error: ImageError, making request: ImageRequest, of source: Source
   ) -> ImageError {
+    // The backlog remembers it, and nobody waited.
+    guard !request.options.awaitsAVIF else { return error }
     let transform = request.transform
-    let isPlain = transform.format == nil && transform.frame == nil && !transform.enlarge
+    let isPlain =
+      transform.format == nil && transform.accepted.first != .avif && transform.frame == nil
+      && !transform.enlarge && transform.crop == nil && transform.trim == nil
+      && transform.watermark == nil
     let key = isPlain ? request.key.source : request.key
     return remember(error, of: key, since: source.generation)
   }
@@ -246,6 +265,11 @@ extension Variant {
   /// Whether it was made of these very bytes.
   fileprivate func wasMade(of source: Source) -> Bool {
     source.version != 0 && info.sourceVersion == source.version
+  }
+
+  /// Whether it can be kept on with the freshness of a source that it was made of.
+  fileprivate func isRenewable(with source: Source) -> Bool {
+    if case .memory = body { wasMade(of: source) } else { false }
   }
 }
 

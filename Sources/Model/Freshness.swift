@@ -77,6 +77,15 @@ public struct Freshness: Hashable, Sendable, Codable {
   /// For how many seconds it is still fresh at `now`; negative where it is stale (RFC 9211, section 2.4).
   public func timeToLive(at now: UnixTime) -> Int { lifetime - age(at: now) }
 
+  /// The same, of an answer that another takes the place of: fresh for no more than `seconds` from `now` on.
+  public func ending(within seconds: Int, of now: UnixTime) -> Freshness {
+    Freshness(
+      receivedAt: receivedAt, initialAge: initialAge,
+      lifetime: min(lifetime, age(at: now) + seconds),
+      isStorable: isStorable, mayBeStale: mayBeStale, staleWhileRevalidate: staleWhileRevalidate,
+      staleIfError: staleIfError)
+  }
+
   /// Whether it may be served at `now` at once while the origin is asked (RFC 5861, section 3). Ages are cut to whole
   /// seconds, so the last of them is over when as many were counted.
   public func mayBeServedWhileRevalidating(at now: UnixTime) -> Bool {

@@ -81,6 +81,8 @@ public struct LoadOptions: Hashable, Sendable {
   public var isDetached = false
   /// Whether it is to renew what was served stale, the manager's own or one that waits for that: nothing stale will do.
   public var isRevalidation = false
+  /// Whether an AVIF is waited for though another format would be quicker: the manager's own request behind such an answer.
+  public var awaitsAVIF = false
 
   /// The defaults.
   public init() {}

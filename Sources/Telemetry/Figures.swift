@@ -125,9 +125,25 @@ public struct FlightFigures: Codable, Hashable, Sendable {
   public var cancelled = 0
   /// Sources on the list of failed URLs.
   public var failedURLs = 0
+  /// Results that were larger than their source, which is kept and sent in their place.
+  public var sourcesInstead = 0
+  /// AVIFs made behind quicker answers.
+  public var avifsLater = 0
+  /// Those being made now, and waiting for it.
+  public var avifsWaiting = 0
+  /// Those that could not be made.
+  public var avifsFailed = 0
 
   /// Nothing yet.
   public init() {}
+
+  enum CodingKeys: String, CodingKey {
+    case sources, variants, waiting, started, coalesced, cancelled, failedURLs
+    case sourcesInstead = "sources_instead"
+    case avifsLater = "avifs_later"
+    case avifsWaiting = "avifs_waiting"
+    case avifsFailed = "avifs_failed"
+  }
 }
 
 /// Lists that are prefetched.

@@ -23,6 +23,7 @@ struct PartConfigurations: Sendable {
   let local: LocalFiles
   let imagers: ImagerPoolConfiguration
   let passing: PassingPolicy
+  let avif: AVIFPolicy
   let prefetcher: PrefetcherConfiguration
 
   /// - Parameter environment: where secrets may stand.
@@ -60,6 +61,7 @@ struct PartConfigurations: Sendable {
       lifetime: configuration.sources.localLifetime.wholeSeconds)
     imagers = try ImagerPoolConfiguration(configuration.imaging)
     passing = PassingPolicy(configuration.imaging)
+    avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
     prefetcher = PrefetcherConfiguration(configuration.prefetch)
   }
 }
@@ -157,6 +159,15 @@ extension PassingPolicy {
     self.init()
     formats.formIntersection(section.formats)
     maximumPixels = section.maximumPixels
+  }
+}
+
+extension AVIFPolicy {
+  init(_ section: Configuration.Imaging, workers: Int) {
+    self.init()
+    isLater = section.avifLater
+    // The other half is for what somebody waits for.
+    atOnce = workers / 2
   }
 }
 

@@ -3,6 +3,7 @@
 import Glibc
 import Model
 import Platform
+import TestSupport
 
 @testable import Managing
 
@@ -216,6 +217,8 @@ final class TestLoader: ImageLoader {
   let cacheControl = Lock<String?>(nil)
   let lastModified = Lock<String?>(nil)
   let etag = Lock<String?>(nil)
+  /// What is brought.
+  let body = Lock<[UInt8]>([])
   /// Of every load so far.
   let requests = Lock<[LoadRequest]>([])
 
@@ -239,7 +242,9 @@ final class TestLoader: ImageLoader {
       origin.status = 304
       return .notModified(origin, Timings())
     }
-    return .fetched(Download(file: emptyFile(), origin: origin, timings: Timings()))
+    let body = body.withLock { $0 }
+    let file = body.isEmpty ? nil : try? FileRegion.sealed(body)
+    return .fetched(Download(file: file ?? emptyFile(), origin: origin, timings: Timings()))
   }
 }
 
@@ -248,19 +253,37 @@ final class TestProcessor: ImageProcessor {
   let gate = Gate()
   let started = Count()
   let cancelled = Count()
+  /// What comes of a job; `nil`: three bytes of JPEG.
+  let result = Lock<(@Sendable (ImageJob) -> ProcessedImage)?>(nil)
+  /// Of every job so far.
+  let jobs = Lock<[ImageJob]>([])
+  /// Where jobs for AVIFs wait, if not at `gate`, and how they end, if not well.
+  let avifGate = Lock<Gate?>(nil)
+  let avifFailure = Lock<ImageError?>(nil)
+
+  /// A picture of so many bytes.
+  static func picture(
+    bytes: Int, _ format: ImageFormat, _ size: PixelSize = PixelSize(width: 3, height: 1),
+    frames: Int = 1, scaledDownFrom: PixelSize? = nil
+  ) -> ProcessedImage {
+    ProcessedImage(
+      bytes: [UInt8](repeating: 1, count: bytes).withUnsafeBytes { ImageBytes(copying: $0) },
+      format: format, size: size, frames: frames, density: 1, scaledDownFrom: scaledDownFrom,
+      digest: "d1", timings: Timings())
+  }
 
   func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
     started.add()
-    await gate.pass()
+    jobs.withLock { $0.append(job) }
+    let isAVIF = job.transform.accepted.first == .avif
+    await ((isAVIF ? avifGate.withLock { $0 } : nil) ?? gate).pass()
     if Task.isCancelled {
       cancelled.add()
       throw .cancelled
     }
     if let failure = failure.withLock({ $0 }) { throw failure }
-    return ProcessedImage(
-      bytes: [1, 2, 3].withUnsafeBytes { ImageBytes(copying: $0) }, format: .jpeg,
-      size: PixelSize(width: 3, height: 1), frames: 1,
-      density: 1, scaledDownFrom: nil, digest: "d1", timings: Timings())
+    if isAVIF, let failure = avifFailure.withLock({ $0 }) { throw failure }
+    return result.withLock { $0 }?(job) ?? Self.picture(bytes: 3, .jpeg)
   }
 }
 

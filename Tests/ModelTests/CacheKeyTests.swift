@@ -41,6 +41,22 @@ struct CacheKeyTests {
     #expect(Set(keys).count == changes.count)
   }
 
+  @Test func `other formats of the same source are as if they had been asked for`() throws {
+    let (url, keyURL) = (
+      try SourceURL(parsing: "http://a/b.jpg?id=1"), try SourceURL(parsing: "http://a/b.jpg")
+    )
+    var transform = Transform()
+    transform.accepted = [.webp]
+    let one = ImageRequest(source: url, transform: Transform(), keyURL: keyURL)
+    let other = ImageRequest(source: url, transform: transform, keyURL: keyURL)
+    #expect(one.accepting([.webp]) == other)
+    let (varied, asked) = (
+      one.forwarding([], variation: "abc"), other.forwarding([], variation: "abc")
+    )
+    #expect(varied.accepting([.webp]) == asked)
+    #expect(varied.accepting([.webp]).key.source == varied.key.source)
+  }
+
   @Test func `asking for a default is asking for nothing`() throws {
     #expect(
       try key {

@@ -26,6 +26,16 @@ struct FreshnessTests {
     }
   }
 
+  @Test func `what another takes the place of ends soon, and no later than by itself`() {
+    let freshness = Freshness(
+      receivedAt: UnixTime(seconds: 100), initialAge: 5, lifetime: 60, isImmutable: true)
+    let now = UnixTime(seconds: 110)
+    let ending = freshness.ending(within: 10, of: now)
+    #expect(ending.timeToLive(at: now) == 10 && !ending.isImmutable)
+    #expect(ending.age(at: now) == freshness.age(at: now))
+    #expect(freshness.ending(within: 100, of: now).lifetime == 60)
+  }
+
   @Test func `a clock set back makes nothing younger`() {
     let freshness = Freshness(receivedAt: UnixTime(seconds: 100), initialAge: 5, lifetime: 60)
     #expect(freshness.age(at: UnixTime(seconds: 1)) == 5)

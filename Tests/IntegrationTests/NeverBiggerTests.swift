@@ -1,0 +1,58 @@
+// Tests of the rule that nobody is sent more bytes than the source has where the source would do, with real encoders.
+
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct NeverBiggerTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+  private let picture: [UInt8]
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    picture = try Pictures.jpeg(width: 320, height: 240, quality: 40, bare: true)
+    origin.serve("/a.jpg", picture)
+  }
+
+  @Test func `what could only come out larger is sent as it came, and after a restart from disk`()
+    throws
+  {
+    let target = origin.target("/a.jpg", "&quality=100")
+    var tags: Set<String?> = []
+    do {
+      let pictor = try PictorProcess(in: folder)
+      for detail in ["fwd=uri-miss; fwd-status=200; stored", "hit; detail=memory"] {
+        let answer = try pictor.get(target)
+        #expect(answer.body == picture)
+        #expect(answer["content-type"] == "image/jpeg")
+        #expect(answer["cache-status"] == "pictor; \(detail)")
+        tags.insert(answer["etag"])
+      }
+      #expect(try pictor.stats().flights.sourcesInstead == 1)
+      #expect(try pictor.end() == 0)
+    }
+    let pictor = try PictorProcess(in: folder)
+    let answer = try pictor.get(target)
+    #expect(answer.body == picture && answer["cache-status"] == "pictor; hit; detail=disk")
+    tags.insert(answer["etag"])
+    #expect(tags.count == 1 && !tags.contains(nil))
+    #expect(try pictor.stats().imaging.succeeded == 0)
+  }
+
+  @Test func `what is smaller, another format, another size or cleaner is made`() throws {
+    let pictor = try PictorProcess(in: folder)
+    for wish in ["&quality=10", "&quality=100&format=webp", "&quality=100&w=319"] {
+      let answer = try pictor.get(origin.target("/a.jpg", wish))
+      #expect(answer.status == 200 && answer.body != picture)
+    }
+    // With Exif, it is larger by less than what comes out.
+    let exif = try Pictures.jpeg(width: 320, height: 240, quality: 40)
+    origin.serve("/b.jpg", exif)
+    let answer = try pictor.get(origin.target("/b.jpg", "&quality=100"))
+    #expect(answer.body.count > exif.count)
+    #expect(try pictor.stats().flights.sourcesInstead == 0)
+  }
+}

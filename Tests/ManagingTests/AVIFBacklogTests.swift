@@ -1,0 +1,88 @@
+// Tests of AVIFBacklog: which AVIFs are made when, and each once.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Managing
+
+struct AVIFBacklogTests {
+  private let now = UnixTime(seconds: 1_000)
+
+  private func item(_ number: Int) throws -> AVIFBacklog.Item {
+    let url = try SourceURL(parsing: "http://origin/\(number).jpg")
+    return AVIFBacklog.Item(
+      request: ImageRequest(source: url, transform: Transform()), generation: 0)
+  }
+
+  @Test func `one is made once, however many ask`() throws {
+    var backlog = AVIFBacklog(atOnce: 1)
+    let item = try item(1)
+    #expect(!backlog.knows(item.request.key, now: now))
+    #expect(backlog.add(item, now: now) == item)
+    #expect(backlog.add(item, now: now) == nil)
+    #expect(backlog.knows(item.request.key, now: now))
+    #expect(backlog.end(item, isFailure: false, now: now) == nil)
+    #expect(backlog.count == 0)
+    #expect(!backlog.knows(item.request.key, now: now))
+    #expect(backlog.add(item, now: now) == item, "it may have been evicted")
+  }
+
+  @Test func `one that failed is left alone for a while`() throws {
+    var backlog = AVIFBacklog(atOnce: 1)
+    let item = try item(1)
+    _ = backlog.add(item, now: now)
+    _ = backlog.end(item, isFailure: true, now: now)
+    let last = UnixTime(seconds: now.seconds + AVIFBacklog.failureTime - 1)
+    #expect(backlog.knows(item.request.key, now: last))
+    #expect(backlog.add(item, now: last) == nil)
+    #expect(backlog.add(item, now: UnixTime(seconds: last.seconds + 1)) == item)
+  }
+
+  @Test func `more failures than are remembered make room for each other`() throws {
+    var backlog = AVIFBacklog(atOnce: 1)
+    for number in 0...(2 * AVIFBacklog.limit) {
+      let item = try item(number)
+      #expect(backlog.add(item, now: now) == item)
+      _ = backlog.end(item, isFailure: true, now: now)
+      #expect(backlog.knows(item.request.key, now: now))
+    }
+  }
+
+  @Test(arguments: [1, 3]) func `so many run, so many wait, first come first made`(
+    atOnce: Int
+  ) throws {
+    var random = SeededGenerator(seed: UInt64(atOnce))
+    var backlog = AVIFBacklog(atOnce: atOnce)
+    // What it has to be equal to: who runs and who waits, in order.
+    var (running, waiting): ([AVIFBacklog.Item], [AVIFBacklog.Item]) = ([], [])
+    var mostWaiting = 0
+    for step in 0..<20_000 {
+      // Fills up at first, and then empties and fills.
+      let item = try item(Int.random(in: 0..<4_000, using: &random))
+      if running.isEmpty || Int.random(in: 0..<10, using: &random) < (step / 5_000 % 2 == 0 ? 8 : 3)
+      {
+        let begun = backlog.add(item, now: now)
+        let isNew = !running.contains(item) && !waiting.contains(item)
+        if isNew, running.count < atOnce {
+          running.append(item)
+          #expect(begun == item)
+        } else {
+          #expect(begun == nil)
+          if isNew, waiting.count < AVIFBacklog.limit { waiting.append(item) }
+        }
+      } else {
+        let ended = running.remove(at: Int.random(in: 0..<running.count, using: &random))
+        let next = backlog.end(ended, isFailure: false, now: now)
+        #expect(next == waiting.first)
+        if let next {
+          waiting.removeFirst()
+          running.append(next)
+        }
+      }
+      #expect(backlog.count == running.count + waiting.count)
+      mostWaiting = max(mostWaiting, waiting.count)
+    }
+    #expect(mostWaiting == AVIFBacklog.limit)
+  }
+}
