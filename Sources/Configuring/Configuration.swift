@@ -179,6 +179,8 @@ public struct Configuration: Hashable, Sendable {
     public var maximumFrames = 1_000
     /// Whether a negotiated AVIF that is not there yet is made behind a quicker answer.
     public var avifLater = true
+    /// Whether a small picture may be made of a larger one where the source is not kept.
+    public var derive = true
   }
 
   /// `prefetch.…`: lists that operators have loaded ahead.

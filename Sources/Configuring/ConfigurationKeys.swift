@@ -270,6 +270,9 @@ extension Configuration {
     .boolean(
       "imaging.avif_later", \.imaging.avifLater,
       "whether WebP, JPEG or PNG is answered until a negotiated AVIF is made"),
+    .boolean(
+      "imaging.derive", \.imaging.derive,
+      "whether a small picture may be made of a kept larger one where its source is gone"),
 
     .integer(
       "prefetch.limit", \.prefetch.limit,

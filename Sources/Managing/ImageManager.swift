@@ -25,6 +25,9 @@ public final class ImageManager: ImageProvider {
   let failed: Lock<FailedURLs>
   let failing: Lock<FailingSources>
   let revalidations = Lock(Revalidations())
+  /// Whether small pictures may be made of larger ones.
+  let derives: Bool
+  let larger = Lock(LargerVariants())
   let backlog: Lock<AVIFBacklog>
   let counts = FreshnessCounts()
   let makings = MakingCounts()
@@ -42,6 +45,7 @@ public final class ImageManager: ImageProvider {
   ///   - sourceFormats: what a picture may be in that somebody puts here.
   ///   - passing: what may be sent as it came from an origin, where a request lets it.
   ///   - avifPolicy: whether negotiated AVIFs are waited for.
+  ///   - derives: whether small pictures may be made of larger ones where their source is not kept.
   ///   - log: is told that the clock was set back.
   ///   - now: the wall clock.
   public init(
@@ -51,7 +55,7 @@ public final class ImageManager: ImageProvider {
     stalePolicy: StalePolicy = StalePolicy(),
     sourceFormats: Set<ImageFormat> = Set(ImageFormat.inputs),
     passing: PassingPolicy = PassingPolicy(), avifPolicy: AVIFPolicy = AVIFPolicy(),
-    log: Log = .silent,
+    derives: Bool = true, log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
     self.memory = memory
@@ -63,6 +67,7 @@ public final class ImageManager: ImageProvider {
     self.sourceFormats = sourceFormats
     self.passing = passing
     self.avifPolicy = avifPolicy
+    self.derives = derives
     self.log = log
     self.now = now
     failed = Lock(FailedURLs(policy: failurePolicy))

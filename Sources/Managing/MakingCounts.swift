@@ -7,6 +7,8 @@ import Telemetry
 final class MakingCounts: Sendable {
   /// Sources kept as the answer, since what was made of them was larger.
   let sourcesInstead = Counter()
+  /// Pictures made of larger variants.
+  let derived = Counter()
   /// AVIFs made behind quicker answers.
   let avifs = Counter()
   /// Those that could not be.
@@ -15,6 +17,7 @@ final class MakingCounts: Sendable {
   /// Adds the counts to `figures`.
   func add(to figures: inout FlightFigures) {
     figures.sourcesInstead = sourcesInstead.value
+    figures.derived = derived.value
     figures.avifsLater = avifs.value
     figures.avifsFailed = avifsFailed.value
   }

@@ -50,7 +50,9 @@ struct PrefetchAttempts: Sendable {
       case .hit(.memory), .hit(.disk), .staleHit(.memory, _, _), .staleHit(.disk, _, _),
         .staleIfError:
         return (.skipped, false)
-      case .hit(.source), .staleHit(.source, _, _), .miss: return (.finished, false)
+      case .hit(.source), .hit(.variant), .staleHit(.source, _, _), .staleHit(.variant, _, _),
+        .miss:
+        return (.finished, false)
       }
     } catch {
       return (.failed(error), error.status == 503)

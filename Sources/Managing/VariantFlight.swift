@@ -39,6 +39,7 @@ extension ImageManager {
     }
     if let kept, let use = use(of: kept.info.freshness, by: request) {
       if case .memory = kept.body { _ = store(kept, in: options.store.intersection(.memory)) }
+      larger.withLock { $0.note(kept, request.transform) }
       let status = status(of: use, kept.info.freshness, from: .disk, to: request)
       return MadeVariant(variant: kept, status: status, timings: timings)
     }
@@ -47,6 +48,13 @@ extension ImageManager {
       return try await stepIn(for: request, quick, share, of: held)
     }
     if let failure = rememberedFailure(of: request, ofLoading: false) { throw failure }
+
+    if kept == nil, inMemory == nil, held == nil,
+      let derived = try await derive(request, share, &timings)
+    {
+      _ = store(derived, in: options.store)
+      return MadeVariant(variant: derived, status: .hit(.variant), timings: timings)
+    }
 
     let (loaded, joined): (LoadedSource, Bool)
     do throws(ImageError) {
@@ -74,6 +82,7 @@ extension ImageManager {
     // What is passed through is on disk as its source.
     let tiers = making == .passedThrough ? options.store.intersection(.memory) : options.store
     let isStored = await replace(kept, with: variant, in: tiers)
+    if isStored { larger.withLock { $0.note(variant, request.transform) } }
     let tier = making == .renewed ? inMemory == nil ? CacheStatus.Tier.disk : .memory : .source
     let status = status(of: loaded, old, tier, request, stored: isStored, collapsed: joined)
     return MadeVariant(variant: variant, status: status, timings: timings)

@@ -10,6 +10,8 @@ public enum CacheStatus: Hashable, Sendable {
     case disk
     /// The source, on disk; the variant was made from it.
     case source
+    /// A larger variant, in either tier; the variant was made from it.
+    case variant
   }
 
   /// Why the origin was asked (RFC 9211, section 2.2).

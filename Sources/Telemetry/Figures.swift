@@ -38,7 +38,7 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   public var limit = 0
   /// Answers by status code.
   public var byStatus: [String: Int] = [:]
-  /// `/image` answers by where they came from: `memory`, `disk`, `source`, `origin`, `stale` (kept, in
+  /// `/image` answers by where they came from: `memory`, `disk`, `source`, `variant`, `origin`, `stale` (kept, in
   /// place of an origin that failed), `error`.
   public var byOrigin: [String: Int] = [:]
   /// `/image` answers from memory or disk ÷ all `/image` answers with a picture.
@@ -127,6 +127,8 @@ public struct FlightFigures: Codable, Hashable, Sendable {
   public var failedURLs = 0
   /// Results that were larger than their source, which is kept and sent in their place.
   public var sourcesInstead = 0
+  /// Pictures made of larger variants, since their source was not kept.
+  public var derived = 0
   /// AVIFs made behind quicker answers.
   public var avifsLater = 0
   /// Those being made now, and waiting for it.
@@ -138,7 +140,7 @@ public struct FlightFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case sources, variants, waiting, started, coalesced, cancelled, failedURLs
+    case sources, variants, waiting, started, coalesced, cancelled, failedURLs, derived
     case sourcesInstead = "sources_instead"
     case avifsLater = "avifs_later"
     case avifsWaiting = "avifs_waiting"

@@ -24,6 +24,7 @@ struct PartConfigurations: Sendable {
   let imagers: ImagerPoolConfiguration
   let passing: PassingPolicy
   let avif: AVIFPolicy
+  let derives: Bool
   let prefetcher: PrefetcherConfiguration
 
   /// - Parameter environment: where secrets may stand.
@@ -62,6 +63,7 @@ struct PartConfigurations: Sendable {
     imagers = try ImagerPoolConfiguration(configuration.imaging)
     passing = PassingPolicy(configuration.imaging)
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
+    derives = configuration.imaging.derive
     prefetcher = PrefetcherConfiguration(configuration.prefetch)
   }
 }

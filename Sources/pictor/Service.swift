@@ -35,7 +35,8 @@ final class Service: Sendable {
       freshnessPolicy: FreshnessRules(configurations.freshness), purges: purges,
       failurePolicy: configurations.failures, stalePolicy: configurations.stale,
       sourceFormats: configurations.imagers.limits.formats,
-      passing: configurations.passing, avifPolicy: configurations.avif, log: log)
+      passing: configurations.passing, avifPolicy: configurations.avif,
+      derives: configurations.derives, log: log)
     let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(

@@ -1,0 +1,57 @@
+// Tests of pictures that are made of larger ones where their source is not kept, with real encoders.
+
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct DerivationTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+  /// Wishes that leave no source on disk.
+  private let kept = "&store=memory"
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    let picture = try Pictures.jpeg(width: 1_200, height: 900, quality: 95)
+    for path in ["/a.jpg", "/b.jpg"] { origin.serve(path, picture) }
+  }
+
+  @Test(arguments: [
+    ("&quality=90", "&w=300"), ("&quality=90&format=webp", "&w=200&format=webp"),
+    ("&format=png", "&w=300&h=100&fit=fill&format=png"),
+    ("&quality=90&w=800", "&w=400&format=png"), ("&quality=90", "&w=76&scale=2&format=png"),
+  ])
+  func `a derived picture is like the one from the source, and costs no download`(
+    large: String, small: String
+  ) throws {
+    let pictor = try PictorProcess(in: folder)
+    #expect(try pictor.get(origin.target("/a.jpg", large + kept)).status == 200)
+    // When
+    let derived = try pictor.get(origin.target("/a.jpg", small + kept))
+    // Then
+    #expect(derived["cache-status"] == "pictor; hit; detail=variant")
+    #expect(origin.requests(to: "/a.jpg") == 1)
+    let reference = try pictor.get(origin.target("/b.jpg", small + kept))
+    #expect(reference["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
+    for name in ["content-type", "content-dpr"] { #expect(derived[name] == reference[name]) }
+    let likeness = try Pixels(decoding: derived.body).psnr(to: Pixels(decoding: reference.body))
+    #expect(likeness > 32, "\(likeness) dB")
+    #expect(try pictor.stats().flights.derived == 1)
+  }
+
+  @Test func `a source that is kept, or a setting, leaves the larger one alone`() throws {
+    do {
+      let pictor = try PictorProcess(in: folder)
+      _ = try pictor.get(origin.target("/a.jpg", "&quality=90"))
+      let answer = try pictor.get(origin.target("/a.jpg", "&w=300"))
+      #expect(answer["cache-status"] == "pictor; hit; detail=source")
+    }
+    let pictor = try PictorProcess(in: folder, ["--imaging.derive", "false"])
+    for wish in ["&quality=90", "&w=300"] {
+      let answer = try pictor.get(origin.target("/b.jpg", wish + kept))
+      #expect(answer["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
+    }
+  }
+}
