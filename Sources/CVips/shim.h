@@ -85,6 +85,20 @@ static inline int pictor_vips_resize(
   return vips_resize(in, out, horizontal, "vscale", vertical, "kernel", kernel, NULL);
 }
 
+/// Pixels are areas, and those of both pictures begin at the same edge: out + 0.5 = (in + 0.5) * scale.
+static inline int pictor_vips_enlarge(
+    VipsImage *in, VipsImage **out, int width, int height, const char *interpolation) {
+  VipsInterpolate *interpolate = vips_interpolate_new(interpolation);
+  if (interpolate == NULL) return -1;
+  VipsArrayInt *area = vips_array_int_newv(4, 0, 0, width, height);
+  int result = vips_affine(in, out, (double)width / in->Xsize, 0, 0, (double)height / in->Ysize,
+      "interpolate", interpolate, "idx", 0.5, "idy", 0.5, "odx", -0.5, "ody", -0.5, "oarea", area,
+      "extend", VIPS_EXTEND_COPY, "premultiplied", TRUE, NULL);
+  vips_area_unref(VIPS_AREA(area));
+  g_object_unref(interpolate);
+  return result;
+}
+
 static inline int pictor_vips_rot(VipsImage *in, VipsImage **out, VipsAngle angle) {
   return vips_rot(in, out, angle, NULL);
 }

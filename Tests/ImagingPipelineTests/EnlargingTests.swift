@@ -1,0 +1,28 @@
+// Enlarging: a picture that grows stays where it is.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct EnlargingTests {
+  @Test(arguments: [25, 40, 60, 137], [3, 4, 9])
+  func `an enlarged picture stays where it is`(width: Int, height: Int) throws {
+    // given: a shade that rises by 12 each pixel to the right
+    for bands in [3, 4] {
+      let source = try Pictures.encode(
+        Pixels(width: 20, height: 4, bands: bands) { x, _ in
+          [UInt8(x * 12), 80, 80] + (bands == 4 ? [255] : [])
+        }, ".png")
+      // when
+      let made = try Made(source) {
+        ($0.width, $0.height, $0.fit, $0.enlarge, $0.format) = (width, height, .fill, true, .png)
+      }.pixels()
+      // then: but for the edges, where there is nothing to go on with
+      #expect(made.size == PixelSize(width: width, height: height))
+      for x in width / 10..<width - width / 10 {
+        let exact = 12 * ((Double(x) + 0.5) * 20 / Double(width) - 0.5)
+        #expect(abs(Double(made[x, height / 2][0]) - exact) <= 1.1, "at \(x)")
+      }
+    }
+  }
+}
