@@ -29,12 +29,35 @@ import Testing
     transform.limitBytes = 1
     transform.frame = 7
     transform.progressive = true
+    transform.focalPoint = FocalPoint(x: 0, y: 0.125)
+    transform.rotation = .threeQuarters
+    transform.flip = .both
+    transform.crop = PixelArea(x: 0, y: 10_000_000, size: PixelSize(width: 1, height: 10_000_000))
+    transform.trim = 255
+    transform.accepted = [.avif, .jxl, .webp]
+    transform.maxBytes = .max
+    transform.isAnimated = false
+    transform.stripsMetadata = false
+    transform.effects = effects
+    transform.product = .info(.thumbhash)
     var limits = ImagingLimits()
     limits.formats = [.jpeg, .svg]
     limits.maximumPixels = 1
     limits.maximumFrames = 2
     return JobMessage(
       id: .max, transform: transform, density: 3, limits: limits, offset: 4_096, count: 1 << 40)
+  }
+
+  static var effects: Effects {
+    var effects = Effects()
+    effects.blur = 250
+    effects.sharpen = 0.1
+    effects.radius = .points(65_535)
+    effects.tint = Color(red: 5, green: 6, blue: 7, alpha: 8)
+    effects.isGrayscale = true
+    effects.brightness = 0
+    effects.saturation = 10
+    return effects
   }
 
   static var fullResult: ResultMessage {
@@ -76,6 +99,47 @@ import Testing
       let job = JobMessage(
         id: 1, transform: transform, density: 2, limits: limits, offset: 0, count: 1)
       #expect(try JobMessage(decoding: job.encoded()) == job)
+    }
+  }
+
+  @Test(arguments: Rotation.allCases, Flip.allCases)
+  func `every turn, radius and product is read back the same`(rotation: Rotation, flip: Flip) throws
+  {
+    var transform = Transform()
+    (transform.rotation, transform.flip) = (rotation, flip)
+    let products: [Product] =
+      [.picture, .info(nil)] + PlaceholderKind.allCases.map(Product.info)
+      + PlaceholderKind.allCases.map(Product.placeholder)
+    for radius in [nil, CornerRadius.maximum, .points(1)] {
+      for product in products {
+        (transform.effects.radius, transform.product) = (radius, product)
+        let job = JobMessage(
+          id: 1, transform: transform, density: 2, limits: ImagingLimits(), offset: 0, count: 1)
+        #expect(try JobMessage(decoding: job.encoded()) == job)
+      }
+    }
+  }
+
+  @Test func `a transform out of range is refused`() {
+    let changes: [(inout Transform) -> Void] = [
+      { $0.focalPoint = FocalPoint(x: -0.1, y: 0) }, { $0.focalPoint = FocalPoint(x: 0, y: 1.1) },
+      { $0.focalPoint = FocalPoint(x: .nan, y: 0) },
+      { $0.crop = PixelArea(x: -1, y: 0, size: PixelSize(width: 1, height: 1)) },
+      { $0.crop = PixelArea(x: 0, y: 0, size: PixelSize(width: 0, height: 1)) },
+      { $0.crop = PixelArea(x: 0, y: 0, size: PixelSize(width: 1, height: 10_000_001)) },
+      { $0.trim = 0 }, { $0.trim = 256 }, { $0.maxBytes = 0 },
+      { $0.effects.blur = 0.2 }, { $0.effects.blur = 251 }, { $0.effects.blur = .nan },
+      { $0.effects.sharpen = 0 }, { $0.effects.sharpen = .infinity },
+      { $0.effects.radius = .points(65_536) }, { $0.effects.radius = .points(-1) },
+      { $0.effects.brightness = -0.1 }, { $0.effects.saturation = 10.1 },
+    ]
+    for (index, change) in changes.enumerated() {
+      var transform = Transform()
+      change(&transform)
+      let job = JobMessage(
+        id: 1, transform: transform, density: 1, limits: ImagingLimits(), offset: 0, count: 1)
+      let bytes = job.encoded()
+      #expect(throws: WireError.self, "change \(index)") { try JobMessage(decoding: bytes) }
     }
   }
 

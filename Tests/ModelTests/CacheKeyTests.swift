@@ -35,7 +35,18 @@ struct CacheKeyTests {
       { _ in }, { $0.scale = 0.5 }, { $0.width = 10 }, { $0.height = 10 }, { $0.fit = .cover },
       { $0.position = .top }, { $0.enlarge = true }, { $0.format = .png }, { $0.quality = 50 },
       { $0.background = Color(red: 0, green: 0, blue: 0) }, { $0.limitBytes = 1 },
-      { $0.frame = 0 }, { $0.progressive = true },
+      { $0.frame = 0 }, { $0.progressive = true }, { $0.focalPoint = FocalPoint(x: 0.5, y: 0.5) },
+      { $0.rotation = .quarter }, { $0.rotation = .half }, { $0.flip = .horizontal },
+      { $0.flip = .both },
+      { $0.crop = PixelArea(x: 1, y: 2, size: PixelSize(width: 3, height: 4)) },
+      { $0.crop = PixelArea(x: 1, y: 2, size: PixelSize(width: 4, height: 3)) }, { $0.trim = 1 },
+      { $0.accepted = [.webp] }, { $0.accepted = [.avif, .webp] }, { $0.maxBytes = 1 },
+      { $0.isAnimated = false }, { $0.stripsMetadata = false }, { $0.effects.blur = 1 },
+      { $0.effects.sharpen = 1 }, { $0.effects.radius = .points(1) },
+      { $0.effects.radius = .maximum },
+      { $0.effects.tint = Color(red: 0, green: 0, blue: 0, alpha: 0) },
+      { $0.effects.isGrayscale = true }, { $0.effects.brightness = 0 },
+      { $0.effects.saturation = 0 },
     ]
     let keys = try changes.map { try key($0) }
     #expect(Set(keys).count == changes.count)
@@ -64,6 +75,33 @@ struct CacheKeyTests {
         $0.quality = 80
       } == key { $0.format = .jpeg })
     #expect(try key { $0.scale = 0.50 } == key { $0.scale = 0.5 })
+    #expect(try key { ($0.effects.brightness, $0.effects.saturation) = (1, 1) } == key())
+    #expect(
+      try key {
+        $0.format = .jpeg
+        $0.accepted = [.webp]
+      } == key { $0.format = .jpeg })
+  }
+
+  @Test func `a transform is written in one order, whatever set it first`() {
+    var transform = Transform()
+    transform.effects.saturation = 2
+    transform.effects.brightness = 0.5
+    transform.effects.isGrayscale = true
+    transform.effects.tint = Color(red: 255, green: 0, blue: 0, alpha: 128)
+    transform.effects.radius = .points(8)
+    transform.effects.sharpen = 1.5
+    transform.effects.blur = 3
+    transform.trim = 10
+    transform.crop = PixelArea(x: 1, y: 2, size: PixelSize(width: 3, height: 4))
+    transform.flip = .vertical
+    transform.rotation = .half
+    transform.focalPoint = FocalPoint(x: 0.25, y: 1)
+    transform.width = 9
+    #expect(
+      transform.canonicalText
+        == "w=9&focus=0.25,1.0&rotate=180&flip=v&crop=1,2,3,4&trim=10&blur=3.0&sharpen=1.5&radius=8"
+        + "&tint=ff000080&grayscale=1&brightness=0.5&saturation=2.0")
   }
 
   @Test(arguments: [

@@ -54,6 +54,64 @@ struct ImageParameterTests {
     #expect(try transform("%77=5").width == 5)
   }
 
+  @Test func `a crop, a turn and a place are whole numbers and names`() throws {
+    let crop = PixelArea(x: 0, y: 20, size: PixelSize(width: 300, height: 10_000_000))
+    #expect(try transform("crop=0,20,300,10000000").crop == crop)
+    #expect(try transform("crop=0%2C20%2C300%2C10000000").crop == crop)
+    #expect(try transform("rotate=90").rotation == .quarter)
+    #expect(try transform("rotate=180").rotation == .half)
+    #expect(try transform("rotate=270").rotation == .threeQuarters)
+    #expect(try transform("flip=h").flip == .horizontal)
+    #expect(try transform("flip=v").flip == .vertical)
+    #expect(try transform("flip=hv").flip == .both)
+    #expect(try transform("trim=1").trim == 1)
+    #expect(try transform("trim=255").trim == 255)
+    #expect(try transform("position=0.3,1").focalPoint == FocalPoint(x: 0.3, y: 1))
+    #expect(try transform("position=0.3,1").position == .center)
+    #expect(try transform("position=top").focalPoint == nil)
+  }
+
+  @Test func `each effect sets its part, at both ends of its range`() throws {
+    func effects(_ parameter: String) throws -> Effects { try transform(parameter).effects }
+    #expect(try effects("blur=0.3").blur == 0.3)
+    #expect(try effects("blur=250").blur == 250)
+    #expect(try effects("sharpen=0.1").sharpen == 0.1)
+    #expect(try effects("sharpen=10").sharpen == 10)
+    #expect(try effects("radius=1").radius == .points(1))
+    #expect(try effects("radius=65535").radius == .points(65_535))
+    #expect(try effects("radius=max").radius == .maximum)
+    #expect(try effects("tint=ff8000").tint?.hexadecimal == "ff8000ff")
+    #expect(try effects("tint=FF800040").tint?.hexadecimal == "ff800040")
+    #expect(try effects("grayscale=1").isGrayscale)
+    #expect(try !effects("grayscale=0").isGrayscale)
+    #expect(try effects("brightness=0").brightness == 0)
+    #expect(try effects("brightness=10").brightness == 10)
+    #expect(try effects("saturation=0.5").saturation == 0.5)
+  }
+
+  @Test func `bytes, animation and metadata are the client's choice`() throws {
+    #expect(try transform("maxbytes=1").maxBytes == 1)
+    #expect(try transform("animated=1").isAnimated)
+    #expect(try !transform("animated=0").isAnimated)
+    #expect(try transform("strip=1").stripsMetadata)
+    #expect(try !transform("strip=0").stripsMetadata)
+  }
+
+  @Test(arguments: [
+    ("brightness=1&saturation=1.0&grayscale=0&animated=1&strip=1", ""),
+    ("position=0.50,0.250", "focus=0.5,0.25"), ("tint=FF0000", "tint=ff0000ff"),
+    ("crop=01,2,03,4", "crop=1,2,3,4"), ("blur=2.50", "blur=2.5"), ("radius=008", "radius=8"),
+    (
+      "saturation=2&tint=00000080&rotate=90&w=9&crop=1,2,3,4&flip=h&trim=5&blur=1&maxbytes=7&radius=max",
+      "w=9&rotate=90&flip=h&crop=1,2,3,4&trim=5&maxbytes=7&blur=1.0&radius=max&tint=00000080&saturation=2.0"
+    ),
+  ])
+  func `spellings of one wish have one text, in one order, without defaults`(
+    parameters: String, text: String
+  ) throws {
+    #expect(try transform(parameters).canonicalText == text)
+  }
+
   @Test func `each option sets its part of the loading and nothing of the key`() throws {
     func options(_ parameter: String) throws -> LoadOptions {
       let request = try parse("url=https://h/a.png&" + parameter)
@@ -83,6 +141,17 @@ struct ImageParameterTests {
     "w=99999999999999999999", "w=%D9%A1", "h=0", "h=abc", "fit=Cover", "fit=", "position=middle",
     "enlarge=true", "enlarge=2", "format=jpg", "format=svg", "format=jp2", "quality=0",
     "quality=101", "background=fff", "background=%23ffffff", "background=ggffff",
+    "crop=", "crop=1,2,3", "crop=1,2,3,4,5", "crop=1,2,0,4", "crop=1,2,3,0", "crop=-1,2,3,4",
+    "crop=1.5,2,3,4", "crop=1,2,3,10000001", "crop=1,,3,4", "crop=1, 2,3,4", "crop=1,2,3,4,",
+    "rotate=0", "rotate=45", "rotate=-90", "rotate=360", "rotate=", "flip=none", "flip=", "flip=vh",
+    "flip=H", "flip=both", "trim=0", "trim=256", "trim=1.5", "trim=", "position=0.3",
+    "position=0.3,1.1", "position=-0.1,0", "position=0.3,0.3,0.3", "position=,", "position=a,b",
+    "blur=0", "blur=0.29", "blur=250.1", "blur=-1", "blur=", "blur=1e2", "sharpen=0",
+    "sharpen=10.1",
+    "radius=0", "radius=65536", "radius=-1", "radius=1.5", "radius=MAX", "radius=", "tint=",
+    "tint=red", "tint=fff", "tint=%23ff0000", "grayscale=2", "grayscale=", "brightness=-1",
+    "brightness=10.1", "brightness=", "saturation=11", "saturation=nan", "maxbytes=0",
+    "maxbytes=1.5", "maxbytes=1kB", "animated=2", "animated=", "strip=all", "strip=",
     "background=+12345", "limitbytes=0", "limitbytes=1MiB", "frame=-1", "frame=1,2",
   ])
   func `a value out of range is refused by name`(parameter: String) {
