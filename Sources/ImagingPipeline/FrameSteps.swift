@@ -10,6 +10,9 @@ import Model
 /// stored.
 struct FrameSteps {
   let header: SourceHeader
+  let part: SourcePart
+  /// Where the part lies in a loaded frame.
+  let window: Window
   let geometry: Geometry
   let transform: Transform
   let output: Output
@@ -17,8 +20,13 @@ struct FrameSteps {
   /// frame holds for all: a window that jumps is no animation.
   private var place: (x: Int, y: Int)?
 
-  init(header: SourceHeader, geometry: Geometry, transform: Transform, output: Output) {
+  init(
+    header: SourceHeader, part: SourcePart, window: Window, geometry: Geometry,
+    transform: Transform, output: Output
+  ) {
     self.header = header
+    self.part = part
+    self.window = window
     self.geometry = geometry
     self.transform = transform
     self.output = output
@@ -26,15 +34,21 @@ struct FrameSteps {
 
   /// Runs the steps.
   mutating func apply(to frame: consuming Picture) throws(ImageError) -> Picture {
-    let stored = header.orientation.swapsSides ? geometry.picture.turned : geometry.picture
-    var picture = try frame.readyForResize()
-    if header.format == .svg { picture = try picture.trimmed(to: stored) }
-    picture = try picture.resized(to: stored)
+    var picture = try resized(try frame.readyForResize())
     picture = try picture.inSRGB(from: header.codePoints)
-    picture = try header.orientation.apply(to: picture)
+    picture = try part.orientation.apply(to: picture)
     picture = try cut(picture)
     if !output.keepsAlpha && picture.hasAlpha { picture = try flattened(picture) }
     return geometry.isPadded ? try padded(picture) : picture
+  }
+
+  /// Takes the part that is used, in the size that it will have.
+  private func resized(_ picture: consuming Picture) throws(ImageError) -> Picture {
+    let stored = part.orientation.swapsSides ? geometry.picture.turned : geometry.picture
+    guard header.format == .svg else { return try picture.resized(to: stored, showing: window) }
+    let area = window.rounded(of: picture.size)
+    if area.size != picture.size { picture = try picture.cut(x: area.x, y: area.y, area.size) }
+    return try picture.trimmed(to: stored).resized(to: stored)
   }
 
   /// Cuts off what sticks out of the canvas.
@@ -43,7 +57,7 @@ struct FrameSteps {
     let size = PixelSize(
       width: min(geometry.canvas.width, geometry.picture.width),
       height: min(geometry.canvas.height, geometry.picture.height))
-    if place == nil, let interest = transform.position.interest {
+    if place == nil, transform.focalPoint == nil, let interest = transform.position.interest {
       // It is looked at as a whole before a part of it is read.
       picture = try picture.inMemory()
       place = try picture.made("smart crop") {

@@ -27,15 +27,29 @@ struct Geometry: Equatable {
   private static let longestPicture = 10_000_000.0
   /// `Content-DPR` has three decimals, and clients divide by it.
   static let leastDensity = 0.001
-  /// What lies where, of the parts of 2: 0 the left or upper edge, 1 the middle, 2 the other edge.
-  private let anchor: (x: Int, y: Int)
+  /// What lies where.
+  private let anchor: Anchor
 
   /// Where the picture's corner lies on the canvas; negative where something is cut off there.
   var offset: (x: Int, y: Int) {
-    (
-      (canvas.width - picture.width) * anchor.x / 2,
-      (canvas.height - picture.height) * anchor.y / 2
-    )
+    switch anchor {
+    case .named(let x, let y):
+      ((canvas.width - picture.width) * x / 2, (canvas.height - picture.height) * y / 2)
+    case .focal(let point):
+      (
+        Self.offset(of: picture.width, on: canvas.width, share: point.x),
+        Self.offset(of: picture.height, on: canvas.height, share: point.y)
+      )
+    }
+  }
+
+  /// Of a picture that is cut, the point comes as near to the middle as the picture's edges let it; of the room around
+  /// one that is padded, its share lies before the picture.
+  private static func offset(of picture: Int, on canvas: Int, share: Double) -> Int {
+    let room = canvas - picture
+    guard room < 0 else { return Int((Double(room) * share).rounded()) }
+    let middle = Double(canvas) / 2 - Double(picture) * share
+    return min(0, max(room, Int(middle.rounded())))
   }
 
   /// Whether a part of the canvas stays bare.
@@ -56,7 +70,7 @@ struct Geometry: Equatable {
   /// above the limit too, and so is one longer than a placeholder is made of.
   ///
   /// - Parameters:
-  ///   - source: Size of the upright source.
+  ///   - source: Size of the upright source, or of the part of it that is used.
   ///   - isVector: Whether it can be rendered at any size.
   ///   - transform: What is wanted.
   ///   - density: Pixels per point of the source.
@@ -107,13 +121,16 @@ struct Geometry: Equatable {
     let reached = isPaddedToBox ? 1 : factors.x / wanted.x
     let exact = min(nominal, max(nominal * reached, Double(density))) * ratio
     self.density = max((exact * 10_000).rounded() / 10_000, Self.leastDensity)
-    anchor = transform.position.anchor
+    anchor = transform.focalPoint.map(Anchor.focal) ?? transform.position.anchor
   }
+}
 
-  static func == (left: Geometry, right: Geometry) -> Bool {
-    left.picture == right.picture && left.canvas == right.canvas && left.density == right.density
-      && left.scaledDownFrom == right.scaledDownFrom && left.anchor == right.anchor
-  }
+/// What of a picture lies where on its canvas.
+private enum Anchor: Equatable {
+  /// Parts of 2 of the room left over that lie before the picture: 0 at the edge, 1 in the middle, 2 at the other edge.
+  case named(x: Int, y: Int)
+  /// What matters most.
+  case focal(FocalPoint)
 }
 
 /// What a picture's sides are multiplied by.
@@ -161,7 +178,7 @@ private func side(_ exact: Double) -> Int { max(1, Int(exact.rounded())) }
 
 extension PixelSize {
   /// How many pixels that is, for sizes whose product may be past what an integer holds.
-  fileprivate var area: Double { Double(width) * Double(height) }
+  var area: Double { Double(width) * Double(height) }
 
   fileprivate var longestSide: Int { max(width, height) }
 
@@ -176,17 +193,17 @@ extension PixelSize {
 extension Position {
   /// Which part of 2 of the room left over lies before the picture. What the picture itself decides counts as the
   /// middle.
-  fileprivate var anchor: (x: Int, y: Int) {
+  fileprivate var anchor: Anchor {
     switch self {
-    case .center, .entropy, .attention: (1, 1)
-    case .top: (1, 0)
-    case .rightTop: (2, 0)
-    case .right: (2, 1)
-    case .rightBottom: (2, 2)
-    case .bottom: (1, 2)
-    case .leftBottom: (0, 2)
-    case .left: (0, 1)
-    case .leftTop: (0, 0)
+    case .center, .entropy, .attention: .named(x: 1, y: 1)
+    case .top: .named(x: 1, y: 0)
+    case .rightTop: .named(x: 2, y: 0)
+    case .right: .named(x: 2, y: 1)
+    case .rightBottom: .named(x: 2, y: 2)
+    case .bottom: .named(x: 1, y: 2)
+    case .leftBottom: .named(x: 0, y: 2)
+    case .left: .named(x: 0, y: 1)
+    case .leftTop: .named(x: 0, y: 0)
     }
   }
 }

@@ -26,9 +26,10 @@ struct LanczosAxis {
   ///
   /// - Parameters:
   ///   - source: Pixels there are.
-  ///   - span: Pixels that the result shows, counted from the edge; not whole where the last one was filled up.
+  ///   - start: Where what the result shows begins, in pixels from the edge.
+  ///   - span: Pixels that the result shows; not whole where the last one was filled up, or an edge lies within a pixel.
   ///   - target: Pixels of the result, at least 1 and at most `span`.
-  init(source: Int, span: Double, target: Int) {
+  init(source: Int, start: Double, span: Double, target: Int) {
     let factor = span / Double(target)
     let reach = Self.lobes * factor
     let most = min(source, Int(2 * reach) + 2)
@@ -37,7 +38,7 @@ struct LanczosAxis {
     var counts: [Int] = []
     var weights = [Int16](repeating: 0, count: target * taps)
     for index in 0..<target {
-      let middle = (Double(index) + 0.5) * factor
+      let middle = start + (Double(index) + 0.5) * factor
       // Pixels whose middles are within reach; at least the one the middle is in.
       let low = min(max(0, Int((middle - reach + 0.5).rounded(.down))), source - 1)
       let high = min(max(low + 1, Int((middle + reach + 0.5).rounded(.down))), source, low + most)

@@ -17,6 +17,10 @@ struct Loader {
 
   let source: UnsafeRawBufferPointer
   let header: SourceHeader
+  /// What of it is used. All of it is opened: no decoder of these can leave out what lies beside.
+  let part: SourcePart
+  /// Most pixels of a source, which a vector is not drawn with more than.
+  let maximumPixels: Int
 
   /// How much of the reduction must be left for the resize after a JPEG was shrunk by 2, 4 or 8 while decoding.
   ///
@@ -33,29 +37,67 @@ struct Loader {
   ///
   /// - Parameter frames: How many frames are wanted; above 1 all are there, one below the other.
   func load(for geometry: Geometry, frames: Int) throws(ImageError) -> Picture {
-    let pages: Pages = frames > 1 ? .all : header.page.map(Pages.one) ?? .first
-    let target = header.orientation.swapsSides ? geometry.picture.turned : geometry.picture
-    let factor = min(
-      Double(header.size.width) / Double(target.width),
-      Double(header.size.height) / Double(target.height))
+    let pages = header.pages(frames: frames)
+    let factor = factor(for: geometry)
     return switch header.format {
-    case .jpeg: try loadJPEG(by: factor)
-    case .webp where frames == 1 && factor > Self.leastWebPRest:
+    case .jpeg: try loadJPEG(shrink: shrinkOfJPEG(for: geometry))
+    case .webp where frames == 1 && factor > Self.leastWebPRest && canShrink(for: geometry):
       try Self.open(source, as: .webp, pages: pages, scale: Self.leastWebPRest / factor)
     case .svg:
-      // The larger of the two factors, so that a stretched vector is never blown up from too few pixels.
-      try Self.open(
-        source, as: .svg, pages: pages,
-        scale: max(
-          Double(target.width) / Double(header.size.width),
-          Double(target.height) / Double(header.size.height)))
+      try Self.open(source, as: .svg, pages: pages, scale: scaleOfVector(for: geometry))
     default: try Self.open(source, as: header.format, pages: pages)
     }
   }
 
+  /// Where the part lies in what was loaded, or in each of its frames.
+  ///
+  /// - Parameter size: Of what was loaded; of a frame where there are several.
+  func window(in size: PixelSize, for geometry: Geometry) -> Window {
+    if part.isWhole { return Window(size) }
+    var scale = (
+      x: Double(size.width) / Double(header.size.width),
+      y: Double(size.height) / Double(header.size.height)
+    )
+    // The last pixels of a JPEG made smaller show less than the others (and something repeated).
+    if header.format == .jpeg {
+      let shrink = Double(shrinkOfJPEG(for: geometry))
+      scale = (1 / shrink, 1 / shrink)
+    }
+    return Window(part.stored, times: scale)
+  }
+
+  /// The part's stored pixels for one of the result's, on the side where there are fewer.
+  private func factor(for geometry: Geometry) -> Double {
+    let target = part.orientation.swapsSides ? geometry.picture.turned : geometry.picture
+    let source = part.stored.size
+    return min(
+      Double(source.width) / Double(target.width), Double(source.height) / Double(target.height))
+  }
+
+  /// The larger of the two sides' factors, so that a stretched vector is never blown up from too few pixels.
+  private func scaleOfVector(for geometry: Geometry) -> Double {
+    let target = part.orientation.swapsSides ? geometry.picture.turned : geometry.picture
+    let source = part.stored.size
+    let wanted = max(
+      Double(target.width) / Double(source.width), Double(target.height) / Double(source.height))
+    if part.isWhole { return wanted }
+    // A small part made large is drawn as a part of the whole.
+    return min(wanted, (Double(maximumPixels) / header.size.area).squareRoot())
+  }
+
+  /// Whether a part's edges may come to lie within pixels: the resampler can show such a part, libvips's resize cannot.
+  private func canShrink(for geometry: Geometry) -> Bool {
+    part.isWhole || geometry.picture.pixels <= Picture.mostReducedPixels
+  }
+
+  private func shrinkOfJPEG(for geometry: Geometry) -> Int {
+    guard canShrink(for: geometry) else { return 1 }
+    let factor = factor(for: geometry)
+    return [8, 4, 2].first { factor / Double($0) >= Self.leastJPEGRest } ?? 1
+  }
+
   /// Opens a JPEG, or decodes it at once where that is cheaper.
-  private func loadJPEG(by factor: Double) throws(ImageError) -> Picture {
-    let shrink = [8, 4, 2].first { factor / Double($0) >= Self.leastJPEGRest } ?? 1
+  private func loadJPEG(shrink: Int) throws(ImageError) -> Picture {
     if shrink > 1, header.size.pixels <= Self.mostReducedPixels * shrink * shrink,
       let reducer = JPEGReducer(source, shrink: shrink), reducer.sourceSize == header.size
     {

@@ -21,21 +21,78 @@ struct Orientation: Equatable {
   /// memory: a decoder that gives rows from top to bottom fails, and only on pictures larger than libvips's buffers.
   var needsRandomAccess: Bool { tag >= 3 }
 
-  /// The turn, clockwise; done before the mirroring.
-  private var angle: VipsAngle? {
+  /// Quarters of a turn, clockwise; done before the mirroring.
+  private var quarters: Int {
     switch tag {
-    case 3, 4: VIPS_ANGLE_D180
-    case 5, 6: VIPS_ANGLE_D90
-    case 7, 8: VIPS_ANGLE_D270
-    default: nil
+    case 3, 4: 2
+    case 5, 6: 1
+    case 7, 8: 3
+    default: 0
     }
+  }
+
+  /// Whether left and right are exchanged.
+  private var isMirrored: Bool { [2, 4, 5, 7].contains(tag) }
+
+  /// Tags by quarters of a turn, without and with the mirroring.
+  private static let tags = [[1, 6, 3, 8], [2, 5, 4, 7]]
+
+  /// What makes a picture that was made upright lie as it was stored. Only two quarter turns are not their own.
+  private var inverse: Orientation {
+    switch tag {
+    case 6: Orientation(tag: 8)
+    case 8: Orientation(tag: 6)
+    default: self
+    }
+  }
+
+  /// It, with a turn and then a mirroring on top.
+  ///
+  /// A mirroring turns what was turned before it the other way; one from top to bottom is one from left to right of what
+  /// stands on its head.
+  func turned(by rotation: Rotation, flip: Flip) -> Orientation {
+    let standsOnHead = flip == .vertical || flip == .both
+    let more = rotation.rawValue / 90 + (standsOnHead ? 2 : 0)
+    let quarters = (self.quarters + (isMirrored ? 4 - more % 4 : more)) % 4
+    let isMirroredAgain = flip == .horizontal || flip == .vertical
+    return Orientation(tag: Self.tags[isMirrored == isMirroredAgain ? 0 : 1][quarters])
+  }
+
+  /// Where a part of the picture as it will be seen lies in the stored one.
+  ///
+  /// - Parameters:
+  ///   - area: In the upright picture.
+  ///   - size: Of the upright picture.
+  func stored(_ area: PixelArea, of size: PixelSize) -> PixelArea {
+    let x = isMirrored ? size.width - area.x - area.size.width : area.x
+    let right = size.width - x - area.size.width
+    let bottom = size.height - area.y - area.size.height
+    return switch quarters {
+    case 1: PixelArea(x: area.y, y: right, size: area.size.turned)
+    case 2: PixelArea(x: right, y: bottom, size: area.size)
+    case 3: PixelArea(x: bottom, y: x, size: area.size.turned)
+    default: PixelArea(x: x, y: area.y, size: area.size)
+    }
+  }
+
+  /// Where a part of the stored picture lies in it as it will be seen: the reverse of `stored(_:of:)`.
+  ///
+  /// - Parameters:
+  ///   - area: In the stored picture.
+  ///   - size: Of the stored picture.
+  func upright(_ area: PixelArea, of size: PixelSize) -> PixelArea {
+    inverse.stored(area, of: size)
   }
 
   /// Makes a picture upright.
   func apply(to picture: consuming Picture) throws(ImageError) -> Picture {
     if needsRandomAccess { picture = try picture.inMemory() }
-    if let angle { picture = try picture.made("turn") { pictor_vips_rot($0, $1, angle) } }
-    if [2, 4, 5, 7].contains(tag) {
+    if quarters > 0 {
+      // VIPS_ANGLE_D0, D90, D180 and D270 are 0 to 3.
+      let angle = VipsAngle(UInt32(quarters))
+      picture = try picture.made("turn") { pictor_vips_rot($0, $1, angle) }
+    }
+    if isMirrored {
       picture = try picture.made("mirror") { pictor_vips_flip($0, $1, VIPS_DIRECTION_HORIZONTAL) }
     }
     return picture

@@ -28,7 +28,8 @@ public struct Pipeline: Sendable {
   ///   - density: Pixels per point of the source: 1, 2 or 3.
   ///   - limits: What may be decoded.
   /// - Throws: `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`, `.tooManyFrames`; `.invalidParameter`
-  ///   for a `frame` the source does not have and a `format` that cannot hold the result; `.internal`.
+  ///   for a `frame` the source does not have, a `crop` outside of it and a `format` that cannot hold the result;
+  ///   `.internal`.
   public func process(
     _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits
   ) throws(ImageError) -> EncodedImage {
@@ -43,14 +44,24 @@ public struct Pipeline: Sendable {
       return try SourceDescription(of: source, header, density: density).encoded(&watch)
     }
     let frames = header.frames(for: transform)
+    var part = try SourcePart(of: header, for: transform)
+    if let tolerance = transform.trim {
+      part = try Trimming(source: source, header: header, frames: frames, tolerance: tolerance)
+        .trimmed(part)
+    }
     let geometry = Geometry(
-      of: header.uprightSize, isVector: format == .svg, transform: transform, density: density,
+      of: part.size, isVector: format == .svg, transform: transform, density: density,
       frames: frames, maximumPixels: limits.maximumPixels)
     let output = try Output(for: transform, header: header, frames: frames, geometry: geometry)
-    let loaded = try Loader(source: source, header: header).load(for: geometry, frames: frames)
+    let loader = Loader(
+      source: source, header: header, part: part, maximumPixels: limits.maximumPixels)
+    let loaded = try loader.load(for: geometry, frames: frames)
     watch.finish(\.decode)
 
-    var steps = FrameSteps(header: header, geometry: geometry, transform: transform, output: output)
+    var steps = FrameSteps(
+      header: header, part: part,
+      window: loader.window(in: frames > 1 ? header.size : loaded.size, for: geometry),
+      geometry: geometry, transform: transform, output: output)
     var picture = try Animation.map(loaded, frames: frames, size: header.size) {
       frame throws(ImageError) in try steps.apply(to: frame)
     }

@@ -25,16 +25,25 @@ struct Resampler: ~Copyable {
   ///
   /// - Parameters:
   ///   - picture: 1–4 bands of 8 bits.
-  ///   - target: Size of the result, neither side longer than the picture's.
-  init(of picture: borrowing Picture, to target: PixelSize) throws(ImageError) {
+  ///   - target: Size of the result, neither side longer than the window's.
+  ///   - window: What of the picture is shown; `nil`: all of it.
+  init(
+    of picture: borrowing Picture, to target: PixelSize, showing window: Window? = nil
+  ) throws(ImageError) {
     input = try WeightedRows(of: picture, for: target)
+    let window = window ?? Window(picture.size)
     (bands, hasAlpha) = (picture.bands, picture.hasAlpha)
     self.target = target
-    across = LanczosAxis(source: input.size.width, span: input.span.width, target: target.width)
-    down = LanczosAxis(source: input.size.height, span: input.span.height, target: target.height)
+    let (columns, rows) = (Double(input.box.width), Double(input.box.height))
+    across = LanczosAxis(
+      source: input.size.width, start: window.x / columns, span: window.width / columns,
+      target: target.width)
+    down = LanczosAxis(
+      source: input.size.height, start: window.y / rows, span: window.height / rows,
+      target: target.height)
     stride = (input.size.width * bands + 4 + 15) / 16 * 16
-    rows = .allocate(capacity: stride * down.taps)
-    rows.initialize(repeating: 0, count: stride * down.taps)
+    self.rows = .allocate(capacity: stride * down.taps)
+    self.rows.initialize(repeating: 0, count: stride * down.taps)
     sums = .allocate(capacity: stride)
     sums.initialize(repeating: 0, count: stride)
     line = .allocate(capacity: stride)

@@ -4,18 +4,36 @@ import CVips
 import Model
 
 extension Picture {
+  /// A part of it, at another size: exactly this one.
+  ///
+  /// A part whose edges lie within pixels is shown as it is where the picture is made smaller, to the hundredth of a pixel;
+  /// in all other cases it is the whole pixels next to it.
+  consuming func resized(to target: PixelSize, showing window: Window) throws(ImageError) -> Picture
+  {
+    let covered = window.covered(of: size)
+    let isExact = Window(covered.size).isClose(to: window.within(covered))
+    let canBeExact =
+      isReducible && target.pixels <= Self.mostReducedPixels
+      && Double(target.width) <= window.width && Double(target.height) <= window.height
+    guard !isExact && canBeExact else {
+      let area = isExact ? covered : window.rounded(of: size)
+      if area.size == size { return try resized(to: target) }
+      return try cut(x: area.x, y: area.y, area.size).resized(to: target)
+    }
+    let part = try cut(x: covered.x, y: covered.y, covered.size)
+    return try part.reduced(to: target, showing: window.within(covered))
+  }
+
   /// It, at another size: exactly this one, with Lanczos3.
   ///
   /// Colours are weighted by alpha meanwhile, or the colour of what is transparent would shine through at edges.
   consuming func resized(to target: PixelSize) throws(ImageError) -> Picture {
     let size = self.size
     if size == target { return self }
-    if format == VIPS_FORMAT_UCHAR
-      && [VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_B_W].contains(interpretation)
-      && bands <= (isGrey ? 2 : 4) && target.width <= size.width
-      && target.height <= size.height && target.pixels <= Self.mostReducedPixels
+    if isReducible && target.width <= size.width && target.height <= size.height
+      && target.pixels <= Self.mostReducedPixels
     {
-      return try reduced(to: target)
+      return try reduced(to: target, showing: Window(size))
     }
     guard hasAlpha else { return try resample(from: size, to: target) }
     let (format, full) = (self.format, fullAlpha)
@@ -31,12 +49,21 @@ extension Picture {
 
   /// More pixels than these are not held in memory but resized by libvips, a strip at a time: of a result so large a part
   /// may be all that is kept.
-  private static let mostReducedPixels = 16_000_000
+  static let mostReducedPixels = 16_000_000
 
-  /// It, no larger on either side, in memory; of its metadata only the colour profile is left.
-  private consuming func reduced(to target: PixelSize) throws(ImageError) -> Picture {
+  /// Whether the resampler knows what its numbers mean.
+  private var isReducible: Bool {
+    format == VIPS_FORMAT_UCHAR
+      && [VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_B_W].contains(interpretation)
+      && bands <= (isGrey ? 2 : 4)
+  }
+
+  /// A part of it, no larger on either side, in memory; of its metadata only the colour profile is left.
+  private consuming func reduced(
+    to target: PixelSize, showing window: Window
+  ) throws(ImageError) -> Picture {
     let result = try Picture(blank: target, bands: bands, profile: foreignProfile)
-    try Resampler(of: self, to: target).run { y, bytes throws(ImageError) in
+    try Resampler(of: self, to: target, showing: window).run { y, bytes throws(ImageError) in
       try result.write(bytes, row: y)
     }
     return result
@@ -54,7 +81,7 @@ extension Picture {
   }
 
   /// What an opaque pixel has as its alpha.
-  private var fullAlpha: Double {
+  var fullAlpha: Double {
     switch interpretation {
     case VIPS_INTERPRETATION_RGB16, VIPS_INTERPRETATION_GREY16: 65_535
     case VIPS_INTERPRETATION_scRGB: 1
@@ -64,7 +91,7 @@ extension Picture {
 
   /// Resized by libvips: made smaller with Lanczos3, larger with a bicubic interpolation; colours with an alpha come weighted
   /// by it.
-  private func resample(from size: PixelSize, to target: PixelSize) throws(ImageError) -> Picture {
+  func resample(from size: PixelSize, to target: PixelSize) throws(ImageError) -> Picture {
     let less = PixelSize(
       width: min(size.width, target.width), height: min(size.height, target.height))
     // Both factors are given: with one, libvips computes the other side, and rounds it its own way.

@@ -79,6 +79,11 @@ struct SourceHeader {
     }
   }
 
+  /// What is opened for so many frames.
+  func pages(frames: Int) -> Loader.Pages {
+    frames > 1 ? .all : page.map(Loader.Pages.one) ?? .first
+  }
+
   /// How many frames the result has: all of an animation, where the output can hold them and none is picked out. A
   /// placeholder stands still.
   func frames(for transform: Transform) -> Int {

@@ -12,8 +12,8 @@ struct WeightedRows: ~Copyable {
   private let source: PixelSize
   private let bands: Int
   private let hasAlpha: Bool
-  /// Pixels that become one, across and down.
-  private let box: (width: Int, height: Int)
+  /// Pixels that become one, across and down; of the last ones there may be fewer.
+  let box: (width: Int, height: Int)
   /// A row before it is averaged. Owned: freed by `deinit`.
   private let wide: UnsafeMutablePointer<Int16>
   /// The sum of a box's rows. Owned: freed by `deinit`.
@@ -21,8 +21,6 @@ struct WeightedRows: ~Copyable {
 
   /// How many rows there are, and pixels in each, averages made.
   let size: PixelSize
-  /// How many of those, last ones in part, the whole source makes.
-  let span: (width: Double, height: Double)
 
   /// Averages of whole pixels make up for everything above a reduction by this: what Lanczos3 has to do then is
   /// bounded, and so is the number of rows it needs at a time.
@@ -45,9 +43,6 @@ struct WeightedRows: ~Copyable {
     size = PixelSize(
       width: (source.width + self.box.width - 1) / self.box.width,
       height: (source.height + self.box.height - 1) / self.box.height)
-    span = (
-      Double(source.width) / Double(self.box.width), Double(source.height) / Double(self.box.height)
-    )
     pixels = try PixelRows(of: picture)
     wide = .allocate(capacity: source.width * bands)
     sums = .allocate(capacity: size.width * bands)

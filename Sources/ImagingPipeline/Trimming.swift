@@ -1,0 +1,161 @@
+// Trimming: finds the edges of a picture that are all alike, by looking at every pixel once and holding a few rows.
+
+import Model
+
+/// A look for edges that differ from the upper left pixel by no more than a tolerance.
+///
+/// The source is decoded for it at full size, from top to bottom, and once more for the result: to find an edge to the pixel
+/// nothing less will do. It takes the time of a second decoding and no memory (an edge that comes last in the file costs
+/// a third one).
+struct Trimming {
+  let source: UnsafeRawBufferPointer
+  let header: SourceHeader
+  /// Frames that the result has.
+  let frames: Int
+  /// Most steps of 255 that a band may differ by.
+  let tolerance: Int
+
+  /// A vector is looked at with no more pixels than these: its size says nothing of what it takes to draw it.
+  private static let mostVectorPixels = 4_000_000.0
+
+  /// The part without its edges. Of an animation, what any frame needs is kept; each frame's own upper left pixel counts.
+  /// A part that is all alike stays whole.
+  func trimmed(_ part: SourcePart) throws(ImageError) -> SourcePart {
+    let picture = try open()
+    let size = frames > 1 ? header.size : picture.size
+    guard picture.size.height == size.height * frames else {
+      throw .undecodable(detail: "\(frames) frames of \(size) make \(picture.size)")
+    }
+    let scale = (
+      x: Double(size.width) / Double(header.size.width),
+      y: Double(size.height) / Double(header.size.height)
+    )
+    let area = Window(part.stored, times: scale).covered(of: size)
+    let corner = part.storedCorner
+    let x = corner.x == part.stored.x ? area.x : area.x + area.size.width - 1
+    let y = corner.y == part.stored.y ? area.y : area.y + area.size.height - 1
+    var backgrounds: [Background] = []
+    if y > area.y {
+      let bands = picture.bands
+      let hasAlpha = picture.hasAlpha
+      let rows = try PixelRows(of: try open())
+      for frame in 0..<frames {
+        let pixel = try rows.row(frame * size.height + y) + x * bands
+        backgrounds.append(
+          Background(pixel, bands: bands, hasAlpha: hasAlpha, tolerance: tolerance))
+      }
+    }
+
+    var edges = Edges(area)
+    let (bands, hasAlpha) = (picture.bands, picture.hasAlpha)
+    let rows = try PixelRows(of: picture)
+    for frame in 0..<frames {
+      for line in area.y..<area.y + area.size.height {
+        let row = try rows.row(frame * size.height + line)
+        if backgrounds.count == frame {
+          backgrounds.append(
+            Background(row + x * bands, bands: bands, hasAlpha: hasAlpha, tolerance: tolerance))
+        }
+        edges.look(at: row, line: line, on: backgrounds[frame])
+      }
+    }
+    guard let found = edges.area else { return part }
+    return part.narrowed(toStored: Self.unscaled(found, by: scale, within: part.stored))
+  }
+
+  /// All of the frames that are wanted, as they will be seen but for their turn.
+  private func open() throws(ImageError) -> Picture {
+    let scale =
+      header.format == .svg ? min(1, (Self.mostVectorPixels / header.size.area).squareRoot()) : 1
+    let picture = try Loader.open(
+      source, as: header.format, pages: header.pages(frames: frames), scale: scale)
+    return try picture.readyForResize().inSRGB(from: header.codePoints)
+  }
+
+  /// The stored pixels that an area shows, as far as they are in `part`.
+  private static func unscaled(
+    _ area: PixelArea, by scale: (x: Double, y: Double), within part: PixelArea
+  ) -> PixelArea {
+    if scale == (1, 1) { return area }
+    let left = max(part.x, Int(Double(area.x) / scale.x))
+    let top = max(part.y, Int(Double(area.y) / scale.y))
+    let right = Int((Double(area.x + area.size.width) / scale.x).rounded(.up))
+    let bottom = Int((Double(area.y + area.size.height) / scale.y).rounded(.up))
+    return PixelArea(
+      x: left, y: top,
+      size: PixelSize(
+        width: min(right, part.x + part.size.width) - left,
+        height: min(bottom, part.y + part.size.height) - top))
+  }
+}
+
+/// The pixel that edges are compared with. What is transparent has no colour, so colours count as far as they are seen.
+private struct Background {
+  private let pixel: SIMD4<Int32>
+  let bands: Int
+  private let hasAlpha: Bool
+  private let tolerance: Int32
+
+  init(_ bytes: UnsafePointer<UInt8>, bands: Int, hasAlpha: Bool, tolerance: Int) {
+    (self.bands, self.hasAlpha) = (bands, hasAlpha)
+    // In 255ths of a step, as colours times their alpha are.
+    self.tolerance = Int32(tolerance) * 255
+    pixel = Self.seen(bytes, bands: bands, hasAlpha: hasAlpha)
+  }
+
+  /// Whether a pixel is no edge.
+  @inline(__always)
+  func differs(from bytes: UnsafePointer<UInt8>) -> Bool {
+    let difference = Self.seen(bytes, bands: bands, hasAlpha: hasAlpha) &- pixel
+    let least = SIMD4<Int32>(repeating: -tolerance)
+    return difference.clamped(lowerBound: least, upperBound: 0 &- least) != difference
+  }
+
+  @inline(__always)
+  private static func seen(
+    _ bytes: UnsafePointer<UInt8>, bands: Int, hasAlpha: Bool
+  ) -> SIMD4<Int32> {
+    var values = SIMD4<Int32>.zero
+    for band in 0..<bands { values[band] = Int32(bytes[band]) }
+    guard hasAlpha else { return values &* 255 }
+    var factors = SIMD4<Int32>(repeating: values[bands - 1])
+    factors[bands - 1] = 255
+    return values &* factors
+  }
+}
+
+/// The smallest area with everything in it that was no edge.
+private struct Edges {
+  private let whole: PixelArea
+  private var left: Int
+  private var right: Int
+  private var top = Int.max
+  private var bottom = Int.min
+
+  init(_ whole: PixelArea) {
+    self.whole = whole
+    (left, right) = (whole.x + whole.size.width, whole.x - 1)
+  }
+
+  /// The area; `nil` where all was alike.
+  var area: PixelArea? {
+    guard top <= bottom else { return nil }
+    return PixelArea(
+      x: left, y: top, size: PixelSize(width: right - left + 1, height: bottom - top + 1))
+  }
+
+  /// Takes a row in: from the left up to what is no edge, then from the right as far as nothing is known.
+  mutating func look(at row: UnsafePointer<UInt8>, line: Int, on background: Background) {
+    let bands = background.bands
+    let end = whole.x + whole.size.width
+    var x = whole.x
+    while x < end && !background.differs(from: row + x &* bands) { x &+= 1 }
+    guard x < end else { return }
+    left = min(left, x)
+    top = min(top, line)
+    bottom = max(bottom, line)
+    var last = end - 1
+    while last > right && !background.differs(from: row + last &* bands) { last &-= 1 }
+    right = max(right, last)
+  }
+}

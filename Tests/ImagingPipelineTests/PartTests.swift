@@ -1,0 +1,202 @@
+// crop: the part of the picture as seen that everything else knows only.
+
+import Glibc
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@Suite struct PartTests {
+  private func area(_ x: Int, _ y: Int, _ width: Int, _ height: Int) -> PixelArea {
+    PixelArea(x: x, y: y, size: PixelSize(width: width, height: height))
+  }
+
+  @Test(arguments: Rotation.allCases)
+  func `a crop is cut out of the picture as turned, to the pixel`(rotation: Rotation) throws {
+    // given
+    let scene = Pixels.textured(width: 60, height: 40, bands: 4)
+    for suffix in [".png", ".webp[lossless]"] {
+      let source = try Pictures.encode(scene, suffix)
+      // when
+      let made = try Made(source) {
+        ($0.rotation, $0.crop, $0.format) = (rotation, area(7, 11, 30, 20), .png)
+      }
+      // then
+      let expected = scene.turned(rotation).cut(x: 7, y: 11, width: 30, height: 20)
+      #expect(made.size == expected.size)
+      #expect(try made.pixels().onBlack.values == expected.onBlack.values)
+    }
+  }
+
+  /// What a window of a picture comes to at another size when each pixel of the result is the mean of what it covers.
+  private func averaged(
+    _ source: Pixels, x: Double, y: Double, width: Double, height: Double, to size: PixelSize
+  ) -> Pixels {
+    func spans(_ start: Double, _ length: Double, _ count: Int, _ most: Int) -> [[(Int, Double)]] {
+      (0..<count).map { index in
+        let low = start + length * Double(index) / Double(count)
+        let high = start + length * Double(index + 1) / Double(count)
+        return (max(0, Int(low))...min(most - 1, Int(high))).map { pixel in
+          (pixel, max(0, min(high, Double(pixel + 1)) - max(low, Double(pixel))) / (high - low))
+        }
+      }
+    }
+    let across = spans(x, width, size.width, source.size.width)
+    let down = spans(y, height, size.height, source.size.height)
+    return Pixels(width: size.width, height: size.height) { x, y in
+      var sums = [0.0, 0.0, 0.0]
+      for (line, share) in down[y] {
+        for (column, part) in across[x] {
+          let start = (line * source.size.width + column) * 3
+          for band in 0..<3 { sums[band] += Double(source.values[start + band]) * share * part }
+        }
+      }
+      return sums.map { UInt8(min(max($0.rounded(), 0), 255)) }
+    }
+  }
+
+  @Test(
+    arguments: [
+      ".jpg[Q=95]", ".jpg[Q=95,interlace]", ".webp[Q=95,effort=1]", ".png[compression=1]",
+    ],
+    [20, 40, 80])
+  func `a crop made small while decoding lies where it should, to a quarter of a pixel`(
+    suffix: String, width: Int
+  ) throws {
+    // given: waves, so that each shift shows; numbers that no shrinking divides
+    let waves = Pixels(width: 400, height: 300) { x, y in
+      [
+        UInt8(128 + 100 * sin(Double(x) / 17)), UInt8(128 + 100 * sin(Double(y) / 19)),
+        UInt8(128 + 100 * sin(Double(x + y) / 23)),
+      ]
+    }
+    let source = try Pictures.encode(waves, suffix)
+    let decoded = try Pixels(decoding: source)
+    // when
+    let made = try Made(source) {
+      ($0.crop, $0.width, $0.format) = (area(51, 27, 253, 167), width, .png)
+    }.pixels()
+    // then
+    func likeness(_ right: Double, _ down: Double) -> Double {
+      let step = 253 / Double(width)
+      return made.psnr(
+        to: averaged(
+          decoded, x: 51 + right * step, y: 27 + down * step, width: 253, height: 167,
+          to: made.size))
+    }
+    let here = likeness(0, 0)
+    #expect(here > 28)
+    for (right, down) in [(0.25, 0.0), (-0.25, 0), (0, 0.25), (0, -0.25)] {
+      #expect(likeness(right, down) < here)
+    }
+  }
+
+  @Test(arguments: 1...8)
+  func `a crop of a turned photo is of the photo as seen`(tag: Int) throws {
+    let photo = try Pictures.jpeg(width: 1200, height: 800, orientation: tag)
+    let made = try Made(photo) { ($0.crop, $0.width) = (area(3, 5, 597, 395), 150) }
+    #expect(made.size == PixelSize(width: 150, height: 99))
+    let expected = Pixels.scene(width: 300, height: 200).cut(x: 1, y: 1, width: 150, height: 99)
+    #expect(try made.pixels().psnr(to: expected) > 26)
+  }
+
+  @Test func `what sticks out of the picture is cut off, what lies outside is refused`() throws {
+    // given
+    let source = try Pictures.encode(.textured(width: 60, height: 40), ".png")
+    // when, then
+    let made = try Made(source) { $0.crop = area(50, 30, 1_000, 1_000) }
+    #expect(made.size == PixelSize(width: 10, height: 10))
+    for outside in [area(60, 0, 1, 1), area(0, 40, 1, 1)] {
+      #expect(
+        Made.error(source) { $0.crop = outside }
+          == .invalidParameter(
+            name: "crop", value: outside.description,
+            allowed: "a part of the picture, which is 60x40"))
+    }
+    #expect(
+      try Made(source) { ($0.crop, $0.rotation) = (area(0, 40, 9, 9), .quarter) }.size.width == 9)
+  }
+
+  @Test func `sizes, densities and limits count from the crop`() throws {
+    // given
+    let source = try Pictures.encode(.textured(width: 240, height: 160), ".png")
+    // when
+    let whole = try Made(source, density: 2) { $0.crop = area(0, 0, 100, 50) }
+    let half = try Made(source, density: 2) { ($0.crop, $0.scale) = (area(0, 0, 100, 50), 1) }
+    let kept = try Made(source) { ($0.crop, $0.width) = (area(0, 0, 100, 50), 200) }
+    let limited = try Made(source) { ($0.crop, $0.limitBytes) = (area(0, 0, 100, 50), 20_000) }
+    // then
+    #expect(whole.size == PixelSize(width: 100, height: 50) && whole.density == 2)
+    #expect(half.size == PixelSize(width: 50, height: 25) && half.density == 1)
+    #expect(kept.size == PixelSize(width: 100, height: 50))
+    #expect(limited.scaledDownFrom == nil)
+  }
+
+  @Test func `a crop of a drawing is drawn, not enlarged`() throws {
+    // given: blue from 15 to 30 across and 10 to 20 down
+    let source = Pictures.svg(width: 30, height: 20)
+    // when
+    let made = try Made(source) { ($0.crop, $0.width) = (area(10, 9, 10, 5), 400) }
+    let pixels = try made.pixels()
+    // then
+    #expect(made.size == PixelSize(width: 400, height: 200))
+    #expect(isClose(pixels.rgb(198, 100), [255, 0, 0], within: 2))
+    #expect(isClose(pixels.rgb(201, 100), [0, 0, 255], within: 2))
+    #expect(isClose(pixels.rgb(300, 38), [255, 0, 0], within: 2))
+    #expect(isClose(pixels.rgb(300, 41), [0, 0, 255], within: 2))
+  }
+
+  @Test func `a tiny part of a drawing is not drawn with more pixels than a source may have`()
+    throws
+  {
+    var limits = ImagingLimits()
+    limits.maximumPixels = 1_000_000
+    let made = try Made(Pictures.svg(width: 3_000, height: 2_000), limits: limits) {
+      ($0.crop, $0.width) = (area(1_490, 1_490, 20, 20), 400)
+    }
+    #expect(made.size == PixelSize(width: 400, height: 400))
+    #expect(isClose(try made.pixels().rgb(50, 200), [255, 0, 0]))
+    #expect(isClose(try made.pixels().rgb(350, 200), [0, 0, 255]))
+  }
+
+  @Test func `a crop is the same part of each frame`() throws {
+    let frames = (0..<3).map { frame in
+      Pixels(width: 40, height: 30) { x, y in
+        x >= 20 && y >= 10 ? [250, 250, 250] : Pictures.frameColor(frame)
+      }
+    }
+    let made = try Made(try Pictures.animation(frames, as: ".gif[dither=0]")) {
+      $0.crop = area(16, 8, 8, 4)
+    }
+    #expect(made.frames == 3 && made.size == PixelSize(width: 8, height: 4))
+    for frame in 0..<3 {
+      let expected = frames[frame].cut(x: 16, y: 8, width: 8, height: 4)
+      #expect(try made.pixels(frame: frame).meanDifference(to: expected) < 4)
+    }
+  }
+
+  @Test(arguments: [(0.0, 0), (0.25, 25), (0.5, 100), (0.9, 200), (1.0, 200)])
+  func `cover keeps a focal point as near to the middle as edges allow`(share: Double, x: Int)
+    throws
+  {
+    let source = try Pictures.encode(.scene(width: 300, height: 200), ".png")
+    let made = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.format) = (100, 200, .cover, .png)
+      $0.focalPoint = FocalPoint(x: share, y: 0.5)
+    }
+    let expected = Pixels.scene(width: 300, height: 200).cut(x: x, y: 0, width: 100, height: 200)
+    #expect(try made.pixels().values == expected.values)
+  }
+
+  @Test func `contain puts the room before and behind the picture by the focal point's shares`()
+    throws
+  {
+    let source = try Pictures.encode(Pixels(width: 20, height: 10, color: [9, 9, 9]), ".png")
+    let made = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.format) = (20, 30, .contain, .png)
+      $0.focalPoint = FocalPoint(x: 0, y: 0.25)
+    }.pixels()
+    let rows = (0..<30).filter { made.rgb(10, $0) == [9, 9, 9] }
+    #expect(rows == Array(5..<15))
+  }
+}

@@ -1,0 +1,150 @@
+// trim: edges like the upper left pixel go, the rest stays to the pixel.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct TrimTests {
+  private static let white: [UInt8] = [250, 250, 250]
+
+  /// A textured field, 20 by 12, on plain ground: 5 from the left, 3 from the top of 40 by 30.
+  private func framed(_ ground: [UInt8] = white, bands: Int = 3) -> Pixels {
+    let field = Pixels.textured(width: 20, height: 12)
+    return Pixels(width: 40, height: 30, bands: bands) { x, y in
+      guard (5..<25).contains(x), (3..<15).contains(y) else { return ground }
+      let pixel = field[x - 5, y - 3].map { $0 / 2 }
+      return bands == 4 ? pixel + [255] : pixel
+    }
+  }
+
+  @Test func `plain edges are cut off, to the pixel`() throws {
+    let picture = framed()
+    let made = try Made(try Pictures.encode(picture, ".png")) { ($0.trim, $0.format) = (10, .png) }
+    #expect(try made.pixels().values == picture.cut(x: 5, y: 3, width: 20, height: 12).values)
+  }
+
+  @Test(arguments: 1...8)
+  func `the upper left pixel is that of the picture as seen`(tag: Int) throws {
+    // given: two plain grounds, so that it matters which corner counts
+    let seen = Pixels(width: 30, height: 20) { x, y in
+      (10..<20).contains(x) && (5..<9).contains(y)
+        ? [200, 10, 10] : y < 15 ? Self.white : [0, 0, 0]
+    }
+    let source = try Pictures.encode(
+      seen.stored(forOrientation: tag), ".webp[lossless]", orientation: tag)
+    // when
+    let made = try Made(source) { ($0.trim, $0.format) = (10, .png) }
+    let flipped = try Made(source) { ($0.trim, $0.flip, $0.format) = (10, .vertical, .png) }
+    // then: the lower ground is no edge like the upper one, and the other way round
+    #expect(
+      try made.pixels().values == seen.cut(x: 0, y: 5, width: 30, height: 15).values)
+    #expect(
+      try flipped.pixels().values
+        == seen.cut(x: 0, y: 0, width: 30, height: 15).turned(.none, .vertical).values)
+  }
+
+  @Test func `the tolerance is how much an edge may differ`() throws {
+    // given: a ground that rises by 6 to the right
+    let picture = Pixels(width: 60, height: 30) { x, y in
+      (20..<30).contains(x) && (10..<20).contains(y) ? [0, 0, 0] : [200, 200, UInt8(200 + x / 10)]
+    }
+    let source = try Pictures.encode(picture, ".png")
+    // when, then
+    #expect(try Made(source) { $0.trim = 5 }.size == PixelSize(width: 10, height: 10))
+    #expect(try Made(source) { $0.trim = 4 }.size == PixelSize(width: 40, height: 30))
+  }
+
+  @Test func `a picture that is all alike stays whole`() throws {
+    let plain = try Pictures.encode(Pixels(width: 40, height: 30, color: [7, 8, 9]), ".png")
+    #expect(try Made(plain) { $0.trim = 1 }.size == PixelSize(width: 40, height: 30))
+    let loud = try Pictures.encode(framed(), ".png")
+    #expect(try Made(loud) { $0.trim = 255 }.size == PixelSize(width: 40, height: 30))
+  }
+
+  @Test func `transparent edges go, whatever their colour`() throws {
+    // given: transparent ground in many colours
+    let field = framed([1, 2, 3, 0], bands: 4)
+    let picture = Pixels(width: 40, height: 30, bands: 4) { x, y in
+      field[x, y][3] == 0 ? [UInt8(x * 6), UInt8(y * 8), 77, 0] : field[x, y]
+    }
+    // when
+    let made = try Made(try Pictures.encode(picture, ".png")) { $0.trim = 10 }
+    // then
+    #expect(try made.pixels().values == picture.cut(x: 5, y: 3, width: 20, height: 12).values)
+  }
+
+  @Test func `grey and 16 bits are looked at like all others`() throws {
+    let grey = Pixels(width: 40, height: 30, bands: 1) { x, y in
+      (5..<25).contains(x) && (3..<15).contains(y) ? [40] : [250]
+    }
+    for bits in [false, true] {
+      let made = try Made(try Pictures.encode(grey, ".png", sixteenBits: bits)) { $0.trim = 10 }
+      #expect(made.size == PixelSize(width: 20, height: 12))
+    }
+  }
+
+  @Test func `crop comes before, sizes come after`() throws {
+    // given
+    let source = try Pictures.encode(framed(), ".png")
+    // when
+    let cropped = try Made(source) {
+      ($0.trim, $0.crop) = (10, PixelArea(x: 0, y: 0, size: PixelSize(width: 10, height: 30)))
+    }
+    let small = try Made(source) { ($0.trim, $0.width) = (10, 10) }
+    let turned = try Made(source) { ($0.trim, $0.rotation, $0.scale) = (10, .quarter, 0.5) }
+    // then
+    #expect(cropped.size == PixelSize(width: 5, height: 12))
+    #expect(small.size == PixelSize(width: 10, height: 6))
+    #expect(turned.size == PixelSize(width: 6, height: 10))
+  }
+
+  @Test func `a photo larger than the decoder's strips is trimmed and made small`() throws {
+    // given: a field of 1200 by 800 with 200 around it
+    let field = Pixels.scene(width: 300, height: 200)
+    let picture = Pixels(width: 400, height: 300) { x, y in
+      (50..<350).contains(x) && (50..<250).contains(y) ? field[x - 50, y - 50] : Self.white
+    }
+    for orientation in [1, 3, 8] {
+      let source = try Pictures.encode(
+        picture.stored(forOrientation: orientation), ".jpg[Q=95]", zoom: 4, orientation: orientation
+      )
+      // when
+      let made = try Made(source) { ($0.trim, $0.width) = (20, 300) }
+      // then
+      #expect(made.size == PixelSize(width: 300, height: 200))
+      #expect(try made.pixels().psnr(to: field) > 28)
+    }
+  }
+
+  @Test func `an animation keeps what any frame needs`() throws {
+    // given: a block that walks, each frame on a ground of its own, one frame with nothing on it
+    let frames = (0..<4).map { frame in
+      Pixels(width: 40, height: 20) { x, y in
+        frame < 3 && (10 + 4 * frame..<14 + 4 * frame).contains(x) && (5..<9).contains(y)
+          ? [255, 255, 255] : Pictures.frameColor(frame)
+      }
+    }
+    // when
+    let source = try Pictures.animation(frames, delays: [50, 60, 70, 80], as: ".gif[dither=0]")
+    let made = try Made(source) { $0.trim = 10 }
+    let one = try Made(source) { ($0.trim, $0.frame) = (10, 1) }
+    // then
+    #expect(made.frames == 4 && made.size == PixelSize(width: 12, height: 4))
+    for frame in 0..<4 {
+      let expected = frames[frame].cut(x: 10, y: 5, width: 12, height: 4)
+      #expect(try made.pixels(frame: frame).meanDifference(to: expected) < 4)
+    }
+    #expect(try Pictures.delays(of: made.bytes) == [50, 60, 70, 80])
+    #expect(one.size == PixelSize(width: 4, height: 4))
+  }
+
+  @Test func `what a drawing leaves bare is trimmed`() throws {
+    let text = """
+      <svg xmlns="http://www.w3.org/2000/svg" width="60" height="40">\
+      <rect x="10" y="5" width="30" height="20" fill="#ff0000"/></svg>
+      """
+    let made = try Made(Array(text.utf8)) { ($0.trim, $0.width) = (10, 300) }
+    #expect(made.size == PixelSize(width: 300, height: 200))
+    #expect(try made.pixels().corners.allSatisfy { isClose($0, [255, 0, 0], within: 2) })
+  }
+}
