@@ -128,6 +128,11 @@ static inline int pictor_vips_embed_edges(
   return vips_embed(in, out, left, top, width, height, "extend", VIPS_EXTEND_COPY, NULL);
 }
 
+static inline int pictor_vips_embed_mirrored(
+    VipsImage *in, VipsImage **out, int left, int top, int width, int height) {
+  return vips_embed(in, out, left, top, width, height, "extend", VIPS_EXTEND_MIRROR, NULL);
+}
+
 static inline int pictor_vips_arrayjoin(VipsImage **in, VipsImage **out, int n, int across) {
   return vips_arrayjoin(in, out, n, "across", across, NULL);
 }
@@ -185,6 +190,10 @@ static inline int pictor_vips_bandjoin_const1(VipsImage *in, VipsImage **out, do
   return vips_bandjoin_const1(in, out, value, NULL);
 }
 
+static inline int pictor_vips_rint(VipsImage *in, VipsImage **out) {
+  return vips_rint(in, out, NULL);
+}
+
 static inline int pictor_vips_copy(VipsImage *in, VipsImage **out) {
   return vips_copy(in, out, NULL);
 }
@@ -192,6 +201,18 @@ static inline int pictor_vips_copy(VipsImage *in, VipsImage **out) {
 static inline int pictor_vips_copy_as(
     VipsImage *in, VipsImage **out, VipsInterpretation interpretation) {
   return vips_copy(in, out, "interpretation", interpretation, NULL);
+}
+
+// Convolutions.
+
+static inline int pictor_vips_gaussblur(
+    VipsImage *in, VipsImage **out, double sigma, double min_ampl) {
+  return vips_gaussblur(in, out, sigma, "precision", VIPS_PRECISION_FLOAT, "min_ampl", min_ampl,
+      NULL);
+}
+
+static inline int pictor_vips_sharpen(VipsImage *in, VipsImage **out, double sigma) {
+  return vips_sharpen(in, out, "sigma", sigma, NULL);
 }
 
 // Encoders. The bytes are to be given back with g_free.

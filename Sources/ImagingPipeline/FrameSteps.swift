@@ -38,6 +38,7 @@ struct FrameSteps {
     picture = try picture.inSRGB(from: header.codePoints)
     picture = try part.orientation.apply(to: picture)
     picture = try cut(picture)
+    picture = try transform.effects.apply(to: picture, density: geometry.density)
     if !output.keepsAlpha && picture.hasAlpha { picture = try flattened(picture) }
     return geometry.isPadded ? try padded(picture) : picture
   }

@@ -22,7 +22,9 @@ struct Output {
     throws(ImageError)
   {
     let longestSide = max(geometry.canvas.width, geometry.canvas.height)
-    let hasAlpha = header.hasAlpha || (geometry.isPadded && transform.background.alpha < 255)
+    let hasAlpha =
+      header.hasAlpha || transform.effects.radius != nil
+      || (geometry.isPadded && transform.background.alpha < 255)
     if let format = transform.format {
       guard let limit = Self.longestSide(of: format) else {
         throw .invalidParameter(

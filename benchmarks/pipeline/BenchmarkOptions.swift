@@ -14,11 +14,14 @@ struct BenchmarkOptions {
   private(set) var format: ImageFormat?
   /// Where the result is written, once; `nil`: nowhere.
   private(set) var out: String?
+  /// What is done to the pixels.
+  private(set) var effects = Effects()
   /// Whether `vips_thumbnail_buffer` and a save take the pipeline's place.
   private(set) var isPlain = false
 
   static let usage =
-    "benchmark-pipeline FILE WIDTH SECONDS [--format jpeg|png|webp|gif] [--out FILE] [--plain]"
+    "benchmark-pipeline FILE WIDTH SECONDS [--format jpeg|png|webp|gif] [--out FILE] [--plain] "
+    + "[--effect blur|sharpen|saturation=NUMBER] [--effect radius|tint|grayscale]"
 
   /// Reads the arguments after the program's name; `nil` where they make no sense.
   init?(arguments: [String]) {
@@ -33,11 +36,28 @@ struct BenchmarkOptions {
       case "--format":
         guard let format = rest.popFirst().flatMap(ImageFormat.init) else { return nil }
         self.format = format
+      case "--effect":
+        guard let effect = rest.popFirst(), add(effect) else { return nil }
       case "--out":
         guard let out = rest.popFirst() else { return nil }
         self.out = out
       default: return nil
       }
     }
+  }
+  /// Takes an effect over; `false` where there is none of that name.
+  private mutating func add(_ effect: String) -> Bool {
+    let parts = effect.split(separator: "=", maxSplits: 1)
+    let number = parts.count == 2 ? Double(parts[1]) : nil
+    switch (parts.first, number) {
+    case ("blur", let sigma?): effects.blur = sigma
+    case ("sharpen", let sigma?): effects.sharpen = sigma
+    case ("saturation", let factor?): effects.saturation = factor
+    case ("radius", nil): effects.radius = .maximum
+    case ("tint", nil): effects.tint = Color(red: 255, green: 0, blue: 0, alpha: 128)
+    case ("grayscale", nil): effects.isGrayscale = true
+    default: return false
+    }
+    return true
   }
 }

@@ -58,6 +58,7 @@ private struct Job {
     pipeline = try Pipeline()
     var transform = Transform()
     (transform.width, transform.format) = (options.width, options.format)
+    transform.effects = options.effects
     self.transform = transform
     plain = options.isPlain ? PlainThumbnail(width: options.width, format: options.format) : nil
   }

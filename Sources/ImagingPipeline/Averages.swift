@@ -1,0 +1,73 @@
+// Averages: a picture made smaller by plain means, for a blur that comes after them.
+
+import Model
+
+extension Picture {
+  /// The means of equal cells, colours times alpha. Where an edge of a cell lies within a pixel, each side gets its share:
+  /// what goes on mirrored beyond the edges still does so.
+  ///
+  /// - Parameter target: How many cells, no more than pixels on either side.
+  func averaged(to target: PixelSize) throws(ImageError) -> Picture {
+    let (bands, hasAlpha) = (self.bands, self.hasAlpha)
+    let result = try Picture(blank: target, bands: bands, profile: [])
+    let rows = try PixelRows(of: self)
+    let across = CellShares(pixels: size.width, cells: target.width)
+    let down = CellShares(pixels: size.height, cells: target.height)
+    let count = target.width * bands
+    // The room behind is for what the last pixel has no share in.
+    var line = [Float](repeating: 0, count: count + bands)
+    var sums = [Float](repeating: 0, count: count)
+    var means = [UInt8](repeating: 0, count: count)
+    let scale = Float(target.area / size.area)
+    for y in 0..<size.height {
+      Self.addUp(try rows.row(y), bands: bands, hasAlpha: hasAlpha, by: across, to: &line)
+      for index in 0..<count { sums[index] += line[index] * down.shares[y] }
+      guard down.endsCell(y) else { continue }
+      for index in 0..<count {
+        means[index] = UInt8(min(max((sums[index] * scale).rounded(), 0), 255))
+        sums[index] = line[index] * (1 - down.shares[y])
+      }
+      try result.write(means, row: down.cells[y])
+    }
+    return result
+  }
+
+  /// Sums a row up into cells.
+  private static func addUp(
+    _ row: UnsafePointer<UInt8>, bands: Int, hasAlpha: Bool, by shares: CellShares,
+    to line: inout [Float]
+  ) {
+    for index in line.indices { line[index] = 0 }
+    for x in shares.cells.indices {
+      let pixel = row + x &* bands
+      let alpha = hasAlpha ? Float(pixel[bands &- 1]) / 255 : 1
+      let (start, share) = (shares.cells[x] &* bands, shares.shares[x])
+      for band in 0..<bands {
+        let value = Float(pixel[band]) * (hasAlpha && band == bands &- 1 ? 1 : alpha)
+        line[start &+ band] += value * share
+        line[start &+ bands &+ band] += value * (1 - share)
+      }
+    }
+  }
+}
+
+/// Which cell each pixel of a side lies in, and how much of it does; the rest lies in the next one.
+private struct CellShares {
+  let cells: [Int]
+  let shares: [Float]
+  private let pixelCount: Int
+  private let cellCount: Int
+
+  init(pixels: Int, cells count: Int) {
+    (pixelCount, cellCount) = (pixels, count)
+    cells = (0..<pixels).map { $0 * count / pixels }
+    shares = cells.enumerated().map { pixel, cell in
+      Float(min(count, (cell + 1) * pixels - pixel * count)) / Float(count)
+    }
+  }
+
+  /// Whether a cell has all of its pixels with this one.
+  func endsCell(_ pixel: Int) -> Bool {
+    (pixel + 1) * cellCount >= (cells[pixel] + 1) * pixelCount
+  }
+}

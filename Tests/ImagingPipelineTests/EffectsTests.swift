@@ -1,0 +1,219 @@
+// Effects on pixels, each held against its formula in plain Swift.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct EffectsTests {
+  private static let texture = Pixels.textured(width: 90, height: 60)
+  private static let clear = Pixels.textured(width: 90, height: 60, bands: 4)
+
+  private func made(
+    _ pixels: Pixels, _ change: (inout Effects) -> Void
+  ) throws -> Pixels {
+    try Made(try Pictures.encode(pixels, ".png")) {
+      $0.format = .png
+      change(&$0.effects)
+    }.pixels()
+  }
+
+  // MARK: Blur
+
+  @Test(arguments: [0.5, 1, 2.4, 2.6, 4, 9, 30, 250])
+  func `a blur is a Gaussian, over mirrored edges`(sigma: Double) throws {
+    let blurred = try made(Self.texture) { $0.blur = sigma }
+    #expect(blurred.psnr(to: Self.texture.blurred(by: sigma)) > 44)
+  }
+
+  @Test(arguments: [1, 6.0])
+  func `a blur weighs colours by alpha, and blurs that too`(sigma: Double) throws {
+    let blurred = try made(Self.clear) { $0.blur = sigma }
+    let expected = Self.clear.blurred(by: sigma)
+    #expect(blurred.onBlack.psnr(to: expected.onBlack) > 40)
+    #expect(blurred.alpha.psnr(to: expected.alpha) > 40)
+  }
+
+  @Test(arguments: [1, 6.0])
+  func `what is transparent lends its colour to no blur`(sigma: Double) throws {
+    let picture = Pixels(width: 60, height: 30, bands: 4) { x, _ in
+      x < 30 ? [250, 250, 250, 255] : [0, 0, 0, 0]
+    }
+    let blurred = try made(picture) { $0.blur = sigma }
+    for x in 0..<60 where blurred[x, 15][3] > 16 {
+      #expect(blurred.rgb(x, 15).allSatisfy { $0 > 240 })
+    }
+  }
+
+  @Test(arguments: [(1, 1), (1, 90), (7, 3)])
+  func `a picture smaller than its blur ends as one colour`(width: Int, height: Int) throws {
+    let picture = Pixels.textured(width: width, height: height)
+    let blurred = try made(picture) { $0.blur = 100 }
+    #expect(blurred.meanDifference(to: picture.blurred(by: 100)) < 1.5)
+  }
+
+  // MARK: Sharpen
+
+  /// libvips's rule for screens: differences above 2 L* count three times, by at most 10 up and 20 down.
+  private func sharpened(_ pixels: Pixels, _ sigma: Double) -> Pixels {
+    let blurred = pixels.blurred(by: sigma)
+    return Pixels(width: pixels.size.width, height: pixels.size.height) { x, y in
+      var lab = Lab.of(pixels.rgb(x, y).map { Double($0) / 255 })
+      let difference = lab[0] - Lab.of(blurred.rgb(x, y).map { Double($0) / 255 })[0]
+      let more = max(0, abs(difference) - 2) * 3
+      lab[0] += difference < 0 ? -min(more, 20) : min(more, 10)
+      return Lab.rgb(lab).map { UInt8((min(max($0, 0), 1) * 255).rounded()) }
+    }
+  }
+
+  @Test(arguments: [0.8, 1.5, 3])
+  func `sharpening is an unsharp mask on the lightness`(sigma: Double) throws {
+    let sharp = try made(Self.texture) { $0.sharpen = sigma }
+    let expected = sharpened(Self.texture, sigma)
+    #expect(sharp.psnr(to: expected) > 30)
+    #expect(sharp.psnr(to: expected) > Self.texture.psnr(to: expected) + 3)
+  }
+
+  @Test func `an edge that only alpha makes is not sharpened, and alpha stays`() throws {
+    let picture = Pixels(width: 40, height: 20, bands: 4) { x, _ in
+      x < 20 ? [120, 130, 140, 255] : [0, 0, 0, 0]
+    }
+    let sharp = try made(picture) { $0.sharpen = 2 }
+    #expect(sharp.alpha.values == picture.alpha.values)
+    for x in 0..<20 { #expect(isClose(sharp.rgb(x, 10), [120, 130, 140], within: 2)) }
+  }
+
+  // MARK: Corners
+
+  /// How much of each pixel is inside of round corners, looked at in 16 by 16 places.
+  private func coverage(_ width: Int, _ height: Int, _ radius: Double) -> Pixels {
+    Pixels(width: width, height: height, bands: 1) { x, y in
+      var inside = 0
+      for place in 0..<256 {
+        let u = Double(x) + (Double(place % 16) + 0.5) / 16
+        let v = Double(y) + (Double(place / 16) + 0.5) / 16
+        let (w, h) = (Double(width), Double(height))
+        let (a, b) = (
+          max(radius - min(u, w - u), 0), max(radius - min(v, h - v), 0)
+        )
+        if a * a + b * b <= radius * radius { inside += 1 }
+      }
+      return [UInt8((Double(inside) * 255 / 256).rounded())]
+    }
+  }
+
+  @Test(arguments: [(1, 1), (7, 7), (20, 20), (100, 30)])
+  func `corners are cut by how much of a pixel is inside`(points: Int, radius: Double) throws {
+    // given, when
+    let made = try Made(try Pictures.encode(Self.texture, ".png")) {
+      $0.effects.radius = .points(points)
+    }
+    let pixels = try made.pixels()
+    // then
+    #expect(made.format == .png && pixels.bands == 4)
+    #expect(pixels.alpha.psnr(to: coverage(90, 60, radius)) > 45)
+    #expect(pixels.rgb(45, 30) == Self.texture.rgb(45, 30))
+  }
+
+  @Test(arguments: [(61, 61), (60, 30), (2, 2), (3, 9)])
+  func `the largest radius is half of the shorter side`(width: Int, height: Int) throws {
+    let picture = Pixels(width: width, height: height, color: [90, 90, 90])
+    let rounded = try made(picture) { $0.radius = .maximum }
+    #expect(
+      rounded.alpha.psnr(to: coverage(width, height, Double(min(width, height)) / 2)) > 42)
+  }
+
+  @Test func `a radius counts in points of the result`() throws {
+    let source = try Pictures.encode(Self.texture, ".png")
+    let made = try Made(source, density: 2) { $0.effects.radius = .points(10) }
+    #expect(try made.pixels().alpha.psnr(to: coverage(90, 60, 20)) > 45)
+  }
+
+  @Test func `round corners show the background in a JPEG, and leave padding alone`() throws {
+    // given
+    let source = try Pictures.encode(Pixels(width: 60, height: 60, color: [0, 0, 250]), ".png")
+    let red = Color(red: 255, green: 0, blue: 0)
+    // when
+    let jpeg = try Made(source) {
+      ($0.effects.radius, $0.format, $0.background) = (.maximum, .jpeg, red)
+    }
+    let padded = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.effects.radius) = (120, 60, .contain, .maximum)
+      ($0.format, $0.background) = (.jpeg, red)
+    }
+    // then
+    #expect(isClose(try jpeg.pixels().rgb(2, 2), [255, 0, 0]))
+    #expect(isClose(try jpeg.pixels().rgb(30, 30), [0, 0, 250]))
+    let pixels = try padded.pixels()
+    #expect(pixels.size == PixelSize(width: 120, height: 60))
+    for x in [1, 32, 118] { #expect(isClose(pixels.rgb(x, 2), [255, 0, 0])) }
+    #expect(isClose(pixels.rgb(60, 30), [0, 0, 250]))
+  }
+
+  @Test func `what was transparent stays so inside of round corners`() throws {
+    let rounded = try made(Self.clear) { $0.radius = .points(15) }
+    let expected = zip(coverage(90, 60, 15).values, Self.clear.alpha.values)
+      .map { Int((Double($0) * Double($1) / 255).rounded()) }
+    #expect(zip(rounded.alpha.values, expected).allSatisfy { abs(Int($0) - $1) <= 4 })
+  }
+
+  // MARK: Animations, and several at once
+
+  @Test(arguments: [ImageFormat.gif, .webp])
+  func `an animation takes effects frame by frame, and keeps its times`(format: ImageFormat) throws
+  {
+    // given
+    let frames = (0..<3).map { frame in
+      Pixels(width: 40, height: 30) { x, _ in x < 20 ? Pictures.frameColor(frame) : [200, 200, 200]
+      }
+    }
+    let source = try Pictures.animation(
+      frames, delays: [50, 70, 90], loop: 4, as: ".webp[lossless]")
+    // when
+    let made = try Made(source) {
+      ($0.format, $0.quality) = (format, 100)
+      ($0.effects.blur, $0.effects.isGrayscale, $0.effects.radius) = (2, true, .maximum)
+    }
+    // then
+    #expect(made.frames == 3)
+    for frame in 0..<3 {
+      let pixels = try made.pixels(frame: frame)
+      let grey = frames[frame].blurred(by: 2).mapped { color in
+        [Double](repeating: Lab.rgb([Lab.of(color)[0], 0, 0])[0], count: 3)
+      }
+      #expect(pixels.bands == 4 && pixels[0, 0][3] == 0 && pixels[20, 15][3] == 255)
+      let (part, expected) = (
+        pixels.cut(x: 10, y: 5, width: 20, height: 20), grey.cut(x: 10, y: 5, width: 20, height: 20)
+      )
+      #expect(part.meanDifference(to: expected) < 5)
+    }
+    #expect(try Pictures.delays(of: made.bytes) == [50, 70, 90])
+    #expect(try Pictures.loop(of: made.bytes) == 4)
+  }
+
+  @Test func `effects come after the resize and before the padding`() throws {
+    // given
+    let source = try Pictures.encode(Pixels.textured(width: 180, height: 120), ".png")
+    let small = try Made(source) { ($0.width, $0.format) = (90, .png) }.pixels()
+    // when
+    let made = try Made(source) {
+      ($0.width, $0.height, $0.fit, $0.format) = (90, 90, .contain, .png)
+      ($0.effects.blur, $0.background) = (3, Color(red: 0, green: 0, blue: 0))
+    }.pixels()
+    // then: no black in the picture, no picture in the black
+    #expect(made.cut(x: 0, y: 15, width: 90, height: 60).psnr(to: small.blurred(by: 3)) > 40)
+    #expect(made.cut(x: 0, y: 0, width: 90, height: 15).values.allSatisfy { $0 == 0 })
+  }
+
+  @Test func `the same effects give the same bytes, and none changes nothing`() throws {
+    let source = try Pictures.encode(Self.clear, ".png")
+    func run() throws -> [UInt8] {
+      try Made(source) {
+        ($0.effects.blur, $0.effects.sharpen, $0.effects.radius) = (3, 1, .points(9))
+        ($0.effects.tint, $0.effects.saturation) = (Color(red: 9, green: 99, blue: 9, alpha: 70), 2)
+      }.bytes
+    }
+    #expect(try run() == run())
+    #expect(
+      try made(Self.clear) { ($0.brightness, $0.saturation) = (1, 1) }.values == Self.clear.values)
+  }
+}
