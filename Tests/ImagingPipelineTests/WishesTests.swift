@@ -1,0 +1,77 @@
+// Many wishes at once: whatever is asked for together, a picture comes out, and the same one each time.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct WishesTests {
+  private static func sources() throws -> [[UInt8]] {
+    [
+      try Pictures.encode(.textured(width: 1, height: 1, bands: 4), ".png"),
+      try Pictures.encode(.textured(width: 37, height: 23, bands: 4), ".png"),
+      try Pictures.encode(.textured(width: 2, height: 61, bands: 1), ".png"),
+      try Pictures.encode(.textured(width: 40, height: 30, bands: 2), ".png", sixteenBits: true),
+      try Pictures.jpeg(width: 160, height: 120, orientation: 5, progressive: true),
+      try Pictures.jpeg(width: 320, height: 240, orientation: 8, profile: "p3"),
+      try Pictures.webp(width: 150, height: 100, alpha: true),
+      try Pictures.gif(width: 24, height: 18, frames: 3), Pictures.svg(width: 30, height: 20),
+    ]
+  }
+
+  private static func transform(_ random: inout SeededGenerator) -> Transform {
+    var transform = Transform()
+    func rarely() -> Bool { Int.random(in: 0..<4, using: &random) == 0 }
+    func side() -> Int { Int.random(in: 1...90, using: &random) }
+    if rarely() { transform.width = side() }
+    if rarely() { transform.height = side() }
+    if rarely() { transform.scale = Double.random(in: 0.01...3, using: &random) }
+    transform.fit = Fit.allCases.randomElement(using: &random) ?? .inside
+    transform.position = Position.allCases.randomElement(using: &random) ?? .center
+    if rarely() {
+      transform.focalPoint = FocalPoint(
+        x: .random(in: 0...1, using: &random), y: .random(in: 0...1, using: &random))
+    }
+    transform.rotation = Rotation.allCases.randomElement(using: &random) ?? .none
+    transform.flip = Flip.allCases.randomElement(using: &random) ?? .none
+    if rarely() {
+      transform.crop = PixelArea(
+        x: .random(in: 0...9, using: &random), y: .random(in: 0...9, using: &random),
+        size: PixelSize(width: side(), height: side()))
+    }
+    if rarely() { transform.trim = .random(in: 1...255, using: &random) }
+    transform.enlarge = rarely()
+    transform.format = [nil, .png, .jpeg, .webp].randomElement(using: &random) ?? nil
+    if rarely() { transform.limitBytes = .random(in: 1...9_000, using: &random) }
+    if rarely() { transform.background = Color(red: 9, green: 99, blue: 0, alpha: 40) }
+    if rarely() { transform.effects.blur = .random(in: 0.3...250, using: &random) }
+    if rarely() { transform.effects.sharpen = .random(in: 0.1...10, using: &random) }
+    if rarely() { transform.effects.radius = rarely() ? .maximum : .points(side()) }
+    if rarely() { transform.effects.tint = Color(red: 200, green: 0, blue: 9, alpha: 99) }
+    transform.effects.isGrayscale = rarely()
+    if rarely() { transform.effects.brightness = .random(in: 0...10, using: &random) }
+    if rarely() { transform.effects.saturation = .random(in: 0...10, using: &random) }
+    return transform
+  }
+
+  @Test(arguments: 0..<9)
+  func `whatever is wanted together comes out, in the size that was told, twice the same`(
+    index: Int
+  ) throws {
+    var random = SeededGenerator(seed: UInt64(index + 1))
+    let source = try Self.sources()[index]
+    for round in 0..<40 {
+      let wish = Self.transform(&random)
+      let text = "round \(round): \(wish.canonicalText)"
+      if let error = Made.error(source, { $0 = wish }) {
+        // A crop of small pictures may lie outside.
+        #expect(error.parameter == "crop" && wish.crop != nil, "\(text): \(error)")
+        continue
+      }
+      let made = try Made(source) { $0 = wish }
+      #expect(try made.pixels(frame: made.frames > 1 ? 0 : nil).size == made.size, "\(text)")
+      if round.isMultiple(of: 4) {
+        #expect(try Made(source) { $0 = wish }.bytes == made.bytes, "\(text)")
+      }
+    }
+  }
+}
