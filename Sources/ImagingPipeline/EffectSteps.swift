@@ -1,6 +1,5 @@
 // EffectSteps: what is done to the pixels of a picture that has its size, one effect after the other.
 
-import CVips
 import Model
 
 /// All effects work on 8 bits of sRGB or grey and leave a picture in memory, of 4 bytes a pixel at most.
