@@ -247,6 +247,24 @@ static inline int pictor_vips_gifsave(
       in, bytes, count, "effort", effort, "interlace", interlace, "strip", strip, NULL);
 }
 
+static inline int pictor_vips_avifsave(
+    VipsImage *in, void **bytes, size_t *count, int quality, int effort, gboolean strip) {
+  return vips_heifsave_buffer(in, bytes, count, "compression", VIPS_FOREIGN_HEIF_COMPRESSION_AV1,
+      "bitdepth", 8, "Q", quality, "effort", effort, "strip", strip, NULL);
+}
+
+static inline int pictor_vips_jxlsave(
+    VipsImage *in, void **bytes, size_t *count, int quality, int effort, gboolean strip) {
+  return vips_jxlsave_buffer(
+      in, bytes, count, "Q", quality, "effort", effort, "strip", strip, NULL);
+}
+
+static inline int pictor_vips_tiffsave(VipsImage *in, void **bytes, size_t *count,
+    VipsForeignTiffCompression compression, VipsForeignTiffPredictor predictor, gboolean strip) {
+  return vips_tiffsave_buffer(in, bytes, count, "compression", compression, "predictor",
+      predictor, "strip", strip, NULL);
+}
+
 // For benchmarks, which compare with it.
 
 static inline int pictor_vips_thumbnail(

@@ -84,11 +84,11 @@ struct SourceHeader {
     frames > 1 ? .all : page.map(Loader.Pages.one) ?? .first
   }
 
-  /// How many frames the result has: all of an animation, where the output can hold them and none is picked out. A
+  /// How many frames the result has: all of an animation, where the output can hold them (GIF does where no format is asked
+  /// for), a still is not asked for and none is picked out. A
   /// placeholder stands still.
   func frames(for transform: Transform) -> Int {
-    let keepsFrames =
-      transform.format == nil || transform.format == .gif || transform.format == .webp
+    let keepsFrames = transform.isAnimated && transform.format?.holdsFrames ?? true
     return isAnimation && page == nil && keepsFrames && transform.product == .picture ? pages : 1
   }
 }

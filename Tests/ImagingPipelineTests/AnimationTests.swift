@@ -57,7 +57,22 @@ import Testing
     }
   }
 
-  @Test(arguments: [ImageFormat.jpeg, .png])
+  @Test(arguments: [ImageFormat?.none, .gif, .webp])
+  func `a still is made of an animation where that is wanted`(format: ImageFormat?) throws {
+    for source in [
+      try Pictures.gif(width: 40, height: 20, frames: 3),
+      try Pictures.animatedWebP(width: 40, height: 20, frames: 3),
+    ] {
+      let made = try Made(source) { ($0.isAnimated, $0.format) = (false, format) }
+      #expect(made.frames == 1 && made.format != .gif || format == .gif)
+      #expect(isClose(try made.pixels().rgb(20, 10), Pictures.frameColor(0)))
+      // Another frame goes by its number all the same.
+      let other = try Made(source) { ($0.isAnimated, $0.format, $0.frame) = (false, format, 2) }
+      #expect(isClose(try other.pixels().rgb(20, 10), Pictures.frameColor(2)))
+    }
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .png, .avif, .jxl, .tiff])
   func `a still format takes the first frame`(format: ImageFormat) throws {
     let source = try Pictures.gif(width: 40, height: 20, frames: 3)
     let made = try Made(source) { $0.format = format }

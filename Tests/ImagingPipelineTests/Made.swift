@@ -12,6 +12,7 @@ struct Made {
   let frames: Int
   let density: Double
   let scaledDownFrom: PixelSize?
+  let quality: Int?
   let digest: String
   let timings: Timings
   let bytes: [UInt8]
@@ -35,6 +36,7 @@ struct Made {
     frames = image.frames
     self.density = image.density
     scaledDownFrom = image.scaledDownFrom
+    quality = image.quality
     digest = image.digest
     timings = image.timings
     bytes = image.withUnsafeBytes { Array($0) }

@@ -53,6 +53,20 @@ import Testing
     #expect(picture.psnr(to: .scene(width: 150, height: 100)) > 25)
   }
 
+  @Test func `every output format comes from the workers, whose encoders are loaded when needed`()
+    throws
+  {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 120, height: 80))
+    for format in ImageFormat.outputs {
+      let answer = try pictor.get(origin.target("/a.jpg", "&format=\(format.rawValue)"))
+      #expect(answer.status == 200 && answer["content-type"] == format.mediaType)
+      #expect(answer["x-quality"] == nil)
+      let likeness = try Pixels(decoding: answer.body).psnr(to: .scene(width: 120, height: 80))
+      #expect(likeness > (format == .gif ? 24 : 28), "\(format)")
+    }
+  }
+
   @Test func `alpha stays, animations stay, formats are what was asked for`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve("/photo", try Pictures.tiff(width: 60, height: 40))

@@ -1,0 +1,53 @@
+// `format=auto`: the first format that the client takes and that can hold the result.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct NegotiatedFormatTests {
+  @Test func `the first accepted format is taken, whatever the source`() throws {
+    let jpeg = try Pictures.jpeg(width: 40, height: 30)
+    let png = try Pictures.png(width: 40, height: 30, alpha: true)
+    for source in [jpeg, png] {
+      #expect(try Made(source) { $0.accepted = [.avif, .webp] }.format == .avif)
+      #expect(try Made(source) { $0.accepted = [.webp, .avif] }.format == .webp)
+      #expect(try Made(source) { $0.accepted = [.jxl] }.format == .jxl)
+    }
+    #expect(try Made(jpeg) { $0.accepted = [] }.format == .jpeg)
+    #expect(try Made(png) { $0.accepted = [.jpeg] }.format == .png)
+    #expect(try Made(jpeg) { ($0.accepted, $0.format) = ([.avif], .png) }.format == .png)
+    // What is no output is passed over.
+    #expect(try Made(jpeg) { $0.accepted = [.heic, .webp] }.format == .webp)
+  }
+
+  @Test func `an animation takes the first that moves, else it is a GIF`() throws {
+    let source = try Pictures.gif(width: 40, height: 30, frames: 3)
+    let moving = try Made(source) { $0.accepted = [.avif, .jxl, .webp] }
+    #expect(moving.format == .webp && moving.frames == 3)
+    let fallen = try Made(source) { $0.accepted = [.avif, .jxl] }
+    #expect(fallen.format == .gif && fallen.frames == 3)
+    let still = try Made(source) { ($0.accepted, $0.isAnimated) = ([.avif, .webp], false) }
+    #expect(still.format == .avif && still.frames == 1)
+  }
+
+  @Test func `what is too long for a format goes to the next`() throws {
+    // given: an AVIF holds 16,384 pixels a side, a WebP one less
+    let longest = try Pictures.encode(Pixels(width: 16_384, height: 1, color: [9, 9, 9]), ".png")
+    let longer = try Pictures.encode(Pixels(width: 16_385, height: 1, color: [9, 9, 9]), ".png")
+    // when, then
+    #expect(try Made(longest) { $0.accepted = [.webp, .avif] }.format == .avif)
+    #expect(try Made(longest) { $0.accepted = [.avif] }.pixels().size.width == 16_384)
+    #expect(try Made(longer) { $0.accepted = [.avif, .webp] }.format == .jpeg)
+    #expect(Made.error(longer) { $0.format = .avif }?.parameter == "format")
+  }
+
+  @Test func `what would take too long is not made of a large picture unless by name`() throws {
+    // given: plain, and a little above 4 megapixels
+    let source = try Pictures.encode(
+      Pixels(width: 63, height: 63, color: [90, 120, 60]), ".png[compression=1]", zoom: 32)
+    // when, then
+    #expect(try Made(source) { $0.accepted = [.avif, .jxl, .webp] }.format == .webp)
+    #expect(try Made(source) { ($0.accepted, $0.width) = ([.avif], 100) }.format == .avif)
+    #expect(try Made(source) { $0.format = .avif }.format == .avif)
+  }
+}
