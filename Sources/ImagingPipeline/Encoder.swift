@@ -29,27 +29,30 @@ extension Output {
   func encode(_ picture: borrowing Picture, quality: Int? = nil) throws(ImageError) -> GLibBytes {
     let interlace = CInt(isInterlaced ? 1 : 0)
     let quality = CInt(quality ?? self.quality ?? 0)
+    // Told to keep metadata, encoders make an Exif of their own where there is none.
+    let isBare = !picture.hasMetadata
+    let strip = CInt(isBare ? 1 : 0)
     var bytes = try picture.withVipsImage { image throws(ImageError) in
       try GLibBytes("encode") { bytes, count in
         switch format {
         // Optimal Huffman tables: at 300×200 0.6 ms more for 2.5 % fewer bytes, which are sent many times.
-        case .jpeg: pictor_vips_jpegsave(image, bytes, count, quality, 1, interlace, 1)
-        case .webp: pictor_vips_webpsave(image, bytes, count, quality, Self.webpEffort, 1)
-        case .gif: pictor_vips_gifsave(image, bytes, count, Self.gifEffort, interlace, 1)
-        case .avif: pictor_vips_avifsave(image, bytes, count, quality, Self.avifEffort, 1)
-        case .jxl: pictor_vips_jxlsave(image, bytes, count, quality, Self.jxlEffort, 1)
+        case .jpeg: pictor_vips_jpegsave(image, bytes, count, quality, 1, interlace, strip)
+        case .webp: pictor_vips_webpsave(image, bytes, count, quality, Self.webpEffort, strip)
+        case .gif: pictor_vips_gifsave(image, bytes, count, Self.gifEffort, interlace, strip)
+        case .avif: pictor_vips_avifsave(image, bytes, count, quality, Self.avifEffort, strip)
+        case .jxl: pictor_vips_jxlsave(image, bytes, count, quality, Self.jxlEffort, strip)
         // Measured on a photo of 1200×800: deflate makes 9 % fewer bytes in 5.6 times the time.
         case .tiff:
           pictor_vips_tiffsave(
             image, bytes, count, VIPS_FOREIGN_TIFF_COMPRESSION_LZW,
-            VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL, 1)
+            VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL, strip)
         default:
           pictor_vips_pngsave(
-            image, bytes, count, Self.pngCompression, VIPS_FOREIGN_PNG_FILTER_ALL, interlace, 1)
+            image, bytes, count, Self.pngCompression, VIPS_FOREIGN_PNG_FILTER_ALL, interlace, strip)
         }
       }
     }
-    if format == .webp { bytes.shorten(WebPContainer.dropMetadata) }
+    if format == .webp && isBare { bytes.shorten(WebPContainer.dropMetadata) }
     return bytes
   }
 }

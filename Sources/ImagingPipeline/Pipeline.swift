@@ -74,8 +74,10 @@ public struct Pipeline: Sendable {
         : try SourceDescription(of: source, header, density: density)
           .encoded(with: placeholder, &watch)
     }
-    picture = try picture.stripped()
-    if frames > 1 { picture.describeAnimation(header, frames: frames, size: geometry.canvas) }
+    let notes = try Notes(
+      of: source, header: header, frames: frames, for: output.format,
+      isBare: transform.stripsMetadata)
+    picture = try notes.attached(to: picture)
     if geometry.canvas.pixels <= Self.mostPixelsHeld { picture = try picture.inMemory() }
     watch.finish(\.transform)
 

@@ -1,0 +1,114 @@
+// MetadataBlocks: Exif, XMP and IPTC as bytes, and what is taken out of them: thumbnails, and how the picture was turned.
+
+/// Exif (CIPA DC-008, EXIF 2.32): directories of tags in the manner of a TIFF.
+enum Exif {
+  /// The same, saying that the picture is upright, without the thumbnail; `nil` when it cannot be read.
+  ///
+  /// - Parameter exif: With or without the six bytes in front that JPEG puts there.
+  static func cleaned(_ exif: [UInt8]) -> [UInt8]? {
+    var exif = exif
+    let start = exif.starts(with: "Exif\0\0".utf8) ? 6 : 0
+    guard exif.count >= start + 8 else { return nil }
+    let isLittle = exif[start] == UInt8(ascii: "I")
+    /// A number in the file's order of bytes; 0 beyond its end.
+    func number(_ offset: Int, _ count: Int) -> Int {
+      let from = start + offset
+      guard from >= 0, from + count <= exif.count else { return 0 }
+      let bytes = exif[from..<from + count]
+      return (isLittle ? bytes.reversed() : Array(bytes)).reduce(0) { $0 << 8 | Int($1) }
+    }
+    /// Where each tag's value of a directory stands, by tag.
+    func values(at directory: Int) -> [Int: Int] {
+      let count = min(number(directory, 2), 1000)
+      let entries = (0..<count).map { directory + 2 + 12 * $0 }
+      return Dictionary(entries.map { (number($0, 2), $0 + 8) }) { first, _ in first }
+    }
+    func clear(_ offset: Int, _ count: Int) {
+      let from = start + max(0, offset)
+      guard from < exif.count else { return }
+      for index in from..<min(from + max(0, count), exif.count) { exif[index] = 0 }
+    }
+
+    let first = number(4, 4)
+    let next = first + 2 + 12 * number(first, 2)
+    guard first >= 8, start + next + 4 <= exif.count else { return nil }
+    if let orientation = values(at: first)[0x0112] {
+      clear(orientation, 4)
+      exif[start + orientation + (isLittle ? 0 : 1)] = 1
+    }
+    let second = number(next, 4)
+    if second > 0 {
+      let tags = values(at: second)
+      // Where it lies and how long it is: of a JPEG (4.6.4), or of strips.
+      for (place, length) in [(0x0201, 0x0202), (0x0111, 0x0117)] {
+        if let place = tags[place], let length = tags[length] {
+          clear(number(place, 4), number(length, 4))
+        }
+      }
+      clear(next, 4)
+    }
+    return exif
+  }
+}
+
+/// An XMP packet (ISO 16684-1).
+enum XMP {
+  /// The packet, saying that the picture is upright; `nil` when it has thumbnails (`xmp:Thumbnails`, of type
+  /// `xmpGImg`), which show the picture as it was before it was cut.
+  static func cleaned(_ packet: [UInt8]) -> [UInt8]? {
+    guard packet.firstRange(of: "xmpGImg".utf8) == nil else { return nil }
+    var packet = packet
+    var start = packet.startIndex
+    while let name = packet[start...].firstRange(of: "tiff:Orientation".utf8) {
+      start = name.upperBound
+      // An attribute's value or an element's content.
+      if let value = packet[start...].prefix(8).firstIndex(where: { (0x31...0x38).contains($0) }) {
+        packet[value] = 0x31
+      }
+    }
+    return packet
+  }
+}
+
+/// What a news agency notes of a picture: IPTC-NAA's Information Interchange Model, which files have as one of Photoshop's
+/// resources.
+struct IPTC {
+  /// The resource, as a TIFF has it (tag 34377).
+  let block: [UInt8]
+
+  private static let prefix = Array("Photoshop 3.0\0".utf8)
+  private static let signature = Array("8BIM".utf8)
+  /// The resource's number; others hold thumbnails.
+  private static let resource = 0x0404
+
+  /// Finds it among Photoshop's resources, as a JPEG or a TIFF has them; `nil` when there is none.
+  init?(_ bytes: [UInt8]) {
+    // Adobe Photoshop File Formats Specification, "Image Resource Blocks": signature, number, name with its length before it,
+    // length, content; name and content are padded to an even number of bytes.
+    var rest = bytes[...]
+    if rest.starts(with: Self.prefix) { rest = rest.dropFirst(Self.prefix.count) }
+    func number(at offset: Int, bytes count: Int) -> Int? {
+      guard offset + count <= rest.count else { return nil }
+      return rest.dropFirst(offset).prefix(count).reduce(0) { $0 << 8 | Int($1) }
+    }
+    while rest.starts(with: Self.signature), let id = number(at: 4, bytes: 2),
+      let nameLength = number(at: 6, bytes: 1)
+    {
+      let head = 6 + (1 + nameLength + 1) / 2 * 2 + 4
+      guard let length = number(at: head - 4, bytes: 4), head + length <= rest.count else {
+        return nil
+      }
+      let whole = rest.prefix(head + (length + 1) / 2 * 2)
+      if id == Self.resource {
+        // Some leave the last byte of padding out.
+        block = Array(whole) + (whole.count % 2 == 1 ? [0] : [])
+        return
+      }
+      rest = rest.dropFirst(whole.count)
+    }
+    return nil
+  }
+
+  /// It as a JPEG's segment has it (APP13).
+  var segment: [UInt8] { Self.prefix + block }
+}

@@ -1,0 +1,52 @@
+// Notes: what a result says beside its pixels: how an animation runs, and the source's metadata where it is kept.
+
+import CVips
+import Model
+
+/// The times of the frames, and Exif, XMP and IPTC of the source (`strip=0`).
+struct Notes: ~Copyable {
+  private let header: SourceHeader
+  private let frames: Int
+  /// Format of the result, which decides what can be said.
+  private let format: ImageFormat
+  /// The opened source, which has the metadata; `nil` where that is dropped.
+  private let source: Picture?
+
+  /// Reads them.
+  ///
+  /// - Parameters:
+  ///   - bytes: The source.
+  ///   - header: Its header.
+  ///   - frames: Of the result.
+  ///   - format: Of the result.
+  ///   - isBare: Whether metadata is dropped.
+  init(
+    of bytes: UnsafeRawBufferPointer, header: SourceHeader, frames: Int, for format: ImageFormat,
+    isBare: Bool
+  ) throws(ImageError) {
+    self.header = header
+    self.frames = frames
+    self.format = format
+    let hasSome = [.jpeg, .png, .webp, .tiff, .heic, .avif].contains(header.format)
+    source = isBare || !hasSome ? nil : try Loader.open(bytes, as: header.format, pages: .first)
+  }
+
+  /// Size of one frame of a picture that has all of them, one below the other.
+  func frameSize(of picture: borrowing Picture) -> PixelSize {
+    let size = picture.size
+    return PixelSize(width: size.width, height: size.height / frames)
+  }
+
+  /// The picture with these notes and no others: the profile, texts and palette of the source are gone. Colours are sRGB by
+  /// now, which is what they are taken for without a profile.
+  func attached(to picture: consuming Picture) throws(ImageError) -> Picture {
+    let size = frameSize(of: picture)
+    let picture = try picture.stripped()
+    if frames > 1 { picture.describeAnimation(header, frames: frames, size: size) }
+    switch source {
+    case .some(let source): picture.takeMetadata(of: source, for: format)
+    case .none: break
+    }
+    return picture
+  }
+}

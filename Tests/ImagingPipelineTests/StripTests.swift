@@ -1,0 +1,129 @@
+// What is said beside the pixels: nothing as a rule, and with `strip=0` what is still true.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct StripTests {
+  private static let traces = [
+    Pictures.exifMark, Pictures.xmpMark, Pictures.iptcMark, Pictures.thumbnailMark, "Exif", "EXIF",
+    "eXIf", "XMP", "xmpmeta", "8BIM", "Photoshop", "ICC_PROFILE", "ICCP", "iCCP", "acsp",
+  ]
+
+  @Test(arguments: ImageFormat.outputs)
+  func `no metadata comes out of any format`(format: ImageFormat) throws {
+    for suffix in [".jpg", ".png", ".webp", ".tif", ".avif"] {
+      // given
+      let source = try Pictures.described(width: 60, height: 40, as: suffix)
+      // when
+      let made = try Made(source) { $0.format = format }
+      // then
+      for trace in Self.traces {
+        let isThere = made.bytes.contains(trace)
+        #expect(!isThere, "\(trace) from \(suffix)")
+      }
+      // libjxl makes a profile for whoever asks, of what the codestream says in numbers.
+      let found = try Pictures.metadata(of: made.bytes).keys.filter {
+        format != .jxl || $0 != "icc-profile-data"
+      }
+      #expect(found.isEmpty, "from \(suffix)")
+    }
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif, .tiff])
+  func `what is kept is Exif, XMP and IPTC where the format holds them, and says upright`(
+    format: ImageFormat
+  ) throws {
+    for suffix in [".jpg", ".png", ".webp"] {
+      // given
+      let source = try Pictures.described(width: 60, height: 40, as: suffix)
+      // when
+      let made = try Made(source) { ($0.format, $0.stripsMetadata) = (format, false) }
+      // then
+      let found = try Pictures.metadata(of: made.bytes)
+      let exif = found["exif-data"] ?? []
+      #expect(exif.contains(Pictures.exifMark) == (format != .tiff))
+      #expect(Pictures.orientation(inExif: exif) == (format == .tiff ? 0 : 1))
+      let xmp = try #require(found["xmp-data"])
+      #expect(xmp.contains(Pictures.xmpMark) && xmp.contains(#"tiff:Orientation="1""#))
+      let iptc = found[format == .tiff ? "photoshop-data" : "iptc-data"] ?? []
+      let holdsIPTC = suffix == ".jpg" && [.jpeg, .tiff].contains(format)
+      #expect(iptc.contains(Pictures.iptcMark) == holdsIPTC)
+      #expect(iptc.starts(with: "Photoshop".utf8) == (holdsIPTC && format == .jpeg))
+      #expect(!made.bytes.contains(Pictures.thumbnailMark) && found["jpeg-thumbnail-data"] == nil)
+      // The pixels are sRGB and upright.
+      #expect(!made.bytes.contains("acsp") && found["icc-profile-data"] == nil)
+      #expect(made.size == PixelSize(width: 60, height: 40))
+      #expect(try made.pixels().corners[0][0] > 180)
+    }
+  }
+
+  @Test func `what a TIFF or an AVIF says is kept too`() throws {
+    // given
+    let tiff = try Pictures.described(width: 60, height: 40, as: ".tif")
+    let avif = try Pictures.described(width: 60, height: 40, as: ".avif")
+    // when
+    let made = try [tiff, avif].map {
+      try Made($0) { ($0.format, $0.stripsMetadata) = (.jpeg, false) }
+    }
+    // then: a TIFF's Exif is its own directory, which libvips does not pass on
+    #expect(made.allSatisfy { $0.bytes.contains(Pictures.xmpMark) })
+    #expect(made[0].bytes.contains(Pictures.iptcMark))
+    #expect(made[1].bytes.contains(Pictures.exifMark))
+  }
+
+  @Test func `formats and sources without metadata come out as ever`() throws {
+    let plain = try Pictures.jpeg(width: 60, height: 40, bare: true)
+    let described = try Pictures.described(width: 60, height: 40, as: ".jpg")
+    for format in ImageFormat.outputs {
+      let stripped = try Made(plain) { $0.format = format }
+      let kept = try Made(plain) { ($0.format, $0.stripsMetadata) = (format, false) }
+      #expect(stripped.bytes == kept.bytes)
+    }
+    for format in [ImageFormat.gif, .jxl] {
+      let kept = try Made(described) { ($0.format, $0.stripsMetadata) = (format, false) }
+      #expect(Self.traces.allSatisfy { !kept.bytes.contains($0) })
+    }
+  }
+
+  @Test func `XMP that shows the picture as it was is dropped`() throws {
+    // given
+    let source = try Pictures.described(width: 60, height: 40, as: ".jpg", xmpThumbnail: true)
+    #expect(source.contains(Pictures.xmpMark))
+    // when
+    let made = try Made(source) { $0.stripsMetadata = false }
+    // then
+    #expect(made.bytes.contains(Pictures.exifMark) && !made.bytes.contains(Pictures.xmpMark))
+  }
+
+  @Test func `damaged metadata is left out or comes out in part, wherever it ends`() throws {
+    // given
+    let source = try Pictures.described(width: 60, height: 40, as: ".jpg")
+    let found = try Pictures.metadata(of: source)
+    let exif = try #require(found["exif-data"])
+    let iptc = try #require(found["iptc-data"])
+    #expect(IPTC(iptc)?.segment.contains(Pictures.iptcMark) == true)
+    #expect(IPTC(iptc)?.segment.contains(Pictures.thumbnailMark) == false)
+    #expect(Exif.cleaned(exif)?.contains(Pictures.exifMark) == true)
+    #expect(Exif.cleaned(exif)?.contains(Pictures.thumbnailMark) == false)
+    // when, then: nothing is read or written beyond the end
+    for count in 0..<exif.count { _ = Exif.cleaned(Array(exif.prefix(count))) }
+    for count in 0..<iptc.count - 1 { #expect(IPTC(Array(iptc.prefix(count))) == nil) }
+    // The last byte is padding.
+    #expect(IPTC(iptc.dropLast())?.segment == IPTC(iptc)?.segment)
+    var generator = SeededGenerator(seed: 7)
+    for _ in 0..<3000 {
+      var (exif, iptc) = (exif, iptc)
+      for _ in 0..<3 {
+        exif[.random(in: 0..<exif.count, using: &generator)] = .random(
+          in: 0...255, using: &generator)
+        iptc[.random(in: 0..<iptc.count, using: &generator)] = .random(
+          in: 0...255, using: &generator)
+      }
+      #expect(Exif.cleaned(exif)?.count ?? exif.count == exif.count)
+      #expect(IPTC(iptc)?.segment.count ?? 0 <= iptc.count + 14)
+    }
+  }
+}

@@ -1,0 +1,103 @@
+// MetadataPictures: pictures that say a great deal beside their pixels, and what a finished picture still says.
+
+import CVips
+
+extension Pictures {
+  /// What the Exif of `described` has in its description.
+  public static let exifMark = "EXIFMARK"
+  /// What stands in its XMP.
+  public static let xmpMark = "XMPMARK"
+  /// What its IPTC has as a caption.
+  public static let iptcMark = "IPTCMARK"
+  /// What the thumbnails in its Exif and in its Photoshop block consist of.
+  public static let thumbnailMark = "THUMBMARK"
+
+  /// The scene with Exif, XMP, IPTC, thumbnails and a profile (Display P3), as far as the format holds them; Exif and XMP
+  /// say that it has orientation 6, and it is stored so.
+  ///
+  /// - Parameters:
+  ///   - width: Of the upright picture in pixels.
+  ///   - height: Of the upright picture in pixels.
+  ///   - suffix: libvips's name of the encoder, as `.jpg`.
+  ///   - xmpThumbnail: Whether the XMP has a thumbnail too.
+  public static func described(
+    width: Int, height: Int, as suffix: String, xmpThumbnail: Bool = false
+  ) throws -> [UInt8] {
+    let scene = Pixels.scene(width: width, height: height).stored(forOrientation: 6)
+    let jpeg = try encode(scene, ".jpg[profile=p3]", orientation: 6) { image in
+      let text = "\(exifMark) (\(exifMark), ASCII, 9 components, 9 bytes)"
+      vips_image_set_string(image, "exif-ifd0-ImageDescription", text)
+      func set(_ name: String, _ bytes: [UInt8]) {
+        vips_image_set_blob_copy(image, name, bytes, bytes.count)
+      }
+      set("jpeg-thumbnail-data", Array(thumbnailMark.utf8))
+      let thumbnail = xmpThumbnail ? "<xmpGImg:image>\(thumbnailMark)</xmpGImg:image>" : ""
+      set(
+        VIPS_META_XMP_NAME,
+        Array(
+          """
+          <x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6" \
+          dc:title="\(xmpMark)">\(thumbnail)</rdf:Description></x:xmpmeta>
+          """.utf8))
+      // IIM: record 2, data set 120 (caption), eight bytes.
+      let caption = [0x1c, 2, 120, 0, 8] + Array(iptcMark.utf8)
+      func resource(_ id: UInt8, _ content: [UInt8]) -> [UInt8] {
+        Array("8BIM".utf8) + [4, id, 0, 0, 0, 0, 0, UInt8(content.count)] + content
+          + [UInt8](repeating: 0, count: content.count % 2)
+      }
+      let blocks = resource(0x0c, Array(thumbnailMark.utf8)) + resource(0x04, caption)
+      set(VIPS_META_IPTC_NAME, Array("Photoshop 3.0\0".utf8) + blocks)
+    }
+    return suffix == ".jpg" ? jpeg : try converted(jpeg, to: suffix)
+  }
+
+  /// The same picture with the same metadata in another format.
+  private static func converted(_ bytes: [UInt8], to suffix: String) throws -> [UInt8] {
+    try withImage(bytes) { image in
+      // What a JPEG calls its IPTC are Photoshop's resources behind a name; a TIFF has them without.
+      var data: UnsafeRawPointer?
+      var count = 0
+      if vips_image_get_blob(image, VIPS_META_IPTC_NAME, &data, &count) == 0, let data {
+        vips_image_set_blob_copy(image, "photoshop-data", data + 14, count - 14)
+      }
+      var bytes: UnsafeMutableRawPointer?
+      guard pictor_vips_image_write_to_buffer(image, suffix, &bytes, &count) == 0, let bytes else {
+        throw Failure(text: "no \(suffix)")
+      }
+      defer { g_free(bytes) }
+      return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
+    }
+  }
+
+  /// The metadata of a picture: all fields that libvips has of it and that are bytes, by name.
+  public static func metadata(of bytes: [UInt8]) throws -> [String: [UInt8]] {
+    try withImage(bytes) { image in
+      var found: [String: [UInt8]] = [:]
+      for name in [
+        VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, VIPS_META_ICC_NAME,
+        "jpeg-thumbnail-data", "photoshop-data",
+      ] {
+        var data: UnsafeRawPointer?
+        var count = 0
+        guard vips_image_get_typeof(image, name) != 0,
+          vips_image_get_blob(image, name, &data, &count) == 0, let data
+        else { continue }
+        found[name] = Array(UnsafeRawBufferPointer(start: data, count: count))
+      }
+      return found
+    }
+  }
+
+  /// What an Exif says of the orientation (tag 0x0112 of its first directory), 0 where it says nothing.
+  public static func orientation(inExif exif: [UInt8]) -> Int {
+    guard let start = exif.indices.first(where: { exif[$0...].starts(with: "II*\0".utf8) }) else {
+      return 0
+    }
+    func number(_ offset: Int, _ count: Int) -> Int {
+      exif[start + offset..<start + offset + count].reversed().reduce(0) { $0 << 8 | Int($1) }
+    }
+    let directory = number(4, 4)
+    let entries = (0..<number(directory, 2)).map { directory + 2 + 12 * $0 }
+    return entries.first { number($0, 2) == 0x0112 }.map { number($0 + 8, 2) } ?? 0
+  }
+}
