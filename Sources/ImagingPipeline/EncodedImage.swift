@@ -54,7 +54,7 @@ public struct EncodedImage: ~Copyable {
   /// Pixels per point of what was made, for `Content-DPR`: what was asked for, or less where the source had too few
   /// pixels or the result was scaled down.
   public let density: Double
-  /// Size in pixels it would have had, where large-image downsizing made it smaller.
+  /// Size in pixels it would have had, where large-image downsizing or `maxbytes` made it smaller.
   public let scaledDownFrom: PixelSize?
   /// Lossy quality, 1–100, where `maxbytes` decided it.
   public let quality: Int?
@@ -64,18 +64,31 @@ public struct EncodedImage: ~Copyable {
   public let timings: Timings
 
   init(
-    bytes: consuming GLibBytes, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
-    scaledDownFrom: PixelSize?, quality: Int? = nil, timings: Timings
+    _ encoded: consuming Encoded, format: ImageFormat, frames: Int, geometry: Geometry,
+    timings: Timings
   ) {
+    self.format = format
+    self.frames = frames
+    self.timings = timings
+    size = encoded.size
+    quality = encoded.quality
+    density = geometry.density(at: encoded.size)
+    scaledDownFrom =
+      encoded.size == geometry.canvas
+      ? geometry.scaledDownFrom : geometry.scaledDownFrom ?? geometry.canvas
+    digest = encoded.bytes.withUnsafeBytes(Self.digest)
+    bytes = encoded.bytes
+  }
+
+  /// What is made beside pictures: a description, a placeholder.
+  init(
+    bytes: consuming GLibBytes, format: ImageFormat, size: PixelSize, density: Double,
+    timings: Timings
+  ) {
+    (self.format, self.size, frames, self.density) = (format, size, 1, density)
+    (scaledDownFrom, quality, self.timings) = (nil, nil, timings)
     digest = bytes.withUnsafeBytes(Self.digest)
     self.bytes = bytes
-    self.format = format
-    self.size = size
-    self.frames = frames
-    self.density = density
-    self.scaledDownFrom = scaledDownFrom
-    self.quality = quality
-    self.timings = timings
   }
 
   /// How many bytes there are.

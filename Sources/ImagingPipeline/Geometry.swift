@@ -120,8 +120,20 @@ struct Geometry: Equatable {
     let isPaddedToBox = transform.fit == .contain && box?.width != nil && box?.height != nil
     let reached = isPaddedToBox ? 1 : factors.x / wanted.x
     let exact = min(nominal, max(nominal * reached, Double(density))) * ratio
-    self.density = max((exact * 10_000).rounded() / 10_000, Self.leastDensity)
+    self.density = Self.rounded(exact)
     anchor = transform.focalPoint.map(Anchor.focal) ?? transform.position.anchor
+  }
+
+  /// Pixels per point where the result was made smaller than the canvas: in proportion, as with the limit, by the longer
+  /// side, which rounding changes least.
+  func density(at size: PixelSize) -> Double {
+    size == canvas
+      ? density
+      : Self.rounded(density * Double(size.longestSide) / Double(canvas.longestSide))
+  }
+
+  private static func rounded(_ density: Double) -> Double {
+    max((density * 10_000).rounded() / 10_000, leastDensity)
   }
 }
 

@@ -15,7 +15,7 @@ extension Picture {
     let row = UnsafeMutablePointer<UInt8>.allocate(capacity: size.width * bands)
     defer { row.deallocate() }
     let converter = LightConverter(codePoints, of: self, bands: bands)
-    var rows = try PixelRows(of: self)
+    let rows = try PixelRows(of: self)
     for y in 0..<size.height {
       try converter.convert(rows.row(y), to: row, width: size.width)
       try result.write(row, row: y)

@@ -49,4 +49,14 @@ struct Notes: ~Copyable {
     }
     return picture
   }
+
+  /// The picture with its notes, each frame made smaller.
+  func resized(_ picture: borrowing Picture, to size: PixelSize) throws(ImageError) -> Picture {
+    let copy = try picture.made("copy") { pictor_vips_copy($0, $1) }
+    let frameSize = frameSize(of: picture)
+    let small = try Animation.map(copy, frames: frames, size: frameSize) {
+      frame throws(ImageError) in try frame.resized(to: size)
+    }
+    return try attached(to: small)
+  }
 }

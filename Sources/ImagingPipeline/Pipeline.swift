@@ -78,14 +78,14 @@ public struct Pipeline: Sendable {
       of: source, header: header, frames: frames, for: output.format,
       isBare: transform.stripsMetadata)
     picture = try notes.attached(to: picture)
-    if geometry.canvas.pixels <= Self.mostPixelsHeld { picture = try picture.inMemory() }
+    let isHeld = geometry.canvas.pixels <= Self.mostPixelsHeld || transform.maxBytes != nil
+    if isHeld { picture = try picture.inMemory() }
     watch.finish(\.transform)
 
-    let bytes = try output.encode(picture)
+    let encoded = try output.encode(picture, within: transform.maxBytes, notes: notes)
     watch.finish(\.encode)
     return EncodedImage(
-      bytes: bytes, format: output.format, size: geometry.canvas, frames: frames,
-      density: geometry.density, scaledDownFrom: geometry.scaledDownFrom, timings: watch.timings)
+      encoded, format: output.format, frames: frames, geometry: geometry, timings: watch.timings)
   }
 
   /// Up to this many pixels a result is finished before it is encoded, so that the two times can be told apart;

@@ -67,8 +67,8 @@ struct SourceDescription {
     let bytes = try GLibBytes(copying: Array(try json(placeholder).utf8))
     watch.finish(\.encode)
     return EncodedImage(
-      bytes: bytes, format: .json, size: header.uprightSize, frames: 1, density: Double(density),
-      scaledDownFrom: nil, timings: watch.timings)
+      bytes: bytes, format: .json, size: header.uprightSize, density: Double(density),
+      timings: watch.timings)
   }
 }
 

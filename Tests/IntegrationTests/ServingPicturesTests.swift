@@ -65,6 +65,10 @@ import Testing
       let likeness = try Pixels(decoding: answer.body).psnr(to: .scene(width: 120, height: 80))
       #expect(likeness > (format == .gif ? 24 : 28), "\(format)")
     }
+    let full = try pictor.get(origin.target("/a.jpg", "&format=webp")).body.count
+    let limited = try pictor.get(origin.target("/a.jpg", "&format=webp&maxbytes=\(full - 1)"))
+    #expect(limited.status == 200 && limited.body.count < full)
+    #expect((10..<79).contains(limited["x-quality"].flatMap { Int($0) } ?? 0))
   }
 
   @Test func `alpha stays, animations stay, formats are what was asked for`() throws {

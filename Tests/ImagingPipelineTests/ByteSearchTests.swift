@@ -1,0 +1,103 @@
+// How quality and size are looked for, with bytes by formula.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct ByteSearchTests {
+  /// What a search comes to.
+  private struct Found {
+    var attempts: [ByteSearch.Attempt] = []
+    var best: ByteSearch.Attempt?
+    var bytes = Int.max
+  }
+
+  private func run(
+    limit: Int, qualities: ClosedRange<Int>?, size: PixelSize,
+    _ bytes: (ByteSearch.Attempt) -> Int
+  ) -> Found {
+    var search = ByteSearch(limit: limit, qualities: qualities, size: size)
+    var found = Found()
+    while let attempt = search.next() {
+      found.attempts.append(attempt)
+      let count = bytes(attempt)
+      if search.record(bytes: count) { (found.best, found.bytes) = (attempt, count) }
+    }
+    return found
+  }
+
+  private let size = PixelSize(width: 300, height: 200)
+
+  /// A header, and pixels that cost more the better they are: like a JPEG.
+  private func bytes(_ attempt: ByteSearch.Attempt) -> Int {
+    let quality = Double(attempt.quality ?? 50)
+    return 600 + Int(Double(attempt.size.pixels) * (0.02 + quality * quality / 40_000))
+  }
+
+  @Test func `what fits at once is encoded once`() {
+    let found = run(limit: 1_000_000, qualities: 10...80, size: size, bytes)
+    #expect(found.attempts == [ByteSearch.Attempt(quality: 80, size: size)])
+    let lossless = run(limit: 1_000_000, qualities: nil, size: size, bytes)
+    #expect(lossless.attempts == [ByteSearch.Attempt(quality: nil, size: size)])
+  }
+
+  @Test func `the best quality that fits is found, for any number of bytes`() {
+    let least = bytes(ByteSearch.Attempt(quality: 10, size: size))
+    let most = bytes(ByteSearch.Attempt(quality: 80, size: size))
+    for limit in stride(from: least, to: most, by: 61) {
+      let found = run(limit: limit, qualities: 10...80, size: size, bytes)
+      let quality = found.best?.quality ?? 0
+      #expect(found.bytes <= limit && found.best?.size == size)
+      #expect(bytes(ByteSearch.Attempt(quality: quality + 1, size: size)) > limit)
+      #expect(found.attempts.count <= ByteSearch.mostAttempts)
+    }
+  }
+
+  @Test func `below the least quality the size gives way, close to what may be`() {
+    let least = bytes(ByteSearch.Attempt(quality: 10, size: size))
+    for limit in stride(from: 700, to: least, by: 37) {
+      let found = run(limit: limit, qualities: 10...80, size: size, bytes)
+      #expect(found.bytes <= limit && found.best?.quality == 10)
+      #expect(Double(found.bytes) > 0.85 * Double(limit))
+      #expect(found.attempts.count <= ByteSearch.mostAttempts)
+    }
+  }
+
+  @Test func `without a quality the size gives way at once`() {
+    for limit in [700, 1000, 3000, 4000] {
+      let found = run(limit: limit, qualities: nil, size: size, bytes)
+      #expect(found.bytes <= limit && Double(found.bytes) > 0.85 * Double(limit))
+      #expect(found.attempts.allSatisfy { $0.quality == nil })
+    }
+  }
+
+  @Test func `where nothing fits the end is a single pixel`() {
+    let found = run(limit: 1, qualities: 10...80, size: size, bytes)
+    #expect(found.best?.size == PixelSize(width: 1, height: 1))
+    #expect(found.attempts.count <= ByteSearch.mostAttempts)
+  }
+
+  @Test func `whatever the bytes do, it ends, and what is taken fits if anything tried did`() {
+    var generator = SeededGenerator(seed: 6)
+    for _ in 0..<2000 {
+      let limit = Int.random(in: 1...5000, using: &generator)
+      let size = PixelSize(
+        width: .random(in: 1...500, using: &generator),
+        height: .random(in: 1...500, using: &generator))
+      let top = Int.random(in: 1...100, using: &generator)
+      var tried: [Int] = []
+      let found = run(
+        limit: limit, qualities: Bool.random(using: &generator) ? nil : min(10, top)...top,
+        size: size
+      ) { _ in
+        tried.append(.random(in: 1...10_000, using: &generator))
+        return tried.last ?? 0
+      }
+      #expect(found.attempts.count <= ByteSearch.mostAttempts)
+      #expect((found.bytes <= limit) == tried.contains { $0 <= limit })
+      #expect(found.attempts.allSatisfy { $0.size.width <= size.width && $0.size.width > 0 })
+    }
+  }
+}
