@@ -24,6 +24,8 @@ struct EntryMetadata: Equatable {
     case generation
     /// The quality that `maxbytes` came to; absent where it was not asked for.
     case quality
+    /// Absent without a watermark.
+    case watermarkVersion
     case status = 32
     case contentType, cacheControl, expires, date, age, originLastModified, originETag, vary
   }
@@ -47,6 +49,8 @@ struct EntryMetadata: Equatable {
       writer.add(Tag.lastModified.rawValue, info.lastModified)
       writer.add(
         Tag.sourceVersion.rawValue, unlessZero: Int(truncatingIfNeeded: info.sourceVersion))
+      writer.add(
+        Tag.watermarkVersion.rawValue, unlessZero: Int(truncatingIfNeeded: info.watermarkVersion))
       writer.add(Tag.generation.rawValue, unlessZero: info.generation)
     case .source(let origin, let freshness, let version, let generation):
       writer.add(Tag.freshness.rawValue, freshness)
@@ -76,7 +80,7 @@ struct EntryMetadata: Equatable {
     var (frames, density): (Int?, Double?)
     var quality: Int?
     var (etag, lastModified): (String?, String?)
-    var version: UInt64 = 0
+    var (version, watermarkVersion): (UInt64, UInt64) = (0, 0)
     var generation = 0
     var origin = OriginResponse(status: 0)
     var reader = FieldReader(bytes)
@@ -93,6 +97,8 @@ struct EntryMetadata: Equatable {
       case .etag: etag = field.text
       case .lastModified: lastModified = field.text
       case .sourceVersion: version = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
+      case .watermarkVersion:
+        watermarkVersion = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
       case .quality: quality = field.integer(at: 0)
       case .generation: generation = field.integer(at: 0) ?? 0
       case .status: origin.status = field.integer(at: 0) ?? 0
@@ -116,7 +122,8 @@ struct EntryMetadata: Equatable {
         VariantInfo(
           format: format, size: size, frames: frames, density: density,
           scaledDownFrom: scaledDownFrom, quality: quality, etag: etag, lastModified: lastModified,
-          freshness: freshness, sourceVersion: version, generation: generation))
+          freshness: freshness, sourceVersion: version, watermarkVersion: watermarkVersion,
+          generation: generation))
     case .source:
       guard origin.status > 0 else { return nil }
       content = .source(origin, freshness, version: version, generation: generation)

@@ -38,32 +38,3 @@ public struct Effects: Hashable, Sendable {
   /// None.
   public init() {}
 }
-
-/// A second picture on top of the result.
-public struct Watermark: Hashable, Sendable {
-  /// Where it comes from.
-  public var source: SourceURL
-  /// Where it lies.
-  public var placement: WatermarkPlacement
-
-  /// A second picture on top of the result.
-  public init(source: SourceURL, placement: WatermarkPlacement = WatermarkPlacement()) {
-    (self.source, self.placement) = (source, placement)
-  }
-}
-
-/// How a watermark lies on the result.
-public struct WatermarkPlacement: Hashable, Sendable {
-  /// Where; `entropy` and `attention` count as `center`. Of no meaning where it repeats.
-  public var position: Position = .rightBottom
-  /// Its width as a share of the result's, above 0, at most 1; `nil`: in its own pixels, times the result's density, and no larger than the
-  /// result.
-  public var scale: Double?
-  /// How strongly it covers, above 0, at most 1.
-  public var opacity = 1.0
-  /// Whether it is laid side by side over the whole result.
-  public var repeats = false
-
-  /// In the lower right corner.
-  public init() {}
-}

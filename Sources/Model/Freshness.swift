@@ -53,6 +53,23 @@ public struct Freshness: Hashable, Sendable, Codable {
     self.isImmutable = isImmutable
   }
 
+  /// Of what is made of two answers: stale as soon as one of them is, and with leave only for what both leave.
+  public func combined(with other: Freshness) -> Freshness {
+    func end(_ freshness: Freshness) -> Int {
+      let left = freshness.lifetime - freshness.initialAge
+      // Lifetimes may be as long as an origin likes to say.
+      let (end, isTooLate) = freshness.receivedAt.seconds.addingReportingOverflow(left)
+      return isTooLate ? .max : end
+    }
+    let first = end(self) <= end(other) ? self : other
+    return Freshness(
+      receivedAt: first.receivedAt, initialAge: first.initialAge, lifetime: first.lifetime,
+      isStorable: isStorable && other.isStorable, mayBeStale: mayBeStale && other.mayBeStale,
+      staleWhileRevalidate: min(staleWhileRevalidate, other.staleWhileRevalidate),
+      staleIfError: min(staleIfError, other.staleIfError),
+      isImmutable: isImmutable && other.isImmutable)
+  }
+
   /// Age in seconds at `now` (RFC 9111, section 4.2.3); a clock that was set back makes nothing younger than it came.
   public func age(at now: UnixTime) -> Int {
     initialAge + max(now.seconds - receivedAt.seconds, 0)

@@ -80,6 +80,9 @@ public enum ImageError: Error, Hashable, Sendable {
   // Not answered: nobody is there any more.
   /// Everyone who asked has gone.
   case cancelled
+  // Of the second picture
+  /// What failed is the watermark, and no word about the source.
+  indirect case watermark(ImageError)
   // Whatever it was
   /// A failure that is remembered (SDWebImage's failed URLs), for so many seconds more; `isRepeated`: of an earlier
   /// request, and nothing was tried again.
@@ -90,6 +93,27 @@ extension ImageError {
   /// What failed, whether or not it is remembered.
   public var cause: ImageError {
     if case .remembered(let cause, _, _) = self { cause } else { self }
+  }
+}
+
+extension ImageError {
+  /// The same as the failure of a watermark; what says nothing about any picture stays what it is.
+  public var ofWatermark: ImageError {
+    switch cause {
+    case .cancelled, .overloaded, .draining, .revoked, .deadlineExceeded, .notCached, .internal,
+      .watermark:
+      self
+    default: .watermark(cause)
+    }
+  }
+
+  /// Whether it says that a picture is not to be had by asking for it in this way: as the failure of a watermark, of
+  /// which a client need not know where it comes from, it is the server's side that failed.
+  fileprivate var isRefusal: Bool {
+    switch self {
+    case .sourceNotFound, .forbiddenSource, .sourceTooLarge: true
+    default: false
+    }
   }
 }
 
@@ -111,6 +135,7 @@ extension ImageError {
     case .sourceUnreachable, .sourceError, .sourceIncomplete, .sourceTLS, .tooManyRedirects: 502
     case .overloaded, .draining, .revoked: 503
     case .sourceTimeout, .deadlineExceeded, .notCached: 504
+    case .watermark(let cause): cause.isRefusal ? 502 : cause.status
     case .remembered(let cause, _, _): cause.status
     }
   }
@@ -149,6 +174,7 @@ extension ImageError {
     case .deadlineExceeded: "deadline_exceeded"
     case .notCached: "not_cached"
     case .cancelled: "cancelled"
+    case .watermark(let cause): cause.isRefusal ? "source_error" : cause.code
     case .remembered(let cause, _, _): cause.code
     }
   }
@@ -191,6 +217,7 @@ extension ImageError {
     case .deadlineExceeded: "the answer took longer than a request may take"
     case .notCached: "nothing fresh is kept, and only that was wanted"
     case .cancelled: "the client has gone"
+    case .watermark(let cause): "the watermark cannot be used: \(cause.message)"
     case .remembered(let cause, _, _): cause.message
     }
   }
@@ -203,6 +230,8 @@ extension ImageError {
       .sourceUnreachable(let detail),
       .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceTimeout(let detail):
       detail.isEmpty ? nil : detail
+    case .watermark(let cause):
+      "of the watermark: \(cause.logDetail ?? cause.message)"
     case .remembered(let cause, _, _): cause.logDetail
     default: nil
     }
@@ -215,6 +244,7 @@ extension ImageError {
     case .invalidParameter(let name, _, _), .unknownParameter(let name),
       .missingParameter(let name), .forbiddenParameter(let name):
       name
+    case .watermark: "watermark"
     case .remembered(let cause, _, _): cause.parameter
     default: nil
     }

@@ -153,7 +153,7 @@ public struct Download: Sendable {
   public let origin: OriginResponse
   /// `queue`, `dns`, `connect`, `tls`, `ttfb` and `download`.
   public let timings: Timings
-  /// Tells these bytes from any others: made by chance, never 0.
+  /// Tells these bytes from any others: made by chance, of a local file's date and size where it is one; never 0.
   public let version: UInt64
 
   /// A fetched body.
@@ -228,6 +228,17 @@ public protocol ImageLoader: Sendable {
   func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult
 }
 
+/// The watermark of a job; how it lies says the job's transform.
+public struct ImageOverlay: Sendable {
+  /// The watermark's bytes.
+  public let file: FileRegion
+  /// Pixels per point of it, from its name: 1, 2 or 3.
+  public let density: Int
+
+  /// A watermark.
+  public init(file: FileRegion, density: Int) { (self.file, self.density) = (file, density) }
+}
+
 /// What a worker is to make of a source.
 public struct ImageJob: Sendable {
   /// The source's bytes.
@@ -236,15 +247,18 @@ public struct ImageJob: Sendable {
   public let transform: Transform
   /// Pixels per point of the source, from its name: 1, 2 or 3.
   public let density: Int
+  /// The watermark, where the transform has one.
+  public let overlay: ImageOverlay?
   /// Its place in the queue; `nil`: normal, for good.
   public let priority: (any WorkPriority)?
 
   /// A job.
   public init(
-    file: FileRegion, transform: Transform, density: Int, priority: (any WorkPriority)? = nil
+    file: FileRegion, transform: Transform, density: Int, overlay: ImageOverlay? = nil,
+    priority: (any WorkPriority)? = nil
   ) {
     (self.file, self.transform, self.density) = (file, transform, density)
-    self.priority = priority
+    (self.overlay, self.priority) = (overlay, priority)
   }
 }
 

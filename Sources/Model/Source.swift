@@ -46,10 +46,12 @@ public struct VariantInfo: Hashable, Sendable, Codable {
   public var etag: String
   /// The origin's `Last-Modified`, where it sent a valid one.
   public var lastModified: String?
-  /// The source's freshness: a variant is as fresh as what it was made of.
+  /// The source's freshness, or the watermark's where that is stale sooner: a variant is as fresh as what it was made of.
   public var freshness: Freshness
   /// The source's version, 0 where it is not known: only a variant of the kept source's version is renewed with it.
   public var sourceVersion: UInt64
+  /// The version of the watermark on it, 0 without one.
+  public var watermarkVersion: UInt64
   /// The source's generation; see `PurgeList`.
   public var generation: Int
 
@@ -58,7 +60,8 @@ public struct VariantInfo: Hashable, Sendable, Codable {
     format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
     scaledDownFrom: PixelSize? = nil, quality: Int? = nil, etag: String,
     lastModified: String? = nil,
-    freshness: Freshness, sourceVersion: UInt64 = 0, generation: Int = 0
+    freshness: Freshness, sourceVersion: UInt64 = 0, watermarkVersion: UInt64 = 0,
+    generation: Int = 0
   ) {
     self.format = format
     self.size = size
@@ -70,6 +73,7 @@ public struct VariantInfo: Hashable, Sendable, Codable {
     self.lastModified = lastModified
     self.freshness = freshness
     self.sourceVersion = sourceVersion
+    self.watermarkVersion = watermarkVersion
     self.generation = generation
   }
 }

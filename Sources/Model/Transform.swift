@@ -103,14 +103,7 @@ public struct Transform: Hashable, Sendable {
     if !stripsMetadata { add("strip", "0") }
     effects.addText(add)
     product.addText(add)
-    // Last, since a URL may hold whatever tells parameters apart.
-    if let watermark {
-      let placement = watermark.placement
-      add("watermark", "\(placement.position.rawValue),\(placement.opacity)")
-      if let scale = placement.scale { add("watermark_scale", "\(scale)") }
-      if placement.repeats { add("watermark_repeat", "1") }
-      add("watermark_url", watermark.source.text)
-    }
+    watermark?.addText(add)
     return text
   }
 }

@@ -33,8 +33,10 @@ struct EntryFileTests {
   @Test func `metadata is read back as it was, with and without what is optional`() throws {
     var bare = Sample.info()
     (bare.scaledDownFrom, bare.lastModified, bare.sourceVersion) = (nil, nil, 0)
+    var marked = Sample.info()
+    marked.watermarkVersion = Sample.version
     let contents: [EntryMetadata.Content] = [
-      .variant(Sample.info()), .variant(bare),
+      .variant(Sample.info()), .variant(bare), .variant(marked),
       .source(Sample.origin, Sample.freshness, version: Sample.version, generation: 7),
       .source(
         OriginResponse(status: 203),

@@ -36,6 +36,24 @@ struct FreshnessTests {
     #expect(freshness.ending(within: 100, of: now).lifetime == 60)
   }
 
+  @Test func `what is made of two answers is as fresh as the first to be stale`() {
+    // given
+    let long = Freshness(
+      receivedAt: UnixTime(seconds: 100), initialAge: 5, lifetime: .max, staleWhileRevalidate: 9,
+      staleIfError: 1, isImmutable: true)
+    let short = Freshness(
+      receivedAt: UnixTime(seconds: 200), lifetime: 60, staleWhileRevalidate: 2, staleIfError: 8)
+    let never = Freshness(
+      receivedAt: UnixTime(seconds: 0), lifetime: 61, isStorable: false, mayBeStale: false)
+    // when, then
+    let both = Freshness(
+      receivedAt: UnixTime(seconds: 200), lifetime: 60, staleWhileRevalidate: 2, staleIfError: 1)
+    #expect(long.combined(with: short) == both && short.combined(with: long) == both)
+    let three = both.combined(with: never)
+    #expect(!three.isStorable && !three.mayBeStale && three.staleIfError == 0)
+    #expect(three.receivedAt == never.receivedAt && three.lifetime == never.lifetime)
+  }
+
   @Test func `a clock set back makes nothing younger`() {
     let freshness = Freshness(receivedAt: UnixTime(seconds: 100), initialAge: 5, lifetime: 60)
     #expect(freshness.age(at: UnixTime(seconds: 1)) == 5)

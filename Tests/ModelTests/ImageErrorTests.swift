@@ -34,6 +34,11 @@ struct ImageErrorTests {
       .remembered(.sourceNotFound(status: 404), seconds: 9, isRepeated: true), 404,
       "source_not_found"
     ),
+    (.watermark(.sourceNotFound(status: 404)), 502, "source_error"),
+    (.watermark(.forbiddenSource(reason: "r", detail: "d")), 502, "source_error"),
+    (.watermark(.sourceTooLarge(limit: 1)), 502, "source_error"),
+    (.watermark(.sourceUnreachable(detail: "d")), 502, "source_unreachable"),
+    (.watermark(.undecodable(detail: "d")), 422, "undecodable"),
     (.sourceTimeout(detail: "d"), 504, "source_timeout"),
     (.deadlineExceeded, 504, "deadline_exceeded"),
   ])
@@ -54,6 +59,17 @@ struct ImageErrorTests {
     for error in errors {
       #expect(!error.message.contains(secret))
       #expect(error.logDetail == secret)
+    }
+  }
+
+  @Test func `a watermark's failure says so, unless it is nobody's picture that failed`() {
+    let error = ImageError.remembered(.sourceNotFound(status: 404), seconds: 9, isRepeated: true)
+    #expect(error.ofWatermark == .watermark(.sourceNotFound(status: 404)))
+    #expect(error.ofWatermark.parameter == "watermark")
+    #expect(error.ofWatermark.message.contains("watermark"))
+    #expect(ImageError.undecodable(detail: "x").ofWatermark.logDetail == "of the watermark: x")
+    for error: ImageError in [.cancelled, .draining, .overloaded(queue: "q", retryAfter: 1)] {
+      #expect(error.ofWatermark == error)
     }
   }
 
