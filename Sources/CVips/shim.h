@@ -137,6 +137,10 @@ static inline int pictor_vips_arrayjoin(VipsImage **in, VipsImage **out, int n, 
   return vips_arrayjoin(in, out, n, "across", across, NULL);
 }
 
+static inline int pictor_vips_replicate(VipsImage *in, VipsImage **out, int across, int down) {
+  return vips_replicate(in, out, across, down, NULL);
+}
+
 // Colour and alpha.
 
 static inline int pictor_vips_icc_transform(VipsImage *in, VipsImage **out, const char *profile,
@@ -172,6 +176,17 @@ static inline int pictor_vips_unpremultiply(VipsImage *in, VipsImage **out, doub
 static inline int pictor_vips_flatten(
     VipsImage *in, VipsImage **out, VipsArrayDouble *background) {
   return vips_flatten(in, out, "background", background, NULL);
+}
+
+static inline int pictor_vips_linear(
+    VipsImage *in, VipsImage **out, const double *factors, const double *offsets, int n) {
+  return vips_linear(in, out, factors, offsets, n, "uchar", TRUE, NULL);
+}
+
+static inline int pictor_vips_over(VipsImage *base, VipsImage *overlay, VipsImage **out, int x,
+    int y, VipsInterpretation space) {
+  return vips_composite2(base, overlay, out, VIPS_BLEND_MODE_OVER, "x", x, "y", y,
+      "compositing_space", space, NULL);
 }
 
 static inline int pictor_vips_cast(VipsImage *in, VipsImage **out, VipsBandFormat format) {

@@ -121,7 +121,8 @@ struct Geometry: Equatable {
     let reached = isPaddedToBox ? 1 : factors.x / wanted.x
     let exact = min(nominal, max(nominal * reached, Double(density))) * ratio
     self.density = Self.rounded(exact)
-    anchor = transform.focalPoint.map(Anchor.focal) ?? transform.position.anchor
+    let named = transform.position.anchor
+    anchor = transform.focalPoint.map(Anchor.focal) ?? .named(x: named.x, y: named.y)
   }
 
   /// Pixels per point where the result was made smaller than the canvas: in proportion, as with the limit, by the longer
@@ -205,17 +206,17 @@ extension PixelSize {
 extension Position {
   /// Which part of 2 of the room left over lies before the picture. What the picture itself decides counts as the
   /// middle.
-  fileprivate var anchor: Anchor {
+  var anchor: (x: Int, y: Int) {
     switch self {
-    case .center, .entropy, .attention: .named(x: 1, y: 1)
-    case .top: .named(x: 1, y: 0)
-    case .rightTop: .named(x: 2, y: 0)
-    case .right: .named(x: 2, y: 1)
-    case .rightBottom: .named(x: 2, y: 2)
-    case .bottom: .named(x: 1, y: 2)
-    case .leftBottom: .named(x: 0, y: 2)
-    case .left: .named(x: 0, y: 1)
-    case .leftTop: .named(x: 0, y: 0)
+    case .center, .entropy, .attention: (1, 1)
+    case .top: (1, 0)
+    case .rightTop: (2, 0)
+    case .right: (2, 1)
+    case .rightBottom: (2, 2)
+    case .bottom: (1, 2)
+    case .leftBottom: (0, 2)
+    case .left: (0, 1)
+    case .leftTop: (0, 0)
     }
   }
 }

@@ -27,11 +27,13 @@ public struct Pipeline: Sendable {
   ///   - transform: What is wanted.
   ///   - density: Pixels per point of the source: 1, 2 or 3.
   ///   - limits: What may be decoded.
+  ///   - overlay: The watermark; that of `transform` is of no meaning here.
   /// - Throws: `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`, `.tooManyFrames`; `.invalidParameter`
   ///   for a `frame` the source does not have, a `crop` outside of it and a `format` that cannot hold the result;
-  ///   `.internal`.
+  ///   `.watermark` with one of the first four; `.internal`.
   public func process(
-    _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits
+    _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits,
+    overlay: OverlaySource? = nil
   ) throws(ImageError) -> EncodedImage {
     defer { VipsLibrary.tidyUp() }
     var watch = StageWatch()
@@ -56,6 +58,9 @@ public struct Pipeline: Sendable {
     let loader = Loader(
       source: source, header: header, part: part, maximumPixels: limits.maximumPixels)
     let loaded = try loader.load(for: geometry, frames: frames)
+    let watermark = try overlay.map { source throws(ImageError) in
+      try Overlay(source, on: geometry, limits: limits)
+    }
     watch.finish(\.decode)
 
     var steps = FrameSteps(
@@ -63,7 +68,10 @@ public struct Pipeline: Sendable {
       window: loader.window(in: frames > 1 ? header.size : loaded.size, for: geometry),
       geometry: geometry, transform: transform, output: output)
     var picture = try Animation.map(loaded, frames: frames, size: header.size) {
-      frame throws(ImageError) in try steps.apply(to: frame)
+      frame throws(ImageError) in
+      let made = try steps.apply(to: frame)
+      if let watermark { return try watermark.laid(on: made) }
+      return made
     }
     if let kind = transform.product.placeholder {
       let small = try SmallPicture(picture)

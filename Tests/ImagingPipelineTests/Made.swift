@@ -5,6 +5,19 @@ import ImagingWire
 import Model
 import TestSupport
 
+/// A watermark as a test lays it on.
+struct Mark {
+  var bytes: [UInt8]
+  var density = 1
+  var placement = WatermarkPlacement()
+
+  init(_ bytes: [UInt8], density: Int = 1, _ change: (inout WatermarkPlacement) -> Void = { _ in })
+  {
+    (self.bytes, self.density) = (bytes, density)
+    change(&placement)
+  }
+}
+
 /// A result whose bytes were copied out.
 struct Made {
   let format: ImageFormat
@@ -26,11 +39,11 @@ struct Made {
   /// Runs the pipeline.
   init(
     _ source: [UInt8], density: Int = 1, limits: ImagingLimits = ImagingLimits(),
-    _ change: (inout Transform) -> Void = { _ in }
+    mark: Mark? = nil, _ change: (inout Transform) -> Void = { _ in }
   ) throws {
     var transform = Transform()
     change(&transform)
-    let image = try Self.run(try Self.pipeline.get(), source, transform, density, limits)
+    let image = try Self.run(try Self.pipeline.get(), source, transform, density, limits, mark)
     format = image.format
     size = image.size
     frames = image.frames
@@ -44,13 +57,26 @@ struct Made {
 
   private static func run(
     _ pipeline: Pipeline, _ source: [UInt8], _ transform: Transform, _ density: Int,
-    _ limits: ImagingLimits
+    _ limits: ImagingLimits, _ mark: Mark?
   ) throws(ImageError) -> EncodedImage {
-    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: source.count, alignment: 16)
-    defer { copy.deallocate() }
-    copy.copyBytes(from: source)
+    let copy = copied(source)
+    let copyOfMark = copied(mark?.bytes ?? [])
+    defer {
+      copy.deallocate()
+      copyOfMark.deallocate()
+    }
     return try pipeline.process(
-      UnsafeRawBufferPointer(copy), transform: transform, density: density, limits: limits)
+      UnsafeRawBufferPointer(copy), transform: transform, density: density, limits: limits,
+      overlay: mark.map {
+        OverlaySource(
+          bytes: UnsafeRawBufferPointer(copyOfMark), density: $0.density, placement: $0.placement)
+      })
+  }
+
+  private static func copied(_ bytes: [UInt8]) -> UnsafeMutableRawBufferPointer {
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
+    copy.copyBytes(from: bytes)
+    return copy
   }
 
   /// The result decoded: of an animation one frame.
@@ -58,11 +84,11 @@ struct Made {
 
   /// The error a source ends in; `nil` when it ends in a picture.
   static func error(
-    _ source: [UInt8], limits: ImagingLimits = ImagingLimits(),
+    _ source: [UInt8], limits: ImagingLimits = ImagingLimits(), mark: Mark? = nil,
     _ change: (inout Transform) -> Void = { _ in }
   ) -> ImageError? {
     do {
-      _ = try Made(source, limits: limits, change)
+      _ = try Made(source, limits: limits, mark: mark, change)
       return nil
     } catch {
       return error as? ImageError

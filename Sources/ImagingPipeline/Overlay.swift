@@ -1,0 +1,147 @@
+// Overlay: the watermark: a second stranger's picture, decoded once, and laid on each frame of the result.
+
+import CVips
+import ImagingWire
+import Model
+
+/// A watermark as it comes to a worker.
+public struct OverlaySource {
+  let bytes: UnsafeRawBufferPointer
+  let density: Int
+  let placement: WatermarkPlacement
+
+  /// A watermark.
+  ///
+  /// - Parameters:
+  ///   - bytes: The picture's, as strange as a source's. They may not change until the pipeline returns.
+  ///   - density: Pixels per point of it: 1, 2 or 3.
+  ///   - placement: How it lies on the result.
+  public init(bytes: UnsafeRawBufferPointer, density: Int, placement: WatermarkPlacement) {
+    (self.bytes, self.density, self.placement) = (bytes, density, placement)
+  }
+}
+
+/// A watermark as it is laid on: upright, in sRGB or grey with an alpha, at its size, in memory.
+///
+/// It goes the way of any picture: sniffed, held to the limits, decoded no larger than it is needed, its first frame.
+/// Blending is `over` (Porter and Duff) on the result's own 8-bit numbers, as browsers do it: in linear
+/// light a black mark would come out thinner than it was drawn, and a white one bolder.
+final class Overlay {
+  private let layer: Picture
+  private let offset: (x: Int, y: Int)
+
+  /// Decodes it for a result.
+  ///
+  /// - Throws: `ImageError.watermark` with what is wrong with it; `.internal`.
+  init(
+    _ source: OverlaySource, on geometry: Geometry, limits: ImagingLimits
+  ) throws(ImageError) {
+    do throws(ImageError) {
+      let tile = try Self.decode(source, for: geometry, limits)
+      if source.placement.repeats {
+        layer = try tile.repeated(over: geometry.canvas)
+        offset = (0, 0)
+      } else {
+        offset = source.placement.position.offset(of: tile.size, on: geometry.canvas)
+        layer = tile
+      }
+    } catch {
+      throw error.ofWatermark
+    }
+  }
+
+  /// Lays it on a frame of the result. What was grey gets colour where the watermark has it; nothing gets an alpha.
+  func laid(on frame: consuming Picture) throws(ImageError) -> Picture {
+    let keepsAlpha = frame.hasAlpha
+    let space =
+      frame.isGrey && layer.isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
+    let (x, y) = (CInt(offset.x), CInt(offset.y))
+    let result = try layer.withVipsImage { layer throws(ImageError) in
+      try frame.made("watermark") { pictor_vips_over($0, layer, $1, x, y, space) }
+    }
+    // It is opaque wherever the frame was.
+    return keepsAlpha ? result : try result.bands(0, count: result.bands - 1)
+  }
+
+  private static func decode(
+    _ source: OverlaySource, for geometry: Geometry, _ limits: ImagingLimits
+  ) throws(ImageError) -> Picture {
+    let format = try Sniffer.format(of: source.bytes, allowed: limits.formats)
+    let header = try SourceHeader(of: source.bytes, as: format, frame: nil)
+    try header.check(against: limits)
+    var transform = Transform()
+    let part = try SourcePart(of: header, for: transform)
+    let size = source.size(of: part.size, on: geometry)
+    (transform.width, transform.height, transform.fit) = (size.width, size.height, .fill)
+    (transform.enlarge, transform.format) = (true, .png)
+    // It is within the result, which has its own bounds.
+    transform.limitBytes = .max
+    let own = Geometry(
+      of: part.size, isVector: format == .svg, transform: transform, density: source.density,
+      frames: 1, maximumPixels: limits.maximumPixels)
+    let loader = Loader(
+      source: source.bytes, header: header, part: part, maximumPixels: limits.maximumPixels)
+    let loaded = try loader.load(for: own, frames: 1)
+    var steps = FrameSteps(
+      header: header, part: part, window: loader.window(in: loaded.size, for: own), geometry: own,
+      transform: transform,
+      output: try Output(for: transform, header: header, frames: 1, geometry: own))
+    var picture = try steps.apply(to: loaded)
+    if !picture.hasAlpha { picture = try picture.withOpaqueAlpha() }
+    if source.placement.opacity < 1 { picture = try picture.faded(to: source.placement.opacity) }
+    return try picture.inMemory()
+  }
+}
+
+extension OverlaySource {
+  /// The size it is laid on with: its aspect ratio kept, and never larger than the result on either side.
+  fileprivate func size(of own: PixelSize, on geometry: Geometry) -> PixelSize {
+    let (width, height) = (Double(own.width), Double(own.height))
+    let canvas = (width: Double(geometry.canvas.width), height: Double(geometry.canvas.height))
+    let wanted =
+      placement.scale.map { canvas.width * $0 / width } ?? geometry.density / Double(density)
+    let factor = min(wanted, canvas.width / width, canvas.height / height)
+    func side(_ exact: Double, atMost most: Int) -> Int { min(max(1, Int(exact.rounded())), most) }
+    return PixelSize(
+      width: side(width * factor, atMost: geometry.canvas.width),
+      height: side(height * factor, atMost: geometry.canvas.height))
+  }
+}
+
+extension Position {
+  /// Where the upper left corner of something lies that is put here on a ground no smaller than it, without a margin.
+  fileprivate func offset(of size: PixelSize, on ground: PixelSize) -> (x: Int, y: Int) {
+    (
+      (ground.width - size.width) * anchor.x / 2,
+      (ground.height - size.height) * anchor.y / 2
+    )
+  }
+}
+
+extension Picture {
+  /// It with an alpha so many times as strong, below 1.
+  fileprivate func faded(to opacity: Double) throws(ImageError) -> Picture {
+    var factors = [Double](repeating: 1, count: bands)
+    factors[bands - 1] = opacity
+    // libvips cuts off what is behind the point.
+    let offsets = [Double](repeating: 0.5, count: bands)
+    return try made("opacity") {
+      pictor_vips_linear($0, $1, factors, offsets, CInt(factors.count))
+    }
+  }
+
+  /// It side by side from the upper left corner on, over so much.
+  fileprivate consuming func repeated(over ground: PixelSize) throws(ImageError) -> Picture {
+    // libvips copies tile by tile, so those of a few pixels are put together to larger ones first.
+    let block = try replicated(toCover: Self.leastBlock).inMemory()
+    return try block.replicated(toCover: ground).cut(x: 0, y: 0, ground)
+  }
+
+  private static let leastBlock = PixelSize(width: 128, height: 128)
+
+  private func replicated(toCover ground: PixelSize) throws(ImageError) -> Picture {
+    let across = (ground.width + size.width - 1) / size.width
+    let down = (ground.height + size.height - 1) / size.height
+    return try made("repeat") { pictor_vips_replicate($0, $1, CInt(across), CInt(down)) }
+  }
+}

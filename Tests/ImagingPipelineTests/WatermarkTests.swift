@@ -1,0 +1,272 @@
+// Watermarks: a second picture laid on the result, held against a composite computed by itself.
+
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@Suite struct WatermarkTests {
+  /// A mark whose colour and strength differ from place to place.
+  private func mark(width: Int = 32, height: Int = 20, alpha: Bool = true) -> Pixels {
+    Pixels(width: width, height: height, bands: alpha ? 4 : 3) { x, y in
+      let color = [UInt8(x * 255 / width), UInt8(255 - y * 255 / height), 90]
+      return alpha ? color + [UInt8(40 + 215 * x * y / (width * height))] : color
+    }
+  }
+
+  private func png(_ pixels: Pixels) throws -> [UInt8] {
+    try Pictures.encode(pixels, ".png[compression=1]")
+  }
+
+  @Test(arguments: [true, false], [true, false])
+  func `a watermark covers as strongly as its alpha and its opacity say`(
+    frameHasAlpha: Bool, markHasAlpha: Bool
+  ) throws {
+    // given
+    let scene = Pixels.scene(width: 90, height: 60, alpha: frameHasAlpha)
+    let mark = mark(alpha: markHasAlpha)
+    for opacity in [1, 0.4] {
+      // when
+      let made = try Made(
+        try png(scene), mark: Mark(try png(mark)) { $0.opacity = opacity }
+      ) { $0.format = .png }
+      // then
+      let wanted = scene.under(mark, x: 58, y: 40, opacity: opacity)
+      #expect(try made.pixels().largestDifference(to: wanted) <= 1)
+    }
+  }
+
+  @Test(arguments: [
+    (Position.leftTop, 0, 0), (.top, 20, 0), (.rightTop, 41, 0), (.left, 0, 15),
+    (.center, 20, 15), (.right, 41, 15), (.leftBottom, 0, 31), (.bottom, 20, 31),
+    (.rightBottom, 41, 31), (.entropy, 20, 15), (.attention, 20, 15),
+  ])
+  func `it lies at the edges without a margin`(position: Position, x: Int, y: Int) throws {
+    // given: 41 × 31 pixels are left over
+    let scene = Pixels.scene(width: 61, height: 47)
+    let mark = Pixels(width: 20, height: 16, color: [255, 0, 255])
+    // when
+    let made = try Made(try png(scene), mark: Mark(try png(mark)) { $0.position = position }) {
+      $0.format = .png
+    }
+    // then: all else is what it was
+    #expect(try made.pixels().values == scene.under(mark, x: x, y: y).values)
+  }
+
+  @Test func `its width is a share of the result's`() throws {
+    // given
+    let source = try Pictures.png(width: 400, height: 300)
+    // when
+    let made = try Made(
+      source,
+      mark: Mark(try Pictures.png(width: 320, height: 160, alpha: true)) {
+        ($0.scale, $0.position) = (0.25, .leftTop)
+      }
+    ) { ($0.width, $0.format) = (200, .png) }
+    // then: 50 × 25 pixels of the 200 × 150
+    let wanted = Pixels.scene(width: 200, height: 150).under(
+      .scene(width: 50, height: 25, alpha: true), x: 0, y: 0)
+    let pixels = try made.pixels()
+    #expect(pixels.psnr(to: wanted) > 32)
+    #expect(
+      pixels.cut(x: 0, y: 0, width: 50, height: 25)
+        .psnr(to: wanted.cut(x: 0, y: 0, width: 50, height: 25)) > 28)
+    #expect(
+      pixels.rgb(60, 30)
+        == (try Made(source) { ($0.width, $0.format) = (200, .png) }
+          .pixels().rgb(60, 30)))
+  }
+
+  @Test(arguments: [(1, 1, 40), (2, 1, 80), (1, 2, 20), (2, 2, 40)])
+  func `without a share it has its own size in points`(
+    density: Int, ownDensity: Int, width: Int
+  ) throws {
+    // given: a mark 40 pixels wide
+    let white = try png(Pixels(width: 400, height: 400, color: [255, 255, 255]))
+    let black = try png(Pixels(width: 40, height: 10, color: [0, 0, 0]))
+    // when
+    let made = try Made(white, mark: Mark(black, density: ownDensity) { $0.position = .leftTop }) {
+      ($0.width, $0.scale, $0.format) = (200, Double(density), .png)
+    }.pixels()
+    // then
+    let blacks = (0..<made.size.width).count { made[$0, 1].allSatisfy { $0 < 128 } }
+    #expect(made.size.width == 200 * density && blacks == width)
+  }
+
+  @Test(arguments: [nil, 1.0], [(60, 60, 60, 20), (200, 30, 90, 30)])
+  func `it is never larger than the result`(
+    share: Double?, sizes: (width: Int, height: Int, markWidth: Int, markHeight: Int)
+  ) throws {
+    // given: a mark of 300 × 100
+    let scene = Pixels.scene(width: sizes.width, height: sizes.height)
+    let blue = try png(Pixels(width: 300, height: 100, color: [0, 0, 255]))
+    // when
+    let made = try Made(try png(scene), mark: Mark(blue) { $0.scale = share }) { $0.format = .png }
+    // then
+    let small = Pixels(width: sizes.markWidth, height: sizes.markHeight, color: [0, 0, 255])
+    let wanted = scene.under(
+      small, x: sizes.width - sizes.markWidth, y: sizes.height - sizes.markHeight)
+    #expect(try made.pixels().values == wanted.values)
+  }
+
+  @Test(arguments: [(3, 2), (32, 20), (61, 47), (130, 140)])
+  func `repeated, it covers everything from the upper left corner on`(width: Int, height: Int)
+    throws
+  {
+    // given
+    let scene = Pixels.scene(width: 157, height: 141)
+    let tile = mark(width: width, height: height)
+    // when
+    let made = try Made(
+      try png(scene),
+      mark: Mark(try png(tile)) { ($0.repeats, $0.position, $0.opacity) = (true, .bottom, 0.7) }
+    ) { $0.format = .png }
+    // then
+    let all = Pixels(width: 157, height: 141, bands: 4) { tile[$0 % width, $1 % height] }
+    let wanted = scene.under(all, x: 0, y: 0, opacity: 0.7)
+    #expect(try made.pixels().largestDifference(to: wanted) <= 1)
+  }
+
+  @Test func `it lies on the padding too, and on the background`() throws {
+    // given
+    let source = try png(Pixels(width: 80, height: 40, color: [0, 200, 0, 0]))
+    let mark = Pixels(width: 20, height: 20, color: [255, 0, 0, 128])
+    // when
+    let made = try Made(source, mark: Mark(try png(mark))) {
+      ($0.width, $0.height, $0.fit, $0.format) = (40, 40, .contain, .jpeg)
+      ($0.background, $0.quality) = (Color(red: 0, green: 0, blue: 255), 95)
+    }.pixels()
+    // then
+    #expect(isClose(made.rgb(32, 36), [128, 0, 127]) && isClose(made.rgb(32, 24), [128, 0, 127]))
+    #expect(isClose(made.rgb(8, 8), [0, 0, 255]) && isClose(made.rgb(8, 20), [0, 0, 255]))
+  }
+
+  @Test(arguments: [ImageFormat.gif, .webp])
+  func `each frame of an animation gets it, and the times stay`(format: ImageFormat) throws {
+    // given
+    let delays = [40, 70, 100, 130]
+    let source = try Pictures.animatedWebP(
+      width: 96, height: 64, frames: 4, delays: delays, loop: 3)
+    let mark = try png(Pixels(width: 24, height: 16, color: [250, 250, 0]))
+    // when
+    let made = try Made(source, mark: Mark(mark) { ($0.scale, $0.position) = (0.25, .rightTop) }) {
+      ($0.width, $0.format, $0.quality) = (48, format, 95)
+    }
+    // then
+    #expect(made.frames == 4 && made.size == PixelSize(width: 48, height: 32))
+    for frame in 0..<4 {
+      let pixels = try made.pixels(frame: frame)
+      #expect(isClose(pixels.rgb(42, 3), [250, 250, 0], within: 20))
+      #expect(isClose(pixels.rgb(10, 20), Pictures.frameColor(frame), within: 20))
+    }
+    #expect(try Pictures.delays(of: made.bytes) == delays)
+    #expect(try Pictures.loop(of: made.bytes) == 3)
+  }
+
+  @Test func `a grey picture stays grey under a grey mark, and gets colour from a coloured one`()
+    throws
+  {
+    // given
+    let grey = Pixels(width: 60, height: 40, bands: 1) { x, y in [UInt8(x * 4)] }
+    let greyMark = Pixels(width: 20, height: 20, color: [200, 128])
+    let redMark = Pixels(width: 20, height: 20, color: [255, 0, 0, 128])
+    // when
+    let underGrey = try Made(try png(grey), mark: Mark(try png(greyMark))) { $0.format = .png }
+    let underRed = try Made(try png(grey), mark: Mark(try png(redMark))) { $0.format = .png }
+    // then
+    #expect(
+      try underGrey.pixels().largestDifference(to: grey.under(greyMark, x: 40, y: 20)) <= 1)
+    let colored = Pixels(width: 60, height: 40, bands: 3) { x, y in grey.rgb(x, y) }
+    #expect(try underRed.pixels().largestDifference(to: colored.under(redMark, x: 40, y: 20)) <= 1)
+  }
+
+  @Test func `a grey mark on a coloured picture is grey`() throws {
+    let scene = Pixels.scene(width: 60, height: 40)
+    let greyMark = Pixels(width: 20, height: 20, color: [200, 128])
+    let made = try Made(try png(scene), mark: Mark(try png(greyMark))) { $0.format = .png }
+    #expect(try made.pixels().largestDifference(to: scene.under(greyMark, x: 40, y: 20)) <= 1)
+  }
+
+  @Test func `a mark is any picture: turned upright, drawn, and of an animation the first frame`()
+    throws
+  {
+    // given
+    let white = try png(Pixels(width: 120, height: 120, color: [255, 255, 255]))
+    let plain = Pixels.scene(width: 120, height: 80)
+    func laid(_ bytes: [UInt8]) throws -> Pixels {
+      try Made(white, mark: Mark(bytes) { ($0.scale, $0.position) = (1, .leftTop) }) {
+        $0.format = .png
+      }.pixels().cut(x: 0, y: 0, width: 120, height: 80)
+    }
+    // when, then
+    for orientation in [1, 3, 6, 8] {
+      let bytes = try Pictures.jpeg(width: 240, height: 160, orientation: orientation)
+      #expect(try laid(bytes).psnr(to: plain) > 28, "orientation \(orientation)")
+    }
+    #expect(
+      try laid(try Pictures.png(width: 240, height: 160, sixteenBits: true)).psnr(to: plain) > 28)
+    let drawn = try laid(Pictures.svg(width: 12, height: 8))
+    #expect(drawn.rgb(10, 10) == [255, 0, 0] && drawn.rgb(110, 70) == [0, 0, 255])
+    #expect(drawn.rgb(58, 70) == [255, 0, 0] && drawn.rgb(61, 70) == [0, 0, 255])
+    let gif = try Pictures.gif(width: 120, height: 80, frames: 3)
+    #expect(isClose(try laid(gif).rgb(60, 40), Pictures.frameColor(0)))
+    let cmyk = try Pictures.cmykJPEG(width: 120, height: 80, color: [0, 255, 255, 0])
+    let red = try laid(cmyk).rgb(60, 40)
+    #expect(red[0] > 180 && red[1] < 80 && red[2] < 80)
+  }
+
+  @Test func `a result too large to be held is marked while it streams`() throws {
+    // given: 6 megapixels, more than are held, from a decoder that gives rows in order
+    let source = try Pictures.jpeg(width: 3_000, height: 2_000)
+    let mark = try png(Pixels(width: 300, height: 200, color: [255, 0, 255]))
+    // when
+    let made = try Made(source, mark: Mark(mark))
+    // then
+    let pixels = try made.pixels()
+    #expect(made.size == PixelSize(width: 3_000, height: 2_000))
+    #expect(isClose(pixels.rgb(2_750, 1_850), [255, 0, 255]))
+    #expect(pixels.corners.dropLast() == (try Made(source).pixels()).corners.dropLast())
+  }
+
+  @Test func `the same request gives the same bytes`() throws {
+    let source = try Pictures.jpeg(width: 200, height: 150)
+    let mark = Mark(try png(mark())) { ($0.scale, $0.opacity, $0.repeats) = (0.2, 0.3, true) }
+    let made = try (0..<3).map { _ in try Made(source, mark: mark) { $0.format = .webp }.digest }
+    #expect(Set(made).count == 1)
+    #expect(try Made(source) { $0.format = .webp }.digest != made[0])
+  }
+
+  @Test func `a hostile mark is refused by its own name`() throws {
+    // given
+    let source = try Pictures.png(width: 40, height: 30)
+    let bomb = try Pictures.png(width: 60, height: 60)
+    var limits = ImagingLimits()
+    limits.maximumPixels = 2_000
+    // when, then
+    #expect(
+      Made.error(source, limits: limits, mark: Mark(bomb))
+        == .watermark(.tooManyPixels(pixels: 3_600, limit: 2_000)))
+    limits = ImagingLimits()
+    limits.maximumFrames = 2
+    #expect(
+      Made.error(
+        source, limits: limits, mark: Mark(try Pictures.gif(width: 4, height: 4, frames: 3)))
+        == .watermark(.tooManyFrames(frames: 3, limit: 2)))
+    limits.formats.remove(.svg)
+    let svg = Pictures.svg(width: 8, height: 8)
+    #expect(
+      Made.error(source, limits: limits, mark: Mark(svg))
+        == .watermark(.unsupportedFormat(detail: "svg is turned off")))
+    for bytes in [
+      Array(bomb.prefix(200)), Array(try Pictures.jpeg(width: 90, height: 90).dropLast(900)),
+    ] {
+      let error = Made.error(source, mark: Mark(bytes))
+      #expect(error?.status == 422 && error?.code == "undecodable")
+      #expect(error?.parameter == "watermark")
+    }
+    for bytes in [[], Array("no picture".utf8)] {
+      let error = Made.error(source, mark: Mark(bytes))
+      #expect(error?.status == 415 && error?.parameter == "watermark")
+    }
+  }
+}
