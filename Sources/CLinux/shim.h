@@ -109,31 +109,35 @@ static inline int pictor_linux_event(void) {
   return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
-/// sendmsg(2) without SIGPIPE: one message, and with it `passed` unless that is negative (unix(7), SCM_RIGHTS).
-static inline ssize_t pictor_linux_send(int socket, const void *bytes, size_t count, int passed) {
+/// Most descriptors that go along with a message.
+#define PICTOR_LINUX_PASSED 2
+
+/// sendmsg(2) without SIGPIPE: one message, and with it that many descriptors (unix(7), SCM_RIGHTS).
+static inline ssize_t pictor_linux_send(int socket, const void *bytes, size_t count,
+                                        const int *passed, int passed_count) {
   union {
-    char bytes[CMSG_SPACE(sizeof(int))];
+    char bytes[CMSG_SPACE(PICTOR_LINUX_PASSED * sizeof(int))];
     struct cmsghdr aligned;
   } control;
   struct iovec part = {.iov_base = (void *)bytes, .iov_len = count};
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-  if (passed >= 0) {
+  if (passed_count > 0) {
     memset(&control, 0, sizeof control);
     message.msg_control = control.bytes;
-    message.msg_controllen = sizeof control.bytes;
+    message.msg_controllen = CMSG_SPACE(passed_count * sizeof(int));
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &passed, sizeof(int));
+    header->cmsg_len = CMSG_LEN(passed_count * sizeof(int));
+    memcpy(CMSG_DATA(header), passed, passed_count * sizeof(int));
   }
   return sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
 /// What came with a message besides its bytes.
 struct pictor_linux_received {
-  /// Descriptors that were passed and are now ours to close. There is room for two: whoever expects one must see more.
-  int descriptors[2];
+  /// Descriptors that were passed and are now ours to close. There is room for more than anyone expects, who must see them.
+  int descriptors[2 * PICTOR_LINUX_PASSED];
   /// How many of them there are.
   int descriptor_count;
   /// Whether the message was longer than the buffer, or came with more descriptors than there is room for.
@@ -144,7 +148,8 @@ struct pictor_linux_received {
 static inline ssize_t pictor_linux_receive(int socket, void *buffer, size_t capacity,
                                            struct pictor_linux_received *received) {
   union {
-    char bytes[CMSG_SPACE(2 * sizeof(int))];
+    // No more than `descriptors` hold: CMSG_SPACE rounds up to eight bytes, and the kernel fills what it finds.
+    char bytes[CMSG_SPACE(2 * PICTOR_LINUX_PASSED * sizeof(int))];
     struct cmsghdr aligned;
   } control;
   struct iovec part = {.iov_base = buffer, .iov_len = capacity};
@@ -160,7 +165,8 @@ static inline ssize_t pictor_linux_receive(int socket, void *buffer, size_t capa
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     size_t passed = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t index = 0; index < passed && received->descriptor_count < 2; index++) {
+    for (size_t index = 0;
+         index < passed && received->descriptor_count < 2 * PICTOR_LINUX_PASSED; index++) {
       memcpy(&received->descriptors[received->descriptor_count++],
              CMSG_DATA(header) + index * sizeof(int), sizeof(int));
     }

@@ -99,10 +99,10 @@ extension WorkerSlot {
   ) -> Outcome {
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: configuration.limits,
-      offset: job.file.offset, count: job.file.count)
+      offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job))
     configuration.willSend?(worker.pid)
     do throws(WireError) {
-      try worker.send(message, source: job.file)
+      try worker.send(message, source: job.file, overlay: job.overlay?.file)
     } catch {
       return .unsent("\(error)")
     }
@@ -137,6 +137,16 @@ extension WorkerSlot {
       }
       if .now >= until { return outcome }
     }
+  }
+}
+
+extension OverlayMessage {
+  /// The watermark of a job; `nil`: it has none.
+  fileprivate init?(_ job: ImageJob) {
+    guard let overlay = job.overlay else { return nil }
+    self.init(
+      offset: overlay.file.offset, count: overlay.file.count, density: overlay.density,
+      placement: job.transform.watermark?.placement ?? WatermarkPlacement())
   }
 }
 

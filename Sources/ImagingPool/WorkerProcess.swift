@@ -59,11 +59,11 @@ final class WorkerProcess {
   }
 
   /// Sends a job.
-  func send(_ job: JobMessage, source: FileRegion) throws(WireError) {
+  func send(_ job: JobMessage, source: FileRegion, overlay: FileRegion?) throws(WireError) {
     jobs += 1
-    // The descriptor is open as long as the region, which nobody else may hold any more.
-    defer { withExtendedLifetime(source) {} }
-    try socket.send(job.encoded(), passing: source.descriptor)
+    // A descriptor is open as long as its region, which nobody else may hold any more.
+    defer { withExtendedLifetime((source, overlay)) {} }
+    try socket.send(job.encoded(), passing: source.descriptor, overlay?.descriptor)
   }
 
   /// Resident memory in bytes, 0 if unknown; also kept as `lastResidentBytes`.

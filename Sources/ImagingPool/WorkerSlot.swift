@@ -100,8 +100,9 @@ final class WorkerSlot: @unchecked Sendable {
   func lookAtSuccessor() {
     guard let worker = successor else { return }
     do throws(WireError) {
-      let message = try worker.socket.receive()
-      guard try AnswerMessage(decoding: message.bytes) == .ready, message.descriptor == nil else {
+      var message = try worker.socket.receive()
+      let answer = try AnswerMessage(decoding: message.bytes)
+      guard answer == .ready, message.takeDescriptor() == nil else {
         throw .malformed("not ready")
       }
     } catch .wouldBlock {

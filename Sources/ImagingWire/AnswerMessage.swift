@@ -167,6 +167,9 @@ extension WireWriter {
     case .sourceTooLarge(let limit):
       put(UInt8(6))
       put(Int64(limit))
+    case .watermark(let cause):
+      put(UInt8(8))
+      put(cause)
     default:
       put(UInt8(7))
       put(error.logDetail ?? error.code)
@@ -188,7 +191,8 @@ extension WireReader {
     }
   }
 
-  mutating func imageError() throws(WireError) -> ImageError {
+  /// - Parameter mayBeOfWatermark: whether it may be that of a watermark, which has none of its own.
+  mutating func imageError(mayBeOfWatermark: Bool = true) throws(WireError) -> ImageError {
     switch try number(UInt8.self) {
     case 1:
       return .invalidParameter(
@@ -205,6 +209,7 @@ extension WireReader {
       )
     case 6: return .sourceTooLarge(limit: try integer("limit", in: 0...Int.max))
     case 7: return .internal(detail: try text("detail"))
+    case 8 where mayBeOfWatermark: return .watermark(try imageError(mayBeOfWatermark: false))
     case let other: throw .malformed("error is \(other)")
     }
   }

@@ -2,7 +2,7 @@
 
 import Model
 
-/// A job on its way to a worker; the source's descriptor goes along with it.
+/// A job on its way to a worker; the source's descriptor goes along with it, and then the watermark's where it has one.
 public struct JobMessage: Hashable, Sendable {
   /// Comes back with the answer.
   public let id: UInt64
@@ -16,10 +16,13 @@ public struct JobMessage: Hashable, Sendable {
   public let offset: Int
   /// How many bytes the source has.
   public let count: Int
+  /// The watermark; that of the transform does not go over.
+  public let overlay: OverlayMessage?
 
   /// A job.
   public init(
-    id: UInt64, transform: Transform, density: Int, limits: ImagingLimits, offset: Int, count: Int
+    id: UInt64, transform: Transform, density: Int, limits: ImagingLimits, offset: Int, count: Int,
+    overlay: OverlayMessage? = nil
   ) {
     self.id = id
     self.transform = transform
@@ -27,6 +30,7 @@ public struct JobMessage: Hashable, Sendable {
     self.limits = limits
     self.offset = offset
     self.count = count
+    self.overlay = overlay
   }
 
   /// The message's bytes.
@@ -38,6 +42,7 @@ public struct JobMessage: Hashable, Sendable {
     writer.put(Int64(count))
     writer.put(limits)
     writer.put(transform)
+    writer.put(overlay) { $0.put($1) }
     return writer.bytes
   }
 
@@ -54,6 +59,7 @@ public struct JobMessage: Hashable, Sendable {
     count = try reader.integer("count", in: 0...Int.max / 2)
     limits = try reader.limits()
     transform = try reader.transform()
+    overlay = try reader.optional("overlay") { reader throws(WireError) in try reader.overlay() }
     try reader.end()
   }
 }

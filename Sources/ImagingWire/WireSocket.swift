@@ -9,16 +9,24 @@ import Platform
 public struct WireMessage: ~Copyable, Sendable {
   /// What `JobMessage` or `AnswerMessage` reads.
   public let bytes: [UInt8]
-  /// What was passed along, at most one.
-  public private(set) var descriptor: OwnedDescriptor?
+  /// What was passed along, in its order.
+  private var first: OwnedDescriptor?
+  private var second: OwnedDescriptor?
 
-  init(bytes: [UInt8], descriptor: consuming OwnedDescriptor?) {
+  init(
+    bytes: [UInt8], first: consuming OwnedDescriptor?, second: consuming OwnedDescriptor?
+  ) {
     self.bytes = bytes
-    self.descriptor = descriptor
+    self.first = first
+    self.second = second
   }
 
-  /// Gives the descriptor to the caller.
-  public mutating func takeDescriptor() -> OwnedDescriptor? { descriptor.take() }
+  /// Gives the next descriptor that came along to the caller; `nil`: there is no other.
+  public mutating func takeDescriptor() -> OwnedDescriptor? {
+    // Not with `??`, which does not take what cannot be copied.
+    if let descriptor = first.take() { return descriptor }
+    return second.take()
+  }
 }
 
 /// One end of a `SOCK_SEQPACKET` pair (unix(7)): messages keep their bounds, and the end of the other side is seen.
@@ -41,10 +49,13 @@ public struct WireSocket: ~Copyable, Sendable {
     }
   }
 
-  /// Sends one message, with a descriptor that stays the caller's.
-  public func send(_ bytes: [UInt8], passing descriptor: CInt? = nil) throws(WireError) {
-    precondition(descriptor ?? 0 >= 0, "a descriptor is not negative")
-    while pictor_linux_send(owned.value, bytes, bytes.count, descriptor ?? -1) < 0 {
+  /// Sends one message, with up to two descriptors that stay the caller's.
+  public func send(
+    _ bytes: [UInt8], passing first: CInt? = nil, _ second: CInt? = nil
+  ) throws(WireError) {
+    let passed = [first, second].compactMap(\.self)
+    precondition(passed.allSatisfy { $0 >= 0 }, "a descriptor is not negative")
+    while pictor_linux_send(owned.value, bytes, bytes.count, passed, CInt(passed.count)) < 0 {
       switch errno {
       case EINTR: continue
       case EAGAIN: throw .wouldBlock
@@ -61,7 +72,9 @@ public struct WireSocket: ~Copyable, Sendable {
   }
 
   /// Receives one message. Whatever descriptors came with one that is refused are closed.
-  public func receive() throws(WireError) -> WireMessage {
+  ///
+  /// - Parameter most: how many descriptors may come along, 1 or 2.
+  public func receive(passed most: Int = 1) throws(WireError) -> WireMessage {
     var received = pictor_linux_received()
     var status = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: WireKind.longestMessage) { buffer, count in
@@ -72,9 +85,12 @@ public struct WireSocket: ~Copyable, Sendable {
       count = max(status, 0)
     }
     // Owned from here on, so that no way out forgets them.
-    let (first, second) = received.descriptors
-    var descriptor = received.descriptor_count > 0 ? OwnedDescriptor(owning: first) : nil
-    let surplus = received.descriptor_count > 1 ? OwnedDescriptor(owning: second) : nil
+    let (first, second, third, fourth) = received.descriptors
+    let count = received.descriptor_count
+    var firstOwned = count > 0 ? OwnedDescriptor(owning: first) : nil
+    var secondOwned = count > 1 ? OwnedDescriptor(owning: second) : nil
+    if count > 2 { _ = OwnedDescriptor(owning: third) }
+    if count > 3 { _ = OwnedDescriptor(owning: fourth) }
 
     guard status >= 0 else {
       switch -status {
@@ -84,10 +100,12 @@ public struct WireSocket: ~Copyable, Sendable {
       }
     }
     guard received.was_cut == 0 else { throw .malformed("it is too long, or has descriptors") }
-    guard surplus == nil else { throw .malformed("it has several descriptors") }
+    guard count <= most else {
+      throw .malformed("it has \(count) descriptors")
+    }
     // An empty message cannot be told from the end, and nobody sends one.
     guard status > 0 else { throw .closed }
-    return WireMessage(bytes: bytes, descriptor: descriptor.take())
+    return WireMessage(bytes: bytes, first: firstOwned.take(), second: secondOwned.take())
   }
 }
 

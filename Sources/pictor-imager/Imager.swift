@@ -23,7 +23,7 @@ enum Imager {
       while true {
         // After large pictures most of what a worker holds is free: 98 MB became 30 in one run.
         if !socket.hasMessage(within: idleMilliseconds) { pictor_linux_trim_memory() }
-        try answer(socket.receive(), on: socket, with: pipeline)
+        try answer(socket.receive(passed: 2), on: socket, with: pipeline)
       }
     } catch WireError.closed {
       // The server is gone, or has no more use for this worker.
@@ -44,11 +44,23 @@ enum Imager {
     var message = received
     let job = try JobMessage(decoding: message.bytes)
     guard let file = message.takeDescriptor() else { throw .malformed("a job without a source") }
+    let overlayFile = message.takeDescriptor()
+    guard (overlayFile != nil) == (job.overlay != nil) else {
+      throw .malformed("a watermark without its file, or the other way round")
+    }
     let image: EncodedImage
     do throws(ImageError) {
       let source = try SourceMapping(of: file, offset: job.offset, count: job.count)
-      image = try pipeline.process(
-        source.bytes, transform: job.transform, density: job.density, limits: job.limits)
+      if let overlay = job.overlay, let overlayFile {
+        let watermark = try mapping(of: overlayFile, overlay)
+        image = try pipeline.process(
+          source.bytes, transform: job.transform, density: job.density, limits: job.limits,
+          overlay: OverlaySource(
+            bytes: watermark.bytes, density: overlay.density, placement: overlay.placement))
+      } else {
+        image = try pipeline.process(
+          source.bytes, transform: job.transform, density: job.density, limits: job.limits)
+      }
     } catch {
       return try socket.send(AnswerMessage.failure(id: job.id, error).encoded())
     }
@@ -67,6 +79,16 @@ enum Imager {
     // The descriptor is open as long as the region.
     defer { withExtendedLifetime(result) {} }
     try socket.send(AnswerMessage.result(answer).encoded(), passing: result.descriptor)
+  }
+
+  private static func mapping(
+    of file: borrowing OwnedDescriptor, _ overlay: OverlayMessage
+  ) throws(ImageError) -> SourceMapping {
+    do throws(ImageError) {
+      return try SourceMapping(of: file, offset: overlay.offset, count: overlay.count)
+    } catch {
+      throw error.ofWatermark
+    }
   }
 
   /// The picture in a memory file that can no longer be changed.

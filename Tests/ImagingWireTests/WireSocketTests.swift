@@ -79,13 +79,15 @@ import Testing
     #expect(try ends.server.receive().bytes.count == WireKind.longestMessage)
   }
 
-  @Test(arguments: [2, 3, 20])
-  func `several descriptors are refused and all closed`(count: Int) throws {
+  @Test(arguments: [(2, 1), (3, 1), (20, 1), (3, 2), (4, 2), (5, 2), (20, 2)])
+  func `more descriptors than expected are refused and all closed`(
+    count: Int, expected: Int
+  ) throws {
     let ends = try Ends()
     var pipe: [CInt] = [-1, -1]
     #expect(pictor_linux_pipe(&pipe) == 0)
     try sendDescriptors(Array(repeating: pipe[1], count: count), over: ends.worker.descriptor)
-    #expect(throws: WireError.self) { _ = try ends.server.receive() }
+    #expect(throws: WireError.self) { _ = try ends.server.receive(passed: expected) }
     // Then: with our own gone, no writing end is left, which the reading end sees
     close(pipe[1])
     var byte: UInt8 = 0

@@ -1,0 +1,95 @@
+// Tests of OverlayMessage: a job's watermark over the wire, with a descriptor of its own.
+
+import CLinux
+import Glibc
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import ImagingWire
+
+@Suite struct OverlayMessageTests {
+  private func job(_ change: (inout WatermarkPlacement) -> Void = { _ in }) -> JobMessage {
+    var placement = WatermarkPlacement()
+    change(&placement)
+    return JobMessage(
+      id: 7, transform: Transform(), density: 1, limits: ImagingLimits(), offset: 0, count: 9,
+      overlay: OverlayMessage(offset: 4_096, count: 1 << 40, density: 3, placement: placement))
+  }
+
+  @Test func `a watermark is read back the same`() throws {
+    let jobs = [
+      job(), job { ($0.position, $0.scale, $0.opacity, $0.repeats) = (.leftTop, 0.01, 0.99, true) },
+    ]
+    for job in jobs { #expect(try JobMessage(decoding: job.encoded()) == job) }
+  }
+
+  @Test func `one out of range is refused, and every truncation`() {
+    let changes: [(inout WatermarkPlacement) -> Void] = [
+      { $0.scale = 0 }, { $0.scale = 1.01 }, { $0.scale = .nan }, { $0.opacity = 0 },
+      { $0.opacity = -1 }, { $0.opacity = .infinity },
+    ]
+    for (index, change) in changes.enumerated() {
+      let bytes = job(change).encoded()
+      #expect(throws: WireError.self, "change \(index)") { try JobMessage(decoding: bytes) }
+    }
+    let whole = job { $0.scale = 0.5 }.encoded()
+    for count in 0..<whole.count {
+      #expect(throws: WireError.self) { try JobMessage(decoding: Array(whole.prefix(count))) }
+    }
+  }
+
+  @Test func `random changes end in a value or a WireError`() {
+    var random = SeededGenerator(seed: 6)
+    let whole = job { $0.scale = 0.5 }.encoded()
+    var refused = 0
+    for _ in 0..<5_000 {
+      var bytes = whole
+      for _ in 0..<3 {
+        bytes[Int.random(in: bytes.count - 60..<bytes.count, using: &random)] = .random(
+          in: 0...255, using: &random)
+      }
+      do throws(WireError) { _ = try JobMessage(decoding: bytes) } catch { refused += 1 }
+    }
+    #expect(refused > 1_000)
+  }
+
+  @Test func `the failure of a watermark is read back the same, and has none of its own`() throws {
+    let message = AnswerMessage.failure(id: 5, .watermark(.tooManyPixels(pixels: 9, limit: 8)))
+    #expect(try AnswerMessage(decoding: message.encoded()) == message)
+    let nested = AnswerMessage.failure(id: 5, .watermark(.watermark(.undecodable(detail: ""))))
+    #expect(throws: WireError.self) { try AnswerMessage(decoding: nested.encoded()) }
+  }
+
+  @Test func `two descriptors go along in their order, to who expects them`() throws {
+    // given
+    var pair = try WirePair()
+    guard let server = pair.server.take(), let worker = pair.worker.take() else {
+      throw WireError.closed
+    }
+    let sender = WireSocket(owning: server)
+    let receiver = WireSocket(owning: worker)
+    let (first, second) = (try FileRegion.sealed([7]), try FileRegion.sealed([8, 9]))
+    // when
+    try sender.send([1], passing: first.descriptor, second.descriptor)
+    var message = try receiver.receive(passed: 2)
+    // then
+    for count in [1, 2] {
+      guard let descriptor = message.takeDescriptor() else {
+        Issue.record("no descriptor \(count)")
+        return
+      }
+      try SealedFile.check(descriptor, count: count)
+      #expect(fcntl(descriptor.value, F_GETFD) & FD_CLOEXEC == FD_CLOEXEC)
+    }
+    let isThird = message.takeDescriptor() != nil
+    #expect(!isThird)
+    // and a job without a watermark has one
+    try sender.send([2], passing: first.descriptor)
+    var plain = try receiver.receive(passed: 2)
+    let (hasFirst, hasSecond) = (plain.takeDescriptor() != nil, plain.takeDescriptor() != nil)
+    #expect(hasFirst && !hasSecond)
+    withExtendedLifetime((first, second)) {}
+  }
+}
