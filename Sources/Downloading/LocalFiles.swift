@@ -46,7 +46,9 @@ public struct LocalFiles: ImageLoader {
     let file = FileRegion(owning: descriptor, count: Int(status.st_size))
     guard file.count <= maximumBytes else { throw .sourceTooLarge(limit: maximumBytes) }
     guard file.count > 0 else { throw .unsupportedFormat(detail: "empty file") }
-    return .fetched(Download(file: file, origin: answer(for: status), timings: Timings()))
+    let answer = answer(for: status)
+    return .fetched(
+      Download(file: file, origin: answer, timings: Timings(), version: Self.version(of: answer)))
   }
 
   /// What an HTTP server would say of the file.
@@ -59,6 +61,15 @@ public struct LocalFiles: ImageLoader {
       + String(status.st_size, radix: 16) + "\""
     answer.cacheControl = "max-age=\(lifetime)"
     return answer
+  }
+
+  /// The same for the same bytes, as far as the entity tag tells: what was made of a file that did not change stays right.
+  /// FNV-1a, 64 bits.
+  private static func version(of answer: OriginResponse) -> UInt64 {
+    let hash = (answer.etag ?? "").utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
+      ($0 ^ UInt64($1)) &* 0x100_0000_01b3
+    }
+    return max(hash, 1)
   }
 
   private static func open(_ path: String, below root: String) throws(ImageError) -> CInt {

@@ -56,6 +56,14 @@ struct LocalFilesTests {
     #expect(try await files.load(url).origin.etag != before)
   }
 
+  @Test func `a file has one version until it changes`() async throws {
+    let url = try SourceURL(parsing: "local:///a.jpg")
+    let before = try await files.load(url).version
+    #expect(try await files.load(url).version == before && before != 0)
+    try folder.write("root/a.jpg", [1, 2])
+    #expect(try await files.load(url).version != before)
+  }
+
   @Test(arguments: [
     "local:///none.jpg", "local:///sub", "local:///sub/", "local:///a.jpg/b", "local:///../secret",
     "local:///sub/../../secret", "local:///%2e%2e/secret", "local:///sub/%2E%2E/%2E%2E/secret",
