@@ -106,16 +106,19 @@ extension ImageManager {
       originStatus: loaded.originStatus)
   }
 
-  /// The kept variant with its source's freshness, where it was made of these very bytes; else the source itself, where it
+  /// The kept variant with its source's freshness, where it was made of these very bytes and this watermark; else the source itself, where it
   /// needs no work; else one made now.
   private func make(
     _ request: ImageRequest, of loaded: LoadedSource, _ kept: Variant?,
     _ share: FlightShare, _ timings: inout Timings
   ) async throws(ImageError) -> (Variant, Making) {
     let source = loaded.source
-    if let kept, kept.isRenewable(with: source) {
+    let watermark = try await watermark(of: request, share, &timings)
+    if let kept, kept.isRenewable(with: source),
+      kept.info.watermarkVersion == watermark?.version ?? 0
+    {
       var info = kept.info
-      info.freshness = source.freshness
+      info.freshness = source.freshness.combined(with: watermark)
       return (Variant(key: kept.key, info: info, body: kept.body), .renewed)
     }
     if let variant = passedThrough(source, to: request) {
@@ -126,8 +129,14 @@ extension ImageManager {
       image = try await processor.process(
         ImageJob(
           file: source.file, transform: request.transform, density: request.source.density,
+          overlay: request.transform.watermark.flatMap { ImageOverlay($0, watermark) },
           priority: share))
     } catch {
+      if case .watermark(let cause) = error, let watermark,
+        let wanted = request.transform.watermark
+      {
+        throw remembering(cause, of: wanted, from: watermark)
+      }
       throw remembering(error, making: request, of: source)
     }
     timings.add(image.timings)
@@ -137,7 +146,7 @@ extension ImageManager {
       return (variant, .encoded)
     }
     let variant = Variant(
-      key: request.key, info: VariantInfo(image, of: source), body: .memory(image.bytes))
+      key: request.key, info: VariantInfo(image, of: source, watermark), body: .memory(image.bytes))
     return (variant, .encoded)
   }
 
@@ -178,13 +187,15 @@ extension ImageManager {
     failed.withLock { failed in
       _ = failed.remove(request.key.source)
       _ = failed.remove(request.key)
+      if let watermark = request.transform.watermark { _ = failed.remove(watermark.key) }
     }
   }
 
   /// Remembers that no picture could be made, and returns the failure as it is to be told.
   ///
-  /// A format, a frame, enlarging and what is cut off are the client's choice: what fails with them says nothing about the
-  /// source for everybody else, so only the variant is listed. So it is with an AVIF, whose encoder is asked for the most.
+  /// A format, a frame, enlarging, what is cut off and a watermark are the client's choice: what fails with them says
+  /// nothing about the source for everybody else, so only the variant is listed. So it is with an AVIF, whose encoder is
+  /// asked for the most.
   private func remembering(
     _ error: ImageError, making request: ImageRequest, of source: Source
   ) -> ImageError {
@@ -206,7 +217,10 @@ extension ImageManager {
   ) async -> Bool {
     let tiers = variant.info.freshness.isStorable ? tiers : []
     let isStored = store(variant, in: tiers)
-    func isOther(_ kept: Variant) -> Bool { kept.info.sourceVersion != variant.info.sourceVersion }
+    func isOther(_ kept: Variant) -> Bool {
+      kept.info.sourceVersion != variant.info.sourceVersion
+        || kept.info.watermarkVersion != variant.info.watermarkVersion
+    }
     if !tiers.contains(.memory), let other = memory.peek(variant.key), isOther(other) {
       memory.remove(variant.key)
     }
@@ -247,13 +261,27 @@ extension ImageManager {
 }
 
 extension VariantInfo {
-  /// What a worker made, with what its source passes on: validator and freshness.
-  fileprivate init(_ image: ProcessedImage, of source: Source) {
+  /// What a worker made, with what its source passes on: validator and freshness, bounded by its watermark's.
+  fileprivate init(_ image: ProcessedImage, of source: Source, _ watermark: Source?) {
     self.init(
       format: image.format, size: image.size, frames: image.frames, density: image.density,
       scaledDownFrom: image.scaledDownFrom, quality: image.quality, etag: "\"\(image.digest)\"",
       lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
-      freshness: source.freshness, sourceVersion: source.version, generation: source.generation)
+      freshness: source.freshness.combined(with: watermark), sourceVersion: source.version,
+      watermarkVersion: watermark?.version ?? 0, generation: source.generation)
+  }
+}
+
+extension Freshness {
+  fileprivate func combined(with watermark: Source?) -> Freshness {
+    watermark.map { combined(with: $0.freshness) } ?? self
+  }
+}
+
+extension ImageOverlay {
+  fileprivate init?(_ watermark: Watermark, _ source: Source?) {
+    guard let source else { return nil }
+    self.init(file: source.file, density: watermark.source.density)
   }
 }
 
