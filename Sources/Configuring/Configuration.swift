@@ -205,6 +205,8 @@ public struct Configuration: Hashable, Sendable {
   public var server = Server()
   /// `presets`: queries of `/image` without `url`, by name.
   public var presets: [String: String] = [:]
+  /// `watermarks`: URLs of pictures that may be laid on others, by name.
+  public var watermarks: [String: String] = [:]
   /// `hosts`: what is different for some hosts.
   public var hosts: [HostRule] = []
   /// `admin.…`

@@ -78,13 +78,12 @@ extension Configuration {
     .map(
       "presets", \.presets, "queries of /image, by name, for preset=NAME: thumb: \"w=300&h=200\"",
       "an object of queries such as \"w=300&h=200\", by names of letters, digits, - and _"
-    ) { name, query in
-      !query.isEmpty
-        && name.utf8.allSatisfy { byte in
-          (0x30...0x39).contains(byte) || (0x61...0x7a).contains(byte | 0x20) || byte == 0x2d
-            || byte == 0x5f
-        }
-    },
+    ) { name, query in !query.isEmpty && isName(name) },
+    .map(
+      "watermarks", \.watermarks,
+      "URLs of pictures that watermark= lays on others, by name: logo: \"local:///logo.png\"",
+      "an object of http, https or local URLs, by names of letters, digits, - and _"
+    ) { name, url in isName(name) && (try? SourceURL(parsing: url)) != nil },
 
     .hosts("hosts", \.hosts, "rules for the hosts of sources; the first that matches counts"),
 
@@ -304,6 +303,13 @@ extension Configuration {
     guard getaddrinfo(text, nil, &hints, &list) == 0 else { return false }
     freeaddrinfo(list)
     return true
+  }
+
+  @Sendable private static func isName(_ text: String) -> Bool {
+    text.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x61...0x7a).contains(byte | 0x20) || byte == 0x2d
+        || byte == 0x5f
+    }
   }
 
   @Sendable private static func isToken(_ text: String) -> Bool {

@@ -49,13 +49,20 @@ struct ImageParameter: Sendable {
     var placeholder: PlaceholderKind?
     /// How it is to be served.
     var options = LoadOptions()
+    /// The watermark's address.
+    var watermark: SourceURL?
+    /// How it lies, where anything is said about that.
+    var watermarkPlacement: WatermarkPlacement?
 
     /// Nothing was read yet.
     init(rules: RequestRules) { self.rules = rules }
   }
 
-  /// All of them. A new parameter is a new row.
-  static let table: [ImageParameter] = [
+  /// All of them.
+  static let table = pictureTable + watermarkTable
+
+  /// All but the watermark's. A new parameter is a new row.
+  private static let pictureTable: [ImageParameter] = [
     ImageParameter(
       name: "url", allowed: "an absolute http, https or local URL", shapesPicture: false
     ) {
@@ -220,6 +227,7 @@ struct ImageParameter: Sendable {
     if route == .image { try query.checkPresetsOnly(rules) }
     var draft = try query.withPreset(rules).draft(rules)
     draft.transform.product = try product(of: draft, on: route)
+    draft.transform.watermark = try draft.wholeWatermark()
     guard let url = draft.url else { throw .missingParameter("url") }
     do throws(ImageError) {
       let source = try SourceURL(parsing: url)

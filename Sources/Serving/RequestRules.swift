@@ -16,6 +16,10 @@ struct RequestRules: Sendable {
   private(set) var presetsOnly: Bool
   /// Named sets of parameters.
   private(set) var presets: [String: ImageQuery] = [:]
+  /// The pictures that may be laid on others, by the names that clients know them by.
+  let watermarks: [String: SourceURL]
+  /// Whether files below the local root may be, too.
+  let allowsLocalWatermarks: Bool
 
   /// The rules of a server. A preset that nothing can be asked for with is left out: `invalidPreset` tells of it before
   /// there is a server.
@@ -30,6 +34,8 @@ struct RequestRules: Sendable {
   /// The rules by which presets themselves are read.
   init(withoutPresets configuration: ServerConfiguration) {
     keyFilter = configuration.keyFilter
+    watermarks = configuration.watermarks
+    allowsLocalWatermarks = configuration.allowsLocalWatermarks
     autoFormats = configuration.autoFormats
     onOffer = AcceptedFormats(configuration.autoFormats)
     redirectsAuto = configuration.redirectsAuto

@@ -47,6 +47,10 @@ public struct ServerConfiguration: Sendable {
   public var autoFormats: [ImageFormat] = [.avif, .webp]
   /// Whether a request that leaves the format open is sent on to one that names it.
   public var redirectsAuto = false
+  /// Pictures that may be laid on others, by name.
+  public var watermarks: [String: SourceURL] = [:]
+  /// Whether files below the local root may be, by their `local:///` URLs.
+  public var allowsLocalWatermarks = false
   /// What keys are made of, and which fields of clients' headers go on to origins.
   public var keyFilter = CacheKeyFilter()
   /// Bytes for the parsed request targets each worker remembers.

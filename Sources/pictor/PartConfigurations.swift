@@ -38,6 +38,8 @@ struct PartConfigurations: Sendable {
     server.presets = configuration.presets
     server.autoFormats = configuration.imaging.autoFormats
     server.keyFilter = CacheKeyFilter(configuration.hosts)
+    server.watermarks = try configuration.watermarkURLs()
+    server.allowsLocalWatermarks = !configuration.sources.localRoot.isEmpty
     if let (name, error) = server.invalidPreset {
       throw ConfigurationError(at: "presets.\(name)", error.message)
     }
@@ -123,6 +125,25 @@ extension DiskTierConfiguration {
     cleanFraction = section.cleanFraction
     promotionThreshold = section.promotionThreshold
     writeQueueLimit = section.writeQueueLimit
+  }
+}
+
+extension Configuration {
+  /// - Throws: `ConfigurationError` naming what is no URL, or a local one without a local root.
+  fileprivate func watermarkURLs() throws(ConfigurationError) -> [String: SourceURL] {
+    var urls: [String: SourceURL] = [:]
+    for (name, text) in watermarks.sorted(by: { $0.key < $1.key }) {
+      let place = "watermarks.\(name)"
+      do throws(ImageError) {
+        urls[name] = try SourceURL(parsing: text)
+      } catch {
+        throw ConfigurationError(at: place, error.message)
+      }
+      guard urls[name]?.scheme != .local || !sources.localRoot.isEmpty else {
+        throw ConfigurationError(at: place, "'\(text)' needs sources.local_root")
+      }
+    }
+    return urls
   }
 }
 

@@ -87,6 +87,17 @@ struct ConfigurationTests {
         == [.webp, .avif])
   }
 
+  @Test func `watermarks are URLs by name`() throws {
+    let file = try apply("{ watermarks: { logo: 'local:///logo.png', b_2: 'https://h/b?x=1' } }")
+    #expect(file.watermarks == ["logo": "local:///logo.png", "b_2": "https://h/b?x=1"])
+    var configuration = Configuration()
+    try configuration.apply(option: "watermarks", value: "logo=https://h/b?x=1,c=local:///c")
+    #expect(configuration.watermarks == ["logo": "https://h/b?x=1", "c": "local:///c"])
+    for wrong in ["'a b': 'http://h/a'", "a: 'logo.png'", "a: 'ftp://h/a'", "a: ''", "a: 1"] {
+      #expect(throws: ConfigurationError.self) { _ = try apply("{ watermarks: { \(wrong) } }") }
+    }
+  }
+
   @Test(arguments: [
     ("{ server: { prot: 1 } }", "pictor.json5: server.prot", "server.port"),
     ("{ sever: {} }", "pictor.json5: sever", "server"),

@@ -66,4 +66,18 @@ struct PartConfigurationsTests {
       #expect(error.description.contains(reason))
     }
   }
+
+  @Test func `a local watermark needs a local root`() throws {
+    var configuration = Configuration()
+    configuration.watermarks = ["far": "http://h/a.png", "near": "local:///a.png"]
+    #expect {
+      _ = try PartConfigurations(configuration)
+    } throws: {
+      "\($0)" == "watermarks.near: 'local:///a.png' needs sources.local_root"
+    }
+    configuration.sources.localRoot = "/tmp"
+    let parts = try PartConfigurations(configuration)
+    #expect(parts.server.watermarks.mapValues(\.text) == configuration.watermarks)
+    #expect(parts.server.allowsLocalWatermarks)
+  }
 }

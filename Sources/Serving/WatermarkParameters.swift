@@ -1,0 +1,73 @@
+// The parameters of a watermark: one that says which, and four that say how it lies.
+
+import Model
+
+extension ImageParameter {
+  /// The rows of the table.
+  static let watermarkTable: [ImageParameter] = [
+    ImageParameter(
+      name: "watermark",
+      allowed: "one of the configured names, or local:///path where there is a local root"
+    ) {
+      $1.watermark = $1.rules.watermark($0)
+      return $1.watermark != nil
+    },
+    ImageParameter(
+      name: "watermark_position",
+      allowed: text(WatermarkPlacement.positions.map(\.rawValue))
+    ) { value, draft in
+      let position = WatermarkPlacement.positions.first { $0.rawValue == value }
+      return draft.place { choose(position, &$0.position) }
+    },
+    ImageParameter(name: "watermark_scale", allowed: "a number above 0, at most 1") {
+      value, draft in
+      draft.place {
+        $0.scale = share(value)
+        return $0.scale != nil
+      }
+    },
+    ImageParameter(name: "watermark_opacity", allowed: "a number above 0, at most 1") {
+      value, draft in draft.place { choose(share(value), &$0.opacity) }
+    },
+    ImageParameter(name: "watermark_repeat", allowed: "0 or 1") { value, draft in
+      draft.place { choose(flag(value), &$0.repeats) }
+    },
+  ]
+
+  private static func share(_ text: String) -> Double? {
+    decimal(text, in: WatermarkPlacement.shareRange).flatMap { $0 > 0 ? $0 : nil }
+  }
+}
+
+extension ImageParameter.Draft {
+  /// Says something about how the watermark lies; tells whether that is allowed.
+  fileprivate mutating func place(_ change: (inout WatermarkPlacement) -> Bool) -> Bool {
+    var placement = watermarkPlacement ?? WatermarkPlacement()
+    defer { watermarkPlacement = placement }
+    return change(&placement)
+  }
+
+  /// The watermark with all that was said about it; `nil`: none is wanted.
+  ///
+  /// - Throws: `missingParameter` where it is said how one is to lie, and not which.
+  func wholeWatermark() throws(ImageError) -> Watermark? {
+    guard let watermark else {
+      guard watermarkPlacement == nil else { throw .missingParameter("watermark") }
+      return nil
+    }
+    return Watermark(
+      source: watermark, placement: watermarkPlacement ?? WatermarkPlacement(),
+      keyURL: rules.keyFilter.keyURL(of: watermark))
+  }
+}
+
+extension RequestRules {
+  /// What clients may lay on pictures under a name, or as a local file; no address of their own: whoever can name any
+  /// could have the server put any two pictures of the web together.
+  fileprivate func watermark(_ text: String) -> SourceURL? {
+    if let url = watermarks[text] { return url }
+    guard allowsLocalWatermarks, let url = try? SourceURL(parsing: text), url.scheme == .local
+    else { return nil }
+    return url
+  }
+}

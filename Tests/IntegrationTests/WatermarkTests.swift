@@ -1,0 +1,113 @@
+// Watermarks end to end: real program, real origin, a folder of local files.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct WatermarkTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    mkdir(folder.path + "/root", 0o755)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 400, height: 300))
+  }
+
+  private func start(_ options: [String] = []) throws -> PictorProcess {
+    try PictorProcess(in: folder, ["--sources.local_root", folder.path + "/root"] + options)
+  }
+
+  private func plain(_ color: [UInt8], width: Int = 40, height: Int = 30) throws -> [UInt8] {
+    try Pictures.encode(Pixels(width: width, height: height, color: color), ".png")
+  }
+
+  private func parameter(_ answer: HTTPAnswer) -> Bool {
+    answer.text.contains("\"parameter\":\"watermark\"")
+  }
+
+  @Test func `a configured watermark is laid on, loaded once for all sizes`() throws {
+    // given
+    origin.serve("/logo.png", try plain([255, 0, 255]))
+    let pictor = try start(["--watermarks", "logo=\(origin.url("/logo.png"))"])
+    // when
+    for width in [100, 200, 300] {
+      let answer = try pictor.get(
+        origin.target("/a.jpg", "&w=\(width)&watermark=logo&watermark_scale=0.2&format=png"))
+      // then
+      #expect(answer.status == 200)
+      let picture = try Pixels(decoding: answer.body)
+      #expect(picture[width - 1, width * 3 / 4 - 1] == [255, 0, 255])
+      #expect(picture[width * 4 / 5 - 2, width * 3 / 4 - 1] != [255, 0, 255])
+    }
+    #expect(origin.requests(to: "/logo.png") == 1 && origin.requests(to: "/a.jpg") == 1)
+  }
+
+  @Test func `a changed local watermark shows as soon as its time is over`() throws {
+    // given
+    try folder.write("root/mark.png", try plain([255, 0, 255]))
+    let pictor = try start(["--sources.local_lifetime", "0s"])
+    let target = origin.target(
+      "/a.jpg", "&watermark=local:///mark.png&watermark_position=left-top&format=png")
+    let first = try pictor.get(target)
+    #expect(try Pixels(decoding: first.body)[5, 5] == [255, 0, 255])
+    let made = try pictor.stats().imaging.succeeded
+    // when: nothing has changed
+    let second = try pictor.get(target)
+    // then: it is still right, without any work
+    #expect(second["etag"] == first["etag"] && second.body == first.body)
+    #expect(try pictor.stats().imaging.succeeded == made)
+    // and when it has
+    try folder.write("root/mark.png", try plain([0, 255, 255]))
+    #expect(try Pixels(decoding: pictor.get(target).body)[5, 5] == [0, 255, 255])
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+
+  @Test
+  func `what may not be one is refused, and what cannot be one says that it is the watermark`()
+    throws
+  {
+    // given
+    origin.serve("/bomb.png", try plain([1, 2, 3], width: 500, height: 500))
+    let names = [
+      "bomb=\(origin.url("/bomb.png"))", "gone=\(origin.url("/gone.png"))",
+    ]
+    let pictor = try start([
+      "--imaging.maximum_pixels", "200000", "--watermarks", names.joined(separator: ","),
+    ])
+    func answer(_ watermark: String) throws -> HTTPAnswer {
+      try pictor.get(origin.target("/a.jpg", "&watermark=\(watermark)"))
+    }
+    // when, then
+    for watermark in ["logo", encoded(origin.url("/bomb.png")), ""] {
+      #expect(try answer(watermark).status == 400)
+    }
+    for _ in 0..<2 {
+      let bomb = try answer("bomb")
+      #expect(bomb.status == 422 && bomb.text.contains("too_many_pixels") && parameter(bomb))
+      let gone = try answer("gone")
+      #expect(gone.status == 502 && gone.text.contains("source_error") && parameter(gone))
+      let absent = try answer("local:///absent.png")
+      #expect(absent.status == 502 && parameter(absent))
+    }
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
+    #expect(try pictor.stats().imaging.workersLost == 0)
+    #expect(pictor.log.contains("of the watermark"))
+  }
+
+  @Test func `each frame of an animation gets it`() throws {
+    // given
+    try folder.write("root/mark.png", try plain([255, 255, 255], width: 10, height: 10))
+    origin.serve("/moves.gif", try Pictures.gif(width: 40, height: 40, frames: 3))
+    // when
+    let answer = try start().get(origin.target("/moves.gif", "&watermark=local:///mark.png"))
+    // then
+    for frame in 0..<3 {
+      let picture = try Pixels(decoding: answer.body, frame: frame)
+      #expect(picture.rgb(36, 36).allSatisfy { $0 > 240 })
+      #expect(picture.rgb(5, 5) != picture.rgb(36, 36))
+    }
+  }
+}
