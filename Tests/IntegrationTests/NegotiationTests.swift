@@ -23,10 +23,12 @@ import Testing
         try client.get(target, headers: ["Accept": $0])
       } + [client.get(target)]
     }
-    var pictor = try PictorProcess(in: folder)
+    let options = ["--imaging.avif_later", "false"]
+    var pictor = try PictorProcess(in: folder, options)
     let first = try answers(pictor)
     #expect(first.allSatisfy { $0.status == 200 && $0["vary"] == "Accept" })
-    #expect(first[0]["content-type"] == "image/jpeg")
+    #expect(
+      first.map { $0["content-type"] } == ["image/jpeg", "image/webp", "image/avif", "image/jpeg"])
     #expect(
       first.map { $0["cache-status"] } == [
         "pictor; fwd=uri-miss; fwd-status=200; stored", "pictor; hit; detail=source",
@@ -37,10 +39,34 @@ import Testing
     #expect(again.allSatisfy { $0["cache-status"] == "pictor; hit; detail=memory" })
     #expect(again.map(\.body) == first.map(\.body))
     #expect(try pictor.end() == 0)
-    pictor = try PictorProcess(in: folder)
+    pictor = try PictorProcess(in: folder, options)
     let kept = try answers(pictor)
     #expect(kept.prefix(3).allSatisfy { $0["cache-status"] == "pictor; hit; detail=disk" })
     #expect(kept.map { $0["etag"] } == first.map { $0["etag"] })
+  }
+
+  @Test func `an AVIF is there some time after a quicker picture was, and outlives a restart`()
+    throws
+  {
+    origin.serve("/large.jpg", try Pictures.jpeg(width: 600, height: 400))
+    let target = origin.target("/large.jpg")
+    func answer(_ pictor: PictorProcess) throws -> HTTPAnswer {
+      try pictor.connect().get(target, headers: ["Accept": chrome])
+    }
+    var pictor = try PictorProcess(in: folder)
+    let quick = try answer(pictor)
+    #expect(quick["content-type"] == "image/webp")
+    #expect(quick["cache-control"] == "public, max-age=30")
+    let deadline = ContinuousClock.now + .seconds(20)
+    var later = quick
+    while later["content-type"] != "image/avif", .now < deadline { later = try answer(pictor) }
+    #expect(later["content-type"] == "image/avif")
+    #expect(later.body.count < quick.body.count)
+    #expect(later["cache-control"] != quick["cache-control"])
+    #expect(try pictor.end() == 0)
+    pictor = try PictorProcess(in: folder)
+    #expect(try answer(pictor)["etag"] == later["etag"])
+    #expect(origin.requests(to: "/large.jpg") == 1)
   }
 
   @Test func `a redirection leads to a picture that is made once`() throws {

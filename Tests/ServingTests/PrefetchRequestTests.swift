@@ -120,10 +120,10 @@ struct PrefetchRequestTests {
         "POST", "/admin/prefetch", body: [UInt8](repeating: 0x0a, count: 1_000))
       #expect(answer.status == 401)
       try client.send(HTTPClient.text("POST", "/admin/prefetch", bodyLength: 1 << 20))
-      #expect(throws: HTTPClientError.self) {
-        try client.send(bytes: [UInt8](repeating: 0x0a, count: 1 << 20))
-        _ = try client.readAnswer()
-      }
+      // The answer comes before the body, or is lost where the connection is reset first.
+      try? client.send(bytes: [UInt8](repeating: 0x0a, count: 1 << 20))
+      if let answer = try? client.readAnswer() { #expect(answer.status == 401) }
+      #expect(throws: HTTPClientError.self) { try client.request("GET", "/stats") }
     }
   }
 }
