@@ -57,15 +57,16 @@ extension ImageManager {
       let quick = quicker(request), let variant = memory.peek(quick.key), isRight(variant),
       let use = use(of: variant.info.freshness, by: quick)
     else { return nil }
+    let status = status(of: use, variant.info.freshness, from: .memory, to: quick)
+    counts.add(status)
     return Delivery(
-      variant: standIn(variant, for: request),
-      cacheStatus: status(of: use, variant.info.freshness, from: .memory, to: quick),
-      timings: Timings())
+      variant: standIn(variant, for: request), cacheStatus: status, timings: Timings())
   }
 
   /// What was made already for those who do not take AVIF, where an AVIF came out no smaller; `nil`: it did.
   func quickPicture(
-    insteadOf image: ProcessedImage, of source: Source, for request: ImageRequest
+    insteadOf image: ProcessedImage, of source: Source, _ watermark: Source?,
+    for request: ImageRequest
   ) async -> Variant? {
     guard avifPolicy.isLater, request.options.awaitsAVIF || request.options.isRevalidation,
       // Of two that fill the same room, the larger is none the worse.
@@ -74,9 +75,11 @@ extension ImageManager {
     var found = memory.peek(quick.key)
     if found == nil { found = await disk.variant(for: quick.key) }
     guard let found, isRight(found), source.version != 0,
-      found.info.sourceVersion == source.version, found.body.count <= image.bytes.count
+      found.info.sourceVersion == source.version,
+      found.info.watermarkVersion == watermark?.version ?? 0,
+      found.body.count <= image.bytes.count
     else { return nil }
-    return found.kept(as: request.key, freshness: source.freshness)
+    return found.kept(as: request.key, freshness: source.freshness.combined(with: watermark))
   }
 
   private func storable(_ request: ImageRequest, _ freshness: Freshness) -> StoreTiers {
@@ -141,7 +144,7 @@ extension ImageRequest {
 
 extension Variant {
   /// The same under another key; `nil` where its bytes cannot be had in memory.
-  fileprivate func kept(as key: CacheKey, freshness: Freshness? = nil) -> Variant? {
+  func kept(as key: CacheKey, freshness: Freshness? = nil) -> Variant? {
     let bytes: ImageBytes? =
       switch body {
       case .memory(let bytes): bytes

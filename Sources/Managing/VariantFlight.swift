@@ -106,8 +106,8 @@ extension ImageManager {
       originStatus: loaded.originStatus)
   }
 
-  /// The kept variant with its source's freshness, where it was made of these very bytes and this watermark; else the source itself, where it
-  /// needs no work; else one made now.
+  /// The kept variant with its source's freshness, where it was made of these very bytes and this watermark; else the
+  /// source itself, where it needs no work; else one made now.
   private func make(
     _ request: ImageRequest, of loaded: LoadedSource, _ kept: Variant?,
     _ share: FlightShare, _ timings: inout Timings
@@ -140,7 +140,8 @@ extension ImageManager {
       throw remembering(error, making: request, of: source)
     }
     timings.add(image.timings)
-    if let variant = await quickPicture(insteadOf: image, of: source, for: request)
+    if let variant = await quickPicture(
+      insteadOf: image, of: source, watermark, for: request)
       ?? self.source(source, insteadOf: image, for: request)
     {
       return (variant, .encoded)
@@ -273,7 +274,8 @@ extension VariantInfo {
 }
 
 extension Freshness {
-  fileprivate func combined(with watermark: Source?) -> Freshness {
+  /// The same, bounded by a watermark's, where there is one.
+  func combined(with watermark: Source?) -> Freshness {
     watermark.map { combined(with: $0.freshness) } ?? self
   }
 }

@@ -32,6 +32,16 @@ final class AVIFLaterTests: ManagedTests {
     return request
   }
 
+  private let mark = "http://marks/logo.png"
+
+  private func marked(_ accepted: [ImageFormat] = [.avif, .webp]) throws -> ImageRequest {
+    var transform = Transform()
+    transform.watermark = Watermark(source: try SourceURL(parsing: mark))
+    return ImageRequest(
+      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform
+    ).accepting(accepted)
+  }
+
   private func waitUntilMade() async throws {
     try await waitUntil { [manager] in manager.figures.avifsWaiting == 0 }
   }
@@ -145,6 +155,38 @@ final class AVIFLaterTests: ManagedTests {
     #expect(jobs.count == 2)
   }
 
+  @Test func `the quick one under a watermark is kept on for as long as both are fresh`()
+    async throws
+  {
+    // Given: a watermark loaded a thousand seconds before the picture
+    open(avif: 100)
+    avifGate.open()
+    _ = try await manager.variant(for: try request(mark))
+    pass(seconds: 1_000)
+    let wish = try marked()
+    // When
+    _ = try await manager.variant(for: wish)
+    try await waitUntilMade()
+    // Then
+    let kept = try #require(manager.cachedVariant(for: wish.key))
+    #expect(kept.info.format == .webp && kept.info.freshness.receivedAt.seconds == 1_000)
+  }
+
+  @Test func `the quick one with another watermark on it is no reason to drop an AVIF`()
+    async throws
+  {
+    open(avif: 100)
+    avifGate.open()
+    _ = try await manager.variant(for: try marked([.webp]))
+    await disk.remove(CacheKey(source: try SourceURL(parsing: mark)))
+    // When
+    let wish = try marked()
+    _ = try await manager.variant(for: wish)
+    try await waitUntilMade()
+    // Then
+    #expect(manager.cachedVariant(for: wish.key)?.info.format == .avif)
+  }
+
   @Test func `one that cannot be made is tried again after a while, and is nobody's fault`()
     async throws
   {
@@ -218,6 +260,17 @@ final class AVIFLaterTests: ManagedTests {
     try await waitUntilMade()
     #expect(manager.cachedVariant(for: wish.key)?.info.format == .avif)
     #expect(jobs.count == 4)
+  }
+
+  @Test func `a stale quick one counts as served stale`() async throws {
+    open()
+    freshness.staleWhileRevalidate.withLock { $0 = 60 }
+    _ = try await manager.variant(for: try wish())
+    pass(seconds: 3_601)
+    loader.gate.close()
+    let delivery = try #require(manager.deliveryAtOnce(for: try wish()))
+    #expect(delivery.cacheStatus == .staleHit(.memory, .whileRevalidating, ttl: -1))
+    #expect(manager.freshnessFigures.staleWhileRevalidate == 1)
   }
 
   @Test func `what is stale is renewed behind the answer, and other bytes need no quick one`()

@@ -249,8 +249,6 @@ final class TestLoader: ImageLoader {
 }
 
 final class TestProcessor: ImageProcessor {
-  /// Of every job so far.
-  let overlays = Lock<[ImageOverlay?]>([])
   let failure = Lock<ImageError?>(nil)
   let gate = Gate()
   let started = Count()
@@ -275,7 +273,6 @@ final class TestProcessor: ImageProcessor {
   }
 
   func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
-    overlays.withLock { $0.append(job.overlay) }
     started.add()
     jobs.withLock { $0.append(job) }
     let isAVIF = job.transform.accepted.first == .avif

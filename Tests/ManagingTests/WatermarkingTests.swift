@@ -45,7 +45,7 @@ final class WatermarkingTests: ManagedTests {
     _ = try await manager.variant(for: try request())
     // then
     #expect(loads(of: mark) == 1 && loader.started.value == 2)
-    #expect(processor.overlays.withLock { $0.map { $0?.density } } == [2, 2, nil])
+    #expect(processor.jobs.withLock { $0.map { $0.overlay?.density } } == [2, 2, nil])
     let source = await disk.source(for: CacheKey(source: try SourceURL(parsing: mark)))
     #expect(source != nil && first.variant.info.watermarkVersion == source?.version)
     #expect(first.variant.key.source.text == "http://origin/a.jpg")
