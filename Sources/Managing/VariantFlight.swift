@@ -241,15 +241,6 @@ extension ImageManager {
     }
   }
 
-  /// See `ImageProvider`.
-  public func keep(_ variant: Variant, for request: ImageRequest) {
-    // What lies in a file was not made just now.
-    guard variant.info.freshness.isStorable, case .memory = variant.body else { return }
-    _ = store(
-      Variant(key: request.key, info: variant.info, body: variant.body),
-      in: request.options.store)
-  }
-
   /// Whether a source was purged since its loading began.
   func isPurged(_ source: Source) -> Bool {
     purges.covers(source.key, generation: source.generation)

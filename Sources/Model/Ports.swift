@@ -13,8 +13,9 @@ public protocol ImageProvider: Sendable {
   func variant(for request: ImageRequest) async throws(ImageError) -> Delivery
   /// The same, for whoever can send a picture while it comes in.
   func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer
-  /// Keeps a picture that was made just now as the answer to another request, too, whose wish it also is.
-  func keep(_ variant: Variant, for request: ImageRequest)
+  /// Keeps the answer to a request that leaves the format open as the answer to the one that names its format, too, where
+  /// that has none that is fresh.
+  func keepNamed(_ variant: Variant, of request: ImageRequest) async
 }
 
 extension ImageProvider {
@@ -24,7 +25,7 @@ extension ImageProvider {
   }
 
   /// Not kept: it is made again.
-  public func keep(_ variant: Variant, for request: ImageRequest) {}
+  public func keepNamed(_ variant: Variant, of request: ImageRequest) async {}
 }
 
 /// What a request gets.

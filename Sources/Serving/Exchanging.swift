@@ -65,20 +65,20 @@ struct Exchanging {
       if let forwarding = target.forwarding {
         request = forwarding.apply(to: request, on: connection)
       }
-      if target.key == nil, let delivery = deliveryFromMemory(request) {
-        return answer(with: delivery)
-      }
-      if let delivery = handler.provider.deliveryAtOnce(for: request) {
-        return answer(with: delivery)
+      let isRedirected = isRedirected
+      let atOnce =
+        (target.key == nil ? deliveryFromMemory(request) : nil)
+        ?? handler.provider.deliveryAtOnce(for: request)
+      if let atOnce, !isRedirected || isKeptNamed(atOnce, of: request) {
+        return answer(with: atOnce)
       }
       let (provider, takesComing) = (
         handler.provider,
         // Where an answer ends with its connection, one that is torn looks like one that is whole.
         request.transform.progressive && client.method == .get && client.isHTTP11
       )
-      let isRedirected = isRedirected
       return suspend { [request] () async throws(ImageError) in
-        if isRedirected { return .delivery(try await Self.named(request, by: provider)) }
+        if isRedirected { return .delivery(try await Self.named(request, atOnce, by: provider)) }
         guard takesComing else { return .delivery(try await provider.variant(for: request)) }
         return switch try await provider.answer(to: request) {
         case .whole(let delivery): .delivery(delivery)

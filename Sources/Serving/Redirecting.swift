@@ -10,17 +10,22 @@ extension Exchanging {
     handler.rules.redirectsAuto && client.target?.isNegotiated == true
   }
 
-  /// Makes the picture, and keeps it as what its client asks for next, so that it is not made twice.
+  /// Whether memory has what the client asks for next.
+  func isKeptNamed(_ delivery: Delivery, of request: ImageRequest) -> Bool {
+    let named = request.naming(delivery.variant.info.format)
+    return handler.provider.cachedVariant(for: named.key) != nil
+  }
+
+  /// The picture, kept as what its client asks for next, so that it is not made twice.
+  ///
+  /// - Parameter atOnce: the picture, where it was there without waiting.
   static func named(
-    _ request: ImageRequest, by provider: any ImageProvider
+    _ request: ImageRequest, _ atOnce: Delivery?, by provider: any ImageProvider
   ) async throws(ImageError) -> Delivery {
-    let delivery = try await provider.variant(for: request)
-    let variant = delivery.variant
-    switch delivery.cacheStatus {
-    case .hit(.source), .miss(_, stored: _, collapsed: false, originStatus: _):
-      provider.keep(variant, for: request.naming(variant.info.format))
-    default: break
-    }
+    var found = atOnce
+    if found == nil { found = try await provider.variant(for: request) }
+    guard let delivery = found else { throw .internal(detail: "no picture to be sent on to") }
+    await provider.keepNamed(delivery.variant, of: request)
     return delivery
   }
 

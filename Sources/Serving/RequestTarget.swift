@@ -86,8 +86,8 @@ final class RequestTarget {
   let request: Result<ImageRequest, ImageError>?
   /// What of a client's header the source's origin is sent; `nil`: nothing.
   let forwarding: Forwarding?
-  /// The request's key, where memory may have the answer and the target alone tells it; kept beside it so that a hit copies this and not the whole
-  /// request.
+  /// The request's key, where memory may have the answer and the target alone tells it; kept beside it so that a hit
+  /// copies this and not the whole request.
   let key: CacheKey?
   /// Whether the answer depends on what its client takes; then `key` is that of one who names nothing.
   let isNegotiated: Bool

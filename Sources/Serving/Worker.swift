@@ -21,8 +21,8 @@ final class Tally: Sendable {
 
 /// The state of one event loop's thread.
 final class Worker: @unchecked Sendable {
-  // Sound as Sendable: `memo`, `accept` and the clock's state are touched on this worker's own thread alone, since libmicrohttpd
-  // calls back on the thread a connection belongs to; everything else is immutable and Sendable.
+  // Sound as Sendable: `memo`, `accept` and the clock's state are touched on this worker's own thread alone, since
+  // libmicrohttpd calls back on the thread a connection belongs to; everything else is immutable and Sendable.
 
   /// From 0 to one less than the number of workers.
   let index: Int

@@ -83,6 +83,24 @@ import Testing
     #expect(try pictor.stats().imaging.succeeded == 1)
   }
 
+  @Test func `a redirection leads to no AVIF that would have to be waited for`() throws {
+    origin.serve("/large.jpg", try Pictures.jpeg(width: 600, height: 400))
+    let pictor = try PictorProcess(in: folder, ["--server.redirect_auto", "true"])
+    let client = try pictor.connect()
+    func picture(_ format: String) throws -> HTTPAnswer {
+      let answer = try client.get(origin.target("/large.jpg"), headers: ["Accept": chrome])
+      let location = try #require(answer["location"])
+      #expect("/" + location == origin.target("/large.jpg", "&format=" + format))
+      return try client.get("/" + location)
+    }
+    let quick = try picture("webp")
+    #expect(quick["cache-status"] == "pictor; hit; detail=memory")
+    #expect(quick["cache-control"] != "public, max-age=30")
+    try pictor.waitFor("the AVIF") { $0.flights.avifsLater == 1 }
+    #expect(try picture("avif")["cache-status"] == "pictor; hit; detail=memory")
+    #expect(try pictor.stats().imaging.succeeded == 2)
+  }
+
   @Test func `a preset is its parameters, and may be all there is`() throws {
     let pictor = try PictorProcess(
       in: folder, ["--presets", "thumb=w=20&format=png", "--server.presets_only", "true"])

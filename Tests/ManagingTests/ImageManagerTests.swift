@@ -54,25 +54,6 @@ final class ImageManagerTests: ManagedTests {
     #expect(manager.deliveryAtOnce(for: request) == nil, "it is too old")
   }
 
-  @Test func `a picture is kept under the name of its format too, if it may be kept at all`()
-    async throws
-  {
-    openAll()
-    let request = try request()
-    let made = try await manager.variant(for: request).variant
-    let named = request.naming(made.info.format)
-    manager.keep(made, for: named)
-    let kept = try #require(manager.cachedVariant(for: named.key))
-    #expect(kept.key == named.key && kept.info == made.info)
-    let onDisk = await disk.variant(for: named.key)
-    #expect(onDisk === kept)
-    var info = made.info
-    info.freshness = Freshness(receivedAt: .now, lifetime: 60, isStorable: false)
-    let other = request.naming(.tiff)
-    manager.keep(Variant(key: request.key, info: info, body: made.body), for: other)
-    #expect(memory.peek(other.key) == nil)
-  }
-
   @Test func `what memory holds costs nothing more`() async throws {
     openAll()
     let request = try request()
