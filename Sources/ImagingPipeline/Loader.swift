@@ -30,6 +30,10 @@ struct Loader {
   /// The same for WebP, whose decoder scales to any size, with a plainer filter.
   private static let leastWebPRest = 2.0
 
+  /// What libvips scales a vector by. It passes over a factor outside of this and draws the nominal size, of any number
+  /// of gigapixels.
+  private static let vectorScales = 0.001...100_000.0
+
   /// More pixels than these are not held in memory but decoded by libjpeg, a strip at a time.
   private static let mostReducedPixels = 4_000_000
 
@@ -74,14 +78,13 @@ struct Loader {
       Double(source.width) / Double(target.width), Double(source.height) / Double(target.height))
   }
 
-  /// The larger of the two sides' factors, so that a stretched vector is never blown up from too few pixels.
+  /// The larger of the two sides' factors, so that a stretched vector is not blown up from too few pixels; but where a small
+  /// part is made large or one side much longer than the other, only as much of it as the limit of pixels leaves.
   private func scaleOfVector(for geometry: Geometry) -> Double {
     let target = part.orientation.swapsSides ? geometry.picture.turned : geometry.picture
     let source = part.stored.size
     let wanted = max(
       Double(target.width) / Double(source.width), Double(target.height) / Double(source.height))
-    if part.isWhole { return wanted }
-    // A small part made large is drawn as a part of the whole.
     return min(wanted, (Double(maximumPixels) / header.size.area).squareRoot())
   }
 
@@ -167,7 +170,10 @@ struct Loader {
         } else {
           pictor_vips_heifload(bytes, size, result, access)
         }
-      case .svg: pictor_vips_svgload(bytes, size, result, access, scale)
+      case .svg:
+        pictor_vips_svgload(
+          bytes, size, result, access,
+          min(max(scale, Self.vectorScales.lowerBound), Self.vectorScales.upperBound))
       case .jxl: pictor_vips_jxlload(bytes, size, result, access)
       case .jp2: pictor_vips_jp2kload(bytes, size, result, access)
       case .bmp, .ico, .json: -1

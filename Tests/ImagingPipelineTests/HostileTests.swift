@@ -122,6 +122,33 @@ import Testing
     #expect(made.scaledDownFrom == PixelSize(width: 30_000, height: 30_000))
   }
 
+  @Test func `an SVG of any size is drawn with no more pixels than it takes`() throws {
+    // given: of 10 and of 100 gigapixels
+    for side in [100_000, 300_000] {
+      let source = Pictures.svg(width: side, height: side)
+      // when
+      let small = try Made(source) { $0.width = 40 }
+      let trimmed = try Made(source) { ($0.width, $0.trim) = (40, 255) }
+      let placeholder = try Made(source) { $0.product = .placeholder(.lqip) }
+      // then
+      #expect(small.size == PixelSize(width: 40, height: 40))
+      #expect(try small.pixels().meanDifference(to: trimmed.pixels()) < 2)
+      #expect(placeholder.size == PixelSize(width: 16, height: 16))
+    }
+  }
+
+  @Test func `a stretched SVG is drawn within the limit`() throws {
+    // given: as wide as can be and one pixel high, which drawn at the width's scale is 4 gigapixels
+    var limits = ImagingLimits()
+    limits.maximumPixels = 1_000_000
+    // when
+    let made = try Made(Pictures.svg(width: 100, height: 100), limits: limits) {
+      ($0.width, $0.height, $0.fit) = (65_535, 1, .fill)
+    }
+    // then
+    #expect(made.size == PixelSize(width: 65_535, height: 1))
+  }
+
   @Test func `exponential entities of an SVG end in an error`() {
     let entities = (1...9).map {
       "<!ENTITY a\($0) \"\(String(repeating: "&a\($0 - 1);", count: 10))\">"
