@@ -20,7 +20,7 @@ struct SourceDescription {
   /// - Parameter density: Pixels per point, from the source's name.
   /// - Throws: `ImageError.undecodable`.
   init(of source: UnsafeRawBufferPointer, _ header: SourceHeader, density: Int) throws(ImageError) {
-    let picture = try Loader.open(source, as: header.format, pages: .first)
+    let picture = try Loader.describe(source, as: header.format)
     (self.header, self.density) = (header, density)
     bytes = source.count
     space = picture.spaceName

@@ -85,8 +85,7 @@ struct SourceHeader {
   }
 
   /// How many frames the result has: all of an animation, where the output can hold them (GIF does where no format is asked
-  /// for), a still is not asked for and none is picked out. A
-  /// placeholder stands still.
+  /// for), a still is not asked for and none is picked out. A placeholder stands still.
   func frames(for transform: Transform) -> Int {
     let keepsFrames = transform.isAnimated && transform.format?.holdsFrames ?? true
     return isAnimation && page == nil && keepsFrames && transform.product == .picture ? pages : 1

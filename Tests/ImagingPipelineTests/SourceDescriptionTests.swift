@@ -97,6 +97,10 @@ struct Info: Decodable {
       Issue.record("half a photo has a colour")
       return
     }
+    // given: runs that stop at once, of a format that is decoded as soon as it is opened
+    var bitmap = CodedBitmap(size: PixelSize(width: 400, height: 300), depth: 8)
+    (bitmap.compression, bitmap.palette, bitmap.runs) = (1, [[10, 20, 30]], [4])
+    #expect(try Info(bitmap.file).width == 400)
   }
 
   @Test func `what may not be decoded is not described`() throws {
