@@ -61,9 +61,10 @@ enum XMP {
     var start = packet.startIndex
     while let name = packet[start...].firstRange(of: "tiff:Orientation".utf8) {
       start = name.upperBound
-      // An attribute's value or an element's content.
-      if let value = packet[start...].prefix(8).firstIndex(where: { (0x31...0x38).contains($0) }) {
-        packet[value] = 0x31
+      // An attribute's value or an element's content: behind `="` or `>`, with blanks or without, and before what ends it.
+      let content = packet[start...].prefix(8).drop { " =\"'>\t\r\n".utf8.contains($0) }
+      if let digit = content.first, (0x31...0x38).contains(digit) {
+        packet[content.startIndex] = 0x31
       }
     }
     return packet

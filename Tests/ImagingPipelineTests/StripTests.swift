@@ -98,6 +98,22 @@ import Testing
     #expect(made.bytes.contains(Pictures.exifMark) && !made.bytes.contains(Pictures.xmpMark))
   }
 
+  @Test func `XMP says upright however it is written, and nothing else is touched`() {
+    for (packet, upright) in [
+      (#"<a tiff:Orientation="6" b="3"/>"#, #"<a tiff:Orientation="1" b="3"/>"#),
+      (#"<a tiff:Orientation = '8'/>"#, #"<a tiff:Orientation = '1'/>"#),
+      (
+        "<tiff:Orientation>6</tiff:Orientation><b>5</b>",
+        "<tiff:Orientation>1</tiff:Orientation><b>5</b>"
+      ),
+      (#"<a tiff:Orientation="" b="3"/>"#, #"<a tiff:Orientation="" b="3"/>"#),
+      ("tiff:Orientation", "tiff:Orientation"),
+    ] {
+      #expect(
+        XMP.cleaned(Array(packet.utf8)).map { String(decoding: $0, as: UTF8.self) } == upright)
+    }
+  }
+
   @Test func `damaged metadata is left out or comes out in part, wherever it ends`() throws {
     // given
     let source = try Pictures.described(width: 60, height: 40, as: ".jpg")
