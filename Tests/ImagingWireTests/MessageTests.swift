@@ -204,8 +204,10 @@ import Testing
   @Test func `a message of another version or kind is refused`() {
     var bytes = Self.fullJob.encoded()
     #expect(throws: WireError.self) { try AnswerMessage(decoding: bytes) }
-    bytes[0] = 2
-    #expect(throws: WireError.malformed("version 2, not 1")) { try JobMessage(decoding: bytes) }
+    bytes[0] = WireKind.version + 1
+    #expect(throws: WireError.malformed("version \(bytes[0]), not \(WireKind.version)")) {
+      try JobMessage(decoding: bytes)
+    }
     #expect(throws: WireError.self) { try JobMessage(decoding: AnswerMessage.ready.encoded()) }
     #expect(throws: WireError.self) { try AnswerMessage(decoding: []) }
   }
