@@ -25,7 +25,7 @@ struct BitmapHeader {
   let palette: [UInt8]
   /// Where the pixels begin, counted from the file's beginning (an icon's: from the header's).
   let pixels: Int
-  /// An ICC profile; empty where there is none.
+  /// An ICC profile; empty where there is none, and in an icon.
   let profile: [UInt8]
 
   /// Bytes from one row to the next: rows fill words of 32 bits.
@@ -113,7 +113,8 @@ struct BitmapHeader {
     // Behind a palette that pictures of more than 8 bits may have for poor screens.
     let end = table + (depth <= 8 ? colors : min(said, 256)) * entry
     self.pixels = pixels.map { $0 < table ? end : $0 } ?? end
-    profile = length == 124 ? Self.profile(in: bytes, at: start) : []
+    // An icon's pictures are many and may share one profile of any length: none is copied.
+    profile = length == 124 && !isIcon ? Self.profile(in: bytes, at: start) : []
   }
 
   private static let bytewise: [UInt32] = [0xff0000, 0x00ff00, 0x0000ff]

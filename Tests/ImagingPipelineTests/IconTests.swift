@@ -5,6 +5,8 @@ import Model
 import TestSupport
 import Testing
 
+@testable import ImagingPipeline
+
 @Suite struct IconTests {
   /// A bitmap of one colour, whose left half is masked out.
   private func bitmap(
@@ -30,6 +32,22 @@ import Testing
       #expect(pixels.size == PixelSize(width: 48, height: 48))
       #expect(pixels[40, 20] == [0, 0, 255, 255])
     }
+  }
+
+  @Test func `a profile in an icon counts for nothing`() throws {
+    // given
+    let wide = try Pictures.encode(
+      Pixels(width: 4, height: 4, color: [200, 100, 50]), ".png[profile=p3]")
+    let profile = try wide.withUnsafeBytes {
+      try Loader.open($0, as: .png, pages: .first).foreignProfile
+    }
+    var picture = bitmap(20, [200, 100, 50], depth: 24)
+    (picture.headerLength, picture.profile) = (124, profile)
+    var bytes = picture.icon
+    bytes.replaceSubrange(112..<116, with: CodedBitmap.little(bytes.count, 4))
+    // when, then
+    #expect(!profile.isEmpty)
+    #expect(try decoded([bytes + profile])[17, 10] == [200, 100, 50, 255])
   }
 
   @Test func `of pictures as large the one with the most colours counts`() throws {
