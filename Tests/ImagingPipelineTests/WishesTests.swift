@@ -59,7 +59,7 @@ import Testing
   ) throws {
     var random = SeededGenerator(seed: UInt64(index + 1))
     let source = try Self.sources()[index]
-    for round in 0..<40 {
+    for round in 0..<16 {
       let wish = Self.transform(&random)
       let text = "round \(round): \(wish.canonicalText)"
       if let error = Made.error(source, { $0 = wish }) {
