@@ -194,9 +194,9 @@ extension ImageManager {
 
   /// Remembers that no picture could be made, and returns the failure as it is to be told.
   ///
-  /// A format, a frame, enlarging, what is cut off and a watermark are the client's choice: what fails with them says
-  /// nothing about the source for everybody else, so only the variant is listed. So it is with an AVIF, whose encoder is
-  /// asked for the most.
+  /// A format, a frame, enlarging, what is cut off, effects, a watermark and how much is kept are the client's choice: what
+  /// fails with them says nothing about the source for everybody else, so only the variant is listed. So it is with an
+  /// AVIF, whose encoder is asked for the most.
   private func remembering(
     _ error: ImageError, making request: ImageRequest, of source: Source
   ) -> ImageError {
@@ -206,7 +206,8 @@ extension ImageManager {
     let isPlain =
       transform.format == nil && transform.accepted.first != .avif && transform.frame == nil
       && !transform.enlarge && transform.crop == nil && transform.trim == nil
-      && transform.watermark == nil
+      && transform.effects == Effects() && transform.watermark == nil
+      && transform.maxBytes == nil && transform.stripsMetadata
     let key = isPlain ? request.key.source : request.key
     return remember(error, of: key, since: source.generation)
   }

@@ -89,6 +89,32 @@ final class LoadOptionsTests: ManagedTests {
     #expect(processor.started.value == started)
   }
 
+  @Test(
+    arguments: [
+      { $0.frame = 9 }, { $0.enlarge = true }, { $0.trim = 9 }, { $0.effects.blur = 9 },
+      { $0.maxBytes = 9 }, { $0.stripsMetadata = false }, { $0.accepted = [.avif] },
+    ] as [@Sendable (inout Transform) -> Void])
+  func `what fails with one wish says nothing about the source`(
+    change: @Sendable (inout Transform) -> Void
+  ) async throws {
+    openAll()
+    var transform = Transform()
+    change(&transform)
+    var options = LoadOptions()
+    // An AVIF is waited for.
+    options.store = .memory
+    let wish = ImageRequest(
+      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform, options: options)
+    processor.failure.withLock { $0 = .undecodable(detail: "the wish") }
+    _ = try? await manager.variant(for: wish)
+    processor.failure.withLock { $0 = nil }
+    await #expect(
+      throws: ImageError.remembered(
+        .undecodable(detail: "the wish"), seconds: 3_600, isRepeated: true)
+    ) { try await self.manager.variant(for: wish) }
+    _ = try await manager.variant(for: try request())
+  }
+
   // MARK: Which kept answers
 
   @Test func `only what is kept never asks the origin`() async throws {
