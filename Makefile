@@ -4,7 +4,7 @@
 release := swift build -c release --static-swift-stdlib
 program := .build/release/pictor
 
-.PHONY: help run build test test-sanitized lint format smoke bench bench-compare container-check set-up
+.PHONY: help run build test test-sanitized lint format smoke bench bench-compare gallery container-check set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -39,6 +39,10 @@ bench: build ## the claims of docs/performance.md, measured and written there; O
 
 bench-compare: build ## this tree beside another revision, in turn: make bench-compare REV=main
 	benchmarks/run compare $(REV)
+
+gallery: build ## docs/gallery.md: what each parameter makes of the samples
+	@scripts/set-up python3
+	scripts/gallery
 
 container-check: ## build the container, run it, ask it for a picture
 	scripts/container-check

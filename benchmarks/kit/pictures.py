@@ -51,3 +51,25 @@ def make(folder: Path) -> None:
     for file in scratch.iterdir():
         file.unlink()
     scratch.rmdir()
+
+
+def make_formats(folder: Path) -> None:
+    """Makes the photo of 3000×2000 in every format that is decoded."""
+    photo = folder / "3000x2000.jpg"
+    at = lambda ending: folder / f"3000x2000.{ending}"
+    output_of("vips", "jpegsave", photo, at("progressive.jpg"), "--Q", 85, "--interlace")
+    for saver, ending, *options in [
+        ("pngsave", "png"), ("webpsave", "webp", "--Q", 80), ("tiffsave", "tif", "--compression", "lzw"),
+        ("heifsave", "heic", "--Q", 60, "--compression", "hevc"),
+        ("heifsave", "avif", "--Q", 60, "--compression", "av1", "--effort", 1), ("jxlsave", "jxl", "--Q", 80),
+        ("jp2ksave", "jp2", "--Q", 60),
+    ]:
+        output_of("vips", saver, photo, at(ending), *options)
+    with Image.open(photo) as image:
+        image.save(at("bmp"))
+        image.quantize(256).save(at("gif"))
+    at("svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="3000" height="2000">'
+        + "".join(f'<circle cx="{x}" cy="{y}" r="90" fill="hsl({(x + y) % 360},60%,50%)"/>'
+                  for x in range(100, 3000, 200) for y in range(100, 2000, 200))
+        + "</svg>")
