@@ -8,26 +8,17 @@ import Testing
   private static let texture = Pixels.textured(width: 90, height: 60)
   private static let clear = Pixels.textured(width: 90, height: 60, bands: 4)
 
-  private func made(
-    _ pixels: Pixels, _ change: (inout Effects) -> Void
-  ) throws -> Pixels {
-    try Made(try Pictures.encode(pixels, ".png")) {
-      $0.format = .png
-      change(&$0.effects)
-    }.pixels()
-  }
-
   // MARK: Blur
 
   @Test(arguments: [0.5, 1, 2.4, 2.6, 4, 9, 30, 250])
   func `a blur is a Gaussian, over mirrored edges`(sigma: Double) throws {
-    let blurred = try made(Self.texture) { $0.blur = sigma }
+    let blurred = try Made.pixels(of: Self.texture) { $0.blur = sigma }
     #expect(blurred.psnr(to: Self.texture.blurred(by: sigma)) > 44)
   }
 
   @Test(arguments: [1, 6.0])
   func `a blur weighs colours by alpha, and blurs that too`(sigma: Double) throws {
-    let blurred = try made(Self.clear) { $0.blur = sigma }
+    let blurred = try Made.pixels(of: Self.clear) { $0.blur = sigma }
     let expected = Self.clear.blurred(by: sigma)
     #expect(blurred.onBlack.psnr(to: expected.onBlack) > 40)
     #expect(blurred.alpha.psnr(to: expected.alpha) > 40)
@@ -38,7 +29,7 @@ import Testing
     let picture = Pixels(width: 60, height: 30, bands: 4) { x, _ in
       x < 30 ? [250, 250, 250, 255] : [0, 0, 0, 0]
     }
-    let blurred = try made(picture) { $0.blur = sigma }
+    let blurred = try Made.pixels(of: picture) { $0.blur = sigma }
     for x in 0..<60 where blurred[x, 15][3] > 16 {
       #expect(blurred.rgb(x, 15).allSatisfy { $0 > 240 })
     }
@@ -47,7 +38,7 @@ import Testing
   @Test(arguments: [(1, 1), (1, 90), (7, 3)])
   func `a picture smaller than its blur ends as one colour`(width: Int, height: Int) throws {
     let picture = Pixels.textured(width: width, height: height)
-    let blurred = try made(picture) { $0.blur = 100 }
+    let blurred = try Made.pixels(of: picture) { $0.blur = 100 }
     #expect(blurred.meanDifference(to: picture.blurred(by: 100)) < 1.5)
   }
 
@@ -67,7 +58,7 @@ import Testing
 
   @Test(arguments: [0.8, 1.5, 3])
   func `sharpening is an unsharp mask on the lightness`(sigma: Double) throws {
-    let sharp = try made(Self.texture) { $0.sharpen = sigma }
+    let sharp = try Made.pixels(of: Self.texture) { $0.sharpen = sigma }
     let expected = sharpened(Self.texture, sigma)
     #expect(sharp.psnr(to: expected) > 30)
     #expect(sharp.psnr(to: expected) > Self.texture.psnr(to: expected) + 3)
@@ -77,7 +68,7 @@ import Testing
     let picture = Pixels(width: 40, height: 20, bands: 4) { x, _ in
       x < 20 ? [120, 130, 140, 255] : [0, 0, 0, 0]
     }
-    let sharp = try made(picture) { $0.sharpen = 2 }
+    let sharp = try Made.pixels(of: picture) { $0.sharpen = 2 }
     #expect(sharp.alpha.values == picture.alpha.values)
     for x in 0..<20 { #expect(isClose(sharp.rgb(x, 10), [120, 130, 140], within: 2)) }
   }
@@ -117,7 +108,7 @@ import Testing
   @Test(arguments: [(61, 61), (60, 30), (2, 2), (3, 9)])
   func `the largest radius is half of the shorter side`(width: Int, height: Int) throws {
     let picture = Pixels(width: width, height: height, color: [90, 90, 90])
-    let rounded = try made(picture) { $0.radius = .maximum }
+    let rounded = try Made.pixels(of: picture) { $0.radius = .maximum }
     #expect(
       rounded.alpha.psnr(to: coverage(width, height, Double(min(width, height)) / 2)) > 42)
   }
@@ -150,7 +141,7 @@ import Testing
   }
 
   @Test func `what was transparent stays so inside of round corners`() throws {
-    let rounded = try made(Self.clear) { $0.radius = .points(15) }
+    let rounded = try Made.pixels(of: Self.clear) { $0.radius = .points(15) }
     let expected = zip(coverage(90, 60, 15).values, Self.clear.alpha.values)
       .map { Int((Double($0) * Double($1) / 255).rounded()) }
     #expect(zip(rounded.alpha.values, expected).allSatisfy { abs(Int($0) - $1) <= 4 })
@@ -214,6 +205,7 @@ import Testing
     }
     #expect(try run() == run())
     #expect(
-      try made(Self.clear) { ($0.brightness, $0.saturation) = (1, 1) }.values == Self.clear.values)
+      try Made.pixels(of: Self.clear) { ($0.brightness, $0.saturation) = (1, 1) }.values
+        == Self.clear.values)
   }
 }

@@ -82,6 +82,16 @@ struct Made {
   /// The result decoded: of an animation one frame.
   func pixels(frame: Int? = nil) throws -> Pixels { try Pixels(decoding: bytes, frame: frame) }
 
+  /// What effects make of pixels, without loss.
+  static func pixels(
+    of pixels: Pixels, _ change: (inout Effects) -> Void
+  ) throws -> Pixels {
+    try Made(try Pictures.encode(pixels, ".png")) {
+      $0.format = .png
+      change(&$0.effects)
+    }.pixels()
+  }
+
   /// The error a source ends in; `nil` when it ends in a picture.
   static func error(
     _ source: [UInt8], limits: ImagingLimits = ImagingLimits(), mark: Mark? = nil,

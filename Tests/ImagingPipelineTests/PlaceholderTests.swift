@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct PlaceholderTests {
   private func text(_ source: [UInt8], _ kind: PlaceholderKind) throws -> String {
-    try #require(try Info(source, kind).placeholder).value
+    try #require(try SourceInfo(source, kind).placeholder).value
   }
 
   private func shown(

@@ -1,6 +1,5 @@
 // The JSON of /info.
 
-import FoundationEssentials
 import ImagingWire
 import Model
 import TestSupport
@@ -8,44 +7,19 @@ import Testing
 
 @testable import ImagingPipeline
 
-/// The JSON, decoded.
-struct Info: Decodable {
-  struct Colour: Decodable {
-    let space: String
-    let bits: Int
-    let profile: String?
-  }
-  struct Text: Decodable {
-    let kind: String
-    let value: String
-  }
-
-  let format: String
-  let width: Int
-  let height: Int
-  let orientation: Int
-  let frames: Int
-  let pages: Int?
-  let loop: Int?
-  let duration_ms: Int?
-  let alpha: Bool
-  let colour: Colour
-  let bytes: Int
-  let density: Int
-  let placeholder: Text?
-
+extension SourceInfo {
   /// What the pipeline says of a source.
   init(_ source: [UInt8], _ kind: PlaceholderKind? = nil, density: Int = 1) throws {
     let made = try Made(source, density: density) { $0.product = .info(kind) }
     #expect(made.format == .json)
-    self = try JSONDecoder().decode(Info.self, from: Data(made.bytes))
+    try self.init(json: made.bytes)
   }
 }
 
 @Suite struct SourceDescriptionTests {
   @Test func `a turned photo is described upright, with the tag it has`() throws {
     let photo = try Pictures.jpeg(width: 300, height: 200, orientation: 6)
-    let info = try Info(photo, density: 2)
+    let info = try SourceInfo(photo, density: 2)
     #expect(info.format == "jpeg")
     #expect((info.width, info.height, info.orientation) == (300, 200, 6))
     #expect((info.frames, info.pages, info.loop, info.duration_ms) == (1, nil, nil, nil))
@@ -68,31 +42,32 @@ struct Info: Decodable {
       try Pictures.gif(width: 20, height: 10, frames: 3, delays: [100, 200, 50], loop: 2),
       try Pictures.animatedWebP(width: 20, height: 10, frames: 3, delays: [100, 200, 50], loop: 2),
     ] {
-      let info = try Info(source)
+      let info = try SourceInfo(source)
       #expect((info.width, info.height) == (20, 10))
       #expect((info.frames, info.loop, info.duration_ms) == (3, 2, 350))
     }
   }
 
   @Test func `alpha, depth and colour space are the source's own`() throws {
-    let deep = try Info(Pictures.png(width: 9, height: 6, alpha: true, sixteenBits: true))
+    let deep = try SourceInfo(Pictures.png(width: 9, height: 6, alpha: true, sixteenBits: true))
     #expect((deep.alpha, deep.colour.space, deep.colour.bits) == (true, "rgb", 16))
-    let ink = try Info(Pictures.cmykJPEG(width: 9, height: 6, color: [0, 9, 9, 0], profile: true))
+    let ink = try SourceInfo(
+      Pictures.cmykJPEG(width: 9, height: 6, color: [0, 9, 9, 0], profile: true))
     #expect((ink.alpha, ink.colour.space, ink.colour.profile != nil) == (false, "cmyk", true))
-    let drawing = try Info(Pictures.svg(width: 40, height: 30))
+    let drawing = try SourceInfo(Pictures.svg(width: 40, height: 30))
     #expect((drawing.format, drawing.width, drawing.height) == ("svg", 40, 30))
   }
 
   @Test func `the profile is called what it calls itself`() throws {
-    let info = try Info(Pictures.jpeg(width: 30, height: 20, profile: "p3"))
+    let info = try SourceInfo(Pictures.jpeg(width: 30, height: 20, profile: "p3"))
     #expect(info.colour.profile?.contains("P3") == true)
-    #expect(try Info(Pictures.jpeg(width: 30, height: 20, bare: true)).colour.profile == nil)
+    #expect(try SourceInfo(Pictures.jpeg(width: 30, height: 20, bare: true)).colour.profile == nil)
   }
 
   @Test func `half a file is described, since its pixels are left alone`() throws {
     let photo = try Pictures.jpeg(width: 300, height: 200)
     let half = Array(photo.prefix(photo.count / 2))
-    #expect(try Info(half).width == 300)
+    #expect(try SourceInfo(half).width == 300)
     guard case .undecodable? = Made.error(half, { $0.product = .info(.color) }) else {
       Issue.record("half a photo has a colour")
       return
@@ -100,7 +75,7 @@ struct Info: Decodable {
     // given: runs that stop at once, of a format that is decoded as soon as it is opened
     var bitmap = CodedBitmap(size: PixelSize(width: 400, height: 300), depth: 8)
     (bitmap.compression, bitmap.palette, bitmap.runs) = (1, [[10, 20, 30]], [4])
-    #expect(try Info(bitmap.file).width == 400)
+    #expect(try SourceInfo(bitmap.file).width == 400)
   }
 
   @Test func `what may not be decoded is not described`() throws {

@@ -9,15 +9,6 @@ import Testing
   private static let clear = Pixels.textured(width: 90, height: 60, bands: 4)
   private static let grey = Pixels.textured(width: 90, height: 60, bands: 1)
 
-  private func made(
-    _ pixels: Pixels, _ change: (inout Effects) -> Void
-  ) throws -> Pixels {
-    try Made(try Pictures.encode(pixels, ".png")) {
-      $0.format = .png
-      change(&$0.effects)
-    }.pixels()
-  }
-
   private func changed(_ pixels: Pixels, brightness: Double = 1, saturation: Double = 1) -> Pixels {
     pixels.mapped { color in
       let lab = Lab.of(Array(color.prefix(3)))
@@ -36,7 +27,7 @@ import Testing
     let color = [tint.red, tint.green, tint.blue].map { Double($0) / 255 }
     for picture in [Self.texture, Self.clear] {
       // when
-      let tinted = try made(picture) { $0.tint = tint }
+      let tinted = try Made.pixels(of: picture) { $0.tint = tint }
       // then
       let expected = picture.mapped { pixel in
         zip(pixel, color).map { $0 + ($1 - $0) * strength } + pixel.dropFirst(3)
@@ -47,8 +38,12 @@ import Testing
   }
 
   @Test func `a grey picture can be tinted in colour, and stays grey in grey`() throws {
-    let red = try made(Self.grey) { $0.tint = Color(red: 255, green: 0, blue: 0, alpha: 102) }
-    let grey = try made(Self.grey) { $0.tint = Color(red: 9, green: 9, blue: 9, alpha: 102) }
+    let red = try Made.pixels(of: Self.grey) {
+      $0.tint = Color(red: 255, green: 0, blue: 0, alpha: 102)
+    }
+    let grey = try Made.pixels(of: Self.grey) {
+      $0.tint = Color(red: 9, green: 9, blue: 9, alpha: 102)
+    }
     #expect(red.bands == 3 && grey.bands == 1)
     #expect(
       red.psnr(
@@ -61,7 +56,7 @@ import Testing
 
   @Test func `grayscale keeps the lightness and nothing else`() throws {
     for picture in [Self.texture, Self.clear] {
-      let grey = try made(picture) { $0.isGrayscale = true }
+      let grey = try Made.pixels(of: picture) { $0.isGrayscale = true }
       let expected = picture.mapped { pixel in
         [Lab.rgb([Lab.of(Array(pixel.prefix(3)))[0], 0, 0])[0]] + pixel.dropFirst()
       }
@@ -71,16 +66,16 @@ import Testing
           .psnr(to: Pixels(width: 90, height: 60, bands: 1) { [expected[$0, $1][0]] }) > 50)
       if picture.bands == 4 { #expect(grey.alpha.values == picture.alpha.values) }
     }
-    #expect(try made(Self.grey) { $0.isGrayscale = true }.values == Self.grey.values)
+    #expect(try Made.pixels(of: Self.grey) { $0.isGrayscale = true }.values == Self.grey.values)
   }
 
   @Test(arguments: [0, 0.5, 0.9, 1.3, 3])
   func `brightness multiplies the lightness`(factor: Double) throws {
-    let bright = try made(Self.texture) { $0.brightness = factor }
+    let bright = try Made.pixels(of: Self.texture) { $0.brightness = factor }
     #expect(bright.psnr(to: changed(Self.texture, brightness: factor)) > 48)
-    let clear = try made(Self.clear) { $0.brightness = factor }
+    let clear = try Made.pixels(of: Self.clear) { $0.brightness = factor }
     #expect(clear.alpha.values == Self.clear.alpha.values)
-    let grey = try made(Self.grey) { $0.brightness = factor }
+    let grey = try Made.pixels(of: Self.grey) { $0.brightness = factor }
     let expected = Self.grey.mapped {
       [Lab.rgb([Lab.of([$0[0], $0[0], $0[0]])[0] * factor, 0, 0])[0]]
     }
@@ -89,15 +84,15 @@ import Testing
 
   @Test(arguments: [0, 0.5, 1.5, 10])
   func `saturation multiplies the chroma, and greys stay what they are`(factor: Double) throws {
-    let result = try made(Self.texture) { $0.saturation = factor }
+    let result = try Made.pixels(of: Self.texture) { $0.saturation = factor }
     #expect(result.psnr(to: changed(Self.texture, saturation: factor)) > 48)
-    #expect(try made(Self.grey) { $0.saturation = factor }.values == Self.grey.values)
+    #expect(try Made.pixels(of: Self.grey) { $0.saturation = factor }.values == Self.grey.values)
     let ramp = Pixels(width: 256, height: 1) { x, _ in [UInt8(x), UInt8(x), UInt8(x)] }
-    #expect(try made(ramp) { $0.saturation = factor }.values == ramp.values)
+    #expect(try Made.pixels(of: ramp) { $0.saturation = factor }.values == ramp.values)
   }
 
   @Test func `they come in order: tint, grayscale, brightness, saturation`() throws {
-    let result = try made(Self.texture) {
+    let result = try Made.pixels(of: Self.texture) {
       $0.tint = Color(red: 255, green: 0, blue: 0, alpha: 128)
       ($0.brightness, $0.saturation) = (1.2, 0.5)
     }

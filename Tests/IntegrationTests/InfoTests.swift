@@ -1,27 +1,10 @@
 // /info and placeholders end to end: real program, real origin, real pictures.
 
-import FoundationEssentials
 import Model
 import TestSupport
 import Testing
 
 @Suite(.onThreadsOfTheirOwn) struct InfoTests {
-  private struct Info: Decodable {
-    struct Text: Decodable {
-      let kind: String
-      let value: String
-    }
-    let format: String
-    let width: Int
-    let height: Int
-    let orientation: Int
-    let frames: Int
-    let alpha: Bool
-    let bytes: Int
-    let density: Int
-    let placeholder: Text?
-  }
-
   private let folder: TemporaryFolder
   private let origin: Origin
 
@@ -34,10 +17,12 @@ import Testing
     "/info?url=\(encoded(origin.url(path)))\(rest)"
   }
 
-  private func info(_ pictor: PictorProcess, _ path: String, _ rest: String = "") throws -> Info {
+  private func info(_ pictor: PictorProcess, _ path: String, _ rest: String = "") throws
+    -> SourceInfo
+  {
     let answer = try pictor.get(infoTarget(path, rest))
     #expect(answer.status == 200 && answer["content-type"] == "application/json")
-    return try JSONDecoder().decode(Info.self, from: Data(answer.body))
+    return try SourceInfo(json: answer.body)
   }
 
   @Test func `sources are described as they are, upright`() throws {
