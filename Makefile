@@ -1,18 +1,30 @@
-# Pictor's commands. `make run` and `make test` need nothing but git, make and a Swift 6.3 toolchain: they install
-# the Debian packages that are missing.
+# Pictor's commands. `make run` and `make test` need git, make, ca-certificates and a Swift 6.3 toolchain. They
+# install the other Debian packages.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 
 release := swift build -c release --static-swift-stdlib
 program := .build/release/pictor
+# pkg-config names a flag for glib that SwiftPM refuses and that nothing here needs.
+tidied := 2>&1 | { grep --line-buffered -v '^warning: prohibited flag(s): -pthread' || true; }
+sample := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/image?url=local:///hills.jpg&scale=0.5
 
-.PHONY: help run build test test-sanitized lint format smoke bench bench-compare gallery container-check set-up
+.PHONY: help run build build-all test test-sanitized lint format smoke bench bench-compare gallery container-check \
+	fresh-check set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 run: build ## build for release and serve on 127.0.0.1:8080, with samples/ as local:///
-	exec $(program) --config config/pictor.json5 --sources.local_root samples
+	@echo; echo "Once it says \"serving\", open  $(sample)"; echo
+	@exec $(program) --config config/pictor.json5 --sources.local_root samples
 
 build: set-up ## build for release: .build/release/pictor and pictor-imager
+	@$(release) --product pictor $(tidied)
+	@$(release) --product pictor-imager $(tidied)
+
+build-all: set-up
 	$(release)
 
 test: set-up ## all tests
@@ -34,10 +46,10 @@ format: ## write the sources as lint wants them
 smoke: build ## the release program over HTTP
 	scripts/smoke
 
-bench: build ## the claims of docs/performance.md, measured and written there; ONLY=hits,misses: some
+bench: build-all ## the claims of docs/performance.md, measured and written there; ONLY=hits,misses: some
 	benchmarks/run --write $(if $(ONLY),--only $(ONLY))
 
-bench-compare: build ## this tree beside another revision, in turn: make bench-compare REV=main
+bench-compare: build-all ## this tree beside another revision, in turn: make bench-compare REV=main
 	benchmarks/run compare $(REV)
 
 gallery: build ## docs/gallery.md: what each parameter makes of the samples
@@ -46,6 +58,9 @@ gallery: build ## docs/gallery.md: what each parameter makes of the samples
 
 container-check: ## build the container, run it, ask it for a picture
 	scripts/container-check
+
+fresh-check: ## README's two commands in a bare Debian 12 with git, make, ca-certificates and Swift
+	scripts/fresh-check
 
 set-up:
 	@scripts/set-up

@@ -18,20 +18,23 @@ let package = Package(
     .executable(name: "pictor-imager", targets: ["pictor-imager"]),
   ],
   targets: [
-    .target(name: "Model"),
+    // lld comes with the toolchain, so no other linker is needed; unlike gold, it does not warn of Foundation's mktemp.
+    // A linker setting holds for each product that the target is part of.
+    .target(name: "Model", linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
     .target(name: "Platform", dependencies: ["Model", "CLinux"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
     .target(name: "Configuring", dependencies: ["Model"]),
     .target(name: "Commanding", dependencies: ["Model", "Platform", "Configuring"]),
-    .target(name: "Serving", dependencies: words + ["CMicrohttpd", "CGLib"]),
+    .target(name: "Serving", dependencies: words + ["CMicrohttpd", "CGLib", "CReceiving"]),
     .target(name: "Managing", dependencies: words),
     .target(name: "Caching", dependencies: words + ["CGLib", "CDeflate", "CLinux"]),
-    .target(name: "Downloading", dependencies: words + ["CCurl"]),
+    .target(name: "Downloading", dependencies: words + ["CCurl", "CGLib", "CDeflate"]),
     .target(name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"]),
     .target(name: "ImagingPool", dependencies: words + ["ImagingWire", "CLinux"]),
     // Loops over pixels take 50 times as long without optimization: tests would measure nothing else.
     .target(
-      name: "ImagingPipeline", dependencies: ["Model", "ImagingWire", "CVips"],
+      name: "ImagingPipeline",
+      dependencies: ["Model", "ImagingWire", "CVips", "CDeflate", "CJPEG"],
       swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))]),
     .executableTarget(
       name: "pictor",
@@ -57,10 +60,14 @@ let package = Package(
       name: "benchmark-floor", dependencies: ["CMicrohttpd"], path: "benchmarks/floor",
       cSettings: [.headerSearchPath("../../Sources/CMicrohttpd")]),
 
+    // No library but a definition: the program's recv(2).
+    .target(name: "CReceiving"),
     .systemLibrary(name: "CLinux"),
     library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
     library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
     library("CVips", pkgConfig: "vips", package: "libvips-dev"),
+    // libvips-dev brings its header along.
+    library("CJPEG", pkgConfig: "libjpeg", package: "libjpeg-dev"),
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CDeflate", pkgConfig: "libdeflate", package: "libdeflate-dev"),
 
@@ -77,7 +84,7 @@ let package = Package(
       name: "CLcms", path: "Tests/CLcms", pkgConfig: "lcms2",
       providers: [.apt(["liblcms2-dev"])]),
     .testTarget(name: "ModelTests", dependencies: ["Model", "TestSupport"]),
-    .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"]),
+    .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Platform"]),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring", "Model", "TestSupport"]),
     .testTarget(
       name: "CommandingTests",
@@ -94,7 +101,9 @@ let package = Package(
       dependencies: words + ["Caching", "CLinux", "TestSupport", "disk-writer"]),
     .testTarget(
       name: "CacheModelTests", dependencies: words + ["Managing", "Caching", "TestSupport"]),
-    .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),
+    // Codes bodies that the downloader decodes.
+    .testTarget(
+      name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport", "CDeflate"]),
     .testTarget(
       name: "ImagingWireTests",
       dependencies: ["Model", "Platform", "ImagingWire", "CLinux", "TestSupport"]),

@@ -19,63 +19,63 @@ int dladdr(const void *address, struct pictor_vips_symbol *found);
 // Loaders. The bytes are not copied: they must outlive the picture.
 
 static inline int pictor_vips_jpegload(
-    const void *bytes, size_t count, VipsImage **out, VipsAccess access, int shrink) {
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on, int shrink) {
   return vips_jpegload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, "shrink", shrink, NULL);
+      fail_on, "shrink", shrink, NULL);
 }
 
 static inline int pictor_vips_pngload(
-    const void *bytes, size_t count, VipsImage **out, VipsAccess access) {
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on) {
   return vips_pngload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, NULL);
+      fail_on, NULL);
 }
 
 static inline int pictor_vips_gifload(
-    const void *bytes, size_t count, VipsImage **out, VipsAccess access, int page, int n) {
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on, int page, int n) {
   return vips_gifload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, "page", page, "n", n, NULL);
+      fail_on, "page", page, "n", n, NULL);
 }
 
 static inline int pictor_vips_webpload(const void *bytes, size_t count, VipsImage **out,
-    VipsAccess access, int page, int n, double scale) {
+    VipsAccess access, VipsFailOn fail_on, int page, int n, double scale) {
   return vips_webpload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, "page", page, "n", n, "scale", scale, NULL);
+      fail_on, "page", page, "n", n, "scale", scale, NULL);
 }
 
 static inline int pictor_vips_tiffload(
-    const void *bytes, size_t count, VipsImage **out, VipsAccess access, int page) {
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on, int page) {
   return vips_tiffload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, "page", page, NULL);
+      fail_on, "page", page, NULL);
 }
 
 static inline int pictor_vips_heifload(
-    const void *bytes, size_t count, VipsImage **out, VipsAccess access) {
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on) {
   return vips_heifload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, NULL);
+      fail_on, NULL);
 }
 
 static inline int pictor_vips_heifload_page(
-    const void *bytes, size_t count, VipsImage **out, VipsAccess access, int page) {
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on, int page) {
   return vips_heifload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, "page", page, NULL);
+      fail_on, "page", page, NULL);
 }
 
 static inline int pictor_vips_jxlload(
-    const void *bytes, size_t count, VipsImage **out, VipsAccess access) {
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on) {
   return vips_jxlload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, NULL);
+      fail_on, NULL);
 }
 
 static inline int pictor_vips_jp2kload(
-    const void *bytes, size_t count, VipsImage **out, VipsAccess access) {
+    const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on) {
   return vips_jp2kload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, NULL);
+      fail_on, NULL);
 }
 
 static inline int pictor_vips_svgload(const void *bytes, size_t count, VipsImage **out,
-    VipsAccess access, double scale) {
+    VipsAccess access, VipsFailOn fail_on, double scale) {
   return vips_svgload_buffer((void *)bytes, count, out, "access", access, "fail_on",
-      VIPS_FAIL_ON_TRUNCATED, "scale", scale, NULL);
+      fail_on, "scale", scale, NULL);
 }
 
 // Geometry.

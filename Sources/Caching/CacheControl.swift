@@ -12,6 +12,10 @@ struct CacheControl: Equatable {
   /// `must-revalidate`, or `proxy-revalidate`, which says the same to a shared cache: once stale, not to be served
   /// without asking (sections 5.2.2.2 and 5.2.2.8).
   var mustRevalidate = false
+  /// `public`: for a shared cache though the request had credentials (section 5.2.2.9).
+  var isPublic = false
+  /// `must-understand`: a cache that knows what the status means need not hear `no-store` (section 5.2.2.3).
+  var mustUnderstand = false
   /// `max-age` in seconds.
   var maxAge: Int?
   /// `s-maxage` in seconds: for shared caches, before `max-age`.
@@ -23,6 +27,11 @@ struct CacheControl: Equatable {
   var staleIfError: Int?
   /// `immutable`: the same bytes for as long as they are fresh (RFC 8246).
   var immutable = false
+
+  /// Whether no answer may be kept. What reaches this cache has a status that it knows.
+  var forbidsStoring: Bool { noStore && !mustUnderstand || isPrivate }
+  /// Whether a shared cache may keep the answer to a request with `Authorization` (section 3.5).
+  var allowsAuthorized: Bool { isPublic || mustRevalidate || sharedMaxAge != nil }
 
   /// Whether anybody may have the answer stale: not where a directive forbids it, as `s-maxage` does too (sections
   /// 4.2.4 and 5.2.2.10), unless the origin itself says beside it how long (RFC 5861), which it says to the same caches.
@@ -45,6 +54,8 @@ struct CacheControl: Equatable {
       case "no-store": noStore = true
       case "no-cache": noCache = true
       case "private": isPrivate = true
+      case "public": isPublic = true
+      case "must-understand": mustUnderstand = true
       case "must-revalidate", "proxy-revalidate": mustRevalidate = true
       case "max-age": maxAge = Self.merge(maxAge, argument)
       case "s-maxage": sharedMaxAge = Self.merge(sharedMaxAge, argument)
@@ -82,8 +93,7 @@ struct CacheControl: Equatable {
         if rest.first == UInt8(ascii: "=") {
           rest.removeFirst()
           skip { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-          argument =
-            rest.first == UInt8(ascii: "\"") ? quoted() : take { $0 != UInt8(ascii: ",") }
+          argument = quoted() ?? take { $0 != UInt8(ascii: ",") }
         }
         _ = take { $0 != UInt8(ascii: ",") }
         if !name.isEmpty { return (name.lowercased(), argument) }
@@ -107,18 +117,24 @@ struct CacheControl: Equatable {
       return String(decoding: text[..<end], as: UTF8.self)
     }
 
-    /// A quoted string (RFC 9110, section 5.6.4); one that never ends reaches to the end.
-    private mutating func quoted() -> String {
-      rest.removeFirst()
+    /// A quoted string (RFC 9110, section 5.6.4); `nil`, and nothing taken, where none begins here or it never ends: what
+    /// follows its comma is heard.
+    private mutating func quoted() -> String? {
+      var text = rest
+      guard text.popFirst() == UInt8(ascii: "\"") else { return nil }
       var bytes: [UInt8] = []
-      while let byte = rest.popFirst(), byte != UInt8(ascii: "\"") {
-        if byte == UInt8(ascii: "\\"), let escaped = rest.popFirst() {
+      while let byte = text.popFirst() {
+        if byte == UInt8(ascii: "\"") {
+          rest = text
+          return String(decoding: bytes, as: UTF8.self)
+        }
+        if byte == UInt8(ascii: "\\"), let escaped = text.popFirst() {
           bytes.append(escaped)
         } else {
           bytes.append(byte)
         }
       }
-      return String(decoding: bytes, as: UTF8.self)
+      return nil
     }
   }
 }

@@ -24,6 +24,7 @@ final class DiskFolder: Sendable {
   /// Creates what is absent and takes the lock.
   init(path: String) throws(DiskTierError) {
     self.path = path
+    if let found = Self.kindInPlaceOfLock(path) { throw .noLock(path: path, found: found) }
     do {
       try Self.createParents(of: path)
       try Self.create(path)
@@ -140,14 +141,24 @@ final class DiskFolder: Sendable {
       return []
     }
     defer { closedir(stream) }
+    return try names(in: stream)
+  }
+
+  /// The names that are left in an open folder, without those that begin with a dot.
+  static func names(in stream: OpaquePointer) throws(SystemError) -> [String] {
     var names: [String] = []
-    while let entry = readdir(stream) {
+    while true {
+      // The end and a failure look alike but for this (readdir(3)).
+      errno = 0
+      guard let entry = readdir(stream) else {
+        guard errno == 0 else { throw SystemError() }
+        return names
+      }
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
       if !name.hasPrefix(".") { names.append(name) }
     }
-    return names
   }
 
   /// Blocks of 512 bytes that a file or folder takes, 0 where there is none.
@@ -180,7 +191,7 @@ final class DiskFolder: Sendable {
 
   /// Takes the lock. The system drops it with the process, however that ends.
   private static func lock(_ path: String) throws(SystemError) -> CInt {
-    let descriptor = open("\(path)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    let descriptor = open("\(path)/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw SystemError() }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let error = SystemError()
@@ -188,6 +199,18 @@ final class DiskFolder: Sendable {
       throw error
     }
     return descriptor
+  }
+
+  /// What is in place of the lock's file, where that is anything but a file.
+  private static func kindInPlaceOfLock(_ path: String) -> String? {
+    var status = stat()
+    guard lstat("\(path)/lock", &status) == 0 else { return nil }
+    return switch status.st_mode & S_IFMT {
+    case S_IFREG: nil
+    case S_IFDIR: "a folder"
+    case S_IFLNK: "a symbolic link"
+    default: "a special file"
+    }
   }
 
   private static func createParents(of path: String) throws(SystemError) {

@@ -13,20 +13,30 @@ extension DiskStore {
       let first = number * DiskIndex.foldersPerShard
       for kind in EntryKind.allCases {
         accountForUpperFolder(kind, first)
-        do {
-          for folderNumber in try folder.folders(
-            kind, in: first..<first + DiskIndex.foldersPerShard)
-          {
-            if isStopped() { return }
-            try scanFolder(kind, folderNumber, shard)
-          }
-        } catch {
-          // What is there and cannot be seen would not be in the account: a later clean looks again.
-          isScanDue.store(true, ordering: .relaxed)
-          fail(reading, error)
+        let folders = read {
+          () throws(SystemError) in
+          try folder.folders(kind, in: first..<first + DiskIndex.foldersPerShard)
+        }
+        for folderNumber in folders ?? [] {
+          if isStopped() { return }
+          // One that cannot be read keeps no other from being seen.
+          read { () throws(SystemError) in try scanFolder(kind, folderNumber, shard) }
         }
       }
       shard.table.withLock { $0.isComplete = true }
+    }
+  }
+
+  /// What `body` reads; where that fails, a later clean looks again: what is there and cannot be seen is not in the
+  /// account.
+  @discardableResult
+  private func read<Value>(_ body: () throws(SystemError) -> Value) -> Value? {
+    do {
+      return try body()
+    } catch {
+      isScanDue.store(true, ordering: .relaxed)
+      fail(reading, error)
+      return nil
     }
   }
 

@@ -156,8 +156,9 @@ public final class DiskTier: DiskCache {
 
   /// See `DiskCache`. What is stored while this runs may go too; what is stored afterwards is kept, whenever its loading
   /// began. Files are removed in the background, after a restart too.
-  @discardableResult public func clear() async -> Int {
-    await parts?.sweeper.perform(.clear).count ?? 0
+  @discardableResult public func clear() async throws(ImageError) -> Int {
+    guard let parts else { return 0 }
+    return try await parts.sweeper.perform(.clear).written().count
   }
 
   /// See `DiskCache`. The body is not looked at.

@@ -14,6 +14,10 @@ struct EntryMetadata: Equatable {
   var key: String
   var content: Content
 
+  // What numbers in a file count as at the most: whoever reads them may add and multiply them.
+  private static let longestSide = 10_000_000
+  fileprivate static let greatestDensity = 1_000_000.0
+
   // Written down: a tag keeps its number and meaning for good.
   private enum Tag: UInt8 {
     case key = 1
@@ -89,17 +93,19 @@ struct EntryMetadata: Equatable {
       case .key: key = field.text
       case .freshness: freshness = field.freshness
       case .format: format = ImageFormat(rawValue: field.text)
-      case .size: size = field.pixelSize
-      case .frames: frames = field.integer(at: 0)
-      case .density:
-        density = field.integer(at: 0).map { Double(bitPattern: UInt64(UInt(bitPattern: $0))) }
-      case .scaledDownFrom: scaledDownFrom = field.pixelSize
+      case .size: size = field.pixelSize(upTo: Self.longestSide)
+      case .frames: frames = field.integer(at: 0).map { min(max($0, 1), Int(Int32.max)) }
+      case .density: density = field.density
+      case .scaledDownFrom: scaledDownFrom = field.pixelSize(upTo: .max)
       case .etag: etag = field.text
       case .lastModified: lastModified = field.text
       case .sourceVersion: version = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
       case .watermarkVersion:
         watermarkVersion = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
-      case .quality: quality = field.integer(at: 0)
+      case .quality:
+        quality = field.integer(at: 0).map {
+          min(max($0, Transform.qualityRange.lowerBound), Transform.qualityRange.upperBound)
+        }
       case .generation: generation = field.integer(at: 0) ?? 0
       case .status: origin.status = field.integer(at: 0) ?? 0
       case .contentType: origin.contentType = field.text
@@ -125,7 +131,7 @@ struct EntryMetadata: Equatable {
           freshness: freshness, sourceVersion: version, watermarkVersion: watermarkVersion,
           generation: generation))
     case .source:
-      guard origin.status > 0 else { return nil }
+      guard (100...999).contains(origin.status) else { return nil }
       content = .source(origin, freshness, version: version, generation: generation)
     }
   }
@@ -158,6 +164,7 @@ private struct FieldWriter {
         freshness.receivedAt.seconds, freshness.initialAge, freshness.lifetime,
         freshness.isStorable ? 1 : 0, freshness.mayBeStale ? 1 : 0,
         freshness.staleWhileRevalidate, freshness.staleIfError, freshness.isImmutable ? 1 : 0,
+        freshness.isStated ? 1 : 0, freshness.clientLifetime, freshness.clientTime,
       ])
   }
 
@@ -180,9 +187,17 @@ private struct FieldReader {
       return Int(littleEndian: bytes.loadUnaligned(fromByteOffset: index * 8, as: Int.self))
     }
 
-    var pixelSize: PixelSize? {
+    func pixelSize(upTo longest: Int) -> PixelSize? {
       guard let width = integer(at: 0), let height = integer(at: 1) else { return nil }
-      return PixelSize(width: width, height: height)
+      return PixelSize(width: min(max(width, 0), longest), height: min(max(height, 0), longest))
+    }
+
+    /// A finite number, not negative; 1 for anything else.
+    var density: Double? {
+      integer(at: 0).map { bits in
+        let density = Double(bitPattern: UInt64(UInt(bitPattern: bits)))
+        return density >= 0 ? min(density, EntryMetadata.greatestDensity) : 1
+      }
     }
 
     var freshness: Freshness? {
@@ -195,7 +210,10 @@ private struct FieldReader {
         // Absent in files of before, whose origins may have forbidden it.
         mayBeStale: integer(at: 4) ?? 0 != 0,
         staleWhileRevalidate: integer(at: 5) ?? 0, staleIfError: integer(at: 6) ?? 0,
-        isImmutable: integer(at: 7) ?? 0 != 0)
+        isImmutable: integer(at: 7) ?? 0 != 0,
+        // Absent in files of before, whose origins may have said something else to clients: they ask each time.
+        isStated: integer(at: 8) ?? 1 != 0, clientLifetime: integer(at: 9) ?? 0,
+        clientTime: integer(at: 10) ?? 0)
     }
   }
 

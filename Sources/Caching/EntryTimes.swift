@@ -32,9 +32,9 @@ struct EntryTimes: Equatable {
 
   /// What a file says.
   init(of status: stat) {
-    stored = UnixTime(seconds: status.st_mtim.tv_sec)
+    stored = UnixTime(seconds: status.st_mtim.tv_sec).bounded
     created = UnixTime(seconds: stored.seconds - status.st_mtim.tv_nsec)
-    access = max(stored, UnixTime(seconds: status.st_atim.tv_sec))
+    access = max(stored, UnixTime(seconds: status.st_atim.tv_sec).bounded)
   }
 
   /// The latest moment of a use that was not written to the file because this one had been.

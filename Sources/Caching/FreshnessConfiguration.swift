@@ -4,8 +4,12 @@ import Model
 
 /// What an operator decides about lifetimes; all times in seconds, 0 or more.
 public struct FreshnessBounds: Hashable, Sendable {
-  /// Where the origin says nothing; SDWebImage's maximum age, one week. What `Last-Modified` suggests is never above it.
+  /// Where the origin says nothing; SDWebImage's maximum age, one week.
   public var defaultLifetime = 604_800
+  /// At most this of what `Last-Modified` suggests, where the origin says nothing else; 0: it suggests nothing.
+  public var heuristicLifetime = 604_800
+  /// For how long clients' own caches keep an answer whose origin says nothing: no purge reaches them.
+  public var clientDefault = 3_600
   /// No lifetime is shorter, whatever the origin says, `no-cache` included: that is what it is set for. What may not be
   /// stored, or is not the answer to the next request (`Vary: *`), is left alone.
   public var minimumLifetime = 0
@@ -29,6 +33,10 @@ public struct FreshnessRule: Hashable, Sendable {
   public let host: HostPattern
   /// See `FreshnessBounds`.
   public var defaultLifetime: Int?
+  /// See `FreshnessBounds`.
+  public var heuristicLifetime: Int?
+  /// See `FreshnessBounds`.
+  public var clientDefault: Int?
   /// See `FreshnessBounds`.
   public var minimumLifetime: Int?
   /// See `FreshnessBounds`.
@@ -61,6 +69,8 @@ public struct FreshnessConfiguration: Sendable {
     }
     var bounds = bounds
     bounds.defaultLifetime = rule.defaultLifetime ?? bounds.defaultLifetime
+    bounds.heuristicLifetime = rule.heuristicLifetime ?? bounds.heuristicLifetime
+    bounds.clientDefault = rule.clientDefault ?? bounds.clientDefault
     bounds.minimumLifetime = rule.minimumLifetime ?? bounds.minimumLifetime
     bounds.maximumLifetime = rule.maximumLifetime ?? bounds.maximumLifetime
     bounds.staleWhileRevalidate = rule.staleWhileRevalidate ?? bounds.staleWhileRevalidate

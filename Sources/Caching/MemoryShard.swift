@@ -20,16 +20,17 @@ final class MemoryShard: Sendable {
 
   private let state = Lock(State())
 
-  /// What is kept under `key`; counted, and noted as a use.
-  func variant(for key: CacheKey) -> Variant? {
+  /// What is kept under `key` and is fresh; counted. What is stale is used, too: it may be served by another look-up.
+  func variant(for key: CacheKey, freshAt now: UnixTime) -> Variant? {
     state.withLock { state in
-      guard let entry = state.places[key]?.entry else {
+      let entry = state.places[key]?.entry
+      entry?.touch()
+      guard let variant = entry?.variant, variant.info.freshness.isFresh(at: now) else {
         state.misses += 1
         return nil
       }
       state.hits += 1
-      entry.touch()
-      return entry.variant
+      return variant
     }
   }
 

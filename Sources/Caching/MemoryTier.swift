@@ -35,6 +35,8 @@ public final class MemoryTier: MemoryCache {
   public static let entryOverhead = 1_536
 
   private static let shardCount = 16
+  /// A variant that takes more than this part of the limit is not kept: a few of them would push out all others.
+  static let largestShare = 16
   /// Entries that go while the order of eviction is locked, where many have to.
   private static let evictedAtOnce = 64
 
@@ -62,13 +64,15 @@ public final class MemoryTier: MemoryCache {
   }
 
   /// See `MemoryCache`.
-  public func variant(for key: CacheKey) -> Variant? { shard(of: key).variant(for: key) }
+  public func variant(for key: CacheKey, freshAt now: UnixTime) -> Variant? {
+    shard(of: key).variant(for: key, freshAt: now)
+  }
 
   /// See `MemoryCache`.
   public func peek(_ key: CacheKey) -> Variant? { shard(of: key).peek(key)?.variant }
 
-  /// See `MemoryCache`. A variant that is larger than the limit, or whose body is in a file, is not kept, and neither is
-  /// what it would have replaced.
+  /// See `MemoryCache`. A variant that is larger than a sixteenth of the limit, or whose body is in a file, is not kept,
+  /// and neither is what it would have replaced.
   @discardableResult public func store(_ variant: Variant) -> Bool {
     let entry = MemoryEntry(variant, cost: Self.cost(of: variant))
     let isInMemory = if case .memory = variant.body { true } else { false }
@@ -82,7 +86,8 @@ public final class MemoryTier: MemoryCache {
       }
       // Above the limit the tier is only just after that was lowered: whoever did that is making room, and this may be a
       // thread that others wait for.
-      guard isInMemory, countLimit > 0, entry.cost <= state.limit, state.queue.cost <= state.limit
+      guard isInMemory, countLimit > 0, entry.cost <= configuredLimit / Self.largestShare,
+        entry.cost <= state.limit, state.queue.cost <= state.limit
       else { return false }
       while state.queue.cost > state.limit - entry.cost || state.queue.count >= countLimit {
         guard let victim = evict(from: &state) else { return false }

@@ -1,6 +1,6 @@
 // PressureReader: what the kernel says of this process's memory, read from its control group and its stalls.
 
-import Glibc
+import Platform
 
 /// Nothing here tells of pressure.
 struct PressureUnreadable: Error, Hashable, CustomStringConvertible {
@@ -25,12 +25,13 @@ struct PressureReader: Sendable {
   /// - Throws: where there is neither a group nor a file of stalls: an old kernel, cgroup v1, or no /proc.
   init(root: String = "/") throws(PressureUnreadable) {
     let root = root == "/" ? "" : root
-    groups = Self.groups(root: root)
+    groups = ControlGroups.folders(in: .unified, root: root)
     stalls = ([groups.first.map { $0 + "/memory.pressure" }, root + "/proc/pressure/memory"])
       .compactMap(\.self).first {
-        Self.text($0).map { Self.average("some", in: $0) != nil } ?? false
+        ControlGroups.text($0).map { Self.average("some", in: $0) != nil } ?? false
       }
-    guard stalls != nil || groups.contains(where: { Self.text($0 + "/memory.current") != nil })
+    guard
+      stalls != nil || groups.contains(where: { ControlGroups.text($0 + "/memory.current") != nil })
     else {
       throw PressureUnreadable(
         description: "neither a control group of version 2 with memory.current nor PSI")
@@ -45,8 +46,8 @@ struct PressureReader: Sendable {
       // A group above with more room than this one is filled by others: our pictures would not help it much.
       guard let limit = Self.limit(of: group), limit < lowest else { continue }
       lowest = limit
-      guard let used = Self.text(group + "/memory.current").flatMap(Self.number),
-        let text = Self.text(group + "/memory.stat")
+      guard let used = ControlGroups.text(group + "/memory.current").flatMap(Self.number),
+        let text = ControlGroups.text(group + "/memory.stat")
       else { continue }
       let kinds = Self.table(text)
       // Without these two the page cache would pass for pressure.
@@ -55,53 +56,21 @@ struct PressureReader: Sendable {
       }
       let reclaimable = active + inactive + (kinds["slab_reclaimable"] ?? 0)
       sample.share = max(sample.share ?? 0, Double(max(used - reclaimable, 0)) / Double(limit))
-      let events = Self.text(group + "/memory.events").map(Self.table) ?? [:]
+      let events = ControlGroups.text(group + "/memory.events").map(Self.table) ?? [:]
       sample.limitEvents += (events["high"] ?? 0) + (events["max"] ?? 0)
       sample.outOfMemoryEvents += (events["oom"] ?? 0) + (events["oom_kill"] ?? 0)
     }
-    if let text = stalls.flatMap(Self.text) {
+    if let text = stalls.flatMap({ ControlGroups.text($0) }) {
       sample.someStalled = Self.average("some", in: text)
       sample.allStalled = Self.average("full", in: text)
     }
     return sample
   }
 
-  /// Where the group is in its hierarchy (`0::/…` of /proc/self/cgroup) below where that is mounted: cgroups(7).
-  private static func groups(root: String) -> [String] {
-    let own = text(root + "/proc/self/cgroup")?.split(separator: "\n")
-      .first { $0.hasPrefix("0::/") }?.dropFirst(3)
-    guard let own, let mounts = text(root + "/proc/self/mountinfo") else { return [] }
-    for line in mounts.split(separator: "\n") {
-      // Fields as in proc_pid_mountinfo(5): the fourth is the root of the mount, the fifth its place, and behind ` - `
-      // stands the type.
-      let halves = line.split(separator: " - ", maxSplits: 1)
-      let fields = halves[0].split(separator: " ")
-      guard halves.count == 2, halves[1].hasPrefix("cgroup2 "), fields.count > 4 else { continue }
-      let (mounted, place) = (fields[3], root + String(fields[4]))
-      // In a container the mount's root may be the group itself, or one that the path, told in another namespace, does
-      // not lie below: then what is mounted is the best there is.
-      let inside = below(mounted, own) ?? ""
-      var names = inside.split(separator: "/")[...]
-      if names.contains("..") { names = [] }
-      return (0...names.count).reversed().map { count in
-        ([place] + names.prefix(count).map(String.init)).joined(separator: "/")
-      }
-    }
-    return []
-  }
-
-  /// What of `path` lies below `folder`; `nil` where it does not.
-  private static func below(_ folder: Substring, _ path: Substring) -> Substring? {
-    if folder == "/" { return path }
-    guard path.hasPrefix(folder) else { return nil }
-    let rest = path.dropFirst(folder.count)
-    return rest.isEmpty || rest.hasPrefix("/") ? rest : nil
-  }
-
   /// The lower of `memory.max`, beyond which is death, and `memory.high`, beyond which processes are slowed down until
   /// they are as good as dead; `nil` for `max`.
   private static func limit(of group: String) -> Int? {
-    ["/memory.max", "/memory.high"].compactMap { text(group + $0).flatMap(number) }
+    ["/memory.max", "/memory.high"].compactMap { ControlGroups.text(group + $0).flatMap(number) }
       .filter { $0 > 0 }.min()
   }
 
@@ -128,21 +97,5 @@ struct PressureReader: Sendable {
       .split(separator: " ").first { $0.hasPrefix("avg10=") }
       .flatMap { Double($0.dropFirst(6)) }
       .flatMap { (0...100).contains($0) ? $0 / 100 : nil }
-  }
-
-  /// A small file's text; `nil` where it cannot be read, or is empty.
-  private static func text(_ path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    // mountinfo may be long, and the kernel hands out such files a page at a time.
-    var page = [UInt8](repeating: 0, count: 16_384)
-    while bytes.count < 1 << 20 {
-      let count = Glibc.read(descriptor, &page, page.count)
-      guard count > 0 else { break }
-      bytes += page[..<count]
-    }
-    return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
   }
 }

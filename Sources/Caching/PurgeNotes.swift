@@ -43,7 +43,10 @@ struct PurgeNotes: Equatable {
     let parts = line.utf8.split(
       separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false
     ).map(Substring.init)
-    guard parts.count >= 2, let number = Int(parts[0]), number > 0 else { return false }
+    // The next purge has a greater one.
+    guard parts.count >= 2, let number = Int(parts[0]), (1...Int.max / 2).contains(number) else {
+      return false
+    }
     switch (parts[1], parts.count) {
     case ("last", 2): last = max(last, number)
     case ("clear", 2): cleared = UnixTime(seconds: number)

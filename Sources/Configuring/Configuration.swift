@@ -24,12 +24,16 @@ public struct Configuration: Hashable, Sendable {
     public var requestTimeout = Duration.seconds(30)
     /// How long a client may take to read its answer.
     public var answerTimeout = Duration.seconds(120)
+    /// How long the server goes on listening after SIGTERM.
+    public var shutdownDelay = Duration.seconds(5)
     /// How long running requests may go on after a stop was asked for.
     public var graceTime = Duration.seconds(20)
-    /// `Access-Control-Allow-Origin`; empty sends none.
-    public var corsOrigin = "*"
+    /// Origins whose pages may read answers; `*` for all, empty for none.
+    public var corsOrigin = ["*"]
     /// Whether clients may have origins asked though something fresh is kept.
     public var allowReload = true
+    /// Whether clients may ask for more pixels than a source has.
+    public var allowEnlarge = true
     /// Whether clients may ask for pictures by presets alone.
     public var presetsOnly = false
     /// Whether a request that leaves the format open is sent on to one that names it.
@@ -44,8 +48,8 @@ public struct Configuration: Hashable, Sendable {
 
   /// `memory.…`: the memory tier.
   public struct Memory: Hashable, Sendable {
-    /// Most bytes kept.
-    public var limit = 256 << 20
+    /// Most bytes kept. `nil`: by the memory that there is (`MemoryPlan`).
+    public var limit: Int?
     /// Most pictures kept; 0 is as many as fit.
     public var countLimit = 0
     /// Share of the memory that the control group may use from which on fewer are kept; 0 is never.
@@ -72,14 +76,18 @@ public struct Configuration: Hashable, Sendable {
     public var cleanFraction = 0.5
     /// Bodies up to so many bytes are brought to memory when read.
     public var promotionThreshold = 1 << 20
-    /// Most bytes that may wait to be written.
-    public var writeQueueLimit = 64 << 20
+    /// Most bytes that may wait to be written. `nil`: by the memory that there is.
+    public var writeQueueLimit: Int?
   }
 
   /// `freshness.…`: how long pictures are served without asking their origin.
   public struct Freshness: Hashable, Sendable {
     /// Where the origin says nothing.
     public var defaultLifetime = Duration.seconds(7 * 86_400)
+    /// At most this of what `Last-Modified` suggests, where the origin says nothing else; 0: it suggests nothing.
+    public var heuristicLifetime = Duration.seconds(7 * 86_400)
+    /// For how long clients' own caches keep an answer whose origin says nothing.
+    public var clientDefault = Duration.seconds(3_600)
     /// At the least, whatever the origin says.
     public var minimumLifetime = Duration.zero
     /// At the most, whatever the origin says.
@@ -131,14 +139,16 @@ public struct Configuration: Hashable, Sendable {
     public var queueLimit = 1_024
     /// Most bytes of one source.
     public var maximumBytes = 64 << 20
-    /// Most bytes of all bodies being received.
-    public var maximumBytesInFlight = 512 << 20
+    /// Most bytes of all bodies being received. `nil`: by the memory that there is.
+    public var maximumBytesInFlight: Int?
     /// Most redirects followed.
     public var maximumRedirects = 5
     /// Networks (CIDR) let through the address check.
     public var allowNetworks: [String] = []
     /// Hosts that may be asked; empty is all.
     public var allowHosts: [String] = []
+    /// Hosts that may not be asked.
+    public var denyHosts: [String] = []
     /// URL of the HTTP proxy that hosts are asked by, or where it stands; `nil` is none.
     public var proxy: SecretText?
     /// File with certificate authorities to trust; empty is the system's.
@@ -155,18 +165,20 @@ public struct Configuration: Hashable, Sendable {
 
   /// `imaging.…`: the worker processes.
   public struct Imaging: Hashable, Sendable {
-    /// Worker processes; 0 is one per core.
+    /// Worker processes; 0 is one per core, or as many as there is memory for.
     public var workers = 0
     /// How long one picture may take; below the time for an answer, so that it is known why there was none.
     public var deadline = Duration.seconds(20)
+    /// How much processor time one picture may take.
+    public var processorTime = Duration.seconds(10)
     /// Most jobs that may wait for a worker.
     public var queueLimit = 1_024
     /// Jobs after which a worker is replaced.
     public var jobsPerWorker = 10_000
-    /// Most memory a worker may allocate, in bytes.
-    public var workerMemory = 2 << 30
-    /// Resident bytes above which a worker is replaced after its job.
-    public var retireAbove = 256 << 20
+    /// Most memory a worker may allocate, in bytes. `nil`: by the memory that there is.
+    public var workerMemory: Int?
+    /// Resident bytes above which a worker is replaced after its job. `nil`: by the memory that there is.
+    public var retireAbove: Int?
     /// Niceness of the workers beside the server.
     public var niceness = 5
     /// Formats that are decoded.
@@ -175,8 +187,12 @@ public struct Configuration: Hashable, Sendable {
     public var autoFormats: [ImageFormat] = [.avif, .webp]
     /// Most pixels of a source, all frames together.
     public var maximumPixels = 150_000_000
+    /// Most pixels of a result.
+    public var maximumResultPixels = 25_000_000
     /// Most frames of a source.
     public var maximumFrames = 1_000
+    /// The mildest damage for which a source is refused.
+    public var failOn = FailOn.warning.rawValue
     /// Whether a negotiated AVIF that is not there yet is made behind a quicker answer.
     public var avifLater = true
     /// Whether a small picture may be made of a larger one where the source is not kept.

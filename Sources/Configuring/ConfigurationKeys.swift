@@ -1,7 +1,6 @@
 // ConfigurationKeys: the table of keys. Defaults, ranges, environment variables, config/pictor.json5 and
 // docs/configuration.md all follow from it.
 
-import Glibc
 import Model
 
 /// One setting: its path, what it is for, how it is read and written.
@@ -29,7 +28,10 @@ public struct ConfigurationKey: Sendable {
 
 extension Configuration {
   /// Every key, in the order of config/pictor.json5.
-  public static let keys: [ConfigurationKey] = [
+  public static let keys = firstKeys + imagingKeys + lastKeys
+
+  /// Those before the keys of imaging.
+  private static let firstKeys: [ConfigurationKey] = [
     .text(
       "server.address", \.server.address, "numeric address to listen on; 0.0.0.0 or :: for all",
       "a numeric IPv4 or IPv6 address", isNumericAddress),
@@ -56,18 +58,23 @@ extension Configuration {
       "time for a client to read its answer, so that slow readers hold no connection",
       .seconds(1)...(.seconds(86_400))),
     .duration(
-      "server.grace_time", \.server.graceTime,
-      "time for running requests after SIGTERM; orchestrators kill after about 30s",
+      "server.shutdown_delay", \.server.shutdownDelay,
+      "time after SIGTERM in which it still serves and /stats says 503; load balancers notice",
       .zero...(.seconds(3_600))),
-    .text(
+    .duration(
+      "server.grace_time", \.server.graceTime,
+      "time for running requests after that; orchestrators kill after about 30s",
+      .zero...(.seconds(3_600))),
+    .origins(
       "server.cors_origin", \.server.corsOrigin,
-      "Access-Control-Allow-Origin, so that pages may read pixels; empty sends none",
-      "*, an origin such as https://example.com, or nothing"
-    ) { $0.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f } },
+      "origins whose pages may read pixels (CORS), such as https://example.com; \"*\": all"),
 
     .boolean(
       "server.allow_reload", \.server.allowReload,
       "whether clients may use refresh, cache=bypass, retry and Cache-Control: no-cache"),
+    .boolean(
+      "server.allow_enlarge", \.server.allowEnlarge,
+      "whether clients may ask for more pixels than a source has; presets may"),
     .boolean(
       "server.presets_only", \.server.presetsOnly,
       "whether clients may ask for pictures by preset alone; other parameters are 403"),
@@ -92,7 +99,9 @@ extension Configuration {
       "secrets that open /admin, as Authorization: Bearer; without any there is none",
       "tokens of 16 characters or more, without blanks or commas", isToken),
 
-    .size("memory.limit", \.memory.limit, "bytes of finished pictures kept in memory; 0: none"),
+    .sizeOrAuto(
+      "memory.limit", \.memory.limit,
+      "bytes of pictures kept, of one 1/16 at most; auto: 256MiB, at most 1/8 of memory; 0: none"),
     .integer(
       "memory.count_limit", \.memory.countLimit,
       "finished pictures kept in memory; 0: as many as fit", 0...1_000_000_000),
@@ -128,13 +137,21 @@ extension Configuration {
     .size(
       "disk.promotion_threshold", \.disk.promotionThreshold,
       "bodies up to this size move to memory when read; larger ones are sent from the file"),
-    .size(
+    .sizeOrAuto(
       "disk.write_queue_limit", \.disk.writeQueueLimit,
-      "bytes that may wait to be written; beyond it, pictures are not kept on disk"),
+      "bytes waiting to be written, beyond which none are; auto: 64MiB, at most 1/16 of memory"),
 
     .duration(
       "freshness.default_lifetime", \.freshness.defaultLifetime,
       "how long a picture is served unasked where its origin says nothing",
+      Configuration.Freshness.allowed),
+    .duration(
+      "freshness.heuristic_lifetime", \.freshness.heuristicLifetime,
+      "at most this of what Last-Modified suggests, a tenth of its age; 0s: it suggests nothing",
+      Configuration.Freshness.allowed),
+    .duration(
+      "freshness.client_default", \.freshness.clientDefault,
+      "how long browsers are told to keep an image where its origin says nothing: no purge is there",
       Configuration.Freshness.allowed),
     .duration(
       "freshness.minimum_lifetime", \.freshness.minimumLifetime,
@@ -187,7 +204,8 @@ extension Configuration {
       .milliseconds(1)...(.seconds(10))),
     .integer(
       "download.breaker_threshold", \.download.breakerThreshold,
-      "failures in a row after which a host gets 502 at once; 0: never", 0...1_000_000),
+      "failed connections in a row, or four times as many failing URLs, after which a host gets 502 at once; "
+        + "0: never", 0...1_000_000),
     .duration(
       "download.breaker_open_time", \.download.breakerOpenTime,
       "time for which it does, until a single probe; doubles with each that fails, up to 5m",
@@ -206,9 +224,10 @@ extension Configuration {
     .size(
       "download.maximum_bytes", \.download.maximumBytes, "bytes of one source; beyond it, 413",
       atLeast: 1),
-    .size(
+    .sizeOrAuto(
       "download.maximum_bytes_in_flight", \.download.maximumBytesInFlight,
-      "bytes of all bodies being received, which are held in memory; beyond it, 503", atLeast: 1),
+      "bytes of bodies being received; beyond it, 503; auto: 512MiB, at most 1/8 of memory",
+      atLeast: 1),
     .integer(
       "download.maximum_redirects", \.download.maximumRedirects, "redirects followed", 0...50),
     .list(
@@ -217,6 +236,10 @@ extension Configuration {
         + "special ones", "networks such as 10.0.0.0/8 or fd00::/8", isNetwork),
     .list(
       "download.allow_hosts", \.download.allowHosts, "hosts that may be asked; empty: all",
+      "hosts such as example.com or *.example.com", isHostPattern),
+    .list(
+      "download.deny_hosts", \.download.denyHosts,
+      "hosts that may not be asked, whatever allow_hosts says",
       "hosts such as example.com or *.example.com", isHostPattern),
     .proxy(
       "download.proxy", \.download.proxy,
@@ -234,45 +257,10 @@ extension Configuration {
       "sources.local_lifetime", \.sources.localLifetime,
       "how long what was made of a local file is served without looking at it",
       .zero...(.seconds(365 * 86_400))),
+  ]
 
-    .integer(
-      "imaging.workers", \.imaging.workers, "worker processes; 0: one per core", 0...256),
-    .duration(
-      "imaging.deadline", \.imaging.deadline, "time for one picture; then its worker is killed",
-      .milliseconds(100)...(.seconds(3_600))),
-    .integer(
-      "imaging.queue_limit", \.imaging.queueLimit, "jobs waiting for a worker; beyond it, 503",
-      0...1_000_000),
-    .integer(
-      "imaging.jobs_per_worker", \.imaging.jobsPerWorker,
-      "jobs after which a worker is replaced, so that no leak can grow", 1...1_000_000_000),
-    .size(
-      "imaging.worker_memory", \.imaging.workerMemory,
-      "bytes a worker may allocate; a picture that needs more is undecodable", atLeast: 64 << 20),
-    .size(
-      "imaging.retire_above", \.imaging.retireAbove,
-      "resident bytes above which a worker is replaced after its job", atLeast: 32 << 20),
-    .integer(
-      "imaging.niceness", \.imaging.niceness,
-      "niceness of the workers, so that answers go before encodes", 0...19),
-    .formats("imaging.formats", \.imaging.formats, "formats that are decoded"),
-    .formats(
-      "imaging.auto_formats", \.imaging.autoFormats,
-      "formats that format=auto offers those who name them in Accept, the best first; []: none",
-      from: ImageFormat.negotiable, mayBeEmpty: true),
-    .integer(
-      "imaging.maximum_pixels", \.imaging.maximumPixels,
-      "pixels of a source, all frames together; beyond it, 422", 1...10_000_000_000),
-    .integer(
-      "imaging.maximum_frames", \.imaging.maximumFrames, "frames of a source; beyond it, 422",
-      1...100_000),
-    .boolean(
-      "imaging.avif_later", \.imaging.avifLater,
-      "whether WebP, JPEG or PNG is answered until a negotiated AVIF is made"),
-    .boolean(
-      "imaging.derive", \.imaging.derive,
-      "whether a small picture may be made of a kept larger one where its source is gone"),
-
+  /// Those behind the keys of imaging.
+  private static let lastKeys: [ConfigurationKey] = [
     .integer(
       "prefetch.limit", \.prefetch.limit,
       "pictures prefetched at once, of all lists together (SDWebImage's 3)", 1...1_000),
@@ -294,56 +282,4 @@ extension Configuration {
 
   /// The key with this path.
   static func key(_ path: String) -> ConfigurationKey? { keys.first { $0.path == path } }
-
-  /// As the server's listener asks: inet_aton(3)'s forms and IPv6 zones are numeric too.
-  @Sendable private static func isNumericAddress(_ text: String) -> Bool {
-    var hints = addrinfo()
-    hints.ai_flags = AI_NUMERICHOST
-    var list: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(text, nil, &hints, &list) == 0 else { return false }
-    freeaddrinfo(list)
-    return true
-  }
-
-  @Sendable private static func isName(_ text: String) -> Bool {
-    text.utf8.allSatisfy { byte in
-      (0x30...0x39).contains(byte) || (0x61...0x7a).contains(byte | 0x20) || byte == 0x2d
-        || byte == 0x5f
-    }
-  }
-
-  @Sendable private static func isToken(_ text: String) -> Bool {
-    text.utf8.count >= 16 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x2c }
-  }
-
-  @Sendable private static func isStatusWithTime(_ text: String) -> Bool {
-    Configuration.Failures.parse(text) != nil
-  }
-
-  @Sendable private static func isNetwork(_ text: String) -> Bool {
-    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    guard parts.count <= 2, let address = parts.first, !address.isEmpty else { return false }
-    let isIPv6 = address.contains(":")
-    let digits: Set<Character> = Set(isIPv6 ? "0123456789abcdefABCDEF:." : "0123456789.")
-    guard address.allSatisfy(digits.contains) else { return false }
-    guard parts.count == 2 else { return true }
-    return Int(parts[1]).map { (0...(isIPv6 ? 128 : 32)).contains($0) } ?? false
-  }
-
-  @Sendable private static func isHostPattern(_ text: String) -> Bool {
-    let name = text.hasPrefix("*.") ? text.dropFirst(2) : text[...]
-    return !name.isEmpty
-      && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/*?#@\\".utf8.contains($0) }
-  }
-}
-
-extension Configuration.Failures {
-  /// `404=10m` → (404, ten minutes); `nil` for anything else.
-  public static func parse(_ text: String) -> (status: Int, time: Duration)? {
-    let parts = text.split(separator: "=", maxSplits: 1)
-    guard parts.count == 2, let status = Int(parts[0]),
-      [404, 410, 413, 415, 422].contains(status), let time = TimeSpan.parse(String(parts[1]))
-    else { return nil }
-    return (status, time)
-  }
 }

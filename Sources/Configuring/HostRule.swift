@@ -41,6 +41,10 @@ extension Configuration {
     /// See `Freshness`.
     public var defaultLifetime: Duration?
     /// See `Freshness`.
+    public var heuristicLifetime: Duration?
+    /// See `Freshness`.
+    public var clientDefault: Duration?
+    /// See `Freshness`.
     public var minimumLifetime: Duration?
     /// See `Freshness`.
     public var maximumLifetime: Duration?

@@ -41,6 +41,8 @@ struct HostRuleMember: Sendable {
     names(
       "tags", \.tags, "names of up to 64 letters, digits, -, _, . and :", isSecret: false, isTag),
     time("default_lifetime", \.freshness.defaultLifetime),
+    time("heuristic_lifetime", \.freshness.heuristicLifetime),
+    time("client_default", \.freshness.clientDefault),
     time("minimum_lifetime", \.freshness.minimumLifetime),
     time("maximum_lifetime", \.freshness.maximumLifetime),
     time("stale_while_revalidate", \.freshness.staleWhileRevalidate),

@@ -59,6 +59,27 @@ extension ConfigurationKey {
       }, write: { quoted(ByteSize.text($0[keyPath: field])) })
   }
 
+  /// A size, or one by the memory that there is.
+  static func sizeOrAuto(
+    _ path: String, _ field: WritableKeyPath<Configuration, Int?> & Sendable, _ purpose: String,
+    atLeast minimum: Int = 0
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose,
+      allowed: "auto or a size such as \"64MiB\" (B, KiB, MiB, GiB, TiB), at least "
+        + ByteSize.text(minimum),
+      read: { configuration, value in
+        if value.text == "auto" {
+          configuration[keyPath: field] = nil
+          return true
+        }
+        guard let bytes = value.integer ?? value.text.flatMap(ByteSize.parse), bytes >= minimum
+        else { return false }
+        configuration[keyPath: field] = bytes
+        return true
+      }, write: { quoted($0[keyPath: field].map(ByteSize.text) ?? "auto") })
+  }
+
   static func duration(
     _ path: String, _ field: WritableKeyPath<Configuration, Duration> & Sendable,
     _ purpose: String, _ range: ClosedRange<Duration>
@@ -123,6 +144,23 @@ extension ConfigurationKey {
       path: path, purpose: purpose, allowed: "a list of \(allowed)",
       read: { configuration, value in
         guard let items = value.list, items.allSatisfy(isAllowed) else { return false }
+        configuration[keyPath: field] = items
+        return true
+      }, write: { literal($0[keyPath: field]) })
+  }
+
+  /// Web origins (RFC 6454): a list, or one text, which separates them by commas.
+  static func origins(
+    _ path: String, _ field: WritableKeyPath<Configuration, [String]> & Sendable,
+    _ purpose: String
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose,
+      allowed: "*, origins such as https://example.com in lower case without a path, or nothing",
+      read: { configuration, value in
+        guard let items = value.list ?? value.text.flatMap({ RawValue.argument($0).list }),
+          items.allSatisfy(WebOrigin.isOne), Set(items).count == items.count
+        else { return false }
         configuration[keyPath: field] = items
         return true
       }, write: { literal($0[keyPath: field]) })

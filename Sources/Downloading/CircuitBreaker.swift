@@ -4,7 +4,8 @@ import Model
 
 /// One circuit for each host (and port) that fails.
 ///
-/// *Closed*: everyone goes through; `threshold` failures in a row open it. *Open*: nobody goes through for `openTime`.
+/// *Closed*: everyone goes through. `threshold` failures of connections in a row open it. What one URL is answered with
+/// says little about its host: of other failures it takes `urlsPerFailure` times as many, of distinct URLs, in a row. *Open*: nobody goes through for `openTime`.
 /// Then *half-open*: one load goes through as a probe, everyone else is refused; its success closes the circuit, its
 /// failure opens it again for twice as long, up to `longestOpenTime`. A success of whoever was on the way closes a
 /// circuit in any state: the host lives.
@@ -17,15 +18,21 @@ struct CircuitBreaker {
   enum Outcome: Hashable {
     /// It lives: it answered, whatever it said that is not its own failure.
     case success
-    /// No connection, a time-out, or a 5xx.
+    /// No connection could be made.
     case failure
+    /// A 5xx, no answer in time or none at all, to this URL (its hash).
+    case failureOfURL(Int)
     /// Nothing: the load was cancelled, or ended for a reason of this side.
     case nothing
   }
 
-  private struct Circuit {
-    /// Failures in a row while closed.
+  fileprivate struct Circuit {
+    /// Failures of connections in a row while closed.
     var failures = 0
+    /// URLs that failed in a row while closed, or since the host could be reached again.
+    var urls: Set<Int> = []
+    /// Whether it opened since no connection could be made.
+    var isUnreachable = false
     /// How often it opened without a success in between.
     var openings = 0
     /// Until when it is open, then half-open; `nil`: closed.
@@ -40,6 +47,11 @@ struct CircuitBreaker {
   private let openTime: Duration
   private let hostLimit: Int
   private var circuits: [String: Circuit] = [:]
+
+  /// How many URLs that fail weigh as much as one connection that does.
+  static let urlsPerFailure = 4
+  /// Most URLs that are told apart of one host; where more would have to fail, it is never left alone for them.
+  static let urlLimit = 4_096
 
   /// A host that is down for long is asked this seldom at the least, or every `openTime` where that is longer.
   static let longestOpenTime = Duration.seconds(300)
@@ -85,23 +97,39 @@ struct CircuitBreaker {
       if circuits[host]?.probe == id { circuits[host]?.probe = nil }
       return false
     case .failure:
-      return threshold > 0 && fail(id, at: host, now: now)
+      return threshold > 0 && fail(id, at: host, url: nil, now: now)
+    case .failureOfURL(let url):
+      return threshold > 0 && fail(id, at: host, url: url, now: now)
     }
   }
 
-  private mutating func fail(_ id: ID, at host: String, now: ContinuousClock.Instant) -> Bool {
+  private mutating func fail(
+    _ id: ID, at host: String, url: Int?, now: ContinuousClock.Instant
+  ) -> Bool {
     var circuit = circuits[host] ?? Circuit(changed: now)
     if circuit.openUntil != nil {
       // Whoever was under way when it opened has nothing new to tell.
       guard circuit.probe == id else { return false }
       circuit.probe = nil
+    }
+    if let url, circuit.isUnreachable {
+      // It can be reached again: from here on its URLs count.
+      if circuit.openUntil != nil { openCount -= 1 }
+      circuit = Circuit(changed: now)
+      circuit.note(url)
+    } else if let url {
+      circuit.note(url)
     } else {
       circuit.failures += 1
     }
     circuit.changed = now
-    let opens = circuit.openUntil != nil || circuit.failures >= threshold
+    let isUnreachable = circuit.failures >= threshold
+    let opens =
+      circuit.openUntil != nil || isUnreachable
+      || circuit.urls.count >= threshold * Self.urlsPerFailure
     if opens {
       if circuit.openUntil == nil { openCount += 1 }
+      circuit.isUnreachable = isUnreachable || url == nil
       circuit.openUntil = now + openTime(after: circuit.openings)
       circuit.openings += 1
     }
@@ -128,14 +156,29 @@ struct CircuitBreaker {
   }
 }
 
+extension CircuitBreaker.Circuit {
+  fileprivate mutating func note(_ url: Int) {
+    if urls.count < CircuitBreaker.urlLimit { urls.insert(url) }
+  }
+}
+
 extension CircuitBreaker.Outcome {
   /// What a load's result says about the host it ended at. Whoever answers lives, whatever is wrong with the answer.
   /// So does a host with which TLS fails: it can be reached, and the failure is better told by its own name.
-  init(of result: Result<LoadResult, ImageError>, hasAnswer: Bool) {
+  ///
+  /// - Parameters:
+  ///   - hasAnswer: whether there was the head of an answer.
+  ///   - hasSentRequest: whether there was a connection, and the request went out.
+  ///   - url: what was asked for there.
+  init(
+    of result: Result<LoadResult, ImageError>, hasAnswer: Bool, hasSentRequest: Bool, url: SourceURL
+  ) {
     switch result {
     case .success, .failure(.sourceTLS): self = .success
-    case .failure(.sourceTimeout), .failure(.sourceUnreachable): self = .failure
-    case .failure(.sourceError(let status, _)) where (500..<600).contains(status): self = .failure
+    case .failure(.sourceTimeout), .failure(.sourceUnreachable):
+      self = hasSentRequest ? .failureOfURL(url.text.hashValue) : .failure
+    case .failure(.sourceError(let status, _)) where (500..<600).contains(status):
+      self = .failureOfURL(url.text.hashValue)
     case .failure(.cancelled), .failure(.draining), .failure(.internal): self = .nothing
     case .failure: self = hasAnswer ? .success : .nothing
     }

@@ -14,6 +14,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   private let configuration: DownloaderConfiguration
   private let mailbox: Mailbox
   private let thread: OwnThread
+  private let verifier: BodyVerifier
   private let counters = DownloadCounters()
   private let board = DownloadBoard()
 
@@ -34,9 +35,14 @@ public final class Downloader: ImageLoader, DownloadOperations {
     let mailbox = Mailbox(waking: multi)
     self.mailbox = mailbox
     do throws(SystemError) {
+      let verifier = try BodyVerifier { [mailbox] id, mismatch in
+        mailbox.post(.verified(id, mismatch: mismatch))
+      }
+      self.verifier = verifier
       thread = try OwnThread(name: "pictor-download") { [counters, board] in
         TransferLoop(
-          rules: rules, mailbox: mailbox, multi: multi, counters: counters, board: board, log: log
+          rules: rules, mailbox: mailbox, multi: multi, verifier: verifier, counters: counters,
+          board: board, log: log
         ).run()
       }
     } catch {
@@ -52,14 +58,14 @@ public final class Downloader: ImageLoader, DownloadOperations {
   ///
   /// - Throws: `forbiddenSource`: scheme, host or address, of the URL or a redirect's. `sourceNotFound`: 404, 410.
   ///   `sourceError`: any other status than 200 and 203, or 304 to validators, with its `Retry-After`. `sourceTooLarge`,
-  ///   `sourceIncomplete`, `sourceTimeout`, `sourceUnreachable` (also for an answer that makes no sense, and at once for
+  ///   `sourceIncomplete` (also where the body is not what its origin's digests say), `sourceTimeout`, `sourceUnreachable` (also for an answer that makes no sense, and at once for
   ///   a host that failed time and again), `sourceTLS`, `tooManyRedirects`. `unsupportedFormat`: an empty body, or a
-  ///   content coding that was not asked for. `overloaded`: the queue is full, the wait for a place too long, or the
+  ///   content coding that is not known here. `overloaded`: the queue is full, the wait for a place too long, or the
   ///   bodies being received too large together. `draining`: after `shutDown`. `cancelled`, `invalidURL`, `internal`.
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     let target: Target
     do {
-      target = try Target(request.url, allowedHosts: configuration.allowedHosts)
+      target = try Target(request.url, hosts: configuration.hosts)
     } catch {
       counters.count(.failure(error), bytes: 0, duration: nil)
       throw error
@@ -107,6 +113,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   public func shutDown() {
     mailbox.close()
     thread.join()
+    verifier.shutDown()
   }
 
   /// What `/stats` says about downloads.

@@ -50,8 +50,8 @@ public struct DownloaderConfiguration: Sendable {
   public var order = DownloadOrder.fifo
   /// Networks that are let through the address check though they are not public.
   public var allowedNetworks: [CIDR] = []
-  /// Hosts that may be fetched from, redirects included; empty: all.
-  public var allowedHosts: [HostPattern] = []
+  /// Hosts that may be fetched from, redirects included.
+  public var hosts = HostPolicy()
   /// What is different for some hosts; of several rules for one host, the first counts.
   public var hostRules: [HostRule] = []
   /// URL of the HTTP proxy that all hosts are asked by for which no rule says otherwise, `http://host:port`; it may hold

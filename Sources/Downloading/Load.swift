@@ -8,6 +8,7 @@ struct Load: Sendable {
   let id: DownloadQueue.ID
   let target: Target
   let validators: Validators?
+  let onHead: (@Sendable (OriginResponse) -> Void)?
   let onBody: (@Sendable (any PartialBody) -> Void)?
   let forwarded: [HeaderField]
   let arrived: ContinuousClock.Instant
@@ -21,7 +22,9 @@ struct Load: Sendable {
   ) {
     (self.id, self.target, self.validators) = (id, target, request.validators)
     forwarded = request.forwarded
-    (onBody, work) = (request.onBody, request.priority)
+    onHead = request.onHead
+    onBody = request.onBody
+    work = request.priority
     (self.arrived, self.priority, self.reply) = (arrived, priority, reply)
   }
 

@@ -2,23 +2,30 @@
 
 import Glibc
 import Model
+import Platform
 
 /// Opens regular files below one folder, and nothing else: no file outside of it, no device, no pipe.
 ///
 /// The path is walked one component after the other from the root's descriptor, and a symbolic link on the way is not
 /// followed, wherever it points: so there is no moment in which a link swapped in could lead outside. The root itself
-/// may be a link. Opening is quick on local disks and done on the caller's thread.
+/// may be a link. Opening is done on threads of its own, since a folder of another machine may not answer.
 public struct LocalFiles: ImageLoader {
   private let root: String?
   private let maximumBytes: Int
   private let lifetime: Int
+  private let threads: BlockingThreads
 
   /// - Parameters:
   ///   - root: the folder; `nil`: every load is refused.
   ///   - maximumBytes: most bytes of one file.
   ///   - lifetime: for how many seconds a file's picture is fresh.
-  public init(root: String?, maximumBytes: Int = 64 << 20, lifetime: Int) {
+  ///   - threads: where files are opened.
+  public init(
+    root: String?, maximumBytes: Int = 64 << 20, lifetime: Int,
+    threads: BlockingThreads = BlockingThreads(name: "pictor-local")
+  ) {
     (self.root, self.maximumBytes, self.lifetime) = (root, maximumBytes, lifetime)
+    self.threads = threads
   }
 
   /// Opens the file; its bytes are not copied. Validators are passed over: local sources are kept nowhere, and opening
@@ -26,7 +33,8 @@ public struct LocalFiles: ImageLoader {
   ///
   /// - Throws: `forbiddenSource` when there is no root or the URL is not `local`; `sourceNotFound(status: 404)` for what
   ///   is absent, not readable, outside of the root, behind a link, or no regular file; `sourceTooLarge`;
-  ///   `unsupportedFormat` for an empty file; `cancelled`.
+  ///   `unsupportedFormat` for an empty file; `sourceTimeout` where the disk does not answer, `overloaded` where too many
+  ///   wait for it; `cancelled`.
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     let url = request.url
     guard let root else {
@@ -36,7 +44,24 @@ public struct LocalFiles: ImageLoader {
       throw .forbiddenSource(reason: "its scheme is not local", detail: url.text)
     }
     guard !Task.isCancelled else { throw .cancelled }
-    let descriptor = try Self.open(url.path, below: root)
+    let opened: Result<LoadResult, ImageError>
+    do throws(BlockingFailure) {
+      opened = try await threads.value { [self, path = url.path] in
+        Result { () throws(ImageError) in try load(path, below: root) }
+      }
+    } catch {
+      switch error {
+      case .late: throw .sourceTimeout(detail: "the disk with the local files does not answer")
+      case .full: throw .overloaded(queue: "local files", retryAfter: 1)
+      }
+    }
+    guard !Task.isCancelled else { throw .cancelled }
+    return try opened.get()
+  }
+
+  /// Opens a file. Waits for the disk.
+  private func load(_ path: String, below root: String) throws(ImageError) -> LoadResult {
+    let descriptor = try Self.open(path, below: root)
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       close(descriptor)

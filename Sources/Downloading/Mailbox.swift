@@ -10,6 +10,8 @@ final class Mailbox: Sendable {
     case cancel(DownloadQueue.ID)
     /// A load's priority was raised; of no effect for one that has ended.
     case raise(DownloadQueue.ID)
+    /// A body was held against its origin's digests; of no effect for a load that has ended.
+    case verified(DownloadQueue.ID, mismatch: String?)
     case pause
     case resume
   }

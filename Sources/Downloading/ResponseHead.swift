@@ -23,7 +23,11 @@ struct ResponseHead {
   var contentLength: Int? { hasTransferEncoding ? nil : length }
   /// Whether `Content-Length` counts and is no number, or not always the same: then nobody knows where the body ends.
   var hasInvalidLength: Bool { !hasTransferEncoding && isLengthInvalid }
-  /// `Content-Encoding`, other than `identity`.
+  /// How many bytes of body are handed on, where the head says so: a coded body has others than its `Content-Length`.
+  var bodyLength: Int? { contentEncoding == nil ? contentLength : nil }
+  /// What the origin says of the content's bytes. Nothing where they are coded: what curl hands on is decoded.
+  var digests: BodyDigests { contentEncoding == nil ? sentDigests : BodyDigests() }
+  /// `Content-Encoding` in lower case, other than `identity`; several joined by commas.
   private(set) var contentEncoding: String?
   /// `Location` of a redirect (RFC 9110, section 15.4), as it stands there.
   ///
@@ -45,6 +49,7 @@ struct ResponseHead {
   private var isLengthInvalid = false
   private var hasTransferEncoding = false
   private var location: String?
+  private var sentDigests = BodyDigests()
   private var part = Part.statusLine
   private var bytes = 0
   private let limit: Int
@@ -62,6 +67,7 @@ struct ResponseHead {
     if part == .statusLine {
       (origin, contentEncoding, location, retryAfter) = (OriginResponse(status: 0), nil, nil, nil)
       (length, isLengthInvalid, hasTransferEncoding) = (nil, false, false)
+      sentDigests = BodyDigests()
       origin.status = Self.status(ofLine: text)
       part = .fields
       return .more
@@ -106,10 +112,11 @@ struct ResponseHead {
     case "last-modified": Self.keep(text, &origin.lastModified)
     case "etag": Self.keep(text, &origin.etag)
     case "transfer-encoding": hasTransferEncoding = true
-    case "content-encoding" where text.lowercased() != "identity": contentEncoding = text
+    case "content-encoding" where text.lowercased() != "identity":
+      Self.join(text.lowercased(), &contentEncoding)
     case "location": Self.keep(text, &location)
     case "retry-after": Self.keep(text, &retryAfter)
-    default: break
+    default: sentDigests.receive(name: name, text)
     }
   }
 

@@ -43,11 +43,14 @@ struct RetryPolicy: Sendable {
     return wait < timeLeft ? wait : nil
   }
 
-  /// `Retry-After` in seconds from `now`: seconds or a date, one that is past meaning now; `nil` for anything else.
+  /// `Retry-After` in seconds from `now`, at most `Freshness.unlimited`: seconds or a date, one that is past meaning now;
+  /// `nil` for anything else.
   static func seconds(ofRetryAfter text: String, now: UnixTime) -> Int? {
     if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-      return Int(text) ?? .max
+      return min(Int(text) ?? .max, Freshness.unlimited)
     }
-    return HTTPDate.parse(text, now: now).map { max($0.seconds - now.seconds, 0) }
+    return HTTPDate.parse(text, now: now).map {
+      min(max($0.seconds - now.seconds, 0), Freshness.unlimited)
+    }
   }
 }

@@ -29,16 +29,15 @@ struct Target: Sendable {
   /// Checks scheme and host.
   ///
   /// - Throws: `ImageError.forbiddenSource`, or `invalidURL` where curl finds no host that it could connect to.
-  init(_ url: SourceURL, allowedHosts: [HostPattern]) throws(ImageError) {
+  init(_ url: SourceURL, hosts: HostPolicy) throws(ImageError) {
     guard url.scheme != .local else {
       throw .forbiddenSource(reason: "its scheme is not http or https", detail: url.text)
     }
+    let url = Self.undotted(url) ?? url
     guard let host = Self.host(of: url) else {
       throw .invalidURL(url.text, reason: "its host cannot be understood")
     }
-    guard allowedHosts.isEmpty || allowedHosts.contains(where: { $0.matches(host) }) else {
-      throw .forbiddenSource(reason: "its host is not on the allow list", detail: host)
-    }
+    try hosts.check(host)
     (self.url, self.host) = (url, host)
     hostAndPort = "\(host):\(url.port)"
   }
@@ -62,7 +61,7 @@ struct Target: Sendable {
   }
 
   /// The target of a redirect, from an absolute URL.
-  init(redirect location: String, allowedHosts: [HostPattern]) throws(ImageError) {
+  init(redirect location: String, hosts: HostPolicy) throws(ImageError) {
     let url: SourceURL
     do throws(ImageError) {
       url = try SourceURL(parsing: location)
@@ -76,7 +75,19 @@ struct Target: Sendable {
         reason: "it redirects to a URL that cannot be used: \(reason)",
         detail: location.contains("@") ? "" : location)
     }
-    try self.init(url, allowedHosts: allowedHosts)
+    try self.init(url, hosts: hosts)
+  }
+
+  /// The URL without the dot behind its host, where that is an address in any spelling or a name of the asked machine
+  /// itself (RFC 6761, section 6.3): with the dot curl knows neither, and asks a resolver that knows none of them.
+  private static func undotted(_ url: SourceURL) -> SourceURL? {
+    let beginning = "\(url.scheme.rawValue)://\(url.host)"
+    guard url.host.hasSuffix("."), url.text.hasPrefix(beginning) else { return nil }
+    let text = beginning.dropLast() + url.text.dropFirst(beginning.count)
+    guard let undotted = try? SourceURL(parsing: String(text)), let host = host(of: undotted),
+      IPAddress(host) != nil || host == "localhost" || host.hasSuffix(".localhost")
+    else { return nil }
+    return undotted
   }
 
   /// The host as curl's own parser reads it: percent-decoded, an international name in its ASCII form, every spelling

@@ -8,25 +8,6 @@ import Platform
 /// One load being fetched. Redirects are followed here and not by curl, so that each target is looked at before
 /// anything is sent or even resolved. It belongs to the transfer thread.
 final class Transfer {
-  /// What is to be done after a hop.
-  enum Outcome {
-    /// Go on: hand the handle to curl once more.
-    case nextHop
-    /// The same hop once more, when the wait is over.
-    case retry
-    /// The load has ended.
-    case ended(Result<LoadResult, ImageError>)
-  }
-
-  /// What a transfer waits for besides what curl reports.
-  enum Wait {
-    case nothing
-    /// The first byte of an answer, which is to be here by then.
-    case firstByte(until: ContinuousClock.Instant)
-    /// The moment to try a hop again, and what it failed with.
-    case retry(at: ContinuousClock.Instant, after: ImageError)
-  }
-
   private let easy: EasyHandle
   private let rules: TransferRules
   private let budget: BodyBudget
@@ -36,6 +17,7 @@ final class Transfer {
   private let forwarded: [HeaderField]
   private let deadline: ContinuousClock.Instant
   private let progress: (_ received: Int, _ expected: Int) -> Void
+  private let onHead: (@Sendable (OriginResponse) -> Void)?
   private let onBody: (@Sendable (any PartialBody) -> Void)?
 
   private var target: Target
@@ -43,7 +25,8 @@ final class Transfer {
   private var headers: HeaderList?
   private var jar: CookieJar?
   private var usesProxy = false
-  private var redirects = 0
+  /// The answers of the redirects that were followed.
+  private var redirects: [OriginResponse] = []
   private var retries = 0
   private var head: ResponseHead
   private var body: MemoryFile?
@@ -56,7 +39,8 @@ final class Transfer {
   private var failure: ImageError?
   private var refusedAddress: String?
   private var hasOpenedSocket = false
-  private var hasSentRequest = false
+  /// Whether there is a connection for the present hop, over which its request went out.
+  private(set) var hasSentRequest = false
   /// `alarm` rings no later than this ends.
   private(set) var wait = Wait.nothing
 
@@ -65,21 +49,23 @@ final class Transfer {
   private static let discardLimit = 64 << 10
 
   init(
-    _ target: Target, validators: Validators?, forwarded: [HeaderField], rules: TransferRules,
-    budget: BodyBudget, alarm: TransferAlarm, queuedFor: Duration, now: ContinuousClock.Instant,
-    progress: @escaping (_ received: Int, _ expected: Int) -> Void,
-    onBody: (@Sendable (any PartialBody) -> Void)?
+    _ load: Load, rules: TransferRules, budget: BodyBudget, alarm: TransferAlarm,
+    now: ContinuousClock.Instant,
+    progress: @escaping (_ received: Int, _ expected: Int) -> Void
   ) throws(ImageError) {
-    self.target = target
-    trail = RedirectTrail(target)
-    (self.validators, self.forwarded) = (validators, forwarded)
+    target = load.target
+    trail = RedirectTrail(load.target)
+    validators = load.validators
+    forwarded = load.forwarded
+    onHead = load.onHead
+    onBody = load.onBody
     self.rules = rules
     self.budget = budget
     self.alarm = alarm
-    (self.progress, self.onBody) = (progress, onBody)
+    self.progress = progress
     deadline = now + rules.configuration.timeout
     head = ResponseHead(limit: rules.configuration.maximumHeaderBytes)
-    timings.queue = queuedFor
+    timings.queue = now - load.arrived
     easy = try EasyHandle()
     try easy.configure(rules.configuration, for: self)
     try aim(at: target, now: now)
@@ -96,6 +82,9 @@ final class Transfer {
 
   /// Host and port of the present hop.
   var host: String { target.hostAndPort }
+
+  /// What the present hop asks for.
+  var url: SourceURL { target.url }
 
   /// Whether the present hop's host has answered, whatever it said.
   var hasAnswer: Bool { head.isComplete }
@@ -117,7 +106,7 @@ final class Transfer {
     try easy.configure(entry, proxy: proxy)
     let headers = try rules.headers(
       entry?.rule, forwarded: trail.isFirst(target) ? forwarded : [],
-      hasSecrets: trail.enter(target), validators, isRedirected: redirects > 0)
+      hasSecrets: trail.enter(target), validators, isRedirected: !redirects.isEmpty)
     // curl reads the list until it gets another one.
     try easy.set(CURLOPT_HTTPHEADER, pointer: headers.pointer)
     self.headers = headers
@@ -144,14 +133,25 @@ final class Transfer {
 
   // MARK: What curl reports, on the transfer thread
 
-  /// A connection is made, and the request goes out now.
-  func sendsRequest() {
+  /// A connection is made, and the request goes out now. `false` ends the transfer.
+  ///
+  /// curl sends a request again by itself where a connection that was used before ended without a byte of an answer: a retry
+  /// like any other, which counts as one.
+  func sendsRequest() -> Bool {
+    if hasSentRequest {
+      guard retries < rules.retries.limit else {
+        failure = .sourceUnreachable(detail: "the connection ended before an answer")
+        return false
+      }
+      retries += 1
+    }
     hasSentRequest = true
     let limit = rules.configuration.firstByteTimeout
-    guard limit > .zero else { return }
+    guard limit > .zero else { return true }
     let end = ContinuousClock.now + limit
     wait = .firstByte(until: end)
     alarm.set(end)
+    return true
   }
 
   /// A line of a head, or of trailers. `false` ends the transfer.
@@ -170,24 +170,32 @@ final class Transfer {
         failure = .sourceUnreachable(detail: "a Content-Length that makes no sense")
         return false
       }
+      if head.redirect == nil { onHead?(origin) }
       guard TransferFailure.error(status: head.origin.status) == nil else { return true }
-      if let encoding = head.contentEncoding {
-        failure = .unsupportedFormat(detail: "Content-Encoding \(encoding) was not asked for")
+      if let coding = head.contentEncoding, !ContentCodings.decodable.contains(coding) {
+        failure = .unsupportedFormat(detail: "Content-Encoding \(coding) was not asked for")
       } else if let length = head.contentLength, length > rules.configuration.maximumBytes {
         failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
       } else {
-        progress(received, head.contentLength ?? -1)
+        progress(received, head.bodyLength ?? -1)
         offerBody()
       }
       return failure == nil
     }
   }
 
+  /// The head's answer, with those of the redirects before.
+  private var origin: OriginResponse {
+    var origin = head.origin
+    origin.redirects = redirects
+    return origin
+  }
+
   /// Lets others read along, where anybody may want to. Where that cannot be, they get the body when it is whole.
   private func offerBody() {
     guard let onBody, let file = try? MemoryFile(name: "pictor-body"),
       let growing = try? GrowingBody(
-        reading: file.descriptor, origin: head.origin, expected: head.contentLength)
+        reading: file.descriptor, origin: origin, expected: head.bodyLength)
     else { return }
     body = consume file
     self.growing = growing
@@ -205,7 +213,7 @@ final class Transfer {
       return false
     }
     // Those who read along were promised so many and would take them for all.
-    guard received + bytes.count <= head.contentLength ?? .max else {
+    guard received + bytes.count <= head.bodyLength ?? .max else {
       failure = .sourceIncomplete(detail: "more bytes than Content-Length says")
       return false
     }
@@ -217,8 +225,9 @@ final class Transfer {
     do throws(SystemError) {
       if body == nil { body = try MemoryFile(name: "pictor-body") }
       try body?.append(bytes)
-      growing?.grow(to: received)
-      progress(received, head.contentLength ?? -1)
+      // The last byte waits until the whole is known to be right.
+      growing?.grow(to: head.digests.isEmpty ? received : received - 1)
+      progress(received, head.bodyLength ?? -1)
       return true
     } catch {
       failure = .internal(detail: "memory file: \(error)")
@@ -267,7 +276,7 @@ final class Transfer {
           return .nextHop
         }
         if head.origin.status == 304, validators != nil {
-          return .ended(.success(.notModified(head.origin, timings)))
+          return .ended(.success(.notModified(origin, timings)))
         }
         let seconds = head.retryAfter.flatMap { RetryPolicy.seconds(ofRetryAfter: $0, now: .now) }
         if let error = TransferFailure.error(status: head.origin.status, retryAfter: seconds) {
@@ -283,11 +292,12 @@ final class Transfer {
       guard received > 0, let body = body.take() else {
         throw .unsupportedFormat(detail: "empty body")
       }
-      let file = try Self.sealed(body)
-      growing?.end(isWhole: true)
+      let file = try Self.seal(body)
       let download = Download(
-        file: file, origin: head.origin, timings: timings,
+        file: file, origin: origin, timings: timings,
         version: growing?.version ?? .random(in: 1...(.max)))
+      guard head.digests.isEmpty else { return .unverified(download, head.digests) }
+      growing?.end(isWhole: true)
       return .ended(.success(.fetched(download)))
     } catch {
       guard let retry = retryTime(after: code, now: now) else { return .ended(.failure(error)) }
@@ -318,21 +328,19 @@ final class Transfer {
     ).map { now + $0 }
   }
 
-  private static func sealed(_ body: consuming MemoryFile) throws(ImageError) -> FileRegion {
-    do throws(SystemError) {
-      return try body.sealed()
-    } catch {
-      throw .internal(detail: "memory file: \(error)")
-    }
+  /// The body that `unverified` handed out is what its origin sent, or is not.
+  func verified(isRight: Bool) {
+    if isRight { growing?.grow(to: received) }
+    growing?.end(isWhole: isRight)
   }
 
   private func follow(_ location: String, now: ContinuousClock.Instant) throws(ImageError) {
     let configuration = rules.configuration
-    guard redirects < configuration.maximumRedirects else {
+    guard redirects.count < configuration.maximumRedirects else {
       throw .tooManyRedirects(limit: configuration.maximumRedirects)
     }
-    redirects += 1
-    let next = try Target(redirect: location, allowedHosts: configuration.allowedHosts)
+    redirects.append(head.origin)
+    let next = try Target(redirect: location, hosts: configuration.hosts)
     try aim(at: next, now: now)
     // Only now: a redirect that is not followed is this hop's failure.
     target = next

@@ -28,7 +28,7 @@ enum TransferCallbacks {
   /// curl has a connection, new or used before, and sends the request next.
   static let request: curl_prereq_callback = { context, _, _, _, _ in
     guard let context else { return CURL_PREREQFUNC_ABORT }
-    Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue().sendsRequest()
-    return CURL_PREREQFUNC_OK
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    return transfer.sendsRequest() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
   }
 }

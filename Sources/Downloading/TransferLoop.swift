@@ -17,6 +17,7 @@ final class TransferLoop {
   private let rules: TransferRules
   private let mailbox: Mailbox
   private let multi: MultiHandle
+  private let verifier: BodyVerifier
   private let counters: DownloadCounters
   private let board: DownloadBoard
   private let log: Log
@@ -30,17 +31,24 @@ final class TransferLoop {
   private var loads: [DownloadQueue.ID: Load] = [:]
   private var running: [DownloadQueue.ID: Running] = [:]
   private var idsByHandle: [UnsafeMutableRawPointer: DownloadQueue.ID] = [:]
+  /// Bodies of running loads that are being held against their origins' digests.
+  private var unverified: [DownloadQueue.ID: Download] = [:]
   /// Running loads that the queue was told are silent.
   private var silent: Set<DownloadQueue.ID> = []
   /// Answers of this turn: given when the figures already tell of them.
   private var answers: [(load: Load, result: Result<LoadResult, ImageError>)] = []
 
   init(
-    rules: TransferRules, mailbox: Mailbox, multi: MultiHandle, counters: DownloadCounters,
-    board: DownloadBoard, log: Log
+    rules: TransferRules, mailbox: Mailbox, multi: MultiHandle, verifier: BodyVerifier,
+    counters: DownloadCounters, board: DownloadBoard, log: Log
   ) {
-    (self.rules, self.mailbox, self.multi) = (rules, mailbox, multi)
-    (self.counters, self.board, self.log) = (counters, board, log)
+    self.rules = rules
+    self.mailbox = mailbox
+    self.multi = multi
+    self.verifier = verifier
+    self.counters = counters
+    self.board = board
+    self.log = log
     let configuration = rules.configuration
     queue = DownloadQueue(
       limit: configuration.limit, limitPerHost: configuration.limitPerHost,
@@ -90,6 +98,7 @@ final class TransferLoop {
     case .cancel(let id): finish(id, .failure(.cancelled))
     case .raise(let id):
       if let load = loads[id] { queue.raise(id, to: load.priority.value) }
+    case .verified(let id, let mismatch): verified(id, mismatch)
     case .pause: queue.pause()
     case .resume: apply(queue.resume())
     }
@@ -135,11 +144,8 @@ final class TransferLoop {
     guard let load = loads[id] else { return }
     let now = clock.now
     let transfer = try Transfer(
-      load.target, validators: load.validators, forwarded: load.forwarded, rules: rules,
-      budget: budget, alarm: alarm,
-      queuedFor: now - load.arrived, now: now,
-      progress: { [board] in board.progress(id, received: $0, expected: $1) },
-      onBody: load.onBody)
+      load, rules: rules, budget: budget, alarm: alarm, now: now,
+      progress: { [board] in board.progress(id, received: $0, expected: $1) })
     guard breaker.admit(id, to: transfer.host, now: now) else { throw Self.circuitOpen }
     running[id] = Running(transfer: transfer, since: now, asked: now)
     board.run(id, at: transfer.host)
@@ -155,6 +161,9 @@ final class TransferLoop {
     switch transfer.hopEnded(code, now: now) {
     case .ended(let result):
       finish(id, result)
+    case .unverified(let download, let digests):
+      unverified[id] = download
+      verifier.verify(id, download.file, digests)
     case .nextHop:
       apply(queue.answer(id, from: host))
       breaker.end(id, at: host, .success, now: now)
@@ -172,6 +181,14 @@ final class TransferLoop {
       // It keeps its place, and its host's circuit waits for how it ends.
       if transfer.hasAnswer { apply(queue.answer(id, from: host)) }
     }
+  }
+
+  private func verified(_ id: DownloadQueue.ID, _ mismatch: String?) {
+    guard let download = unverified[id] else { return }
+    running[id]?.transfer.verified(isRight: mismatch == nil)
+    finish(
+      id,
+      mismatch.map { .failure(.sourceIncomplete(detail: $0)) } ?? .success(.fetched(download)))
   }
 
   /// Tells the queue of those that speak again.
@@ -251,6 +268,7 @@ final class TransferLoop {
     var bytes = 0
     let ended = running.removeValue(forKey: id)
     silent.remove(id)
+    unverified[id] = nil
     if let ended {
       // Before the transfer goes: curl may call it until its handle is taken back.
       multi.remove(ended.transfer.handle)
@@ -271,7 +289,9 @@ final class TransferLoop {
     _ transfer: Transfer, _ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>
   ) {
     let host = transfer.host
-    let outcome = CircuitBreaker.Outcome(of: result, hasAnswer: transfer.hasAnswer)
+    let outcome = CircuitBreaker.Outcome(
+      of: result, hasAnswer: transfer.hasAnswer, hasSentRequest: transfer.hasSentRequest,
+      url: transfer.url)
     guard breaker.end(id, at: host, outcome, now: clock.now) else { return }
     log.warning("circuit opened", ["host": .string(host)])
     for id in queue.removeWaiting(for: host) { end(id, .failure(Self.circuitOpen)) }

@@ -32,6 +32,8 @@ extension EasyHandle {
     try set(CURLOPT_FOLLOWLOCATION, false)
     try set(CURLOPT_DISALLOW_USERNAME_IN_URL, true)
     try set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
+    // Decodes what comes coded though `identity` was asked for; the header says what is asked for (`TransferRules`).
+    try set(CURLOPT_ACCEPT_ENCODING, ContentCodings.decodable.sorted().joined(separator: ", "))
     // Without it, giving up a transfer whose name is being resolved waits for the resolver, and everyone with it.
     try set(CURLOPT_QUICK_EXIT, true)
     try set(CURLOPT_BUFFERSIZE, 64 << 10)

@@ -18,7 +18,7 @@ struct TransferRules: Sendable {
     retries = RetryPolicy(
       limit: min(max(configuration.retries, 0), 5), delay: configuration.retryDelay)
     hosts = try HostRules(configuration.hostRules)
-    // Nothing here decompresses, so a small body that swells is not asked for; see field notes.
+    // A small body that swells is not asked for. What comes coded all the same is decoded within the limits.
     defaults = [
       HeaderField("Accept", configuration.accept),
       HeaderField("User-Agent", configuration.userAgent),
@@ -73,11 +73,13 @@ struct TransferRules: Sendable {
     return try Self.list(fields + conditions)
   }
 
-  /// curl sends an `Accept` of its own where there is none, unless it is told not to.
+  /// curl sends an `Accept` and an `Accept-Encoding` of its own where there is none, unless it is told not to.
   private static func list(_ fields: [HeaderField]) throws(ImageError) -> HeaderList {
-    let hasAccept = fields.contains { $0.name.lowercased() == "accept" }
+    let absent = ["Accept", "Accept-Encoding"].filter { name in
+      !fields.contains { $0.name.lowercased() == name.lowercased() }
+    }
     return try HeaderList(
-      fields.map { "\($0.name): \($0.value)" } + (hasAccept ? [] : ["Accept:"]))
+      fields.map { "\($0.name): \($0.value)" } + absent.map { "\($0):" })
   }
 
   /// The fields that make a request conditional.

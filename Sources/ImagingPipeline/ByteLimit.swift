@@ -49,4 +49,27 @@ extension Output {
     guard let best else { throw .internal(detail: "no encode within \(limit) bytes") }
     return best
   }
+
+  /// Encodes the picture so that it has no more bytes than its source, at the best quality that does: `nil` where none does.
+  ///
+  /// - Parameters:
+  ///   - picture: In memory.
+  ///   - limit: The source's bytes.
+  ///   - notes: What is said beside the pixels.
+  func encode(
+    _ picture: borrowing Picture, inPlaceOf limit: Int, notes: borrowing Notes
+  ) throws(ImageError) -> Encoded? {
+    guard let quality else { return nil }
+    let size = notes.frameSize(of: picture)
+    var search = ByteSearch(
+      limit: limit, qualities: min(quality, leastQuality)...quality, size: size)
+    var best: Encoded?
+    while let attempt = search.next(), attempt.size == size {
+      let bytes = try encode(picture, quality: attempt.quality)
+      if search.record(bytes: bytes.count), bytes.count <= limit {
+        best = Encoded(bytes: bytes, size: size, quality: attempt.quality)
+      }
+    }
+    return best
+  }
 }

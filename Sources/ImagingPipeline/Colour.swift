@@ -124,6 +124,18 @@ extension Picture {
     }
   }
 
+  /// It, with the profile that a PNG's `gAMA` and `cHRM` amount to, where these say anything else than sRGB.
+  consuming func withProfile(of colour: PNGColour) throws(ImageError) -> Picture {
+    guard colour.isForeign, let profile = MatrixProfile.bytes(for: colour, isGrey: isGrey) else {
+      return self
+    }
+    let copy = try made("metadata") { pictor_vips_copy($0, $1) }
+    copy.withVipsImage {
+      vips_image_set_blob_copy($0, VIPS_META_ICC_NAME, profile, profile.count)
+    }
+    return copy
+  }
+
   /// It, its metadata without the colour profile.
   private func withoutProfile() throws(ImageError) -> Picture {
     let copy = try made("metadata") { pictor_vips_copy($0, $1) }

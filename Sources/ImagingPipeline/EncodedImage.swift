@@ -62,6 +62,8 @@ public struct EncodedImage: ~Copyable {
   public let digest: String
   /// `decode`, `transform` and `encode`.
   public let timings: Timings
+  /// Whether the source has damage that its decoder got over.
+  public internal(set) var isDamaged = false
 
   init(
     _ encoded: consuming Encoded, format: ImageFormat, frames: Int, geometry: Geometry,

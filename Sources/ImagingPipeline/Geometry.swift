@@ -1,5 +1,6 @@
 // Geometry: every size and place of a result, computed from numbers alone before a pixel is decoded.
 
+import ImagingWire
 import Model
 
 /// How a picture becomes the result: it is resized to `picture`, then laid on a canvas of `canvas` with its upper left
@@ -75,10 +76,11 @@ struct Geometry: Equatable {
   ///   - transform: What is wanted.
   ///   - density: Pixels per point of the source.
   ///   - frames: How many frames the result has.
-  ///   - maximumPixels: Most pixels of a source.
+  ///   - limits: Most pixels of a source, which are those of a result's frames together, and of a result. An animation's
+  ///     frames together have no more than a result may either, unless its source has.
   init(
     of source: PixelSize, isVector: Bool, transform: Transform, density: Int, frames: Int,
-    maximumPixels: Int
+    limits: ImagingLimits
   ) {
     let box = Box(transform)
     let wanted =
@@ -101,10 +103,15 @@ struct Geometry: Equatable {
     default: break
     }
 
-    let bytes = Double(min(transform.limitBytes, 4 * maximumPixels / frames))
+    let most = limits.maximumResultPixels
+    let mostOfFrame = min(
+      most, limits.maximumPixels / frames, max(most / frames, isVector ? 0 : source.pixels))
+    let bytes = Double(min(transform.limitBytes, 4 * mostOfFrame))
+    let mostBeforeCut = max(
+      Double(most), isVector ? 0 : min(source.area, Double(limits.maximumPixels)))
     let ratio = min(
       (bytes / (4 * canvas.area)).squareRoot(),
-      (Double(maximumPixels) / picture.area).squareRoot(),
+      (mostBeforeCut / picture.area).squareRoot(),
       (transform.product.longestSide ?? Self.longestCanvas) / Double(canvas.longestSide),
       Self.longestPicture / Double(picture.longestSide), 1)
     if ratio < 1 {

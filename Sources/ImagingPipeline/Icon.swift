@@ -1,5 +1,6 @@
 // Icon: which of a Windows icon's pictures counts, and that one's pixels.
 
+import ImagingWire
 import Model
 
 /// The largest picture of an icon, and of several as large the one with the most colours; the first of equals.
@@ -38,6 +39,10 @@ enum Icon {
       let bitmap = try Bitmap(inIcon: picture)
       return ((bitmap.header.size.pixels, bitmap.header.depth), .bitmap(bitmap))
     }
+    // Milder damage is judged where its pixels are decoded.
+    var limits = ImagingLimits()
+    limits.failOn = .none
+    try ContainerLengths.check(picture, as: .png, limits)
     // PNG 1.2, 11.2.2: the sides in the header, the first chunk, each of up to 31 bits.
     let head = try LittleEndianBytes(picture).part(at: 16, count: 8)
     let width = head.prefix(4).reduce(0) { $0 << 8 | Int($1) }
@@ -51,15 +56,19 @@ enum Icon {
   func described() throws(ImageError) -> Picture {
     switch self {
     case .bitmap(let bitmap): try bitmap.described()
-    case .png(let bytes): try Loader.open(bytes, as: .png, pages: .first)
+    case .png(let bytes): try Loader.open(bytes, as: .png, pages: .first, failOn: .none)
     }
   }
 
   /// Its picture.
-  func picture() throws(ImageError) -> Picture {
+  ///
+  /// - Parameter failOn: The damage that makes it fail.
+  func picture(_ failOn: FailOn) throws(ImageError) -> Picture {
     switch self {
-    case .bitmap(let bitmap): try bitmap.picture()
-    case .png(let bytes): try Loader.open(bytes, as: .png, pages: .first)
+    case .bitmap(let bitmap): return try bitmap.picture()
+    case .png(let bytes):
+      try Soundness(of: bytes, as: .png).check(failOn)
+      return try Loader.open(bytes, as: .png, pages: .first, failOn: failOn)
     }
   }
 }

@@ -6,7 +6,7 @@ struct JPEGBits {
   typealias Window = (bits: UInt64, count: Int)
 
   private let bytes: UnsafePointer<UInt8>
-  private let end: Int
+  private let limit: Int
   /// The next byte that is not in `buffer`.
   private var position: Int
   /// Bits read ahead.
@@ -20,7 +20,7 @@ struct JPEGBits {
   init?(_ source: UnsafeRawBufferPointer, at position: Int) {
     guard let start = source.baseAddress, position <= source.count else { return nil }
     bytes = start.assumingMemoryBound(to: UInt8.self)
-    end = source.count
+    limit = source.count
     self.position = position
   }
 
@@ -28,7 +28,7 @@ struct JPEGBits {
   @inline(__always)
   mutating func refill() {
     guard window.count < 32 else { return }
-    if position + 4 <= end {
+    if position + 4 <= limit {
       let next = UInt32(
         bigEndian: UnsafeRawPointer(bytes).loadUnaligned(fromByteOffset: position, as: UInt32.self))
       // Only with a byte of all ones a borrow reaches the top of one whose top is not set.
@@ -47,10 +47,10 @@ struct JPEGBits {
   private mutating func refillByBytes() {
     while window.count <= 56 {
       var byte: UInt8 = 0
-      if position < end && bytes[position] != 0xff {
+      if position < limit && bytes[position] != 0xff {
         byte = bytes[position]
         position += 1
-      } else if position + 1 < end && bytes[position + 1] == 0 {
+      } else if position + 1 < limit && bytes[position + 1] == 0 {
         // T.81, F.1.2.3: a byte of all ones that is no marker is followed by a zero.
         byte = 0xff
         position += 2
@@ -76,6 +76,22 @@ struct JPEGBits {
   /// Whether bits were read that are not there.
   var isPastEnd: Bool { missing > window.count }
 
+  /// Where the marker begins that stands behind what was read; `nil` where more was read than is there, or whole bytes
+  /// are left before the marker.
+  var end: Int? {
+    mutating get {
+      guard !isPastEnd else { return nil }
+      refill()
+      guard window.count - missing < 8, position + 1 < limit, bytes[position] == 0xff else {
+        return nil
+      }
+      return position
+    }
+  }
+
+  /// Whether nothing is left of the file, no marker either.
+  var isAtFileEnd: Bool { position + 1 >= limit }
+
   /// Goes on behind a marker.
   ///
   /// - Parameter marker: The second of its bytes.
@@ -83,7 +99,7 @@ struct JPEGBits {
   mutating func pass(_ marker: UInt8) -> Bool {
     guard !isPastEnd else { return false }
     refill()
-    guard window.count - missing < 8, position + 1 < end, bytes[position] == 0xff,
+    guard window.count - missing < 8, position + 1 < limit, bytes[position] == 0xff,
       bytes[position + 1] == marker
     else { return false }
     position += 2

@@ -37,19 +37,24 @@ struct Loader {
   /// More pixels than these are not held in memory but decoded by libjpeg, a strip at a time.
   private static let mostReducedPixels = 4_000_000
 
+  /// What errors call the stage in which nothing but the source itself is looked at.
+  static let openingStage: StaticString = "header"
+
   /// Opens it for a result.
   ///
   /// - Parameter frames: How many frames are wanted; above 1 all are there, one below the other.
   func load(for geometry: Geometry, frames: Int) throws(ImageError) -> Picture {
     let pages = header.pages(frames: frames)
+    if header.format == .jpeg { return try loadJPEG(shrink: shrinkOfJPEG(for: geometry)) }
+    let failOn = try Self.decoderFailOn(source, header)
     let factor = factor(for: geometry)
     return switch header.format {
-    case .jpeg: try loadJPEG(shrink: shrinkOfJPEG(for: geometry))
     case .webp where frames == 1 && factor > Self.leastWebPRest && canShrink(for: geometry):
-      try Self.open(source, as: .webp, pages: pages, scale: Self.leastWebPRest / factor)
+      try Self.open(
+        source, as: .webp, pages: pages, scale: Self.leastWebPRest / factor, failOn: failOn)
     case .svg:
-      try Self.open(source, as: .svg, pages: pages, scale: scaleOfVector(for: geometry))
-    default: try Self.open(source, as: header.format, pages: pages)
+      try loadVector(scale: scaleOfVector(for: geometry))
+    default: try Self.open(source, as: header.format, pages: pages, failOn: failOn)
     }
   }
 
@@ -88,6 +93,16 @@ struct Loader {
     return min(wanted, (Double(maximumPixels) / header.size.area).squareRoot())
   }
 
+  private func loadVector(scale: Double) throws(ImageError) -> Picture {
+    let sides = [header.size.width, header.size.height].map {
+      Int(min((Double($0) * scale).rounded(.up), 1e9))
+    }
+    try VectorCost.check(
+      source, drawn: PixelSize(width: sides[0], height: sides[1]), nominal: header.size)
+    return try Self.open(
+      source, as: .svg, pages: .first, scale: scale, failOn: header.failOn)
+  }
+
   /// Whether a part's edges may come to lie within pixels: the resampler can show such a part, libvips's resize cannot.
   private func canShrink(for geometry: Geometry) -> Bool {
     part.isWhole || geometry.picture.pixels <= Picture.mostReducedPixels
@@ -109,43 +124,61 @@ struct Loader {
       let isWhole = try reducer.run(source) { y, bytes throws(ImageError) in
         try picture.write(bytes, row: y)
       }
+      // It reads to the end marker and takes nothing that is damaged.
       if isWhole { return picture }
     }
-    return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink)
+    let failOn = try Self.decoderFailOn(source, header)
+    return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink, failOn: failOn)
+  }
+
+  /// The damage that makes the decoder of pixels fail, once the project's own check has passed the source.
+  ///
+  /// - Throws: `ImageError.undecodable` where it has not.
+  static func decoderFailOn(
+    _ source: UnsafeRawBufferPointer, _ header: SourceHeader
+  ) throws(ImageError) -> FailOn {
+    let soundness = Soundness(of: source, as: header.format)
+    try soundness.check(header.failOn)
+    // libjpeg's warnings are of harmless things, too; where they are not needed they do not count.
+    let isTold = header.format == .jpeg && soundness == .whole
+    return isTold ? min(header.failOn, .truncated) : header.failOn
   }
 
   /// Opens a source to ask what it is. What libvips does not decode has no pixels then.
   ///
+  /// Only a source that ends early is refused here: pixels are judged where they are decoded.
+  ///
   /// - Throws: As `open`, and `ImageError.unsupportedFormat` for a JPEG of a kind that libjpeg does not decode.
-  static func describe(_ source: UnsafeRawBufferPointer, as format: ImageFormat)
-    throws(ImageError) -> Picture
-  {
+  static func describe(
+    _ source: UnsafeRawBufferPointer, as format: ImageFormat, failOn: FailOn
+  ) throws(ImageError) -> Picture {
+    let failOn = min(failOn, .truncated)
     switch format {
     case .bmp: return try Bitmap(source).described()
     case .ico: return try Icon(source).described()
     case .jpeg:
       do throws(ImageError) {
-        return try open(source, as: .jpeg, pages: .first)
+        return try open(source, as: .jpeg, pages: .first, failOn: failOn)
       } catch {
         throw JPEGProcess(of: source)?.refusal ?? error
       }
-    default: return try open(source, as: format, pages: .first)
+    default: return try open(source, as: format, pages: .first, failOn: failOn)
     }
   }
 
   /// Opens a source: reads its header, and makes its pixels ready to be decoded from top to bottom when they are asked
   /// for. BMPs and icons are decoded at once, into memory.
   ///
-  /// A source that ends too early fails then (`fail_on=truncated`): half a picture is none.
+  /// - Parameter failOn: The damage that makes it fail, then or when its pixels are decoded.
   static func open(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, pages: Pages, shrink: Int = 1,
-    scale: Double = 1
+    scale: Double = 1, failOn: FailOn
   ) throws(ImageError) -> Picture {
     switch format {
     case .heic, .avif: try VipsLibrary.loadHEIF()
     case .jxl: try VipsLibrary.loadJXL()
     case .bmp: return try Bitmap(source).picture()
-    case .ico: return try Icon(source).picture()
+    case .ico: return try Icon(source).picture(failOn)
     default: break
     }
     let (page, count): (CInt, CInt) =
@@ -157,27 +190,41 @@ struct Loader {
     let bytes = source.baseAddress
     let size = source.count
     let access = VIPS_ACCESS_SEQUENTIAL
-    return try Picture("header") { result in
+    let failOn = failOn.inVips
+    let picture = try Picture(openingStage) { result in
       switch format {
-      case .jpeg: pictor_vips_jpegload(bytes, size, result, access, CInt(shrink))
-      case .png: pictor_vips_pngload(bytes, size, result, access)
-      case .gif: pictor_vips_gifload(bytes, size, result, access, page, count)
-      case .webp: pictor_vips_webpload(bytes, size, result, access, page, count, scale)
-      case .tiff: pictor_vips_tiffload(bytes, size, result, access, page)
+      case .jpeg: pictor_vips_jpegload(bytes, size, result, access, failOn, CInt(shrink))
+      case .png: pictor_vips_pngload(bytes, size, result, access, failOn)
+      case .gif: pictor_vips_gifload(bytes, size, result, access, failOn, page, count)
+      case .webp: pictor_vips_webpload(bytes, size, result, access, failOn, page, count, scale)
+      case .tiff: pictor_vips_tiffload(bytes, size, result, access, failOn, page)
       case .heic, .avif:
         if case .one(let index) = pages {
-          pictor_vips_heifload_page(bytes, size, result, access, CInt(clamping: index))
+          pictor_vips_heifload_page(bytes, size, result, access, failOn, CInt(clamping: index))
         } else {
-          pictor_vips_heifload(bytes, size, result, access)
+          pictor_vips_heifload(bytes, size, result, access, failOn)
         }
       case .svg:
         pictor_vips_svgload(
-          bytes, size, result, access,
+          bytes, size, result, access, failOn,
           min(max(scale, Self.vectorScales.lowerBound), Self.vectorScales.upperBound))
-      case .jxl: pictor_vips_jxlload(bytes, size, result, access)
-      case .jp2: pictor_vips_jp2kload(bytes, size, result, access)
+      case .jxl: pictor_vips_jxlload(bytes, size, result, access, failOn)
+      case .jp2: pictor_vips_jp2kload(bytes, size, result, access, failOn)
       case .bmp, .ico, .json: -1
       }
+    }
+    return format == .png ? try picture.withProfile(of: PNGColour(of: source)) : picture
+  }
+}
+
+extension FailOn {
+  /// The same for libvips.
+  fileprivate var inVips: VipsFailOn {
+    switch self {
+    case .none: VIPS_FAIL_ON_NONE
+    case .truncated: VIPS_FAIL_ON_TRUNCATED
+    case .error: VIPS_FAIL_ON_ERROR
+    case .warning: VIPS_FAIL_ON_WARNING
     }
   }
 }

@@ -28,7 +28,9 @@ struct Notes: ~Copyable {
     self.frames = frames
     self.format = format
     let hasSome = [.jpeg, .png, .webp, .tiff, .heic, .avif].contains(header.format)
-    source = isBare || !hasSome ? nil : try Loader.open(bytes, as: header.format, pages: .first)
+    source =
+      isBare || !hasSome
+      ? nil : try Loader.describe(bytes, as: header.format, failOn: header.failOn)
   }
 
   /// Size of one frame of a picture that has all of them, one below the other.

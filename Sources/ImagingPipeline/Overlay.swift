@@ -67,8 +67,22 @@ final class Overlay {
     _ source: OverlaySource, for geometry: Geometry, _ limits: ImagingLimits
   ) throws(ImageError) -> Picture {
     let format = try Sniffer.format(of: source.bytes, allowed: limits.formats)
-    let header = try SourceHeader(of: source.bytes, as: format, frame: nil)
+    try ContainerLengths.check(source.bytes, as: format, limits)
+    let header = try SourceHeader(
+      of: source.bytes, as: format, frame: nil, failOn: limits.failOn)
     try header.check(against: limits)
+    try SourceCost.check(source.bytes, header)
+    do throws(ImageError) {
+      return try layer(of: source, header, for: geometry, limits)
+    } catch {
+      throw Blame.settled(error, source: source.bytes, header: header, frames: 1)
+    }
+  }
+
+  private static func layer(
+    of source: OverlaySource, _ header: SourceHeader, for geometry: Geometry,
+    _ limits: ImagingLimits
+  ) throws(ImageError) -> Picture {
     var transform = Transform()
     let part = try SourcePart(of: header, for: transform)
     let size = source.size(of: part.size, on: geometry)
@@ -77,8 +91,8 @@ final class Overlay {
     // It is within the result, which has its own bounds.
     transform.limitBytes = .max
     let own = Geometry(
-      of: part.size, isVector: format == .svg, transform: transform, density: source.density,
-      frames: 1, maximumPixels: limits.maximumPixels)
+      of: part.size, isVector: header.format == .svg, transform: transform, density: source.density,
+      frames: 1, limits: limits)
     let loader = Loader(
       source: source.bytes, header: header, part: part, maximumPixels: limits.maximumPixels)
     let loaded = try loader.load(for: own, frames: 1)

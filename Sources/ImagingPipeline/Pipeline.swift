@@ -26,34 +26,80 @@ public struct Pipeline: Sendable {
   ///   - source: The source's bytes. They may not change until this returns, and are not needed afterwards.
   ///   - transform: What is wanted.
   ///   - density: Pixels per point of the source: 1, 2 or 3.
-  ///   - limits: What may be decoded.
+  ///   - limits: What may be decoded. A source with damage that they let through is decoded a second time, tolerantly, and
+  ///     the result says so.
   ///   - overlay: The watermark; that of `transform` is of no meaning here.
-  /// - Throws: `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`, `.tooManyFrames`; `.invalidParameter`
+  ///   - verifies: Whether a description is only to be had of a source whose pixels are whole.
+  /// - Throws: What the source is to blame for: `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`,
+  ///   `.tooManyFrames`, `.tooCostly`; `.ofVariant` with one of these for what is wrong with the frame asked for. `.invalidParameter`
   ///   for a `frame` the source does not have, a `crop` outside of it and a `format` that cannot hold the result;
-  ///   `.watermark` with one of the first four; `.internal`.
+  ///   `.watermark` with one of the first four; `.outOfMemory`; `.internal` for whatever fails with a source that can
+  ///   be decoded.
   public func process(
     _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits,
-    overlay: OverlaySource? = nil
+    overlay: OverlaySource? = nil, verifies: Bool = false
   ) throws(ImageError) -> EncodedImage {
     defer { VipsLibrary.tidyUp() }
+    do throws(ImageError) {
+      var strict = limits
+      strict.failOn = .warning
+      return try render(source, transform, density, strict, overlay, verifies)
+    } catch {
+      guard limits.failOn < .warning, error.isOfDamage else { throw error }
+      VipsLibrary.tidyUp()
+      var image = try render(source, transform, density, limits, overlay, verifies)
+      image.isDamaged = true
+      return image
+    }
+  }
+
+  /// Makes it, or refuses the damage that `limits` says.
+  private func render(
+    _ source: UnsafeRawBufferPointer, _ transform: Transform, _ density: Int,
+    _ limits: ImagingLimits, _ overlay: OverlaySource?, _ verifies: Bool
+  ) throws(ImageError) -> EncodedImage {
     var watch = StageWatch()
 
     let format = try Sniffer.format(of: source, allowed: limits.formats)
-    let header = try SourceHeader(of: source, as: format, frame: transform.frame)
+    try ContainerLengths.check(source, as: format, limits)
+    let header = try SourceHeader(
+      of: source, as: format, frame: transform.frame, failOn: limits.failOn)
     try header.check(against: limits)
-    if transform.product == .info(nil) {
+    let isDescribed = transform.product == .info(nil)
+    if verifies || !isDescribed { try SourceCost.check(source, header) }
+    if verifies {
+      do throws(ImageError) {
+        try SourceVerification(source: source, header: header).run()
+      } catch {
+        let frames = header.isAnimation ? header.pages : 1
+        throw Blame.settled(error, source: source, header: header, frames: frames)
+      }
+    }
+    if isDescribed {
       watch.finish(\.decode)
       return try SourceDescription(of: source, header, density: density).encoded(&watch)
     }
     let frames = header.frames(for: transform)
+    do throws(ImageError) {
+      return try make(source, header, frames, transform, density, limits, overlay, &watch)
+    } catch {
+      throw Blame.settled(error, source: source, header: header, frames: frames)
+    }
+  }
+
+  /// What is made of a source whose header is within its limits.
+  private func make(
+    _ source: UnsafeRawBufferPointer, _ header: SourceHeader, _ frames: Int, _ transform: Transform,
+    _ density: Int, _ limits: ImagingLimits, _ overlay: OverlaySource?, _ watch: inout StageWatch
+  ) throws(ImageError) -> EncodedImage {
     var part = try SourcePart(of: header, for: transform)
     if let tolerance = transform.trim {
       part = try Trimming(source: source, header: header, frames: frames, tolerance: tolerance)
         .trimmed(part)
     }
     let geometry = Geometry(
-      of: part.size, isVector: format == .svg, transform: transform, density: density,
-      frames: frames, maximumPixels: limits.maximumPixels)
+      of: part.size, isVector: header.format == .svg, transform: transform, density: density,
+      frames: frames, limits: limits)
     let output = try Output(for: transform, header: header, frames: frames, geometry: geometry)
     let loader = Loader(
       source: source, header: header, part: part, maximumPixels: limits.maximumPixels)
@@ -86,20 +132,54 @@ public struct Pipeline: Sendable {
       of: source, header: header, frames: frames, for: output.format,
       isBare: transform.stripsMetadata)
     picture = try notes.attached(to: picture)
-    let isHeld = geometry.canvas.pixels <= Self.mostPixelsHeld || transform.maxBytes != nil
+    let lossless = LosslessResult(
+      of: source, header, part: part, frames: frames, geometry: geometry, transform: transform,
+      output: output)
+    // What a tolerant decoder got over is still in the source's bytes.
+    let isWhole = limits.failOn == .warning
+    let own = overlay == nil && isWhole ? lossless.bytes() : nil
+    let isSmall = (own?.count ?? .max) <= source.count
+    let most = overlay == nil && !isSmall ? lossless.mostBytes(transform) : nil
+    let isHeld =
+      geometry.canvas.pixels <= Self.mostPixelsHeld || transform.maxBytes != nil
+      || (most != nil && geometry.canvas.pixels <= Self.mostPixelsFitted)
     if isHeld { picture = try picture.inMemory() }
     watch.finish(\.transform)
 
-    let encoded = try output.encode(picture, within: transform.maxBytes, notes: notes)
+    var encoded = try output.encode(picture, within: transform.maxBytes, notes: notes)
+    if let most, isHeld, encoded.bytes.count > most,
+      let smaller = try output.encode(picture, inPlaceOf: most, notes: notes)
+    {
+      encoded = smaller
+    }
+    // The whole source was decoded by now, so it is not damaged.
+    var encodedFormat = output.format
+    if let own, lossless.isBetter(own, than: encoded, within: transform.maxBytes ?? most) {
+      encoded = Encoded(bytes: try GLibBytes(copying: own), size: geometry.canvas, quality: nil)
+      encodedFormat = header.format
+    }
+    try encoded.check(as: encodedFormat)
     watch.finish(\.encode)
     return EncodedImage(
-      encoded, format: output.format, frames: frames, geometry: geometry, timings: watch.timings)
+      encoded, format: encodedFormat, frames: frames, geometry: geometry, timings: watch.timings)
   }
 
   /// Up to this many pixels a result is finished before it is encoded, so that the two times can be told apart;
   /// measured, this costs nothing. Larger ones stream from the decoder into the encoder in strips, and all their time
   /// is encoding's.
   private static let mostPixelsHeld = 4_000_000
+  /// Up to this many pixels a result is held so that it can be encoded again where it came out larger than its source.
+  private static let mostPixelsFitted = 16_000_000
+}
+
+extension ImageError {
+  /// Whether a more tolerant decoder may get over it.
+  fileprivate var isOfDamage: Bool {
+    switch self {
+    case .undecodable, .ofVariant(.undecodable), .watermark(.undecodable): true
+    default: false
+    }
+  }
 }
 
 /// Measures how long each stage takes.

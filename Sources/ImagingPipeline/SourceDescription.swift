@@ -20,7 +20,12 @@ struct SourceDescription {
   /// - Parameter density: Pixels per point, from the source's name.
   /// - Throws: `ImageError.undecodable`.
   init(of source: UnsafeRawBufferPointer, _ header: SourceHeader, density: Int) throws(ImageError) {
-    let picture = try Loader.describe(source, as: header.format)
+    let picture =
+      if let page = header.page {
+        try Loader.open(source, as: header.format, pages: .one(page), failOn: header.headerFailOn)
+      } else {
+        try Loader.describe(source, as: header.format, failOn: header.failOn)
+      }
     (self.header, self.density) = (header, density)
     bytes = source.count
     space = picture.spaceName

@@ -12,8 +12,10 @@ struct SourceHeader {
   let size: PixelSize
   /// Frames of an animation, pages of a TIFF, pictures of a HEIC; 1 for all other.
   let pages: Int
-  /// The page to be read where the request names one.
+  /// The page to be read, as its loader counts them, where that is not simply the first one.
   let page: Int?
+  /// Whether the request names another frame than the first.
+  let isLaterFrame: Bool
   /// How the stored picture is turned.
   let orientation: Orientation
   /// Whether pixels have an alpha. A band is enough, transparent or not: so all sizes of a source are of one format,
@@ -27,13 +29,34 @@ struct SourceHeader {
   let delays: [CInt]
   /// How often the animation runs, in libvips's terms: 0 for ever.
   let loop: Int
+  /// The damage for which the source is refused.
+  let failOn: FailOn
+  /// The same for opening it: damage of pixels is judged where they are decoded for the result.
+  let headerFailOn: FailOn
 
   /// Reads the header.
   ///
-  /// - Throws: `ImageError.undecodable`, or `.invalidParameter` when there is no such frame.
-  init(of source: UnsafeRawBufferPointer, as format: ImageFormat, frame: Int?) throws(ImageError) {
-    var picture = try Loader.describe(source, as: format)
-    let pages = max(1, picture.integer("n-pages") ?? 1)
+  /// - Parameter failOn: The damage for which the source is refused.
+  /// - Throws: `ImageError.undecodable`, within `.ofVariant` where only a later frame is; `.invalidParameter` when there
+  ///   is no such frame.
+  init(
+    of source: UnsafeRawBufferPointer, as format: ImageFormat, frame: Int?, failOn: FailOn
+  ) throws(ImageError) {
+    (self.failOn, headerFailOn) = (failOn, min(failOn, .truncated))
+    var picture = try Loader.describe(source, as: format, failOn: failOn)
+    let counted = max(1, picture.integer("n-pages") ?? 1)
+    var pages = 1
+    var page = frame
+    // What libvips counts elsewhere is something else: resolution levels of a JPEG 2000, all directories of a TIFF.
+    switch format {
+    case .gif, .webp, .heic, .avif: pages = counted
+    case .tiff:
+      let directories = TIFFDirectories(of: source, count: counted)
+      pages = directories.pages(of: counted)
+      let directory = directories.directory(ofPage: min(frame ?? 0, pages))
+      page = frame == nil && directory == 0 ? nil : directory
+    default: page = nil
+    }
     if let frame {
       guard frame < pages else {
         throw .invalidParameter(
@@ -41,11 +64,19 @@ struct SourceHeader {
           allowed: pages == 1
             ? "the source has one frame, 0" : "the source has \(pages) frames, 0 to \(pages - 1)")
       }
-      if frame > 0 { picture = try Loader.open(source, as: format, pages: .one(frame)) }
+    }
+    isLaterFrame = (frame ?? 0) > 0
+    // Without a number a HEIC's primary image is opened, which may be another than the first.
+    if let page, page > 0 || format == .heic || format == .avif {
+      do throws(ImageError) {
+        picture = try Loader.open(source, as: format, pages: .one(page), failOn: headerFailOn)
+      } catch {
+        throw isLaterFrame && error.isOfSource ? .ofVariant(error) : error
+      }
     }
     self.format = format
     self.pages = pages
-    page = frame
+    self.page = page
     size = picture.size
     hasAlpha = picture.hasAlpha
     profile = picture.foreignProfile

@@ -68,7 +68,9 @@ struct Trimming {
     let scale =
       header.format == .svg ? min(1, (Self.mostVectorPixels / header.size.area).squareRoot()) : 1
     let picture = try Loader.open(
-      source, as: header.format, pages: header.pages(frames: frames), scale: scale)
+      source, as: header.format, pages: header.pages(frames: frames), scale: scale,
+      // Damage is judged when it is loaded for the result.
+      failOn: header.headerFailOn)
     return try picture.readyForResize().inSRGB(from: header.codePoints)
   }
 

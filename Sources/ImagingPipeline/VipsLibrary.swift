@@ -80,11 +80,16 @@ enum VipsLibrary {
     }
   }
 
-  /// Takes libvips's error text away and makes the error of a source that failed in `stage`.
+  /// Takes libvips's error text away and makes the error of what failed in `stage`.
   ///
-  /// libvips decodes as late as it can, so a damaged source may come to light in any stage.
+  /// libvips decodes as late as it can, so a damaged source may come to light in any stage, and so may a fault of the
+  /// stage itself. Only where the source is opened is it known to be to blame; `Blame` finds out about the rest.
   static func failure(in stage: StaticString) -> ImageError {
-    .undecodable(detail: "\(stage): \(takeErrorText())")
+    let text = takeErrorText()
+    let detail = "\(stage): \(text)"
+    if Blame.isOfMemory(text) { return .outOfMemory(detail: detail) }
+    let isOfSource = stage.description == Loader.openingStage.description
+    return isOfSource ? .undecodable(detail: detail) : .ofVariant(.undecodable(detail: detail))
   }
 
   /// Drops what a job may have left behind.

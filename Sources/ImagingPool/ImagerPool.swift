@@ -9,9 +9,9 @@ import Telemetry
 /// The server's side of imaging: one queue, and one worker process per core that takes jobs from it. Strangers' bytes
 /// are decoded nowhere else.
 ///
-/// A job whose worker dies is tried once more with a fresh one; if that dies too, it is `undecodable`. One that takes
-/// longer than its deadline is `deadlineExceeded` and not tried again: that may be the picture's fault or a busy
-/// machine's, so it says nothing lasting about the source.
+/// A job whose worker dies is tried once more with a fresh one (`JobDeaths`). One that takes more processor time than it may
+/// is `tooCostly`. One that takes longer than its deadline by the clock is `deadlineExceeded` and not tried again: that may be
+/// the image's fault or a busy machine's, so it says nothing lasting about the source.
 public final class ImagerPool: ImageProcessor {
   private let configuration: ImagerPoolConfiguration
   private let log: Log
@@ -45,8 +45,9 @@ public final class ImagerPool: ImageProcessor {
   /// Makes a variant. Cancelling the calling task gives the job up at once; one that a worker has begun is finished
   /// there if that takes no longer than `cancelGrace`.
   ///
-  /// - Throws: what the pipeline found wrong with the picture; `undecodable` for one that kills workers or takes too
-  ///   long; `overloaded` when the queue is full; `draining` once the pool is shut down; `cancelled`.
+  /// - Throws: What the pipeline found wrong with the image; `tooCostly`; `deadlineExceeded`; `ofVariant` with
+  ///   `undecodable` for one that crashes workers; `outOfMemory` for one whose workers are lost to memory; `overloaded`
+  ///   when the queue is full; `draining` once the pool is shut down; `cancelled`.
   public func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
     guard let core = core.load() else { throw .internal(detail: "imaging has not been started") }
     let id = core.nextID()

@@ -13,6 +13,8 @@ public struct ImagerPoolConfiguration: Sendable {
   public var queueLimit = 1_024
   /// How long a worker may take for one job before it is killed.
   public var jobDeadline = Duration.seconds(20)
+  /// How much processor time a worker may take for one job before it is killed, all of its threads together.
+  public var processorTime = Duration.seconds(10)
   /// How long a worker may take to start.
   public var startDeadline = Duration.seconds(10)
   /// How long a worker may go on with a job that nobody wants any more. Starting another takes about 20 ms of processor
@@ -23,7 +25,7 @@ public struct ImagerPoolConfiguration: Sendable {
   /// A worker that holds more than this after a job, in bytes, is replaced.
   public var retireAboveResidentBytes = 256 << 20
   /// Most private memory a worker may have, in bytes (RLIMIT_DATA); `nil`: no bound. GLib ends a process whose
-  /// allocation fails, so a job that needs more is `undecodable`.
+  /// allocation fails, so a job that needs more is `outOfMemory`.
   public var maximumWorkerMemory: Int? = 2 << 30
   /// Most bytes a result may have (RLIMIT_FSIZE); `nil`: no bound. Results are not part of a worker's memory.
   public var maximumResultBytes: Int? = 512 << 20
@@ -34,6 +36,8 @@ public struct ImagerPoolConfiguration: Sendable {
   public var limits = ImagingLimits()
   /// Told of a worker just before a job is sent to it; for tests, which stop or kill it there.
   package var willSend: (@Sendable (pid_t) -> Void)?
+  /// Told of a worker just before it is looked after, behind a job; for tests.
+  package var willTidy: (@Sendable (pid_t) -> Void)?
 
   /// The defaults, for a program at this path.
   public init(executable: String) {

@@ -7,10 +7,12 @@ import Model
 enum JobAnswer {
   /// Checks an answer and brings its picture into memory.
   ///
+  /// A worker that says it made something else than was asked for has failed, whatever the source is like.
+  ///
   /// - Throws: `WireError` for an answer that no worker of ours gives: of another job, without a sealed file of just
   ///   so many bytes as it says, or of more than `limit`. Descriptors that came with it are closed.
   static func read(
-    _ received: consuming WireMessage, for id: UInt64, atMost limit: Int
+    _ received: consuming WireMessage, for id: UInt64, _ transform: Transform, atMost limit: Int
   ) throws(WireError) -> Result<ProcessedImage, ImageError> {
     var message = received
     switch try AnswerMessage(decoding: message.bytes) {
@@ -29,7 +31,11 @@ enum JobAnswer {
       try SealedFile.check(file, count: result.byteCount)
       let region = FileRegion(owning: file.release(), count: result.byteCount)
       do throws(ImageError) {
-        return .success(ProcessedImage(bytes: try ImageBytes(contentsOf: region), result))
+        let bytes = try ImageBytes(contentsOf: region)
+        if let fault = result.fault(in: bytes, of: transform) {
+          return .failure(.internal(detail: "a worker's result: \(fault)"))
+        }
+        return .success(ProcessedImage(bytes: bytes, result))
       } catch {
         return .failure(error)
       }
@@ -43,6 +49,36 @@ extension ProcessedImage {
       bytes: bytes, format: result.format, size: result.size, frames: result.frames,
       density: result.density, scaledDownFrom: result.scaledDownFrom,
       quality: result.quality, digest: result.digest,
-      timings: result.timings)
+      timings: result.timings, isDamaged: result.isDamaged)
+  }
+}
+
+extension ResultMessage {
+  /// What differs from what was asked for, or from what is said of the bytes; `nil`: nothing.
+  fileprivate func fault(in bytes: ImageBytes, of transform: Transform) -> String? {
+    let isJSON = format == .json
+    let found = bytes.withUnsafeBytes { bytes in
+      isJSON && bytes.first == UInt8(ascii: "{") ? .json : FormatSigns.format(of: bytes)
+    }
+    guard found == format else {
+      return "\(found?.rawValue ?? "no image") instead of \(format.rawValue)"
+    }
+    guard transform.product == .picture else { return nil }
+    guard !isJSON, format == transform.format ?? format else {
+      return "\(format.rawValue) instead of \(transform.format?.rawValue ?? "an image")"
+    }
+    let isTooLarge =
+      size.height > transform.limitBytes / 4 / size.width
+      || transform.fit != .outside
+        && (size.width > transform.pixels(transform.width)
+          || size.height > transform.pixels(transform.height))
+    return isTooLarge ? "\(size) does not fit" : nil
+  }
+}
+
+extension Transform {
+  /// Most pixels of a side of the box; rounded up where the result is rounded to the nearest.
+  fileprivate func pixels(_ points: Int?) -> Int {
+    points.map { max(1, Int((Double($0) * (scale ?? 1)).rounded(.up))) } ?? .max
   }
 }

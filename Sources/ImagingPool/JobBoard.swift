@@ -58,6 +58,8 @@ struct JobBoard<Job> {
   private var idle: [Int] = []
   /// Slots that have entered and not left.
   private(set) var staffed = 0
+  /// The slot that is to work alone, because its job found too little memory beside others.
+  private(set) var alone: Int?
   /// Set once the pool is to end.
   private(set) var stopAt: ContinuousClock.Instant?
 
@@ -103,6 +105,8 @@ struct JobBoard<Job> {
     if let stopAt, now >= stopAt || waiting.count == 0 { return .leave }
     // A slot whose worker died as it was woken cannot do the job, and nobody else was told of it.
     guard isReady else { return .wait(wake: waiting.count > 0 ? idle.popLast() : nil) }
+    // All slots are woken when that one is done.
+    guard alone == nil else { return .wait(wake: nil) }
     guard let (id, job) = waiting.popFirst() else {
       idle.append(slot)
       return .wait(wake: nil)
@@ -111,9 +115,29 @@ struct JobBoard<Job> {
     return .job(id, job)
   }
 
+  /// Takes waiting jobs off the board, for their callers to be answered.
+  mutating func removeWaiting(where isMeant: (Job) -> Bool) -> [Job] {
+    waiting.removeAll(where: isMeant)
+  }
+
   /// What has changed for the slot that has this job.
   func orders(for id: UInt64) -> Orders {
     Orders(isAbandoned: running[id].map { $0.job == nil } ?? true, stopAt: stopAt)
+  }
+
+  /// A slot with a job asks to work alone; tells whether it does now. Until it does, it asks again whenever it is woken;
+  /// no slot is given another job meanwhile.
+  mutating func claimRoom(slot: Int) -> Bool {
+    guard alone ?? slot == slot else { return false }
+    alone = slot
+    return running.values.allSatisfy { $0.slot == slot }
+  }
+
+  /// The slot need not work alone any more, or has given up to wait for it. Every slot must be woken if it says so.
+  mutating func releaseRoom(slot: Int) -> Bool {
+    guard alone == slot else { return false }
+    alone = nil
+    return true
   }
 
   /// A slot is done with a job, one way or another; the job is handed back unless that was done before.

@@ -6,17 +6,23 @@ import Model
 import Telemetry
 
 extension WorkerSlot {
+  private static let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
+
   /// How it went.
   private enum Outcome {
     /// The worker answered.
     case answered(Result<ProcessedImage, ImageError>)
     /// The worker was dead before it got the job.
     case unsent(String)
-    /// The worker died of the job, or said what makes no sense.
-    case lost(String)
+    /// The worker died with the job.
+    case died
+    /// The worker said what makes no sense.
+    case confused(String)
     /// The job took too long.
     case late
-    /// Nobody wants it any more, and the worker goes on with it.
+    /// The job took too much processor time.
+    case costly
+    /// No caller wants it any more, and the worker goes on with it.
     case abandoned
     /// The pool ends.
     case stopped
@@ -24,54 +30,94 @@ extension WorkerSlot {
 
   /// Does a job and answers its caller.
   func perform(_ id: UInt64, _ pending: PendingJob) {
+    core.finish(id, result(of: id, pending))
+    core.releaseRoom(slot: index)
+    // No caller waits for this.
+    if let worker = current { tidy(worker) }
+  }
+
+  private func result(
+    of id: UInt64, _ pending: PendingJob
+  ) -> Result<ProcessedImage, ImageError> {
     let startedAt = ContinuousClock.now
-    var deaths = 0
-    // Two deaths are the picture's fault. Workers that were dead before are not, but there is an end to those too.
+    var deaths = JobDeaths()
+    // Workers that were dead before they got the job say nothing about it, but there is an end to those too.
     for _ in 0..<4 {
       guard let worker = current ?? replacement(for: id) else {
-        return core.finish(id, .failure(endedEarly(id) ?? .internal(detail: "no worker starts")))
+        return .failure(endedEarly(id) ?? .internal(detail: "no worker starts"))
       }
+      let isFresh = worker.jobs == 0
       switch exchange(id, pending.job, with: worker) {
       case .answered(var result):
         if case .success(let image) = result {
           result = .success(image.adding(queue: pending.submittedAt.duration(to: startedAt)))
         }
         core.latency.record(startedAt.duration(to: .now))
-        tidy(worker)
-        return core.finish(id, result)
+        core.update(slot: index) { $0.isBusy = false }
+        return result
       case .unsent(let reason):
         lose(worker, reason)
-      case .lost(let reason):
+      case .died:
+        core.lost.add()
+        let end = lose(worker, "it ended with a job", hasEnded: true)
+        switch deaths.add(end, isFresh: isFresh) {
+        case .again: continue
+        case .againAlone: if let failure = waitForRoom(id) { return .failure(failure) }
+        case .giveUp(let failure): return .failure(failure)
+        }
+      case .confused(let reason):
         core.lost.add()
         lose(worker, reason)
-        deaths += 1
-        if deaths == 2 {
-          return core.finish(id, .failure(.undecodable(detail: "two workers died: \(reason)")))
+        if case .giveUp(let failure) = deaths.add(nil, isFresh: isFresh) {
+          return .failure(failure)
         }
       case .late:
         core.lost.add()
         lose(worker, "no answer within the deadline of \(configuration.jobDeadline)")
-        return core.finish(id, .failure(.deadlineExceeded))
+        return .failure(.deadlineExceeded)
+      case .costly:
+        core.lost.add()
+        lose(worker, "more than \(configuration.processorTime) of processor")
+        return .failure(tooCostly(pending.job.transform))
       case .abandoned:
         lose(worker, "cancelled", isOurs: true)
-        return core.finish(id, .failure(.cancelled))
+        return .failure(.cancelled)
       case .stopped:
         lose(worker, "stopped", isOurs: true)
-        return core.finish(id, .failure(.draining))
+        return .failure(.draining)
       }
     }
-    core.finish(id, .failure(.internal(detail: "workers end before they get a job")))
+    return .failure(.internal(detail: "workers end before they get a job"))
+  }
+
+  /// What made a job too costly: of one that asks for little but to make the source smaller, the source.
+  private func tooCostly(_ transform: Transform) -> ImageError {
+    let error = ImageError.tooCostly(
+      reason: "more than \(configuration.processorTime) of processor time")
+    return transform.isPlainReduction ? error : .ofVariant(error)
+  }
+
+  /// Waits until no other worker has a job, so that this one has all the memory there is.
+  ///
+  /// - Returns: Why it is not waited for any longer; `nil`: there is room.
+  private func waitForRoom(_ id: UInt64) -> ImageError? {
+    let deadline = ContinuousClock.now + configuration.jobDeadline
+    while !core.claimRoom(slot: index) {
+      if let ending = endedEarly(id) { return ending }
+      guard .now < deadline else { return .outOfMemory(detail: "other jobs left no room in time") }
+      let until = [deadline, core.stopAt].compactMap(\.self).min()
+      if wait(for: [signal.descriptor], until: until)[0] { signal.reset() }
+    }
+    return nil
   }
 
   /// After a job: reads what there is to know of the worker, cheaply.
   private func tidy(_ worker: WorkerProcess) {
+    configuration.willTidy?(worker.pid)
     let complaint = worker.readComplaints()
     if !complaint.isEmpty { core.log.debug("worker's stderr", ["text": .string(complaint)]) }
     let residentBytes = worker.measure()
-    core.update(slot: index) {
-      $0.residentBytes = residentBytes
-      $0.isBusy = false
-    }
+    core.update(slot: index) { $0.residentBytes = residentBytes }
   }
 
   /// A fresh worker for a job whose own has died; `nil` if none starts, or nobody waits for it any more.
@@ -99,7 +145,8 @@ extension WorkerSlot {
   ) -> Outcome {
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: configuration.limits,
-      offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job))
+      offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
+      verifies: job.verifies)
     configuration.willSend?(worker.pid)
     do throws(WireError) {
       try worker.send(message, source: job.file, overlay: job.overlay?.file)
@@ -109,10 +156,15 @@ extension WorkerSlot {
     core.update(slot: index) { $0.isBusy = true }
 
     let deadline = ContinuousClock.now + configuration.jobDeadline
+    let timeBefore = worker.processorTime ?? .zero
     var abandonedAt: ContinuousClock.Instant?
     while true {
       let orders = core.orders(for: id)
       var (until, outcome) = (deadline, Outcome.late)
+      let timeLeft = configuration.processorTime - (worker.processorTime ?? .zero) + timeBefore
+      if timeLeft <= .zero { return .costly }
+      // It takes no more than all cores give it until then.
+      let timeIsUp = ContinuousClock.now + timeLeft / Self.cores
       if orders.isAbandoned {
         let since = abandonedAt ?? .now
         abandonedAt = since
@@ -122,17 +174,21 @@ extension WorkerSlot {
       }
       if let stopAt = orders.stopAt, stopAt < until { (until, outcome) = (stopAt, .stopped) }
 
-      let ready = wait(for: [worker.socket.descriptor, signal.descriptor], until: until)
+      let ready = wait(
+        for: [worker.socket.descriptor, signal.descriptor], until: min(until, timeIsUp))
       if ready[1] { signal.reset() }
       if ready[0] {
         do throws(WireError) {
           return .answered(
             try JobAnswer.read(
-              worker.socket.receive(), for: id, atMost: configuration.maximumResultBytes ?? .max))
+              worker.socket.receive(), for: id, job.transform,
+              atMost: configuration.maximumResultBytes ?? .max))
         } catch .wouldBlock {
           continue
+        } catch .closed {
+          return .died
         } catch {
-          return .lost("\(error)")
+          return .confused("\(error)")
         }
       }
       if .now >= until { return outcome }
@@ -156,6 +212,7 @@ extension ProcessedImage {
     timings.queue = queue
     return ProcessedImage(
       bytes: bytes, format: format, size: size, frames: frames, density: density,
-      scaledDownFrom: scaledDownFrom, quality: quality, digest: digest, timings: timings)
+      scaledDownFrom: scaledDownFrom, quality: quality, digest: digest, timings: timings,
+      isDamaged: isDamaged)
   }
 }

@@ -171,7 +171,27 @@ final class PoolCore: Sendable {
 
   /// Answers the caller of a job, unless that was done before.
   func finish(_ id: UInt64, _ result: Result<ProcessedImage, ImageError>) {
-    if let job = board.withLock({ $0.finish(id) }) { answer(job, result) }
+    let (job, alone) = board.withLock { ($0.finish(id), $0.alone) }
+    if let job { answer(job, result) }
+    if let source = job?.job.source, case .failure(let error) = result, error.isOfSource {
+      refuseWaiting(of: source, error)
+    }
+    wake(alone)
+  }
+
+  /// Answers the waiting jobs of a source that is to blame itself: they would fail as well, each after as long.
+  private func refuseWaiting(of source: SourceIdentity, _ error: ImageError) {
+    let jobs = board.withLock { $0.removeWaiting { $0.job.source == source } }
+    for job in jobs { answer(job, .failure(error)) }
+  }
+
+  /// Whether a slot works alone now, as it wants to.
+  func claimRoom(slot: Int) -> Bool { board.withLock { $0.claimRoom(slot: slot) } }
+
+  /// A slot need not work alone any more.
+  func releaseRoom(slot: Int) {
+    guard board.withLock({ $0.releaseRoom(slot: slot) }) else { return }
+    for signal in signals { signal.set() }
   }
 
   /// A slot has ended.

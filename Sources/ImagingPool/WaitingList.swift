@@ -75,6 +75,12 @@ struct WaitingList<Job> {
     return entry.job
   }
 
+  /// Takes those that are meant, in no order.
+  mutating func removeAll(where isMeant: (Job) -> Bool) -> [Job] {
+    let ids = entries.filter { isMeant($0.value.job) }.map(\.key)
+    return ids.compactMap { remove($0) }
+  }
+
   /// Takes all, in their order.
   mutating func removeAll() -> [Job] {
     var jobs: [Job] = []

@@ -66,6 +66,16 @@ final class WorkerProcess {
     try socket.send(job.encoded(), passing: source.descriptor, overlay?.descriptor)
   }
 
+  /// Processor time that it has taken, all of its threads together; `nil` once it has ended.
+  var processorTime: Duration? {
+    var clock = clockid_t()
+    var time = timespec()
+    guard clock_getcpuclockid(pid, &clock) == 0, clock_gettime(clock, &time) == 0 else {
+      return nil
+    }
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+  }
+
   /// Resident memory in bytes, 0 if unknown; also kept as `lastResidentBytes`.
   func measure() -> Int {
     lastResidentBytes = residentBytes
@@ -104,25 +114,18 @@ final class WorkerProcess {
   func kill() { _ = Glibc.kill(pid, SIGKILL) }
 
   /// Takes the process's end from the kernel, so that no zombie stays; `nil` if it has not ended within `patience`.
-  static func reap(_ pid: pid_t, within patience: Duration) -> String? {
+  static func reap(_ pid: pid_t, within patience: Duration) -> WorkerEnd? {
     let deadline = ContinuousClock.now + patience
     var pause: useconds_t = 100
     while true {
       var status: CInt = 0
       let result = waitpid(pid, &status, WNOHANG)
-      if result == pid { return describe(status) }
-      // ECHILD: somebody else has taken it.
-      if result < 0 && errno != EINTR { return "gone" }
+      if result == pid { return WorkerEnd(status: status) }
+      // ECHILD: another part of the process has taken it.
+      if result < 0 && errno != EINTR { return WorkerEnd(status: 0) }
       if ContinuousClock.now >= deadline { return nil }
       usleep(pause)
       pause = min(pause * 2, 10_000)
     }
-  }
-
-  /// wait(2): the lower seven bits hold the signal, the next byte the exit status.
-  private static func describe(_ status: CInt) -> String {
-    let signal = status & 0x7f
-    guard signal != 0 else { return "exit status \(status >> 8 & 0xff)" }
-    return "signal \(signal) (\(String(cString: strsignal(signal))))"
   }
 }

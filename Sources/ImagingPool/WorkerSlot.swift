@@ -110,7 +110,7 @@ final class WorkerSlot: @unchecked Sendable {
       return
     } catch .closed {
       successor = nil
-      let cause = end(worker, patience: .milliseconds(100)) ?? "no exit status"
+      let cause = end(worker, patience: .milliseconds(100))?.description ?? "no exit status"
       return startFailed("\(cause) before it was ready: \(worker.readComplaints())")
     } catch {
       return startFailed("\(error)")
@@ -128,24 +128,36 @@ final class WorkerSlot: @unchecked Sendable {
     core.started(.success(()))
   }
 
-  /// Gives up the worker that takes jobs. `isOurs`: it has done nothing wrong.
-  func lose(_ worker: WorkerProcess, _ reason: String, isOurs: Bool = false) {
+  /// Gives up the worker that takes jobs.
+  ///
+  /// - Parameters:
+  ///   - isOurs: It has done nothing wrong.
+  ///   - hasEnded: It closed its connection, so it is ending by itself; what it ends with is waited for, as it says why.
+  /// - Returns: How it ended; `nil` where that is not known yet.
+  @discardableResult
+  func lose(
+    _ worker: WorkerProcess, _ reason: String, isOurs: Bool = false, hasEnded: Bool = false
+  ) -> WorkerEnd? {
     current = nil
-    let cause = end(worker, patience: .milliseconds(100))
+    var cause = hasEnded ? WorkerProcess.reap(worker.pid, within: .seconds(1)) : nil
+    if cause == nil { cause = end(worker, patience: .milliseconds(100)) }
+    let lastWords = worker.readComplaints()
+    cause?.lastWords = lastWords
     core.update(slot: index) { $0 = .init() }
     let fields: KeyValuePairs<String, LogValue> = [
-      "pid": .int(Int(worker.pid)), "reason": .string(reason), "end": .string(cause ?? "not yet"),
-      "stderr": .string(worker.readComplaints()),
+      "pid": .int(Int(worker.pid)), "reason": .string(reason),
+      "end": .string(cause?.description ?? "not yet"), "stderr": .string(lastWords),
     ]
     if isOurs {
       core.log.debug("worker given up", fields)
     } else {
       core.log.warning("worker lost", fields)
     }
+    return cause
   }
 
   /// Kills a worker; the result says how it ended, if it did so within `patience`. Otherwise that is looked after later.
-  private func end(_ worker: WorkerProcess, patience: Duration) -> String? {
+  private func end(_ worker: WorkerProcess, patience: Duration) -> WorkerEnd? {
     worker.kill()
     let cause = WorkerProcess.reap(worker.pid, within: patience)
     if cause == nil { ending.append(worker.pid) }

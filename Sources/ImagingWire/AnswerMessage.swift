@@ -62,6 +62,8 @@ public struct ResultMessage: Hashable, Sendable {
   public var timings: Timings
   /// How many bytes the picture has; the memory file has just as many.
   public var byteCount: Int
+  /// Whether the source has damage that its decoder got over.
+  public var isDamaged: Bool
 
   /// libvips's `VIPS_MAX_COORD`: no picture has a longer side.
   static let sideRange = 1...10_000_000
@@ -70,7 +72,7 @@ public struct ResultMessage: Hashable, Sendable {
   public init(
     id: UInt64, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
     scaledDownFrom: PixelSize?, quality: Int? = nil, digest: String, timings: Timings,
-    byteCount: Int
+    byteCount: Int, isDamaged: Bool = false
   ) {
     self.id = id
     self.format = format
@@ -82,6 +84,7 @@ public struct ResultMessage: Hashable, Sendable {
     self.digest = digest
     self.timings = timings
     self.byteCount = byteCount
+    self.isDamaged = isDamaged
   }
 
   func encoded() -> [UInt8] {
@@ -98,6 +101,7 @@ public struct ResultMessage: Hashable, Sendable {
       writer.put(duration) { $0.put($1) }
     }
     writer.put(Int64(byteCount))
+    writer.put(isDamaged)
     return writer.bytes
   }
 
@@ -127,6 +131,7 @@ public struct ResultMessage: Hashable, Sendable {
     timings.transform = try reader.optionalDuration("transform")
     timings.encode = try reader.optionalDuration("encode")
     byteCount = try reader.integer("byteCount", in: 1...Int.max / 2)
+    isDamaged = try reader.flag("isDamaged")
   }
 }
 
@@ -170,6 +175,15 @@ extension WireWriter {
     case .watermark(let cause):
       put(UInt8(8))
       put(cause)
+    case .ofVariant(let cause):
+      put(UInt8(9))
+      put(cause)
+    case .tooCostly(let reason):
+      put(UInt8(10))
+      put(reason)
+    case .outOfMemory(let detail):
+      put(UInt8(11))
+      put(detail)
     default:
       put(UInt8(7))
       put(error.logDetail ?? error.code)
@@ -191,9 +205,11 @@ extension WireReader {
     }
   }
 
-  /// - Parameter mayBeOfWatermark: whether it may be that of a watermark, which has none of its own.
-  mutating func imageError(mayBeOfWatermark: Bool = true) throws(WireError) -> ImageError {
-    switch try number(UInt8.self) {
+  /// - Parameter holders: Those that hold another one and may stand here: that of a variant may be a watermark's, and a
+  ///   watermark has none of its own.
+  mutating func imageError(holders: Set<UInt8> = [8, 9]) throws(WireError) -> ImageError {
+    let kind = try number(UInt8.self)
+    switch kind {
     case 1:
       return .invalidParameter(
         name: try text("name"), value: try text("value"), allowed: try text("allowed"))
@@ -209,7 +225,10 @@ extension WireReader {
       )
     case 6: return .sourceTooLarge(limit: try integer("limit", in: 0...Int.max))
     case 7: return .internal(detail: try text("detail"))
-    case 8 where mayBeOfWatermark: return .watermark(try imageError(mayBeOfWatermark: false))
+    case 8 where holders.contains(kind): return .watermark(try imageError(holders: []))
+    case 9 where holders.contains(kind): return .ofVariant(try imageError(holders: [8]))
+    case 10: return .tooCostly(reason: try text("reason"))
+    case 11: return .outOfMemory(detail: try text("detail"))
     case let other: throw .malformed("error is \(other)")
     }
   }

@@ -8,8 +8,12 @@ public struct ImagingLimits: Hashable, Sendable {
   public var formats: Set<ImageFormat> = Set(ImageFormat.inputs)
   /// Most pixels of a source, all frames together, as its header says.
   public var maximumPixels = 150_000_000
+  /// Most pixels of a result.
+  public var maximumResultPixels = 25_000_000
   /// Most frames of a source.
   public var maximumFrames = 1_000
+  /// The mildest damage for which a source is refused.
+  public var failOn = FailOn.warning
 
   /// The defaults.
   public init() {}

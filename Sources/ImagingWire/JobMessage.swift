@@ -18,11 +18,13 @@ public struct JobMessage: Hashable, Sendable {
   public let count: Int
   /// The watermark; that of the transform does not go over.
   public let overlay: OverlayMessage?
+  /// Whether a description is only wanted of a source whose pixels are whole.
+  public let verifies: Bool
 
   /// A job.
   public init(
     id: UInt64, transform: Transform, density: Int, limits: ImagingLimits, offset: Int, count: Int,
-    overlay: OverlayMessage? = nil
+    overlay: OverlayMessage? = nil, verifies: Bool = false
   ) {
     self.id = id
     self.transform = transform
@@ -31,6 +33,7 @@ public struct JobMessage: Hashable, Sendable {
     self.offset = offset
     self.count = count
     self.overlay = overlay
+    self.verifies = verifies
   }
 
   /// The message's bytes.
@@ -43,6 +46,7 @@ public struct JobMessage: Hashable, Sendable {
     writer.put(limits)
     writer.put(transform)
     writer.put(overlay) { $0.put($1) }
+    writer.put(verifies)
     return writer.bytes
   }
 
@@ -60,6 +64,7 @@ public struct JobMessage: Hashable, Sendable {
     limits = try reader.limits()
     transform = try reader.transform()
     overlay = try reader.optional("overlay") { reader throws(WireError) in try reader.overlay() }
+    verifies = try reader.flag("verifies")
     try reader.end()
   }
 }
@@ -73,6 +78,8 @@ extension WireWriter {
     put(formats)
     put(Int64(limits.maximumPixels))
     put(Int64(limits.maximumFrames))
+    put(limits.failOn)
+    put(Int64(limits.maximumResultPixels))
   }
 }
 
@@ -88,6 +95,8 @@ extension WireReader {
         .map(\.element))
     limits.maximumPixels = try integer("maximumPixels", in: 0...Int.max)
     limits.maximumFrames = try integer("maximumFrames", in: 0...Int.max)
+    limits.failOn = try value("failOn", of: FailOn.self)
+    limits.maximumResultPixels = try integer("maximumResultPixels", in: 1...Int.max / 4)
     return limits
   }
 }

@@ -140,7 +140,7 @@ enum WireKind: UInt8 {
   case failure = 4
 
   /// Grows with every change to a message, so that a server never talks to a worker of another build.
-  static let version: UInt8 = 2
+  static let version: UInt8 = 4
   /// Longest text in a message, in bytes.
   static let longestText = 2_048
   /// Longest message, in bytes: each has at most three texts, and a few hundred bytes of numbers.

@@ -40,7 +40,7 @@ extension ImageManager {
     ) { share async throws(ImageError) in try await self.findOrMake(quick, share, of: held) }
     let status = joined ? made.status.collapsed : made.status
     // An animation comes out the same under both keys: no AVIF that is made here moves.
-    if made.variant.info.frames > 1, let same = made.variant.kept(as: request.key) {
+    if made.variant.info.frames > 1, let same = await copy(of: made.variant, as: request.key) {
       _ = store(same, in: storable(request, same.info.freshness))
       return MadeVariant(variant: same, status: status, timings: made.timings)
     }
@@ -79,7 +79,8 @@ extension ImageManager {
       found.info.watermarkVersion == watermark?.version ?? 0,
       found.body.count <= image.bytes.count
     else { return nil }
-    return found.kept(as: request.key, freshness: source.freshness.combined(with: watermark))
+    return await copy(
+      of: found, as: request.key, freshness: source.freshness.combined(with: watermark))
   }
 
   private func storable(_ request: ImageRequest, _ freshness: Freshness) -> StoreTiers {
@@ -114,7 +115,7 @@ extension ImageManager {
     } catch {
       makings.avifsFailed.add()
       switch error.cause {
-      case .overloaded, .cancelled, .revoked, .draining: return false
+      case .overloaded, .outOfMemory, .cancelled, .revoked, .draining: return false
       default: return true
       }
     }
@@ -139,19 +140,5 @@ extension ImageRequest {
     own.options.isDetached = true
     own.options.awaitsAVIF = true
     return own
-  }
-}
-
-extension Variant {
-  /// The same under another key; `nil` where its bytes cannot be had in memory.
-  func kept(as key: CacheKey, freshness: Freshness? = nil) -> Variant? {
-    let bytes: ImageBytes? =
-      switch body {
-      case .memory(let bytes): bytes
-      case .file(let file): try? ImageBytes(contentsOf: file, mayMap: false)
-      }
-    var info = info
-    if let freshness { info.freshness = freshness }
-    return bytes.map { Variant(key: key, info: info, body: .memory($0)) }
   }
 }

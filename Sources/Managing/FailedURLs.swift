@@ -18,8 +18,10 @@ public struct FailurePolicy: Sendable {
   func lifetime(of error: ImageError) -> Int {
     switch error {
     case .sourceNotFound(let status): lifetimes[status] ?? 0
-    case .sourceTooLarge, .unsupportedFormat, .undecodable, .tooManyPixels, .tooManyFrames:
+    case .sourceTooLarge, .unsupportedFormat, .undecodable, .tooManyPixels, .tooManyFrames,
+      .tooCostly:
       lifetimes[error.status] ?? 0
+    case .ofVariant(let cause): lifetime(of: cause)
     default: 0
     }
   }
@@ -30,8 +32,18 @@ struct FailedURLs {
   private struct Entry {
     let error: ImageError
     let until: UnixTime
+    /// What the origin said with it.
+    let said: Freshness?
     /// Tells an entry from a later one of the same URL in `order`.
     let number: Int
+
+    func told(isRepeated: Bool, now: UnixTime) -> ImageError {
+      let seconds = until.seconds - now.seconds
+      let forClients = said?.bounding(clientFailure: seconds, at: now) ?? seconds
+      return .remembered(
+        error, seconds: seconds, clientSeconds: forClients == seconds ? nil : forClients,
+        isRepeated: isRepeated)
+    }
   }
 
   private let policy: FailurePolicy
@@ -53,24 +65,30 @@ struct FailedURLs {
       entries[key] = nil
       return nil
     }
-    return .remembered(entry.error, seconds: entry.until.seconds - now.seconds, isRepeated: true)
+    return entry.told(isRepeated: true, now: now)
   }
 
   /// Lists a source or a variant, if the failure is one that is remembered; what is listed stays so with its first
   /// failure.
   ///
+  /// - Parameter said: what the origin's answer says of how long it holds, which no failure outlives (RFC 9111);
+  ///   `nil`: there was none.
   /// - Returns: the failure as it is to be told.
-  mutating func add(_ key: CacheKey, _ error: ImageError, now: UnixTime) -> ImageError {
-    let lifetime = policy.lifetime(of: error)
+  mutating func add(
+    _ key: CacheKey, _ error: ImageError, said: Freshness? = nil, now: UnixTime
+  ) -> ImageError {
+    let configured = policy.lifetime(of: error)
+    let lifetime = said?.bounding(failure: configured, at: now) ?? configured
     guard lifetime > 0, policy.limit > 0 else { return error }
     if let entry = entries[key], now < entry.until { return error }
     while entries.count >= policy.limit { removeOldest() }
     lastNumber += 1
     let until = UnixTime(seconds: now.seconds + lifetime)
-    entries[key] = Entry(error: error, until: until, number: lastNumber)
+    let entry = Entry(error: error, until: until, said: said, number: lastNumber)
+    entries[key] = entry
     order.append((key, lastNumber))
     tidy()
-    return .remembered(error, seconds: lifetime, isRepeated: false)
+    return entry.told(isRepeated: false, now: now)
   }
 
   /// Takes something off the list; tells whether it was on it.

@@ -21,11 +21,13 @@ final class FlightShare: WorkPriority {
     var waiting: [Int: FlightShare] = [:]
     var coming: ComingBody?
     var hasJoined = false
+    var isClosed = false
   }
 
   private let state: Lock<State>
   private let isRequest: Bool
   private let onBody: (@Sendable (ComingBody) -> Void)?
+  private let onClose: (@Sendable () -> Void)?
 
   /// The share of one request.
   ///
@@ -33,26 +35,34 @@ final class FlightShare: WorkPriority {
   convenience init(
     _ priority: LoadPriority, onBody: (@Sendable (ComingBody) -> Void)? = nil
   ) {
-    self.init(priority, isRequest: true, onBody)
+    self.init(priority, isRequest: true, onBody: onBody)
   }
 
   /// The share of a flight that nobody waits for yet: of the lowest priority.
-  static func ofFlight() -> FlightShare { FlightShare(.low, isRequest: false, nil) }
+  ///
+  /// - Parameter onClose: is told once, on any thread, that the flight's result is for those alone who wait for it by then.
+  static func ofFlight(onClose: (@Sendable () -> Void)? = nil) -> FlightShare {
+    FlightShare(.low, isRequest: false, onClose: onClose)
+  }
 
   private init(
-    _ priority: LoadPriority, isRequest: Bool, _ onBody: (@Sendable (ComingBody) -> Void)?
+    _ priority: LoadPriority, isRequest: Bool, onBody: (@Sendable (ComingBody) -> Void)? = nil,
+    onClose: (@Sendable () -> Void)? = nil
   ) {
     state = Lock(State(priority: priority))
-    (self.isRequest, self.onBody) = (isRequest, onBody)
+    self.isRequest = isRequest
+    self.onBody = onBody
+    self.onClose = onClose
   }
 
   /// A waiter enters the flight; `hasJoined` says whether somebody else had started it.
   func enter(_ waiter: Int, _ share: FlightShare, hasJoined: Bool) {
     share.state.withLock { $0.hasJoined = hasJoined }
-    let coming = state.withLock { state in
+    let (coming, isClosed) = state.withLock { state in
       state.waiting[waiter] = share
-      return state.coming
+      return (state.coming, state.isClosed)
     }
+    if isClosed { share.close() }
     if let coming { share.begin(coming) }
     raise(to: share.observe { [weak self] in self?.raise(to: $0) })
   }
@@ -98,6 +108,19 @@ final class FlightShare: WorkPriority {
     }
     onBody?(coming)
     for share in waiting { share.begin(coming) }
+  }
+
+  /// What comes is for those alone who wait for it now (`no-store`, `private`): no one may join this flight any more, nor
+  /// those that wait for it.
+  func close() {
+    let waiting: [FlightShare]? = state.withLock { state in
+      guard !state.isClosed else { return nil }
+      state.isClosed = true
+      return Array(state.waiting.values)
+    }
+    guard let waiting else { return }
+    onClose?()
+    for share in waiting { share.close() }
   }
 
   /// Whether the flight it is in was another's before.

@@ -23,12 +23,15 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
+  private typealias Work = @Sendable (FlightShare) async throws(ImageError) -> Value
   private typealias Outcome = Lock<Result<Value, ImageError>>
   private typealias Table = FlightTable<Key, Waiter>
 
   private struct Flight {
     let share: FlightShare
     var task: Task<Void, Never>?
+    /// Of one that waits to start.
+    var work: Work?
   }
 
   private struct State {
@@ -59,13 +62,20 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let (entered, shared) = state.withLock { state in
           let entered = state.table.enter(key, waiter, isDetached: isDetached)
           // Raised below by whoever starts it, like by everyone who joins.
-          let flight = state.flights[entered.flight] ?? Flight(share: .ofFlight())
+          var flight =
+            state.flights[entered.flight]
+            ?? Flight(share: .ofFlight { [weak self] in self?.close(entered.flight) })
+          if entered.waits { flight.work = work }
           state.flights[entered.flight] = flight
           return (entered, flight.share)
         }
         entry.withLock { $0 = entered }
         shared.enter(entered.waiter, share, hasJoined: entered.joined)
-        if entered.joined { coalesced.add() } else { start(entered.flight, shared, work) }
+        if entered.joined {
+          coalesced.add()
+        } else if !entered.waits {
+          start(entered.flight, shared, work)
+        }
         // The cancellation handler finds no entry when it runs before this point, and is not run again.
         if Task.isCancelled { leave(entered) }
       }
@@ -99,6 +109,9 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
+  /// The result of a flight is for those alone who wait for it already.
+  private func close(_ flight: Table.FlightID) { state.withLock { $0.table.close(flight) } }
+
   /// Running flights, waiting requests and counts, added to what `figures` holds.
   func add(to figures: inout FlightFigures, running: WritableKeyPath<FlightFigures, Int>) {
     let (flights, waiters) = state.withLock { ($0.table.flightCount, $0.table.waiterCount) }
@@ -109,9 +122,11 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     figures.cancelled += cancelled.value
   }
 
+  /// Flights that go on though nobody waits for them.
+  var unattendedCount: Int { state.withLock { $0.table.unattendedCount } }
+
   private func start(
-    _ flight: Table.FlightID, _ share: FlightShare,
-    _ work: @escaping @Sendable (FlightShare) async throws(ImageError) -> Value
+    _ flight: Table.FlightID, _ share: FlightShare, _ work: @escaping Work
   ) {
     started.add()
     // Immediate: until it first waits it runs here and now, which saves handing it to another thread.
@@ -134,23 +149,37 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func finish(_ flight: Table.FlightID, _ result: Result<Value, ImageError>) {
-    let waiters = state.withLock { state in
+    let (waiters, next) = state.withLock { state in
       state.flights[flight] = nil
-      return state.table.finish(flight)
+      let waiters = state.table.finish(flight)
+      return (waiters, takeStartable(&state))
     }
     for waiter in waiters { waiter.resume(returning: result) }
+    for (flight, share, work) in next { start(flight, share, work) }
+  }
+
+  /// The flights that were delayed and may start now.
+  private func takeStartable(
+    _ state: inout State
+  ) -> [(flight: Table.FlightID, share: FlightShare, work: Work)] {
+    state.table.takeStartable().compactMap { id in
+      guard let flight = state.flights[id], let work = flight.work else { return nil }
+      state.flights[id]?.work = nil
+      return (id, flight.share, work)
+    }
   }
 
   private func leave(_ entry: Table.Entry) {
-    let (departure, task) = state.withLock { state in
+    let (departure, task, next) = state.withLock { state in
       let departure = state.table.leave(entry)
       state.flights[entry.flight]?.share.leave(entry.waiter)
       let task = departure?.abandoned.flatMap { state.flights.removeValue(forKey: $0)?.task }
-      return (departure, task)
+      return (departure, task, takeStartable(&state))
     }
     guard let departure else { return }
     if departure.abandoned != nil { cancelled.add() }
     task?.cancel()
     departure.waiter.resume(returning: .failure(.cancelled))
+    for (flight, share, work) in next { start(flight, share, work) }
   }
 }

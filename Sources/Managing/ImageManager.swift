@@ -33,6 +33,8 @@ public final class ImageManager: ImageProvider {
   let makings = MakingCounts()
   let clockWatch = Lock(ClockWatch())
   let log: Log
+  /// For reading files: a task would hold up others where the disk is slow.
+  let files: BlockingThreads
   let changed = ChangedSources()
   let gate = PurgeGate()
 
@@ -46,6 +48,7 @@ public final class ImageManager: ImageProvider {
   ///   - passing: what may be sent as it came from an origin, where a request lets it.
   ///   - avifPolicy: whether negotiated AVIFs are waited for.
   ///   - derives: whether small pictures may be made of larger ones where their source is not kept.
+  ///   - files: threads that read files.
   ///   - log: is told that the clock was set back.
   ///   - now: the wall clock.
   public init(
@@ -55,7 +58,8 @@ public final class ImageManager: ImageProvider {
     stalePolicy: StalePolicy = StalePolicy(),
     sourceFormats: Set<ImageFormat> = Set(ImageFormat.inputs),
     passing: PassingPolicy = PassingPolicy(), avifPolicy: AVIFPolicy = AVIFPolicy(),
-    derives: Bool = true, log: Log = .silent,
+    derives: Bool = true, files: BlockingThreads = BlockingThreads(name: "pictor-file"),
+    log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
     self.memory = memory
@@ -68,6 +72,7 @@ public final class ImageManager: ImageProvider {
     self.passing = passing
     self.avifPolicy = avifPolicy
     self.derives = derives
+    self.files = files
     self.log = log
     self.now = now
     failed = Lock(FailedURLs(policy: failurePolicy))
@@ -77,10 +82,12 @@ public final class ImageManager: ImageProvider {
 
   /// What memory holds and is fresh.
   public func cachedVariant(for key: CacheKey) -> Variant? {
-    guard let variant = memory.variant(for: key), variant.info.freshness.isFresh(at: now()) else {
-      return nil
-    }
-    return variant
+    memory.variant(for: key, freshAt: now())
+  }
+
+  /// Whether memory holds what is fresh. Not counted.
+  public func isCached(_ key: CacheKey) -> Bool {
+    memory.peek(key)?.info.freshness.isFresh(at: now()) ?? false
   }
 
   /// What memory has that is not fresh enough for everybody, or stands in for an AVIF, or the disk tier can give without
@@ -103,6 +110,11 @@ public final class ImageManager: ImageProvider {
     var timings = Timings()
     timings.disk = .now - start
     return delivery(of: variant, use, from: .disk, to: request, timings)
+  }
+
+  /// Work that goes on for detached requests whose clients have gone.
+  public var unattendedCount: Int {
+    variantFlights.unattendedCount + sourceFlights.unattendedCount
   }
 
   private func delivery(

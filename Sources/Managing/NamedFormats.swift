@@ -9,7 +9,7 @@ extension ImageManager {
     let look = await look(for: named)
     let isKept = [look.memory, look.disk].contains { $0?.freshness.isFresh(at: now()) == true }
     guard !isKept, variant.info.freshness.isStorable,
-      let own = lasting(variant, of: request).kept(as: named.key)
+      let own = await copy(of: lasting(variant, of: request), as: named.key)
     else { return }
     _ = store(own, in: request.options.store)
   }

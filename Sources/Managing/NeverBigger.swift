@@ -10,13 +10,13 @@ extension ImageManager {
   /// answer before another had been made.
   func source(
     _ source: Source, insteadOf image: ProcessedImage, for request: ImageRequest
-  ) -> Variant? {
+  ) async -> Variant? {
     let transform = request.transform
-    guard source.version != 0, source.file.count <= image.bytes.count,
+    guard !image.isDamaged, source.version != 0, source.file.count <= image.bytes.count,
       source.file.count <= transform.maxBytes ?? .max,
       image.scaledDownFrom == nil, transform.leavesPixels,
       // Never mapped: a file in a folder may be cut. What was made of it is larger, and in memory.
-      let bytes = try? ImageBytes(contentsOf: source.file, mayMap: false)
+      let bytes = await bytes(of: source.file)
     else { return nil }
     let format = bytes.withUnsafeBytes { bytes -> ImageFormat? in
       guard let format = FormatSigns.format(of: bytes), passing.formats.contains(format),
@@ -37,19 +37,6 @@ extension ImageManager {
 }
 
 extension Transform {
-  /// Whether a result of the source's own size shows the source, whole and unchanged.
-  fileprivate var leavesPixels: Bool {
-    product == .picture && rotation == .none && flip == .none && crop == nil && trim == nil
-      && frame == nil && effects == Effects() && watermark == nil
-  }
-
-  /// Whether a source in this format may be the answer. Who names a format gets it, however large it comes out.
-  fileprivate func takes(_ source: ImageFormat) -> Bool {
-    // These two may move, and their heads do not say so.
-    guard isAnimated || source == .jpeg || source == .png else { return false }
-    guard let format else {
-      return [.jpeg, .png, .gif].contains(source) || accepted.contains(source)
-    }
-    return source == format
-  }
+  /// Whether a result of the source's own size shows the source as it is stored.
+  fileprivate var leavesPixels: Bool { keepsPixels && rotation == .none && flip == .none }
 }

@@ -39,7 +39,7 @@ extension ImageManager {
     }
     guard !Task.isCancelled else { throw .cancelled }
     if let (coming, size) = arrival.plain, fits(size, request.transform) {
-      arrival.isSent = true
+      Task { await keep(task.value, sentTo: request, share) }
       return .coming(
         ComingDelivery(
           body: coming.body, info: info(of: coming.body, format, size, request),
@@ -63,7 +63,7 @@ extension ImageManager {
       : false
   }
 
-  /// Waits for the source as others do. What was sent while it came in is kept for the next.
+  /// Waits for the source as others do.
   private func hold(
     _ share: FlightShare, of request: ImageRequest, _ arrival: Arrival
   ) async -> Result<LoadedSource, ImageError> {
@@ -72,33 +72,68 @@ extension ImageManager {
       let (loaded, _) = try await source(
         for: request, share, isDetached: request.options.isDetached)
       if request.options.retriesFailed { forgetFailure(of: request) }
-      if arrival.isSent, let variant = passedThrough(loaded.source, to: request),
-        variant.info.freshness.isStorable
-      {
-        _ = store(variant, in: request.options.store.intersection(.memory))
-      }
       return .success(loaded)
     } catch {
       return .failure(error)
     }
   }
 
+  /// Keeps for the next what was sent while it came in, once a worker has seen the whole; a failure is remembered.
+  private func keep(
+    _ result: Result<LoadedSource, ImageError>, sentTo request: ImageRequest, _ share: FlightShare
+  ) async {
+    guard case .success(let loaded) = result,
+      let variant = try? await passedThrough(loaded.source, to: request, share),
+      variant.info.freshness.isStorable
+    else { return }
+    _ = store(variant, in: request.options.store.intersection(.memory))
+  }
+
   /// The source itself as a variant, where it may be passed on as it is. Only memory keeps it: on disk it would be there
-  /// twice.
-  func passedThrough(_ source: Source, to request: ImageRequest) -> Variant? {
+  /// twice. A worker looks at it before, since what is damaged may not be kept as whole.
+  ///
+  /// - Throws: `ImageError.undecodable` and what else befalls a worker.
+  func passedThrough(
+    _ source: Source, to request: ImageRequest, _ share: FlightShare
+  ) async throws(ImageError) -> Variant? {
+    // What cannot be read in time needs work, which will say what is wrong with it.
     guard source.version != 0, let format = formatPassedThrough(to: request),
-      case .plain(let size) = PictureHead.read(source.file, as: format),
+      let head = await bytes(of: source.file, upTo: PictureHead.limit),
+      case .plain(let size) = head.withUnsafeBytes({ PictureHead.read($0, as: format) }),
       fits(size, request.transform)
     else { return nil }
-    let bytes =
-      source.file.count < ImageBytes.mappingThreshold
-      ? try? ImageBytes(contentsOf: source.file) : nil
+    var info = VariantInfo(
+      passingThrough: format, size, source.origin, source.freshness, version: source.version,
+      generation: source.generation, density: Double(request.source.density))
+    if try await isDamaged(source, of: request, share) {
+      await disk.remove(source.key)
+      (info.isDamaged, info.freshness) = (true, info.freshness.ofDamaged(at: now()))
+    }
+    let isSmall = source.file.count < ImageBytes.mappingThreshold
+    let bytes = isSmall ? await bytes(of: source.file) : nil
     return Variant(
-      key: request.key,
-      info: VariantInfo(
-        passingThrough: format, size, source.origin, source.freshness, version: source.version,
-        generation: source.generation, density: Double(request.source.density)),
-      body: bytes.map { .memory($0) } ?? .file(source.file))
+      key: request.key, info: info, body: bytes.map { .memory($0) } ?? .file(source.file))
+  }
+
+  /// Whether a source has damage that the operator lets through; any other is remembered as the source's failure.
+  private func isDamaged(
+    _ source: Source, of request: ImageRequest, _ share: FlightShare
+  ) async throws(ImageError) -> Bool {
+    var description = Transform()
+    description.product = .info(nil)
+    do throws(ImageError) {
+      return try await processor.process(
+        ImageJob(
+          file: source.file, transform: description, density: request.source.density,
+          priority: share, source: SourceIdentity(key: source.key, version: source.version),
+          verifies: true)
+      ).isDamaged
+    } catch {
+      guard case .undecodable = error else { throw error }
+      await disk.remove(source.key)
+      throw remember(
+        error, of: source.key, since: source.generation, said: source.freshness)
+    }
   }
 
   private func info(
@@ -106,8 +141,11 @@ extension ImageManager {
   ) -> VariantInfo {
     VariantInfo(
       passingThrough: format, size, body.origin,
+      // No decoder has seen the end of it: who keeps it may not keep it long.
       freshnessPolicy.freshness(
-        of: body.origin, from: request.source, requestedAt: now(), receivedAt: now()),
+        of: body.origin, from: request.source, isAuthorized: request.isAuthorized,
+        requestedAt: now(), receivedAt: now()
+      ).ofDamaged(at: now()),
       version: body.version, generation: purges.generation,
       density: Double(request.source.density))
   }
@@ -146,21 +184,12 @@ extension VariantInfo {
   }
 }
 
-extension PictureHead {
-  /// The verdict on a file; one that cannot be read needs work, which will say what is wrong with it.
-  fileprivate static func read(_ file: FileRegion, as format: ImageFormat) -> PictureHead {
-    guard let bytes = file.beginning(upTo: limit) else { return .needsWork }
-    return bytes.withUnsafeBytes { read($0, as: format) }
-  }
-}
-
 /// What is known of a picture while it comes in, until that is enough.
 private final class Arrival: Sendable {
   private struct State {
     var coming: ComingBody?
     var size: PixelSize?
     var isOver = false
-    var isSent = false
   }
 
   private let state = Lock(State())
@@ -177,12 +206,6 @@ private final class Arrival: Sendable {
       guard let coming = state.coming, let size = state.size else { return nil }
       return (coming, size)
     }
-  }
-
-  /// Whether it is sent to somebody while it comes in.
-  var isSent: Bool {
-    get { state.withLock { $0.isSent } }
-    set { state.withLock { $0.isSent = newValue } }
   }
 
   /// A body begins to come in.

@@ -131,11 +131,18 @@ struct HeadReader {
     _ = try take(4 + 4)
     // A side of 2³¹ pixels or more is none (PNG 1.2, section 11.2.2).
     guard depth <= 8, width <= Int32.max, height <= Int32.max else { return .needsWork }
+    var (colour, isBehindPalette) = (PNGColour(), false)
     while true {
       let length = try big(4)
-      switch String(decoding: try take(4), as: UTF8.self) {
-      case "IDAT": return Self.plain(width, height)
-      case "PLTE", "tRNS", "sRGB", "gAMA", "cHRM", "pHYs", "bKGD", "sBIT", "hIST":
+      let kind = String(decoding: try take(4), as: UTF8.self)
+      switch kind {
+      case "IDAT": return colour.isForeign ? .needsWork : Self.plain(width, height)
+      case "sRGB", "gAMA", "cHRM":
+        let content = try take(length + 4).dropLast(4)
+        // Behind a palette decoders leave them out (PNG, table 7).
+        if !isBehindPalette { colour.take(kind, content) }
+      case "PLTE", "tRNS", "pHYs", "bKGD", "sBIT", "hIST":
+        isBehindPalette = isBehindPalette || kind == "PLTE"
         _ = try take(length + 4)
       default: return .needsWork
       }

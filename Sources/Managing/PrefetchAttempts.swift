@@ -31,7 +31,7 @@ struct PrefetchAttempts: Sendable {
   private func isFresh(_ request: ImageRequest) -> Bool {
     // What memory holds is fresh, which is all that is known of its age; the rest weighs the request's demands.
     let takesAnyAge = request.options.cache.looks && request.options.age == AgeDemands()
-    if takesAnyAge, provider.cachedVariant(for: request.key) != nil { return true }
+    if takesAnyAge, provider.isCached(request.key) { return true }
     return provider.deliveryAtOnce(for: request).map { !$0.cacheStatus.isBeingRenewed } ?? false
   }
 

@@ -1,6 +1,5 @@
 // Purging: what operators take out of the cache, look for in it and put into it.
 
-import Glibc
 import Model
 
 extension ImageManager: CacheOperations {
@@ -15,7 +14,7 @@ extension ImageManager: CacheOperations {
     guard tiers != .all else { return try await purge(.everything) }
     var report = PurgeReport()
     if tiers.contains(.memory) { report.memory = memory.removeAll { _ in true } }
-    if tiers.contains(.disk) { report.disk = await disk.clear() }
+    if tiers.contains(.disk) { report.disk = try await disk.clear() }
     return report
   }
 
@@ -43,14 +42,14 @@ extension ImageManager: CacheOperations {
     guard url.scheme != .local else {
       throw .forbiddenSource(reason: "a local file is read from where it is", detail: "")
     }
-    let beginning = file.beginning(upTo: FormatSigns.limit)
+    let beginning = await bytes(of: file, upTo: FormatSigns.limit)
     let format = beginning?.withUnsafeBytes { FormatSigns.format(of: $0) }
     guard let format, sourceFormats.contains(format) else {
       throw .unsupportedFormat(detail: "\(file.count) bytes of \(format?.rawValue ?? "no picture")")
     }
     let now = now()
     let freshness = freshnessPolicy.freshness(
-      of: origin, from: url, requestedAt: now, receivedAt: now)
+      of: origin, from: url, isAuthorized: false, requestedAt: now, receivedAt: now)
     guard freshness.isStorable else {
       throw .invalidParameter(
         name: "Cache-Control", value: origin.cacheControl ?? "", allowed: "what may be stored")
@@ -104,20 +103,12 @@ extension ImageManager: CacheOperations {
   ///
   /// - Parameter generation: that of what failed.
   func remember(
-    _ error: ImageError, of key: CacheKey, since generation: Int
+    _ error: ImageError, of key: CacheKey, since generation: Int, said: Freshness?
   ) -> ImageError {
     // Asked in one step with the listing: a purge takes failures off the list once it is in its own.
     failed.withLock { failed in
-      purges.covers(key, generation: generation) ? error : failed.add(key, error, now: now())
+      purges.covers(key, generation: generation)
+        ? error : failed.add(key, error, said: said, now: now())
     }
-  }
-}
-
-extension FileRegion {
-  /// The first bytes, as many as there are up to `limit`; `nil` where they cannot be read.
-  func beginning(upTo limit: Int) -> ImageBytes? {
-    let beginning = FileRegion(
-      owning: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), offset: offset, count: min(count, limit))
-    return try? ImageBytes(contentsOf: beginning, mayMap: false)
   }
 }

@@ -1,6 +1,7 @@
 // SourceFlight: the way of one source, from disk or from its origin.
 
 import Model
+import Platform
 
 /// What a source flight ends with.
 struct LoadedSource: Sendable {
@@ -69,6 +70,7 @@ extension ImageManager {
     guard options.cache != .only || isLocal else { throw .notCached }
     if let failure = rememberedFailure(of: request, ofLoading: true) { throw failure }
     if let kept { noteClock(kept.freshness) }
+    let said = Lock<Freshness?>(nil)
     do throws(ImageError) {
       if let loaded = try await revalidated(request, share),
         // One that began before a purge is no answer to those who asked after it.
@@ -76,9 +78,16 @@ extension ImageManager {
       {
         return loaded
       }
-      return try await load(request, share, kept, since: (generation, lastPut), timings)
+      return try await load(
+        request, share, kept, since: (generation, lastPut), timings,
+        onHead: { freshness in
+          said.withLock { $0 = freshness }
+          // Not to be shared with who asks from here on, before anyone has seen a byte of it.
+          if !freshness.isStorable { share.close() }
+        })
     } catch {
-      return try await standIn(for: error, kept, request, since: generation, timings)
+      return try await standIn(
+        for: error, kept, request, since: generation, said: said.withLock { $0 }, timings)
     }
   }
 
@@ -87,9 +96,11 @@ extension ImageManager {
   /// - Parameters:
   ///   - kept: what is there of it.
   ///   - last: the last purge, and the last picture that was put here, before anything was looked at.
+  ///   - onHead: is told of an answer when its head is there, on the loader's thread, where it must not wait.
   private func load(
     _ request: ImageRequest, _ share: FlightShare, _ kept: Source?,
-    since last: (purge: Int, put: Int), _ timings: Timings
+    since last: (purge: Int, put: Int), _ timings: Timings,
+    onHead: @escaping @Sendable (Freshness) -> Void
   ) async throws(ImageError) -> LoadedSource {
     let (url, options, key) = (request.source, request.options, request.key.source)
     var timings = timings
@@ -99,10 +110,9 @@ extension ImageManager {
     let validators = options.cache == .bypass ? nil : kept.flatMap { Validators($0.origin) }
     let result = try await loader.load(
       LoadRequest(
-        url: url, validators: validators, priority: share, forwarded: request.forwarded
-      ) { body in
-        share.begin(ComingBody(body: body, forward: forward))
-      })
+        url: url, validators: validators, priority: share, forwarded: request.forwarded,
+        onHead: { onHead(self.freshness(of: $0, for: request, Timings())) },
+        onBody: { share.begin(ComingBody(body: $0, forward: forward)) }))
     let source: Source
     let status: Int
     switch result {
@@ -111,7 +121,7 @@ extension ImageManager {
       status = download.origin.status
       source = Source(
         key: key, file: download.file, origin: download.origin,
-        freshness: freshness(of: download.origin, from: url, download.timings),
+        freshness: freshness(of: download.origin, for: request, download.timings),
         version: download.version, generation: last.purge)
     case .notModified(let origin, let spent):
       guard let kept else { throw .internal(detail: "a 304 without anything kept") }
@@ -120,7 +130,7 @@ extension ImageManager {
       let updated = kept.origin.updated(by: origin)
       source = Source(
         key: key, file: kept.file, origin: updated,
-        freshness: freshness(of: updated, from: url, spent),
+        freshness: freshness(of: updated, for: request, spent),
         version: kept.version, generation: kept.generation)
     }
     failing.withLock { $0.remove(key) }
@@ -131,15 +141,16 @@ extension ImageManager {
   }
 
   /// The freshness of an answer, from what asking for it took.
-  private func freshness(
-    of origin: OriginResponse, from url: SourceURL, _ timings: Timings
+  func freshness(
+    of origin: OriginResponse, for request: ImageRequest, _ timings: Timings
   ) -> Freshness {
     func before(_ moment: UnixTime, _ duration: Duration?) -> UnixTime {
       UnixTime(seconds: moment.seconds - Int((duration ?? .zero).inSeconds.rounded()))
     }
     let receivedAt = before(now(), timings.download)
     return freshnessPolicy.freshness(
-      of: origin, from: url, requestedAt: before(receivedAt, timings.ttfb), receivedAt: receivedAt)
+      of: origin, from: request.source, isAuthorized: request.isAuthorized,
+      requestedAt: before(receivedAt, timings.ttfb), receivedAt: receivedAt)
   }
 
   /// Keeps a source that was loaded, and lets go of what was made of other bytes.
@@ -203,6 +214,8 @@ extension OriginResponse {
     // Age and date are the answer's own and no properties of the source: old ones would age it twice.
     updated.age = newer.age
     updated.date = newer.date
+    // Those of the way that was gone this time.
+    updated.redirects = newer.redirects
     return updated
   }
 }

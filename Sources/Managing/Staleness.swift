@@ -49,14 +49,16 @@ extension ImageManager {
 
   /// The kept source in place of one that could not be had, where that may be.
   ///
-  /// - Parameter generation: the last purge before anything was looked at.
+  /// - Parameters:
+  ///   - generation: the last purge before anything was looked at.
+  ///   - said: what the failed answer's head says of how long it holds; `nil` where there was none.
   /// - Throws: the failure, as it is to be told.
   func standIn(
     for error: ImageError, _ kept: Source?, _ request: ImageRequest, since generation: Int,
-    _ timings: Timings
+    said: Freshness?, _ timings: Timings
   ) async throws(ImageError) -> LoadedSource {
     let key = request.key.source
-    let told = remember(error, of: key, since: generation)
+    let told = remember(error, of: key, since: generation, said: said)
     guard let kept, isRight(kept) else { throw told }
     if case .sourceNotFound = error.cause {
       await takeDown(key) { isRight(kept) }

@@ -63,6 +63,8 @@ extension ImageManager {
       return try await standIn(for: error, kept ?? inMemory, request, timings)
     }
     timings.add(loaded.timings)
+    // However long making it takes, it is for those who have asked by now.
+    if !loaded.source.freshness.isStorable { share.close() }
     // It is as stale as what is kept, so that will do as it is.
     if loaded.stale != nil, let found = kept ?? inMemory, found.wasMade(of: loaded.source),
       found.info.freshness == loaded.source.freshness
@@ -82,7 +84,7 @@ extension ImageManager {
     // What is passed through is on disk as its source.
     let tiers = making == .passedThrough ? options.store.intersection(.memory) : options.store
     let isStored = await replace(kept, with: variant, in: tiers)
-    if isStored { larger.withLock { $0.note(variant, request.transform) } }
+    if isStored, !variant.info.isDamaged { larger.withLock { $0.note(variant, request.transform) } }
     let tier = making == .renewed ? inMemory == nil ? CacheStatus.Tier.disk : .memory : .source
     let status = status(of: loaded, old, tier, request, stored: isStored, collapsed: joined)
     return MadeVariant(variant: variant, status: status, timings: timings)
@@ -114,14 +116,14 @@ extension ImageManager {
   ) async throws(ImageError) -> (Variant, Making) {
     let source = loaded.source
     let watermark = try await watermark(of: request, share, &timings)
-    if let kept, kept.isRenewable(with: source),
+    if let kept, kept.isRenewable(with: source), !kept.info.isDamaged,
       kept.info.watermarkVersion == watermark?.version ?? 0
     {
       var info = kept.info
       info.freshness = source.freshness.combined(with: watermark)
       return (Variant(key: kept.key, info: info, body: kept.body), .renewed)
     }
-    if let variant = passedThrough(source, to: request) {
+    if let variant = try await passedThrough(source, to: request, share) {
       return (variant, .passedThrough)
     }
     let image: ProcessedImage
@@ -130,22 +132,27 @@ extension ImageManager {
         ImageJob(
           file: source.file, transform: request.transform, density: request.source.density,
           overlay: request.transform.watermark.flatMap { ImageOverlay($0, watermark) },
-          priority: share))
+          priority: share, source: SourceIdentity(key: source.key, version: source.version)))
     } catch {
       if case .watermark(let cause) = error, let watermark,
         let wanted = request.transform.watermark
       {
         throw remembering(cause, of: wanted, from: watermark)
       }
+      if case .undecodable = error.cause { await disk.remove(source.key) }
       throw remembering(error, making: request, of: source)
     }
     timings.add(image.timings)
-    if let variant = await quickPicture(
-      insteadOf: image, of: source, watermark, for: request)
-      ?? self.source(source, insteadOf: image, for: request)
-    {
-      return (variant, .encoded)
+    if image.isDamaged {
+      // The origin may soon have it whole: it is loaded anew then.
+      await disk.remove(source.key)
+      var info = VariantInfo(image, of: source, watermark)
+      (info.isDamaged, info.freshness) = (true, info.freshness.ofDamaged(at: now()))
+      return (Variant(key: request.key, info: info, body: .memory(image.bytes)), .encoded)
     }
+    var other = await quickPicture(insteadOf: image, of: source, watermark, for: request)
+    if other == nil { other = await self.source(source, insteadOf: image, for: request) }
+    if let other { return (other, .encoded) }
     let variant = Variant(
       key: request.key, info: VariantInfo(image, of: source, watermark), body: .memory(image.bytes))
     return (variant, .encoded)
@@ -156,7 +163,8 @@ extension ImageManager {
     for request: ImageRequest, _ share: FlightShare, of held: HeldSource?
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
     guard let held else { return try await source(for: request, share) }
-    held.share.raise(to: share.observe { held.share.raise(to: $0) })
+    // Its priority is the held one's too, and what closes that closes this flight.
+    held.share.enter(0, share, hasJoined: false)
     let generation = purges.generation
     do throws(ImageError) {
       let loaded = try await held.task.value.get()
@@ -192,24 +200,24 @@ extension ImageManager {
     }
   }
 
-  /// Remembers that no picture could be made, and returns the failure as it is to be told.
+  /// Remembers that no image could be made, and returns the failure as it is to be told.
   ///
-  /// A format, a frame, enlarging, what is cut off, effects, a watermark and how much is kept are the client's choice: what
-  /// fails with them says nothing about the source for everybody else, so only the variant is listed. So it is with an
-  /// AVIF, whose encoder is asked for the most.
+  /// Only what the source itself is to blame for is listed as the source's (`ImageError.isOfSource`), which the worker
+  /// tells. What fails with one variant is listed as that variant's, and everything else is not listed.
   private func remembering(
     _ error: ImageError, making request: ImageRequest, of source: Source
   ) -> ImageError {
-    // The backlog remembers it, and nobody waited.
+    // The backlog remembers it, and no client waited.
     guard !request.options.awaitsAVIF else { return error }
-    let transform = request.transform
-    let isPlain =
-      transform.format == nil && transform.accepted.first != .avif && transform.frame == nil
-      && !transform.enlarge && transform.crop == nil && transform.trim == nil
-      && transform.effects == Effects() && transform.watermark == nil
-      && transform.maxBytes == nil && transform.stripsMetadata
-    let key = isPlain ? request.key.source : request.key
-    return remember(error, of: key, since: source.generation)
+    switch error {
+    case .ofVariant:
+      return remember(
+        error, of: request.key, since: source.generation, said: source.freshness)
+    case _ where error.isOfSource:
+      return remember(
+        error, of: request.key.source, since: source.generation, said: source.freshness)
+    default: return error
+    }
   }
 
   /// Stores what a source came to now; tells whether a tier keeps it. One that may not does not keep what other bytes came
@@ -232,7 +240,8 @@ extension ImageManager {
 
   /// In the tiers that may keep it; tells whether one does.
   func store(_ variant: Variant, in tiers: StoreTiers) -> Bool {
-    gate.hold(for: variant.key) {
+    let tiers = variant.info.isDamaged ? tiers.intersection(.memory) : tiers
+    return gate.hold(for: variant.key) {
       guard isRight(variant) else { return false }
       let isInMemory = tiers.contains(.memory) && memory.store(variant)
       let isOnDisk = tiers.contains(.disk) && disk.store(variant)

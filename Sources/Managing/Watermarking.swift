@@ -32,6 +32,7 @@ extension ImageManager {
   func remembering(
     _ error: ImageError, of watermark: Watermark, from source: Source
   ) -> ImageError {
-    remember(error, of: watermark.key, since: source.generation).ofWatermark
+    remember(error, of: watermark.key, since: source.generation, said: source.freshness)
+      .ofWatermark
   }
 }

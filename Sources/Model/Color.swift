@@ -19,8 +19,10 @@ public struct Color: Hashable, Sendable {
     (self.red, self.green, self.blue, self.alpha) = (red, green, blue, alpha)
   }
 
-  /// Parses `rrggbb` or `rrggbbaa` in hexadecimal, without `#`; `nil` for anything else.
-  public init?(hexadecimal text: some StringProtocol) {
+  /// Parses `rrggbb`, `rrggbbaa`, or `rgb` with each digit doubled (CSS Color 4, section 5.2), in hexadecimal, without
+  /// `#`; `nil` for anything else.
+  public init?(hexadecimal given: some StringProtocol) {
+    let text = given.utf8.count == 3 ? given.map { "\($0)\($0)" }.joined() : String(given)
     guard text.utf8.count == 6 || text.utf8.count == 8,
       text.utf8.allSatisfy({ ($0 as UInt8).isHexadecimalDigit }),
       let value = UInt32(text, radix: 16)

@@ -10,6 +10,11 @@ public struct UnixTime: Hashable, Comparable, Sendable, Codable {
   /// A moment so many seconds after 1970-01-01 UTC.
   public init(seconds: Int) { self.seconds = seconds }
 
+  /// The same, or the first or last moment whose distance to any other can be told.
+  public var bounded: UnixTime {
+    UnixTime(seconds: min(max(seconds, -Freshness.maximumSeconds), Freshness.maximumSeconds))
+  }
+
   /// The wall clock's time.
   public static var now: UnixTime { UnixTime(seconds: time(nil)) }
 
@@ -30,44 +35,68 @@ public struct Freshness: Hashable, Sendable, Codable {
   /// Whether a request that takes it stale may have it so; an origin may forbid it (RFC 9111, section 4.2.4).
   public let mayBeStale: Bool
   /// For how many seconds after its lifetime it may be served at once while the origin is asked (RFC 5861, section 3).
-  public let staleWhileRevalidate: Int
+  public private(set) var staleWhileRevalidate: Int
   /// For how many seconds after its lifetime it may be served where the origin cannot be had (RFC 5861, section 4).
-  public let staleIfError: Int
+  public private(set) var staleIfError: Int
   /// Whether the origin says that it will not change while it is fresh (RFC 8246).
   public let isImmutable: Bool
+  /// Whether the origin says how long it is fresh; otherwise the lifetime is a default or a guess.
+  public let isStated: Bool
+  /// For how many seconds after its making a client's own cache may keep it (RFC 9111's `max-age`, which `s-maxage` does
+  /// not replace there).
+  public let clientLifetime: Int
+  /// For how many seconds from now a client's own cache may keep it, where the origin does not say: no purge reaches it.
+  public let clientTime: Int
 
-  /// Freshness as computed from an origin's answer; times in seconds, never negative. What must not be stale gets no
-  /// time to be so.
+  /// What a time counts as that nobody bounds: 2^31 seconds, the largest that caches know (RFC 9111, section 1.2.2).
+  public static let unlimited = 1 << 31
+
+  /// The greatest number of seconds that is kept of anything, 34,000 years: sums of a few are far from overflowing,
+  /// wherever the numbers come from (an origin, a file, another process).
+  public static let maximumSeconds = 1 << 40
+
+  /// Freshness as computed from an origin's answer; times in seconds, never negative and never above `maximumSeconds`.
+  /// What must not be stale gets no time to be so.
   public init(
     receivedAt: UnixTime, initialAge: Int = 0, lifetime: Int, isStorable: Bool = true,
     mayBeStale: Bool = true, staleWhileRevalidate: Int = 0, staleIfError: Int = 0,
-    isImmutable: Bool = false
+    isImmutable: Bool = false, isStated: Bool = true, clientLifetime: Int? = nil,
+    clientTime: Int = Freshness.unlimited
   ) {
-    self.receivedAt = receivedAt
-    self.initialAge = max(initialAge, 0)
-    self.lifetime = max(lifetime, 0)
+    func bounded(_ seconds: Int) -> Int { min(max(seconds, 0), Self.maximumSeconds) }
+    self.receivedAt = receivedAt.bounded
+    self.initialAge = bounded(initialAge)
+    self.lifetime = bounded(lifetime)
     self.isStorable = isStorable
     self.mayBeStale = mayBeStale
-    self.staleWhileRevalidate = mayBeStale ? max(staleWhileRevalidate, 0) : 0
-    self.staleIfError = mayBeStale ? max(staleIfError, 0) : 0
+    self.staleWhileRevalidate = mayBeStale ? bounded(staleWhileRevalidate) : 0
+    self.staleIfError = mayBeStale ? bounded(staleIfError) : 0
     self.isImmutable = isImmutable
+    self.isStated = isStated
+    self.clientLifetime = bounded(clientLifetime ?? lifetime)
+    self.clientTime = bounded(clientTime)
   }
 
   /// Of what is made of two answers: stale as soon as one of them is, and with leave only for what both leave.
   public func combined(with other: Freshness) -> Freshness {
-    func end(_ freshness: Freshness) -> Int {
-      let left = freshness.lifetime - freshness.initialAge
+    func end(_ freshness: Freshness, _ lifetime: Int) -> Int {
+      let left = lifetime - freshness.initialAge
       // Lifetimes may be as long as an origin likes to say.
       let (end, isTooLate) = freshness.receivedAt.seconds.addingReportingOverflow(left)
       return isTooLate ? .max : end
     }
-    let first = end(self) <= end(other) ? self : other
+    let first = end(self, lifetime) <= end(other, other.lifetime) ? self : other
+    let clientEnd = min(end(self, clientLifetime), end(other, other.clientLifetime))
+    let (clientLifetime, isTooLong) = clientEnd.subtractingReportingOverflow(
+      first.receivedAt.seconds - first.initialAge)
     return Freshness(
       receivedAt: first.receivedAt, initialAge: first.initialAge, lifetime: first.lifetime,
       isStorable: isStorable && other.isStorable, mayBeStale: mayBeStale && other.mayBeStale,
       staleWhileRevalidate: min(staleWhileRevalidate, other.staleWhileRevalidate),
       staleIfError: min(staleIfError, other.staleIfError),
-      isImmutable: isImmutable && other.isImmutable)
+      isImmutable: isImmutable && other.isImmutable, isStated: isStated || other.isStated,
+      clientLifetime: isTooLong ? Freshness.unlimited : clientLifetime,
+      clientTime: min(clientTime, other.clientTime))
   }
 
   /// Age in seconds at `now` (RFC 9111, section 4.2.3); a clock that was set back makes nothing younger than it came.
@@ -100,7 +129,15 @@ public struct Freshness: Hashable, Sendable, Codable {
       receivedAt: receivedAt, initialAge: initialAge,
       lifetime: min(lifetime, age(at: now) + seconds),
       isStorable: isStorable, mayBeStale: mayBeStale, staleWhileRevalidate: staleWhileRevalidate,
-      staleIfError: staleIfError)
+      staleIfError: staleIfError, isStated: isStated,
+      clientLifetime: min(clientLifetime, age(at: now) + seconds), clientTime: clientTime)
+  }
+
+  /// The same for what is damaged, or not known to be whole: at most a minute from `now`, and never stale.
+  public func ofDamaged(at now: UnixTime) -> Freshness {
+    var short = ending(within: 60, of: now)
+    (short.staleWhileRevalidate, short.staleIfError) = (0, 0)
+    return short
   }
 
   /// Whether it may be served at `now` at once while the origin is asked (RFC 5861, section 3). Ages are cut to whole
@@ -152,6 +189,8 @@ public struct OriginResponse: Hashable, Sendable, Codable {
   public var etag: String?
   /// `Vary`, several joined by commas.
   public var vary: String?
+  /// The answers of the redirects that led here, in their order.
+  public var redirects: [OriginResponse] = []
 
   /// An answer with this status and no headers.
   public init(status: Int) { self.status = status }

@@ -6,6 +6,9 @@ public enum HTTPDate {
   public static let length = 29
 
   private static let dayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+  private static let longDayNames = [
+    "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+  ]
   private static let monthNames = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
@@ -86,7 +89,36 @@ public enum HTTPDate {
     }
   }
 
+  /// Parses only what the grammar has: single spaces, `GMT`, names in their letter case. For fields whose invalid values
+  /// have a meaning of their own, such as `Expires` (RFC 9111, section 5.3).
+  public static func parseExactly(_ text: String, now: UnixTime = .now) -> UnixTime? {
+    hasExactForm(Substring(text).utf8) ? parse(text, now: now) : nil
+  }
+
   private typealias Word = Substring.UTF8View
+
+  private static func hasExactForm(_ text: Word) -> Bool {
+    // Nothing between two spaces of asctime's one-digit day is a word of its own.
+    let words = text.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+      .map { String(decoding: $0, as: UTF8.self) }
+    switch words.count {
+    case 6:
+      if words[0].hasSuffix(",") {
+        return dayNames.contains { "\($0)," == words[0] } && monthNames.contains(words[2])
+          && words[1].utf8.count == 2 && words[5] == "GMT"
+      }
+      return dayNames.contains(words[0]) && monthNames.contains(words[1]) && words[2].isEmpty
+        && words[3].utf8.count == 1
+    case 5:
+      return dayNames.contains(words[0]) && monthNames.contains(words[1])
+        && words[2].utf8.count == 2
+    case 4:
+      let date = words[1].split(separator: "-")
+      return longDayNames.contains { "\($0)," == words[0] } && date.count == 3
+        && date[0].utf8.count == 2 && monthNames.contains(String(date[1])) && words[3] == "GMT"
+    default: return false
+    }
+  }
 
   private static func time(year: Int?, month: Int?, day: Int?, clock: Word) -> UnixTime? {
     let parts = clock.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

@@ -12,6 +12,8 @@ public enum ImageError: Error, Hashable, Sendable {
   case unknownParameter(String)
   /// A required parameter is absent.
   case missingParameter(String)
+  /// The bytes of a request are not HTTP/1.1, or can be read in more than one way; what is wrong.
+  case malformedRequest(String)
   // 401
   /// An operator's path without an operator's token.
   case unauthorized
@@ -38,6 +40,9 @@ public enum ImageError: Error, Hashable, Sendable {
   case tooManyLines(limit: Int)
   /// The source has more bytes than allowed.
   case sourceTooLarge(limit: Int)
+  // 414
+  /// A request's target has more bytes than allowed.
+  case targetTooLong(limit: Int)
   // 415
   /// The bytes are of no known format, or of one that is turned off.
   case unsupportedFormat(detail: String)
@@ -48,6 +53,11 @@ public enum ImageError: Error, Hashable, Sendable {
   case tooManyPixels(pixels: Int, limit: Int)
   /// More frames than allowed.
   case tooManyFrames(frames: Int, limit: Int)
+  /// It takes more work than allowed; the reason completes "the source takes too much work: …".
+  case tooCostly(reason: String)
+  // 431
+  /// A request's head has more bytes, fields or parameters than there is room for.
+  case headTooLarge(limit: Int)
   // 500
   /// A fault of Pictor's own.
   case `internal`(detail: String)
@@ -66,6 +76,8 @@ public enum ImageError: Error, Hashable, Sendable {
   // 503
   /// A queue is full; try again after so many seconds.
   case overloaded(queue: String, retryAfter: Int)
+  /// An imaging worker did not get the memory that the image takes.
+  case outOfMemory(detail: String)
   /// The server is stopping.
   case draining
   /// An operator ended all work.
@@ -77,31 +89,51 @@ public enum ImageError: Error, Hashable, Sendable {
   case sourceTimeout(detail: String)
   /// The answer took longer than a request may take.
   case deadlineExceeded
+  // 505
+  /// A request of another major version of HTTP.
+  case unsupportedVersion
   // Not answered: nobody is there any more.
   /// Everyone who asked has gone.
   case cancelled
   // Of the second picture
   /// What failed is the watermark, and no word about the source.
   indirect case watermark(ImageError)
+  // Of one variant
+  /// What failed is one variant of a source; other variants of it may do.
+  indirect case ofVariant(ImageError)
   // Whatever it was
-  /// A failure that is remembered (SDWebImage's failed URLs), for so many seconds more; `isRepeated`: of an earlier
-  /// request, and nothing was tried again.
-  indirect case remembered(ImageError, seconds: Int, isRepeated: Bool)
+  /// A failure that is remembered (SDWebImage's failed URLs), for so many seconds more; `clientSeconds`: by clients' own
+  /// caches, where that differs; `isRepeated`: of an earlier request, and nothing was tried again.
+  indirect case remembered(
+    ImageError, seconds: Int, clientSeconds: Int? = nil, isRepeated: Bool)
 }
 
 extension ImageError {
-  /// What failed, whether or not it is remembered.
+  /// What failed, whether or not it is remembered, of the source or of one variant alone.
   public var cause: ImageError {
-    if case .remembered(let cause, _, _) = self { cause } else { self }
+    switch self {
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.cause
+    default: self
+    }
+  }
+
+  /// Whether the source itself is to blame: what it is made of cannot be decoded, or not within the limits, whichever
+  /// variant is asked for. All that depends on a parameter, an encoder, memory or a lost worker is something else.
+  public var isOfSource: Bool {
+    switch self {
+    case .undecodable, .unsupportedFormat, .tooManyPixels, .tooManyFrames, .tooCostly: true
+    default: false
+    }
   }
 }
 
 extension ImageError {
   /// The same as the failure of a watermark; what says nothing about any picture stays what it is.
   public var ofWatermark: ImageError {
-    switch cause {
-    case .cancelled, .overloaded, .draining, .revoked, .deadlineExceeded, .notCached, .internal,
-      .watermark:
+    if case .ofVariant(let cause) = self { return .ofVariant(cause.ofWatermark) }
+    return switch cause {
+    case .cancelled, .overloaded, .outOfMemory, .draining, .revoked, .deadlineExceeded, .notCached,
+      .internal, .watermark:
       self
     default: .watermark(cause)
     }
@@ -121,22 +153,26 @@ extension ImageError {
   /// The HTTP status (RFC 9110) this is answered with; 499, nginx's "client closed request", is only ever logged.
   public var status: Int {
     switch self {
-    case .invalidURL, .invalidParameter, .unknownParameter, .missingParameter: 400
+    case .invalidURL, .invalidParameter, .unknownParameter, .missingParameter, .malformedRequest:
+      400
     case .unauthorized: 401
     case .forbiddenSource, .forbiddenParameter: 403
     case .notFound, .sourceNotFound: 404
     case .methodNotAllowed: 405
     case .superseded: 409
     case .sourceTooLarge, .bodyTooLarge, .tooManyLines: 413
+    case .targetTooLong: 414
     case .unsupportedFormat: 415
-    case .undecodable, .tooManyPixels, .tooManyFrames: 422
+    case .undecodable, .tooManyPixels, .tooManyFrames, .tooCostly: 422
+    case .headTooLarge: 431
     case .cancelled: 499
     case .internal: 500
     case .sourceUnreachable, .sourceError, .sourceIncomplete, .sourceTLS, .tooManyRedirects: 502
-    case .overloaded, .draining, .revoked: 503
+    case .overloaded, .outOfMemory, .draining, .revoked: 503
     case .sourceTimeout, .deadlineExceeded, .notCached: 504
+    case .unsupportedVersion: 505
     case .watermark(let cause): cause.isRefusal ? 502 : cause.status
-    case .remembered(let cause, _, _): cause.status
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.status
     }
   }
 
@@ -147,6 +183,10 @@ extension ImageError {
     case .invalidParameter: "invalid_parameter"
     case .unknownParameter: "unknown_parameter"
     case .missingParameter: "missing_parameter"
+    case .malformedRequest: "malformed_request"
+    case .targetTooLong: "target_too_long"
+    case .headTooLarge: "header_too_large"
+    case .unsupportedVersion: "unsupported_version"
     case .unauthorized: "unauthorized"
     case .forbiddenParameter: "forbidden_parameter"
     case .forbiddenSource: "forbidden_source"
@@ -161,13 +201,14 @@ extension ImageError {
     case .undecodable: "undecodable"
     case .tooManyPixels: "too_many_pixels"
     case .tooManyFrames: "too_many_frames"
+    case .tooCostly: "too_costly"
     case .internal: "internal"
     case .sourceUnreachable: "source_unreachable"
     case .sourceError: "source_error"
     case .sourceIncomplete: "source_incomplete"
     case .sourceTLS: "source_tls"
     case .tooManyRedirects: "too_many_redirects"
-    case .overloaded: "overloaded"
+    case .overloaded, .outOfMemory: "overloaded"
     case .draining: "draining"
     case .revoked: "overloaded"
     case .sourceTimeout: "source_timeout"
@@ -175,7 +216,7 @@ extension ImageError {
     case .notCached: "not_cached"
     case .cancelled: "cancelled"
     case .watermark(let cause): cause.isRefusal ? "source_error" : cause.code
-    case .remembered(let cause, _, _): cause.code
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.code
     }
   }
 
@@ -187,6 +228,11 @@ extension ImageError {
       "\(name)='\(value)' is not allowed: \(allowed)"
     case .unknownParameter(let name): "there is no parameter '\(name)'"
     case .missingParameter(let name): "the parameter '\(name)' is required"
+    case .malformedRequest(let reason): "the request cannot be understood: \(reason)"
+    case .targetTooLong(let limit): "the request's target has more than \(limit) bytes"
+    case .headTooLarge(let limit):
+      "the request's header has more than \(limit) bytes, or too many fields or parameters"
+    case .unsupportedVersion: "only HTTP/1.1 and HTTP/1.0 are spoken here"
     case .unauthorized: "this path needs 'Authorization: Bearer' with one of the operator's tokens"
     case .forbiddenParameter(let name): "the parameter '\(name)' may not be used here"
     case .forbiddenSource(let reason, _): "the source may not be fetched: \(reason)"
@@ -203,6 +249,7 @@ extension ImageError {
       "the source has \(pixels) pixels, at most \(limit) are allowed"
     case .tooManyFrames(let frames, let limit):
       "the source has \(frames) frames, at most \(limit) are allowed"
+    case .tooCostly(let reason): "the source takes too much work: \(reason)"
     case .internal: "something went wrong here; the request id leads to the log line"
     case .sourceUnreachable: "the origin cannot be reached"
     case .sourceError(let status, _): "the origin answered \(status)"
@@ -211,6 +258,8 @@ extension ImageError {
     case .tooManyRedirects(let limit): "the origin redirects more than \(limit) times"
     case .overloaded(let queue, let seconds):
       "too much is waiting (\(queue)); try again in \(seconds) s"
+    case .outOfMemory:
+      "there is too little memory for this image at the moment; try again in \(Self.memoryRetry) s"
     case .draining: "the server is stopping"
     case .revoked: "an operator ended all work that was under way; try again"
     case .sourceTimeout: "the origin took too long"
@@ -218,7 +267,7 @@ extension ImageError {
     case .notCached: "nothing fresh is kept, and only that was wanted"
     case .cancelled: "the client has gone"
     case .watermark(let cause): "the watermark cannot be used: \(cause.message)"
-    case .remembered(let cause, _, _): cause.message
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.message
     }
   }
 
@@ -226,13 +275,13 @@ extension ImageError {
   public var logDetail: String? {
     switch self {
     case .forbiddenSource(_, let detail), .unsupportedFormat(let detail),
-      .undecodable(let detail), .internal(let detail),
+      .undecodable(let detail), .internal(let detail), .outOfMemory(let detail),
       .sourceUnreachable(let detail),
       .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceTimeout(let detail):
       detail.isEmpty ? nil : detail
     case .watermark(let cause):
       "of the watermark: \(cause.logDetail ?? cause.message)"
-    case .remembered(let cause, _, _): cause.logDetail
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.logDetail
     default: nil
     }
   }
@@ -245,7 +294,7 @@ extension ImageError {
       .missingParameter(let name), .forbiddenParameter(let name):
       name
     case .watermark: "watermark"
-    case .remembered(let cause, _, _): cause.parameter
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.parameter
     default: nil
     }
   }
@@ -254,8 +303,13 @@ extension ImageError {
   public var retryAfter: Int? {
     switch self {
     case .overloaded(_, let seconds): seconds
+    case .outOfMemory: Self.memoryRetry
     case .draining, .revoked: 1
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.retryAfter
     default: nil
     }
   }
+
+  /// Seconds until memory is asked for again: what takes much of it takes seconds.
+  private static let memoryRetry = 5
 }

@@ -10,6 +10,10 @@ public struct ImageRequest: Hashable, Sendable {
   public private(set) var key: CacheKey
   /// What of the client's own header the origin is sent.
   public private(set) var forwarded: [HeaderField] = []
+  /// Whether the origin is sent its client's credentials, which shared caches have a rule for (RFC 9111, section 3.5).
+  public var isAuthorized: Bool {
+    forwarded.contains { $0.name.lowercased() == "authorization" }
+  }
   /// How it wants to be served.
   public var options: LoadOptions
 

@@ -5,6 +5,10 @@
 public protocol ImageProvider: Sendable {
   /// What memory holds and may be served now. Never waits: it is called on a server's own thread.
   func cachedVariant(for key: CacheKey) -> Variant?
+  /// Whether memory holds what may be served now, without counting that as a look-up. Never waits.
+  func isCached(_ key: CacheKey) -> Bool
+  /// How much work goes on for detached requests whose clients have gone. Never waits.
+  var unattendedCount: Int { get }
   /// The answer to a request that memory had none for, if it can be had without waiting. Never waits itself: it is
   /// called on a server's own thread.
   func deliveryAtOnce(for request: ImageRequest) -> Delivery?
@@ -19,6 +23,12 @@ public protocol ImageProvider: Sendable {
 }
 
 extension ImageProvider {
+  /// None.
+  public var unattendedCount: Int { 0 }
+
+  /// By looking it up.
+  public func isCached(_ key: CacheKey) -> Bool { cachedVariant(for: key) != nil }
+
   /// Whole pictures only.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
     .whole(try await variant(for: request))
@@ -58,9 +68,9 @@ public struct ComingDelivery: Sendable {
 
 /// The memory tier.
 public protocol MemoryCache: Sendable {
-  /// The variant kept under `key`, fresh or not. Never waits.
-  func variant(for key: CacheKey) -> Variant?
-  /// The same for a second look within one request: not counted. Never waits.
+  /// The variant kept under `key`, where it is fresh: a hit, and otherwise a miss. Noted as a use either way. Never waits.
+  func variant(for key: CacheKey, freshAt now: UnixTime) -> Variant?
+  /// The variant kept under `key`, fresh or not; neither counted nor noted as a use. Never waits.
   func peek(_ key: CacheKey) -> Variant?
   /// Keeps a variant whose body is in memory, evicting others where the limit demands it. Tells whether it is kept.
   func store(_ variant: Variant) -> Bool
@@ -96,7 +106,9 @@ public protocol DiskCache: Sendable {
   /// - Throws: `internal` where the purge cannot be written down.
   func purge(_ purge: Purge) async throws(ImageError) -> Int?
   /// Forgets everything; tells how many entries there were. None of them is found any more when this returns.
-  func clear() async -> Int
+  ///
+  /// - Throws: `internal` where it cannot be written down, and a restart may find entries again.
+  func clear() async throws(ImageError) -> Int
   /// Removes what is too old, and where the tier is nearly full, what was least recently used; returns when that is done.
   func clean() async -> CleanReport
   /// What is kept under `key`, without its bytes: neither counted nor noted as a use.
@@ -201,6 +213,9 @@ public struct LoadRequest: Sendable {
   public let priority: (any WorkPriority)?
   /// What of a client's own header goes along, to `url`'s origin and no other.
   public let forwarded: [HeaderField]
+  /// Is given the head of each final answer, of whatever status, before its body, on the loader's thread, where it must not
+  /// wait. A loader that asks no origin never calls it.
+  public let onHead: (@Sendable (OriginResponse) -> Void)?
   /// Is given a body of acceptable status before its first byte, on the loader's thread, where it must not wait. A loader
   /// whose bodies do not come bit by bit never calls it.
   public let onBody: (@Sendable (any PartialBody) -> Void)?
@@ -208,10 +223,15 @@ public struct LoadRequest: Sendable {
   /// A request.
   public init(
     url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil,
-    forwarded: [HeaderField] = [], onBody: (@Sendable (any PartialBody) -> Void)? = nil
+    forwarded: [HeaderField] = [], onHead: (@Sendable (OriginResponse) -> Void)? = nil,
+    onBody: (@Sendable (any PartialBody) -> Void)? = nil
   ) {
-    (self.url, self.validators, self.priority) = (url, validators, priority)
-    (self.forwarded, self.onBody) = (forwarded, onBody)
+    self.url = url
+    self.validators = validators
+    self.priority = priority
+    self.forwarded = forwarded
+    self.onHead = onHead
+    self.onBody = onBody
   }
 }
 
@@ -229,93 +249,17 @@ public protocol ImageLoader: Sendable {
   func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult
 }
 
-/// The watermark of a job; how it lies says the job's transform.
-public struct ImageOverlay: Sendable {
-  /// The watermark's bytes.
-  public let file: FileRegion
-  /// Pixels per point of it, from its name: 1, 2 or 3.
-  public let density: Int
-
-  /// A watermark.
-  public init(file: FileRegion, density: Int) { (self.file, self.density) = (file, density) }
-}
-
-/// What a worker is to make of a source.
-public struct ImageJob: Sendable {
-  /// The source's bytes.
-  public let file: FileRegion
-  /// What is wanted.
-  public let transform: Transform
-  /// Pixels per point of the source, from its name: 1, 2 or 3.
-  public let density: Int
-  /// The watermark, where the transform has one.
-  public let overlay: ImageOverlay?
-  /// Its place in the queue; `nil`: normal, for good.
-  public let priority: (any WorkPriority)?
-
-  /// A job.
-  public init(
-    file: FileRegion, transform: Transform, density: Int, overlay: ImageOverlay? = nil,
-    priority: (any WorkPriority)? = nil
-  ) {
-    (self.file, self.transform, self.density) = (file, transform, density)
-    (self.overlay, self.priority) = (overlay, priority)
-  }
-}
-
-/// What a worker made.
-public struct ProcessedImage: Sendable {
-  /// The encoded picture.
-  public let bytes: ImageBytes
-  /// Format of `bytes`.
-  public let format: ImageFormat
-  /// Size in pixels.
-  public let size: PixelSize
-  /// Frames, 1 for a still.
-  public let frames: Int
-  /// Pixels per point.
-  public let density: Double
-  /// Size before large-image downsizing, where that happened.
-  public let scaledDownFrom: PixelSize?
-  /// Lossy quality, 1–100, where `maxbytes` decided it.
-  public let quality: Int?
-  /// 128 bits of a cryptographic digest of `bytes`, in lower-case hexadecimal: what a strong `ETag` is made of.
-  public let digest: String
-  /// `queue`, `decode`, `transform` and `encode`.
-  public let timings: Timings
-
-  /// A finished picture.
-  public init(
-    bytes: ImageBytes, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
-    scaledDownFrom: PixelSize?, quality: Int? = nil, digest: String, timings: Timings
-  ) {
-    self.bytes = bytes
-    self.format = format
-    self.size = size
-    self.frames = frames
-    self.density = density
-    self.scaledDownFrom = scaledDownFrom
-    self.quality = quality
-    self.digest = digest
-    self.timings = timings
-  }
-}
-
-/// Whoever decodes, transforms and encodes (SDImageCoder and SDImageTransformer).
-public protocol ImageProcessor: Sendable {
-  /// Makes a variant. Cancelling the calling task gives the job up and throws `ImageError.cancelled`.
-  func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage
-}
-
 /// How long an origin's answer may be kept (RFC 9111).
 public protocol FreshnessPolicy: Sendable {
   /// The freshness of an origin's answer.
   ///
   /// - Parameters:
   ///   - url: what was asked for; rules may be for its host alone.
+  ///   - isAuthorized: whether the request had a client's `Authorization` (section 3.5).
   ///   - requestedAt: when it was asked for: until it came, the answer may have aged on the way (section 4.2.3).
   ///   - receivedAt: when its head came in.
   func freshness(
-    of origin: OriginResponse, from url: SourceURL, requestedAt: UnixTime, receivedAt: UnixTime
+    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
+    receivedAt: UnixTime
   ) -> Freshness
 }

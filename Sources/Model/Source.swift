@@ -54,6 +54,8 @@ public struct VariantInfo: Hashable, Sendable, Codable {
   public var watermarkVersion: UInt64
   /// The source's generation; see `PurgeList`.
   public var generation: Int
+  /// Whether its source has damage that the decoder got over (`X-Damaged`). Never on disk.
+  public var isDamaged = false
 
   /// All of it.
   public init(

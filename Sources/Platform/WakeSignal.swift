@@ -31,10 +31,12 @@ public final class WakeSignal: Sendable {
     _ = write(event.value, &one, 8)
   }
 
-  /// Resets it.
+  /// Resets it. One that is being set at this moment stays set, and is reset after its event was written.
   public func reset() {
     var count: UInt64 = 0
-    _ = read(event.value, &count, 8)
+    // Set and without an event: the setter is about to write it. Without the flag that event would stay readable, and
+    // whoever waits for it would be woken again and again.
+    guard read(event.value, &count, 8) == 8 else { return }
     // In this order: whoever sets it in between is one whose work the caller is about to find.
     isSet.store(false, ordering: .sequentiallyConsistent)
   }

@@ -30,7 +30,8 @@ extension Exchanging {
     }
     do throws(ImageError) {
       let length = coming.body.expected
-      let response = try Response(head: head, stream: stream, length: length)
+      let response = try Response(
+        head: head, style: handler.configuration.headStyle, stream: stream, length: length)
       handler.figures.missLatency.record(microseconds: microseconds)
       handler.figures.origins.add("origin")
       client.streaming = Streaming(

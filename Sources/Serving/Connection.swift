@@ -30,6 +30,7 @@ enum Method: String {
   case post = "POST"
   case put = "PUT"
   case delete = "DELETE"
+  case options = "OPTIONS"
   case other = ""
 
   /// Its name, as in `Allow`.
@@ -45,7 +46,9 @@ enum Method: String {
         : Self.isEqual(name, "POST")
           ? .post
           : Self.isEqual(name, "PUT")
-            ? .put : Self.isEqual(name, "DELETE") ? .delete : .other
+            ? .put
+            : Self.isEqual(name, "DELETE")
+              ? .delete : Self.isEqual(name, "OPTIONS") ? .options : .other
   }
 
   /// Whether it only reads.
@@ -83,8 +86,6 @@ final class Connection {
   var stage = Stage.received
   /// What is asked for.
   var target: RequestTarget?
-  /// Length of the raw target, as far as a NUL.
-  var targetLength = 0
   /// Monotonic nanoseconds at which the header was whole.
   var startedAt = 0
   /// The request's body, as far as it was read.
@@ -99,6 +100,14 @@ final class Connection {
   var isHTTP11 = false
   /// The suspended request.
   var exchange: Exchange?
+  /// What of its bytes is judged.
+  var framing = RequestFraming()
+  /// How many requests are answered, or never will be.
+  var endedRequests = 0
+  /// What is wrong with what comes behind the requests that are whole.
+  var fault: FramingFault?
+  /// Whether that was answered: whatever else comes is dropped.
+  var isRefused = false
   /// The answer under way, where its body comes while it is sent.
   var streaming: Streaming?
 
@@ -108,9 +117,8 @@ final class Connection {
   }
 
   /// A new request line was read.
-  func begin(_ target: consuming RequestTarget, length: Int) {
+  func begin(_ target: consuming RequestTarget) {
     self.target = target
-    targetLength = length
     stage = .received
     bodyBytes = 0
   }

@@ -42,9 +42,11 @@ enum Daemon {
       { _, file, line, reason in
         let place = file.map { String(cString: $0) } ?? "?"
         let text = reason.map { String(cString: $0) } ?? "?"
-        Daemon.panicLog.withLock { $0 }?.error(
+        let log = Daemon.panicLog.withLock { $0 }
+        log?.error(
           "libmicrohttpd cannot go on",
           ["reason": .string(text), "place": .string("\(place):\(line)")])
+        log?.flush(within: .seconds(1))
         abort()
       }, nil)
   }
@@ -69,14 +71,13 @@ private enum Callbacks {
       }
 
   static let handle: MHD_AccessHandlerCallback = {
-    context, connection, url, method, version, upload, uploadSize, place in
+    context, connection, _, method, version, upload, uploadSize, place in
     guard let context, let connection, let method, let uploadSize, let client = place?.pointee
     else { return .NO }
-    let length = url.flatMap { url in version.map { $0 - url - 1 } } ?? 0
     return Callbacks.with(context, client) { handler, client in
       handler.handle(
-        on: client, connection, method: method, version: version, targetLength: length,
-        upload: upload, uploadSize: uploadSize)
+        on: client, connection, method: method, version: version, upload: upload,
+        uploadSize: uploadSize)
     }
   }
 

@@ -99,6 +99,7 @@ final class EventLoop: @unchecked Sendable {
   // MARK: The thread
 
   private func run() {
+    Receiving.begin(for: context)
     let wake = context.worker.wake
     var waiting = [pictor_mhd_epoll_descriptor(daemon), wake.descriptor].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)

@@ -15,6 +15,7 @@ struct Exchanging {
 
   /// A whole request that memory has no answer to: answers it, or suspends the connection until it can be.
   func answer() -> MHD_Result {
+    if client.method == .options { return answerOptions() }
     do throws(ImageError) {
       let (target, route) = try admitted()
       switch route {
@@ -36,7 +37,7 @@ struct Exchanging {
     }
     if route.isForOperators {
       // Where there are no operators, there is nothing to find out about their paths.
-      guard !handler.configuration.operatorTokens.isEmpty else {
+      guard !handler.operatorTokens.withLock({ $0.isEmpty }) else {
         throw .notFound(path: displayable(target.path))
       }
       guard isOperator else { throw .unauthorized }
@@ -123,7 +124,9 @@ struct Exchanging {
     for work: @escaping @Sendable () async throws(ImageError) -> Outcome
   ) -> MHD_Result {
     let watcher = handler.watcher
-    guard watcher.reserve(beyondLimit: beyondLimit) else {
+    guard
+      watcher.reserve(beyondLimit: beyondLimit, taken: handler.provider.unattendedCount)
+    else {
       return refuse(.overloaded(queue: "requests", retryAfter: 1))
     }
     client.stage = .suspended
@@ -181,11 +184,11 @@ struct Exchanging {
     timings.total = .microseconds(microseconds)
     var head = ResponseHead(date: now, id: id)
     head.add("Server-Timing", timings.headerValue)
-    head.add("Age", "\(info.freshness.age(at: now))")
+    head.addAge(
+      of: info.freshness, at: now, isPrivate: client.target?.forwarding?.isPrivate == true)
     head.add(
-      info: info, source: request.source, cacheStatus: cacheStatus,
-      vary: client.target?.vary, isPrivate: client.target?.forwarding?.isPrivate == true)
-    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+      info: info, source: request.source, cacheStatus: cacheStatus)
+    addCommon(to: &head, vary: client.target?.vary)
     return head
   }
 
@@ -202,7 +205,9 @@ struct Exchanging {
       variant.info, of: request, delivery.cacheStatus, delivery.timings, id: id,
       microseconds: microseconds)
     do throws(ImageError) {
-      let response = try Response(head: head, body: variant.body, closes: handler.isDraining)
+      let response = try Response(
+        head: head, style: handler.configuration.headStyle, body: variant.body,
+        closes: handler.isDraining)
       record(delivery.cacheStatus, microseconds)
       log(id, status, variant.body.count, delivery.cacheStatus.headerValue, error: nil)
       return queue(response, status: status, bytes: variant.body.count)
@@ -222,7 +227,9 @@ struct Exchanging {
   }
 
   private func answerStats() -> MHD_Result {
-    let isDraining = handler.isDraining
+    // Asked once, in this order: an answer of 200 must not close its connection.
+    let closes = handler.isDraining
+    let isDraining = closes || handler.isLeaving
     let figures = handler.figures.figures(
       limit: handler.configuration.maximumActiveRequests, connections: handler.connectionCount)
     let encoder = JSONEncoder()
@@ -232,7 +239,7 @@ struct Exchanging {
     }
     return answer(
       json: Array(json) + [UInt8(ascii: "\n")], status: isDraining ? 503 : 200, id: RequestID(),
-      error: nil, closes: isDraining)
+      error: nil, closes: closes)
   }
 
   /// Answers with an error of the contract.
@@ -251,13 +258,13 @@ struct Exchanging {
   ) -> MHD_Result {
     var head = ResponseHead(date: Clock.now(), id: id)
     head.add("Content-Type", "application/json")
+    var vary: String?
     switch error {
-    case .remembered(_, let seconds, let isRepeated):
-      let forwarding = client.target?.forwarding
-      head.add(
-        "Cache-Control",
-        "\(forwarding?.isPrivate == true ? "private" : "public"), max-age=\(seconds)")
-      if let vary = client.target?.vary { head.add("Vary", vary) }
+    case .remembered(_, let seconds, let clientSeconds, let isRepeated):
+      head.addCacheControl(
+        lifetime: seconds, clientMaxAge: clientSeconds ?? seconds,
+        isPrivate: client.target?.forwarding?.isPrivate == true)
+      vary = client.target?.vary
       if isRepeated { head.add("Cache-Status", CacheStatus.failedURL) }
     default: head.add("Cache-Control", "no-store")
     }
@@ -265,10 +272,11 @@ struct Exchanging {
     if case .unauthorized = error { head.add("WWW-Authenticate", "Bearer") }
     if let seconds = error?.retryAfter { head.add("Retry-After", "\(seconds)") }
     for field in fields { head.add(field.name, field.value) }
-    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    addCommon(to: &head, vary: vary)
     do throws(ImageError) {
       let body = json.withUnsafeBytes { ImageBytes(copying: $0) }
-      let response = try Response(head: head, body: .memory(body), closes: closes)
+      let response = try Response(
+        head: head, style: handler.configuration.headStyle, body: .memory(body), closes: closes)
       log(id, status, json.count, nil, error: error)
       return queue(response, status: status, bytes: json.count)
     } catch {

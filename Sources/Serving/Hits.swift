@@ -20,18 +20,34 @@ extension RequestHandler {
       let variant = provider.cachedVariant(for: key)
     else { return nil }
     let now = Clock.now()
-    let age = variant.info.freshness.age(at: now)
+    let ages = HitAges(of: variant.info.freshness, at: now)
     let status = isNotModified(variant.info, on: connection) ? 304 : 200
+    let id = RequestID()
+    let microseconds: Int
     let response: Response
     do throws(ImageError) {
-      response = try hitResponse(variant, target, ageWidth: ResponseHead.width(of: age), client)
+      if configuration.headStyle == .block {
+        response = try hitResponse(variant, target, ages.widths, client)
+        microseconds = client.elapsedMicroseconds
+        response.stamp(
+          id: id, now: now, ages: ages, microseconds: microseconds, worker: client.worker)
+        if crossOrigin.isPerClient {
+          response.stamp(page: crossOrigin.page(on: connection), crossOrigin)
+        }
+      } else {
+        var head = try hitHead(variant, target, ages.widths)
+        microseconds = client.elapsedMicroseconds
+        head.stamp(id: id, now: now, ages: ages, microseconds: microseconds)
+        if crossOrigin.isPerClient {
+          head.stamp(
+            page: crossOrigin.page(on: connection), crossOrigin, ageWidth: ages.widths.age)
+        }
+        response = try Response(head: head, style: .fields, body: variant.body)
+      }
     } catch {
       return Exchanging(handler: self, client: client, connection: connection, method: method)
         .refuse(error)
     }
-    let id = RequestID()
-    let microseconds = client.elapsedMicroseconds
-    response.stamp(id: id, now: now, age: age, microseconds: microseconds, worker: client.worker)
     client.worker.hitLatency.record(microseconds: microseconds)
     if logsHits { logHit(id, status: status, bytes: variant.body.count, of: client) }
     return queue(response, status: status, bytes: variant.body.count, on: client, connection)
@@ -47,21 +63,31 @@ extension RequestHandler {
 
   /// The worker's prepared response, or one made now.
   private func hitResponse(
-    _ variant: Variant, _ target: RequestTarget, ageWidth: Int, _ client: Connection
+    _ variant: Variant, _ target: RequestTarget, _ widths: HitAges.Widths, _ client: Connection
   ) throws(ImageError) -> Response {
     let prepared = prepared(variant, for: client.worker)
-    if let response = prepared?.response(of: client.worker, ageWidth: ageWidth) { return response }
+    if let response = prepared?.response(of: client.worker, widths) { return response }
+    let response = try Response(
+      head: try hitHead(variant, target, widths), style: .block, body: variant.body,
+      widths: widths)
+    prepared?.keep(response, for: client.worker)
+    return response
+  }
+
+  /// The head of a hit, in which date, id, time and ages are still to be written.
+  private func hitHead(
+    _ variant: Variant, _ target: RequestTarget, _ widths: HitAges.Widths
+  ) throws(ImageError) -> ResponseHead {
     guard case .success(let request) = target.request else {
       throw .internal(detail: "a hit without a request")
     }
-    var head = ResponseHead(hitWithAgeWidth: ageWidth)
-    head.add(
-      info: variant.info, source: request.source, cacheStatus: .hit(.memory), vary: target.vary,
-      isPrivate: false)
-    head.addCommon(corsOrigin: configuration.corsOrigin)
-    let response = try Response(head: head, body: variant.body, ageWidth: ageWidth)
-    prepared?.keep(response, for: client.worker)
-    return response
+    var head = ResponseHead(
+      hitWith: variant.info.freshness, widths, crossOrigin: crossOrigin)
+    head.add(info: variant.info, source: request.source, cacheStatus: .hit(.memory))
+    if let vary = crossOrigin.vary(with: target.vary) { head.add("Vary", vary) }
+    head.addCommon()
+    crossOrigin.addShared(to: &head)
+    return head
   }
 
   /// What is prepared of a variant; `nil` where another server in this process was first to do so.

@@ -125,7 +125,7 @@ struct ImageParameter: Sendable {
         $0 == "max" ? .maximum : whole($0, in: CornerRadius.pointRange).map { .points($0) }
       return $1.transform.effects.radius != nil
     },
-    ImageParameter(name: "tint", allowed: "rrggbb or rrggbbaa in hexadecimal") {
+    ImageParameter(name: "tint", allowed: "rgb, rrggbb or rrggbbaa in hexadecimal") {
       $1.transform.effects.tint = Color(hexadecimal: $0)
       return $1.transform.effects.tint != nil
     },
@@ -145,7 +145,8 @@ struct ImageParameter: Sendable {
       name: "format",
       allowed: text(["auto"] + ImageFormat.outputs.map(\.rawValue) + ["placeholder"])
     ) { value, draft in
-      draft.transform.format = ImageFormat.outputs.first { $0.rawValue == value }
+      let name = value == "jpg" ? "jpeg" : value
+      draft.transform.format = ImageFormat.outputs.first { $0.rawValue == name }
       draft.isPlaceholder = value == "placeholder"
       return draft.transform.format != nil || draft.isPlaceholder || value == "auto"
     },
@@ -157,7 +158,7 @@ struct ImageParameter: Sendable {
       $1.transform.quality = whole($0, in: Transform.qualityRange)
       return $1.transform.quality != nil
     },
-    ImageParameter(name: "background", allowed: "rrggbb or rrggbbaa in hexadecimal") {
+    ImageParameter(name: "background", allowed: "rgb, rrggbb or rrggbbaa in hexadecimal") {
       choose(Color(hexadecimal: $0), &$1.transform.background)
     },
     ImageParameter(name: "maxbytes", allowed: "a whole number of bytes, at least 1") {
@@ -170,8 +171,10 @@ struct ImageParameter: Sendable {
     ImageParameter(name: "strip", allowed: "0 or 1") {
       choose(flag($0), &$1.transform.stripsMetadata)
     },
-    ImageParameter(name: "limitbytes", allowed: "a whole number of bytes, at least 1") {
-      choose(whole($0, in: 1...Int.max), &$1.transform.limitBytes)
+    ImageParameter(
+      name: "limitbytes", allowed: { text(1...$0.highestLimitBytes) + " of bytes" }
+    ) {
+      choose(whole($0, in: 1...$1.rules.highestLimitBytes), &$1.transform.limitBytes)
     },
     ImageParameter(name: "frame", allowed: "a whole number, at least 0") {
       $1.transform.frame = whole($0, in: 0...Int(Int32.max))
@@ -225,6 +228,7 @@ struct ImageParameter: Sendable {
   ) throws(ImageError) -> ImageRequest {
     let query = try ImageQuery(query, route: route)
     if route == .image { try query.checkPresetsOnly(rules) }
+    try query.checkAllowed(rules)
     var draft = try query.withPreset(rules).draft(rules)
     draft.transform.product = try product(of: draft, on: route)
     draft.transform.watermark = try draft.wholeWatermark()

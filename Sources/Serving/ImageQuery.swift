@@ -45,11 +45,15 @@ struct ImageQuery: Sendable {
     }
   }
 
-  /// The row of a name, which hardly anybody encodes.
+  /// Names that other image servers use, and the parameters they stand for.
+  private static let aliases = ["width": "w", "height": "h", "q": "quality", "dpr": "scale"]
+
+  /// The row of a name or an alias. Few clients encode names, so a plain name is looked for first.
   private static func row(ofName raw: some Collection<UInt8>) -> Int? {
     let table = ImageParameter.table
     if let row = table.firstIndex(where: { $0.name.utf8.elementsEqual(raw) }) { return row }
-    let name = PercentEncoding.decode(raw)
+    guard let given = PercentEncoding.decode(raw) else { return nil }
+    let name = aliases[given] ?? given
     return table.firstIndex { $0.name == name }
   }
 
@@ -79,6 +83,14 @@ struct ImageQuery: Sendable {
     }
     if let forbidden { throw .forbiddenParameter(forbidden.parameter.name) }
     if !has("preset") { throw .missingParameter("preset") }
+  }
+
+  /// Refuses what only presets may ask for.
+  ///
+  /// - Throws: `forbiddenParameter`.
+  func checkAllowed(_ rules: RequestRules) throws(ImageError) {
+    let enlarges = items.contains { $0.parameter.name == "enlarge" && $0.value != "0" }
+    if enlarges, !rules.allowsEnlarging { throw .forbiddenParameter("enlarge") }
   }
 
   /// What the parameters come to.

@@ -16,7 +16,7 @@ extension Exchanging {
     }
     let given = value[scheme.count...]
     var isFound = false
-    for token in handler.configuration.operatorTokens where Self.isEqual(token, given) {
+    for token in handler.operatorTokens.withLock({ $0 }) where Self.isEqual(token, given) {
       isFound = true
     }
     return isFound

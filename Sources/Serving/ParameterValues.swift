@@ -52,11 +52,12 @@ extension ImageParameter {
     return value
   }
 
-  /// Digits, and possibly a point and more digits; 20 characters say more than a Double holds.
+  /// Digits, and possibly a point and more digits; the digits before a point may be absent. 20 characters say more than
+  /// a Double holds.
   static func decimal(_ text: String) -> Double? {
     let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard text.utf8.count <= 20, (1...2).contains(parts.count),
-      parts.allSatisfy({ !$0.isEmpty && $0.allSatisfy(isDigit) })
+    guard text.utf8.count <= 20, (1...2).contains(parts.count), parts.last?.isEmpty == false,
+      parts.allSatisfy({ $0.allSatisfy(isDigit) })
     else { return nil }
     return Double(text)
   }

@@ -25,9 +25,9 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
     places.deallocate()
   }
 
-  /// This worker's response; `nil` where there is none whose age has so many digits.
-  func response(of worker: Worker, ageWidth: Int) -> Response? {
-    guard let response = places[worker.index], response.fits(ageWidth: ageWidth) else { return nil }
+  /// This worker's response; `nil` where there is none whose age and `max-age` have so many digits.
+  func response(of worker: Worker, _ widths: HitAges.Widths) -> Response? {
+    guard let response = places[worker.index], response.fits(widths) else { return nil }
     return response
   }
 

@@ -52,10 +52,11 @@ extension Exchanging {
     head.add("Cache-Control", "no-store")
     // Asks nginx not to keep the events until a buffer is full.
     head.add("X-Accel-Buffering", "no")
-    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    addCommon(to: &head, vary: nil)
     let stream = BodyStream(
       events.stream, on: connection, of: client, handler: handler, patience: Self.keepAlive)
-    let response = try Response(head: head, stream: stream, length: nil)
+    let response = try Response(
+      head: head, style: handler.configuration.headStyle, stream: stream, length: nil)
     // Held by the stream itself until nobody reads it.
     let observation = begin(events)
     events.stream.whenAbandoned { withExtendedLifetime(observation) {} }

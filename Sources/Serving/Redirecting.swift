@@ -13,7 +13,7 @@ extension Exchanging {
   /// Whether memory has what the client asks for next.
   func isKeptNamed(_ delivery: Delivery, of request: ImageRequest) -> Bool {
     let named = request.naming(delivery.variant.info.format)
-    return handler.provider.cachedVariant(for: named.key) != nil
+    return handler.provider.isCached(named.key)
   }
 
   /// The picture, kept as what its client asks for next, so that it is not made twice.
@@ -43,16 +43,15 @@ extension Exchanging {
     timings.total = .microseconds(microseconds)
     var head = ResponseHead(date: now, id: id)
     head.add("Server-Timing", timings.headerValue)
-    head.add("Age", "\(info.freshness.age(at: now))")
+    head.addAge(of: info.freshness, at: now, isPrivate: true)
     head.add("Location", target.location(naming: info.format))
-    head.add("Cache-Control", ResponseHead.cacheControl(info.freshness, isPrivate: true))
-    if let vary = target.vary { head.add("Vary", vary) }
     head.add("Cache-Status", delivery.cacheStatus.headerValue)
-    head.addCommon(corsOrigin: handler.configuration.corsOrigin)
+    addCommon(to: &head, vary: target.vary)
     do throws(ImageError) {
       let nothing = [UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }
       let response = try Response(
-        head: head, body: .memory(nothing), closes: handler.isDraining)
+        head: head, style: handler.configuration.headStyle, body: .memory(nothing),
+        closes: handler.isDraining)
       record(delivery.cacheStatus, microseconds)
       log(id, 302, 0, delivery.cacheStatus.headerValue, error: nil)
       return queue(response, status: 302, bytes: 0)

@@ -30,8 +30,13 @@ final class RequestHandler: Sendable {
   /// Tells this server's prepared responses from those of another one in the process.
   let serial: UInt64
   private static let serials = Atomic<UInt64>(0)
+  private let leaving = Atomic<Bool>(false)
   private let draining = Atomic<Bool>(false)
+  /// Tokens of operators; without any there is no `/admin`.
+  let operatorTokens: Lock<[String]>
   private let connections = Atomic<Int>(0)
+  /// Which pages may read answers.
+  let crossOrigin: CrossOrigin
   /// Running requests that a later one may supersede.
   let operationKeys = OperationKeys()
   let operations: Operations
@@ -45,6 +50,8 @@ final class RequestHandler: Sendable {
     self.configuration = configuration
     rules = RequestRules(configuration)
     operatorRules = rules.forOperators
+    operatorTokens = Lock(configuration.operatorTokens)
+    crossOrigin = CrossOrigin(configuration.corsOrigins)
     self.provider = provider
     self.figures = figures
     self.watcher = watcher
@@ -56,6 +63,12 @@ final class RequestHandler: Sendable {
     logsHits = log.level <= .debug
     serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
   }
+
+  /// Whether `/stats` says that the server stops.
+  var isLeaving: Bool { leaving.load(ordering: .relaxed) || isDraining }
+
+  /// From now on, `/stats` says that the server stops.
+  func announceStop() { leaving.store(true, ordering: .relaxed) }
 
   /// Whether new requests are refused.
   var isDraining: Bool { draining.load(ordering: .relaxed) }
@@ -80,11 +93,14 @@ final class RequestHandler: Sendable {
       descriptor: descriptor,
       deadline: Clock.coarseMilliseconds() + configuration.headerTimeout.wholeMilliseconds)
     watcher.add(watch)
-    return Connection(worker: worker, watch: watch)
+    let client = Connection(worker: worker, watch: watch)
+    worker.clients.add(client)
+    return client
   }
 
   /// A connection ends; its socket is still open.
   func closed(_ client: Connection) {
+    client.worker.clients.remove(client)
     watcher.remove(client.watch)
     connectionEnded()
   }
@@ -96,12 +112,12 @@ final class RequestHandler: Sendable {
     client.worker.received.add(1)
     let hash = RequestMemo.hash(raw)
     if let known = client.worker.memo.target(raw, hash: hash) {
-      client.begin(known, length: raw.count)
+      client.begin(known)
     } else {
       let target = RequestTarget(
         raw: Array(raw), hash: hash, rules: rules)
       client.worker.memo.remember(target)
-      client.begin(target, length: raw.count)
+      client.begin(target)
     }
   }
 
@@ -109,7 +125,7 @@ final class RequestHandler: Sendable {
   /// suspended, it was resumed. An answer queued at the first of these closes the connection.
   func handle(
     on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>,
-    version: UnsafePointer<CChar>?, targetLength: Int, upload: UnsafePointer<CChar>?,
+    version: UnsafePointer<CChar>?, upload: UnsafePointer<CChar>?,
     uploadSize: UnsafeMutablePointer<Int>
   ) -> MHD_Result {
     switch client.stage {
@@ -118,8 +134,6 @@ final class RequestHandler: Sendable {
       client.startedAt = Clock.nanoseconds()
       client.method = Method(method)
       client.isHTTP11 = version.map { Connection.isHTTP11($0) } ?? false
-      // A NUL in the request line ends the text libmicrohttpd shows, and what follows would go unseen.
-      guard targetLength == client.targetLength else { return .NO }
       guard client.method.bringsBody else { return .YES }
       return Exchanging(handler: self, client: client, connection: connection, method: method)
         .refuseBody() ?? .YES
@@ -169,6 +183,8 @@ final class RequestHandler: Sendable {
     if client.upload.count > 0 { client.upload = Upload() }
     client.stage = .received
     client.watch.deadline = Clock.coarseMilliseconds() + keptTimeout
+    client.endedRequests += 1
+    if client.fault != nil { refuseIfDue(client) }
   }
 
   private func clientGone(_ client: Connection) {

@@ -13,11 +13,17 @@ final class RequestMemo {
   static let longestTarget = 2_048
   /// What a remembered target costs beside its bytes, about: objects, the canonical URL, the key.
   private static let overhead = 1_024
+  /// Most targets that one more pushes out: enough for the longest in place of the shortest.
+  static let releasedAtOnce = 16
+  /// Most sets that are looked at for them.
+  private static let searchedAtOnce = 256
 
   private var places: [RequestTarget?]
   private let mask: Int
   private let limit: Int
   private var bytes = 0
+  /// The set that gives a place next when bytes are short.
+  private var hand = 0
 
   /// A table that keeps at most about `limit` bytes.
   init(limit: Int) {
@@ -50,14 +56,28 @@ final class RequestMemo {
     let place =
       (first..<first + Self.ways).first { places[$0] == nil } ?? first + Self.ways - 1
     let change = cost(target) - (places[place].map(cost) ?? 0)
-    guard bytes + change <= limit else {
-      // Long targets fill the bytes before the places. What is in use comes back with its next request.
-      for index in places.indices { places[index] = nil }
-      bytes = 0
-      return
-    }
+    guard makesRoom(for: change, keeping: first / Self.ways) else { return }
     bytes += change
     places[place] = target
+  }
+
+  /// Whether there is room for so many bytes more. Long targets fill the bytes before the places: then other sets give
+  /// their last target each, one set after the other and few at a time, since an event loop waits for it. Where that is
+  /// not enough, the target is remembered another time.
+  private func makesRoom(for change: Int, keeping own: Int) -> Bool {
+    var released = 0
+    for _ in 0..<Self.searchedAtOnce
+    where bytes + change > limit && released < Self.releasedAtOnce {
+      let set = hand
+      hand = (hand + 1) & mask
+      guard set != own,
+        let last = (set * Self.ways..<(set + 1) * Self.ways).last(where: { places[$0] != nil })
+      else { continue }
+      bytes -= places[last].map(cost) ?? 0
+      places[last] = nil
+      released += 1
+    }
+    return bytes + change <= limit
   }
 
   /// A negotiated target has a key more for each class of clients: for three, which are more than most have.

@@ -14,6 +14,10 @@ struct RequestRules: Sendable {
   let redirectsAuto: Bool
   /// Whether pictures are asked for by presets alone.
   private(set) var presetsOnly: Bool
+  /// Whether clients may ask for more pixels than a source has.
+  private(set) var allowsEnlarging: Bool
+  /// The highest limit that may be asked for with `limitbytes`, at 4 bytes a pixel.
+  let highestLimitBytes: Int
   /// Named sets of parameters.
   private(set) var presets: [String: ImageQuery] = [:]
   /// The pictures that may be laid on others, by the names that clients know them by.
@@ -40,6 +44,8 @@ struct RequestRules: Sendable {
     onOffer = AcceptedFormats(configuration.autoFormats)
     redirectsAuto = configuration.redirectsAuto
     presetsOnly = configuration.presetsOnly
+    allowsEnlarging = configuration.allowsEnlarging
+    highestLimitBytes = 4 * configuration.maximumResultPixels
   }
 
   /// A preset's parameters, once it is sure that they can be used.
@@ -65,6 +71,7 @@ struct RequestRules: Sendable {
   var forOperators: RequestRules {
     var rules = self
     rules.presetsOnly = false
+    rules.allowsEnlarging = true
     return rules
   }
 

@@ -65,7 +65,14 @@ enum Route: String, Sendable {
   }
 
   /// The `Allow` field (RFC 9110, section 10.2.1).
-  var allowed: String { methods.map(\.name).joined(separator: ", ") }
+  var allowed: String { Self.names(of: methods) }
+
+  /// The same for a path that leads nowhere.
+  static let allowedAnywhere = names(of: [.get, .head])
+
+  private static func names(of methods: [Method]) -> String {
+    (methods + [.options]).map(\.name).joined(separator: ", ")
+  }
 }
 
 /// The meaning of one raw request target (RFC 9112, section 3.2), bytes as they came.
@@ -131,7 +138,7 @@ final class RequestTarget {
   /// this allocates nothing.
   func key(accepting formats: AcceptedFormats, _ rules: RequestRules) -> CacheKey? {
     let formats = formats.intersection(rules.onOffer)
-    guard let key, !formats.isEmpty else { return key }
+    guard key != nil, !formats.isEmpty else { return key }
     let place = Int(formats.rawValue)
     if place < negotiatedKeys.count, let known = negotiatedKeys[place] { return known }
     guard case .success(let request) = request else { return nil }

@@ -1,4 +1,4 @@
-// Response: an MHD_Response with its head as one block that can be made current in place.
+// Response: an MHD_Response with its head, as one block that can be made current in place, or field by field.
 
 import CMicrohttpd
 import Glibc
@@ -7,64 +7,64 @@ import Telemetry
 
 /// Owns one reference to an `MHD_Response`; libmicrohttpd holds another while it sends.
 ///
-/// The head is given to libmicrohttpd as one field named `Date`, and the text of all fields is then written over its
+/// With `HeadStyle.block`, the head is given to libmicrohttpd as one field named `Date`, and the text of all fields is then written over its
 /// value. `MHD_add_response_header` copies a value and refuses line breaks in it; `MHD_get_response_header` returns the
 /// copy that is sent. One field instead of sixteen saves 45 allocations a response, and most of the time
 /// libmicrohttpd takes to write a header. `ResponseHead.add` checks what MHD would have checked.
+///
+/// With `HeadStyle.fields`, each field is added by itself and nothing is overwritten: a response is for one answer.
 ///
 /// Belongs to one thread. libmicrohttpd 0.9.75 writes the head into the connection's own buffer in the same pass of
 /// the same thread in which the handler queued the response (`MHD_connection_handle_idle`), so what is overwritten for
 /// the next request was already copied for the last one.
 final class Response {
   private let response: OpaquePointer
-  /// MHD's copy of the value: as long as the head, valid as long as `response`.
-  private let head: UnsafeMutablePointer<UInt8>
-  private let ageWidth: Int
+  /// MHD's copy of the value: as long as the head, valid as long as `response`; `nil` where fields stand by themselves.
+  private let head: UnsafeMutablePointer<UInt8>?
+  private let widths: HitAges.Widths
+  private let maxAgeOffset: Int
   private var second = Int.min
+  private var page: Int?
 
-  /// A response with a body; `ageWidth` is 0 where the head is not to be made current later.
+  /// A response with a body; the widths are 0 where the head is not to be made current later.
   ///
   /// - Throws: `ImageError.internal` where memory is missing, `overloaded` where descriptors are.
   convenience init(
-    head: ResponseHead, body: Variant.Body, ageWidth: Int = 0, closes: Bool = false
+    head: ResponseHead, style: HeadStyle, body: Variant.Body, widths: HitAges.Widths = .none,
+    closes: Bool = false
   ) throws(ImageError) {
-    try self.init(try Self.make(body), head: head, ageWidth: ageWidth, closes: closes)
+    try self.init(
+      try Self.make(body), head: head, style: style, widths: widths, closes: closes)
   }
 
   /// A response whose body comes while it is sent; `length` is `nil` where nobody knows it yet.
   ///
   /// - Throws: `ImageError.internal` where memory is missing.
-  convenience init(head: ResponseHead, stream: BodyStream, length: Int?) throws(ImageError) {
+  convenience init(
+    head: ResponseHead, style: HeadStyle, stream: BodyStream, length: Int?
+  ) throws(ImageError) {
     guard let response = stream.makeResponse(length: length) else {
       throw .internal(detail: "no memory for a response")
     }
-    try self.init(response, head: head, ageWidth: 0, closes: false)
+    try self.init(response, head: head, style: style, widths: .none, closes: false)
   }
 
   /// Takes over `response`, which is released where this fails.
   private init(
-    _ response: OpaquePointer, head text: ResponseHead, ageWidth: Int, closes: Bool
+    _ response: OpaquePointer, head: ResponseHead, style: HeadStyle, widths: HitAges.Widths,
+    closes: Bool
   ) throws(ImageError) {
-    var placeholder = [CChar](
-      repeating: CChar(bitPattern: UInt8(ascii: " ")), count: text.bytes.count)
-    placeholder.append(0)
-    let name = UnsafeRawPointer(ResponseHead.firstName.utf8Start)
-      .assumingMemoryBound(to: CChar.self)
     // In this order: adding `Connection` makes 0.9.75 forget that there is a `Date`, and it then sends one of its own.
     guard !closes || MHD_add_response_header(response, "Connection", "close") == .YES,
-      MHD_add_response_header(response, name, placeholder) == .YES,
-      let value = MHD_get_response_header(response, name)
+      let block = style.add(head, to: response)
     else {
       MHD_destroy_response(response)
       throw .internal(detail: "libmicrohttpd refused a response header")
     }
     self.response = response
-    self.ageWidth = ageWidth
-    // The value is MHD's own heap copy of `placeholder`, not a constant: libmicrohttpd hands it out as it stores it.
-    head = UnsafeMutableRawPointer(mutating: value).assumingMemoryBound(to: UInt8.self)
-    text.bytes.withUnsafeBufferPointer { bytes in
-      if let start = bytes.baseAddress { head.update(from: start, count: bytes.count) }
-    }
+    self.widths = widths
+    maxAgeOffset = head.maxAgeOffset
+    self.head = block
   }
 
   deinit { MHD_destroy_response(response) }
@@ -101,20 +101,32 @@ final class Response {
     }
   }
 
-  /// Whether an age of so many digits has room.
-  func fits(ageWidth: Int) -> Bool { ageWidth == self.ageWidth }
+  /// Whether an age and a `max-age` of so many digits have room.
+  func fits(_ widths: HitAges.Widths) -> Bool { widths == self.widths }
 
-  /// Makes a hit's head current; the age has as many digits as the head was made for.
-  func stamp(id: RequestID, now: UnixTime, age: Int, microseconds: Int, worker: Worker) {
+  /// Makes a hit's block current; the numbers have as many digits as the head was made for.
+  func stamp(
+    id: RequestID, now: UnixTime, ages: HitAges, microseconds: Int, worker: Worker
+  ) {
+    guard let head else { return }
     if now.seconds != second {
       head.update(from: worker.date(now), count: HTTPDate.length)
-      ResponseHead.write(age: age, width: ageWidth, into: head + ResponseHead.ageOffset)
+      ResponseHead.write(
+        number: ages.age, width: widths.age, into: head + ResponseHead.ageOffset)
+      ResponseHead.write(number: ages.maxAge, width: widths.maxAge, into: head + maxAgeOffset)
       second = now.seconds
     }
     id.write(
       into: UnsafeMutableRawBufferPointer(
         start: head + ResponseHead.idOffset, count: RequestID.length))
     ResponseHead.write(microseconds: microseconds, into: head + ResponseHead.timingOffset)
+  }
+
+  /// Writes the field of the client's page, where it is not the last client's.
+  func stamp(page: Int, _ crossOrigin: CrossOrigin) {
+    guard let head, page != self.page else { return }
+    crossOrigin.write(page: page, into: head + ResponseHead.pageOffset(ageWidth: widths.age))
+    self.page = page
   }
 
   /// Hands the response to libmicrohttpd, which takes a reference of its own.

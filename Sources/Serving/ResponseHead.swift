@@ -29,6 +29,8 @@ struct ResponseHead {
 
   /// The block so far.
   private(set) var bytes: [UInt8]
+  /// Where the digits of a hit's `max-age` begin.
+  private(set) var maxAgeOffset = 0
 
   /// A block with date and request id.
   init(date: UnixTime, id: RequestID) {
@@ -39,16 +41,29 @@ struct ResponseHead {
     bytes += Array(id.description.utf8)
   }
 
-  /// A block for a memory hit whose age has `ageWidth` digits; date, id, time and age are written later.
-  init(hitWithAgeWidth ageWidth: Int) {
+  /// A block for a memory hit whose age and `max-age` have so many digits; date, id, time, both of them and the field of
+  /// the client's page are written later.
+  ///
+  /// - Parameter freshness: of a variant that may be kept by everyone: no other is in memory.
+  init(
+    hitWith freshness: Freshness, _ widths: HitAges.Widths, crossOrigin: CrossOrigin
+  ) {
     bytes = Array(repeating: UInt8(ascii: " "), count: HTTPDate.length)
     bytes += Array(Self.idName.utf8)
     bytes += Array(repeating: UInt8(ascii: "0"), count: RequestID.length)
     bytes += Array(Self.timingName.utf8)
     bytes += Array("0.000".utf8)
     bytes += Array(Self.ageName.utf8)
-    bytes += Array(repeating: UInt8(ascii: "0"), count: ageWidth)
+    bytes += Array(repeating: UInt8(ascii: "0"), count: widths.age)
+    bytes += crossOrigin.place
+    bytes += Array("\r\nCache-Control: public, max-age=".utf8)
+    maxAgeOffset = bytes.count
+    bytes += Array(repeating: UInt8(ascii: "0"), count: widths.maxAge)
+    bytes += Array(Self.controlRest(freshness, isPrivate: false).utf8)
   }
+
+  /// Where a hit's field of the client's page stands, behind its line break.
+  static func pageOffset(ageWidth: Int) -> Int { ageOffset + ageWidth + "\r\n".utf8.count }
 
   /// Adds a field. A value with a control character would forge fields of its own, and is left out whole.
   mutating func add(_ name: StaticString, _ value: String) {
@@ -59,6 +74,40 @@ struct ResponseHead {
       name.withUTF8Buffer { bytes.append(contentsOf: $0) }
       bytes += ": ".utf8
       bytes.append(contentsOf: value)
+    }
+  }
+
+  /// The fields one by one, in their order, without blanks in front of values.
+  var fields: [(name: String, value: String)] {
+    let text = "\(Self.firstName): " + String(decoding: bytes, as: UTF8.self)
+    // By scalars: a carriage return and a line feed are one character.
+    return text.unicodeScalars.split(separator: "\r\n".unicodeScalars).map { field in
+      let name = field.prefix { $0 != ":" }
+      return (String(name), String(field.dropFirst(name.count + 1).drop { $0 == " " }))
+    }
+  }
+
+  /// Makes a hit's block current, as `Response.stamp` does with one that was handed over.
+  mutating func stamp(
+    id: RequestID, now: UnixTime, ages: HitAges, microseconds: Int
+  ) {
+    bytes.replaceSubrange(..<HTTPDate.length, with: HTTPDate.text(of: now).utf8)
+    bytes.withUnsafeMutableBufferPointer { [maxAgeOffset] bytes in
+      guard let head = bytes.baseAddress else { return }
+      Self.write(number: ages.age, width: ages.widths.age, into: head + Self.ageOffset)
+      Self.write(number: ages.maxAge, width: ages.widths.maxAge, into: head + maxAgeOffset)
+      id.write(
+        into: UnsafeMutableRawBufferPointer(
+          start: head + Self.idOffset, count: RequestID.length))
+      Self.write(microseconds: microseconds, into: head + Self.timingOffset)
+    }
+  }
+
+  /// Writes the field of the client's page, as `Response.stamp` does.
+  mutating func stamp(page: Int, _ crossOrigin: CrossOrigin, ageWidth: Int) {
+    bytes.withUnsafeMutableBufferPointer { bytes in
+      guard let head = bytes.baseAddress else { return }
+      crossOrigin.write(page: page, into: head + Self.pageOffset(ageWidth: ageWidth))
     }
   }
 
@@ -74,7 +123,7 @@ struct ResponseHead {
   }
 
   /// Writes exactly `width` digits.
-  static func write(age: Int, width: Int, into place: UnsafeMutablePointer<UInt8>) {
+  static func write(number age: Int, width: Int, into place: UnsafeMutablePointer<UInt8>) {
     var rest = age
     for position in stride(from: width - 1, through: 0, by: -1) {
       place[position] = UInt8(ascii: "0") + UInt8(rest % 10)
@@ -91,24 +140,17 @@ struct ResponseHead {
 }
 
 extension ResponseHead {
-  /// Adds what every answer with a picture carries, whoever asks.
-  ///
-  /// - Parameters:
-  ///   - vary: names of the fields of clients' headers on which the answer depends; `nil`: none.
-  ///   - isPrivate: whether it is for no cache that clients share.
-  mutating func add(
-    info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus, vary: String?, isPrivate: Bool
-  ) {
+  /// Adds what every answer with a picture carries, whoever asks, but for `Age` and `Cache-Control`.
+  mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
     add("Content-Type", info.format.mediaType)
     add("ETag", info.etag)
     if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
-    add("Cache-Control", Self.cacheControl(info.freshness, isPrivate: isPrivate))
-    if let vary { add("Vary", vary) }
     // A description of a picture is none.
     let isPicture = info.format != .json
     if isPicture { add("Content-DPR", Self.decimal(info.density)) }
     if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
     if let quality = info.quality { add("X-Quality", "\(quality)") }
+    if info.isDamaged { add("X-Damaged", "1") }
     add("Cache-Status", cacheStatus.headerValue)
     if isPicture {
       add("Content-Disposition", ContentDisposition.inline(source: source, format: info.format))
@@ -116,20 +158,35 @@ extension ResponseHead {
     add("Content-Security-Policy", "default-src 'none'; sandbox")
   }
 
-  /// What a cache behind this one is told. With `Age`, which says how much of the lifetime is over, it keeps the picture as
-  /// long as this one does, and stale no longer than the origin lets it.
-  static func cacheControl(_ freshness: Freshness, isPrivate: Bool) -> String {
-    guard freshness.isStorable else { return "no-store" }
-    return (isPrivate ? "private" : "public") + ", max-age=\(freshness.lifetime)"
+  /// Adds what caches behind this one are told. With `Age`, which says how much of the lifetime is over, shared ones keep
+  /// the image as long as this one does, and stale no longer than the origin lets them; clients' own as `Freshness` says.
+  ///
+  /// - Parameter isPrivate: whether it is for no cache that clients share.
+  mutating func addAge(of freshness: Freshness, at now: UnixTime, isPrivate: Bool) {
+    let age = freshness.age(at: now)
+    add("Age", "\(age)")
+    guard freshness.isStorable else { return add("Cache-Control", "no-store") }
+    add(
+      "Cache-Control",
+      "\(isPrivate ? "private" : "public"), max-age=\(freshness.clientMaxAge(atAge: age))"
+        + Self.controlRest(freshness, isPrivate: isPrivate))
+  }
+
+  /// The directives behind `max-age`.
+  private static func controlRest(_ freshness: Freshness, isPrivate: Bool) -> String {
+    (freshness.isOtherForClients && !isPrivate ? ", s-maxage=\(freshness.lifetime)" : "")
       + (freshness.mayBeStale ? "" : ", must-revalidate")
       + (freshness.isImmutable ? ", immutable" : "")
   }
 
-  /// Adds what every answer carries.
-  mutating func addCommon(corsOrigin: String?) {
-    add("X-Content-Type-Options", "nosniff")
-    if let corsOrigin { add("Access-Control-Allow-Origin", corsOrigin) }
+  /// Adds for how many seconds something holds that has no age: a failure.
+  mutating func addCacheControl(lifetime: Int, clientMaxAge: Int, isPrivate: Bool) {
+    let shared = clientMaxAge == lifetime || isPrivate ? "" : ", s-maxage=\(lifetime)"
+    add("Cache-Control", "\(isPrivate ? "private" : "public"), max-age=\(clientMaxAge)\(shared)")
   }
+
+  /// Adds what every answer carries, whoever asks.
+  mutating func addCommon() { add("X-Content-Type-Options", "nosniff") }
 
   /// `2`, `1.5`, `0.333`: three decimals at most, as many as needed; never 0, which no density is.
   static func decimal(_ value: Double) -> String {

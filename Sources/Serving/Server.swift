@@ -56,6 +56,9 @@ public final class Server: Sendable {
   ///
   /// - Throws: `ServerError`, one line for the operator.
   public func start() throws(ServerError) {
+    guard Receiving.isPossible else {
+      throw .cannotStart(reason: "libmicrohttpd's recv is not the program's own")
+    }
     let listener = try Listener(address: configuration.address, port: configuration.port)
     // Fine enough for the shortest of the deadlines, and no more than ten times a second.
     let shortest = min(
@@ -82,6 +85,11 @@ public final class Server: Sendable {
       throw error
     }
     running.withLock { $0 = parts }
+    if configuration.headStyle != .block {
+      log.warning(
+        "hits are slower: this version of libmicrohttpd is not the tested one",
+        ["version": .string(HeadStyle.libraryVersion), "tested": .string(HeadStyle.testedVersion)])
+    }
     log.info("serving", ["address": .string(listener.endpoint)])
   }
 
@@ -93,6 +101,14 @@ public final class Server: Sendable {
     counted.figures(
       limit: configuration.maximumActiveRequests,
       connections: running.withLock { $0 }?.handler.connectionCount ?? 0)
+  }
+
+  /// Has `/stats` answered 503, as while draining, and goes on serving: load balancers are to notice.
+  public func announceStop() { running.withLock { $0 }?.handler.announceStop() }
+
+  /// Replaces the tokens of operators; without any there is no `/admin`.
+  public func setOperatorTokens(_ tokens: [String]) {
+    running.withLock { $0 }?.handler.operatorTokens.withLock { $0 = tokens }
   }
 
   /// Stops accepting and refuses new requests for pictures with 503 `draining`; what runs goes on, and `/stats` is

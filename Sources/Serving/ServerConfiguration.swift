@@ -29,11 +29,15 @@ public struct ServerConfiguration: Sendable {
   public var minimumReadRate = 16 << 10
   /// How long running requests may take to finish when the server stops.
   public var graceTime = Duration.seconds(20)
-  /// `Access-Control-Allow-Origin` of every answer; `nil` for none.
-  public var corsOrigin: String? = "*"
+  /// The origins whose pages may read answers; `*` for all, empty for none.
+  public var corsOrigins = ["*"]
   /// Whether clients may have origins asked though something fresh is kept: `refresh`, `cache=bypass`, `retry`, and
   /// `no-cache`, `max-age` and `min-fresh` in `Cache-Control`.
   public var allowsReload = true
+  /// Whether clients may ask for more pixels than a source has.
+  public var allowsEnlarging = true
+  /// Most pixels of a result: clients can ask for no higher limit.
+  public var maximumResultPixels = 25_000_000
   /// Tokens of operators; without any there is no `/admin`.
   public var operatorTokens: [String] = []
   /// Most bytes of a picture that an operator puts into the cache.
@@ -55,6 +59,8 @@ public struct ServerConfiguration: Sendable {
   public var keyFilter = CacheKeyFilter()
   /// Bytes for the parsed request targets each worker remembers.
   public var memoBytesPerWorker = 2 << 20
+  /// How heads are given to libmicrohttpd; tests choose.
+  var headStyle = HeadStyle(libraryVersion: HeadStyle.libraryVersion)
 
   /// The defaults.
   public init() {}

@@ -79,8 +79,10 @@ final class Watcher: Sendable {
 
   /// Takes one of the places for suspended requests, `false` when there is none; `resume` and `resumeRefused` give it
   /// back. Operators get one `beyondLimit`, since they come when there is no room for others.
-  func reserve(beyondLimit: Bool = false) -> Bool {
-    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= limit || beyondLimit else {
+  ///
+  /// - Parameter taken: places that are held by work whose requests have gone.
+  func reserve(beyondLimit: Bool = false, taken: Int = 0) -> Bool {
+    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= limit - taken || beyondLimit else {
       waiting.wrappingSubtract(1, ordering: .relaxed)
       return false
     }

@@ -31,6 +31,8 @@ final class Worker: @unchecked Sendable {
   /// `Accept` lines read earlier.
   let accept = AcceptMemo()
 
+  /// Its connections, by descriptor.
+  let clients = ClientTable()
   /// Wakes its thread.
   let wake: WakeSignal
 

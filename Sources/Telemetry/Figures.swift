@@ -140,7 +140,8 @@ public struct FlightFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case sources, variants, waiting, started, coalesced, cancelled, failedURLs, derived
+    case sources, variants, waiting, started, coalesced, cancelled, derived
+    case failedURLs = "failed_urls"
     case sourcesInstead = "sources_instead"
     case avifsLater = "avifs_later"
     case avifsWaiting = "avifs_waiting"
@@ -255,14 +256,17 @@ public struct Stats: Codable, Hashable, Sendable {
   public var imaging: ImagingFigures
   /// The server process.
   public var process: ProcessFigures
+  /// Lines of the log.
+  public var log: LogFigures
 
   /// All of it.
   public init(
     status: String, version: String, uptimeSeconds: Double, requests: RequestFigures,
     memory: TierFigures, disk: TierFigures, downloads: DownloadFigures, flights: FlightFigures,
     freshness: FreshnessFigures, prefetch: PrefetchFigures, imaging: ImagingFigures,
-    process: ProcessFigures
+    process: ProcessFigures, log: LogFigures = LogFigures()
   ) {
+    self.log = log
     self.status = status
     self.version = version
     self.uptimeSeconds = uptimeSeconds
@@ -279,7 +283,7 @@ public struct Stats: Codable, Hashable, Sendable {
 
   enum CodingKeys: String, CodingKey {
     case status, version, requests, memory, disk, downloads, flights, freshness, prefetch, imaging
-    case process
+    case process, log
     case uptimeSeconds = "uptime_seconds"
   }
 }

@@ -1,8 +1,6 @@
 // Log: structured lines for operators, one JSON object or one line of text each.
 
-import FoundationEssentials
 import Glibc
-import Synchronization
 
 /// How much a log line matters.
 public enum LogLevel: String, CaseIterable, Comparable, Sendable {
@@ -56,8 +54,8 @@ public enum LogValue: Sendable, ExpressibleByStringLiteral, ExpressibleByStringI
 
 /// Writes log lines; one for the whole server, passed to whoever has something to say.
 ///
-/// A line is one `write(2)`, so lines of several threads never mix. A reader that does not keep up delays the writers:
-/// that is what operators expect of a log, and why nothing is logged at `info` on the way of a memory hit.
+/// With a queue (`LogQueue`), no caller waits for whoever reads the log. Without one each line is one `write(2)` on the
+/// caller's thread, for commands and tests.
 public struct Log: Sendable {
   /// How lines look.
   public enum Format: String, CaseIterable, Sendable {
@@ -71,10 +69,17 @@ public struct Log: Sendable {
   public let level: LogLevel
   private let format: Format
   private let descriptor: CInt
+  private let queue: LogQueue?
 
-  /// A log on an open descriptor, standard error by default.
+  /// A log on an open descriptor, standard error by default, written to by the callers.
   public init(level: LogLevel = .info, format: Format = .text, descriptor: CInt = STDERR_FILENO) {
-    (self.level, self.format, self.descriptor) = (level, format, descriptor)
+    (self.level, self.format, self.descriptor, queue) = (level, format, descriptor, nil)
+  }
+
+  /// A log that is written by the thread of a queue, in the queue's format.
+  public init(level: LogLevel, queue: LogQueue) {
+    (self.level, format, descriptor) = (level, queue.format, -1)
+    self.queue = queue
   }
 
   /// A log that writes nothing, for tests.
@@ -107,96 +112,36 @@ public struct Log: Sendable {
   private func write(
     _ level: LogLevel, _ message: () -> String, _ fields: () -> KeyValuePairs<String, LogValue>
   ) {
-    guard level >= self.level, descriptor >= 0 else { return }
-    var line =
-      format == .json
-      ? jsonLine(level, message(), fields()) : textLine(level, message(), fields())
-    line += "\n"
-    line.withUTF8 { bytes in
-      var rest = UnsafeRawBufferPointer(bytes)
-      while let start = rest.baseAddress, !rest.isEmpty {
-        let written = Glibc.write(descriptor, start, rest.count)
-        if written < 0 && errno == EINTR { continue }
-        // A log that cannot be written must not stop the server: the line is lost.
-        guard written > 0 else { return }
-        rest = UnsafeRawBufferPointer(rebasing: rest[written...])
+    guard level >= self.level else { return }
+    if let queue { return queue.add(level, message(), fields()) }
+    guard descriptor >= 0 else { return }
+    var line = format.line(level, message(), fields())
+    // A log that cannot be written must not stop the server: the line is lost.
+    _ = line.withUTF8 { Self.write(UnsafeRawBufferPointer($0), to: descriptor) }
+  }
+
+  /// Waits until what was logged is written, for at most so long: before the process ends by itself.
+  public func flush(within limit: Duration) { _ = queue?.flush(within: limit) }
+
+  /// What the queue has done so far.
+  public var figures: LogFigures { queue?.figures ?? LogFigures() }
+
+  /// Writes all bytes, however often that has to be tried; tells whether it did. Waits for whoever reads.
+  static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt) -> Bool {
+    var rest = bytes
+    while let start = rest.baseAddress, !rest.isEmpty {
+      let written = Glibc.write(descriptor, start, rest.count)
+      if written < 0 && errno == EINTR { continue }
+      if written < 0 && errno == EAGAIN {
+        // A descriptor that another process made non-blocking.
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        _ = poll(&waiting, 1, -1)
+        continue
       }
+      guard written > 0 else { return false }
+      rest = UnsafeRawBufferPointer(rebasing: rest[written...])
     }
-  }
-
-  private func jsonLine(
-    _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
-  ) -> String {
-    var line = "{\"time\":\"\(timestamp())\",\"level\":\"\(level.rawValue)\",\"message\":"
-    line += quoted(message)
-    for (name, value) in fields {
-      if case .absent = value { continue }
-      line += ",\(quoted(name)):"
-      switch value {
-      case .string(let text): line += quoted(text)
-      case .int(let number): line += "\(number)"
-      case .milliseconds(let duration): line += duration.millisecondsText
-      case .bool(let flag): line += flag ? "true" : "false"
-      case .absent: break
-      }
-    }
-    return line + "}"
-  }
-
-  private func textLine(
-    _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
-  ) -> String {
-    let padding = String(repeating: " ", count: 7 - level.rawValue.count)
-    var line = "\(timestamp()) \(level.rawValue)\(padding) \(escaped(message))"
-    for (name, value) in fields {
-      if case .absent = value { continue }
-      line += " \(name)="
-      switch value {
-      case .string(let text):
-        // By bytes: a space with a combining mark behind it is another character, and looks like a space.
-        let needsQuotes =
-          text.isEmpty
-          || text.utf8.contains { $0 == 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
-        line += needsQuotes ? quoted(text) : escaped(text)
-      case .int(let number): line += "\(number)"
-      case .milliseconds(let duration): line += duration.millisecondsText
-      case .bool(let flag): line += flag ? "true" : "false"
-      case .absent: break
-      }
-    }
-    return line
-  }
-
-  private func quoted(_ text: String) -> String {
-    "\"" + escaped(text, alsoQuotes: true) + "\""
-  }
-
-  /// Escapes as JSON does (RFC 8259, section 7), so that nobody can forge a line, nor with the control characters
-  /// behind ASCII (U+0080–U+009F, of which U+009B begins a terminal's commands) what an operator sees of it.
-  private func escaped(_ text: String, alsoQuotes: Bool = false) -> String {
-    // 0xc2 is the first byte of those behind ASCII, and of a few harmless ones.
-    let isSuspect = { (byte: UInt8) in
-      byte < 0x20 || byte == 0x7f || byte == 0x22 || byte == 0x5c || byte == 0xc2
-    }
-    guard text.utf8.contains(where: isSuspect) else { return text }
-    var result = ""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"" where alsoQuotes, "\\" where alsoQuotes: result += "\\\(scalar)"
-      case "\n": result += "\\n"
-      case "\r": result += "\\r"
-      case "\t": result += "\\t"
-      case _ where scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value):
-        result += scalar.value < 0x10 ? "\\u000" : "\\u00"
-        result += String(scalar.value, radix: 16)
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result
-  }
-
-  private func timestamp() -> String {
-    Date.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+    return true
   }
 }
 

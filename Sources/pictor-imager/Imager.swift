@@ -59,7 +59,8 @@ enum Imager {
             bytes: watermark.bytes, density: overlay.density, placement: overlay.placement))
       } else {
         image = try pipeline.process(
-          source.bytes, transform: job.transform, density: job.density, limits: job.limits)
+          source.bytes, transform: job.transform, density: job.density, limits: job.limits,
+          verifies: job.verifies)
       }
     } catch {
       return try socket.send(AnswerMessage.failure(id: job.id, error).encoded())
@@ -75,7 +76,7 @@ enum Imager {
     let answer = ResultMessage(
       id: job.id, format: image.format, size: image.size, frames: image.frames,
       density: image.density, scaledDownFrom: image.scaledDownFrom, quality: image.quality,
-      digest: image.digest, timings: image.timings, byteCount: count)
+      digest: image.digest, timings: image.timings, byteCount: count, isDamaged: image.isDamaged)
     // The descriptor is open as long as the region.
     defer { withExtendedLifetime(result) {} }
     try socket.send(AnswerMessage.result(answer).encoded(), passing: result.descriptor)

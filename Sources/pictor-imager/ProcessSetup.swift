@@ -22,8 +22,27 @@ enum ProcessSetup {
     if let size = options.fileSize {
       try check("setrlimit", pictor_linux_set_limit(CInt(RLIMIT_FSIZE.rawValue), UInt(size)))
     }
+    offerToOOMKiller()
     // Being refused it only makes pictures faster and hits slower.
     _ = nice(options.niceness)
+  }
+
+  /// What the OOM killer is to add to a worker's claim on memory, in thousandths of all there is: below those processes that
+  /// are to go first whatever happens (1,000), above everything else.
+  private static let killScore = 900
+
+  /// Has the OOM killer take a worker rather than the server, whose caches and connections are worth more than a job
+  /// (proc_pid_oom_score_adj(5)). A score that is higher already stays; where /proc cannot be written, so does the lower one.
+  private static func offerToOOMKiller() {
+    let file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC)
+    guard file >= 0 else { return }
+    defer { close(file) }
+    var text = [UInt8](repeating: 0, count: 16)
+    let count = max(read(file, &text, text.count), 0)
+    let digits = String(decoding: text[..<count], as: UTF8.self).prefix { $0 != "\n" }
+    guard (Int(digits) ?? 0) < killScore else { return }
+    var score = "\(killScore)"
+    score.withUTF8 { _ = pwrite(file, $0.baseAddress, $0.count, 0) }
   }
 
   private static func check(_ call: String, _ status: CInt) throws(WireError) {

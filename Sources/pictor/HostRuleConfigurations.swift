@@ -21,6 +21,8 @@ extension FreshnessRule {
   init(_ rule: Configuration.HostRule) {
     self.init(host: rule.host)
     defaultLifetime = rule.freshness.defaultLifetime?.wholeSeconds
+    heuristicLifetime = rule.freshness.heuristicLifetime?.wholeSeconds
+    clientDefault = rule.freshness.clientDefault?.wholeSeconds
     minimumLifetime = rule.freshness.minimumLifetime?.wholeSeconds
     maximumLifetime = rule.freshness.maximumLifetime?.wholeSeconds
     staleWhileRevalidate = rule.freshness.staleWhileRevalidate?.wholeSeconds

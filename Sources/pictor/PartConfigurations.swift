@@ -8,6 +8,7 @@ import ImagingPool
 import ImagingWire
 import Managing
 import Model
+import Platform
 import Serving
 
 /// What each part is told. Making it finds what the keys' own ranges cannot, so it is made before anything is started,
@@ -26,29 +27,36 @@ struct PartConfigurations: Sendable {
   let avif: AVIFPolicy
   let derives: Bool
   let prefetcher: PrefetcherConfiguration
+  /// How long the server goes on listening after it is asked to stop.
+  let shutdownDelay: Duration
 
-  /// - Parameter environment: where secrets may stand.
+  /// - Parameters:
+  ///   - environment: Where secrets may stand.
+  ///   - room: Bytes of memory that there are, which what is configured as `auto` has its share of.
   /// - Throws: the first value that cannot be used, in one line.
   init(
-    _ configuration: Configuration, environment: [String: String] = [:]
+    _ configuration: Configuration, environment: [String: String] = [:],
+    room: Int = MemoryRoom.bytes()
   ) throws(ConfigurationError) {
+    let plan = MemoryPlan(room: room, cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1))
     server = ServerConfiguration(configuration.server)
     server.operatorTokens = configuration.admin.tokens
     server.maximumUpload = configuration.download.maximumBytes
     server.presets = configuration.presets
     server.autoFormats = configuration.imaging.autoFormats
+    server.maximumResultPixels = configuration.imaging.maximumResultPixels
     server.keyFilter = CacheKeyFilter(configuration.hosts)
     server.watermarks = try configuration.watermarkURLs()
     server.allowsLocalWatermarks = !configuration.sources.localRoot.isEmpty
     if let (name, error) = server.invalidPreset {
       throw ConfigurationError(at: "presets.\(name)", error.message)
     }
-    memory = MemoryTierConfiguration(configuration.memory)
-    disk = DiskTierConfiguration(configuration.disk)
+    memory = MemoryTierConfiguration(configuration.memory, plan)
+    disk = DiskTierConfiguration(configuration.disk, plan)
     freshness = FreshnessConfiguration(configuration.freshness, configuration.hosts)
     stale = StalePolicy(configuration.freshness)
     failures = FailurePolicy(configuration.failures)
-    downloader = try DownloaderConfiguration(configuration.download)
+    downloader = try DownloaderConfiguration(configuration.download, plan)
     for (index, rule) in configuration.hosts.enumerated() {
       downloader.hostRules.append(
         try HostRule(rule, environment: environment, at: "hosts: rule \(index + 1)"))
@@ -62,12 +70,28 @@ struct PartConfigurations: Sendable {
     local = LocalFiles(
       root: root.isEmpty ? nil : root, maximumBytes: configuration.download.maximumBytes,
       lifetime: configuration.sources.localLifetime.wholeSeconds)
-    imagers = try ImagerPoolConfiguration(configuration.imaging)
+    imagers = try ImagerPoolConfiguration(configuration.imaging, plan)
     passing = PassingPolicy(configuration.imaging)
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
     derives = configuration.imaging.derive
     prefetcher = PrefetcherConfiguration(configuration.prefetch)
+    shutdownDelay = configuration.server.shutdownDelay
   }
+}
+
+/// The patterns of a list of hosts.
+private func patterns(
+  of texts: [String], at key: String
+) throws(ConfigurationError) -> [HostPattern] {
+  var patterns: [HostPattern] = []
+  for text in texts {
+    guard let pattern = HostPattern(text) else {
+      throw ConfigurationError(
+        at: key, "'\(text)' is no host such as example.com or *.example.com")
+    }
+    patterns.append(pattern)
+  }
+  return patterns
 }
 
 /// A file or folder that is named has to be there and readable; an empty path names none.
@@ -97,24 +121,25 @@ extension ServerConfiguration {
     requestTimeout = section.requestTimeout
     answerTimeout = section.answerTimeout
     graceTime = section.graceTime
-    corsOrigin = section.corsOrigin.isEmpty ? nil : section.corsOrigin
+    corsOrigins = section.corsOrigin
     allowsReload = section.allowReload
+    allowsEnlarging = section.allowEnlarge
     presetsOnly = section.presetsOnly
     redirectsAuto = section.redirectAuto
   }
 }
 
 extension MemoryTierConfiguration {
-  init(_ section: Configuration.Memory) {
+  init(_ section: Configuration.Memory, _ plan: MemoryPlan) {
     self.init()
-    limit = section.limit
+    limit = section.limit ?? plan.memoryTier
     countLimit = section.countLimit == 0 ? nil : section.countLimit
     pressure = section.pressure
   }
 }
 
 extension DiskTierConfiguration {
-  init(_ section: Configuration.Disk) {
+  init(_ section: Configuration.Disk, _ plan: MemoryPlan) {
     self.init(path: section.path)
     limit = section.limit
     countLimit = section.countLimit
@@ -124,7 +149,7 @@ extension DiskTierConfiguration {
     cleanInterval = section.cleanInterval
     cleanFraction = section.cleanFraction
     promotionThreshold = section.promotionThreshold
-    writeQueueLimit = section.writeQueueLimit
+    writeQueueLimit = section.writeQueueLimit ?? plan.writeQueue
   }
 }
 
@@ -151,6 +176,8 @@ extension FreshnessConfiguration {
   init(_ section: Configuration.Freshness, _ rules: [Configuration.HostRule]) {
     self.init()
     bounds.defaultLifetime = section.defaultLifetime.wholeSeconds
+    bounds.heuristicLifetime = section.heuristicLifetime.wholeSeconds
+    bounds.clientDefault = section.clientDefault.wholeSeconds
     bounds.minimumLifetime = section.minimumLifetime.wholeSeconds
     bounds.maximumLifetime = section.maximumLifetime.wholeSeconds
     bounds.staleWhileRevalidate = section.staleWhileRevalidate.wholeSeconds
@@ -205,7 +232,7 @@ extension PrefetcherConfiguration {
 
 extension DownloaderConfiguration {
   /// - Throws: `ConfigurationError` naming the network or host that is none, or the file that cannot be read.
-  init(_ section: Configuration.Download) throws(ConfigurationError) {
+  init(_ section: Configuration.Download, _ plan: MemoryPlan) throws(ConfigurationError) {
     self.init()
     timeout = section.timeout
     connectTimeout = section.connectTimeout
@@ -218,7 +245,8 @@ extension DownloaderConfiguration {
     limitPerHost = section.limitPerHost
     queueLimit = section.queueLimit
     maximumBytes = section.maximumBytes
-    maximumBytesInFlight = section.maximumBytesInFlight
+    maximumBytesInFlight =
+      section.maximumBytesInFlight ?? plan.bodies(ofAtMost: section.maximumBytes)
     maximumRedirects = section.maximumRedirects
     userAgent = "Pictor/\(pictorVersion)"
     try require(section.caFile, at: "download.ca_file", isFolder: false)
@@ -231,30 +259,28 @@ extension DownloaderConfiguration {
       }
       allowedNetworks.append(network)
     }
-    for text in section.allowHosts {
-      guard let pattern = HostPattern(text) else {
-        throw ConfigurationError(
-          at: "download.allow_hosts", "'\(text)' is no host such as example.com or *.example.com")
-      }
-      allowedHosts.append(pattern)
-    }
+    hosts.allowed = try patterns(of: section.allowHosts, at: "download.allow_hosts")
+    hosts.denied = try patterns(of: section.denyHosts, at: "download.deny_hosts")
   }
 }
 
 extension ImagerPoolConfiguration {
   /// - Throws: `ConfigurationError` when the folder of this program, where the worker lies, cannot be told.
-  init(_ section: Configuration.Imaging) throws(ConfigurationError) {
+  init(_ section: Configuration.Imaging, _ plan: MemoryPlan) throws(ConfigurationError) {
     self.init(executable: try Self.besideThisProgram("pictor-imager"))
-    if section.workers > 0 { workers = section.workers }
+    workers = section.workers > 0 ? section.workers : plan.workers
     jobDeadline = section.deadline
+    processorTime = section.processorTime
     queueLimit = section.queueLimit
     maximumJobsPerWorker = section.jobsPerWorker
-    maximumWorkerMemory = section.workerMemory
-    retireAboveResidentBytes = section.retireAbove
+    maximumWorkerMemory = section.workerMemory ?? plan.workerMemory
+    retireAboveResidentBytes = section.retireAbove ?? plan.retireAbove
     niceness = section.niceness
     limits.formats = Set(section.formats)
     limits.maximumPixels = section.maximumPixels
     limits.maximumFrames = section.maximumFrames
+    limits.failOn = FailOn(rawValue: section.failOn) ?? .warning
+    limits.maximumResultPixels = section.maximumResultPixels
   }
 
   private static func besideThisProgram(_ name: String) throws(ConfigurationError) -> String {

@@ -39,10 +39,14 @@ enum Program {
       case .purge(let subjects):
         return PurgeCommand(configuration, subjects).run()
       default:
+        let reloading = Reloading(configuration) { () throws(ConfigurationError) in
+          let read = try Configuration.load(invocation, environment: environment).0
+          _ = try PartConfigurations(read, environment: environment)
+          return read
+        }
         return serve(
           try PartConfigurations(configuration, environment: environment),
-          log: Log(configuration.log),
-          unknownVariables: unknown)
+          configuration.log, unknownVariables: unknown, reloading)
       }
     } catch {
       complain(error.description)
@@ -65,9 +69,19 @@ enum Program {
   }
 
   private static func serve(
-    _ configurations: PartConfigurations, log: Log, unknownVariables: [String]
+    _ configurations: PartConfigurations, _ logging: Configuration.Log, unknownVariables: [String],
+    _ reloading: Reloading
   ) -> CInt {
     let stopSignals = StopSignals()
+    // The values were checked when they were read.
+    let format = Log.Format(rawValue: logging.format) ?? .text
+    guard let queue = try? LogQueue(format: format) else {
+      complain("no thread for the log")
+      return 1
+    }
+    // Last: what the parts say while they stop is written. A log that is not read does not keep the process alive.
+    defer { queue.stop(within: .seconds(5)) }
+    let log = Log(level: LogLevel(rawValue: logging.level) ?? .info, queue: queue)
     for name in unknownVariables {
       log.warning("an environment variable is no setting", ["variable": .string(name)])
     }
@@ -82,17 +96,41 @@ enum Program {
         ["files": .int(limit), "wanted": .int(wanted), "connections": .int(connections)])
     }
     do {
+      try ResourceProbe.run(
+        loops: configurations.server.workers,
+        bytes: configurations.memory.limit + configurations.downloader.maximumBytesInFlight)
       let service = try Service(configurations, log: log)
       defer { service.stop() }
       try service.start()
-      // Outside of the log call: what is not written is not evaluated.
-      let signal = stopSignals.wait()
-      log.info("stopping", ["signal": .string(signal)])
+      run(service, until: stopSignals, reloading, configurations.shutdownDelay, log)
     } catch {
+      log.flush(within: .seconds(5))
       complain("\(error)")
       return 1
     }
     return 0
+  }
+
+  /// Does what signals ask for, until one asks to stop and load balancers had time to notice.
+  private static func run(
+    _ service: Service, until signals: StopSignals, _ reloading: Reloading, _ delay: Duration,
+    _ log: Log
+  ) {
+    var reloading = reloading
+    while true {
+      switch signals.next() {
+      case .reload: reloading.reload(service, log: log)
+      case .nothing(let name): log.info("a signal without a meaning", ["signal": .string(name)])
+      case .stop(let name, let isFromTerminal):
+        log.info("stopping", ["signal": .string(name)])
+        if !isFromTerminal, delay > .zero {
+          service.announceStop()
+          if signals.stopsAgain(within: delay) { log.info("stopping without further delay", [:]) }
+        }
+        signals.endAtOnceFromNowOn()
+        return
+      }
+    }
   }
 
   private static func environment() -> [String: String] {
@@ -106,14 +144,5 @@ enum Program {
       next += 1
     }
     return variables
-  }
-}
-
-extension Log {
-  /// The log a configuration describes. Its values were checked when it was read.
-  init(_ configuration: Configuration.Log) {
-    self.init(
-      level: LogLevel(rawValue: configuration.level) ?? .info,
-      format: Format(rawValue: configuration.format) ?? .text)
   }
 }

@@ -52,7 +52,7 @@ final class Service: Sendable {
           memory: memoryFigures, disk: disk.figures, downloads: downloader.figures,
           flights: manager.figures, freshness: manager.freshnessFigures,
           prefetch: prefetcher.figures, imaging: imagers.figures,
-          process: .now)
+          process: .now, log: log.figures)
       }, log: log)
     (self.memory, self.warnings, self.disk) = (memory, warnings, disk)
     self.downloader = downloader
@@ -65,6 +65,12 @@ final class Service: Sendable {
     try imagers.start()
     try server.start()
   }
+
+  /// Says at `/stats` that the server is about to stop, and goes on serving.
+  func announceStop() { server.announceStop() }
+
+  /// Replaces the tokens that open `/admin`.
+  func setOperatorTokens(_ tokens: [String]) { server.setOperatorTokens(tokens) }
 
   /// Stops in the order of a request's way: nobody comes in, what runs ends, what was made is written down.
   /// Blocks: to be called on the program's first thread.

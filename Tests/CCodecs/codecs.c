@@ -12,7 +12,7 @@
 
 uint8_t *pictor_write_jpeg(const uint8_t *pixels, int width, int height,
     enum pictor_jpeg_colors colors, int across, int down, int is_progressive, int is_arithmetic,
-    size_t *count) {
+    int quality, int restart_interval, size_t *count) {
   static const J_COLOR_SPACE in[] = {JCS_GRAYSCALE, JCS_RGB, JCS_RGB, JCS_CMYK, JCS_CMYK};
   static const J_COLOR_SPACE stored[] = {JCS_GRAYSCALE, JCS_YCbCr, JCS_RGB, JCS_CMYK, JCS_YCCK};
   static const int bands[] = {1, 3, 3, 4, 4};
@@ -30,7 +30,8 @@ uint8_t *pictor_write_jpeg(const uint8_t *pixels, int width, int height,
   jpeg.in_color_space = in[colors];
   jpeg_set_defaults(&jpeg);
   jpeg_set_colorspace(&jpeg, stored[colors]);
-  jpeg_set_quality(&jpeg, 100, TRUE);
+  jpeg_set_quality(&jpeg, quality, TRUE);
+  jpeg.restart_interval = (unsigned)restart_interval;
   for (int index = 0; index < jpeg.num_components; index++) {
     // Cb and Cr are what there may be less of; black is as sharp as lightness.
     int is_colour = index == 1 || index == 2;

@@ -18,8 +18,8 @@ struct CacheModelTests {
     let keeps: Bool
 
     static let ample = Room(description: "ample", memory: 64 << 20, disk: 64 << 20, keeps: true)
-    /// For a dozen variants in memory, and on disk for a third of all there are.
-    static let scarce = Room(description: "scarce", memory: 16 << 10, disk: 600 << 10, keeps: false)
+    /// For some dozen variants in memory, each of at most a sixteenth, and on disk for a third of all there are.
+    static let scarce = Room(description: "scarce", memory: 64 << 10, disk: 600 << 10, keeps: false)
   }
 
   @Test(arguments: [(Room.ample, 60_000, 1), (Room.scarce, 40_000, 2)])

@@ -141,7 +141,7 @@ struct Oracle {
     case .notCached: return options.cache == .only ? nil : "\(error)"
     case .sourceError: return isFailing(number, now) ? nil : "\(error) of a healthy origin"
     case .sourceNotFound: return isGone(number, now) ? nil : "\(error) of what is there"
-    case .remembered(.sourceNotFound, _, _):
+    case .remembered(.sourceNotFound, _, _, _):
       return isGone(number, now) ? nil : "\(error) of what is there"
     default: return "\(error)"
     }

@@ -26,7 +26,7 @@ final class DiskClearTests: DiskFolderTests {
   {
     let tier = try open()
     try await fill(tier, 0..<200)
-    #expect(await tier.clear() == 400)
+    #expect(try await tier.clear() == 400)
     for number in 0..<200 {
       #expect(await tier.variant(for: Sample.variantKey(number)) == nil)
       #expect(await tier.source(for: Sample.sourceKey(number)) == nil)
@@ -40,11 +40,27 @@ final class DiskClearTests: DiskFolderTests {
     #expect(tier.figures.purged == 400)
     #expect(tier.figures.evictions == 0)
     for number in 0..<5 { #expect(await tier.variant(for: Sample.variantKey(number)) != nil) }
-    #expect(await tier.clear() == 10)
+    #expect(try await tier.clear() == 10)
     #expect(await eventually { tier.figures.purgesPending == 0 })
-    #expect(await tier.clear() == 0)
+    #expect(try await tier.clear() == 0)
     await tier.shutDown(within: .seconds(10))
     #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
+  }
+
+  @Test func `a clear that cannot be written down holds for this run, and is an error`()
+    async throws
+  {
+    // Given a folder where the list of purges cannot be replaced
+    let tier = try open()
+    try await fill(tier, 0..<5)
+    mkdir("\(cache)/purges", 0o700)
+    // Then
+    let error = await #expect(throws: ImageError.self) { try await tier.clear() }
+    #expect(error?.status == 500)
+    #expect(await tier.source(for: Sample.sourceKey(1)) == nil)
+    rmdir("\(cache)/purges")
+    #expect(try await tier.clear() == 0)
+    await tier.shutDown(within: .seconds(10))
   }
 
   @Test

@@ -71,6 +71,19 @@ struct DiskFaultTests {
     await tier.shutDown(within: .seconds(10))
   }
 
+  @Test func `a folder that fails while it is read is an error and no shorter folder`() throws {
+    // Given a folder whose descriptor is another file's by the time it is read
+    for number in 0..<3 { try folder.write("\(number)", [1]) }
+    let stream = try #require(opendir(folder.path))
+    defer { closedir(stream) }
+    let other = Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
+    #expect(dup2(other, dirfd(stream)) >= 0)
+    close(other)
+    // Then
+    #expect(throws: SystemError(ENOTDIR)) { try DiskFolder.names(in: stream) }
+    #expect(try DiskFolder.contents(of: folder.path).sorted() == ["0", "1", "2"])
+  }
+
   @Test func `a disk that does not answer is a miss after a while`() async {
     let reads = PendingReads(timeout: .milliseconds(20))
     let never = Lock<PendingReads.Read?>(nil)

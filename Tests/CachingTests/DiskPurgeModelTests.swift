@@ -95,7 +95,7 @@ struct DiskPurgeModelTests {
         }
         purged += before - reference.count
       case 50:
-        let count = await run.tier.clear()
+        let count = try await run.tier.clear()
         // Before the index is complete those that a sweep is still to find count, too.
         #expect(count >= reference.count)
         reference = [:]

@@ -41,7 +41,8 @@ struct EntryFileTests {
       .source(
         OriginResponse(status: 203),
         Freshness(
-          receivedAt: UnixTime(seconds: -5), lifetime: .max, isStorable: false, mayBeStale: false),
+          receivedAt: UnixTime(seconds: -5), lifetime: .max, isStorable: false, mayBeStale: false,
+          isStated: false, clientLifetime: 7, clientTime: 9),
         version: 0, generation: 0),
     ]
     for content in contents {
@@ -69,8 +70,9 @@ struct EntryFileTests {
       field(1, Array("https://a.example/".utf8)) + field(2, numbers([9, 0, 60, 1]))
       + field(32, numbers([200]))
     let freshness = Freshness(
-      receivedAt: UnixTime(seconds: 9), lifetime: 60, mayBeStale: false)
-    // Then the version is 0, nobody gets it stale, and nothing else is different.
+      receivedAt: UnixTime(seconds: 9), lifetime: 60, mayBeStale: false, clientLifetime: 0,
+      clientTime: 0)
+    // Then the version is 0, nobody gets it stale, clients ask each time, and nothing else is different.
     let expected = EntryMetadata(
       key: "https://a.example/",
       content: .source(OriginResponse(status: 200), freshness, version: 0, generation: 0))

@@ -31,17 +31,19 @@ struct FreshnessTests {
     #expect(CacheControl("max-age=-5").maxAge == 0)
     #expect(CacheControl("max-age=1.5").maxAge == 0)
     #expect(CacheControl("max-age=99999999999999999999999").maxAge == 1 << 31)
-    #expect(CacheControl("foo=\"never ends, max-age=3").maxAge == nil)
+    #expect(CacheControl("foo=\"never ends, max-age=3").maxAge == 3)
+    #expect(CacheControl("foo=\"never ends, no-store").forbidsStoring)
+    #expect(CacheControl("max-age=\"60, no-store").maxAge == 0)
   }
 
   func freshness(
     _ configuration: FreshnessConfiguration = FreshnessConfiguration(), delay: Int = 0,
-    from url: SourceURL? = nil, _ change: (inout OriginResponse) -> Void
+    from url: SourceURL? = nil, isAuthorized: Bool = false, _ change: (inout OriginResponse) -> Void
   ) -> Freshness {
     var origin = OriginResponse(status: 200)
     change(&origin)
     return FreshnessRules(configuration).freshness(
-      of: origin, from: url ?? self.url,
+      of: origin, from: url ?? self.url, isAuthorized: isAuthorized,
       requestedAt: UnixTime(seconds: Self.now.seconds - delay),
       receivedAt: Self.now)
   }

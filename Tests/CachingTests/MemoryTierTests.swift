@@ -46,8 +46,8 @@ struct MemoryTierTests {
     #expect(tier.figures.bytes == MemoryTier.cost(of: second))
   }
 
-  @Test func `a small limit holds one variant that fits, and no larger one`() {
-    let tier = tier(limit: 1 << 20)
+  @Test func `one variant takes a sixteenth of the limit at most`() {
+    let tier = tier(limit: 16 << 20)
     let large = Sample.variant(1, Sample.bytes(900_000))
     tier.store(large)
     #expect(tier.variant(for: large.key) != nil)
@@ -64,6 +64,20 @@ struct MemoryTierTests {
       #expect(tier.variant(for: Sample.variantKey(1)) == nil)
       #expect(tier.figures.entries == 0)
     }
+  }
+
+  @Test func `large variants push out no more than they take`() {
+    // Given a tier that is full of small ones
+    let tier = tier(limit: 1 << 20)
+    for number in 0..<1_000 { tier.store(Sample.variant(number, Sample.bytes(1_000))) }
+    let before = tier.figures.entries
+    // When ones come that nearly fill it, and one that is as large as may be
+    for number in 0..<3 { tier.store(Sample.variant(2_000 + number, Sample.bytes(1_000_000))) }
+    tier.store(Sample.variant(3_000, Sample.bytes(60_000)))
+    // Then
+    #expect(before > 300)
+    #expect(tier.figures.entries > before * 7 / 8)
+    #expect(tier.peek(Sample.variantKey(3_000)) != nil)
   }
 
   @Test func `a variant whose body is a file is not kept`() throws {
@@ -115,7 +129,7 @@ struct MemoryTierTests {
   @Test(arguments: [1, 2, 3])
   func `in 20,000 random steps the limit holds and only what was stored last is found`(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
-    let limit = 100_000
+    let limit = 200_000
     let tier = tier(limit: limit, countLimit: seed == 2 ? 12 : nil)
     var reference: [CacheKey: Variant] = [:]
     var found = 0
@@ -150,6 +164,21 @@ struct MemoryTierTests {
     for number in 0..<20 { tier.removeVariants(of: Sample.sourceKey(number)) }
     #expect(tier.figures.bytes == 0)
     #expect(tier.figures.entries == 0)
+  }
+
+  @Test func `what is stale is no hit, and what is only peeked at is no look-up`() {
+    // Given
+    let tier = tier(limit: 1 << 20)
+    let variant = Sample.variant(1, [1, 2, 3])
+    tier.store(variant)
+    let end = variant.info.freshness.receivedAt.seconds + variant.info.freshness.lifetime
+    // When
+    let fresh = tier.variant(for: variant.key, freshAt: variant.info.freshness.receivedAt)
+    let stale = tier.variant(for: variant.key, freshAt: UnixTime(seconds: end))
+    let peeked = tier.peek(variant.key)
+    // Then
+    #expect(fresh === variant && stale == nil && peeked === variant)
+    #expect(tier.figures.hits == 1 && tier.figures.misses == 1)
   }
 
   @Test func `several threads at once leave the account right`() async {

@@ -175,3 +175,10 @@ extension Sample {
       freshness: freshness, generation: generation)
   }
 }
+
+extension MemoryTier {
+  /// What is kept under a key, at a time when all samples are fresh; counted.
+  func variant(for key: CacheKey) -> Variant? {
+    variant(for: key, freshAt: Sample.freshness.receivedAt)
+  }
+}

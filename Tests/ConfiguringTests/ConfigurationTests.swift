@@ -45,6 +45,17 @@ struct ConfigurationTests {
     #expect(unknown == ["PICTOR_PORT"])
   }
 
+  @Test func `origins of pages are one text or a list`() throws {
+    for text in ["'http://a:81, https://[::1]'", "['http://a:81', 'https://[::1]']"] {
+      let configuration = try apply("{ server: { cors_origin: \(text) } }")
+      #expect(configuration.server.corsOrigin == ["http://a:81", "https://[::1]"])
+    }
+    var configuration = try apply("{ server: { cors_origin: '' } }")
+    #expect(configuration.server.corsOrigin == [])
+    try configuration.apply(option: "server.cors_origin", value: "https://a,https://b")
+    #expect(configuration.server.corsOrigin == ["https://a", "https://b"])
+  }
+
   @Test func `an age is a time, or never, which any negative one says too`() throws {
     for never in ["never", "-1", "-7d", "-0.5"] {
       var configuration = Configuration()
@@ -108,6 +119,11 @@ struct ConfigurationTests {
     ("{ server: { port: 80.5 } }", "server.port: 80.5", "whole number"),
     ("{ server: { port: null } }", "server.port: null", "whole number"),
     ("{ server: { address: 'localhost' } }", "server.address: 'localhost'", "numeric"),
+    ("{ server: { cors_origin: ['https://a/'] } }", "server.cors_origin", "without a path"),
+    ("{ server: { cors_origin: 'https://a:443' } }", "server.cors_origin", "without a path"),
+    ("{ server: { cors_origin: 'HTTPS://a' } }", "server.cors_origin", "lower case"),
+    ("{ server: { cors_origin: 'a.example' } }", "server.cors_origin", "https://example.com"),
+    ("{ server: { cors_origin: ['*', '*'] } }", "server.cors_origin", "origins"),
     ("{ memory: { limit: '64MB' } }", "memory.limit: '64MB'", "MiB"),
     ("{ memory: { limit: '99999999TiB' } }", "memory.limit", "MiB"),
     ("{ memory: { limit: -1 } }", "memory.limit: -1", "at least 0B"),

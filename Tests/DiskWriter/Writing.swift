@@ -25,9 +25,12 @@ enum Writing {
       let purges = Purges()
       let tier = try DiskTier(
         Content.configuration(arguments[1]), purges: purges, log: Log(level: .error))
-      // Nothing was stored yet, so nothing may be there; but a list of purges that goes on is written soon.
-      guard tier.figures.purgesPending > 0 || isEmpty(arguments[1] + "/tmp") else {
-        exit(leftovers)
+      // Nothing was stored yet, so nothing may stay there. The list of purges that are carried out passes through.
+      var looks = 0
+      while !isEmpty(arguments[1] + "/tmp") {
+        looks += 1
+        guard looks < 500 else { exit(leftovers) }
+        try await Task.sleep(for: .milliseconds(10))
       }
       while !tier.isIndexed { await Task.yield() }
       let writer = Writer(

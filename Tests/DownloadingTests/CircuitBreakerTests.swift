@@ -128,21 +128,92 @@ struct CircuitBreakerTests {
     #expect(!breaker.refuses(9, to: "dead", now: start + .seconds(1)))
   }
 
+  @Test func `one URL that fails opens no circuit however often, many that do open one`() {
+    // Given
+    var breaker = makeBreaker()
+    let needed = 3 * CircuitBreaker.urlsPerFailure
+    func fail(_ url: Int, _ breaker: inout CircuitBreaker) -> Bool {
+      _ = breaker.admit(url, to: "a", now: start)
+      return breaker.end(url, at: "a", .failureOfURL(url), now: start)
+    }
+    // When
+    var opened = 0
+    for url in Array(repeating: 1, count: 1_000) + Array(2..<needed) where fail(url, &breaker) {
+      opened += 1
+    }
+    // Then
+    #expect(opened == 0 && breaker.openCount == 0)
+    let opens = fail(needed, &breaker)
+    #expect(opens && breaker.refuses(99, to: "a", now: start) && breaker.openCount == 1)
+    // And a success begins anew.
+    breaker.end(99, at: "a", .success, now: start)
+    for url in 1..<needed where fail(url, &breaker) { opened += 1 }
+    #expect(opened == 0)
+  }
+
+  @Test func `a probe whose URL alone fails closes the circuit of an unreachable host`() {
+    // Given
+    var breaker = makeBreaker()
+    _ = fail(&breaker, "a", times: 3, at: start)
+    let later = start + .seconds(30)
+    // When
+    let isProbe = breaker.admit(10, to: "a", now: later)
+    let opens = breaker.end(10, at: "a", .failureOfURL(1), now: later)
+    // Then
+    #expect(isProbe && !opens)
+    for id in 11...12 {
+      let isAdmitted = breaker.admit(id, to: "a", now: later)
+      #expect(isAdmitted)
+    }
+    #expect(breaker.openCount == 0)
+  }
+
+  @Test func `a probe that fails as the others did opens a circuit of many URLs again`() {
+    // Given
+    var breaker = makeBreaker(1)
+    for url in 1...4 { breaker.end(url, at: "a", .failureOfURL(url), now: start) }
+    let later = start + .seconds(30)
+    // When
+    let isProbe = breaker.admit(10, to: "a", now: later)
+    let opens = breaker.end(10, at: "a", .failureOfURL(1), now: later)
+    #expect(isProbe && opens)
+    // Then it is open for twice as long
+    #expect(breaker.refuses(11, to: "a", now: later + .seconds(59)))
+    #expect(!breaker.refuses(11, to: "a", now: later + .seconds(60)))
+  }
+
+  /// What a failure says about a host, with the URL left out.
+  enum Verdict { case success, connection, url, nothing }
+
   @Test(arguments: [
-    (ImageError.sourceUnreachable(detail: ""), false, CircuitBreaker.Outcome.failure),
-    (.sourceTimeout(detail: ""), false, .failure), (.sourceTimeout(detail: ""), true, .failure),
-    (.sourceError(status: 500), true, .failure), (.sourceError(status: 599), true, .failure),
-    (.sourceError(status: 429), true, .success), (.sourceNotFound(status: 404), true, .success),
-    (.sourceTooLarge(limit: 1), true, .success), (.sourceIncomplete(detail: ""), true, .success),
-    (.forbiddenSource(reason: "", detail: ""), true, .success),
-    (.forbiddenSource(reason: "", detail: ""), false, .nothing),
-    (.sourceTLS(detail: ""), false, .success), (.cancelled, true, .nothing),
-    (.draining, true, .nothing), (.internal(detail: ""), true, .nothing),
+    (ImageError.sourceUnreachable(detail: ""), false, false, Verdict.connection),
+    (.sourceUnreachable(detail: ""), false, true, .url),
+    (.sourceTimeout(detail: ""), false, false, .connection),
+    (.sourceTimeout(detail: ""), false, true, .url), (.sourceTimeout(detail: ""), true, true, .url),
+    (.sourceError(status: 500), true, true, .url), (.sourceError(status: 599), true, true, .url),
+    (.sourceError(status: 429), true, true, .success),
+    (.sourceNotFound(status: 404), true, true, .success),
+    (.sourceTooLarge(limit: 1), true, true, .success),
+    (.sourceIncomplete(detail: ""), true, true, .success),
+    (.forbiddenSource(reason: "", detail: ""), true, true, .success),
+    (.forbiddenSource(reason: "", detail: ""), false, false, .nothing),
+    (.sourceTLS(detail: ""), false, false, .success), (.cancelled, true, true, .nothing),
+    (.draining, true, true, .nothing), (.internal(detail: ""), true, true, .nothing),
   ])
   func `what a failure says about the host`(
-    _ error: ImageError, _ hasAnswer: Bool, _ expected: CircuitBreaker.Outcome
-  ) {
-    #expect(CircuitBreaker.Outcome(of: .failure(error), hasAnswer: hasAnswer) == expected)
+    _ error: ImageError, _ hasAnswer: Bool, _ hasSentRequest: Bool, _ expected: Verdict
+  ) throws {
+    let outcome = CircuitBreaker.Outcome(
+      of: .failure(error), hasAnswer: hasAnswer, hasSentRequest: hasSentRequest,
+      url: try SourceURL(parsing: "http://a/b"))
+    let verdict: Verdict =
+      switch outcome {
+      case .success: .success
+      case .failure: .connection
+      case .failureOfURL: .url
+      case .nothing: .nothing
+      }
+    #expect(verdict == expected)
   }
 
   @Test func `in a random schedule of 100,000 steps every host is left alone when it should be`() {
@@ -162,7 +233,9 @@ struct CircuitBreakerTests {
         let outcome: CircuitBreaker.Outcome =
           switch Int.random(in: 0..<10, using: &random) {
           case 0: .nothing
-          case ...(number * 2): .failure
+          case ...(number * 2):
+            Int.random(in: 0..<4, using: &random) > 0
+              ? .failure : .failureOfURL(Int.random(in: 0..<20, using: &random))
           default: .success
           }
         let opens = breaker.end(someone, at: host, outcome, now: now)
@@ -188,8 +261,11 @@ struct CircuitBreakerTests {
 private struct HostModel {
   let threshold: Int
   let openTime: Duration
-  /// Failures since the last success, of those that count.
+  /// Failed connections since the last success, of those that count.
   private var failures = 0
+  /// URLs that failed since then.
+  private var urls: Set<Int> = []
+  private var isUnreachable = false
   private var openedAt: ContinuousClock.Instant?
   private var wait = Duration.zero
   private var probe: Int?
@@ -222,18 +298,38 @@ private struct HostModel {
     switch outcome {
     case .nothing: return false
     case .success:
-      (failures, openedAt, probe) = (0, nil, nil)
+      reset()
       return false
     case .failure:
       guard openedAt == nil || wasProbe else { return false }
       failures += 1
-      guard failures >= threshold else { return false }
-      // 30, 60, 120, 240, 300 …
-      wait = failures == threshold ? openTime : min(wait * 2, .seconds(300))
-      openedAt = now
-      openings += 1
-      return true
+      return opens(isConnection: true, now)
+    case .failureOfURL(let url):
+      guard openedAt == nil || wasProbe else { return false }
+      if isUnreachable { reset() }
+      urls.insert(url)
+      return opens(isConnection: false, now)
     }
+  }
+
+  private mutating func reset() {
+    failures = 0
+    urls = []
+    isUnreachable = false
+    openedAt = nil
+    probe = nil
+  }
+
+  private mutating func opens(isConnection: Bool, _ now: ContinuousClock.Instant) -> Bool {
+    guard openedAt != nil || failures >= threshold || urls.count >= 4 * threshold else {
+      return false
+    }
+    // 30, 60, 120, 240, 300 …
+    wait = openedAt == nil ? openTime : min(wait * 2, .seconds(300))
+    isUnreachable = isConnection || failures >= threshold
+    openedAt = now
+    openings += 1
+    return true
   }
 
   /// Whether nobody is on the way and yet nobody would ever go.

@@ -26,6 +26,36 @@ struct DownloaderBreakerTests {
     return false
   }
 
+  /// Lets so many loads of distinct URLs fail, which weigh as much as `count` failed connections.
+  private func fail(_ downloader: Downloader, _ url: String, weighing count: Int) async {
+    for number in 0..<count * 4 { _ = await downloader.failure(of: "\(url)?\(number)") }
+  }
+
+  @Test func `one URL that fails in whatever way keeps no other of its host from being loaded`()
+    async throws
+  {
+    // Given
+    let origin = try Origin()
+    origin.serve("/good", body)
+    origin.route("/500", .status(500))
+    origin.route("/silence", .silence)
+    origin.route("/reset", .resetBeforeHead)
+    origin.route("/cut", .truncated(body, declaring: 9))
+    let downloader = try makeBreakingDownloader(after: 2) {
+      $0.firstByteTimeout = .milliseconds(50)
+    }
+    // When
+    for path in ["/500", "/silence", "/reset", "/cut"] {
+      for _ in 0..<20 {
+        let failure = await downloader.failure(of: origin.url(path))
+        #expect(failure != nil && !isCircuitOpen(failure), "\(path)")
+      }
+    }
+    // Then
+    #expect(downloader.figures.circuitsOpen == 0)
+    #expect(try await downloader.load(origin.url("/good")).file.bytes == body)
+  }
+
   @Test func `a host that fails time and again is not asked any more, others are`() async throws {
     // Given
     let origin = try Origin()
@@ -36,15 +66,16 @@ struct DownloaderBreakerTests {
     other.route("/moved", .redirect(to: origin.url("/good")))
     let downloader = try makeBreakingDownloader(after: 3)
     // When
-    for _ in 1...3 {
-      #expect(await downloader.failure(of: origin.url("/a")) == .sourceError(status: 500))
+    for number in 1...12 {
+      let failure = await downloader.failure(of: origin.url("/a?\(number)"))
+      #expect(failure == .sourceError(status: 500))
     }
     // Then
     for path in ["/a", "/good"] {
       #expect(isCircuitOpen(await downloader.failure(of: origin.url(path))))
     }
     #expect(isCircuitOpen(await downloader.failure(of: other.url("/moved"))))
-    #expect(origin.totalRequests == 3)
+    #expect(origin.totalRequests == 12)
     #expect(downloader.figures.circuitsOpen == 1)
     #expect(try await downloader.load(other.url("/a")).file.bytes == body)
   }
@@ -70,7 +101,11 @@ struct DownloaderBreakerTests {
     }
     #expect(downloader.figures.circuitsOpen == 0)
     // When
-    for path in ["/silence", "/reset"] { _ = await downloader.failure(of: origin.url(path)) }
+    for number in 1...4 {
+      for path in ["/silence", "/reset"] {
+        _ = await downloader.failure(of: origin.url("\(path)?\(number)"))
+      }
+    }
     for _ in 1...2 { _ = await downloader.failure(of: refused) }
     // Then
     #expect(downloader.figures.circuitsOpen == 2)
@@ -84,6 +119,8 @@ struct DownloaderBreakerTests {
     let gate = Gate()
     origin.route("/a", .hold(gate, then: .status(500)))
     let downloader = try makeBreakingDownloader(after: 1) { $0.limitPerHost = 1 }
+    origin.route("/bad", .status(500))
+    for number in 1...3 { _ = await downloader.failure(of: origin.url("/bad?\(number)")) }
     let first = Task { try await downloader.load(origin.url("/a")) }
     await eventually("one runs") { origin.activeRequests == 1 }
     let waiting = (1...3).map { _ in Task { try await downloader.load(origin.url("/a")) } }
@@ -93,18 +130,20 @@ struct DownloaderBreakerTests {
     // Then
     #expect(await first.result.failure as? ImageError == .sourceError(status: 500))
     for load in waiting { #expect(isCircuitOpen(await load.result.failure)) }
-    #expect(origin.totalRequests == 1)
+    #expect(origin.requests(to: "/a") == 1)
     #expect(downloader.figures.waiting == 0 && downloader.figures.running == 0)
   }
 
   @Test func `a host that lives again is found out`() async throws {
     let origin = try Origin()
-    origin.route("/a") { [body] in $0.number <= 4 ? .status(500) : .ok(body) }
+    origin.route("/a") { [body] in $0.number <= 10 ? .status(500) : .ok(body) }
     let downloader = try makeBreakingDownloader(after: 2) { $0.breakerOpenTime = .milliseconds(1) }
+    await fail(downloader, origin.url("/a"), weighing: 2)
+    #expect(downloader.figures.circuitsOpen == 1)
     await eventually("it is loaded") {
       (try? await downloader.load(origin.url("/a")).file.count) == body.count
     }
-    #expect(origin.requests(to: "/a") == 5)
+    #expect(origin.requests(to: "/a") == 11)
     #expect(downloader.figures.circuitsOpen == 0)
     #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
   }
@@ -118,10 +157,10 @@ struct DownloaderBreakerTests {
     origin.route("/held", .silence)
     origin.serve("/good", body)
     let downloader = try makeBreakingDownloader(after: 1) { $0.breakerOpenTime = .zero }
-    _ = await downloader.failure(of: origin.url("/bad"))
+    await fail(downloader, origin.url("/bad"), weighing: 1)
     #expect(downloader.figures.circuitsOpen == 1)
     let probe = Task { try await downloader.load(origin.url("/held")) }
-    await eventually("the probe is under way") { origin.activeRequests == 1 }
+    await eventually("the probe is under way") { origin.requests(to: "/held") == 1 }
     // Then
     #expect(isCircuitOpen(await downloader.failure(of: origin.url("/good"))))
     // When
@@ -144,7 +183,7 @@ struct DownloaderBreakerTests {
     async let failing = downloader.failure(of: origin.url("/a"))
     await eventually("it failed once") { origin.requests(to: "/a") == 1 }
     // When
-    #expect(await downloader.failure(of: origin.url("/bad")) == .sourceError(status: 500))
+    await fail(downloader, origin.url("/bad"), weighing: 1)
     // Then: it ends with what it failed with
     let failure = await failing
     #expect(failure?.code == "source_unreachable" && !isCircuitOpen(failure))
@@ -163,7 +202,7 @@ struct DownloaderBreakerTests {
     let (dead, urls) = (deaf.map { $0.url("/a") }, (0..<100).map { origin.url("/a?\($0)") })
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {
-        group.addTask { await downloader.failure(of: dead[number % 2]) == nil }
+        group.addTask { await downloader.failure(of: "\(dead[number % 2])?\(number)") == nil }
       }
       for url in urls { group.addTask { try await downloader.load(url).file.count == body.count } }
       // When

@@ -182,16 +182,6 @@ struct DownloaderFailureTests {
     }
   }
 
-  @Test func `a compressed body was not asked for`() async throws {
-    let origin = try Origin()
-    origin.serve("/gzip", body, headers: ["Content-Encoding: gzip"])
-    origin.serve("/identity", body, headers: ["Content-Encoding: identity"])
-    let downloader = try makeDownloader()
-    let failure = await downloader.failure(of: origin.url("/gzip"))
-    #expect(failure?.code == "unsupported_format")
-    #expect(try await downloader.load(origin.url("/identity")).file.bytes == body)
-  }
-
   @Test func `redirects end somewhere, or are too many`() async throws {
     let origin = try Origin()
     for number in 0..<7 { origin.route("/\(number)", .redirect(to: "/\(number + 1)")) }

@@ -45,6 +45,22 @@ struct DownloaderRetryTests {
     }
   }
 
+  @Test(arguments: [0, 1, 2])
+  func `a connection used before that breaks counts like any other`(retries: Int) async throws {
+    // Given: the first answer leaves its connection open, and what comes over it then, or over any other, is a close
+    let origin = try Origin()
+    origin.serve("/a", body)
+    origin.route("/b", .closeBeforeHead)
+    let downloader = try makeRetryingDownloader { $0.retries = retries }
+    _ = try await downloader.load(origin.url("/a"))
+    // When
+    let failure = await downloader.failure(of: origin.url("/b"))
+    // Then
+    #expect(failure?.code == "source_unreachable")
+    #expect(origin.requests(to: "/b") == 1 + retries)
+    #expect(origin.received(at: "/b").first?.connection == 1)
+  }
+
   @Test func `names that do not resolve and ports that refuse are tried once more`() async throws {
     let nobody = try Origin()
     let refused = nobody.url("/a")

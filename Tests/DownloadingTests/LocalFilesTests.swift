@@ -3,6 +3,7 @@
 import Downloading
 import Glibc
 import Model
+import Platform
 import TestSupport
 import Testing
 
@@ -26,6 +27,24 @@ struct LocalFilesTests {
       _ = try await files.load(url)
       return nil
     } catch { return error }
+  }
+
+  @Test func `a folder that does not answer is a time-out, and then an overload`() async throws {
+    // Given
+    let threads = BlockingThreads(name: "test-local", threads: 1, deadline: .milliseconds(50))
+    let files = LocalFiles(root: folder.path + "/root", lifetime: 60, threads: threads)
+    let url = try SourceURL(parsing: "local:///a.jpg")
+    let isOver = Semaphore()
+    let stuck = Task { try? await threads.value { isOver.wait() } }
+    // Then
+    let failure = await #expect(throws: ImageError.self) {
+      while true { _ = try await files.load(url) }
+    }
+    #expect(failure?.status == 504 || failure?.status == 503)
+    _ = await stuck.value
+    let next = await #expect(throws: ImageError.self) { try await files.load(url) }
+    #expect(next?.status == 503)
+    isOver.post()
   }
 
   @Test func `a file below the root is opened as it is`() async throws {

@@ -7,7 +7,7 @@ import Testing
 
 struct RedirectTrailTests {
   private func target(_ url: String) throws -> Target {
-    try Target(try SourceURL(parsing: url), allowedHosts: [])
+    try Target(try SourceURL(parsing: url), hosts: HostPolicy())
   }
 
   @Test(arguments: [

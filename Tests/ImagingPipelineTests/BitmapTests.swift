@@ -180,7 +180,7 @@ import Testing
     var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 4), depth: 24)
     bitmap.headerLength = 124
     bitmap.profile = try png.withUnsafeBytes {
-      try Loader.open($0, as: .png, pages: .first).foreignProfile
+      try Loader.open($0, as: .png, pages: .first, failOn: .none).foreignProfile
     }
     bitmap.pixels = [UInt32](repeating: 0xc8_6432, count: 16)
     // when, then

@@ -1,5 +1,6 @@
 // Sizes, places and densities, computed without a pixel.
 
+import ImagingWire
 import Model
 import TestSupport
 import Testing
@@ -9,13 +10,17 @@ import Testing
 @Suite struct GeometryTests {
   private func geometry(
     _ width: Int, _ height: Int, density: Int = 1, frames: Int = 1, isVector: Bool = false,
-    maximumPixels: Int = 150_000_000, _ change: (inout Transform) -> Void = { _ in }
+    maximumPixels: Int = 150_000_000, maximumResultPixels: Int = 25_000_000,
+    _ change: (inout Transform) -> Void = { _ in }
   ) -> Geometry {
     var transform = Transform()
     change(&transform)
+    var limits = ImagingLimits()
+    limits.maximumPixels = maximumPixels
+    limits.maximumResultPixels = maximumResultPixels
     return Geometry(
       of: PixelSize(width: width, height: height), isVector: isVector, transform: transform,
-      density: density, frames: frames, maximumPixels: maximumPixels)
+      density: density, frames: frames, limits: limits)
   }
 
   private func size(_ width: Int, _ height: Int) -> PixelSize {
@@ -192,6 +197,21 @@ import Testing
       ($0.width, $0.enlarge) = (1000, true)
     }
     #expect(result.canvas == size(100, 100) && result.scaledDownFrom == size(1000, 1000))
+  }
+
+  @Test(arguments: Fit.allCases, [1, 10, 100])
+  func `no demand makes more pixels than a result may have, nor many more on the way`(
+    fit: Fit, frames: Int
+  ) {
+    for (width, height) in [(10, 10), (1, 5_000), (6_000, 4_000)] {
+      let result = geometry(width, height, frames: frames, maximumResultPixels: 1_000_000) {
+        ($0.width, $0.height, $0.enlarge, $0.fit) = (65_535, 60_000, true, fit)
+        $0.limitBytes = .max
+      }
+      #expect(result.canvas.pixels <= 1_000_000)
+      #expect(result.canvas.pixels * frames <= max(1_000_000, width * height * frames))
+      #expect(result.picture.pixels <= max(1_000_000, width * height))
+    }
   }
 
   @Test(arguments: Fit.allCases)

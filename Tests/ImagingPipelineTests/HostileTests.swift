@@ -10,7 +10,7 @@ import Testing
     if case .undecodable = error { true } else { false }
   }
 
-  private static func source(_ kind: String) throws -> [UInt8] {
+  static func source(_ kind: String) throws -> [UInt8] {
     switch kind {
     case "jpeg": try Pictures.jpeg(width: 300, height: 200)
     case "progressive": try Pictures.jpeg(width: 300, height: 200, progressive: true)

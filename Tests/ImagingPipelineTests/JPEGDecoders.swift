@@ -30,10 +30,11 @@ enum JPEGDecoders {
   static func libjpeg(_ bytes: [UInt8], by shrink: Int) -> Pixels? {
     Pictures.start()
     return try? withExactly(bytes) { buffer in
-      let header = try Loader.open(buffer, as: .jpeg, pages: .first)
+      let header = try Loader.open(buffer, as: .jpeg, pages: .first, failOn: .truncated)
       let (width, height) = (header.size.width, header.size.height)
       guard min(width, height) >= shrink, header.size.pixels < mostPixels else { return nil }
-      let picture = try Loader.open(buffer, as: .jpeg, pages: .first, shrink: shrink)
+      let picture = try Loader.open(
+        buffer, as: .jpeg, pages: .first, shrink: shrink, failOn: .truncated)
       let (size, bands) = (picture.size, picture.bands)
       let rows = try PixelRows(of: picture)
       var pixels = Pixels(

@@ -11,6 +11,8 @@ enum LittleCMS {
 
   static let displayP3 = Primaries(
     white: (0.3127, 0.3290), red: (0.680, 0.320), green: (0.265, 0.690), blue: (0.150, 0.060))
+  static let sRGB = Primaries(
+    white: (0.3127, 0.3290), red: (0.64, 0.33), green: (0.30, 0.60), blue: (0.15, 0.06))
   static let adobeRGB = Primaries(
     white: (0.3127, 0.3290), red: (0.64, 0.33), green: (0.21, 0.71), blue: (0.15, 0.06))
   /// ROMM RGB (ISO 22028-2), of white D50.
@@ -31,8 +33,10 @@ enum LittleCMS {
   }
 
   /// A grey profile of a power.
-  static func greyProfile(gamma: Double) -> [UInt8] {
-    var white = xyY((0.3457, 0.3585))
+  static func greyProfile(
+    gamma: Double, white: (x: Double, y: Double) = (0.3457, 0.3585)
+  ) -> [UInt8] {
+    var white = xyY(white)
     let curve = curve(gamma)
     defer { cmsFreeToneCurve(curve) }
     return bytes(of: cmsCreateGrayProfile(&white, curve))

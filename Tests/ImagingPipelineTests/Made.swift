@@ -29,6 +29,7 @@ struct Made {
   let digest: String
   let timings: Timings
   let bytes: [UInt8]
+  let isDamaged: Bool
 
   private static let pipeline: Result<Pipeline, any Error> = Result {
     // Tests run side by side, and libvips's start is not made for two at a time.
@@ -39,11 +40,13 @@ struct Made {
   /// Runs the pipeline.
   init(
     _ source: [UInt8], density: Int = 1, limits: ImagingLimits = ImagingLimits(),
-    mark: Mark? = nil, _ change: (inout Transform) -> Void = { _ in }
+    mark: Mark? = nil, verifies: Bool = false, _ change: (inout Transform) -> Void = { _ in }
   ) throws {
     var transform = Transform()
     change(&transform)
-    let image = try Self.run(try Self.pipeline.get(), source, transform, density, limits, mark)
+    let image = try Self.run(
+      try Self.pipeline.get(), source, transform, density, limits, mark, verifies)
+    isDamaged = image.isDamaged
     format = image.format
     size = image.size
     frames = image.frames
@@ -57,7 +60,7 @@ struct Made {
 
   private static func run(
     _ pipeline: Pipeline, _ source: [UInt8], _ transform: Transform, _ density: Int,
-    _ limits: ImagingLimits, _ mark: Mark?
+    _ limits: ImagingLimits, _ mark: Mark?, _ verifies: Bool
   ) throws(ImageError) -> EncodedImage {
     let copy = copied(source)
     let copyOfMark = copied(mark?.bytes ?? [])
@@ -70,7 +73,7 @@ struct Made {
       overlay: mark.map {
         OverlaySource(
           bytes: UnsafeRawBufferPointer(copyOfMark), density: $0.density, placement: $0.placement)
-      })
+      }, verifies: verifies)
   }
 
   private static func copied(_ bytes: [UInt8]) -> UnsafeMutableRawBufferPointer {

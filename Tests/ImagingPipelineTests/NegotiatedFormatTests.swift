@@ -31,13 +31,14 @@ import Testing
   }
 
   @Test func `what is too long for a format goes to the next`() throws {
-    // given: an AVIF holds 16,384 pixels a side, a WebP one less
+    // given: an AVIF holds 16,384 pixels a side, a WebP one less; flipped, so that no source is the answer
     let longest = try Pictures.encode(Pixels(width: 16_384, height: 1, color: [9, 9, 9]), ".png")
     let longer = try Pictures.encode(Pixels(width: 16_385, height: 1, color: [9, 9, 9]), ".png")
     // when, then
-    #expect(try Made(longest) { $0.accepted = [.webp, .avif] }.format == .avif)
-    #expect(try Made(longest) { $0.accepted = [.avif] }.pixels().size.width == 16_384)
-    #expect(try Made(longer) { $0.accepted = [.avif, .webp] }.format == .jpeg)
+    #expect(try Made(longest) { ($0.accepted, $0.flip) = ([.webp, .avif], .both) }.format == .avif)
+    let avif = try Made(longest) { ($0.accepted, $0.flip) = ([.avif], .both) }
+    #expect(try avif.pixels().size.width == 16_384)
+    #expect(try Made(longer) { ($0.accepted, $0.flip) = ([.avif, .webp], .both) }.format == .jpeg)
     #expect(Made.error(longer) { $0.format = .avif }?.parameter == "format")
   }
 

@@ -108,9 +108,12 @@ import Testing
     first.after = [("fcTL", control(1)), ("fdAT", CodedPNG.big(2, 4) + second.data)]
     // when
     let made = try Made(first.bytes)
-    // then
-    #expect(made.frames == 1 && made.format == .jpeg)
-    #expect(isClose(try made.pixels().rgb(2, 2), [200, 200, 200], within: 2))
+    let turned = try Made(first.bytes) { $0.flip = .both }
+    // then: as the source's own bytes, which are fewer, and encoded
+    #expect(made.frames == 1 && made.format == .png && turned.format == .jpeg)
+    for chunk in ["acTL", "fcTL", "fdAT"] { #expect(!made.bytes.contains(chunk)) }
+    #expect(try made.pixels().rgb(2, 2) == [200, 200, 200])
+    #expect(isClose(try turned.pixels().rgb(2, 2), [200, 200, 200], within: 2))
   }
 
   @Test(arguments: 1...8)

@@ -9,12 +9,16 @@ import Testing
 @testable import ImagingPool
 
 @Suite struct JobAnswerTests {
-  private let bytes = [UInt8]("a picture".utf8)
+  /// A PNG as far as its first bytes tell.
+  private let bytes: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0]
 
-  private func result(id: UInt64 = 1, count: Int) -> [UInt8] {
+  private func result(
+    id: UInt64 = 1, count: Int, _ format: ImageFormat = .png,
+    _ size: PixelSize = PixelSize(width: 1, height: 1)
+  ) -> [UInt8] {
     AnswerMessage.result(
       ResultMessage(
-        id: id, format: .png, size: PixelSize(width: 1, height: 1), frames: 1, density: 1,
+        id: id, format: format, size: size, frames: 1, density: 1,
         scaledDownFrom: nil, digest: String(repeating: "0", count: 32), timings: Timings(),
         byteCount: count)
     ).encoded()
@@ -22,7 +26,7 @@ import Testing
 
   /// Says something over a real connection and reads it as the answer to job 1.
   private func answer(
-    _ message: [UInt8], passing descriptor: CInt? = nil
+    _ message: [UInt8], passing descriptor: CInt? = nil, to transform: Transform = Transform()
   ) throws -> Result<ProcessedImage, ImageError> {
     var pair = try WirePair()
     guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else {
@@ -31,7 +35,7 @@ import Testing
     let server = WireSocket(owning: serverEnd)
     let worker = WireSocket(owning: workerEnd)
     try worker.send(message, passing: descriptor)
-    return try JobAnswer.read(server.receive(), for: 1, atMost: 1_000)
+    return try JobAnswer.read(server.receive(), for: 1, transform, atMost: 1_000)
   }
 
   private func refused(_ message: [UInt8], passing descriptor: CInt? = nil) -> Bool {
@@ -55,6 +59,34 @@ import Testing
     image.bytes.withUnsafeBytes { #expect(Array($0) == bytes) }
     let failure = AnswerMessage.failure(id: 1, .undecodable(detail: "x"))
     #expect(throws: ImageError.undecodable(detail: "x")) { try answer(failure.encoded()).get() }
+  }
+
+  @Test func `a result that is not what was asked for is a failure of imaging`() throws {
+    // Given
+    let file = try sealed()
+    func failure(_ message: [UInt8], _ change: (inout Transform) -> Void = { _ in }) throws -> Bool
+    {
+      var transform = Transform()
+      change(&transform)
+      let answer = try withExtendedLifetime(file) {
+        try self.answer(message, passing: file.descriptor, to: transform)
+      }
+      if case .failure(.internal) = answer { return true }
+      return false
+    }
+    let large = PixelSize(width: 40, height: 30)
+    // Then: of another format than it says, or than was asked for
+    #expect(try failure(result(count: 9, .avif)))
+    #expect(try failure(result(count: 9, .json)))
+    #expect(try failure(result(count: 9)) { $0.format = .avif })
+    #expect(try !failure(result(count: 9)) { $0.format = .png })
+    // Then: larger than its box, or than the limit
+    #expect(try failure(result(count: 9, .png, large)) { $0.width = 39 })
+    #expect(try failure(result(count: 9, .png, large)) { ($0.width, $0.height) = (40, 29) })
+    #expect(try failure(result(count: 9, .png, large)) { $0.limitBytes = 40 * 30 * 4 - 1 })
+    #expect(try !failure(result(count: 9, .png, large)) { ($0.width, $0.scale) = (13, 3.05) })
+    #expect(try !failure(result(count: 9, .png, large)) { ($0.width, $0.fit) = (30, .outside) })
+    #expect(try !failure(result(count: 9, .png, large)) { $0.limitBytes = 40 * 30 * 4 })
   }
 
   @Test func `an answer with the wrong file, or none, is refused`() throws {

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import ImagingWire
 import Model
+import Platform
 import Telemetry
 import TestSupport
 import Testing
@@ -48,6 +49,27 @@ import Testing
     // Then
     #expect { try pool.start() } throws: {
       $0 is ImagerStartError && "\($0)".hasSuffix("sleeper: it took too long")
+    }
+  }
+
+  @Test func `a job is answered before its worker is looked after`() async throws {
+    // Given a pool that looks after its worker once the answer is there, or a while later
+    let isAnswered = Lock(false)
+    let wasAnswered = Lock<Bool?>(nil)
+    var configuration = PoolSupport.configuration()
+    configuration.willTidy = { _ in
+      // On the pool's own thread, which may wait.
+      let deadline = ContinuousClock.now + .seconds(5)
+      while !isAnswered.withLock({ $0 }), .now < deadline { usleep(1_000) }
+      wasAnswered.withLock { $0 = isAnswered.withLock { $0 } }
+    }
+    try await PoolSupport.withPool(configuration) { pool in
+      // When
+      _ = try await pool.process(PoolSupport.job())
+      isAnswered.withLock { $0 = true }
+      // Then
+      try await PoolSupport.eventually("the end of the job") { wasAnswered.withLock { $0 } != nil }
+      #expect(wasAnswered.withLock { $0 } == true)
     }
   }
 
@@ -197,7 +219,7 @@ import Testing
     // When: nobody kills it, but everything the server holds of it goes
     worker = nil
     // Then
-    #expect(WorkerProcess.reap(pid, within: .seconds(10)) == "exit status 0")
+    #expect(WorkerProcess.reap(pid, within: .seconds(10))?.description == "exit status 0")
   }
 
   @Test func `a pool that is dropped ends its workers`() async throws {

@@ -12,7 +12,9 @@ import Testing
     .unsupportedFormat(detail: "PDF"), .undecodable(detail: ""),
     .tooManyPixels(pixels: 2_500_000_000, limit: 150_000_000),
     .tooManyFrames(frames: 1_001, limit: 1_000), .sourceTooLarge(limit: 12),
-    .internal(detail: "no memory"),
+    .internal(detail: "no memory"), .tooCostly(reason: "5000 scans"),
+    .outOfMemory(detail: "VipsImage"), .ofVariant(.undecodable(detail: "frame 3")),
+    .ofVariant(.tooCostly(reason: "")),
   ]
 
   static var fullJob: JobMessage {

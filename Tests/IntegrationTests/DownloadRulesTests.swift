@@ -157,14 +157,47 @@ import Testing
     let pictor = try PictorProcess(in: folder)
     let other = try Origin()
     other.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
-    origin.route("/a.jpg", .status(500))
-    for _ in 0..<5 { #expect(try pictor.get(origin.target("/a.jpg")).status == 502) }
+    let down = try Origin()
+    let target = down.target("/a.jpg")
+    down.stop()
+    for _ in 0..<5 { #expect(try pictor.get(target).status == 502) }
     #expect(try pictor.stats().downloads.circuitsOpen == 1)
-    let refused = try pictor.get(origin.target("/another.jpg"))
+    let refused = try pictor.get(target)
     #expect(refused.status == 502 && refused.text.contains("\"source_unreachable\""))
     #expect(refused["cache-control"] == "no-store")
-    #expect(origin.totalRequests == 5)
     #expect(try pictor.get(other.target("/a.jpg")).status == 200)
+  }
+
+  @Test func `what one URL is answered with keeps no other image of its host away`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/good.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.route("/bad.jpg", .status(500))
+    for _ in 0..<30 { #expect(try pictor.get(origin.target("/bad.jpg")).status == 502) }
+    #expect(try pictor.stats().downloads.circuitsOpen == 0)
+    #expect(try pictor.get(origin.target("/good.jpg")).status == 200)
+  }
+
+  @Test func `an open circuit lets kept and stale images be served`() throws {
+    // Given a fresh image and a stale one, and a host that fails for every URL
+    let pictor = try PictorProcess(in: folder)
+    let picture = try Pictures.jpeg(width: 30, height: 20)
+    origin.route("/fresh.jpg", .ok(picture, headers: ["Cache-Control: max-age=1000"]))
+    origin.route("/stale.jpg", .ok(picture, headers: ["Cache-Control: max-age=0"]))
+    for path in ["/fresh.jpg", "/stale.jpg"] {
+      #expect(try pictor.get(origin.target(path, "&w=20")).status == 200)
+    }
+    origin.route("/bad.jpg", .status(500))
+    for number in 0..<20 { _ = try pictor.get(origin.target("/bad.jpg?\(number)")) }
+    #expect(try pictor.stats().downloads.circuitsOpen == 1)
+    let before = origin.totalRequests
+    // Then in the sizes that are kept and in others
+    for path in ["/fresh.jpg", "/stale.jpg"] {
+      for width in [20, 10] {
+        let answer = try pictor.get(origin.target(path, "&w=\(width)"))
+        #expect(answer.status == 200, "\(path) \(width)")
+      }
+    }
+    #expect(origin.totalRequests == before)
   }
 
   @Test func `after a while a single probe goes through, and its success lets everyone in`() throws
@@ -175,7 +208,7 @@ import Testing
     origin.route("/bad.jpg", .status(500))
     origin.route("/probe.jpg", .hold(gate, then: .ok(picture)))
     origin.serve("/a.jpg", picture)
-    for _ in 0..<5 { _ = try pictor.get(origin.target("/bad.jpg")) }
+    for number in 0..<20 { _ = try pictor.get(origin.target("/bad.jpg?\(number)")) }
     usleep(2_000)
     // When
     let probe = try pictor.ask(origin.target("/probe.jpg"))

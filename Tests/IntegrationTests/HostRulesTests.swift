@@ -44,7 +44,10 @@ import Testing
     let (red, blue) = (
       try Pictures.jpeg(width: 40, height: 30), try Pictures.jpeg(width: 20, height: 10)
     )
-    origin.route("/b.jpg") { $0.headers["authorization"] == "Bearer red" ? .ok(red) : .ok(blue) }
+    origin.route("/b.jpg") { request in
+      let image = request.headers["authorization"] == "Bearer red" ? red : blue
+      return .ok(image, headers: ["Cache-Control: public"])
+    }
     let options = ["--hosts", "[{ host: '*', forward_headers: ['Authorization'] }]"]
     func answers(_ pictor: PictorProcess) throws -> [HTTPAnswer] {
       let client = try pictor.connect()
@@ -74,6 +77,42 @@ import Testing
       #expect(answer.body == earlier.body)
     }
     #expect(origin.requests(to: "/b.jpg") == 3)
+  }
+
+  @Test(arguments: [
+    ("max-age=600", false), ("max-age=600, public", true), ("s-maxage=600", true),
+    ("max-age=600, must-revalidate", true), ("max-age=600, proxy-revalidate", true),
+    ("public, private", false), ("immutable, max-age=600", false),
+  ])
+  func `an answer to a forwarded Authorization is kept where its origin says so`(
+    control: String, isKept: Bool
+  ) throws {
+    // Given (RFC 9111, section 3.5)
+    let pictor = try PictorProcess(
+      in: folder, ["--hosts", "[{ host: '*', forward_headers: ['Authorization', 'X-Tenant'] }]"])
+    origin.serve(
+      "/b.jpg", try Pictures.jpeg(width: 40, height: 30), headers: ["Cache-Control: \(control)"])
+    origin.route("/none.jpg", .status(404, headers: ["Cache-Control: \(control)"]))
+    for (path, status) in [("/b.jpg", 200), ("/none.jpg", 404)] {
+      // When
+      let answers = try (0..<2).map { _ in
+        try pictor.connect().get(origin.target(path), headers: ["Authorization": "Bearer x"])
+      }
+      // Then
+      #expect(answers.allSatisfy { $0.status == status })
+      #expect(origin.requests(to: path) == (isKept ? 1 : 2), "\(path)")
+      let told = answers[0]["cache-control"] ?? ""
+      #expect(isKept ? told.hasPrefix("private, max-age=") : told == "no-store", "\(path)")
+    }
+    // Another field, and none, are kept as ever: the key has them.
+    for headers in [["X-Tenant": "a"], [:]] as [KeyValuePairs<String, String>]
+    where !control.contains("private") {
+      let before = origin.requests(to: "/b.jpg")
+      for _ in 0..<2 {
+        _ = try pictor.connect().get(origin.target("/b.jpg"), headers: headers)
+      }
+      #expect(origin.requests(to: "/b.jpg") == before + 1)
+    }
   }
 
   @Test func `credentials come from the environment and a file, and are told to nobody`() throws {

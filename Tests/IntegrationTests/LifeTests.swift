@@ -1,5 +1,6 @@
 // The server's life: starts that fail in one line, clean ends, and what survives a restart.
 
+import FoundationEssentials
 import Glibc
 import Model
 import TestSupport
@@ -12,6 +13,21 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
+  }
+
+  @Test func `each request has its line in the log when the server has stopped`() throws {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    let origin = try Origin()
+    for number in 0..<50 { origin.serve("/\(number).jpg", try Pictures.jpeg(width: 8, height: 8)) }
+    // When
+    for number in 0..<50 { #expect(try pictor.get(origin.target("/\(number).jpg")).status == 200) }
+    #expect(try pictor.stats().log.written > 0)
+    #expect(try pictor.end() == 0)
+    // Then
+    let lines = pictor.log.split(separator: "\n")
+    #expect(lines.count { $0.contains("\"request\"") && $0.contains("\"status\":200") } == 50)
+    #expect(lines.last?.contains("\"stopped\"") == true)
   }
 
   @Test func `what was made and what was loaded survive a restart`() throws {
@@ -68,6 +84,29 @@ import Testing
     #expect(TemporaryFolder.diskUsage(of: folder.path + "/cache") <= 1 << 20)
   }
 
+  @Test func `detached requests hold a place each until their work ends`() throws {
+    // Given a server with five places and an origin that waits
+    let pictor = try PictorProcess(in: folder, ["--server.active_requests", "5"])
+    let gate = Gate()
+    origin.route("/a.png", .hold(gate, then: .ok(try Pictures.png(width: 8, height: 8))))
+    // When many ask for different images and leave
+    for number in 0..<20 {
+      let client = try pictor.ask(origin.target("/a.png?\(number)", "&detach=1"))
+      try pictor.waitFor("it is let in or refused") {
+        $0.flights.variants >= min(number + 1, 5) && $0.requests.active >= 0
+      }
+      client.close()
+      try pictor.waitFor("it has gone") { $0.requests.connections <= 1 }
+    }
+    // Then
+    #expect(try pictor.stats().flights.variants == 5)
+    #expect(try pictor.get(origin.target("/other.png")).status == 503)
+    // When the work ends
+    gate.open()
+    try pictor.waitFor("the places are free") { $0.flights.variants == 0 }
+    #expect(try pictor.get(origin.target("/a.png?0")).status == 200)
+  }
+
   @Test func `the count limit of memory holds, and stats tell of its pressure unless it is off`()
     throws
   {
@@ -112,6 +151,82 @@ import Testing
     #expect(pictor.workers().isEmpty)
   }
 
+  @Test func `after SIGTERM it serves on and says 503, until a second one or the delay is over`()
+    throws
+  {
+    origin.route("/a.jpg", .ok(try Pictures.jpeg(width: 30, height: 20)))
+    for (delay, isHurried) in [("1h", true), ("300ms", false)] {
+      // Given
+      let pictor = try PictorProcess(in: folder, ["--server.shutdown_delay", delay])
+      // When
+      kill(pictor.id, SIGTERM)
+      var stats = try? pictor.get("/stats")
+      for _ in 0..<2_000 where stats?.status == 200 {
+        usleep(5_000)
+        stats = try? pictor.get("/stats")
+      }
+      // Then
+      if isHurried {
+        #expect(stats?.status == 503)
+        // Over connections that are made now.
+        #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
+        #expect(try pictor.get("/stats").text.contains("draining"))
+        kill(pictor.id, SIGTERM)
+      }
+      #expect(try pictor.end(0) == 0)
+    }
+  }
+
+  @Test func `signals without a meaning lose no request`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let gate = Gate()
+    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
+    let client = try pictor.connect()
+    try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
+    try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
+    for signal in [SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGCHLD] {
+      kill(pictor.id, signal)
+      #expect(try pictor.get("/stats").status == 200, "\(signal)")
+    }
+    gate.open()
+    #expect(try client.readAnswer().status == 200)
+    #expect(try pictor.end() == 0)
+  }
+
+  @Test func `SIGHUP takes over new tokens, and says what needs a restart`() throws {
+    // Given
+    let file = folder.path + "/pictor.json5"
+    func write(_ text: String) throws {
+      try Data(text.utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
+    }
+    try write("{ admin: { tokens: ['the-first-token-of-all'] } }")
+    let pictor = try PictorProcess(in: folder, ["--config", file])
+    func status(_ token: String) throws -> Int {
+      try pictor.connect().get("/admin/failed", headers: ["Authorization": "Bearer \(token)"])
+        .status
+    }
+    func waitForLog(_ text: String) {
+      for _ in 0..<2_000 where !pictor.log.contains(text) { usleep(5_000) }
+      #expect(pictor.log.contains(text))
+    }
+    #expect(try status("the-first-token-of-all") == 200)
+    // When
+    try write("{ admin: { tokens: ['the-second-token-of-all'] }, memory: { limit: '1MiB' } }")
+    kill(pictor.id, SIGHUP)
+    // Then
+    waitForLog("memory.limit")
+    #expect(try status("the-first-token-of-all") == 401)
+    #expect(try status("the-second-token-of-all") == 200)
+    // When
+    try write("{ admin: { tokens: ['short'] } }")
+    kill(pictor.id, SIGHUP)
+    // Then
+    waitForLog("the configuration is not reloaded")
+    #expect(try status("the-second-token-of-all") == 200)
+    #expect(!pictor.log.contains("token-of-all"))
+    #expect(try pictor.end() == 0)
+  }
+
   @Test func `what does not finish within the grace time is answered and ended`() throws {
     let pictor = try PictorProcess(in: folder, ["--server.grace_time", "200ms"])
     origin.route("/a.jpg", .silence)
@@ -154,6 +269,46 @@ import Testing
     #expect(try pictor.end(0) == 1)
     #expect(pictor.complaints.count == 1)
     #expect(pictor.complaints.first?.contains(path) == true, "\(pictor.log)")
+  }
+
+  @Test(arguments: ["folder", "symbolic link", "special file"])
+  func `anything but a file in place of the lock is one line that says what to do`(kind: String)
+    throws
+  {
+    // Given
+    let cache = folder.path + "/cache"
+    mkdir(cache, 0o700)
+    switch kind {
+    case "folder": mkdir(cache + "/lock", 0o700)
+    case "symbolic link": symlink("/dev/null", cache + "/lock")
+    default: mkfifo(cache + "/lock", 0o600)
+    }
+    // When
+    let pictor = try PictorProcess(
+      in: folder, ["--server.port", "0", "--disk.path", cache], isServer: false)
+    // Then
+    #expect(try pictor.end(0) == 1)
+    #expect(
+      pictor.complaints == [
+        "pictor: '\(cache)/lock' is a \(kind) and must be a file: remove it, or name another folder in disk.path"
+      ])
+  }
+
+  // The sanitizer's own addresses are terabytes.
+  @Test(
+    .enabled(if: getenv("TSAN_OPTIONS") == nil),
+    arguments: ["--as=300000000", "--as=500000000", "--as=900000000"])
+  func `a limit that leaves too little for a server is one clear line and exit 1`(limit: String)
+    throws
+  {
+    // When
+    let pictor = try PictorProcess(
+      in: folder, ["--server.port", "0", "--disk.path", folder.path + "/cache"],
+      wrapper: ["/usr/bin/prlimit", limit], isServer: false)
+    // Then
+    #expect(try pictor.end(0) == 1)
+    #expect(pictor.complaints.count == 1, "\(pictor.log)")
+    #expect(pictor.complaints.first?.contains("ulimit -v") == true, "\(pictor.log)")
   }
 
   @Test func `a missing configuration file is one clear line and exit 1`() throws {

@@ -16,7 +16,7 @@ struct PartConfigurationsTests {
 
   /// Two defaults of one setting would differ one day, and tests of a part show what no server does.
   @Test func `each part's own defaults are the configuration's`() throws {
-    let parts = try PartConfigurations(Configuration())
+    let parts = try PartConfigurations(Configuration(), room: 64 << 30)
     var pairs: [(told: Any, own: Any)] = [
       (parts.server, type(of: parts.server).init()), (parts.memory, type(of: parts.memory).init()),
       (parts.freshness, type(of: parts.freshness).init()),
@@ -47,7 +47,7 @@ struct PartConfigurationsTests {
   @Test(arguments: [
     ("download.allow_networks", "10.0.0.1/8", "10.0.0.0/8"),
     ("download.allow_networks", "1.2.3.4.5", "no network"),
-    ("download.allow_hosts", "a..b", "no host"),
+    ("download.allow_hosts", "a..b", "no host"), ("download.deny_hosts", "a..b", "no host"),
     ("download.ca_file", "/nonexistent.pem", "No such file"),
     ("download.ca_file", "/tmp", "a folder"),
     ("sources.local_root", "/nonexistent", "No such file"),

@@ -26,20 +26,24 @@ final class PictorProcess: Sendable {
   ///   - folder: where its cache and its log are.
   ///   - options: more of its command line.
   ///   - environment: variables it gets besides the bare minimum.
+  ///   - wrapper: a program with its options that starts it, such as prlimit(1).
   ///   - isServer: `false` for other commands, and for servers that are to fail: nothing is added to the options, and
   ///     nothing is waited for.
   init(
     in folder: TemporaryFolder, _ options: [String] = [], environment: [String: String] = [:],
-    isServer: Bool = true
+    wrapper: [String] = [], isServer: Bool = true
   ) throws {
     logPath = folder.path + "/log-\(UInt32.random(in: 0 ... .max))"
     let program = try Self.folderOfThisProgram() + "/pictor"
     let defaults = [
       "--server.port", "0", "--disk.path", folder.path + "/cache", "--log.format", "json",
+      "--server.shutdown_delay", "0s",
       "--download.allow_networks", "127.0.0.0/8",
+      // Workers under the thread sanitizer are many times slower than those of a release.
+      "--imaging.processor_time", "60s", "--imaging.deadline", "120s",
     ]
     id = try Self.spawn(
-      [program] + (isServer ? defaults : []) + options, environment: environment,
+      wrapper + [program] + (isServer ? defaults : []) + options, environment: environment,
       logPath: logPath)
     guard isServer else {
       port = 0
@@ -101,8 +105,14 @@ final class PictorProcess: Sendable {
     return found
   }
 
-  /// What it logged so far.
-  var log: String { contents(of: logPath) }
+  /// What it logged so far; of a server that runs, once its log is written.
+  var log: String {
+    for _ in 0..<2_000 where port > 0 && status.withLock({ $0 }) == nil {
+      guard let stats = try? stats(), stats.log.waitingBytes > 0 else { break }
+      usleep(1_000)
+    }
+    return contents(of: logPath)
+  }
 
   /// What it said to whoever started it, besides what it logged.
   var complaints: [String] {

@@ -171,7 +171,7 @@ import Testing
 
   @Test func `killing workers in the middle of a job loses no request`() throws {
     let pictor = try PictorProcess(in: folder, ["--imaging.workers", "1"])
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 5_000, height: 4_000))
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 3_000, height: 2_000))
     let client = try pictor.connect(timeout: 60)
     try client.send(HTTPClient.text("GET", origin.target("/a.jpg", "&format=webp")))
     try pictor.waitFor("the job runs") { $0.imaging.running == 1 }

@@ -79,6 +79,12 @@ final class TestMemory: MemoryCache {
     }?()
   }
   func variant(for key: CacheKey) -> Variant? { kept.withLock { $0[key] } }
+  /// Look-ups that count.
+  let lookups = Count()
+  func variant(for key: CacheKey, freshAt now: UnixTime) -> Variant? {
+    lookups.add()
+    return variant(for: key).flatMap { $0.info.freshness.isFresh(at: now) ? $0 : nil }
+  }
   func peek(_ key: CacheKey) -> Variant? { variant(for: key) }
   func store(_ variant: Variant) -> Bool {
     call(beforeStore)
@@ -293,7 +299,8 @@ final class TestFreshness: FreshnessPolicy {
   let staleIfError = Lock(0)
 
   func freshness(
-    of origin: OriginResponse, from url: SourceURL, requestedAt: UnixTime, receivedAt: UnixTime
+    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
+    receivedAt: UnixTime
   ) -> Freshness {
     Freshness(
       receivedAt: receivedAt, lifetime: 3_600, isStorable: origin.cacheControl != "no-store",
@@ -319,12 +326,14 @@ class ManagedTests {
   let purges = TestPurges()
   let freshness = TestFreshness()
   let clock = Clock()
+  /// Where files are read; a test may leave them no thread.
+  let files = BlockingThreads(name: "test-file", threads: 2, deadline: .milliseconds(200))
   let manager: ImageManager
 
   init() {
     manager = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: freshness, purges: purges,
+      freshnessPolicy: freshness, purges: purges, files: files,
       now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
   }
 

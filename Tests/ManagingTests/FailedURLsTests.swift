@@ -14,7 +14,8 @@ struct FailedURLsTests {
     (ImageError.sourceNotFound(status: 404), 600), (.sourceNotFound(status: 410), 86_400),
     (.sourceTooLarge(limit: 1), 3_600), (.unsupportedFormat(detail: "?"), 3_600),
     (.undecodable(detail: "?"), 3_600), (.tooManyPixels(pixels: 2, limit: 1), 3_600),
-    (.tooManyFrames(frames: 2, limit: 1), 3_600),
+    (.tooManyFrames(frames: 2, limit: 1), 3_600), (.tooCostly(reason: "?"), 3_600),
+    (.ofVariant(.undecodable(detail: "?")), 3_600),
   ])
   func `what will not heal is remembered by its status`(error: ImageError, seconds: Int) {
     var failed = FailedURLs(policy: FailurePolicy())
@@ -30,7 +31,8 @@ struct FailedURLsTests {
     ImageError.sourceUnreachable(detail: "refused"), .sourceTimeout(detail: "connect"),
     .sourceIncomplete(detail: "reset"), .sourceError(status: 429), .sourceError(status: 503),
     .sourceTLS(detail: "?"), .cancelled, .revoked, .overloaded(queue: "q", retryAfter: 1),
-    .deadlineExceeded, .internal(detail: "?"), .forbiddenSource(reason: "r", detail: "d"),
+    .deadlineExceeded, .internal(detail: "?"), .outOfMemory(detail: "?"),
+    .ofVariant(.internal(detail: "?")), .forbiddenSource(reason: "r", detail: "d"),
   ])
   func `what may heal never is, whatever the policy says`(error: ImageError) {
     var policy = FailurePolicy()

@@ -12,6 +12,8 @@ struct FlightModelTests {
     let key: Int
     var isDetached: Bool
     var isRetired = false
+    var isClosed = false
+    var waits = false
     var waiting: Set<Int> = []
   }
 
@@ -45,6 +47,11 @@ struct FlightModelTests {
         if let joinable { #expect(entry.flight == joinable) }
         running[entry.flight, default: Running(key: key, isDetached: false)].waiting
           .insert(nextWaiter)
+        if !entry.joined {
+          let closed = running.values.count { $0.key == key && $0.isClosed }
+          #expect(entry.waits == (closed >= FlightTable<Int, Int>.closedLimit))
+          running[entry.flight]?.waits = entry.waits
+        }
         if isDetached { running[entry.flight]?.isDetached = true }
         entries[nextWaiter] = entry
         nextWaiter += 1
@@ -69,13 +76,26 @@ struct FlightModelTests {
         for (flight, _) in running.filter({ $0.value.key == key }) {
           running[flight]?.isRetired = true
         }
-      case 870..<999:
-        guard let flight = running.keys.min() else { continue }
+      case 870..<900:
+        guard let flight = running.filter({ !$0.value.waits }).keys.max() else { continue }
+        table.close(flight)
+        running[flight]?.isClosed = true
+        running[flight]?.isRetired = true
+      case 900..<999:
+        guard let flight = running.filter({ !$0.value.waits }).keys.min() else { continue }
         answer(table.finish(flight), of: flight)
         #expect(table.finish(flight).isEmpty, "a second result finds nobody")
       default:
         for ended in table.finishAll() { answer(ended.waiters, of: ended.flight) }
         #expect(running.isEmpty)
+      }
+      for flight in table.takeStartable() {
+        #expect(running[flight]?.waits == true, "each starts once")
+        running[flight]?.waits = false
+      }
+      for key in Set(running.values.filter(\.waits).map(\.key)) {
+        let closed = running.values.count { $0.key == key && $0.isClosed }
+        #expect(closed >= FlightTable<Int, Int>.closedLimit, "no one waits for nothing")
       }
       #expect(table.flightCount == running.count)
       #expect(table.joinableKeys.count == running.values.count { !$0.isRetired })

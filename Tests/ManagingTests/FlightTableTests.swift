@@ -36,6 +36,27 @@ struct FlightTableTests {
     #expect(table.finish(first.flight).isEmpty)
   }
 
+  @Test func `a detached flight counts as unattended while nobody waits for it`() {
+    // Given
+    var table = FlightTable<CacheKey, String>()
+    let first = table.enter(key, "first", isDetached: true)
+    let other = table.enter(CacheKey(text: "http://a/2.png"), "other", isDetached: true)
+    #expect(table.unattendedCount == 0)
+    // When they leave, then both count.
+    #expect(table.leave(first)?.abandoned == nil && table.leave(other)?.abandoned == nil)
+    #expect(table.unattendedCount == 2)
+    // When one is joined, it counts no more until that one leaves, too.
+    let second = table.enter(key, "second")
+    #expect(second.joined && table.unattendedCount == 1)
+    #expect(table.leave(second) != nil)
+    #expect(table.unattendedCount == 2)
+    // When they end
+    #expect(table.finish(first.flight).isEmpty)
+    #expect(table.unattendedCount == 1)
+    _ = table.finishAll()
+    #expect(table.unattendedCount == 0 && table.flightCount == 0)
+  }
+
   @Test func `leaving twice, or after the end, does nothing`() {
     var table = FlightTable<CacheKey, String>()
     let first = table.enter(key, "first")
@@ -79,5 +100,59 @@ struct FlightTableTests {
     #expect(table.finish(first.flight).isEmpty)
     #expect(table.isRunning(second.flight))
     #expect(table.enter(key, "third").joined)
+  }
+
+  @Test func `a closed flight takes no one else, and its key starts another`() {
+    // Given
+    var table = FlightTable<CacheKey, String>()
+    let first = table.enter(key, "first")
+    // When
+    table.close(first.flight)
+    table.close(first.flight)
+    let second = table.enter(key, "second")
+    // Then
+    #expect(!second.joined && !second.waits && second.flight != first.flight)
+    #expect(table.enter(key, "third").flight == second.flight)
+    #expect(table.finish(first.flight) == ["first"])
+    #expect(table.finish(second.flight).sorted() == ["second", "third"])
+  }
+
+  @Test func `behind so many closed flights of one key the next waits for one to end`() {
+    // Given
+    var table = FlightTable<CacheKey, String>()
+    let closed = (0..<FlightTable<CacheKey, String>.closedLimit).map { number in
+      let entry = table.enter(key, "\(number)")
+      table.close(entry.flight)
+      return entry
+    }
+    // When
+    let waiting = table.enter(key, "waiting")
+    let other = table.enter(CacheKey(text: "http://a/2.png"), "other")
+    // Then
+    #expect(closed.allSatisfy { !$0.waits } && waiting.waits && !other.waits)
+    #expect(table.enter(key, "joined").joined)
+    #expect(table.takeStartable().isEmpty)
+    _ = table.leave(closed[0])
+    #expect(table.takeStartable() == [waiting.flight])
+    #expect(table.takeStartable().isEmpty)
+    #expect(table.finish(waiting.flight).sorted() == ["joined", "waiting"])
+  }
+
+  @Test
+  func `a flight that waits to start is abandoned by its last waiter, and the next one starts`() {
+    // Given
+    var table = FlightTable<CacheKey, String>()
+    let closed = (0..<FlightTable<CacheKey, String>.closedLimit).map { number in
+      let entry = table.enter(key, "\(number)")
+      table.close(entry.flight)
+      return entry
+    }
+    let waiting = table.enter(key, "waiting")
+    // When
+    #expect(table.leave(waiting)?.abandoned == waiting.flight)
+    let next = table.enter(key, "next")
+    _ = table.finish(closed[0].flight)
+    // Then
+    #expect(next.waits && table.takeStartable() == [next.flight])
   }
 }

@@ -77,42 +77,99 @@ final class LoadOptionsTests: ManagedTests {
     let frame = ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
     _ = try await manager.variant(for: try request())
-    processor.failure.withLock { $0 = .undecodable(detail: "no such frame") }
+    processor.failure.withLock { $0 = .ofVariant(.undecodable(detail: "that frame")) }
     _ = try? await manager.variant(for: frame)
     loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
     _ = try? await manager.variant(for: try request { $0.cache = .bypass })
     let started = processor.started.value
     await #expect(
       throws: ImageError.remembered(
-        .undecodable(detail: "no such frame"), seconds: 3_600, isRepeated: true)
+        .ofVariant(.undecodable(detail: "that frame")), seconds: 3_600, isRepeated: true)
     ) { try await self.manager.variant(for: frame) }
     #expect(processor.started.value == started)
   }
 
-  @Test(
-    arguments: [
-      { $0.frame = 9 }, { $0.enlarge = true }, { $0.trim = 9 }, { $0.effects.blur = 9 },
-      { $0.maxBytes = 9 }, { $0.stripsMetadata = false }, { $0.accepted = [.avif] },
-    ] as [@Sendable (inout Transform) -> Void])
-  func `what fails with one wish says nothing about the source`(
-    change: @Sendable (inout Transform) -> Void
-  ) async throws {
-    openAll()
+  /// One transform for each thing that can be asked for.
+  static let wishes: [@Sendable (inout Transform) -> Void] = [
+    { $0.width = 9 }, { $0.height = 9 }, { $0.scale = 0.5 }, { $0.fit = .cover },
+    { $0.position = .attention }, { $0.position = .entropy }, { $0.rotation = .quarter },
+    { $0.flip = .horizontal },
+    { $0.crop = PixelArea(x: 0, y: 0, size: PixelSize(width: 1, height: 1)) },
+    { $0.trim = 9 }, { $0.enlarge = true }, { $0.format = .webp }, { $0.quality = 9 },
+    { $0.maxBytes = 9 }, { $0.limitBytes = 9 },
+    { $0.background = .init(red: 0, green: 0, blue: 0) },
+    { $0.frame = 9 }, { $0.isAnimated = false }, { $0.stripsMetadata = false },
+    { $0.effects.blur = 9 }, { $0.effects.tint = .white }, { $0.product = .placeholder(.blurhash) },
+    { $0.product = .info(.lqip) }, { $0.progressive = true }, { $0.accepted = [.avif] },
+    { $0.accepted = [.webp] },
+  ]
+
+  private func wish(
+    _ change: @Sendable (inout Transform) -> Void
+  ) throws -> ImageRequest {
     var transform = Transform()
     change(&transform)
     var options = LoadOptions()
     // An AVIF is waited for.
     options.store = .memory
-    let wish = ImageRequest(
+    return ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform, options: options)
-    processor.failure.withLock { $0 = .undecodable(detail: "the wish") }
+  }
+
+  @Test(arguments: wishes)
+  func `what fails with one wish says nothing about the source`(
+    change: @Sendable (inout Transform) -> Void
+  ) async throws {
+    // Given
+    openAll()
+    let wish = try wish(change)
+    let failure = ImageError.ofVariant(.undecodable(detail: "the wish"))
+    processor.failure.withLock { $0 = failure }
     _ = try? await manager.variant(for: wish)
     processor.failure.withLock { $0 = nil }
+    // When, then
     await #expect(
-      throws: ImageError.remembered(
-        .undecodable(detail: "the wish"), seconds: 3_600, isRepeated: true)
+      throws: ImageError.remembered(failure, seconds: 3_600, isRepeated: true)
     ) { try await self.manager.variant(for: wish) }
     _ = try await manager.variant(for: try request())
+  }
+
+  @Test(arguments: wishes)
+  func `what neither source nor wish is to blame for is not remembered at all`(
+    change: @Sendable (inout Transform) -> Void
+  ) async throws {
+    for failure: ImageError in [
+      .internal(detail: "the encoder"), .outOfMemory(detail: "killed"), .deadlineExceeded,
+      .overloaded(queue: "imaging", retryAfter: 1),
+    ] {
+      // Given
+      openAll()
+      let wish = try wish(change)
+      processor.failure.withLock { $0 = failure }
+      // When
+      await #expect(throws: failure) { try await self.manager.variant(for: wish) }
+      processor.failure.withLock { $0 = nil }
+      // Then
+      #expect(manager.failedURLs().isEmpty)
+    }
+    _ = try await manager.variant(for: try wish(change))
+  }
+
+  @Test(arguments: wishes)
+  func `what the source is to blame for holds for all that is wanted of it`(
+    change: @Sendable (inout Transform) -> Void
+  ) async throws {
+    // Given
+    openAll()
+    processor.failure.withLock { $0 = .undecodable(detail: "damaged") }
+    _ = try? await manager.variant(for: try wish(change))
+    let started = processor.started.value
+    // When, then
+    await #expect(
+      throws: ImageError.remembered(
+        .undecodable(detail: "damaged"), seconds: 3_600, isRepeated: true)
+    ) { try await self.manager.variant(for: try self.request()) }
+    #expect(processor.started.value == started)
   }
 
   // MARK: Which kept answers

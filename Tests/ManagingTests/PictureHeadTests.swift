@@ -43,6 +43,31 @@ struct PictureHeadTests {
     #expect(head(try Pictures.png(width: 40, height: 30, sixteenBits: true), .png) == .needsWork)
   }
 
+  @Test func `a PNG that means other colours than sRGB's by its chunks needs work`() throws {
+    // Given
+    let png = try Pictures.png(width: 40, height: 30)
+    func head(with chunks: [(kind: String, content: [UInt8])]) -> PictureHead {
+      var bytes = Array(png[..<33])
+      for (kind, content) in chunks {
+        bytes += [0, 0, 0, UInt8(content.count)] + Array(kind.utf8) + content + [0, 0, 0, 0]
+      }
+      return self.head(bytes + png[33...], .png)
+    }
+    func numbers(_ values: [Int]) -> [UInt8] {
+      values.flatMap { value in (0..<4).reversed().map { UInt8(value >> (8 * $0) & 255) } }
+    }
+    let sRGB = numbers([31_270, 32_900, 64_000, 33_000, 30_000, 60_000, 15_000, 6_000])
+    let p3 = numbers([31_270, 32_900, 68_000, 32_000, 26_500, 69_000, 15_000, 6_000])
+    // When, then
+    #expect(head(with: [("gAMA", numbers([45_455])), ("cHRM", sRGB)]) == size)
+    #expect(head(with: [("gAMA", numbers([100_000])), ("sRGB", [0])]) == size)
+    #expect(head(with: [("cHRM", p3), ("sRGB", [1])]) == size)
+    #expect(head(with: [("gAMA", numbers([100_000]))]) == .needsWork)
+    #expect(head(with: [("cHRM", p3)]) == .needsWork)
+    #expect(head(with: [("gAMA", numbers([45_455])), ("cHRM", p3)]) == .needsWork)
+    #expect(head(with: [("PLTE", [1, 2, 3]), ("gAMA", numbers([100_000]))]) == size)
+  }
+
   @Test func `a picture of another format than it is to be of needs work`() throws {
     let all: [(ImageFormat, [UInt8])] = [
       (.jpeg, try Pictures.jpeg(width: 40, height: 30, bare: true)),

@@ -19,6 +19,8 @@ final class PrefetchingTests: ManagedTests {
     #expect(kept.cacheStatus == .hit(.memory))
     let again = try await end(of: try prefetcher.prefetch(prefetchLines(urls)), in: prefetcher)
     #expect((again.finished, again.skipped) == (0, 20))
+    // Looking whether a picture is there is no look-up of the memory tier's.
+    #expect(memory.lookups.value == 0)
     #expect(loader.started.value == 20)
     let figures = prefetcher.figures
     #expect((figures.finished, figures.skipped, figures.failed) == (20, 20, 0))

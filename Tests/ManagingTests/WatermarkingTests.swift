@@ -97,11 +97,11 @@ final class WatermarkingTests: ManagedTests {
   }
 
   @Test
-  func `a picture that cannot be decoded under a watermark is remembered for that wish alone`()
+  func `what fails under a watermark alone is remembered for that wish alone`()
     async throws
   {
     openAll()
-    processor.failure.withLock { $0 = .undecodable(detail: "x") }
+    processor.failure.withLock { $0 = .ofVariant(.undecodable(detail: "x")) }
     #expect(await failure(of: try marked())?.cause == .undecodable(detail: "x"))
     processor.failure.withLock { $0 = nil }
     _ = try await manager.variant(for: try request())

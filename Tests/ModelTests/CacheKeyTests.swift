@@ -107,12 +107,16 @@ struct CacheKeyTests {
   @Test(arguments: [
     ("ff0000", Color(red: 255, green: 0, blue: 0)),
     ("00FF0080", Color(red: 0, green: 255, blue: 0, alpha: 128)),
+    ("f80", Color(red: 255, green: 136, blue: 0)),
   ])
   func `colours are hexadecimal`(text: String, color: Color) {
     #expect(Color(hexadecimal: text) == color)
   }
 
-  @Test(arguments: ["", "fff", "#ffffff", "gggggg", "fffffffff", "+fffff", "ff ff ff", "１２３４５６"])
+  @Test(arguments: [
+    "", "ff", "ffff", "#ff", "+ff", "界", "#ffffff", "gggggg", "fffffffff", "+fffff", "ff ff ff",
+    "１２３４５６",
+  ])
   func `what is no colour is none`(text: String) {
     #expect(Color(hexadecimal: text) == nil)
   }

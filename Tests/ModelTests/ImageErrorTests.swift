@@ -21,6 +21,9 @@ struct ImageErrorTests {
     (.undecodable(detail: "d"), 422, "undecodable"),
     (.tooManyPixels(pixels: 2, limit: 1), 422, "too_many_pixels"),
     (.tooManyFrames(frames: 2, limit: 1), 422, "too_many_frames"),
+    (.tooCostly(reason: "r"), 422, "too_costly"),
+    (.ofVariant(.undecodable(detail: "d")), 422, "undecodable"),
+    (.outOfMemory(detail: "d"), 503, "overloaded"),
     (.sourceUnreachable(detail: "d"), 502, "source_unreachable"),
     (.sourceError(status: 500), 502, "source_error"),
     (.sourceIncomplete(detail: "d"), 502, "source_incomplete"),
@@ -54,7 +57,8 @@ struct ImageErrorTests {
       .forbiddenSource(reason: "its address", detail: secret), .undecodable(detail: secret),
       .unsupportedFormat(detail: secret), .internal(detail: secret),
       .sourceUnreachable(detail: secret), .sourceIncomplete(detail: secret),
-      .sourceTLS(detail: secret), .sourceTimeout(detail: secret),
+      .sourceTLS(detail: secret), .sourceTimeout(detail: secret), .outOfMemory(detail: secret),
+      .ofVariant(.undecodable(detail: secret)),
     ]
     for error in errors {
       #expect(!error.message.contains(secret))
@@ -68,7 +72,9 @@ struct ImageErrorTests {
     #expect(error.ofWatermark.parameter == "watermark")
     #expect(error.ofWatermark.message.contains("watermark"))
     #expect(ImageError.undecodable(detail: "x").ofWatermark.logDetail == "of the watermark: x")
-    for error: ImageError in [.cancelled, .draining, .overloaded(queue: "q", retryAfter: 1)] {
+    for error: ImageError in [
+      .cancelled, .draining, .overloaded(queue: "q", retryAfter: 1), .outOfMemory(detail: "d"),
+    ] {
       #expect(error.ofWatermark == error)
     }
   }

@@ -1,5 +1,6 @@
-// EventLoopTests: that whoever is ready is served, however many are.
+// EventLoopTests: that whoever is ready is served, however many are, and that loops sleep when nothing is.
 
+import FoundationEssentials
 import Model
 import Platform
 import Synchronization
@@ -51,6 +52,50 @@ private final class HoldingProvider: ImageProvider {
       try await holdWhile { for client in clients { client.close() } }
       #expect(await eventually { server.figures.connections == 0 })
     }
+  }
+
+  @Test func `loops that were woken many times from elsewhere sleep once nothing is left to do`()
+    async throws
+  {
+    // Given answers that tasks bring, so that each request wakes its loop from another thread
+    let clientCount = 4
+    try await withServer(TestProvider(), configure: { $0.workers = 2 }) { server in
+      // When
+      let threads = try (0..<clientCount).map { _ in
+        try OwnThread(name: "test-client") { [port = server.port] in
+          for _ in 0..<20 {
+            guard let client = try? HTTPClient(port: port, timeout: 10) else { return }
+            for _ in 0..<50 { _ = try? client.get(pictureTarget) }
+          }
+        }
+      }
+      for thread in threads { thread.join() }
+      #expect(server.figures.total >= clientCount * 1_000)
+      // Then no loop takes any time of a processor
+      var before = try loopTimes()
+      var isAsleep = false
+      for _ in 0..<100 where !isAsleep {
+        try await Task.sleep(for: .milliseconds(100))
+        let now = try loopTimes()
+        isAsleep = now == before
+        before = now
+      }
+      #expect(before.count == 2 && isAsleep)
+    }
+  }
+
+  /// Nanoseconds of processor time that each event loop's thread of this process has had, by thread.
+  private func loopTimes() throws -> [String: Int] {
+    var times: [String: Int] = [:]
+    for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
+      func text(_ name: String) -> String {
+        let bytes = try? Data(contentsOf: URL(filePath: "/proc/self/task/\(thread)/\(name)"))
+        return String(decoding: bytes ?? Data(), as: UTF8.self)
+      }
+      guard text("comm").hasPrefix("pictor-http-") else { continue }
+      times[thread] = Int(try #require(text("schedstat").split(separator: " ").first))
+    }
+    return times
   }
 
   /// So many connections to a server with one worker, each with nothing to read or to write, and a function that has

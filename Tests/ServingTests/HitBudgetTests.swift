@@ -54,7 +54,8 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
     throw .internal(detail: "a hit was processed")
   }
   func freshness(
-    of origin: OriginResponse, from url: SourceURL, requestedAt: UnixTime, receivedAt: UnixTime
+    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
+    receivedAt: UnixTime
   ) -> Freshness {
     Freshness(receivedAt: receivedAt, lifetime: 0)
   }
@@ -78,6 +79,7 @@ struct HitBudgetTests {
         "Accept: image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8\r\n"
           + "Accept: image/jxl\r\n", 200
       ),
+      ("GET", "Origin: https://b.example\r\n", 200),
     ])
   func `a thousand hits allocate nothing, neither here nor in libmicrohttpd`(
     method: String, header: String, status: Int
@@ -88,7 +90,13 @@ struct HitBudgetTests {
     for request in [plain, plain.accepting([.avif, .webp])] {
       provider.memory.store(makeVariant(request.key, info: makeInfo(receivedAgo: 100)))
     }
-    try await withServer(provider, configure: { $0.workers = 1 }) { server in
+    try await withServer(
+      provider,
+      configure: {
+        $0.workers = 1
+        $0.corsOrigins = ["https://a.example", "https://b.example"]
+      }
+    ) { server in
       let client = try HTTPClient(port: server.port)
       func hit() throws -> Int {
         try client.send("\(method) \(pictureTarget) HTTP/1.1\r\nHost: t\r\n\(header)\r\n")

@@ -61,6 +61,56 @@ struct HitTests {
     }
   }
 
+  @Test(arguments: [
+    "", "Connection: close\r\n", "If-None-Match: \"0123abcd\"\r\n", "Origin: https://b.example\r\n",
+    "Origin: https://other.example\r\n",
+  ])
+  func `a head that is given field by field is the same as one given as a block`(
+    header: String
+  ) async throws {
+    // Given hits, errors and statistics, asked for with both styles
+    func answers(_ style: HeadStyle) async throws -> [[String]] {
+      let provider = TestProvider()
+      // The age has as many digits for the whole test.
+      provider.keep(makeVariant(try makeRequest().key, info: makeInfo(receivedAgo: 100)))
+      return try await withServer(
+        provider,
+        configure: { configuration in
+          configuration.headStyle = style
+          configuration.corsOrigins = ["https://a.example", "https://b.example"]
+        }
+      ) { server in
+        try ["GET \(pictureTarget)", "HEAD \(pictureTarget)", "GET /nothing", "GET /image?x=1"]
+          .flatMap { request in
+            try (0..<3).map { _ in
+              let client = try HTTPClient(port: server.port)
+              try client.send("\(request) HTTP/1.1\r\nHost: t\r\n\(header)\r\n")
+              let answer = try client.readAnswer(hasBody: !request.hasPrefix("HEAD"))
+              #expect(answer["Date"].flatMap { HTTPDate.parse($0) } != nil)
+              #expect(answer["X-Request-ID"]?.wholeMatch(of: /[0-9a-f]{16}/) != nil)
+              let changing = ["Date", "X-Request-ID", "Server-Timing", "Age"]
+              return ["\(answer.status)"]
+                + answer.headers.map {
+                  changing.contains($0.name) ? $0.name : "\($0.name): \($0.value)"
+                }
+            }
+          }
+      }
+    }
+    // When
+    let (blocks, fields) = (try await answers(.block), try await answers(.fields))
+    // Then
+    #expect(blocks == fields)
+  }
+
+  @Test func `heads are changed in place only with the version of libmicrohttpd that was tested`() {
+    #expect(HeadStyle(libraryVersion: "0.9.75") == .block)
+    for other in ["0.9.74", "0.9.76", "0.9.75-1", "1.0.1", "unknown", ""] {
+      #expect(HeadStyle(libraryVersion: other) == .fields)
+    }
+    #expect(HeadStyle.libraryVersion.wholeMatch(of: /\d+\.\d+\.\d+.*/) != nil)
+  }
+
   @Test func `head is get without the body, on a connection that stays`() async throws {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
@@ -170,7 +220,9 @@ struct HitTests {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider) { first in
-      try await withServer(provider, configure: { $0.corsOrigin = "https://a.example" }) { second in
+      try await withServer(
+        provider, configure: { $0.corsOrigins = ["https://a.example"] }
+      ) { second in
         let one = try HTTPClient(port: first.port).get(pictureTarget)
         let two = try HTTPClient(port: second.port).get(pictureTarget)
         #expect(one["Access-Control-Allow-Origin"] == "*")

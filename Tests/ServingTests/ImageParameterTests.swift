@@ -54,6 +54,35 @@ struct ImageParameterTests {
     #expect(try transform("%77=5").width == 5)
   }
 
+  @Test func `a limit of bytes is no higher than results may have pixels`() throws {
+    #expect(try transform("limitbytes=100000000").limitBytes == 100_000_000)
+    #expect(throws: ImageError.self) { try self.transform("limitbytes=100000001") }
+    var configuration = ServerConfiguration()
+    configuration.maximumResultPixels = 1_000
+    let rules = RequestRules(configuration)
+    let query = Array("url=https://h/a&limitbytes=4001".utf8)
+    #expect(
+      throws: ImageError.invalidParameter(
+        name: "limitbytes", value: "4001", allowed: "a whole number from 1 to 4000 of bytes")
+    ) { try ImageParameter.parse(query, rules: rules) }
+  }
+
+  @Test func `clients that may not enlarge are refused it, presets and operators are not`() throws {
+    var configuration = ServerConfiguration()
+    configuration.allowsEnlarging = false
+    configuration.presets = ["large": "w=900&enlarge=1"]
+    let rules = RequestRules(configuration)
+    func enlarges(_ query: String, _ rules: RequestRules) throws -> Bool {
+      try ImageParameter.parse(Array(query.utf8), rules: rules).transform.enlarge
+    }
+    #expect(throws: ImageError.forbiddenParameter("enlarge")) {
+      try enlarges("url=https://h/a&enlarge=1", rules)
+    }
+    #expect(try !enlarges("url=https://h/a&enlarge=0", rules))
+    #expect(try enlarges("url=https://h/a&preset=large", rules))
+    #expect(try enlarges("url=https://h/a&enlarge=1", rules.forOperators))
+  }
+
   @Test func `a crop, a turn and a place are whole numbers and names`() throws {
     let crop = PixelArea(x: 0, y: 20, size: PixelSize(width: 300, height: 10_000_000))
     #expect(try transform("crop=0,20,300,10000000").crop == crop)
@@ -134,13 +163,14 @@ struct ImageParameterTests {
   @Test(arguments: [
     "progressive=2", "refresh=0", "refresh=", "cache=all", "cache=", "store=redis", "store=",
     "retry=2",
-    "priority=urgent", "detach=yes", "scale=0", "scale=-1", "scale=10.1", "scale=1e1", "scale=.5",
-    "scale=1.", "scale=", "scale=+1",
+    "priority=urgent", "detach=yes", "scale=0", "scale=-1", "scale=10.1", "scale=1e1", "scale=.",
+    "scale=1.", "scale=..5", "dpr=0", "width=0", "height=1.5", "q=101", "format=JPG", "scale=",
+    "scale=+1",
     "scale=%201", "scale=nan", "scale=inf", "scale=0x1", "scale=1.2.3", "scale=0.000",
     "scale=000000000000000000001", "w=0", "w=-1", "w=65536", "w=1.0", "w=+1", "w=1%20", "w=",
     "w=99999999999999999999", "w=%D9%A1", "h=0", "h=abc", "fit=Cover", "fit=", "position=middle",
-    "enlarge=true", "enlarge=2", "format=jpg", "format=svg", "format=jp2", "quality=0",
-    "quality=101", "background=fff", "background=%23ffffff", "background=ggffff",
+    "enlarge=true", "enlarge=2", "format=svg", "format=jp2", "quality=0",
+    "quality=101", "background=ffff", "background=ggf", "background=%23ffffff", "background=ggffff",
     "crop=", "crop=1,2,3", "crop=1,2,3,4,5", "crop=1,2,0,4", "crop=1,2,3,0", "crop=-1,2,3,4",
     "crop=1.5,2,3,4", "crop=1,2,3,10000001", "crop=1,,3,4", "crop=1, 2,3,4", "crop=1,2,3,4,",
     "rotate=0", "rotate=45", "rotate=-90", "rotate=360", "rotate=", "flip=none", "flip=", "flip=vh",
@@ -149,19 +179,45 @@ struct ImageParameterTests {
     "blur=0", "blur=0.29", "blur=250.1", "blur=-1", "blur=", "blur=1e2", "sharpen=0",
     "sharpen=10.1",
     "radius=0", "radius=65536", "radius=-1", "radius=1.5", "radius=MAX", "radius=", "tint=",
-    "tint=red", "tint=fff", "tint=%23ff0000", "grayscale=2", "grayscale=", "brightness=-1",
+    "tint=red", "tint=ff", "tint=%23ff0000", "grayscale=2", "grayscale=", "brightness=-1",
     "brightness=10.1", "brightness=", "saturation=11", "saturation=nan", "maxbytes=0",
     "maxbytes=1.5", "maxbytes=1kB", "animated=2", "animated=", "strip=all", "strip=",
-    "background=+12345", "limitbytes=0", "limitbytes=1MiB", "frame=-1", "frame=1,2",
+    "background=+12345", "limitbytes=0", "limitbytes=1MiB", "limitbytes=100000001",
+    "frame=-1", "frame=1,2",
   ])
   func `a value out of range is refused by name`(parameter: String) {
-    let name = String(parameter.prefix { $0 != "=" })
+    let given = String(parameter.prefix { $0 != "=" })
+    let name = ["width": "w", "height": "h", "q": "quality", "dpr": "scale"][given] ?? given
     guard case .invalidParameter(name, _, let allowed)? = error("url=https://h/a&" + parameter)
     else {
       Issue.record("\(parameter) gave \(String(describing: error("url=https://h/a&" + parameter)))")
       return
     }
     #expect(!allowed.isEmpty)
+  }
+
+  @Test(arguments: [
+    ("width=30", "w=30"), ("height=30", "h=30"), ("q=70", "quality=70"), ("dpr=2", "scale=2"),
+    ("w%69dth=30", "w=30"), ("format=jpg", "format=jpeg"), ("scale=.5", "scale=0.5"),
+    ("blur=.5", "blur=0.5"), ("position=.25,.5", "position=0.25,0.5"),
+    ("background=f80", "background=ff8800"), ("background=F80", "background=ff8800ff"),
+    ("tint=123", "tint=112233"),
+    ("width=3&q=9&dpr=.5&format=jpg", "w=3&quality=9&scale=.5&format=jpeg"),
+  ])
+  func `an alias has the key of what it stands for`(alias: String, name: String) throws {
+    #expect(try transform(alias) == transform(name))
+    #expect(try transform(alias).canonicalText == transform(name).canonicalText)
+  }
+
+  @Test(arguments: [("w=3&width=3", "w"), ("q=1&quality=1", "quality"), ("dpr=1&scale=1", "scale")])
+  func `a parameter and its alias are the same one given twice`(query: String, name: String) {
+    guard
+      case .invalidParameter(name, _, "it may be given only once")? =
+        error("url=https://h/a&" + query)
+    else {
+      Issue.record("\(query) gave \(String(describing: error("url=https://h/a&" + query)))")
+      return
+    }
   }
 
   @Test func `what cannot be decoded is refused`() {
@@ -185,7 +241,7 @@ struct ImageParameterTests {
   }
 
   @Test func `unknown, doubled and missing parameters are refused by name`() {
-    #expect(error("url=https://h/a&width=3") == .unknownParameter("width"))
+    #expect(error("url=https://h/a&breadth=3") == .unknownParameter("breadth"))
     #expect(error("url=https://h/a&W=3") == .unknownParameter("W"))
     #expect(error("url=https://h/a&%zz=3") == .unknownParameter("%zz"))
     #expect(error("url=https://h/a&=3") == .unknownParameter(""))

@@ -125,10 +125,10 @@ struct OperatingTests {
       let header: KeyValuePairs = ["Authorization": "Bearer " + token]
       let get = try client.get("/admin/cancel", headers: header)
       #expect(get.status == 405)
-      #expect(get["Allow"] == "POST")
+      #expect(get["Allow"] == "POST, OPTIONS")
       let post = try client.request("POST", "/admin/failed", headers: header)
       #expect(post.status == 405)
-      #expect(post["Allow"] == "GET, HEAD, DELETE")
+      #expect(post["Allow"] == "GET, HEAD, DELETE, OPTIONS")
       let cancel = try client.request("POST", "/admin/cancel", headers: header)
       #expect(cancel.text.contains("\"cancelled\" : 3"))
       #expect(operations.cancelled.value == 1)

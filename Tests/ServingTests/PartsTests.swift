@@ -65,6 +65,33 @@ struct PartsTests {
     #expect(misses <= 4)
   }
 
+  @Test func `one long target more than fits pushes out a few and not all`() {
+    // Given a memo full of long targets
+    let memo = RequestMemo(limit: 2 << 20)
+    func long(_ number: Int) -> RequestTarget {
+      target("/image?url=https://h/\(number)/" + String(repeating: "a", count: 1_900))
+    }
+    func isKept(_ target: RequestTarget) -> Bool {
+      target.raw.withUnsafeBytes { memo.target($0, hash: target.hash) } != nil
+    }
+    var targets: [RequestTarget] = []
+    var (before, mostGone, remembered) = (0, 0, 0)
+    for number in 0..<1_000 {
+      // When one more comes
+      let more = long(number)
+      memo.remember(more)
+      targets.append(more)
+      // Then most of the others stay.
+      let kept = targets.count(where: isKept)
+      mostGone = max(mostGone, before + 1 - kept)
+      if isKept(more) { remembered += 1 }
+      before = kept
+    }
+    #expect(mostGone <= RequestMemo.releasedAtOnce + 1)
+    #expect(before > 100)
+    #expect(remembered == 1_000)
+  }
+
   @Test func `targets with one hash are told apart, and errors are not kept`() {
     let memo = RequestMemo(limit: 64 << 10)
     let one = RequestTarget(

@@ -71,7 +71,7 @@ struct PresetTests {
 
   @Test(arguments: [
     ("preset=b", ImageError.forbiddenParameter("preset")),
-    ("url=https://h/a", .forbiddenParameter("url")), ("width=3", .unknownParameter("width")),
+    ("url=https://h/a", .forbiddenParameter("url")), ("breadth=3", .unknownParameter("breadth")),
     (
       "enlarge=2",
       .invalidParameter(name: "enlarge", value: "2", allowed: "0 or 1")

@@ -9,7 +9,7 @@ extension Pictures {
     case grey, ycc, rgb, cmyk, ycck
   }
 
-  /// A JPEG of quality 100.
+  /// A JPEG.
   ///
   /// - Parameters:
   ///   - pixels: 1 band for grey, 4 for CMYK and YCCK (0 no ink), else 3.
@@ -17,15 +17,18 @@ extension Pictures {
   ///   - sampling: Samples of lightness for one of colour, across and down: (2, 2) is 4:2:0.
   ///   - progressive: In several scans.
   ///   - arithmetic: Coded arithmetically.
+  ///   - quality: 1 to 100.
+  ///   - restartInterval: Groups of blocks between restart markers; 0 for none.
   public static func jpeg(
     _ pixels: Pixels, as colors: JPEGColors, sampling: (across: Int, down: Int) = (1, 1),
-    progressive: Bool = false, arithmetic: Bool = false
+    progressive: Bool = false, arithmetic: Bool = false, quality: Int = 100,
+    restartInterval: Int = 0
   ) throws -> [UInt8] {
     try taken { count in
       pictor_write_jpeg(
         pixels.values, CInt(pixels.size.width), CInt(pixels.size.height),
         pictor_jpeg_colors(colors.rawValue), CInt(sampling.across), CInt(sampling.down),
-        progressive ? 1 : 0, arithmetic ? 1 : 0, count)
+        progressive ? 1 : 0, arithmetic ? 1 : 0, CInt(quality), CInt(restartInterval), count)
     }
   }
 

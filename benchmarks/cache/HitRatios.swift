@@ -104,7 +104,8 @@ private struct TierUnderTest {
   let variants: Variants
 
   func ask(for object: Int) -> Bool {
-    if tier.variant(for: variants.key(of: object)) != nil { return true }
+    let now = UnixTime(seconds: 0)
+    if tier.variant(for: variants.key(of: object), freshAt: now) != nil { return true }
     tier.store(variants.variant(of: object))
     return false
   }

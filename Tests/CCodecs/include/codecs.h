@@ -16,13 +16,13 @@ enum pictor_jpeg_colors {
   pictor_jpeg_ycck,
 };
 
-/// A JPEG of the best quality.
+/// A JPEG.
 ///
 /// `pixels`: 8 bits a band, interleaved: 1 band for grey, 4 for CMYK and YCCK (0 no ink), else 3. `across`, `down`: samples
-/// of lightness for one of colour.
+/// of lightness for one of colour. `quality`: 1 to 100. `restart_interval`: in groups of blocks; 0: none.
 uint8_t *pictor_write_jpeg(const uint8_t *pixels, int width, int height,
     enum pictor_jpeg_colors colors, int across, int down, int is_progressive, int is_arithmetic,
-    size_t *count);
+    int quality, int restart_interval, size_t *count);
 
 /// A lossless JPEG XL in a container, of 8 or 16 bits (the host's order) a band.
 ///

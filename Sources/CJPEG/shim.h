@@ -1,0 +1,99 @@
+// libjpeg's access to coefficients, one call a function, no policy.
+//
+// libjpeg reports an error by a function that must not return. Each function here catches it with longjmp(3) before it
+// leaves C, since no Swift frame may be jumped over. Results: 0 is good, -1 is an error.
+#pragma once
+
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jpeglib.h>
+
+/// A JPEG that is read, and the one that is written of it.
+struct pictor_jpeg {
+  /// The first member: libjpeg hands its address to `pictor_jpeg_fail`.
+  struct jpeg_error_mgr errors;
+  jmp_buf place;
+  struct jpeg_decompress_struct source;
+  struct jpeg_compress_struct result;
+  /// Coefficients of the source, by component.
+  jvirt_barray_ptr *read;
+  /// Coefficients of the result, by component.
+  jvirt_barray_ptr written[MAX_COMPONENTS];
+  unsigned char *bytes;
+  unsigned long count;
+};
+
+static inline void pictor_jpeg_fail(j_common_ptr jpeg) {
+  longjmp(((struct pictor_jpeg *)jpeg->err)->place, 1);
+}
+
+static inline void pictor_jpeg_stay_silent(j_common_ptr jpeg) { (void)jpeg; }
+
+/// Frees everything.
+static inline void pictor_jpeg_close(struct pictor_jpeg *jpeg) {
+  if (setjmp(jpeg->place) == 0) {
+    jpeg_destroy_compress(&jpeg->result);
+    jpeg_destroy_decompress(&jpeg->source);
+  }
+  free(jpeg->bytes);
+  free(jpeg);
+}
+
+/// Reads a header; NULL where it cannot be read. The bytes are not copied.
+static inline struct pictor_jpeg *pictor_jpeg_open(const void *bytes, size_t count) {
+  struct pictor_jpeg *jpeg = calloc(1, sizeof *jpeg);
+  if (jpeg == NULL) return NULL;
+  jpeg->source.err = jpeg_std_error(&jpeg->errors);
+  jpeg->result.err = &jpeg->errors;
+  jpeg->errors.error_exit = pictor_jpeg_fail;
+  jpeg->errors.output_message = pictor_jpeg_stay_silent;
+  if (setjmp(jpeg->place) != 0) {
+    pictor_jpeg_close(jpeg);
+    return NULL;
+  }
+  jpeg_create_decompress(&jpeg->source);
+  jpeg_create_compress(&jpeg->result);
+  jpeg_mem_src(&jpeg->source, (const unsigned char *)bytes, (unsigned long)count);
+  jpeg_read_header(&jpeg->source, TRUE);
+  return jpeg;
+}
+
+/// Sets room aside for a component of the result, all of it 0. Only before `pictor_jpeg_read`.
+static inline int pictor_jpeg_make_room(
+    struct pictor_jpeg *jpeg, int component, unsigned columns, unsigned rows, unsigned at_once) {
+  if (setjmp(jpeg->place) != 0) return -1;
+  jpeg->written[component] = jpeg->source.mem->request_virt_barray(
+      (j_common_ptr)&jpeg->source, JPOOL_IMAGE, TRUE, columns, rows, at_once);
+  return 0;
+}
+
+/// Reads all coefficients, and gives the result the source's parameters.
+static inline int pictor_jpeg_read(struct pictor_jpeg *jpeg) {
+  if (setjmp(jpeg->place) != 0) return -1;
+  jpeg->read = jpeg_read_coefficients(&jpeg->source);
+  if (jpeg->read == NULL) return -1;
+  jpeg_copy_critical_parameters(&jpeg->source, &jpeg->result);
+  return 0;
+}
+
+/// A row of blocks, 64 coefficients each in natural order; NULL where there is none.
+static inline JCOEF *pictor_jpeg_row(
+    struct pictor_jpeg *jpeg, int component, unsigned row, int is_written) {
+  if (setjmp(jpeg->place) != 0) return NULL;
+  jvirt_barray_ptr blocks = is_written ? jpeg->written[component] : jpeg->read[component];
+  return (JCOEF *)jpeg->source.mem->access_virt_barray(
+      (j_common_ptr)&jpeg->source, blocks, row, 1, is_written ? TRUE : FALSE)[0];
+}
+
+/// Writes the result to `bytes` and `count`.
+static inline int pictor_jpeg_write(struct pictor_jpeg *jpeg, int is_progressive) {
+  if (setjmp(jpeg->place) != 0) return -1;
+  if (is_progressive) jpeg_simple_progression(&jpeg->result);
+  jpeg_mem_dest(&jpeg->result, &jpeg->bytes, &jpeg->count);
+  jpeg_write_coefficients(&jpeg->result, jpeg->written);
+  jpeg_finish_compress(&jpeg->result);
+  return 0;
+}

@@ -1,0 +1,58 @@
+// KeyValues: which texts are values of keys: addresses, names, networks, tokens.
+
+import Glibc
+import Model
+
+extension Configuration {
+  /// As the server's listener asks: inet_aton(3)'s forms and IPv6 zones are numeric too.
+  @Sendable static func isNumericAddress(_ text: String) -> Bool {
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(text, nil, &hints, &list) == 0 else { return false }
+    freeaddrinfo(list)
+    return true
+  }
+
+  @Sendable static func isName(_ text: String) -> Bool {
+    text.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x61...0x7a).contains(byte | 0x20) || byte == 0x2d
+        || byte == 0x5f
+    }
+  }
+
+  @Sendable static func isToken(_ text: String) -> Bool {
+    text.utf8.count >= 16 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x2c }
+  }
+
+  @Sendable static func isStatusWithTime(_ text: String) -> Bool {
+    Configuration.Failures.parse(text) != nil
+  }
+
+  @Sendable static func isNetwork(_ text: String) -> Bool {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count <= 2, let address = parts.first, !address.isEmpty else { return false }
+    let isIPv6 = address.contains(":")
+    let digits: Set<Character> = Set(isIPv6 ? "0123456789abcdefABCDEF:." : "0123456789.")
+    guard address.allSatisfy(digits.contains) else { return false }
+    guard parts.count == 2 else { return true }
+    return Int(parts[1]).map { (0...(isIPv6 ? 128 : 32)).contains($0) } ?? false
+  }
+
+  @Sendable static func isHostPattern(_ text: String) -> Bool {
+    let name = text.hasPrefix("*.") ? text.dropFirst(2) : text[...]
+    return !name.isEmpty
+      && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/*?#@\\".utf8.contains($0) }
+  }
+}
+
+extension Configuration.Failures {
+  /// `404=10m` → (404, ten minutes); `nil` for anything else.
+  public static func parse(_ text: String) -> (status: Int, time: Duration)? {
+    let parts = text.split(separator: "=", maxSplits: 1)
+    guard parts.count == 2, let status = Int(parts[0]),
+      [404, 410, 413, 415, 422].contains(status), let time = TimeSpan.parse(String(parts[1]))
+    else { return nil }
+    return (status, time)
+  }
+}

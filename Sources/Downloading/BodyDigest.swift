@@ -1,0 +1,76 @@
+// BodyDigest: makes one digest of a body, piece by piece.
+
+import CDeflate
+import CGLib
+
+/// A digest under way: GLib's checksums, libdeflate's CRC-32 and an own CRC-32C.
+struct BodyDigest: ~Copyable {
+  private enum State {
+    case checksum(OpaquePointer)
+    case crc32(UInt32)
+    case crc32c(UInt32)
+  }
+
+  private var state: State
+
+  init(_ algorithm: BodyDigests.Algorithm) {
+    func checksum(_ type: GChecksumType) -> State {
+      // GLib makes one for every type it knows, and these are known to every GLib there is.
+      guard let checksum = g_checksum_new(type) else {
+        preconditionFailure("GLib lacks a checksum")
+      }
+      return .checksum(checksum)
+    }
+    switch algorithm {
+    case .md5: state = checksum(G_CHECKSUM_MD5)
+    case .sha1: state = checksum(G_CHECKSUM_SHA1)
+    case .sha256: state = checksum(G_CHECKSUM_SHA256)
+    case .sha512: state = checksum(G_CHECKSUM_SHA512)
+    case .crc32: state = .crc32(0)
+    case .crc32c: state = .crc32c(.max)
+    }
+  }
+
+  deinit { if case .checksum(let checksum) = state { g_checksum_free(checksum) } }
+
+  /// Takes in the next bytes.
+  mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    switch state {
+    case .checksum(let checksum):
+      g_checksum_update(
+        checksum, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), gssize(bytes.count))
+    case .crc32(let value):
+      state = .crc32(libdeflate_crc32(value, bytes.baseAddress, bytes.count))
+    case .crc32c(var value):
+      Self.table.withUnsafeBufferPointer { table in
+        for byte in bytes { value = table[Int((value ^ UInt32(byte)) & 0xff)] ^ (value >> 8) }
+      }
+      state = .crc32c(value)
+    }
+  }
+
+  /// The digest of all bytes so far; nothing is taken in any more.
+  consuming func finish() -> [UInt8] {
+    switch state {
+    case .checksum(let checksum):
+      return [UInt8](unsafeUninitializedCapacity: 64) { digest, count in
+        var length = gsize(digest.count)
+        g_checksum_get_digest(checksum, digest.baseAddress, &length)
+        count = Int(length)
+      }
+    case .crc32(let value): return Self.bytes(value)
+    case .crc32c(let value): return Self.bytes(~value)
+    }
+  }
+
+  private static func bytes(_ value: UInt32) -> [UInt8] {
+    withUnsafeBytes(of: value.bigEndian) { Array($0) }
+  }
+
+  /// Castagnoli's polynomial, reflected (RFC 3720, appendix B.4).
+  private static let table: [UInt32] = (0..<256).map { number in
+    (0..<8).reduce(UInt32(number)) { value, _ in
+      value & 1 == 0 ? value >> 1 : value >> 1 ^ 0x82f6_3b78
+    }
+  }
+}

@@ -1,0 +1,96 @@
+// BodyDigests: what an origin says of a body's bytes, read from its head.
+
+import FoundationEssentials
+import Model
+
+/// The digests in `Content-Digest` and `Repr-Digest` (RFC 9530), `Content-MD5` (RFC 1864) and S3's `x-amz-checksum-…`.
+///
+/// A whole answer without a content coding is its representation, so both fields of RFC 9530 are of the same bytes. What
+/// cannot be read, and algorithms that are not known, say nothing.
+struct BodyDigests: Hashable, Sendable {
+  /// How a digest is made.
+  enum Algorithm: String, Hashable, CaseIterable, Sendable {
+    case md5, sha1, sha256, sha512, crc32, crc32c
+
+    /// Bytes of a digest.
+    var length: Int {
+      switch self {
+      case .md5: 16
+      case .sha1: 20
+      case .sha256: 32
+      case .sha512: 64
+      case .crc32, .crc32c: 4
+      }
+    }
+
+    /// By its name in RFC 9530's registry.
+    fileprivate init?(key: Substring) {
+      switch key {
+      case "md5": self = .md5
+      case "sha": self = .sha1
+      case "sha-256": self = .sha256
+      case "sha-512": self = .sha512
+      case "crc32c": self = .crc32c
+      default: return nil
+      }
+    }
+  }
+
+  /// One digest and where it stood.
+  struct Claim: Hashable, Sendable {
+    let algorithm: Algorithm
+    let digest: [UInt8]
+    let field: String
+  }
+
+  /// All of them, at most `limit`.
+  private(set) var claims: [Claim] = []
+  /// Of an object uploaded in parts S3 tells a digest of the parts' digests, which no one has but the uploader.
+  private var isComposite = false
+
+  private static let limit = 16
+
+  /// Whether the origin says nothing of the bytes.
+  var isEmpty: Bool { claims.isEmpty }
+
+  /// Takes in a field of a head; `name` is in lower case. Most fields say nothing of the bytes.
+  mutating func receive(name: String, _ value: String) {
+    switch name {
+    case "content-digest", "repr-digest":
+      for member in value.split(separator: ",") { receive(member: member, of: name) }
+    case "content-md5": add(.md5, value, name)
+    case "x-amz-checksum-type":
+      isComposite = value.uppercased() == "COMPOSITE"
+      if isComposite { claims.removeAll { $0.field.hasPrefix(Self.amazon) } }
+    default:
+      guard name.hasPrefix(Self.amazon), !isComposite,
+        let algorithm = Algorithm(rawValue: String(name.dropFirst(Self.amazon.count)))
+      else { return }
+      add(algorithm, value, name)
+    }
+  }
+
+  private static let amazon = "x-amz-checksum-"
+
+  /// `sha-256=:base64:`, with parameters or without (RFC 8941, section 3.2).
+  private mutating func receive(member: Substring, of field: String) {
+    let parts = member.split(separator: "=", maxSplits: 1)
+    guard parts.count == 2, let algorithm = Algorithm(key: Self.trimmed(parts[0])) else { return }
+    let value = Self.trimmed(parts[1])
+    guard value.first == ":", let end = value.dropFirst().firstIndex(of: ":") else { return }
+    add(algorithm, String(value[value.index(after: value.startIndex)..<end]), field)
+  }
+
+  private mutating func add(_ algorithm: Algorithm, _ base64: String, _ field: String) {
+    guard claims.count < Self.limit, let data = Data(base64Encoded: base64),
+      data.count == algorithm.length
+    else { return }
+    claims.append(Claim(algorithm: algorithm, digest: Array(data), field: field))
+  }
+
+  private static func trimmed(_ text: Substring) -> Substring {
+    var text = text.drop { $0 == " " || $0 == "\t" }
+    while text.last == " " || text.last == "\t" { text.removeLast() }
+    return text
+  }
+}

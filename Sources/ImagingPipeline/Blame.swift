@@ -1,0 +1,80 @@
+// Blame: whether a failure is the source's own, or of what was asked for.
+
+import CVips
+import Glibc
+import Model
+
+/// Finds out what a stage failed of that both decodes and works on what was decoded, as most stages of libvips's do.
+enum Blame {
+  /// The failure of a job as it is to be told.
+  ///
+  /// One that may be the source's or the stage's is settled by an experiment: the source is decoded once more, as it is,
+  /// and nothing else is done to it. That takes time, but only where a job failed.
+  ///
+  /// - Returns: `ImageError.undecodable` where the source cannot be decoded, whatever is asked for; the same within
+  ///   `.ofVariant` where one of its later frames cannot; `.outOfMemory`; `.internal` where the source is well.
+  static func settled(
+    _ error: ImageError, source: UnsafeRawBufferPointer, header: SourceHeader, frames: Int
+  ) -> ImageError {
+    guard case .ofVariant(.undecodable(let detail)) = error else { return error }
+    do throws(ImageError) {
+      try decode(source, header, frames)
+      return .internal(detail: "the source can be decoded, its variant failed: \(detail)")
+    } catch .ofVariant(.undecodable(let own)), .undecodable(let own) {
+      if mayLackMemory(header, frames) { return .outOfMemory(detail: own) }
+      let failure = ImageError.undecodable(detail: own)
+      return header.isLaterFrame ? .ofVariant(failure) : failure
+    } catch {
+      return error
+    }
+  }
+
+  /// Whether an error's text speaks of memory that could not be had, for a thread's stack included. A bound that a library
+  /// has on what a header may claim is something else.
+  static func isOfMemory(_ text: String) -> Bool {
+    let text = text.lowercased()
+    return ["memory", "allocat", "creating thread"].contains { text.contains($0) }
+      && !text.contains("security limit")
+  }
+
+  private static let mostVectorPixels = 1_000_000.0
+
+  /// Decodes every row of what is opened for so many frames.
+  private static func decode(
+    _ source: UnsafeRawBufferPointer, _ header: SourceHeader, _ frames: Int
+  ) throws(ImageError) {
+    // A vector is drawn small: the size that it names has no bound.
+    let scale =
+      header.format == .svg ? min(1, (mostVectorPixels / header.size.area).squareRoot()) : 1
+    let picture = try Loader.open(
+      source, as: header.format, pages: header.pages(frames: frames), scale: scale,
+      failOn: try Loader.decoderFailOn(source, header))
+    let rows = try PixelRows(of: picture)
+    for y in 0..<picture.size.height { _ = try rows.row(y) }
+  }
+
+  /// Whether a decoder that does not say why it failed may have had too little memory: those of these formats hold an
+  /// image whole, three times over at the most.
+  private static func mayLackMemory(_ header: SourceHeader, _ frames: Int) -> Bool {
+    guard [.heic, .avif, .jxl, .jp2, .webp].contains(header.format), let room = roomForData else {
+      return false
+    }
+    return header.size.pixels * 4 * 3 > room
+  }
+
+  /// Bytes that may still be allocated under the bound on this process (RLIMIT_DATA); `nil`: there is none.
+  private static var roomForData: Int? {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0,
+      let bound = Int(exactly: limit.rlim_cur), let file = fopen("/proc/self/statm", "r")
+    else { return nil }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 128)
+    guard fgets(&line, CInt(line.count), file) != nil else { return nil }
+    // proc_pid_statm(5): the sixth number is data and stack, in pages.
+    let text = line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
+    let numbers = String(decoding: text, as: UTF8.self).split(separator: " ")
+    guard numbers.count > 5, let pages = Int(numbers[5]) else { return nil }
+    return bound - pages * Int(getpagesize())
+  }
+}

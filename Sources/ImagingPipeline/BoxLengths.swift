@@ -1,0 +1,97 @@
+// BoxLengths: holds what boxes claim against the bytes there are: HEIC, AVIF, JPEG 2000, JPEG XL.
+
+import Model
+
+/// The boxes of ISO base media files (ISO/IEC 14496-12, 4.2), and of the formats that took them over (ISO/IEC 15444-1, I.4;
+/// ISO/IEC 18181-2, 4.2).
+enum BoxLengths {
+  /// Checks all boxes and, of items, where their bytes are.
+  ///
+  /// - Throws: `ContainerFault`.
+  static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
+    var boxes = ClaimReader(source[...], isBigEndian: true)
+    try check(&boxes, depth: 0, fileLength: source.count)
+  }
+
+  /// What the first box of a type at the top holds.
+  static func content(
+    of type: String, in source: UnsafeRawBufferPointer
+  ) -> Slice<UnsafeRawBufferPointer>? {
+    var boxes = ClaimReader(source[...], isBigEndian: true)
+    while let box = try? next(in: &boxes, depth: 0) {
+      if box.type == type { return box.content.bytes }
+    }
+    return nil
+  }
+
+  /// Boxes that hold boxes, and how many bytes come before those.
+  private static let containers = [
+    "meta": 4, "iprp": 0, "ipco": 0, "iref": 4, "dinf": 0, "moov": 0, "trak": 0, "mdia": 0,
+    "minf": 0, "stbl": 0, "edts": 0, "jp2h": 0, "grpl": 0,
+  ]
+  /// No file has boxes in boxes so deep.
+  private static let mostDepth = 16
+
+  private static func check(
+    _ boxes: inout ClaimReader, depth: Int, fileLength: Int
+  ) throws(ContainerFault) {
+    guard depth < mostDepth else { throw .broken("boxes in boxes") }
+    while var box = try next(in: &boxes, depth: depth) {
+      if box.type == "iloc" { try checkItems(&box.content, fileLength: fileLength) }
+      guard let head = containers[box.type], box.content.skip(head) else { continue }
+      try check(&box.content, depth: depth + 1, fileLength: fileLength)
+    }
+  }
+
+  /// The next box; `nil` at the end, or where what follows at the top of the file is none.
+  private static func next(
+    in boxes: inout ClaimReader, depth: Int
+  ) throws(ContainerFault) -> (type: String, content: ClaimReader)? {
+    guard var length = boxes.number(4), let type = boxes.name() else { return nil }
+    var head = 8
+    if length == 1 {
+      guard let large = boxes.number(8) else { return nil }
+      (length, head) = (large, 16)
+    }
+    // The last box of a file may leave its length open.
+    if length == 0, depth == 0 { length = head + boxes.count }
+    guard length >= head, let content = boxes.part(length - head) else {
+      // Some writers append what has no boxes.
+      if depth == 0, type.contains("?") { return nil }
+      throw .excess("box \(type)", length, boxes.count + head)
+    }
+    return (type, content)
+  }
+
+  /// Where items lie (ISO/IEC 14496-12, 8.11.3): those in the file itself must lie within it.
+  private static func checkItems(
+    _ box: inout ClaimReader, fileLength: Int
+  ) throws(ContainerFault) {
+    guard let version = box.number(1), box.skip(3), let sizes = box.number(2), version <= 2 else {
+      return
+    }
+    let (offsetWidth, lengthWidth, baseWidth) = (sizes >> 12, sizes >> 8 & 15, sizes >> 4 & 15)
+    let indexWidth = version == 0 ? 0 : sizes & 15
+    guard [offsetWidth, lengthWidth, baseWidth, indexWidth].allSatisfy({ $0 <= 8 }),
+      let items = box.number(version < 2 ? 2 : 4)
+    else { return }
+    for _ in 0..<items {
+      guard box.skip(version < 2 ? 2 : 4),
+        let method = version == 0 ? 0 : box.number(2).map({ $0 & 15 }),
+        box.skip(2), let base = box.number(baseWidth), let extents = box.number(2)
+      else { throw .excess("items in box iloc", items, 0) }
+      for _ in 0..<extents {
+        guard box.skip(indexWidth), let offset = box.number(offsetWidth),
+          let length = box.number(lengthWidth)
+        else { throw .excess("extents in box iloc", extents, 0) }
+        // Others lie in a box of their own, or in other items.
+        guard method == 0 else { continue }
+        let (sum, isTooFar) = base.addingReportingOverflow(offset)
+        let start = isTooFar ? Int.max : sum
+        guard start <= fileLength, length <= fileLength - start else {
+          throw .excess("an item", length, max(fileLength - start, 0))
+        }
+      }
+    }
+  }
+}

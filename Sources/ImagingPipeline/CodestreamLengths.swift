@@ -1,0 +1,68 @@
+// CodestreamLengths: holds what a JPEG 2000 codestream claims against the bytes there are, and what its tiles take.
+
+import Model
+
+/// The marker segments of a codestream (ISO/IEC 15444-1, annex A).
+enum CodestreamLengths {
+  /// Bytes that OpenJPEG allocates for each tile before it decodes one, and for each component in it (opj_tcp_t and
+  /// opj_tccp_t of 2.5, rounded up).
+  private static let bytesOfTile = 6_144
+  private static let bytesOfComponent = 1_280
+  /// What all tiles may take: 16 times what 150 megapixels in tiles of 1,024² do.
+  private static let mostBytesOfTiles = 64 << 20
+
+  /// Checks the main header and each part of a tile.
+  ///
+  /// - Throws: `ContainerFault`.
+  static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
+    var bytes = ClaimReader(source.dropFirst(2), isBigEndian: true)
+    while let marker = bytes.number(2) {
+      switch marker {
+      case 0xffd9: return
+      case 0xff90: try skipTilePart(&bytes)
+      default:
+        // OpenJPEG decides on what is no marker.
+        guard marker >= 0xff00, let length = bytes.number(2), length >= 2 else { return }
+        guard let segment = bytes.part(length - 2) else {
+          throw .excess("a segment", length, bytes.count + 2)
+        }
+        if marker == 0xff51 { try checkTiles(segment) }
+      }
+    }
+  }
+
+  /// From behind its marker to behind its data; 0 bytes: all that is left (A.4.2).
+  private static func skipTilePart(_ bytes: inout ClaimReader) throws(ContainerFault) {
+    guard bytes.skip(4), let length = bytes.number(4) else { return }
+    guard length > 0 else { return _ = bytes.skip(bytes.count) }
+    // It counts from the marker on; marker, length, tile and length again are 10 bytes.
+    guard length >= 12, bytes.skip(length - 10) else {
+      throw .excess("part of a tile", length, bytes.count + 10)
+    }
+  }
+
+  /// Sizes of image and tiles (A.5.1).
+  private static func checkTiles(_ segment: ClaimReader) throws(ContainerFault) {
+    var segment = segment
+    guard segment.skip(2), let width = segment.number(4), let height = segment.number(4),
+      let offsetX = segment.number(4), let offsetY = segment.number(4),
+      let tileWidth = segment.number(4), let tileHeight = segment.number(4),
+      let left = segment.number(4), let top = segment.number(4),
+      let components = segment.number(2), tileWidth > 0, tileHeight > 0
+    else { return }
+    func count(_ side: Int, _ start: Int, _ tile: Int) -> Int {
+      max((side - start + tile - 1) / tile, 0)
+    }
+    let (across, down) = (count(width, left, tileWidth), count(height, top, tileHeight))
+    let (tiles, isTooMany) = across.multipliedReportingOverflow(by: down)
+    let bytes = bytesOfTile + components * bytesOfComponent
+    guard !isTooMany, tiles <= mostBytesOfTiles / bytes else {
+      // Sides are of 32 bits at most.
+      let pixels = max(width - offsetX, 0)
+        .multipliedReportingOverflow(by: max(height - offsetY, 0))
+      throw .tooManyTiles(
+        reason: "\(across)x\(down) tiles; at most \(mostBytesOfTiles / bytes) are decoded",
+        pixels: pixels.overflow ? .max : pixels.partialValue)
+    }
+  }
+}

@@ -1,0 +1,29 @@
+// EncodedCheck: whether an encoder that reported success made an image.
+
+import Model
+
+extension Encoded {
+  /// Reopens the header of what was encoded and compares it with what was asked for.
+  ///
+  /// heifsave of libvips 8.14.1 reports success where libaom was out of memory, and leaves a container without an image.
+  ///
+  /// - Throws: `ImageError.internal`: the source is not to blame.
+  func check(as format: ImageFormat) throws(ImageError) {
+    var fault: String?
+    bytes.withUnsafeBytes { bytes in
+      do throws(ImageError) {
+        guard FormatSigns.format(of: bytes) == format else {
+          fault = "no such file"
+          return
+        }
+        let found = try Loader.describe(bytes, as: format, failOn: .none).size
+        if found != size { fault = "\(found) instead of \(size)" }
+      } catch {
+        fault = error.logDetail ?? error.code
+      }
+    }
+    if let fault {
+      throw .internal(detail: "encoded \(format.rawValue) of \(bytes.count) bytes: \(fault)")
+    }
+  }
+}

@@ -1,0 +1,185 @@
+// GIFCheck: whether each frame of a GIF has all of its pixels, and the file its end.
+
+import Model
+
+/// Walks over a GIF's blocks (GIF89a, appendix B) and the codes of its frames without painting them.
+///
+/// libnsgif reports success once it has one frame, and fills up what a frame lacks. Here a frame has exactly as many pixels
+/// as it says, and an animation ends with its trailer. A single frame that is whole needs none.
+struct GIFCheck {
+  private let bytes: UnsafeRawBufferPointer
+  private var position = 0
+  private var frames = 0
+  private var isAnimation = false
+  /// How many pixels each code stands for. Owned by the caller of `init`.
+  private let lengths: UnsafeMutableBufferPointer<Int32>
+
+  static func soundness(of bytes: UnsafeRawBufferPointer) -> Soundness {
+    withUnsafeTemporaryAllocation(of: Int32.self, capacity: GIFCodes.most) { lengths in
+      lengths.initialize(repeating: 0)
+      var check = GIFCheck(bytes: bytes, lengths: lengths)
+      return check.run()
+    }
+  }
+
+  private init(bytes: UnsafeRawBufferPointer, lengths: UnsafeMutableBufferPointer<Int32>) {
+    (self.bytes, self.lengths) = (bytes, lengths)
+  }
+
+  private static let truncated = Soundness.damaged(.truncated, "a GIF that ends early")
+
+  private mutating func run() -> Soundness {
+    guard bytes.count >= 13 else { return Self.truncated }
+    position = 13
+    guard skipColours(bytes[10]) else { return Self.truncated }
+    while position < bytes.count {
+      let kind = bytes[position]
+      position += 1
+      switch kind {
+      case 0x3b: return frames > 0 ? .whole : .damaged(.error, "a GIF without a frame")
+      // A writer may leave the end of a block twice.
+      case 0: continue
+      case 0x21:
+        guard position + 1 < bytes.count else { return Self.truncated }
+        if bytes[position] == 0xff { isAnimation = true }
+        position += 1
+        guard skipBlocks() else { return Self.truncated }
+      case 0x2c:
+        let soundness = readFrame()
+        guard soundness == .whole else { return soundness }
+        frames += 1
+      default: return .damaged(.error, "a GIF's block of kind \(kind)")
+      }
+    }
+    return frames == 1 && !isAnimation ? .whole : Self.truncated
+  }
+
+  private mutating func skipColours(_ flags: UInt8) -> Bool {
+    if flags & 0x80 != 0 { position += 3 << (Int(flags & 7) + 1) }
+    return position <= bytes.count
+  }
+
+  private mutating func skipBlocks() -> Bool {
+    while position < bytes.count {
+      let length = Int(bytes[position])
+      position += 1 + length
+      if length == 0 { return true }
+    }
+    return false
+  }
+
+  private mutating func readFrame() -> Soundness {
+    guard position + 9 <= bytes.count else { return Self.truncated }
+    func little(_ offset: Int) -> Int {
+      Int(bytes[position + offset]) | Int(bytes[position + offset + 1]) << 8
+    }
+    let pixels = little(4) * little(6)
+    let flags = bytes[position + 8]
+    position += 9
+    guard skipColours(flags), position < bytes.count else { return Self.truncated }
+    let bits = Int(bytes[position])
+    position += 1
+    guard (1...8).contains(bits) else { return .damaged(.error, "a GIF's codes of \(bits) bits") }
+    let start = position
+    guard skipBlocks() else { return Self.truncated }
+    var codes = GIFCodes(
+      bytes: UnsafeRawBufferPointer(rebasing: bytes[start..<position]), bits: bits,
+      lengths: lengths)
+    guard let found = codes.countPixels(upTo: pixels) else {
+      return .damaged(.warning, "a GIF's codes make no sense")
+    }
+    guard found == pixels else {
+      return .damaged(.warning, "a GIF's frame of \(found) pixels instead of \(pixels)")
+    }
+    return codes.isAtEnd
+      ? .whole : .damaged(.warning, "a GIF's frame goes on behind its last pixel")
+  }
+}
+
+/// The codes of one frame, in blocks of up to 255 bytes (GIF89a, appendix F).
+struct GIFCodes {
+  /// Codes that there can be.
+  static let most = 4_096
+
+  private let bytes: UnsafeRawBufferPointer
+  private let lengths: UnsafeMutableBufferPointer<Int32>
+  private let firstBits: Int
+  private var position = 0
+  /// What is left of the block.
+  private var left = 0
+  private var window: UInt32 = 0
+  private var count = 0
+  private var hasEnded = false
+
+  init(bytes: UnsafeRawBufferPointer, bits: Int, lengths: UnsafeMutableBufferPointer<Int32>) {
+    (self.bytes, self.lengths, firstBits) = (bytes, lengths, bits)
+  }
+
+  /// How many pixels the codes stand for, until they are at least so many, or end; `nil` where there is no such code.
+  mutating func countPixels(upTo wanted: Int) -> Int? {
+    let clear = 1 << firstBits
+    var (next, size, last) = (clear + 2, firstBits + 1, -1)
+    for code in 0..<clear { lengths[code] = 1 }
+    var pixels = 0
+    while pixels < wanted {
+      let code = read(size)
+      if code < 0 || code == clear + 1 {
+        hasEnded = true
+        return pixels
+      }
+      if code == clear {
+        (next, size, last) = (clear + 2, firstBits + 1, -1)
+        continue
+      }
+      guard last >= 0 else {
+        guard code < clear else { return nil }
+        (pixels, last) = (pixels + 1, code)
+        continue
+      }
+      guard code < next || code == next && next < Self.most else { return nil }
+      if next < Self.most {
+        lengths[next] = lengths[last] + 1
+        next += 1
+        if next == 1 << size && size < 12 { size += 1 }
+      }
+      (pixels, last) = (pixels + Int(lengths[code]), code)
+    }
+    lastSize = size
+    return pixels
+  }
+
+  private var lastSize = 12
+
+  /// Whether behind the last pixel nothing but the end follows, or what fills up a byte.
+  var isAtEnd: Bool {
+    mutating get {
+      if hasEnded { return true }
+      let code = read(lastSize)
+      if code < 0 || code == 1 << firstBits + 1 { return true }
+      // Some writers clear their table before the end, and some fill up with zeros.
+      return left == 0 && position + 1 >= bytes.count
+        || code == 1 << firstBits && read(firstBits + 1) == 1 << firstBits + 1
+    }
+  }
+
+  /// The next bits, the lowest first; -1 where there are not so many.
+  @inline(__always)
+  private mutating func read(_ bits: Int) -> Int {
+    while count < bits {
+      if left == 0 {
+        // The last block has no bytes, and is there.
+        guard position < bytes.count, bytes[position] > 0 else { return -1 }
+        left = Int(bytes[position])
+        position += 1
+      }
+      guard position < bytes.count else { return -1 }
+      window |= UInt32(bytes[position]) << UInt32(count)
+      (position, left, count) = (position + 1, left - 1, count + 8)
+    }
+    defer {
+      window >>= UInt32(bits)
+      count -= bits
+    }
+    return Int(window & (1 << UInt32(bits) - 1))
+  }
+}

@@ -1,0 +1,196 @@
+// JPEGBlockWalk: goes over the codes of a JPEG's blocks, sequential and progressive.
+
+/// The blocks of one component in one scan.
+struct JPEGBlockWalk {
+  private let dc: JPEGCodeTable?
+  private let ac: JPEGCodeTable?
+  private let isProgressive: Bool
+  private let isRefinement: Bool
+  private let first: Int
+  private let last: Int
+  private let mostMean: Int
+  private let mostBits: (mean: Int, detail: Int)
+  private var mean = 0
+  /// Blocks that follow without a code of their own (T.81, G.1.2.2).
+  private var emptyBlocks = 0
+
+  init(
+    dc: JPEGCodeTable?, ac: JPEGCodeTable?, header: JPEGScanHeader, isProgressive: Bool,
+    mostMean: Int, mostBits: (mean: Int, detail: Int)
+  ) {
+    (self.dc, self.ac, self.isProgressive) = (dc, ac, isProgressive)
+    isRefinement = header.isRefinement
+    (first, last) = (header.places.lowerBound, header.places.upperBound)
+    (self.mostMean, self.mostBits) = (mostMean, mostBits)
+  }
+
+  /// Begins anew behind a marker.
+  mutating func restart() { (mean, emptyBlocks) = (0, 0) }
+
+  /// A block whose first coefficient is its mean: all of it, of a progressive scan the mean alone.
+  ///
+  /// - Returns: Whether its codes make sense.
+  @inline(__always)
+  mutating func readWhole(_ bits: inout JPEGBits) -> Bool {
+    bits.refill()
+    if isRefinement {
+      bits.skip(1)
+      return true
+    }
+    guard let dc else { return false }
+    let size = Self.symbol(&bits, dc)
+    guard size >= 0, size <= mostBits.mean else { return false }
+    if size > 0 {
+      mean &+= JPEGHuffmanTable.number(bits.peek(size), bits: size)
+      bits.skip(size)
+      guard abs(mean) <= mostMean else { return false }
+    }
+    guard !isProgressive, let ac else { return isProgressive }
+    return readAllDetails(&bits, ac)
+  }
+
+  /// The details of a sequential block (T.81, F.2.2.2).
+  @inline(__always)
+  private func readAllDetails(_ bits: inout JPEGBits, _ ac: JPEGCodeTable) -> Bool {
+    let quick = ac.quick
+    // A copy that stays in registers, between the few calls that need `bits` itself.
+    var window = bits.window
+    var place = 1
+    while place < 64 {
+      if window.count < 32 {
+        bits.window = window
+        bits.refill()
+        window = bits.window
+      }
+      var entry = Int(quick[Int(truncatingIfNeeded: window.bits &>> Self.quickShift)])
+      if entry == 0 {
+        entry = ac.entry(for: Int(truncatingIfNeeded: window.bits &>> 48))
+        guard entry != 0 else { return false }
+      }
+      // The code and the number behind it: at most 31 bits.
+      let (run, size) = (entry &>> 4 & 15, entry & 15)
+      let length = entry &>> 8 &+ size
+      window.bits &<<= UInt64(truncatingIfNeeded: length)
+      window.count &-= length
+      if size > 0 {
+        place &+= run &+ 1
+        guard place <= 64, size <= mostBits.detail else { return false }
+      } else if run == 15 {
+        place &+= 16
+      } else {
+        break
+      }
+    }
+    bits.window = window
+    return place <= 64
+  }
+
+  private static let quickShift = UInt64(64 - JPEGCodeTable.quickBits)
+
+  /// A block of a progressive scan of details.
+  ///
+  /// - Parameter mask: Of the block's coefficients those that are not zero.
+  /// - Returns: Whether its codes make sense.
+  @inline(__always)
+  mutating func readDetails(_ bits: inout JPEGBits, _ mask: inout UInt64) -> Bool {
+    guard let ac else { return false }
+    return isRefinement ? refineDetails(&bits, &mask, ac) : readNewDetails(&bits, &mask, ac)
+  }
+
+  /// T.81, G.1.2.2.
+  private mutating func readNewDetails(
+    _ bits: inout JPEGBits, _ mask: inout UInt64, _ ac: JPEGCodeTable
+  ) -> Bool {
+    if emptyBlocks > 0 {
+      emptyBlocks -= 1
+      return true
+    }
+    var place = first
+    while place <= last {
+      bits.refill()
+      let symbol = Self.symbol(&bits, ac)
+      guard symbol >= 0 else { return false }
+      let (run, size) = (symbol >> 4, symbol & 15)
+      if size > 0 {
+        place += run
+        guard place <= last, size <= mostBits.detail else { return false }
+        bits.skip(size)
+        mask |= 1 << UInt64(place)
+        place += 1
+      } else if run == 15 {
+        place += 16
+      } else {
+        emptyBlocks = Self.emptyBlocks(&bits, run) - 1
+        return true
+      }
+    }
+    return place == last + 1
+  }
+
+  /// T.81, G.1.2.3: a bit for each coefficient that is not zero already, and codes for those that become so.
+  private mutating func refineDetails(
+    _ bits: inout JPEGBits, _ mask: inout UInt64, _ ac: JPEGCodeTable
+  ) -> Bool {
+    var place = first
+    while emptyBlocks == 0 && place <= last {
+      bits.refill()
+      let symbol = Self.symbol(&bits, ac)
+      guard symbol >= 0 else { return false }
+      var run = symbol >> 4
+      let isNew = symbol & 15 != 0
+      if isNew {
+        guard symbol & 15 == 1 else { return false }
+        bits.skip(1)
+      } else if run < 15 {
+        emptyBlocks = Self.emptyBlocks(&bits, run)
+        break
+      }
+      while place <= last {
+        if mask >> UInt64(place) & 1 == 1 {
+          bits.refill()
+          bits.skip(1)
+        } else if run == 0 {
+          break
+        } else {
+          run -= 1
+        }
+        place += 1
+      }
+      if isNew {
+        guard place <= last else { return false }
+        mask |= 1 << UInt64(place)
+      }
+      place += 1
+    }
+    guard emptyBlocks > 0 else { return true }
+    emptyBlocks -= 1
+    if place <= last {
+      let rest = mask & (~0 << UInt64(place)) & (~0 >> UInt64(63 - last))
+      var count = rest.nonzeroBitCount
+      while count > 0 {
+        bits.refill()
+        bits.skip(min(count, 32))
+        count -= min(count, 32)
+      }
+    }
+    return true
+  }
+
+  /// How many blocks, this one among them, end with a code (T.81, table G.1).
+  private static func emptyBlocks(_ bits: inout JPEGBits, _ run: Int) -> Int {
+    guard run > 0 else { return 1 }
+    bits.refill()
+    defer { bits.skip(run) }
+    return 1 << run + bits.peek(run)
+  }
+
+  /// The next code's symbol; -1: there is no such code.
+  @inline(__always)
+  private static func symbol(_ bits: inout JPEGBits, _ table: JPEGCodeTable) -> Int {
+    let quick = Int(table.quick[bits.peek(JPEGCodeTable.quickBits)])
+    let entry = quick != 0 ? quick : table.entry(for: bits.peek(16))
+    guard entry != 0 else { return -1 }
+    bits.skip(entry >> 8)
+    return entry & 255
+  }
+}

@@ -1,0 +1,131 @@
+// JPEGCheck: whether a JPEG's coded data is whole: each scan and each restart interval ends exactly at its marker.
+
+import Model
+
+/// Walks over a JPEG's segments and the codes of its scans (ITU-T T.81, annexes B, F and G) without computing pixels.
+///
+/// libjpeg warns of most damage and libvips passes that on, but not what libjpeg finds after the last row, and together
+/// with harmless complaints. Here only lost or invented pixels count:
+/// - A code that the table lacks, a number of too many bits, a coefficient behind the last place.
+/// - Data that ends before its blocks do, or goes on behind them, in a scan or a restart interval.
+/// - A refinement of what was not sent, a component without a scan, a file without its end.
+///
+/// Extraneous bytes between segments and whatever follows the end are harmless.
+struct JPEGCheck {
+  private let bytes: UnsafeRawBufferPointer
+  private var position = 2
+  private var tables = JPEGCodeTables()
+  private var frame: JPEGScanFrame?
+  /// The first number of each quantization table.
+  private var quantizers = [Int](repeating: 1, count: 4)
+  private var restartInterval = 0
+  /// Whether bytes stood between two segments that belong to none.
+  private var hasStrayBytes = false
+
+  private init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  /// Judges a JPEG. Arithmetic coding, tables that the file leaves out and what libjpeg refuses are `unknown`.
+  static func soundness(of bytes: UnsafeRawBufferPointer) -> Soundness {
+    var check = JPEGCheck(bytes)
+    return check.run()
+  }
+
+  private mutating func run() -> Soundness {
+    while true {
+      guard let marker = nextMarker() else {
+        return .damaged(.truncated, "a JPEG without its end")
+      }
+      switch marker {
+      case 0xd9: return judgeFrame()
+      // Restarts outside of a scan, and what has no content (T.81, table B.1).
+      case 0x01, 0xd0...0xd8: continue
+      default: break
+      }
+      guard let segment = segment() else {
+        return .damaged(.truncated, "a JPEG's segment ends early")
+      }
+      switch marker {
+      case 0xc0, 0xc1, 0xc2:
+        guard frame == nil,
+          let read = JPEGScanFrame(segment, isProgressive: marker == 0xc2)
+        else { return .unknown }
+        frame = read
+      case 0xc4:
+        guard tables.define(segment) else { return .damaged(.error, "a JPEG's code tables") }
+      case 0xc3, 0xc5...0xcf: return .unknown
+      case 0xdb: readQuantizers(segment)
+      case 0xdd:
+        guard segment.count == 2 else { return .unknown }
+        restartInterval = Int(segment[0]) << 8 | Int(segment[1])
+      case 0xda:
+        let soundness = readScan(segment)
+        guard soundness == .whole else { return soundness }
+      default: break
+      }
+    }
+  }
+
+  /// The next marker's second byte; `nil` at the end of the file.
+  private mutating func nextMarker() -> UInt8? {
+    while position + 1 < bytes.count {
+      // A marker may have any number of bytes of ones before it (T.81, B.1.1.2).
+      if bytes[position] == 0xff && bytes[position + 1] == 0xff {
+        position += 1
+      } else if bytes[position] == 0xff && bytes[position + 1] != 0 {
+        defer { position += 2 }
+        return bytes[position + 1]
+      } else {
+        hasStrayBytes = true
+        position += 1
+      }
+    }
+    return nil
+  }
+
+  /// What belongs to the marker before; `nil` where it is not all there.
+  private mutating func segment() -> UnsafeRawBufferPointer? {
+    guard position + 2 <= bytes.count else { return nil }
+    let length = Int(bytes[position]) << 8 | Int(bytes[position + 1])
+    guard length >= 2, length <= bytes.count - position else { return nil }
+    defer { position += length }
+    return UnsafeRawBufferPointer(rebasing: bytes[position + 2..<position + length])
+  }
+
+  private mutating func readQuantizers(_ segment: UnsafeRawBufferPointer) {
+    var rest = segment[...]
+    while let head = rest.popFirst() {
+      let width = head >> 4 == 0 ? 1 : 2
+      guard head & 15 < 4, rest.count >= 64 * width else { return }
+      quantizers[Int(head & 15)] = rest.prefix(width).reduce(0) { $0 << 8 | Int($1) }
+      rest = rest.dropFirst(64 * width)
+    }
+  }
+
+  private mutating func readScan(_ segment: UnsafeRawBufferPointer) -> Soundness {
+    guard let frame else { return .unknown }
+    guard let header = JPEGScanHeader(segment, of: frame) else { return .unknown }
+    if let fault = frame.begin(header) { return .damaged(.warning, fault) }
+    guard var bits = JPEGBits(bytes, at: position) else { return .unknown }
+    let scan = JPEGScan(
+      header: header, restartInterval: restartInterval,
+      quantizers: header.members.map { quantizers[frame.components[$0.component].quantizer] })
+    let soundness = scan.read(&bits, frame, &tables)
+    guard soundness == .whole else { return soundness }
+    guard let end = bits.end else {
+      return bits.isAtFileEnd
+        ? .damaged(.truncated, "a JPEG's scan ends with the file")
+        : .damaged(.warning, "a JPEG's scan goes on behind its last block")
+    }
+    position = end
+    return .whole
+  }
+
+  /// Whether all that was promised has come, once the end is there.
+  private func judgeFrame() -> Soundness {
+    guard let frame else { return .unknown }
+    guard frame.isComplete else { return .damaged(.warning, "a JPEG lacks a component") }
+    // What stands between segments and is none may have been a scan.
+    return frame.isRefined || !hasStrayBytes
+      ? .whole : .damaged(.warning, "a JPEG lacks a scan")
+  }
+}

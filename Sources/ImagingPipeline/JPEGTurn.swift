@@ -1,0 +1,171 @@
+// JPEGTurn: making a JPEG upright without loss, by moving and mirroring its blocks of coefficients.
+
+import CJPEG
+import Model
+
+/// A JPEG's blocks, read by libjpeg; no pixel is computed.
+struct JPEGTurn: ~Copyable {
+  private let jpeg: UnsafeMutablePointer<pictor_jpeg>
+
+  /// Most bytes of coefficients, source and result together.
+  private static let mostBytes = 512 << 20
+  /// Pixels of a block's side.
+  private static let side = 8
+
+  /// Reads the header.
+  ///
+  /// - Parameter source: Must outlive this value.
+  init?(_ source: UnsafeRawBufferPointer) {
+    guard let jpeg = pictor_jpeg_open(source.baseAddress, source.count) else { return nil }
+    self.jpeg = jpeg
+  }
+
+  deinit { pictor_jpeg_close(jpeg) }
+
+  /// Whether it comes in several scans, each of which adds detail.
+  var isProgressive: Bool { jpeg.pointee.source.progressive_mode != 0 }
+
+  /// The upright JPEG, with the tables of the source and no metadata but how its pixels are meant; `nil` where it cannot
+  /// be had without loss.
+  ///
+  /// - Parameters:
+  ///   - orientation: How the source is stored.
+  ///   - isProgressive: Whether the result comes in several scans.
+  func turned(by orientation: Orientation, isProgressive: Bool) -> [UInt8]? {
+    let turn = BlockTurn(orientation)
+    guard isSuited(to: turn) else { return nil }
+    var components: [Component] = []
+    for index in 0..<Int(jpeg.pointee.source.num_components) { components.append(component(index)) }
+    let blocks = components.reduce(0) { $0 + $1.columns * $1.rows }
+    guard blocks <= Self.mostBytes / (2 * 64 * MemoryLayout<JCOEF>.stride) else { return nil }
+    for (index, from) in components.enumerated() {
+      let to = turn.swapsSides ? from.turned : from
+      guard
+        pictor_jpeg_make_room(
+          jpeg, CInt(index), CUnsignedInt(to.columns), CUnsignedInt(to.rows),
+          CUnsignedInt(to.down)) == 0
+      else { return nil }
+    }
+    guard pictor_jpeg_read(jpeg) == 0, jpeg.pointee.errors.num_warnings == 0 else { return nil }
+    jpeg.pointee.result.optimize_coding = 1
+    if turn.swapsSides { swapSides() }
+    for (index, from) in components.enumerated() {
+      guard move(component: index, from, by: turn) else { return nil }
+    }
+    guard pictor_jpeg_write(jpeg, isProgressive ? 1 : 0) == 0, let bytes = jpeg.pointee.bytes
+    else { return nil }
+    return Array(UnsafeBufferPointer(start: bytes, count: Int(jpeg.pointee.count)))
+  }
+
+  /// Whether nothing is lost: a block at the right or lower edge that is not all image cannot come to lie elsewhere.
+  private func isSuited(to turn: BlockTurn) -> Bool {
+    let spaces = [JCS_GRAYSCALE, JCS_YCbCr, JCS_RGB]
+    guard jpeg.pointee.source.data_precision == 8,
+      spaces.contains(jpeg.pointee.source.jpeg_color_space)
+    else { return false }
+    // One component alone is stored block by block, whatever its sampling.
+    let isAlone = jpeg.pointee.source.num_components == 1
+    let across = Self.side * (isAlone ? 1 : Int(jpeg.pointee.source.max_h_samp_factor))
+    let down = Self.side * (isAlone ? 1 : Int(jpeg.pointee.source.max_v_samp_factor))
+    return (!turn.mirrorsX || Int(jpeg.pointee.source.image_width).isMultiple(of: across))
+      && (!turn.mirrorsY || Int(jpeg.pointee.source.image_height).isMultiple(of: down))
+  }
+
+  /// How many blocks a component has.
+  private struct Component {
+    /// Of the image.
+    let width, height: Int
+    /// Padded to whole groups.
+    let columns, rows: Int
+    /// Sampling factors.
+    let across, down: Int
+
+    var turned: Component {
+      Component(
+        width: height, height: width, columns: rows, rows: columns, across: down, down: across)
+    }
+  }
+
+  private func component(_ index: Int) -> Component {
+    let info = jpeg.pointee.source.comp_info[index]
+    let (across, down) = (Int(info.h_samp_factor), Int(info.v_samp_factor))
+    return Component(
+      width: Int(info.width_in_blocks), height: Int(info.height_in_blocks),
+      columns: (Int(info.width_in_blocks) + across - 1) / across * across,
+      rows: (Int(info.height_in_blocks) + down - 1) / down * down, across: across, down: down)
+  }
+
+  /// Exchanges width and height in the result's parameters, those of its quantization tables included.
+  private func swapSides() {
+    swap(&jpeg.pointee.result.image_width, &jpeg.pointee.result.image_height)
+    for index in 0..<Int(jpeg.pointee.result.num_components) {
+      let info = jpeg.pointee.result.comp_info + index
+      swap(&info.pointee.h_samp_factor, &info.pointee.v_samp_factor)
+    }
+    let tables = jpeg.pointee.result.quant_tbl_ptrs
+    for table in [tables.0, tables.1, tables.2, tables.3] {
+      guard let table else { continue }
+      withUnsafeMutableBytes(of: &table.pointee.quantval) { bytes in
+        let values = bytes.bindMemory(to: UInt16.self)
+        for row in 0..<Self.side {
+          for column in 0..<row {
+            values.swapAt(row * Self.side + column, column * Self.side + row)
+          }
+        }
+      }
+    }
+  }
+
+  /// Fills a component of the result. libjpeg holds all rows in memory, so their addresses stay.
+  private func move(component: Int, _ from: Component, by turn: BlockTurn) -> Bool {
+    let to = turn.swapsSides ? from.turned : from
+    var rows: [UnsafeMutablePointer<JCOEF>] = []
+    for row in 0..<from.height {
+      guard let blocks = pictor_jpeg_row(jpeg, CInt(component), CUnsignedInt(row), 0) else {
+        return false
+      }
+      rows.append(blocks)
+    }
+    for y in 0..<to.height {
+      guard let row = pictor_jpeg_row(jpeg, CInt(component), CUnsignedInt(y), 1) else {
+        return false
+      }
+      for x in 0..<to.width {
+        let (across, down) = turn.swapsSides ? (y, x) : (x, y)
+        let column = turn.mirrorsX ? from.width - 1 - across : across
+        let line = turn.mirrorsY ? from.height - 1 - down : down
+        turn.copy(rows[line] + column * 64, to: row + x * 64)
+      }
+    }
+    return true
+  }
+}
+
+/// What a turn does to a block of 8×8 coefficients.
+private struct BlockTurn {
+  /// Whether columns become rows.
+  let swapsSides: Bool
+  /// Whether left and right of the stored image are exchanged, and top and bottom.
+  let mirrorsX, mirrorsY: Bool
+  /// For each coefficient of the result the one of the source, and its sign.
+  private let places: [(from: Int, sign: Int16)]
+
+  init(_ orientation: Orientation) {
+    swapsSides = orientation.swapsSides
+    let mirrorsX = [2, 3, 7, 8].contains(orientation.tag)
+    let mirrorsY = [3, 4, 6, 7].contains(orientation.tag)
+    (self.mirrorsX, self.mirrorsY) = (mirrorsX, mirrorsY)
+    let swapsSides = swapsSides
+    places = (0..<64).map { index in
+      let (x, y) = swapsSides ? (index / 8, index % 8) : (index % 8, index / 8)
+      // A mirrored cosine of odd frequency has the other sign.
+      let isNegative = (mirrorsX && x % 2 == 1) != (mirrorsY && y % 2 == 1)
+      return (y * 8 + x, isNegative ? -1 : 1)
+    }
+  }
+
+  @inline(__always)
+  func copy(_ from: UnsafePointer<JCOEF>, to: UnsafeMutablePointer<JCOEF>) {
+    for index in 0..<64 { to[index] = from[places[index].from] &* places[index].sign }
+  }
+}

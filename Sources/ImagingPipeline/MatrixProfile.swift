@@ -1,0 +1,120 @@
+// MatrixProfile: an ICC profile made of a power and three primaries, for a PNG that says these in place of a profile.
+
+import Glibc
+import Model
+
+/// Writes ICC profiles (ICC.1:2022) of display class, which `Colour` then applies like any embedded one.
+enum MatrixProfile {
+  private typealias Vector = SIMD3<Double>
+
+  /// A profile for numbers that `colour` describes.
+  ///
+  /// Without `gAMA` the curve is sRGB's, without `cHRM` the primaries are.
+  ///
+  /// - Parameter isGrey: Whether there is only lightness, which no primary changes.
+  /// - Returns: `nil` where the chromaticities are no triangle with white inside.
+  static func bytes(for colour: PNGColour, isGrey: Bool) -> [UInt8]? {
+    let curve = curve(gamma: colour.gamma)
+    var tags: [(name: String, content: [UInt8])] = [("wtpt", xyz(d50))]
+    if isGrey {
+      tags.append(("kTRC", curve))
+    } else {
+      guard let primaries = primaries(colour.chromaticities ?? .sRGB) else { return nil }
+      for (letter, primary) in zip(["r", "g", "b"], primaries) {
+        tags.append((letter + "XYZ", xyz(primary)))
+      }
+      for letter in ["r", "g", "b"] { tags.append((letter + "TRC", curve)) }
+    }
+    return file(space: isGrey ? "GRAY" : "RGB ", tags)
+  }
+
+  // MARK: Colours
+
+  /// The profile connection space's white (ICC.1:2022, 7.2.16).
+  private static let d50 = Vector(0.9642, 1, 0.8249)
+
+  /// Rows of the Bradford transform, by which whites are adapted (ICC.1:2022, annex E).
+  private static let bradford = [
+    Vector(0.8951, 0.2664, -0.1614), Vector(-0.7502, 1.7135, 0.0367),
+    Vector(0.0389, -0.0685, 1.0296),
+  ]
+
+  /// Red, green and blue in XYZ, adapted to D50: their sum is its white.
+  private static func primaries(_ chromaticities: PNGColour.Chromaticities) -> [Vector]? {
+    let points = (0..<4).map { index -> Vector? in
+      let x = Double(chromaticities.numbers[index * 2]) / 100_000
+      let y = Double(chromaticities.numbers[index * 2 + 1]) / 100_000
+      return y > 0 && x >= 0 && x + y <= 1 ? Vector(x / y, 1, (1 - x - y) / y) : nil
+    }
+    guard let white = points[0], let red = points[1], let green = points[2], let blue = points[3],
+      let shares = solved([red, green, blue], white), shares.min() > 0
+    else { return nil }
+    let cone = applied(bradford, white)
+    let ratio = applied(bradford, d50) / cone
+    guard cone.min() > 0, let inverse = inverse(bradford) else { return nil }
+    return zip([red, green, blue], [shares.x, shares.y, shares.z]).map { primary, share in
+      applied(inverse, applied(bradford, primary * share) * ratio)
+    }
+  }
+
+  /// How much of each column makes `target`.
+  private static func solved(_ columns: [Vector], _ target: Vector) -> Vector? {
+    let rows = (0..<3).map { Vector(columns[0][$0], columns[1][$0], columns[2][$0]) }
+    return inverse(rows).map { applied($0, target) }
+  }
+
+  private static func applied(_ rows: [Vector], _ vector: Vector) -> Vector {
+    Vector((rows[0] * vector).sum(), (rows[1] * vector).sum(), (rows[2] * vector).sum())
+  }
+
+  private static func cross(_ a: Vector, _ b: Vector) -> Vector {
+    Vector(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x)
+  }
+
+  /// By the rows' cross products; `nil` where there is none.
+  private static func inverse(_ rows: [Vector]) -> [Vector]? {
+    let columns = [cross(rows[1], rows[2]), cross(rows[2], rows[0]), cross(rows[0], rows[1])]
+    let determinant = (rows[0] * columns[0]).sum()
+    guard abs(determinant) > 1e-9 else { return nil }
+    return (0..<3).map { Vector(columns[0][$0], columns[1][$0], columns[2][$0]) / determinant }
+  }
+
+  // MARK: The file
+
+  /// `parametricCurveType` (ICC.1:2022, 10.18): a power, or sRGB's (IEC 61966-2-1).
+  private static func curve(gamma: Int?) -> [UInt8] {
+    let (kind, numbers): (Int, [Double]) =
+      gamma.map { (0, [100_000 / Double($0)]) }
+      ?? (3, [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045])
+    return Array("para".utf8) + big(0, 4) + big(kind, 2) + big(0, 2) + numbers.flatMap(fixed)
+  }
+
+  private static func xyz(_ color: Vector) -> [UInt8] {
+    Array("XYZ ".utf8) + big(0, 4) + fixed(color.x) + fixed(color.y) + fixed(color.z)
+  }
+
+  /// Header, table of tags, tags.
+  private static func file(space: String, _ tags: [(name: String, content: [UInt8])]) -> [UInt8] {
+    let start = 128 + 4 + 12 * tags.count
+    var (table, contents) = (big(tags.count, 4), [UInt8]())
+    for (name, content) in tags {
+      table += Array(name.utf8) + big(start + contents.count, 4) + big(content.count, 4)
+      contents += content
+    }
+    var header = big(start + contents.count, 4) + big(0, 4) + big(0x0400_0000, 4)
+    header += Array("mntr".utf8) + Array(space.utf8) + Array("XYZ ".utf8) + big(0, 12)
+    header += Array("acsp".utf8) + big(0, 28) + fixed(d50.x) + fixed(d50.y) + fixed(d50.z)
+    header += [UInt8](repeating: 0, count: 128 - header.count)
+    return header + table + contents
+  }
+
+  /// `s15Fixed16Number`, whose bounds hold for what the curves need.
+  private static func fixed(_ number: Double) -> [UInt8] {
+    let value = Int32(clamping: Int((min(max(number, -32_768), 32_767) * 65_536).rounded()))
+    return big(Int(UInt32(bitPattern: value)), 4)
+  }
+
+  private static func big(_ number: Int, _ width: Int) -> [UInt8] {
+    (0..<width).reversed().map { $0 < 8 ? UInt8(number >> (8 * $0) & 255) : 0 }
+  }
+}

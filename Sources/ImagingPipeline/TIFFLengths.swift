@@ -1,0 +1,54 @@
+// TIFFLengths: holds the counts of a TIFF's directories against the bytes there are.
+
+import Model
+
+/// The chain of directories of a TIFF or BigTIFF (TIFF 6.0, section 2).
+enum TIFFLengths {
+  /// At most so many directories are looked at: libtiff reads no more (TIFF_MAX_DIR_COUNT is 1,048,576; libvips asks for
+  /// one).
+  private static let mostDirectories = 65_536
+
+  /// Bytes of each type of value, by its number (TIFF 6.0, and BigTIFF's 16 to 18).
+  private static let widths = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8]
+
+  /// Checks where the values of all entries lie.
+  ///
+  /// - Throws: `ContainerFault`.
+  static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
+    let isBigEndian = source.starts(with: [0x4d])
+    func reader(at place: Int) -> ClaimReader {
+      ClaimReader(source.dropFirst(place), isBigEndian: isBigEndian)
+    }
+    var head = reader(at: 2)
+    let isBigTIFF = head.number(2) == 43
+    let offsetWidth = isBigTIFF ? 8 : 4
+    if isBigTIFF { _ = head.skip(4) }
+    guard var place = head.number(offsetWidth), place < source.count else {
+      throw .broken("a TIFF without a directory")
+    }
+    var seen = 0
+    // A chain whose next link leads nowhere ends there, for libtiff as well.
+    while place > 0, place < source.count, seen < mostDirectories {
+      seen += 1
+      var directory = reader(at: place)
+      let entryLength = isBigTIFF ? 20 : 12
+      guard let count = directory.number(isBigTIFF ? 8 : 2), count <= directory.count / entryLength,
+        var entries = directory.part(count * entryLength)
+      else { throw .excess("a directory", Int.max, directory.count) }
+      for _ in 0..<count {
+        guard let tag = entries.number(2), let type = entries.number(2),
+          let values = entries.number(offsetWidth), let offset = entries.number(offsetWidth)
+        else { break }
+        let width = type < widths.count ? widths[type] : 0
+        let (length, isTooLong) = values.multipliedReportingOverflow(by: width)
+        // So few stand in the place of their offset.
+        guard isTooLong || length > offsetWidth else { continue }
+        guard !isTooLong, offset <= source.count, length <= source.count - offset else {
+          throw .excess(
+            "tag \(tag)", isTooLong ? Int.max : length, max(source.count - offset, 0))
+        }
+      }
+      place = directory.number(offsetWidth) ?? 0
+    }
+  }
+}

@@ -1,0 +1,169 @@
+// RequestFraming+Body: bodies of known length and in chunks; and the classes of bytes that all of the framing knows.
+
+extension RequestFraming {
+  /// Reads on in the body.
+  mutating func stepBody(
+    _ bytes: UnsafeRawBufferPointer, from first: Int
+  ) throws(FramingFault) -> Int {
+    let byte = bytes[first]
+    switch state {
+    case .body:
+      let count = min(rest, bytes.count - first)
+      rest -= count
+      if rest == 0 { endRequest() }
+      return first + count
+    case .chunkSize:
+      if let digit = Byte.hexadecimal(byte) {
+        // Far below Int's greatest value.
+        guard position < 15 else { throw .malformed("a chunk's size is too long") }
+        rest = rest << 4 | digit
+        position += 1
+        return first + 1
+      }
+      guard position > 0 else { throw .malformed("a chunk without a size") }
+      position = 0
+      switch byte {
+      case UInt8(ascii: ";"): state = .chunkExtension
+      case Byte.carriageReturn: state = .chunkLineFeed
+      default: throw .malformed("a chunk's size is no number")
+      }
+      return first + 1
+    case .chunkExtension:
+      var index = first
+      while index < bytes.count, Byte.isValue(bytes[index]) { index += 1 }
+      position += index - first
+      extensionBytes += index - first
+      guard position <= Self.longestExtension, extensionBytes <= Self.longestExtensions else {
+        throw .malformed("chunk extensions are too long")
+      }
+      guard index < bytes.count else { return index }
+      guard bytes[index] == Byte.carriageReturn else {
+        throw .malformed("a control character in a chunk extension")
+      }
+      state = .chunkLineFeed
+      return index + 1
+    case .chunkLineFeed:
+      try expectLineFeed(byte)
+      if rest > 0 {
+        state = .chunkData
+      } else {
+        isTrailer = true
+        state = .fieldStart
+      }
+    case .chunkData:
+      let count = min(rest, bytes.count - first)
+      rest -= count
+      if rest == 0 { state = .chunkEnd }
+      return first + count
+    case .chunkEnd:
+      guard byte == Byte.carriageReturn else { throw .malformed("a chunk longer than its size") }
+      state = .chunkEndLineFeed
+    default:
+      try expectLineFeed(byte)
+      beginChunk()
+    }
+    return first + 1
+  }
+}
+
+/// The words that decide about framing, in lower case.
+struct FieldNames: OptionSet {
+  let rawValue: UInt8
+
+  static let none: FieldNames = []
+  static let contentLength = FieldNames(rawValue: 1)
+  static let transferEncoding = FieldNames(rawValue: 2)
+  static let host = FieldNames(rawValue: 4)
+  static let all: FieldNames = [.contentLength, .transferEncoding, .host]
+
+  static let chunked: StaticString = "chunked"
+  static let options: StaticString = "OPTIONS"
+  /// A version, its digits as zeros.
+  static let version: StaticString = "HTTP/0.0"
+  /// Where the first of them stands.
+  static let majorPosition = 5
+  private static let lengthName: StaticString = "content-length"
+  private static let codingName: StaticString = "transfer-encoding"
+  private static let hostName: StaticString = "host"
+
+  /// Keeps the names that have this byte, in either case, at this place.
+  mutating func narrow(by byte: UInt8, at position: Int) {
+    drop(.contentLength, Self.lengthName, byte, position)
+    drop(.transferEncoding, Self.codingName, byte, position)
+    drop(.host, Self.hostName, byte, position)
+  }
+
+  private mutating func drop(
+    _ name: FieldNames, _ text: StaticString, _ byte: UInt8, _ position: Int
+  ) {
+    guard position < text.utf8CodeUnitCount,
+      text.utf8Start[position] == Byte.lowercased(byte)
+    else { return subtract(name) }
+  }
+
+  /// The field whose whole name came.
+  func field(length: Int) -> RequestFraming.Field {
+    switch self {
+    case .contentLength where length == Self.lengthName.utf8CodeUnitCount: .contentLength
+    case .transferEncoding where length == Self.codingName.utf8CodeUnitCount: .transferEncoding
+    case .host where length == Self.hostName.utf8CodeUnitCount: .host
+    default: .other
+    }
+  }
+}
+
+/// Classes of bytes (RFC 9110, section 5.6.2; RFC 3986, section 3.2.2).
+enum Byte {
+  static let tab: UInt8 = 0x09
+  static let lineFeed: UInt8 = 0x0a
+  static let carriageReturn: UInt8 = 0x0d
+  static let space: UInt8 = 0x20
+  static let delete: UInt8 = 0x7f
+  /// The bit that makes a letter a small one.
+  static let caseBit: UInt8 = 0x20
+
+  /// Whether names and methods may have it: letters, digits and !#$%&'*+-.^_`|~.
+  static func isToken(_ byte: UInt8) -> Bool {
+    has(byte, low: 0x03ff_6cfa_0000_0000, high: 0x57ff_ffff_c7ff_fffe)
+  }
+  /// Whether a host with its port may have it: letters, digits and -._~!$&'()*+;=%:[].
+  static func isHost(_ byte: UInt8) -> Bool {
+    has(byte, low: 0x2fff_6ff2_0000_0000, high: 0x47ff_fffe_afff_fffe)
+  }
+  /// Whether a field's value may have it.
+  static func isValue(_ byte: UInt8) -> Bool {
+    byte >= space ? byte != delete : byte == tab
+  }
+  /// Skips eight bytes at a time as long as all of them are plain characters of a value; returns where it stopped.
+  static func endOfPlainWords(_ bytes: UnsafeRawBufferPointer, from first: Int) -> Int {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let highBits = ones << 7
+    var index = first
+    while index + 8 <= bytes.count {
+      let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      // A byte's high bit is set where it is below a blank, and where it is DEL.
+      let isControl = (word &- ones &* UInt64(space)) & ~word
+      let difference = word ^ (ones &* UInt64(delete))
+      let isDelete = (difference &- ones) & ~difference
+      guard (isControl | isDelete) & highBits == 0 else { break }
+      index += 8
+    }
+    return index
+  }
+  static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+
+  /// A capital letter as a small one, all else as it is.
+  static func lowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | caseBit : byte }
+
+  /// What a hexadecimal digit counts.
+  static func hexadecimal(_ byte: UInt8) -> Int? {
+    if isDigit(byte) { return Int(byte - 0x30) }
+    let letter = byte | caseBit
+    return letter &- 0x61 < 6 ? Int(letter - 0x61 + 10) : nil
+  }
+
+  /// Whether the bit of an ASCII character is set.
+  private static func has(_ byte: UInt8, low: UInt64, high: UInt64) -> Bool {
+    byte < 128 && (byte < 64 ? low : high) & (1 << UInt64(byte & 63)) != 0
+  }
+}

@@ -1,0 +1,233 @@
+// RequestFraming+Head: the request line and the fields.
+
+extension RequestFraming {
+  /// Reads on in the request line.
+  mutating func stepLine(
+    _ bytes: UnsafeRawBufferPointer, from first: Int
+  ) throws(FramingFault) -> Int {
+    var index = first
+    switch state {
+    case .start:
+      // An empty line before a request is to be ignored (RFC 9112, section 2.2).
+      if bytes[index] == Byte.carriageReturn {
+        state = .startLineFeed
+        return index + 1
+      }
+      state = .method
+      methodIsOptions = true
+    case .startLineFeed:
+      try expectLineFeed(bytes[index])
+      state = .start
+      return index + 1
+    case .method:
+      while index < bytes.count, Byte.isToken(bytes[index]) {
+        let options = FieldNames.options
+        methodIsOptions =
+          methodIsOptions && position < options.utf8CodeUnitCount
+          && options.utf8Start[position] == bytes[index]
+        position += 1
+        index += 1
+      }
+      guard position <= Self.longestMethod else { throw .malformed("the method is too long") }
+      try pay(index - first)
+      guard index < bytes.count else { return index }
+      guard bytes[index] == Byte.space, position > 0 else {
+        throw .malformed("a request begins with a method, a space and a target")
+      }
+      methodIsOptions = methodIsOptions && position == FieldNames.options.utf8CodeUnitCount
+      state = .target
+      position = 0
+      return index + 1
+    case .target: return try stepTarget(bytes, from: first)
+    case .version: return try stepVersion(bytes, from: first)
+    default:
+      try expectLineFeed(bytes[index])
+      state = .fieldStart
+      return index + 1
+    }
+    return index
+  }
+
+  private mutating func stepTarget(
+    _ bytes: UnsafeRawBufferPointer, from first: Int
+  ) throws(FramingFault) -> Int {
+    var index = first
+    if position == 0 {
+      switch bytes[index] {
+      case UInt8(ascii: "/"), UInt8(ascii: "h"), UInt8(ascii: "H"): break
+      case UInt8(ascii: "*") where methodIsOptions: break
+      default: throw .malformed("the target is neither a path nor an http URL")
+      }
+    }
+    var items = 0
+    while index < bytes.count, bytes[index] > Byte.space, bytes[index] != Byte.delete {
+      if bytes[index] == UInt8(ascii: "&") || bytes[index] == UInt8(ascii: "?") { items += 1 }
+      index += 1
+    }
+    position += index - first
+    guard position <= Self.longestTarget else { throw .targetTooLong }
+    try pay(index - first + items * Self.itemCost)
+    guard index < bytes.count else { return index }
+    guard bytes[index] == Byte.space, position > 0 else {
+      throw .malformed(
+        bytes[index] == Byte.carriageReturn
+          ? "HTTP/0.9 is not spoken here" : "a character that no target has")
+    }
+    state = .version
+    position = 0
+    return index + 1
+  }
+
+  private mutating func stepVersion(
+    _ bytes: UnsafeRawBufferPointer, from first: Int
+  ) throws(FramingFault) -> Int {
+    let pattern = FieldNames.version
+    for index in first..<bytes.count {
+      let byte = bytes[index]
+      guard position < pattern.utf8CodeUnitCount else {
+        guard byte == Byte.carriageReturn else { throw .malformed("no version of HTTP") }
+        guard isHTTP1 else { throw .unsupportedVersion }
+        state = .lineFeed
+        return index + 1
+      }
+      let expected = pattern.utf8Start[position]
+      if expected == UInt8(ascii: "0") {
+        guard Byte.isDigit(byte) else { throw .malformed("no version of HTTP") }
+        if position == FieldNames.majorPosition {
+          isHTTP1 = byte == UInt8(ascii: "1")
+        } else {
+          isHTTP11 = byte != UInt8(ascii: "0")
+        }
+      } else {
+        guard byte == expected else { throw .malformed("no version of HTTP") }
+      }
+      position += 1
+    }
+    return bytes.count
+  }
+
+  /// Reads on in the fields.
+  mutating func stepField(
+    _ bytes: UnsafeRawBufferPointer, from first: Int
+  ) throws(FramingFault) -> Int {
+    var index = first
+    switch state {
+    case .fieldStart:
+      switch bytes[index] {
+      case Byte.carriageReturn:
+        state = .endLineFeed
+        return index + 1
+      case Byte.space, Byte.tab: throw .malformed("a folded line")
+      default: break
+      }
+      try pay(Self.itemCost)
+      state = .name
+      position = 0
+      candidates = .all
+    case .name:
+      while index < bytes.count, Byte.isToken(bytes[index]) {
+        if !candidates.isEmpty { candidates.narrow(by: bytes[index], at: position) }
+        position += 1
+        index += 1
+      }
+      try pay(index - first)
+      guard index < bytes.count else { return index }
+      guard bytes[index] == UInt8(ascii: ":"), position > 0 else {
+        throw .malformed("a character that no name of a field has")
+      }
+      try beginValue(of: candidates.field(length: position))
+      return index + 1
+    case .valueStart:
+      while index < bytes.count, bytes[index] == Byte.space || bytes[index] == Byte.tab {
+        index += 1
+      }
+      try pay(index - first)
+      if index < bytes.count { state = .value }
+    case .value:
+      if field == .other { index = Byte.endOfPlainWords(bytes, from: index) }
+      while index < bytes.count, Byte.isValue(bytes[index]) {
+        if field != .other { try judge(bytes[index]) }
+        index += 1
+      }
+      try pay(index - first)
+      guard index < bytes.count else { return index }
+      guard bytes[index] == Byte.carriageReturn else {
+        throw .malformed("a control character in a field")
+      }
+      try endValue()
+      state = .valueLineFeed
+      return index + 1
+    case .valueLineFeed:
+      try expectLineFeed(bytes[index])
+      state = .fieldStart
+      return index + 1
+    default:
+      try expectLineFeed(bytes[index])
+      try endHead()
+      return index + 1
+    }
+    return index
+  }
+
+  private mutating func beginValue(of field: Field) throws(FramingFault) {
+    self.field = field
+    valueCount = 0
+    sawBlankInValue = false
+    state = .valueStart
+    guard field != .other else { return }
+    guard !isTrailer else { throw .malformed("a trailer with a field of framing") }
+    switch field {
+    case .host:
+      hosts += 1
+      guard hosts == 1 else { throw .malformed("two Host fields") }
+    case .contentLength:
+      guard !hasLength else { throw .malformed("two Content-Length fields") }
+      hasLength = true
+    case .transferEncoding:
+      guard !hasCoding else { throw .malformed("two Transfer-Encoding fields") }
+      hasCoding = true
+    case .other: break
+    }
+  }
+
+  /// Judges a byte of a value that decides about framing. Blanks may follow it and not stand in it.
+  private mutating func judge(_ byte: UInt8) throws(FramingFault) {
+    guard byte != Byte.space, byte != Byte.tab else {
+      sawBlankInValue = true
+      return
+    }
+    guard !sawBlankInValue else { throw .malformed("a blank inside a field of framing") }
+    switch field {
+    case .contentLength:
+      guard Byte.isDigit(byte) else { throw .malformed("Content-Length is no number") }
+      // Far below Int's greatest value.
+      guard valueCount < 18 else { throw .malformed("Content-Length is too long") }
+      rest = rest * 10 + Int(byte - UInt8(ascii: "0"))
+    case .transferEncoding:
+      let coding = FieldNames.chunked
+      guard valueCount < coding.utf8CodeUnitCount,
+        coding.utf8Start[valueCount] == byte | Byte.caseBit
+      else { throw .malformed("a Transfer-Encoding other than chunked") }
+    case .host:
+      guard Byte.isHost(byte) else { throw .malformed("a character that no Host has") }
+    case .other: break
+    }
+    valueCount += 1
+  }
+
+  private func endValue() throws(FramingFault) {
+    switch field {
+    case .contentLength:
+      guard valueCount > 0 else { throw .malformed("Content-Length is no number") }
+    case .transferEncoding:
+      guard valueCount == FieldNames.chunked.utf8CodeUnitCount else {
+        throw .malformed("a Transfer-Encoding other than chunked")
+      }
+    case .host, .other: break
+    }
+  }
+
+  func expectLineFeed(_ byte: UInt8) throws(FramingFault) {
+    guard byte == Byte.lineFeed else { throw .malformed("a carriage return without a line feed") }
+  }
+}

@@ -1,0 +1,106 @@
+// LogLine: the text of one line of the log, in both formats.
+
+import FoundationEssentials
+
+extension Log.Format {
+  /// Most bytes of a text in a line: URLs may be long, and each request writes one.
+  static let longestText = 512
+
+  /// A line, its line break included.
+  func line(
+    _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
+  ) -> String {
+    let line =
+      self == .json
+      ? Self.jsonLine(level, message, fields) : Self.textLine(level, message, fields)
+    return line + "\n"
+  }
+
+  /// The beginning of a text that is too long, with an ellipsis behind it.
+  private static func cut(_ text: String) -> String {
+    guard text.utf8.count > longestText else { return text }
+    var (beginning, bytes) = (String.UnicodeScalarView(), 0)
+    for scalar in text.unicodeScalars {
+      bytes += UTF8.width(scalar)
+      guard bytes <= longestText else { break }
+      beginning.append(scalar)
+    }
+    return String(beginning) + "…"
+  }
+
+  private static func jsonLine(
+    _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
+  ) -> String {
+    var line = "{\"time\":\"\(timestamp())\",\"level\":\"\(level.rawValue)\",\"message\":"
+    line += quoted(message)
+    for (name, value) in fields {
+      if case .absent = value { continue }
+      line += ",\(quoted(name)):"
+      switch value {
+      case .string(let text): line += quoted(cut(text))
+      case .int(let number): line += "\(number)"
+      case .milliseconds(let duration): line += duration.millisecondsText
+      case .bool(let flag): line += flag ? "true" : "false"
+      case .absent: break
+      }
+    }
+    return line + "}"
+  }
+
+  private static func textLine(
+    _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
+  ) -> String {
+    let padding = String(repeating: " ", count: 7 - level.rawValue.count)
+    var line = "\(timestamp()) \(level.rawValue)\(padding) \(escaped(message))"
+    for (name, value) in fields {
+      if case .absent = value { continue }
+      line += " \(name)="
+      switch value {
+      case .string(let text):
+        let text = cut(text)
+        // By bytes: a space with a combining mark behind it is another character, and looks like a space.
+        let needsQuotes =
+          text.isEmpty
+          || text.utf8.contains { $0 == 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
+        line += needsQuotes ? quoted(text) : escaped(text)
+      case .int(let number): line += "\(number)"
+      case .milliseconds(let duration): line += duration.millisecondsText
+      case .bool(let flag): line += flag ? "true" : "false"
+      case .absent: break
+      }
+    }
+    return line
+  }
+
+  private static func quoted(_ text: String) -> String {
+    "\"" + escaped(text, alsoQuotes: true) + "\""
+  }
+
+  /// Escapes as JSON does (RFC 8259, section 7), so that nobody can forge a line, nor with the control characters
+  /// behind ASCII (U+0080–U+009F, of which U+009B begins a terminal's commands) what an operator sees of it.
+  private static func escaped(_ text: String, alsoQuotes: Bool = false) -> String {
+    // 0xc2 is the first byte of those behind ASCII, and of a few harmless ones.
+    let isSuspect = { (byte: UInt8) in
+      byte < 0x20 || byte == 0x7f || byte == 0x22 || byte == 0x5c || byte == 0xc2
+    }
+    guard text.utf8.contains(where: isSuspect) else { return text }
+    var result = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"" where alsoQuotes, "\\" where alsoQuotes: result += "\\\(scalar)"
+      case "\n": result += "\\n"
+      case "\r": result += "\\r"
+      case "\t": result += "\\t"
+      case _ where scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value):
+        result += scalar.value < 0x10 ? "\\u000" : "\\u00"
+        result += String(scalar.value, radix: 16)
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result
+  }
+
+  private static func timestamp() -> String {
+    Date.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+  }
+}

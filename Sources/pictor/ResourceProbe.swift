@@ -1,0 +1,71 @@
+// ResourceProbe: whether the system's limits leave a server its threads and its memory.
+
+import Glibc
+import Platform
+
+/// Tries what a server needs before it starts one, since Swift's runtime cannot do without: libdispatch waits for a
+/// thread that it does not get for as long as the process lives, and an allocation that fails ends the process.
+///
+/// What is tried covers every limit at once: `ulimit -v` and `-u` (getrlimit(2)), a container's number of processes, and
+/// the kernel's accounting of memory.
+enum ResourceProbe {
+  /// Why the server would not live.
+  enum Failure: Error, Hashable, CustomStringConvertible {
+    /// The system gives only so many of the threads that are needed.
+    case threads(given: Int, needed: Int, reason: String)
+    /// The system does not give so many bytes of addresses.
+    case addresses(needed: Int, reason: String)
+
+    var description: String {
+      switch self {
+      case .threads(let given, let needed, let reason):
+        """
+        the system gives \(given) of \(needed) threads: \(reason); raise the limit of processes (ulimit -u, the \
+        container's pids limit) or of address space (ulimit -v)
+        """
+      case .addresses(let needed, let reason):
+        """
+        the system does not give \(needed >> 20) MiB of address space: \(reason); raise the limit (ulimit -v), or lower \
+        memory.limit and download.maximum_bytes_in_flight
+        """
+      }
+    }
+  }
+
+  /// Threads besides the event loops and Swift's own: disk, downloads, workers, observers, and what libcurl starts to
+  /// look names up.
+  private static let otherThreads = 24
+  /// Addresses besides what the limits of memory allow, in bytes: code, stacks, and the areas that malloc(3) reserves.
+  private static let otherBytes = 512 << 20
+
+  /// Holds all threads and addresses of a server at the same time, for a moment.
+  ///
+  /// - Parameters:
+  ///   - loops: event loops.
+  ///   - bytes: what images in memory and bodies being received may take together.
+  static func run(loops: Int, bytes: Int) throws(Failure) {
+    let needed = loops + 2 * sysconf(CInt(_SC_NPROCESSORS_ONLN)) + otherThreads
+    let end = Semaphore()
+    var threads: [OwnThread] = []
+    defer {
+      for _ in threads { end.post() }
+      for thread in threads { thread.join() }
+    }
+    while threads.count < needed {
+      do throws(SystemError) {
+        threads.append(try OwnThread(name: "pictor-probe") { end.wait() })
+      } catch {
+        throw .threads(given: threads.count, needed: needed, reason: error.description)
+      }
+    }
+    let size = bytes.addingReportingOverflow(otherBytes)
+    guard !size.overflow else { return }
+    let area = mmap(
+      nil, size.partialValue, PROT_READ | PROT_WRITE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+    guard area != MAP_FAILED else {
+      throw .addresses(needed: size.partialValue, reason: SystemError().description)
+    }
+    munmap(area, size.partialValue)
+  }
+}

@@ -1,0 +1,120 @@
+// Tests of Downloader where origins say what their bodies are: digests that fit, do not, or say nothing.
+
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Downloading
+
+struct DownloaderDigestTests {
+  private let body = Array("123456789".utf8)
+  private static let sha256 = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="
+  private static let sha512 =
+    "2eZ2LdHI6vbWGzxhkvxAjU1tXxF20MKRabwk5xw/J0rSf81YEbMT1oH35V7ALXPUmclUVba1u1A6z1dPuo/+hQ=="
+  private static let wrong = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiA="
+
+  /// Fields that say the truth about the nine digits, by the vectors that the algorithms are published with.
+  private static let right = [
+    "Content-Digest: sha-256=:\(sha256):", "Content-Digest: sha-512=:\(sha512):",
+    "Repr-Digest: sha-512=:\(sha512):, sha-256=:\(sha256):",
+    "Repr-Digest: sha-256=:\(sha256):;a=1", "Content-Digest: md5=:JfnnlDI7RTiF9RgfG2JNCw==:",
+    "Content-Digest: sha=:98O8HYCOBHMq32eZZczDTKeuNEE=:", "Content-Digest: crc32c=:4waSgw==:",
+    "Content-MD5: JfnnlDI7RTiF9RgfG2JNCw==", "x-amz-checksum-crc32: y/Q5Jg==",
+    "x-amz-checksum-crc32c: 4waSgw==", "x-amz-checksum-sha1: 98O8HYCOBHMq32eZZczDTKeuNEE=",
+    "x-amz-checksum-sha256: \(sha256)",
+  ]
+
+  /// Fields that say nothing about the bytes.
+  private static let meaningless = [
+    "Content-Digest: sha-256=\(wrong)", "Content-Digest: sha-256=:not base64:",
+    "Content-Digest: sha-256=:y/Q5Jg==:", "Content-Digest: unixsum=:\(wrong):",
+    "Content-Digest: sha-256", "Content-Digest: =:::", "Content-MD5: y/Q5Jg==", "Content-MD5: ?",
+    "x-amz-checksum-crc64nvme: AAAAAAAAAAA=", "x-amz-checksum-sha256: \(wrong)-3",
+    "Want-Repr-Digest: sha-256=10",
+  ]
+
+  @Test func `digests that fit, and what says nothing, let a body through`() async throws {
+    let origin = try Origin()
+    let downloader = try makeDownloader()
+    for (number, field) in (Self.right + Self.meaningless).enumerated() {
+      // Given
+      origin.serve("/\(number)", body, headers: [field])
+      // Then
+      #expect(try await downloader.load(origin.url("/\(number)")).file.bytes == body, "\(field)")
+    }
+  }
+
+  @Test func `a digest that does not fit is source_incomplete, whatever else fits`() async throws {
+    let origin = try Origin()
+    let downloader = try makeDownloader()
+    let other = Array("123456780".utf8)
+    let count = Self.right.count
+    for (number, field) in Self.right.enumerated() {
+      // Given
+      origin.serve("/\(number)", other, headers: [field])
+      origin.serve("/\(number)r", body, headers: [field, "Repr-Digest: sha-256=:\(Self.wrong):"])
+      // Then
+      for path in ["/\(number)", "/\(number)r"] {
+        let failure = await downloader.failure(of: origin.url(path))
+        #expect(failure?.code == "source_incomplete" && failure?.status == 502, "\(field)")
+        #expect(failure?.logDetail?.contains("is of other bytes") == true)
+      }
+    }
+    #expect(downloader.figures.failed == ["source_incomplete": 2 * count])
+    #expect(downloader.figures.running == 0)
+  }
+
+  @Test func `what S3 tells of an object of several parts is no digest of its bytes`() async throws
+  {
+    // Given
+    let origin = try Origin()
+    let fields = ["x-amz-checksum-sha256: \(Self.wrong)", "x-amz-checksum-type: COMPOSITE"]
+    origin.serve("/a", body, headers: fields)
+    origin.serve("/b", body, headers: fields.reversed())
+    origin.serve("/c", body, headers: [fields[0], "x-amz-checksum-type: FULL_OBJECT"])
+    let downloader = try makeDownloader()
+    // Then
+    #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
+    #expect(try await downloader.load(origin.url("/b")).file.bytes == body)
+    #expect(await downloader.failure(of: origin.url("/c"))?.code == "source_incomplete")
+  }
+
+  @Test func `who reads along gets the last byte when the body is known to be right`() async throws
+  {
+    // Given
+    let origin = try Origin()
+    origin.serve("/right", body, headers: ["Content-Digest: sha-256=:\(Self.sha256):"])
+    origin.serve("/wrong", body, headers: ["Content-Digest: sha-256=:\(Self.wrong):"])
+    let downloader = try makeDownloader()
+    for (path, ends) in [("/right", PartialRead.end), ("/wrong", .failed)] {
+      let offered = Lock<(any PartialBody)?>(nil)
+      // When
+      let request = LoadRequest(
+        url: try SourceURL(parsing: origin.url(path)),
+        onBody: { body in offered.withLock { $0 = body } })
+      _ = try? await downloader.load(request)
+      // Then
+      let coming = try #require(offered.withLock { $0 })
+      var buffer = [UInt8](repeating: 0, count: 20)
+      let first = buffer.withUnsafeMutableBytes { coming.read(at: 0, into: $0) }
+      #expect(first == .bytes(ends == .end ? body.count : body.count - 1))
+      let last = buffer.withUnsafeMutableBytes { coming.read(at: body.count, into: $0) }
+      #expect(last == ends)
+      #expect(coming.isComplete == (ends == .end))
+    }
+  }
+
+  @Test func `a digest of coded content is not held against what was decoded`() {
+    // Given
+    var head = ResponseHead(limit: 10_000)
+    let lines = [
+      "HTTP/1.1 200 OK", "Content-MD5: JfnnlDI7RTiF9RgfG2JNCw==", "Content-Length: 5",
+      "Content-Encoding: gzip", "",
+    ]
+    // When
+    for line in lines { _ = Array("\(line)\r\n".utf8).withUnsafeBytes { head.receive($0) } }
+    // Then
+    #expect(head.digests.isEmpty && head.bodyLength == nil && head.contentLength == 5)
+  }
+}

@@ -1,0 +1,66 @@
+// BlameTests: whose fault a failure is: the source's, or that of what was asked for.
+
+import CVips
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct BlameTests {
+  /// What a stage behind the decoder's says that failed.
+  private let failure = ImageError.ofVariant(.undecodable(detail: "some stage"))
+
+  private func settled(_ bytes: [UInt8], frame: Int? = nil) throws -> ImageError {
+    Pictures.start()
+    return try bytes.withUnsafeBytes { bytes in
+      let format = try #require(FormatSigns.format(of: bytes))
+      let header = try SourceHeader(of: bytes, as: format, frame: frame, failOn: .warning)
+      return Blame.settled(failure, source: bytes, header: header, frames: 1)
+    }
+  }
+
+  @Test(arguments: ["jpeg", "png", "gif", "webp", "tiff", "avif", "heic", "jxl", "jp2", "svg"])
+  func `a stage that fails with a source that can be decoded is a fault of ours`(
+    kind: String
+  ) throws {
+    let error = try settled(try HostileTests.source(kind))
+    #expect(error.code == "internal" && !error.isOfSource)
+  }
+
+  @Test(
+    arguments: ["jpeg", "png", "gif", "webp", "tiff"],
+    [
+      { _ in }, { $0.width = 40 }, { ($0.rotation, $0.quality) = (.quarter, 50) },
+      { ($0.width, $0.height, $0.fit, $0.position) = (20, 20, .cover, .attention) },
+      { $0.limitBytes = 4_000 }, { $0.product = .placeholder(.blurhash) }, { $0.effects.blur = 2 },
+      { $0.maxBytes = 900 }, { $0.trim = 1 }, { $0.format = .png },
+    ] as [@Sendable (inout Transform) -> Void])
+  func `a source that cannot be decoded is to blame in whatever stage that shows`(
+    kind: String, change: @Sendable (inout Transform) -> Void
+  ) throws {
+    // Given: its first half
+    let whole = try HostileTests.source(kind)
+    // When
+    let error = Made.error(Array(whole.prefix(whole.count / 2)), change)
+    // Then: none of these is listed as the variant's, and none of our own
+    guard case .undecodable = error else {
+      Issue.record("\(kind): \(String(describing: error))")
+      return
+    }
+  }
+
+  @Test func `errors that speak of memory are no word about the source`() {
+    for text in [
+      "vips_tracked: out of memory --- size == 812MB", "Insufficient memory (case 4)",
+      "Memory allocation error: Unspecified", "not enough memory to decode",
+      "glib: Error creating thread: Resource temporarily unavailable",
+    ] {
+      #expect(Blame.isOfMemory(text))
+    }
+    for text in ["Invalid SOS parameters", "Memory allocation error: Security limit exceeded", ""] {
+      #expect(!Blame.isOfMemory(text))
+    }
+  }
+}

@@ -1,0 +1,166 @@
+// Damage of PNGs and GIFs that their decoders get over, and what is done about any damage as the operator wants it.
+
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct ContainerCheckTests {
+  private static func isUndecodable(_ error: ImageError?) -> Bool {
+    if case .undecodable = error { true } else { false }
+  }
+
+  private static func limits(_ failOn: FailOn) -> ImagingLimits {
+    var limits = ImagingLimits()
+    limits.failOn = failOn
+    return limits
+  }
+
+  // MARK: GIF
+
+  private static func animation(frames: Int) throws -> [UInt8] {
+    try Pictures.animation(
+      (0..<frames).map { DamagedKind.textured(width: 40, height: 30, seed: UInt64($0)) },
+      as: ".gif")
+  }
+
+  /// Where each frame begins.
+  private static func frames(of bytes: [UInt8]) -> [Int] {
+    var (starts, position) = ([Int](), 13)
+    func skipColours(_ flags: UInt8) {
+      if flags & 0x80 != 0 { position += 3 << (Int(flags & 7) + 1) }
+    }
+    func skipBlocks() {
+      while bytes[position] != 0 { position += 1 + Int(bytes[position]) }
+      position += 1
+    }
+    skipColours(bytes[10])
+    while bytes[position] != 0x3b {
+      if bytes[position] == 0x21 {
+        position += 2
+        skipBlocks()
+      } else {
+        starts.append(position)
+        let flags = bytes[position + 9]
+        position += 10
+        skipColours(flags)
+        position += 1
+        skipBlocks()
+      }
+    }
+    return starts
+  }
+
+  @Test func `an animation that ends early is never a shorter one`() throws {
+    // Given
+    let whole = try Self.animation(frames: 20)
+    let starts = Self.frames(of: whole)
+    #expect(starts.count == 20 && Made.error(whole) == nil)
+    // When: it ends between two frames, and within one
+    for end in [starts[10], starts[10] + 200, starts[19] + 100, whole.count - 1] {
+      let bytes = Array(whole.prefix(end))
+      // Then
+      #expect(Self.isUndecodable(Made.error(bytes)), "\(end)")
+      #expect(Self.isUndecodable(Made.error(bytes) { $0.format = .png }), "\(end)")
+    }
+  }
+
+  @Test func `a frame has as many pixels as it says`() throws {
+    // Given
+    let whole = try Self.animation(frames: 3)
+    let start = Self.frames(of: whole)[1]
+    // When: it says that it is one row higher, or lower
+    for change in [1, -1] {
+      var bytes = whole
+      bytes[start + 7] = UInt8(Int(bytes[start + 7]) + change)
+      // Then
+      #expect(Self.isUndecodable(Made.error(bytes)))
+    }
+  }
+
+  @Test func `a still GIF without its last byte is whole`() throws {
+    // Given: without the extension that makes it an animation
+    var bytes = try Pictures.encode(.scene(width: 40, height: 30), ".gif")
+    let loop = try #require(
+      bytes.indices.first { bytes[$0...].starts(with: [0x21, 0xff, 11] + "NETSCAPE2.0".utf8) })
+    bytes.removeSubrange(loop..<loop + 19)
+    #expect(bytes.last == 0x3b && Made.error(bytes) == nil)
+    // When, then
+    #expect(Made.error(bytes.dropLast()) == nil)
+  }
+
+  // MARK: PNG
+
+  @Test func `a PNG without its end, or with a wrong checksum of pixels, is damaged`() throws {
+    // Given
+    let whole = try Pictures.png(width: 90, height: 60)
+    // When
+    var changed = whole
+    changed[whole.count - 14] ^= 1
+    let cut = Array(whole.dropLast(12))
+    // Then
+    #expect(Self.isUndecodable(Made.error(changed)))
+    #expect(Self.isUndecodable(Made.error(cut)))
+  }
+
+  @Test func `a wrong checksum of a PNG's text is harmless`() throws {
+    // Given
+    let whole = try Pictures.png(width: 90, height: 60)
+    let text: [UInt8] =
+      [0, 0, 0, 9] + Array("tEXt".utf8) + Array("Title\0abc".utf8) + [1, 2, 3, 4]
+    // When
+    let bytes = whole.prefix(33) + text + whole.dropFirst(33)
+    // Then
+    #expect(Made.error(Array(bytes)) == nil)
+  }
+
+  // MARK: What the operator wants
+
+  @Test(arguments: [FailOn.none, .truncated, .error, .warning])
+  func `milder damage than refused is answered and marked`(failOn: FailOn) throws {
+    // Given
+    let jpeg = try Pictures.encode(DamagedKind.textured(width: 96, height: 64), ".jpg[Q=85]")
+    var zeroed = jpeg
+    for index in jpeg.count / 2..<jpeg.count * 3 / 4 { zeroed[index] = 0 }
+    let cut = Array(jpeg.prefix(jpeg.count / 2))
+    for width in [nil, 24] {
+      // When
+      func made(_ bytes: [UInt8]) throws -> Made {
+        try Made(bytes, limits: Self.limits(failOn)) { $0.width = width }
+      }
+      // Then
+      #expect(try !made(jpeg).isDamaged)
+      if failOn < .warning {
+        #expect(try made(zeroed).isDamaged)
+      } else {
+        #expect(throws: ImageError.self) { try made(zeroed) }
+      }
+      if failOn == .none {
+        #expect(try made(cut).isDamaged)
+      } else {
+        #expect(throws: ImageError.self) { try made(cut) }
+      }
+    }
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .png, .gif, .webp])
+  func `a description may be had of whole pixels alone`(format: ImageFormat) throws {
+    // Given
+    let scene = DamagedKind.textured(width: 96, height: 64)
+    let whole = try Pictures.encode(scene, ".\(format.fileExtension)")
+    let cut = Array(whole.prefix(whole.count * 3 / 4))
+    // When, then
+    #expect(try !Made(whole, verifies: true) { $0.product = .info(nil) }.isDamaged)
+    #expect(throws: ImageError.self) {
+      try Made(cut, verifies: true) { $0.product = .info(nil) }
+    }
+    // libwebp finds nothing to show in what is cut.
+    guard format != .webp else { return }
+    let lax = try Made(cut, limits: Self.limits(.none), verifies: true) {
+      $0.product = .info(nil)
+    }
+    #expect(lax.isDamaged)
+  }
+}

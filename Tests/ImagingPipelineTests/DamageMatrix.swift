@@ -1,0 +1,211 @@
+// DamageMatrix: damaged files of every input format, and what becomes of each.
+
+import Model
+import TestSupport
+
+@testable import ImagingPipeline
+
+/// A kind of source file.
+struct DamagedKind: Sendable {
+  let name: String
+  let format: ImageFormat
+  /// Frames of it.
+  var frames = 1
+  /// The width that is asked for; `nil`: its own.
+  var width: Int?
+  let make: @Sendable () throws -> [UInt8]
+
+  static let all: [DamagedKind] = {
+    let scene = textured(width: 256, height: 192)
+    func encoded(_ suffix: String) -> @Sendable () throws -> [UInt8] {
+      { try Pictures.encode(scene, suffix) }
+    }
+    let frames = (0..<8).map { textured(width: 96, height: 72, seed: UInt64($0 + 1)) }
+    return [
+      DamagedKind(name: "JPEG", format: .jpeg, make: encoded(".jpg[Q=85,strip]")),
+      DamagedKind(name: "JPEG, reduced", format: .jpeg, width: 64, make: encoded(".jpg[Q=85]")),
+      DamagedKind(
+        name: "JPEG with restarts", format: .jpeg,
+        make: {
+          try Pictures.encode(scene, ".jpg[Q=85,strip,restart_interval=4]")
+        }),
+      DamagedKind(
+        name: "JPEG, progressive", format: .jpeg, make: encoded(".jpg[Q=85,strip,interlace]")),
+      DamagedKind(name: "PNG", format: .png, make: encoded(".png[strip]")),
+      DamagedKind(name: "PNG, interlaced", format: .png, make: encoded(".png[strip,interlace]")),
+      DamagedKind(name: "GIF", format: .gif, make: encoded(".gif")),
+      DamagedKind(
+        name: "GIF, animated", format: .gif, frames: frames.count,
+        make: { try Pictures.animation(frames, as: ".gif") }),
+      DamagedKind(name: "WebP", format: .webp, make: encoded(".webp[Q=85,strip]")),
+      DamagedKind(name: "WebP, lossless", format: .webp, make: encoded(".webp[lossless,strip]")),
+      DamagedKind(
+        name: "WebP, animated", format: .webp, frames: frames.count,
+        make: { try Pictures.animation(frames, as: ".webp[Q=85]") }),
+      DamagedKind(name: "TIFF", format: .tiff, make: encoded(".tif")),
+      DamagedKind(name: "TIFF, LZW", format: .tiff, make: encoded(".tif[compression=lzw]")),
+      DamagedKind(name: "HEIC", format: .heic, make: { try Pictures.heif(scene, isAVIF: false) }),
+      DamagedKind(name: "AVIF", format: .avif, make: encoded(".avif[Q=70,effort=0]")),
+      DamagedKind(name: "JPEG XL", format: .jxl, make: encoded(".jxl[effort=3]")),
+      DamagedKind(name: "JPEG 2000", format: .jp2, make: encoded(".jp2[Q=70]")),
+      DamagedKind(name: "BMP", format: .bmp, make: { bitmap(of: scene) }),
+      DamagedKind(
+        name: "ICO", format: .ico,
+        make: { icon(try Pictures.encode(textured(width: 128, height: 128), ".png")) }),
+      DamagedKind(
+        name: "SVG", format: .svg, make: { Pictures.svg(width: 256, height: 192) }),
+    ]
+  }()
+
+  /// A photo's mixture: soft fields, an edge and grain, so that no part of a file says nothing.
+  static func textured(width: Int, height: Int, seed: UInt64 = 1) -> Pixels {
+    var generator = SeededGenerator(seed: seed)
+    var pixels = Pixels(width: width, height: height, color: [0, 0, 0])
+    for y in 0..<height {
+      for x in 0..<width {
+        let grain = Int.random(in: -9...9, using: &generator)
+        let step = (x / 24 + y / 24 + Int(seed)) % 3 * 30
+        for (band, base) in [x * 150 / width, y * 150 / height, 150 - x * 100 / width].enumerated()
+        {
+          pixels.values[(y * width + x) * 3 + band] = UInt8(
+            clamping: 30 + base + step + grain)
+        }
+      }
+    }
+    return pixels
+  }
+
+  /// 24 bits a pixel, from the bottom up (BITMAPINFOHEADER).
+  private static func bitmap(of pixels: Pixels) -> [UInt8] {
+    func little(_ number: Int, _ width: Int) -> [UInt8] {
+      (0..<width).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+    }
+    let (width, height) = (pixels.size.width, pixels.size.height)
+    var rows: [UInt8] = []
+    for y in (0..<height).reversed() {
+      for x in 0..<width { rows += pixels.rgb(x, y).reversed() }
+      rows += [UInt8](repeating: 0, count: (4 - width * 3 % 4) % 4)
+    }
+    let info =
+      little(40, 4) + little(width, 4) + little(height, 4) + little(1, 2) + little(24, 2)
+      + [UInt8](repeating: 0, count: 24)
+    return Array("BM".utf8) + little(54 + rows.count, 4) + little(0, 4) + little(54, 4) + info
+      + rows
+  }
+
+  /// An icon of one PNG.
+  private static func icon(_ png: [UInt8]) -> [UInt8] {
+    let size = (0..<4).map { UInt8(truncatingIfNeeded: png.count >> (8 * $0)) }
+    return [0, 0, 1, 0, 1, 0, 128, 128, 0, 0, 1, 0, 32, 0] + size + [22, 0, 0, 0] + png
+  }
+}
+
+/// What is done to a file at a place.
+enum Damage: String, CaseIterable {
+  case truncated, zeros, noise
+  case flips = "bit flips"
+  case swapped = "swapped blocks"
+
+  static let places = 10
+
+  /// - Parameter place: 0–9, in the middle of each tenth of the file.
+  func applied(to bytes: [UInt8], place: Int, using generator: inout SeededGenerator) -> [UInt8] {
+    var bytes = bytes
+    let length = max(12, bytes.count / 20)
+    let start = min(bytes.count * (2 * place + 1) / (2 * Self.places), bytes.count - length)
+    let range = start..<start + length
+    switch self {
+    case .truncated: bytes.removeLast(bytes.count - start)
+    case .zeros: for index in range { bytes[index] = 0 }
+    case .noise: for index in range { bytes[index] = .random(in: 0...255, using: &generator) }
+    case .flips:
+      for _ in 0..<10 {
+        bytes[Int.random(in: range, using: &generator)] ^=
+          1 << UInt8.random(in: 0...7, using: &generator)
+      }
+    case .swapped:
+      let other = (start + bytes.count / 2) % (bytes.count - length)
+      let (one, two) = (Array(bytes[range]), Array(bytes[other..<other + length]))
+      bytes.replaceSubrange(range, with: two)
+      bytes.replaceSubrange(other..<other + length, with: one)
+    }
+    return bytes
+  }
+}
+
+/// One row: of ten files each, how many came out as images that differ from the right one by an RMSE above 5.
+struct DamageRow {
+  let kind: DamagedKind
+  var passed: [Damage: Int] = [:]
+  /// How many the format's own decoder passes without a complaint.
+  var passedByDecoder = 0
+
+  var total: Int { passed.values.reduce(0, +) }
+
+  /// Damages a file in every way and counts.
+  init(_ kind: DamagedKind) throws {
+    self.kind = kind
+    let whole = try kind.make()
+    let right = try Self.result(of: whole, kind)
+    let decoded = try Self.decoded(whole, kind)
+    var generator = SeededGenerator(seed: 12)
+    for damage in Damage.allCases {
+      for place in 0..<Damage.places {
+        let bytes = damage.applied(to: whole, place: place, using: &generator)
+        if bytes == whole { continue }
+        if let result = try? Self.result(of: bytes, kind), Self.differ(result, right) {
+          passed[damage, default: 0] += 1
+        }
+        if let pixels = try? Self.decoded(bytes, kind), Self.differ(pixels, decoded) {
+          passedByDecoder += 1
+        }
+      }
+    }
+  }
+
+  /// What the pipeline makes of it: each frame without loss.
+  private static func result(of bytes: [UInt8], _ kind: DamagedKind) throws -> [Pixels] {
+    let made = try Made(bytes) {
+      $0.format = kind.frames > 1 ? .webp : .tiff
+      ($0.width, $0.quality) = (kind.width, 90)
+    }
+    return try (0..<made.frames).map { frame in
+      try made.pixels(frame: made.frames > 1 ? frame : nil)
+    }
+  }
+
+  /// What the decoder behind the format makes of it at its strictest.
+  private static func decoded(_ bytes: [UInt8], _ kind: DamagedKind) throws -> [Pixels] {
+    Pictures.start()
+    return try bytes.withUnsafeBytes { buffer in
+      let picture = try Loader.open(
+        buffer, as: kind.format, pages: kind.frames > 1 ? .all : .first, failOn: .warning)
+      let (size, bands) = (picture.size, picture.bands)
+      guard size.pixels < 2_000_000, picture.format.rawValue == 0 else {
+        throw ImageError.internal(detail: "\(size)")
+      }
+      let rows = try PixelRows(of: picture)
+      var pixels = Pixels(
+        width: size.width, height: size.height, color: [UInt8](repeating: 0, count: bands))
+      pixels.values.removeAll(keepingCapacity: true)
+      for y in 0..<size.height {
+        pixels.values += UnsafeBufferPointer(start: try rows.row(y), count: size.width * bands)
+      }
+      return [pixels]
+    }
+  }
+
+  private static func differ(_ left: [Pixels], _ right: [Pixels]) -> Bool {
+    guard left.count == right.count else { return true }
+    return zip(left, right).contains { left, right in
+      guard left.size == right.size, left.bands == right.bands else { return true }
+      // Every thirteenth number will do: the files are many.
+      var (sum, count) = (0, 0)
+      for index in stride(from: 0, to: left.values.count, by: 13) {
+        let difference = Int(left.values[index]) - Int(right.values[index])
+        (sum, count) = (sum + difference * difference, count + 1)
+      }
+      return sum > 25 * count
+    }
+  }
+}

@@ -1,0 +1,142 @@
+// Which damage of a JPEG counts: lost or invented pixels do, what stands beside them does not.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite struct JPEGCheckTests {
+  private static func isUndecodable(_ error: ImageError?) -> Bool {
+    if case .undecodable = error { true } else { false }
+  }
+
+  private static func soundness(of bytes: [UInt8]) -> Soundness {
+    bytes.withUnsafeBytes { Soundness(of: $0, as: .jpeg) }
+  }
+
+  private static func jpeg(_ options: String) throws -> [UInt8] {
+    try Pictures.encode(DamagedKind.textured(width: 131, height: 77), ".jpg[\(options)]")
+  }
+
+  private static let kinds = [
+    "Q=85", "Q=85,interlace", "Q=30,optimize_coding", "Q=95,interlace,subsample_mode=off",
+    "Q=85,restart_interval=3", "Q=85,interlace,restart_interval=5",
+  ]
+
+  /// Where the coded data of the last scan begins, and the end marker.
+  private static func lastScan(of bytes: [UInt8]) throws -> (start: Int, end: Int) {
+    let start = try #require(
+      bytes.indices.dropLast().last { bytes[$0] == 0xff && bytes[$0 + 1] == 0xda })
+    return (start + 2 + Int(bytes[start + 2]) << 8 + Int(bytes[start + 3]), bytes.count - 2)
+  }
+
+  @Test(arguments: kinds)
+  func `a whole JPEG is whole`(options: String) throws {
+    #expect(Self.soundness(of: try Self.jpeg(options)) == .whole)
+  }
+
+  @Test func `a whole JPEG of any sampling and number of bands is whole`() throws {
+    var generator = SeededGenerator(seed: 5)
+    for factors in JPEGSamplingTests.kinds {
+      for interval in [0, 1, 7] {
+        // Given
+        var jpeg = CodedJPEG(width: 61, height: 43, factors: factors, using: &generator)
+        (jpeg.restartInterval, jpeg.hasLongCodes) = (interval, interval == 1)
+        // Then
+        #expect(Self.soundness(of: jpeg.bytes) == .whole)
+      }
+    }
+    #expect(
+      Self.soundness(of: try Pictures.cmyk(.scene(width: 60, height: 40), ".jpg[Q=90]")) == .whole)
+  }
+
+  @Test(arguments: kinds, [nil, 40])
+  func `bytes left before the end marker are lost pixels`(options: String, width: Int?) throws {
+    // Given
+    let whole = try Self.jpeg(options)
+    for more: [UInt8] in [[0x55], [0, 0, 0, 0], [0xa5, 0x3c, 0x17]] {
+      // When
+      let bytes = whole.dropLast(2) + more + whole.suffix(2)
+      // Then
+      #expect(Self.isUndecodable(Made.error(Array(bytes)) { $0.width = width }))
+    }
+  }
+
+  @Test(arguments: kinds, [nil, 40])
+  func `data that ends before its blocks do is lost pixels`(options: String, width: Int?) throws {
+    // Given
+    let whole = try Self.jpeg(options)
+    let scan = try Self.lastScan(of: whole)
+    for lost in [3, 20, 60] where scan.end - lost > scan.start {
+      // When: nothing but coded data goes
+      let bytes = whole[..<(scan.end - lost)] + whole[scan.end...]
+      // Then
+      #expect(Self.isUndecodable(Made.error(Array(bytes)) { $0.width = width }), "\(lost)")
+    }
+  }
+
+  @Test(arguments: ["Q=85,restart_interval=3", "Q=85,interlace,restart_interval=5"], [nil, 40])
+  func `each restart interval ends exactly at its marker`(options: String, width: Int?) throws {
+    // Given
+    let whole = try Self.jpeg(options)
+    let scan = try Self.lastScan(of: whole)
+    let marker = try #require(
+      (scan.start..<scan.end).first { whole[$0] == 0xff && (0xd0...0xd7).contains(whole[$0 + 1]) })
+    // When
+    let longer = whole[..<marker] + [0x12, 0x34] + whole[marker...]
+    let shorter = whole[..<(marker - 3)] + whole[marker...]
+    let swapped = whole[..<marker] + [0xff, 0xd5] + whole[(marker + 2)...]
+    // Then
+    for bytes in [longer, shorter, swapped] {
+      #expect(Self.isUndecodable(Made.error(Array(bytes)) { $0.width = width }))
+    }
+  }
+
+  @Test(arguments: kinds, [nil, 40])
+  func `what stands beside the pixels is harmless`(options: String, width: Int?) throws {
+    // Given
+    let whole = try Self.jpeg(options)
+    let tables = try #require(
+      whole.indices.dropLast().first { whole[$0] == 0xff && whole[$0 + 1] == 0xdb })
+    let others: [(String, [UInt8])] = [
+      ("behind the end", whole + [1, 2, 3, 0xff, 0xda, 0]),
+      ("another JPEG behind the end", whole + whole.prefix(400)),
+      ("bytes between segments", whole[..<tables] + [0, 0x41, 0x42] + whole[tables...]),
+      ("fill before the end marker", whole.dropLast(2) + [0xff, 0xff, 0xff, 0xd9]),
+      ("a restart marker before the end", whole.dropLast(2) + [0xff, 0xd0] + whole.suffix(2)),
+      ("an unknown segment", whole[..<2] + CodedJPEG.segment(0xed, [9, 9, 9]) + whole[2...]),
+      (
+        "a strange JFIF",
+        whole[..<2] + CodedJPEG.segment(0xe0, Array("JFIF\0".utf8) + [9, 9, 7]) + whole[2...]
+      ),
+    ]
+    for (name, bytes) in others {
+      // Then
+      #expect(Made.error(bytes) { $0.width = width } == nil, "\(name)")
+    }
+  }
+
+  @Test func `a progressive JPEG that lacks a refinement in the middle is damaged`() throws {
+    // Given
+    let whole = try Self.jpeg("Q=85,interlace")
+    let scans = whole.indices.dropLast().filter { whole[$0] == 0xff && whole[$0 + 1] == 0xda }
+    #expect(scans.count > 4)
+    // When: a scan's marker is destroyed, so that its data is a part of no segment
+    for scan in scans.dropFirst() {
+      var bytes = whole
+      bytes[scan + 1] = 0
+      // Then
+      #expect(Self.soundness(of: bytes) != .whole)
+    }
+  }
+
+  @Test(arguments: kinds)
+  func `a JPEG cut anywhere is never whole`(options: String) throws {
+    let whole = try Self.jpeg(options)
+    for length in stride(from: 2, to: whole.count - 1, by: 37) {
+      #expect(Self.soundness(of: Array(whole.prefix(length))) != .whole)
+    }
+    #expect(Self.isUndecodable(Made.error(whole.dropLast(2))))
+  }
+}

@@ -1,0 +1,132 @@
+// JPEGs turned by their coefficients, held to the decoded source, turned.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+extension Pixels {
+  /// The scene with noise, which no two blocks have the same of.
+  static func noisy(width: Int, height: Int, bands: Int = 3, seed: UInt64 = 5) -> Pixels {
+    var random = SeededGenerator(seed: seed)
+    let scene = Pixels.scene(width: width, height: height)
+    return Pixels(width: width, height: height, bands: bands) { x, y in
+      scene[x, y].prefix(bands).map {
+        UInt8(clamping: Int($0) + Int.random(in: -30...30, using: &random))
+      }
+    }
+  }
+
+  /// A stored image made upright, without any of the pipeline's code.
+  func upright(from tag: Int) -> Pixels { stored(forOrientation: [6: 8, 8: 6][tag] ?? tag) }
+}
+
+@Suite struct JPEGTurnTests {
+  struct Kind: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let colors: Pictures.JPEGColors
+    var sampling = (across: 1, down: 1)
+    var isProgressive = false
+    var restartInterval = 0
+
+    /// How far a number may be off. The inverse cosine transform works on columns before rows, so turned it may round to
+    /// the next number. In RGB such a 1 in lightness and each colour adds up to 1 + 1.772, rounded; colour that is
+    /// enlarged rounds once more.
+    var mostRounding: Int {
+      guard colors == .ycc else { return 1 }
+      return sampling == (1, 1) ? 3 : 4
+    }
+
+    func jpeg(_ size: PixelSize) throws -> [UInt8] {
+      try Pictures.jpeg(
+        .noisy(width: size.width, height: size.height, bands: colors == .grey ? 1 : 3), as: colors,
+        sampling: sampling, progressive: isProgressive, quality: 75,
+        restartInterval: restartInterval)
+    }
+  }
+
+  static let kinds = [
+    Kind(testDescription: "grey", colors: .grey),
+    Kind(testDescription: "grey of 2 by 2", colors: .grey, sampling: (2, 2)),
+    Kind(testDescription: "4:4:4", colors: .ycc),
+    Kind(testDescription: "4:2:2", colors: .ycc, sampling: (2, 1)),
+    Kind(testDescription: "4:4:0", colors: .ycc, sampling: (1, 2)),
+    Kind(testDescription: "4:2:0", colors: .ycc, sampling: (2, 2)),
+    Kind(testDescription: "RGB", colors: .rgb),
+    Kind(testDescription: "progressive", colors: .ycc, sampling: (2, 2), isProgressive: true),
+    Kind(testDescription: "restarts", colors: .ycc, sampling: (2, 1), restartInterval: 3),
+  ]
+  static let sizes = [
+    PixelSize(width: 64, height: 48), PixelSize(width: 40, height: 64),
+    PixelSize(width: 72, height: 37), PixelSize(width: 33, height: 80),
+    PixelSize(width: 21, height: 13),
+  ]
+
+  private func turned(_ jpeg: [UInt8], _ tag: Int, isProgressive: Bool = false) -> [UInt8]? {
+    jpeg.withUnsafeBytes { bytes in
+      guard let turn = JPEGTurn(bytes) else { return nil }
+      return turn.turned(by: Orientation(tag: tag), isProgressive: isProgressive)
+    }
+  }
+
+  /// Whether no block has to come to lie where it cannot: those that an edge cuts.
+  private func isSuited(_ kind: Kind, _ size: PixelSize, _ tag: Int) -> Bool {
+    let isGrey = kind.colors == .grey
+    let across = isGrey ? 8 : 8 * kind.sampling.across
+    let down = isGrey ? 8 : 8 * kind.sampling.down
+    let (mirrorsX, mirrorsY) = ([2, 3, 7, 8].contains(tag), [3, 4, 6, 7].contains(tag))
+    return (!mirrorsX || size.width.isMultiple(of: across))
+      && (!mirrorsY || size.height.isMultiple(of: down))
+  }
+
+  @Test(arguments: kinds, sizes)
+  func `a turn shows the source's pixels upright, and the turn back shows the same as the source`(
+    _ kind: Kind, _ size: PixelSize
+  ) throws {
+    // Given
+    let source = try kind.jpeg(size)
+    let stored = try Pixels(decoding: source)
+    for tag in 1...8 {
+      // When
+      let result = turned(source, tag)
+      // Then
+      #expect((result != nil) == isSuited(kind, size, tag), "\(tag)")
+      guard let result else { continue }
+      let pixels = try Pixels(decoding: result)
+      #expect(pixels.size == stored.upright(from: tag).size)
+      let difference = pixels.largestDifference(to: stored.upright(from: tag))
+      #expect(difference <= kind.mostRounding, "\(tag)")
+      let back = [6: 8, 8: 6][tag] ?? tag
+      if let same = turned(result, back) {
+        #expect(try Pixels(decoding: same).values == stored.values, "\(tag)")
+      }
+      let progressive = try #require(turned(source, tag, isProgressive: true))
+      #expect(try Pixels(decoding: progressive).values == pixels.values, "\(tag)")
+    }
+  }
+
+  @Test func `what libjpeg refuses or complains of is not turned`() throws {
+    // Given
+    let jpeg = try Self.kinds[5].jpeg(Self.sizes[0])
+    var random = SeededGenerator(seed: 3)
+    // When, then
+    #expect(turned([], 6) == nil)
+    #expect(turned(Array(jpeg.prefix(jpeg.count / 2)), 6) == nil)
+    #expect(turned(Array("no JPEG at all, but some bytes".utf8), 6) == nil)
+    for _ in 0..<2_000 {
+      var damaged = jpeg
+      for _ in 0..<Int.random(in: 1...8, using: &random) {
+        damaged[.random(in: 0..<damaged.count, using: &random)] = .random(
+          in: 0...255, using: &random)
+      }
+      if let result = turned(damaged, 6) { #expect(result.starts(with: [0xff, 0xd8])) }
+    }
+  }
+
+  @Test func `CMYK is not turned by its coefficients`() throws {
+    let inks = Pixels(width: 16, height: 16, color: [0, 90, 90, 0])
+    #expect(turned(try Pictures.jpeg(inks, as: .cmyk), 3) == nil)
+    #expect(turned(try Pictures.jpeg(inks, as: .ycck), 3) == nil)
+  }
+}

@@ -1,0 +1,153 @@
+// PNGs that say by gAMA and cHRM what their numbers mean, held to what littleCMS makes of the same numbers.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct PNGColourTests {
+  /// A PNG of the chart (RGB) or of a ramp (grey) with chunks in front of its pixels.
+  private static func png(
+    depth: Int = 8, isGrey: Bool = false, _ chunks: [(name: String, content: [UInt8])]
+  ) -> [UInt8] {
+    let samples = isGrey ? (0..<256).map { Int($0) } : ProfileTests.chart.map { Int($0) }
+    return CodedPNG(
+      size: PixelSize(width: 16, height: isGrey ? 16 : 32), colorType: isGrey ? 0 : 2,
+      depth: depth, samples: depth == 8 ? samples : samples.map { $0 * 257 }, before: chunks
+    ).bytes
+  }
+
+  private static func gamma(_ value: Int) -> (name: String, content: [UInt8]) {
+    ("gAMA", CodedPNG.big(value, 4))
+  }
+
+  private static func chromaticities(
+    _ primaries: LittleCMS.Primaries
+  ) -> (name: String, content: [UInt8]) {
+    let points = [primaries.white, primaries.red, primaries.green, primaries.blue]
+    return (
+      "cHRM",
+      points.flatMap { [$0.x, $0.y] }.flatMap { CodedPNG.big(Int(($0 * 100_000).rounded()), 4) }
+    )
+  }
+
+  /// The colours of the result's pixels, three numbers each.
+  private func colors(_ made: Made) throws -> [UInt8] {
+    let pixels = try made.pixels()
+    return (0..<pixels.size.width * pixels.size.height).flatMap {
+      pixels.rgb($0 % pixels.size.width, $0 / pixels.size.width)
+    }
+  }
+
+  /// RMSE in percent of full light.
+  private func difference(_ left: [UInt8], _ right: [UInt8]) -> Double {
+    #expect(left.count == right.count)
+    let sum = zip(left, right).reduce(0) { $0 + (Int($1.0) - Int($1.1)) * (Int($1.0) - Int($1.1)) }
+    return 100 * (Double(sum) / Double(left.count)).squareRoot() / 255
+  }
+
+  struct Meaning: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let gamma: Int?
+    let primaries: LittleCMS.Primaries?
+  }
+
+  static let foreign = [
+    Meaning(testDescription: "linear light", gamma: 100_000, primaries: nil),
+    Meaning(testDescription: "an old Mac", gamma: 55_556, primaries: nil),
+    Meaning(
+      testDescription: "Adobe RGB", gamma: 45_455, primaries: LittleCMS.adobeRGB),
+    Meaning(testDescription: "P3 without a power", gamma: nil, primaries: LittleCMS.displayP3),
+    Meaning(
+      testDescription: "ProPhoto, white D50", gamma: 55_556, primaries: LittleCMS.proPhoto),
+  ]
+
+  @Test(arguments: foreign, [8, 16])
+  func `gAMA and cHRM mean what littleCMS makes of them`(_ meaning: Meaning, depth: Int) throws {
+    // Given
+    let chunks = [
+      meaning.gamma.map(Self.gamma), meaning.primaries.map(Self.chromaticities),
+    ].compactMap { $0 }
+    let profile = LittleCMS.profile(
+      meaning.primaries ?? LittleCMS.sRGB, gamma: meaning.gamma.map { 100_000 / Double($0) })
+    let reference =
+      depth == 8
+      ? LittleCMS.sRGB(of: ProfileTests.chart, bands: 3, profile: profile)
+      : LittleCMS.sRGB(
+        of: ProfileTests.chart.map { UInt16($0) * 257 }, bands: 3, profile: profile)
+    // When
+    let made = try Made(Self.png(depth: depth, chunks)) { $0.format = .png }
+    // Then
+    #expect(difference(try colors(made), reference) < 0.5)
+    #expect(difference(reference, ProfileTests.chart) > 2)
+    for chunk in ["gAMA", "cHRM", "iCCP"] { #expect(!made.bytes.contains(chunk)) }
+  }
+
+  @Test(arguments: [8, 16])
+  func `grey stays grey and gets another curve`(depth: Int) throws {
+    // Given
+    let ramp = (0..<256).map { UInt8($0) }
+    let profile = LittleCMS.greyProfile(gamma: 1)
+    let reference = LittleCMS.sRGB(of: ramp, bands: 1, profile: profile)
+    // When
+    let made = try Made(Self.png(depth: depth, isGrey: true, [Self.gamma(100_000)])) {
+      $0.format = .png
+    }
+    // Then
+    #expect(try made.pixels().bands == 1)
+    #expect(difference(try colors(made), reference) < 0.5)
+  }
+
+  static let plain: [(name: String, chunks: [(name: String, content: [UInt8])])] = [
+    ("nothing", []),
+    ("sRGB's power", [gamma(45_455)]),
+    ("nearly sRGB's power", [gamma(45_600)]),
+    ("sRGB's primaries", [chromaticities(LittleCMS.sRGB)]),
+    ("both", [gamma(45_455), chromaticities(LittleCMS.sRGB)]),
+    ("sRGB by name, which goes before", [gamma(100_000), ("sRGB", [0])]),
+    ("sRGB by name in front", [("sRGB", [0]), chromaticities(LittleCMS.displayP3)]),
+    ("a power of nothing", [gamma(0)]),
+    ("chromaticities of nothing", [("cHRM", [UInt8](repeating: 0, count: 32))]),
+    ("three primaries in one place", [("cHRM", (0..<8).flatMap { _ in CodedPNG.big(33_000, 4) })]),
+    ("chunks too short", [("gAMA", [0, 0]), ("cHRM", [1, 2, 3])]),
+  ]
+
+  @Test(arguments: plain.indices)
+  func `what is sRGB's, or says nothing of use, changes no pixel`(index: Int) throws {
+    let made = try Made(Self.png(Self.plain[index].chunks)) { $0.format = .png }
+    #expect(try colors(made) == ProfileTests.chart, "\(Self.plain[index].name)")
+  }
+
+  @Test func `an embedded profile goes before them`() throws {
+    // Given
+    let profile = LittleCMS.profile(LittleCMS.displayP3)
+    let png = try Pictures.encode(
+      ProfileTests.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".png")
+    // Signature and header have 33 bytes.
+    let (name, content) = Self.gamma(100_000)
+    let both = Array(png[..<33]) + CodedPNG.chunk(name, content) + png[33...]
+    // When
+    let (made, reference) = try (
+      Made(both) { $0.format = .png }, Made(png) { $0.format = .png }
+    )
+    // Then
+    #expect(try colors(made) == colors(reference))
+  }
+
+  @Test func `the description calls no profile that is not there`() throws {
+    let info = try SourceInfo(Self.png([Self.gamma(100_000)]))
+    #expect(info.colour.profile == nil && info.colour.space == "rgb")
+  }
+
+  @Test func `chunks of any content are no crash`() throws {
+    var random = SeededGenerator(seed: 11)
+    for _ in 0..<200 {
+      let most = Bool.random(using: &random) ? 100_000 : 0xffff_ffff
+      let numbers = (0..<8).flatMap { _ in
+        CodedPNG.big(.random(in: 0...most, using: &random), 4)
+      }
+      let made = try Made(
+        Self.png([Self.gamma(.random(in: 0...0xffff_ffff, using: &random)), ("cHRM", numbers)]))
+      #expect(made.size == PixelSize(width: 16, height: 32))
+    }
+  }
+}

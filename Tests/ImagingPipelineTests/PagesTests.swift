@@ -1,0 +1,123 @@
+// What counts as a frame or page: images that stand beside each other, and no copies of one in other sizes.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite struct PagesTests {
+  /// A test's name for a file, since its bytes would fill the log.
+  struct Sample: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let bytes: @Sendable () throws -> [UInt8]
+
+    init(_ name: String, _ bytes: @escaping @Sendable () throws -> [UInt8]) {
+      (testDescription, self.bytes) = (name, bytes)
+    }
+  }
+
+  private static let large = Pixels.scene(width: 700, height: 500)
+  static let singles = [
+    Sample("JPEG 2000") { try Pictures.encode(large, ".jp2[lossless]") },
+    Sample("JPEG 2000 in tiles") {
+      try Pictures.encode(large, ".jp2[tile-width=256,tile-height=256]")
+    },
+    Sample("pyramid TIFF") { try Pictures.encode(large, ".tif[pyramid,tile]") },
+    Sample("pyramid TIFF in sub-directories") {
+      try Pictures.encode(large, ".tif[pyramid,subifd,tile]")
+    },
+    Sample("pyramid BigTIFF") { try Pictures.encode(large, ".tif[pyramid,tile,bigtiff]") },
+    Sample("SVG") { Pictures.svg(width: 700, height: 500) },
+    Sample("JPEG XL") { try Pictures.jxl(large) },
+    Sample("PNG") { try Pictures.encode(large, ".png") },
+    Sample("JPEG") { try Pictures.encode(large, ".jpg") },
+  ]
+
+  @Test(arguments: singles)
+  func `one image in several sizes has one frame`(_ sample: Sample) throws {
+    // Given
+    let source = try sample.bytes()
+    // When
+    let info = try SourceInfo(source)
+    // Then
+    #expect((info.width, info.height) == (700, 500))
+    #expect((info.frames, info.pages) == (1, nil))
+    #expect(
+      try Made(source) { ($0.frame, $0.width) = (0, 70) }.size == PixelSize(width: 70, height: 50))
+    let error = Made.error(source) { $0.frame = 1 }
+    guard case .invalidParameter("frame", "1", "the source has one frame, 0") = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+  }
+
+  @Test(arguments: [false, true], [false, true])
+  func `copies and masks in a TIFF are no pages, wherever they stand`(
+    isBigEndian: Bool, isBigTIFF: Bool
+  ) throws {
+    // Given
+    let tiff = CodedTIFF(
+      directories: [
+        .init(width: 4, height: 4, grey: 10, kind: 1), .init(grey: 50, kind: 0),
+        .init(width: 4, height: 4, grey: 60, kind: 1), .init(grey: 70, kind: 4),
+        .init(grey: 100), .init(width: 4, height: 4, grey: 110, oldKind: 2),
+        .init(grey: 150, kind: 2),
+      ], isBigEndian: isBigEndian, isBigTIFF: isBigTIFF)
+    let source = tiff.bytes
+    // When
+    let info = try SourceInfo(source)
+    let frames = try (0..<3).map { frame in
+      try Made(source) { ($0.frame, $0.format) = (frame, .png) }.pixels()
+    }
+    let unnamed = try Made(source) { $0.format = .png }.pixels()
+    // Then
+    #expect((info.pages, info.width, info.height) == (3, 8, 8))
+    #expect(frames.map { $0[3, 3][0] } == [50, 100, 150])
+    #expect(frames.allSatisfy { $0.size == PixelSize(width: 8, height: 8) })
+    #expect(unnamed[3, 3][0] == 50)
+    #expect(Made.error(source) { $0.frame = 3 } != nil)
+  }
+
+  @Test func `a TIFF of nothing but small copies shows them`() throws {
+    let tiff = CodedTIFF(directories: [.init(grey: 10, kind: 1), .init(grey: 50, kind: 1)])
+    #expect(try SourceInfo(tiff.bytes).pages == 2)
+    #expect(try Made(tiff.bytes) { ($0.frame, $0.format) = (1, .png) }.pixels()[3, 3][0] == 50)
+  }
+
+  @Test func `a chain of directories that leads back into itself ends`() throws {
+    // Given
+    var source = CodedTIFF(directories: [.init(grey: 10), .init(grey: 50, kind: 1)]).bytes
+    // The last directory's link is the last number in front of its 64 pixels.
+    source.replaceSubrange(source.count - 68..<source.count - 64, with: [8, 0, 0, 0])
+    // When
+    let made = try? Made(source) { $0.format = .png }
+    // Then
+    #expect(made == nil || made?.size == PixelSize(width: 8, height: 8))
+  }
+
+  @Test(arguments: [false, true])
+  func `the first frame of a HEIC is its first image, whichever is primary`(isAVIF: Bool) throws {
+    // Given: the cover, half as light, stands in front of the primary image.
+    let scene = Pixels(width: 144, height: 96, color: [200, 180, 160])
+    let heif = try Pictures.heif(scene, isAVIF: isAVIF, hasCover: true)
+    // When
+    let primary = try Made(heif) { $0.format = .png }.pixels()
+    let frames = try (0..<2).map { frame in
+      try Made(heif) { ($0.frame, $0.format) = (frame, .png) }.pixels()
+    }
+    // Then
+    #expect(try SourceInfo(heif).pages == 2)
+    #expect(isClose(primary.rgb(70, 40), [200, 180, 160]))
+    #expect(isClose(frames[0].rgb(70, 40), [100, 90, 80]))
+    #expect(isClose(frames[1].rgb(70, 40), [200, 180, 160]))
+  }
+
+  @Test func `an icon's entries are one image in several sizes`() throws {
+    // Given
+    let icon = CodedBitmap.icon(
+      of: try [32, 64].map { try Pictures.encode(.scene(width: $0, height: $0), ".png") })
+    // When
+    let info = try SourceInfo(icon)
+    // Then
+    #expect((info.width, info.frames, info.pages) == (64, 1, nil))
+  }
+}

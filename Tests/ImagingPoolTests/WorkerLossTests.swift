@@ -1,0 +1,228 @@
+// WorkerLossTests: what a job is told whose workers were lost, and what the OOM killer takes first.
+
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import ImagingPool
+
+@Suite(.serialized, .timeLimit(.minutes(1))) struct WorkerLossTests {
+  /// Has a job lose its first two workers to a signal.
+  private func failure(byTwo signal: CInt) async throws -> (ImageError?, lost: Int) {
+    var configuration = PoolSupport.configuration()
+    let stops = FirstWorker(count: 2)
+    configuration.willSend = { pid in if stops.isFirst() { kill(pid, SIGSTOP) } }
+    var (failure, lost): (ImageError?, Int) = (nil, 0)
+    try await PoolSupport.withPool(configuration) { pool in
+      let task = Task { try await pool.process(PoolSupport.job()) }
+      var victims: Set<pid_t> = []
+      while victims.count < 2 {
+        try await PoolSupport.eventually("a worker has the job") {
+          pool.busyPID.map { !victims.contains($0) } ?? false
+        }
+        let victim = try #require(pool.busyPID)
+        victims.insert(victim)
+        kill(victim, signal)
+        kill(victim, SIGCONT)
+      }
+      do { _ = try await task.value } catch { failure = error as? ImageError }
+      lost = pool.figures.workersLost
+      // The next job finds a worker.
+      _ = try await pool.process(PoolSupport.job())
+    }
+    return (failure, lost)
+  }
+
+  @Test func `a job whose workers are killed is overloaded for now, and not undecodable`()
+    async throws
+  {
+    let (failure, lost) = try await failure(byTwo: SIGKILL)
+    let error = try #require(failure)
+    #expect(error.status == 503 && error.code == "overloaded" && error.retryAfter == 5)
+    #expect(!error.isOfSource)
+    #expect(lost == 2)
+  }
+
+  @Test func `a job that crashes two workers is undecodable as that variant alone`() async throws {
+    let (failure, lost) = try await failure(byTwo: SIGSEGV)
+    guard case .ofVariant(.undecodable) = failure else {
+      Issue.record("\(String(describing: failure))")
+      return
+    }
+    #expect(lost == 2)
+  }
+
+  @Test func `a killed worker's job is tried again when no other job runs`() async throws {
+    // Given: two jobs whose workers stop before they look at them
+    var configuration = PoolSupport.configuration(workers: 2)
+    let (stops, sent) = (Gauge(2), Gauge(0))
+    configuration.willSend = { pid in
+      sent.add(1)
+      if stops.value > 0 {
+        stops.add(-1)
+        kill(pid, SIGSTOP)
+      }
+    }
+    try await PoolSupport.withPool(configuration) { pool in
+      try await PoolSupport.eventually("two workers") { pool.pids.count == 2 }
+      let first = Task { try await pool.process(PoolSupport.job(width: 11)) }
+      try await PoolSupport.eventually("the first job runs") { pool.busyPID != nil }
+      let survivor = try #require(pool.busyPID)
+      let second = Task { try await pool.process(PoolSupport.job(width: 22)) }
+      try await PoolSupport.eventually("the second job runs") {
+        pool.workerPIDs.filter(\.isBusy).count == 2
+      }
+      let victim = try #require(pool.workerPIDs.first { $0.isBusy && $0.pid != survivor }?.pid)
+      // When
+      kill(victim, SIGKILL)
+      try await PoolSupport.eventually("the worker is lost") { pool.figures.workersLost == 1 }
+      let third = Task { try await pool.process(PoolSupport.job(width: 33)) }
+      try await PoolSupport.eventually("the third job waits") { pool.figures.waiting == 1 }
+      // Then: no worker has a job but the first
+      #expect(sent.value == 2)
+      kill(survivor, SIGCONT)
+      #expect(try await first.value.size.width == 11)
+      #expect(try await second.value.size.width == 22)
+      #expect(try await third.value.size.width == 33)
+      #expect(pool.figures.failed.isEmpty)
+    }
+  }
+
+  @Test(.enabled(if: !PoolSupport.isThreadSanitized))
+  func `a job that needs more memory than a worker may have is overloaded, not undecodable`()
+    async throws
+  {
+    // Given: bounds from just above what a worker takes at rest, and 63 MB that are held in memory
+    var transform = Transform()
+    (transform.width, transform.format, transform.maxBytes) = (3_900, .png, 1 << 30)
+    let svg =
+      #"<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="M0 0h9v9z"/></svg>"#
+    let job = ImageJob(
+      file: try PoolSupport.file(of: Array(svg.utf8)), transform: transform, density: 1)
+    for mebibytes in [48, 64] {
+      var configuration = PoolSupport.configuration()
+      configuration.maximumWorkerMemory = mebibytes << 20
+      try await PoolSupport.withPool(configuration) { pool in
+        // When
+        var failure: ImageError?
+        do { _ = try await pool.process(job) } catch { failure = error as? ImageError }
+        // Then
+        #expect(failure?.code == "overloaded", "\(mebibytes) MiB: \(String(describing: failure))")
+        #expect(failure?.isOfSource == false)
+        // And what needs less is made.
+        _ = try await pool.process(PoolSupport.job())
+      }
+    }
+  }
+
+  @Test func `the OOM killer takes workers before the server`() async throws {
+    try await PoolSupport.withPool { pool in
+      let pid = try #require(pool.pids.first)
+      #expect(try score(of: "\(pid)") >= 900)
+      #expect(try score(of: "self") < 900)
+    }
+  }
+
+  private func score(of process: String) throws -> Int {
+    let file = try #require(fopen("/proc/\(process)/oom_score_adj", "r"))
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 32)
+    _ = fgets(&line, 32, file)
+    return Int(atoi(line))
+  }
+
+  // MARK: Processor time
+
+  /// About 2 s of processor, all of it to decode.
+  private func costlyJob(_ change: (inout Transform) -> Void = { _ in }) throws -> ImageJob {
+    let svg =
+      ##"<svg xmlns="http://www.w3.org/2000/svg" width="1000" height="1000"><filter id="f">"##
+      + ##"<feMorphology radius="19"/></filter><rect width="1000" height="1000" "##
+      + ##"filter="url(#f)"/></svg>"##
+    var transform = Transform()
+    change(&transform)
+    return ImageJob(
+      file: try PoolSupport.file(of: Array(svg.utf8)), transform: transform, density: 1,
+      source: SourceIdentity(key: CacheKey(text: "http://h/a.svg"), version: 7))
+  }
+
+  @Test func `what takes too much processor time is the source's fault where little was asked for`()
+    async throws
+  {
+    var configuration = PoolSupport.configuration()
+    configuration.processorTime = .milliseconds(200)
+    let first = FirstWorker()
+    configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
+    try await PoolSupport.withPool(configuration) { pool in
+      // Given: one that runs, and others of the same source and of another behind it
+      let plain = Task { try await pool.process(self.costlyJob()) }
+      try await PoolSupport.eventually("a worker has it") { pool.busyPID != nil }
+      let waiting = Task { try await pool.process(self.costlyJob { $0.quality = 9 }) }
+      let other = Task { try await pool.process(PoolSupport.job()) }
+      try await PoolSupport.eventually("two wait") { pool.figures.waiting == 2 }
+      kill(try #require(pool.busyPID), SIGCONT)
+      // When, then: both of that source fail for the price of one
+      for task in [plain, waiting] {
+        await #expect { try await task.value } throws: {
+          ($0 as? ImageError)?.code == "too_costly" && ($0 as? ImageError)?.isOfSource == true
+        }
+      }
+      _ = try await other.value
+      #expect(pool.figures.workersLost == 1)
+      // And where more was asked for, it is that variant's fault.
+      await #expect { try await pool.process(self.costlyJob { $0.effects.blur = 2 }) } throws: {
+        ($0 as? ImageError)?.code == "too_costly" && ($0 as? ImageError)?.isOfSource == false
+      }
+    }
+  }
+
+  // MARK: The rules
+
+  private static let killed = WorkerEnd(status: SIGKILL)
+  private static let crashed = WorkerEnd(status: SIGSEGV)
+  private static let bound = WorkerEnd(
+    status: SIGTRAP, lastWords: "GLib-ERROR: failed to allocate 8000000 bytes")
+
+  @Test(arguments: [
+    (WorkerEnd(status: SIGKILL), WorkerEnd.Cause.killed),
+    (WorkerEnd(status: SIGSEGV), .crash), (WorkerEnd(status: SIGBUS), .crash),
+    (WorkerEnd(status: SIGFPE), .crash), (WorkerEnd(status: 1 << 8), .crash),
+    (WorkerEnd(status: SIGABRT, lastWords: "double free or corruption"), .crash),
+    (bound, .memoryBound),
+    (WorkerEnd(status: SIGABRT, lastWords: "what():  std::bad_alloc"), .memoryBound),
+    (WorkerEnd(status: SIGABRT, lastWords: "memory allocation of 9 bytes failed"), .memoryBound),
+    // With a core file.
+    (WorkerEnd(status: SIGSEGV | 0x80), .crash),
+  ])
+  func `how a worker ended says why`(end: WorkerEnd, cause: WorkerEnd.Cause) {
+    #expect(end.cause == cause)
+  }
+
+  @Test func `only two crashes are the variant's fault`() {
+    for (first, second) in [
+      (Self.crashed, Self.crashed), (Self.crashed, Self.killed), (Self.killed, Self.crashed),
+      (Self.killed, Self.killed), (Self.bound, Self.bound), (Self.crashed, Self.bound),
+    ] {
+      var deaths = JobDeaths()
+      let verdict = deaths.add(first, isFresh: false)
+      #expect(verdict == (first == Self.killed ? .againAlone : .again))
+      guard case .giveUp(let failure) = deaths.add(second, isFresh: true) else {
+        Issue.record("\(first), \(second): tried a third time")
+        continue
+      }
+      let isCrash = first == Self.crashed && second == Self.crashed
+      #expect(failure.code == (isCrash ? "undecodable" : "overloaded"))
+      #expect(!failure.isOfSource)
+    }
+  }
+
+  @Test func `a new worker that meets its bound is not followed by another`() {
+    var deaths = JobDeaths()
+    guard case .giveUp(.outOfMemory) = deaths.add(Self.bound, isFresh: true) else {
+      Issue.record("tried again")
+      return
+    }
+  }
+}

@@ -1,0 +1,75 @@
+// Bodies that are not what their origins say, and bodies that come coded, against the real program.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct BodyIntegrityTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+  private let pictor: PictorProcess
+  private let image: [UInt8]
+  private static let wrong = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    pictor = try PictorProcess(in: folder)
+    image = try Pictures.jpeg(width: 400, height: 300, bare: true)
+  }
+
+  @Test func `an image that its origin's digest does not fit is no image, and is asked for again`()
+    throws
+  {
+    // Given
+    for (number, field) in [
+      "Content-Digest: sha-256=:\(Self.wrong):", "Repr-Digest: sha-256=:\(Self.wrong):",
+      "Content-MD5: JfnnlDI7RTiF9RgfG2JNCw==", "x-amz-checksum-sha256: \(Self.wrong)",
+      "x-amz-checksum-sha1: 98O8HYCOBHMq32eZZczDTKeuNEE=", "x-amz-checksum-crc32: y/Q5Jg==",
+      "x-amz-checksum-crc32c: 4waSgw==",
+    ].enumerated() {
+      origin.serve("/\(number).jpg", image, headers: [field])
+      // When
+      let answers = try (0..<2).map { _ in try pictor.get(origin.target("/\(number).jpg")) }
+      // Then
+      for answer in answers {
+        #expect(answer.status == 502 && answer.text.contains("source_incomplete"), "\(field)")
+        #expect(answer["cache-control"] == "no-store")
+      }
+      #expect(origin.requests(to: "/\(number).jpg") == 2)
+    }
+  }
+
+  @Test func `who gets such an image while it comes in does not get its end`() throws {
+    // Given
+    origin.serve("/a.jpg", image, headers: ["Content-Digest: sha-256=:\(Self.wrong):"])
+    // When
+    let client = try pictor.connect()
+    try client.send(
+      HTTPClient.text(
+        "GET", origin.target("/a.jpg", "&format=jpeg&progressive=1"),
+        headers: ["Connection": "close"]))
+    // Then: a refusal, where it was known in time, or a connection that ends one byte early
+    let answer = try client.readToEnd()
+    #expect(!Array(answer.suffix(image.count)).elementsEqual(image))
+    #expect(try pictor.get(origin.target("/a.jpg", "&w=10")).status == 502)
+  }
+
+  @Test func `a coded image is decoded though it was not asked for`() throws {
+    // Given: brotli's plainest form, a meta-block that is not compressed and an empty last one (RFC 7932, section 9)
+    let head = (image.count - 1) << 4 | 1 << 20
+    let coded =
+      [UInt8(head & 0xff), UInt8(head >> 8 & 0xff), UInt8(head >> 16)] + image + [0x03]
+    origin.serve("/a.jpg", coded, headers: ["Content-Encoding: br"])
+    origin.serve("/b.jpg", image)
+    // When
+    let decoded = try pictor.get(origin.target("/a.jpg", "&w=100"))
+    let plain = try pictor.get(origin.target("/b.jpg", "&w=100"))
+    let coming = try pictor.get(origin.target("/a.jpg", "&format=jpeg&progressive=1"))
+    // Then
+    #expect(decoded.status == 200 && decoded.body == plain.body)
+    #expect(coming.status == 200 && coming.body == image)
+    #expect(
+      origin.received(at: "/a.jpg").allSatisfy { $0.headers["accept-encoding"] == "identity" })
+  }
+}

@@ -1,0 +1,155 @@
+// What browsers and shared caches are told apart, and failures that hold no longer than their origin says.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct ClientFreshnessTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
+  @Test(arguments: [
+    // What the origin says to browsers is what browsers are told.
+    ("Cache-Control: max-age=60", "public, max-age=60"),
+    ("Cache-Control: max-age=0, s-maxage=600", "public, max-age=0, s-maxage=600, must-revalidate"),
+    (
+      "Cache-Control: max-age=600, s-maxage=60",
+      "public, max-age=600, s-maxage=60, must-revalidate"
+    ),
+    ("Cache-Control: max-age=9999999999", "public, max-age=31536000"),
+    ("Cache-Control: no-cache, s-maxage=600", "public, max-age=0, must-revalidate"),
+    // Where it says nothing to them: an hour from the answer, as no purge reaches them.
+    ("X-Nothing: 1", "public, max-age=3600, s-maxage=604800"),
+    ("Cache-Control: s-maxage=600", "public, max-age=600, must-revalidate"),
+    (
+      "Cache-Control: s-maxage=7200", "public, max-age=3600, s-maxage=7200, must-revalidate"
+    ),
+    ("Last-Modified: Thu, 01 Dec 1994 16:00:00 GMT", "public, max-age=3600, s-maxage=604800"),
+  ])
+  func `browsers are told max-age and shared caches s-maxage`(field: String, control: String) throws
+  {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 16, height: 16), headers: [field])
+    // When
+    let answer = try pictor.get(origin.target("/a.jpg"))
+    // Then
+    let age = try #require(answer["age"].flatMap { Int($0) })
+    // The origin took as long to answer, and a default counts from now on.
+    let aged = control.replacing("max-age=3600,", with: "max-age=\(3_600 + age),")
+    #expect(answer["cache-control"] == aged)
+  }
+
+  @Test
+  func `what an old default lets browsers keep counts from the answer, in memory and on disk`()
+    throws
+  {
+    // Given: two hours old when it comes
+    let options = ["--freshness.client_default", "10m"]
+    origin.serve(
+      "/a.jpg", try Pictures.jpeg(width: 16, height: 16), headers: ["Age: 7200"])
+    var answers: [HTTPAnswer] = []
+    do {
+      let pictor = try PictorProcess(in: folder, options)
+      for _ in 0..<2 { answers.append(try pictor.get(origin.target("/a.jpg"))) }
+      #expect(try pictor.end() == 0)
+    }
+    let pictor = try PictorProcess(in: folder, options)
+    for _ in 0..<2 { answers.append(try pictor.get(origin.target("/a.jpg"))) }
+    // Then
+    #expect(origin.requests(to: "/a.jpg") == 1)
+    for answer in answers {
+      let age = try #require(answer["age"].flatMap { Int($0) })
+      #expect(age >= 7_200)
+      #expect(answer["cache-control"] == "public, max-age=\(age + 600), s-maxage=604800")
+    }
+    #expect(answers.last?["cache-status"] == "pictor; hit; detail=memory")
+  }
+
+  @Test func `a host rule bounds what browsers are told`() throws {
+    // Given
+    let pictor = try PictorProcess(
+      in: folder, ["--hosts", "[{ host: '127.0.0.1', client_default: '0s' }]"])
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 16, height: 16))
+    // When
+    let answer = try pictor.get(origin.target("/a.jpg"))
+    // Then
+    let age = try #require(answer["age"])
+    #expect(answer["cache-control"] == "public, max-age=\(age), s-maxage=604800")
+  }
+
+  // MARK: Failures
+
+  @Test(
+    arguments: [404, 410],
+    [
+      ("X-Nothing: 1", nil as [Int]?), ("Cache-Control: no-store", []),
+      ("Cache-Control: private", []), ("Cache-Control: no-cache", []),
+      ("Cache-Control: max-age=0", []), ("Expires: 0", []),
+      ("Cache-Control: max-age=300", [300]), ("Cache-Control: max-age=0, s-maxage=300", [0, 300]),
+      // `failures.ttl` is the upper bound.
+      ("Cache-Control: max-age=31536000", nil),
+    ])
+  func `what is gone is remembered no longer than its origin says`(
+    status: Int, said: (field: String, seconds: [Int]?)
+  ) throws {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    origin.route("/a.jpg", .status(status, headers: [said.field]))
+    // When
+    let first = try pictor.get(origin.target("/a.jpg"))
+    let second = try pictor.get(origin.target("/a.jpg"))
+    // Then
+    #expect(first.status == 404 && second.status == 404)
+    #expect(origin.requests(to: "/a.jpg") == (said.seconds == [] ? 2 : 1))
+    // A day is bounded for browsers where nothing is said, and not where the origin says more.
+    let isStated = said.field.contains("31536000")
+    let wanted = said.seconds ?? (status == 404 ? [600] : isStated ? [86_400] : [3_600, 86_400])
+    let control = try #require(first["cache-control"])
+    guard !wanted.isEmpty else { return #expect(control == "no-store") }
+    #expect(
+      control.hasPrefix("public, max-age=") && control.contains("s-maxage") == (wanted.count > 1))
+    let told = control.split(separator: "=").dropFirst().compactMap { part in
+      Int(part.prefix { $0.isNumber })
+    }
+    // What is left of it, told a moment later.
+    #expect(told.count == wanted.count)
+    for (told, wanted) in zip(told, wanted) { #expect(told <= wanted && told > wanted - 20) }
+  }
+
+  @Test func `what cannot be decoded, is no image or is too large is remembered no longer either`()
+    throws
+  {
+    // Given
+    let pictor = try PictorProcess(in: folder, ["--download.maximum_bytes", "20KiB"])
+    let image = try Pictures.jpeg(width: 60, height: 40)
+    let bodies: [(String, [UInt8], Int)] = [
+      ("half", Array(image.prefix(image.count / 2)), 422), ("text", Array("1 2\n3 4\n".utf8), 415),
+      ("large", [UInt8](repeating: 0xff, count: 30_000), 413),
+    ]
+    for (name, body, status) in bodies {
+      for (control, isRemembered) in [
+        ("no-store", false), ("private", false), ("no-cache", false), ("max-age=0", false),
+        ("max-age=30", true),
+      ] {
+        let path = "/\(name)-\(control)"
+        origin.serve(path, body, headers: ["Cache-Control: \(control)"])
+        // When
+        let answers = try (0..<2).map { _ in try pictor.get(origin.target(path)) }
+        // Then
+        for answer in answers {
+          #expect(answer.status == status, "\(path)")
+          let told = answer["cache-control"] ?? ""
+          #expect(isRemembered ? told.hasPrefix("public, max-age=") : told == "no-store", "\(path)")
+        }
+        let isListed = answers[1]["cache-status"] == "pictor; hit; detail=failed-url"
+        #expect(isListed == isRemembered, "\(path)")
+      }
+    }
+  }
+}

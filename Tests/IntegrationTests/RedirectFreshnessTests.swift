@@ -1,0 +1,123 @@
+// The strictest of a redirect chain's freshness counts: what a redirect says of itself bounds what is kept under its URL.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct RedirectFreshnessTests {
+  struct Case: CustomTestStringConvertible {
+    let hops: [[String]]
+    let target: [String]
+    let isKept: Bool
+    let control: String
+
+    var testDescription: String { "\(hops) → \(target)" }
+  }
+
+  private static let year = ["Cache-Control: max-age=31536000"]
+
+  @Test(arguments: [
+    // What says nothing changes nothing.
+    Case(hops: [[]], target: year, isKept: true, control: "public, max-age=31536000"),
+    Case(
+      hops: [[], [], []], target: ["Cache-Control: max-age=60, immutable"], isKept: true,
+      control: "public, max-age=60, immutable"),
+    Case(
+      hops: [["Cache-Control: public"]], target: year, isKept: true,
+      control: "public, max-age=31536000"),
+    Case(hops: [["Cache-Control: no-store"]], target: year, isKept: false, control: "no-store"),
+    Case(hops: [["Cache-Control: private"]], target: year, isKept: false, control: "no-store"),
+    Case(
+      hops: [[], ["Cache-Control: no-store"]], target: year, isKept: false, control: "no-store"),
+    Case(
+      hops: [["Cache-Control: no-store"], []], target: year, isKept: false, control: "no-store"),
+    Case(
+      hops: [["Cache-Control: no-cache"]], target: year, isKept: false,
+      control: "public, max-age=0, must-revalidate"),
+    Case(
+      hops: [["Cache-Control: max-age=0"]], target: year, isKept: false,
+      control: "public, max-age=0"),
+    Case(hops: [["Expires: 0"]], target: year, isKept: false, control: "public, max-age=0"),
+    Case(
+      hops: [["Vary: *"]], target: year, isKept: false,
+      control: "public, max-age=0, must-revalidate"),
+    Case(
+      hops: [["Cache-Control: max-age=60"]], target: year, isKept: true,
+      control: "public, max-age=60"),
+    Case(
+      hops: [["Cache-Control: max-age=600"], ["Cache-Control: max-age=60"]], target: year,
+      isKept: true, control: "public, max-age=60"),
+    Case(
+      hops: [["Cache-Control: max-age=31536000"]], target: ["Cache-Control: max-age=60"],
+      isKept: true, control: "public, max-age=60"),
+    Case(
+      hops: [["Cache-Control: max-age=60, s-maxage=600"]], target: year, isKept: true,
+      control: "public, max-age=60, s-maxage=600, must-revalidate"),
+    Case(
+      hops: [["Cache-Control: must-revalidate"]], target: year, isKept: true,
+      control: "public, max-age=31536000, must-revalidate"),
+    Case(hops: [year], target: ["Cache-Control: no-store"], isKept: false, control: "no-store"),
+  ])
+  func `what a redirect says counts for what it leads to`(item: Case) throws {
+    // Given
+    let (folder, origin) = (try TemporaryFolder(), try Origin())
+    let pictor = try PictorProcess(in: folder)
+    let image = try Pictures.jpeg(width: 16, height: 16)
+    for (number, fields) in item.hops.enumerated() {
+      let next = number + 1 < item.hops.count ? "/hop\(number + 1)" : "/target.jpg"
+      origin.route(
+        "/hop\(number)", .status(302, headers: ["Location: \(origin.url(next))"] + fields))
+    }
+    origin.route("/target.jpg", .ok(image, headers: item.target))
+    // When
+    let first = try pictor.get(origin.target("/hop0"))
+    let second = try pictor.get(origin.target("/hop0"))
+    // Then
+    #expect(first.status == 200 && second.status == 200)
+    #expect(first["cache-control"] == item.control)
+    #expect(origin.requests(to: "/hop0") == (item.isKept ? 1 : 2))
+    #expect(first["cache-status"]?.contains("stored") == (item.control != "no-store"))
+  }
+
+  @Test func `an error at the end of a redirect that may not be kept is asked for again`() throws {
+    // Given
+    let (folder, origin) = (try TemporaryFolder(), try Origin())
+    let pictor = try PictorProcess(in: folder)
+    for (path, fields) in [("/open", []), ("/strict", ["Cache-Control: no-store"])] {
+      origin.route(
+        path, .status(302, headers: ["Location: \(origin.url("/none"))"] + fields))
+    }
+    origin.route("/none", .status(404))
+    // When
+    let open = try (0..<2).map { _ in try pictor.get(origin.target("/open")) }
+    let strict = try (0..<2).map { _ in try pictor.get(origin.target("/strict")) }
+    // Then
+    #expect((open + strict).allSatisfy { $0.status == 404 })
+    #expect(open.allSatisfy { $0["cache-control"]?.hasPrefix("public, max-age=") == true })
+    #expect(strict.allSatisfy { $0["cache-control"] == "no-store" })
+    #expect(origin.requests(to: "/open") == 1 && origin.requests(to: "/strict") == 2)
+  }
+
+  @Test func `a renewal by 304 heeds the redirects of its own way`() throws {
+    // Given: what is stale at once is renewed, and the redirect has changed its mind
+    let (folder, origin) = (try TemporaryFolder(), try Origin())
+    let pictor = try PictorProcess(in: folder)
+    let image = try Pictures.jpeg(width: 16, height: 16)
+    origin.route("/latest") { request in
+      let control = request.number == 1 ? "max-age=0" : "max-age=600"
+      return .status(
+        302, headers: ["Location: \(origin.url("/v1.jpg"))", "Cache-Control: \(control)"])
+    }
+    origin.route("/v1.jpg") { request in
+      request.headers["if-none-match"] == nil
+        ? .ok(image, headers: ["ETag: \"1\""] + Self.year) : .status(304, headers: Self.year)
+    }
+    // When
+    let answers = try (0..<3).map { _ in try pictor.get(origin.target("/latest")) }
+    // Then
+    #expect(answers[0]["cache-control"] == "public, max-age=0")
+    #expect(answers[1]["cache-control"] == "public, max-age=600")
+    #expect(answers[1]["cache-status"]?.contains("fwd-status=304") == true)
+    #expect(origin.requests(to: "/latest") == 2)
+  }
+}

@@ -1,0 +1,141 @@
+// What may not be stored is for those who asked before it came: later requests load anew, a bounded number at a time.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct UnsharedAnswerTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+  private let image: [UInt8]
+  private let gate = Gate()
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    image = try Pictures.jpeg(width: 1_600, height: 1_200, bare: true)
+  }
+
+  private func serve(_ control: String) {
+    let image = image
+    origin.route(
+      "/a.jpg",
+      OriginReply([
+        .send(
+          OriginReply.head(
+            200, ["Content-Length: \(image.count)", "Cache-Control: \(control)"])),
+        .send(Array(image.prefix(30_000))), .hold(gate), .send(Array(image.dropFirst(30_000))),
+      ]))
+  }
+
+  private func head(_ client: HTTPClient) throws -> String {
+    var head = ""
+    while !head.hasSuffix("\r\n\r\n") {
+      head += String(decoding: try client.read(1), as: UTF8.self)
+    }
+    return head
+  }
+
+  private func wait(_ what: String, until condition: () throws -> Bool) throws {
+    for _ in 0..<2_000 {
+      if try condition() { return }
+      usleep(10_000)
+    }
+    Issue.record("never: \(what)")
+  }
+
+  @Test(arguments: ["no-store", "private, max-age=60"])
+  func `whoever asks after the head of what may not be stored gets an answer of their own`(
+    control: String
+  ) throws {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    serve(control)
+    let target = origin.target("/a.jpg", "&format=jpeg&progressive=1")
+    var clients: [HTTPClient] = []
+    // When: each asks when the one before has bytes of its answer
+    for number in 1...3 {
+      let client = try pictor.connect()
+      clients.append(client)
+      try client.send(HTTPClient.text("GET", target))
+      // Then
+      #expect(try head(client).contains("Cache-Control: no-store"))
+      #expect(try client.read(1_000) == Array(image[..<1_000]))
+      #expect(origin.requests(to: "/a.jpg") == number)
+    }
+    gate.open()
+    for client in clients {
+      #expect(try client.read(image.count - 1_000) == Array(image[1_000...]))
+    }
+  }
+
+  @Test func `what is made of it is not shared either with those who ask later`() throws {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    serve("no-store")
+    let target = origin.target("/a.jpg", "&w=100")
+    var clients: [HTTPClient] = []
+    // When: requests for one variant come while its source does
+    try wait("a request after the head loads anew") {
+      let client = try pictor.connect()
+      try client.send(HTTPClient.text("GET", target))
+      clients.append(client)
+      try wait("the origin is asked") { origin.requests(to: "/a.jpg") >= 1 }
+      return origin.requests(to: "/a.jpg") >= 2
+    }
+    gate.open()
+    // Then
+    for client in clients { #expect(try client.readAnswer().status == 200) }
+  }
+
+  @Test func `so many wait for what is loaded anew, and not each for a load of its own`() throws {
+    // Given: four answers that are for one client each
+    let pictor = try PictorProcess(in: folder)
+    serve("no-store")
+    let target = origin.target("/a.jpg", "&format=jpeg&progressive=1")
+    var clients: [HTTPClient] = []
+    for _ in 0..<4 {
+      let client = try pictor.connect()
+      clients.append(client)
+      try client.send(HTTPClient.text("GET", target))
+      _ = try head(client)
+      _ = try client.read(1_000)
+    }
+    // When: forty more ask
+    let more = try (0..<40).map { _ in try pictor.connect() }
+    for client in more { try client.send(HTTPClient.text("GET", target)) }
+    try pictor.waitFor("they wait") { $0.flights.waiting >= 40 }
+    // Then: the origin hears of them when one of the four has ended, and once for all of them
+    #expect(origin.requests(to: "/a.jpg") == 4)
+    gate.open()
+    for client in clients {
+      #expect(try client.read(image.count - 1_000) == Array(image[1_000...]))
+    }
+    for client in more {
+      let answer = try client.readAnswer()
+      #expect(answer.status == 200 && answer.body == image)
+    }
+    #expect(origin.requests(to: "/a.jpg") <= 8)
+  }
+
+  @Test func `what may be stored is shared until its last byte`() throws {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    serve("max-age=60")
+    let target = origin.target("/a.jpg", "&format=jpeg&progressive=1")
+    // When
+    let clients = try (0..<3).map { _ in try pictor.connect() }
+    for client in clients {
+      try client.send(HTTPClient.text("GET", target))
+      _ = try head(client)
+      _ = try client.read(1_000)
+    }
+    gate.open()
+    // Then
+    for client in clients {
+      #expect(try client.read(image.count - 1_000) == Array(image[1_000...]))
+    }
+    #expect(origin.requests(to: "/a.jpg") == 1)
+  }
+}

@@ -1,0 +1,122 @@
+// StalledDiskTests: that a disk which does not answer holds up the reads of its own files and nothing else.
+
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Managing
+
+final class StalledDiskTests: ManagedTests {
+  /// Takes all threads that read files, until the semaphore is posted twice.
+  private func stall() async throws -> (Semaphore, [Task<Void, Never>]) {
+    let (isOver, begun) = (Semaphore(), Count())
+    let reads = (0..<2).map { _ in
+      Task { [files] in
+        _ = try? await files.value {
+          begun.add()
+          isOver.wait()
+        }
+      }
+    }
+    try await waitUntil { begun.value == 2 }
+    return (isOver, reads)
+  }
+
+  @Test func `while all reads of files are stuck, misses of other keys are made`() async throws {
+    // Given results that are larger than their source, which would have to be read
+    openAll()
+    let source = try Pictures.jpeg(width: 40, height: 30, bare: true)
+    loader.body.withLock { $0 = source }
+    processor.result.withLock { result in
+      result = { _ in
+        TestProcessor.picture(bytes: source.count + 9, .jpeg, PixelSize(width: 40, height: 30))
+      }
+    }
+    let (isOver, reads) = try await stall()
+    // When many more ask than Swift's pool has threads
+    let requests = try (0..<32).map { try request("http://origin/\($0).jpg") }
+    let tasks = requests.map { asking($0) }
+    // Then each gets what was made, since the source cannot be read in time
+    for task in tasks { #expect(try await task.value.variant.info.etag == "\"d1\"") }
+    #expect(manager.figures.sourcesInstead == 0)
+    // When the disk answers again
+    for _ in 0..<2 { isOver.post() }
+    for read in reads { await read.value }
+    // Then sources are read again.
+    try await waitUntilRead()
+    let later = try await manager.variant(for: try request("http://origin/later.jpg"))
+    #expect(later.variant.info.etag != "\"d1\"")
+  }
+
+  /// Waits until a thread reads files again.
+  private func waitUntilRead() async throws {
+    for _ in 0..<10_000 {
+      if (try? await files.value(of: { true })) == true { return }
+      try await Task.sleep(for: .milliseconds(1))
+    }
+    throw NeverHappened()
+  }
+
+  @Test func `a call that is late fails at its deadline, and once all threads are stuck, at once`()
+    async throws
+  {
+    // Given
+    let threads = BlockingThreads(
+      name: "test-block", threads: 1, queueLimit: 10, deadline: .milliseconds(50))
+    let isOver = Semaphore()
+    // When
+    await #expect(throws: BlockingFailure.late) { try await threads.value { isOver.wait() } }
+    // Then
+    await #expect(throws: BlockingFailure.full) { try await threads.value { 1 } }
+    // When
+    isOver.post()
+    for _ in 0..<10_000 where (try? await threads.value(of: { 1 })) == nil {
+      try await Task.sleep(for: .milliseconds(1))
+    }
+    // Then
+    #expect(try await threads.value { 2 } == 2)
+  }
+
+  @Test func `calls that find no thread wait, and no more than may`() async throws {
+    // Given a thread that is taken
+    let threads = BlockingThreads(
+      name: "test-block", threads: 1, queueLimit: 3, deadline: .seconds(60))
+    let (isTaken, isOver) = (Lock(false), Semaphore())
+    let first = Task {
+      try await threads.value {
+        isTaken.withLock { $0 = true }
+        isOver.wait()
+      }
+    }
+    try await waitUntil { isTaken.withLock { $0 } }
+    // When five more come
+    let refused = Count()
+    let more = (0..<5).map { number in
+      Task {
+        do {
+          return try await threads.value { number }
+        } catch {
+          refused.add()
+          return -1
+        }
+      }
+    }
+    try await waitUntil { refused.value == 2 }
+    isOver.post()
+    // Then three have their turn
+    try await first.value
+    var results: [Int] = []
+    for task in more { results.append(await task.value) }
+    #expect(results.count { $0 >= 0 } == 3)
+  }
+
+  @Test func `a thousand calls on a few threads all return`() async throws {
+    let threads = BlockingThreads(name: "test-block", threads: 3)
+    let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 0..<1_000 { group.addTask { try await threads.value { number } } }
+      return try await group.reduce(0, +)
+    }
+    #expect(sum == 499_500)
+  }
+}

@@ -1,0 +1,139 @@
+// CrossOriginTests: what pages of other origins are told, with hits, misses, errors and preflights.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct CrossOriginTests {
+  private static let several = ["https://a.example", "https://longer.b.example:8443"]
+
+  /// A provider with one image in memory.
+  private func provider() throws -> TestProvider {
+    let provider = TestProvider { request throws(ImageError) in
+      guard !request.source.text.contains("missing") else {
+        throw .sourceNotFound(status: 404)
+      }
+      return makeDelivery(makeVariant(request.key))
+    }
+    provider.keep(makeVariant(try makeRequest().key))
+    return provider
+  }
+
+  /// A hit, a miss, an error of each kind, figures, and a path that leads nowhere.
+  private static let targets = [
+    pictureTarget, "/image?url=https://example.org/miss", "/image?url=https://example.org/missing",
+    "/image?url=ftp://h/a", "/image", "/stats", "/nowhere", "/admin/failed",
+  ]
+
+  @Test(arguments: ["*", "https://a.example"])
+  func `one origin is told to everybody, whatever the answer`(origin: String) async throws {
+    try await withServer(try provider(), configure: { $0.corsOrigins = [origin] }) { server in
+      let client = try HTTPClient(port: server.port)
+      for target in Self.targets {
+        let answer = try client.get(target, headers: ["Origin": "https://other.example"])
+        #expect(answer["Access-Control-Allow-Origin"] == origin, "\(target)")
+        #expect(answer["Timing-Allow-Origin"] == origin, "\(target)")
+        #expect(answer["Cross-Origin-Resource-Policy"] == "cross-origin", "\(target)")
+        let exposed = answer["Access-Control-Expose-Headers"] ?? ""
+        for name in ["ETag", "Cache-Status", "Server-Timing", "X-Request-ID", "X-Scaled-Down"] {
+          #expect(exposed.contains(name), "\(target)")
+        }
+        #expect(answer["Vary"]?.contains("Origin") != true, "\(target)")
+      }
+    }
+  }
+
+  @Test func `of several origins each page is told its own, and any other none`() async throws {
+    let pages: [(sent: String?, told: String?)] = [
+      (Self.several[0], Self.several[0]), (Self.several[1], Self.several[1]), (nil, nil),
+      ("https://a.example.evil", nil), ("https://A.example", nil), ("null", nil),
+      ("https://a.example, https://evil", nil), (Self.several[1], Self.several[1]),
+    ]
+    try await withServer(
+      try provider(), configure: { $0.corsOrigins = Self.several }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      for target in Self.targets {
+        for (sent, told) in pages {
+          let field = sent.map { "Origin: \($0)\r\n" } ?? ""
+          try client.send("GET \(target) HTTP/1.1\r\nHost: t\r\n\(field)\r\n")
+          let answer = try client.readAnswer()
+          #expect(answer["Access-Control-Allow-Origin"] == told, "\(target) \(sent ?? "-")")
+          #expect(answer["Vary"]?.contains("Origin") == true, "\(target)")
+          #expect(answer["Timing-Allow-Origin"] == Self.several.joined(separator: ", "))
+        }
+      }
+    }
+  }
+
+  @Test func `without an origin nothing is allowed`() async throws {
+    try await withServer(try provider(), configure: { $0.corsOrigins = [] }) { server in
+      let client = try HTTPClient(port: server.port)
+      for method in ["GET", "OPTIONS"] {
+        for target in Self.targets {
+          let answer = try client.request(method, target, headers: ["Origin": "https://a.example"])
+          let names = answer.headers.map { $0.name.lowercased() }
+          #expect(!names.contains { $0.hasPrefix("access-control-") || $0.hasPrefix("timing-") })
+          #expect(!names.contains("cross-origin-resource-policy"))
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("/image?url=https://h/a", "GET, HEAD, OPTIONS"), ("/image", "GET, HEAD, OPTIONS"),
+    ("/info", "GET, HEAD, OPTIONS"), ("/stats", "GET, HEAD, OPTIONS"),
+    ("/nowhere", "GET, HEAD, OPTIONS"), ("*", "GET, HEAD, OPTIONS"),
+    ("/admin/cache", "GET, HEAD, PUT, DELETE, OPTIONS"), ("/admin/pause", "POST, OPTIONS"),
+  ])
+  func `a preflight of any path is answered 204 with what may be asked`(
+    target: String, methods: String
+  ) async throws {
+    try await withServer(
+      try provider(), configure: { $0.operatorTokens = ["0123456789abcdef"] }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      for _ in 0..<2 {
+        let answer = try client.request(
+          "OPTIONS", target,
+          headers: [
+            "Origin": "https://a.example", "Access-Control-Request-Method": "GET",
+            "Access-Control-Request-Headers": "x-operation-key",
+          ])
+        #expect(answer.status == 204 && answer["Content-Length"] == nil)
+        #expect(answer["Allow"] == methods)
+        #expect(answer["Access-Control-Allow-Methods"] == methods)
+        #expect(answer["Access-Control-Allow-Origin"] == "*")
+        #expect(answer["Access-Control-Max-Age"] == "7200")
+        let fields = answer["Access-Control-Allow-Headers"] ?? ""
+        #expect(fields.contains("X-Operation-Key") && fields.contains("Priority"))
+        #expect(fields.contains("Authorization") == target.hasPrefix("/admin"))
+      }
+    }
+  }
+
+  @Test func `where there are no operators, their paths are like any other`() async throws {
+    try await withServer(try provider()) { server in
+      let answer = try HTTPClient(port: server.port).request("OPTIONS", "/admin/cache")
+      #expect(answer.status == 204 && answer["Allow"] == "GET, HEAD, OPTIONS")
+      #expect(answer["Access-Control-Allow-Headers"]?.contains("Authorization") == false)
+    }
+  }
+
+  @Test func `fields that a rule forwards may be sent by pages`() async throws {
+    let rule = KeyRule(
+      host: try #require(HostPattern("example.org")),
+      forwardedHeaders: ["Authorization", "priority"])
+    try await withServer(
+      try provider(), configure: { $0.keyFilter = CacheKeyFilter(rules: [rule]) }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      let fields = try client.request("OPTIONS", pictureTarget)["Access-Control-Allow-Headers"]
+      #expect(fields?.hasSuffix(", Authorization") == true)
+      let others = try client.request("OPTIONS", "/image?url=https://h/a")
+      #expect(others["Access-Control-Allow-Headers"]?.contains("Authorization") == false)
+    }
+  }
+}

@@ -1,0 +1,180 @@
+// FramingTests: which bytes are a request and which are refused, alone and over real sockets.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct FramingTests {
+  /// Judges text whose bytes come in pieces of `size`.
+  private func judge(_ text: String, inPiecesOf size: Int) -> (FramingFault?, whole: Int) {
+    var framing = RequestFraming()
+    let bytes = Array(text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
+    for start in stride(from: 0, to: bytes.count, by: size) {
+      let piece = Array(bytes[start..<min(start + size, bytes.count)])
+      let verdict = piece.withUnsafeBytes { framing.take($0) }
+      if case .refused(let fault, _) = verdict { return (fault, framing.wholeRequests) }
+    }
+    return (nil, framing.wholeRequests)
+  }
+
+  @Test(arguments: WrongRequest.all)
+  func `a wrong request is refused, however its bytes come`(wrong: WrongRequest) {
+    for size in [1, 2, 3, 7, 64, 100_000] {
+      // When
+      let (fault, whole) = judge(wrong.text, inPiecesOf: size)
+      // Then
+      #expect(fault?.error.status == wrong.status, "in pieces of \(size)")
+      #expect(whole == 0, "in pieces of \(size)")
+    }
+  }
+
+  @Test(arguments: [
+    ("GET / HTTP/1.1\r\nHost: t\r\n\r\n", 1), ("GET / HTTP/1.0\r\n\r\n", 1),
+    ("\r\n\r\nGET / HTTP/1.1\r\nhOST:[::1]:80\t \r\n\r\n\r\n", 1),
+    ("GET / HTTP/1.1\r\nHost:\r\n\r\n", 1),
+    ("OPTIONS * HTTP/1.1\r\nHost: t\r\n\r\n", 1),
+    ("GET http://a.example/x?y HTTP/1.1\r\nHost: a.example\r\n\r\n", 1),
+    ("GET /\u{e9}|{}\"<> HTTP/1.7\r\nHost: t\r\nA:\r\nB: \u{e9}\tc\r\n\r\n", 1),
+    (
+      "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\n\r\nabc"
+        + "GET / HTTP/1.1\r\nHost: t\r\n\r\n", 2
+    ),
+    (
+      "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 000\r\n\r\n"
+        + "GET / HTTP/1.1\r\nHost: t\r\n\r\n", 2
+    ),
+    (
+      "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: Chunked \r\n\r\n"
+        + "a;x=\"y z\"\r\n0123456789\r\nA\r\n0123456789\r\n000;q\r\nT: u\r\nV:\r\n\r\n"
+        + "GET / HTTP/1.1\r\nHost: t\r\n\r\n", 2
+    ),
+    ("GET / HTTP/1.1\r\nHost: t\r\nContent-Lengthy: x\r\nHostile: \"\r\nX-Host: a b\r\n\r\n", 1),
+  ])
+  func `a right request ends where it should, however its bytes come`(text: String, count: Int) {
+    for size in [1, 2, 3, 7, 64, 100_000] {
+      let (fault, whole) = judge(text, inPiecesOf: size)
+      #expect(fault == nil && whole == count, "in pieces of \(size)")
+    }
+  }
+
+  @Test func `whatever bytes come in whatever pieces, the verdict is one`() {
+    var generator = SeededGenerator(seed: 21)
+    let right =
+      "POST /a?b HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
+      + "3;x\r\nabc\r\n0\r\n\r\n"
+    let alphabet = Array("\r\n :;,\t\0aG0/?H".unicodeScalars)
+    for _ in 0..<3_000 {
+      // Given
+      var scalars = Array((right + right).unicodeScalars)
+      for _ in 0..<Int.random(in: 1...3, using: &generator) {
+        scalars[Int.random(in: 0..<scalars.count, using: &generator)] =
+          alphabet[Int.random(in: 0..<alphabet.count, using: &generator)]
+      }
+      let text = String(String.UnicodeScalarView(scalars))
+      // Then
+      let whole = judge(text, inPiecesOf: 1_000)
+      for size in [1, 5, 31] {
+        let pieces = judge(text, inPiecesOf: size)
+        #expect(pieces.0 == whole.0 && pieces.whole == whole.whole, "\(text.debugDescription)")
+      }
+    }
+  }
+
+  @Test(arguments: WrongRequest.all)
+  func `a wrong request is answered once, in JSON, and ends its connection`(wrong: WrongRequest)
+    async throws
+  {
+    try await withServer(TestProvider()) { server in
+      let bytes = Array(wrong.text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
+      for isSplit in [false, true] {
+        let client = try HTTPClient(port: server.port)
+        // A request in front of it is answered first; one behind it, never.
+        if isSplit {
+          #expect(try client.get("/nowhere").status == 404)
+          try client.send(bytes: Array(bytes.prefix(bytes.count / 2)))
+          try? client.send(bytes: Array(bytes.dropFirst(bytes.count / 2)))
+        } else {
+          try client.send(bytes: Array(HTTPClient.text("GET", "/nowhere").utf8) + bytes)
+          #expect(try client.readAnswer().status == 404)
+        }
+        try? client.send(HTTPClient.text("GET", "/stats"))
+        let answer = try client.readAnswer()
+        #expect(answer.status == wrong.status)
+        #expect(answer["Connection"] == "close" && answer["Content-Type"] == "application/json")
+        #expect(answer["Cache-Control"] == "no-store")
+        #expect(answer["Access-Control-Allow-Origin"] == "*")
+        #expect(answer.text.hasPrefix("{\"error\":{\"code\":\""))
+        let id = try #require(answer["X-Request-ID"])
+        #expect(answer.text.contains(id))
+        #expect(try client.readToEnd().isEmpty)
+      }
+      #expect(await eventually { server.figures.active == 0 })
+    }
+  }
+
+  @Test func `connections that are refused are closed though their clients stay`() async throws {
+    try await withServer(TestProvider()) { server in
+      let clients = try (0..<20).map { _ in
+        let client = try HTTPClient(port: server.port)
+        try client.send("BAD\r\n")
+        return client
+      }
+      for client in clients { #expect(try client.readAnswer().status == 400) }
+      #expect(await eventually { server.figures.connections == 0 })
+      #expect(server.figures.byStatus["400"] == 20)
+    }
+  }
+
+  @Test func `what has room is answered, up to the limit`() async throws {
+    let provider = TestProvider()
+    provider.keep(makeVariant(try makeRequest().key))
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      for size in stride(from: 11_000, through: 13_400, by: 100) {
+        // A field of that size, then many small ones of about as much together.
+        let long = "A: " + String(repeating: "x", count: size) + "\r\n"
+        let many = String(repeating: "A: b\r\n", count: size / 71)
+        for fields in [long, many] {
+          let text = "GET \(pictureTarget) HTTP/1.1\r\nHost: t\r\n\(fields)\r\n"
+          let connection = size < 12_900 ? client : try HTTPClient(port: server.port)
+          try connection.send(text)
+          let status = try connection.readAnswer().status
+          #expect(status == 200 || (status == 431 && size > 12_900), "\(size)")
+        }
+      }
+      // Parameters that a target has room for: unknown, and told so.
+      let query = (0..<140).map { "p\($0)=v" }.joined(separator: "&")
+      #expect(try client.get("/image?\(query)").status == 400)
+      let target = "/image?url=https%3A%2F%2Fexample.org%2F" + String(repeating: "x", count: 8_100)
+      #expect(try client.get(target).status == 404)
+    }
+  }
+
+  @Test func `requests that follow each other without waiting are all answered, in order`()
+    async throws
+  {
+    let provider = TestProvider { request throws(ImageError) in
+      makeDelivery(makeVariant(request.key, body: Array(request.source.text.utf8)))
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      let urls = (0..<200).map { "https://example.org/\($0)" }
+      var text = ""
+      for (index, url) in urls.enumerated() {
+        text += HTTPClient.text("GET", "/image?url=\(url)")
+        if index % 3 == 0 {
+          text +=
+            "POST /stats HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + "5;ext=1\r\nGET /\r\n0\r\nX: y\r\n\r\n"
+        }
+      }
+      try client.send(text)
+      for (index, url) in urls.enumerated() {
+        #expect(try client.readAnswer().text == url)
+        if index % 3 == 0 { #expect(try client.readAnswer().status == 405) }
+      }
+    }
+  }
+}

@@ -1,0 +1,148 @@
+// LogQueueTests: that nobody waits for whoever reads the log, and that what is not written is counted.
+
+import Glibc
+import Platform
+import Testing
+
+@testable import Telemetry
+
+struct LogQueueTests {
+  /// A pipe; `fill` leaves no room in it.
+  private final class Pipe {
+    let (reading, writing): (CInt, CInt)
+
+    init() throws {
+      var ends: [CInt] = [0, 0]
+      try #require(pipe(&ends) == 0)
+      (reading, writing) = (ends[0], ends[1])
+    }
+
+    deinit {
+      close(reading)
+      close(writing)
+    }
+
+    func fill() {
+      let flags = fcntl(writing, F_GETFL)
+      _ = fcntl(writing, F_SETFL, flags | O_NONBLOCK)
+      let byte: [UInt8] = [0]
+      while write(writing, byte, 1) == 1 {}
+      _ = fcntl(writing, F_SETFL, flags)
+    }
+
+    /// All bytes that come until `isOver`, without those of `fill`.
+    func text(until isOver: (String) -> Bool) -> String {
+      var bytes: [UInt8] = []
+      var buffer = [UInt8](repeating: 0, count: 1 << 16)
+      while !isOver(String(decoding: bytes, as: UTF8.self)) {
+        let count = read(reading, &buffer, buffer.count)
+        guard count > 0 else { break }
+        bytes += buffer[..<count].filter { $0 != 0 }
+      }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+
+  @Test func `nothing that was logged is lost at a normal stop, and lines keep their order`() throws
+  {
+    // Given
+    let pipe = try Pipe()
+    let queue = try LogQueue(format: .text, descriptor: pipe.writing)
+    let log = Log(level: .info, queue: queue)
+    // When
+    for number in 0..<200 { log.info("line", ["number": .int(number)]) }
+    #expect(queue.stop(within: .seconds(10)))
+    // Then
+    let text = pipe.text { $0.contains("number=199\n") }
+    let numbers = text.split(separator: "\n").map { $0.split(separator: "=").last.map(String.init) }
+    #expect(numbers == (0..<200).map { "\($0)" })
+    #expect(log.figures.written == 200 && log.figures.dropped == 0)
+    #expect(log.figures.waitingBytes == 0)
+  }
+
+  @Test func `a log that is not read holds nobody up, and tells later how many lines were dropped`()
+    throws
+  {
+    // Given a full pipe
+    let pipe = try Pipe()
+    pipe.fill()
+    let queue = try LogQueue(format: .text, descriptor: pipe.writing, limit: 4_096)
+    let log = Log(level: .info, queue: queue)
+    // When much more is logged than has room
+    for number in 0..<1_000 { log.info("line", ["number": .int(number)]) }
+    // Then all of it was taken in or counted
+    #expect(log.figures.dropped > 800 && log.figures.waitingBytes <= 2 * 4_096 + 200)
+    #expect(!queue.stop(within: .milliseconds(50)))
+    // When it is read, then it says so, in one line or, where the thread came late, in two.
+    func told(_ text: String) -> [Int] {
+      text.split(separator: "\n").filter { $0.contains("log lines dropped") }
+        .compactMap { $0.split(separator: "=").last.flatMap { Int($0) } }
+    }
+    let dropped = log.figures.dropped
+    let text = pipe.text { $0.hasSuffix("\n") && told($0).reduce(0, +) >= dropped }
+    #expect(told(text).reduce(0, +) == dropped)
+    #expect(text.split(separator: "\n").count == 1_000 - dropped + told(text).count)
+    #expect(queue.stop(within: .seconds(10)))
+  }
+
+  @Test func `failures that repeat are summed up, each kind by itself`() throws {
+    // Given
+    let pipe = try Pipe()
+    let queue = try LogQueue(format: .text, descriptor: pipe.writing)
+    let log = Log(level: .info, queue: queue)
+    // When
+    for _ in 0..<100 {
+      log.info("request", ["error": "source_error"])
+      log.warning("cannot write")
+      log.info("request", ["error": .absent])
+    }
+    log.info("request", ["error": "draining"])
+    #expect(queue.stop(within: .seconds(10)))
+    // Then
+    let lines = pipe.text { $0.components("\n") == 20 + 20 + 100 + 1 + 2 }.split(separator: "\n")
+    #expect(lines.count { $0.hasSuffix("error=source_error") } == LogLimiter.linesPerWindow)
+    #expect(lines.count { $0.hasSuffix(" cannot write") } == LogLimiter.linesPerWindow)
+    #expect(lines.count { $0.hasSuffix(" request") } == 100)
+    let sums = lines.filter { $0.contains("repeated") }
+    #expect(sums.count == 2 && sums.allSatisfy { $0.hasSuffix("times=80") })
+    #expect(log.figures.summedUp == 160)
+  }
+
+  @Test func `a window ends after its time, and only so many kinds are told apart`() {
+    // Given
+    var limiter = LogLimiter()
+    let start = ContinuousClock.now
+    for _ in 0..<25 { _ = limiter.admits("a", .warning, now: start) }
+    // Then
+    #expect(limiter.nextSummary == start + LogLimiter.windowLength)
+    let early = limiter.summaries(now: start + .seconds(9), all: false)
+    #expect(early.isEmpty)
+    let isAdmitted = limiter.admits("a", .warning, now: start + .seconds(9))
+    #expect(!isAdmitted)
+    let sums = limiter.summaries(now: start + .seconds(10), all: false)
+    let isAdmittedAgain = limiter.admits("a", .warning, now: start + .seconds(10))
+    #expect(isAdmittedAgain)
+    #expect(sums == [LogLimiter.Summary(kind: "a", level: .warning, count: 6)])
+    var admitted = 0
+    for number in 0..<2_000 where limiter.admits("kind \(number)", .error, now: start) {
+      admitted += 1
+    }
+    #expect(admitted == 2_000)
+  }
+
+  @Test(arguments: [Log.Format.text, .json])
+  func `texts are cut to 512 bytes, between characters`(format: Log.Format) {
+    let long = "http://a/" + String(repeating: "ü", count: 5_000)
+    let line = format.line(.info, "request", ["url": .string(long), "status": 200])
+    #expect(line.utf8.count < 700 && line.contains("ü…"))
+    #expect(line.contains("200"))
+    let exact = String(repeating: "a", count: 512)
+    #expect(format.line(.info, "x", ["url": .string(exact)]).contains(exact))
+    #expect(!format.line(.info, "x", ["url": .string(exact)]).contains("…"))
+  }
+}
+
+extension String {
+  /// How many lines there are.
+  fileprivate func components(_ separator: Character) -> Int { count { $0 == separator } }
+}
