@@ -18,7 +18,7 @@ help: ## what there is
 
 run: build ## build for release and serve on 127.0.0.1:8080, with samples/ as local:///
 	@echo; echo "Once it says \"serving\", open  $(sample)"; echo
-	@exec $(program) --config config/pictor.json5 --sources.local_root samples
+	@exec $(program) --config samples/pictor.json5
 
 build: set-up ## build for release: .build/release/pictor and pictor-imager
 	@$(release) --product pictor $(tidied)
