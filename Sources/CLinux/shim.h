@@ -197,8 +197,10 @@ static inline int pictor_linux_set_thread_name(const char *name) {
 /// malloc_trim(3): gives free memory back to the system.
 static inline void pictor_linux_trim_memory(void) { malloc_trim(0); }
 
-/// setrlimit(2), hard and soft limit alike.
+/// setrlimit(2), hard and soft limit alike. A hard limit that is lower already stays: raising it takes a privilege.
 static inline int pictor_linux_set_limit(int resource, rlim_t value) {
-  struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
+  struct rlimit limit;
+  if (getrlimit(resource, &limit) == 0 && limit.rlim_max < value) value = limit.rlim_max;
+  limit.rlim_cur = limit.rlim_max = value;
   return setrlimit(resource, &limit);
 }

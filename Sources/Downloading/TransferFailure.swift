@@ -29,9 +29,10 @@ enum TransferFailure {
       return .sourceTLS(detail: detail)
     case CURLE_URL_MALFORMAT:
       return .invalidURL(url.text, reason: "it cannot be fetched")
-    // Not CURLE_OUT_OF_MEMORY: that is what 7.88 says of a header line of more than 100 kB.
+    // Not CURLE_OUT_OF_MEMORY: that is what 7.88 says of a header line of more than 100 kB. Nor CURLE_WRITE_ERROR: the
+    // callbacks say themselves why they end a transfer, and 7.88 has it for what follows the end of a gzip body.
     case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_BAD_FUNCTION_ARGUMENT,
-      CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK, CURLE_WRITE_ERROR:
+      CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK:
       return .internal(detail: detail)
     default:
       return afterHead ? .sourceIncomplete(detail: detail) : .sourceUnreachable(detail: detail)

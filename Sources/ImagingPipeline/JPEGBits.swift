@@ -99,10 +99,14 @@ struct JPEGBits {
   mutating func pass(_ marker: UInt8) -> Bool {
     guard !isPastEnd else { return false }
     refill()
-    guard window.count - missing < 8, position + 1 < limit, bytes[position] == 0xff,
-      bytes[position + 1] == marker
-    else { return false }
-    position += 2
+    guard window.count - missing < 8, position < limit, bytes[position] == 0xff else {
+      return false
+    }
+    var code = position + 1
+    // Any number of bytes of ones may stand before a marker (T.81, B.1.1.2).
+    while code < limit && bytes[code] == 0xff { code += 1 }
+    guard code < limit, bytes[code] == marker else { return false }
+    position = code + 1
     (window, missing) = ((0, 0), 0)
     return true
   }

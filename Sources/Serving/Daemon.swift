@@ -10,8 +10,8 @@ import Telemetry
 /// `MHD_Daemon`s without threads of their own; an `EventLoop` drives each.
 enum Daemon {
   /// Bytes for the header of a request and that of its answer together. libmicrohttpd clears the whole of it after
-  /// each request, so twice as much would cost every hit.
-  private static let connectionMemory = 16 << 10
+  /// each request, so twice as much would cost every hit. `redirecting`: where an answer names the request's target.
+  private static let connectionMemory = (usual: 16 << 10, redirecting: 24 << 10)
 
   /// Starts one. `context` is to live as long as it.
   static func start(
@@ -20,6 +20,8 @@ enum Daemon {
     let flags =
       MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
       | MHD_USE_NO_LISTEN_SOCKET.rawValue
+    let memory =
+      configuration.redirectsAuto ? connectionMemory.redirecting : connectionMemory.usual
     let idleSeconds = max((configuration.idleTimeout.wholeMilliseconds + 999) / 1_000, 1)
     // The limit is the listener's, which counts the connections of all loops.
     guard
@@ -28,7 +30,7 @@ enum Daemon {
         Callbacks.target, Callbacks.completed, Callbacks.connection,
         Unmanaged.passUnretained(context).toOpaque(),
         UInt32(clamping: configuration.connectionLimit), UInt32(clamping: idleSeconds),
-        connectionMemory, 1)
+        memory, 1)
     else { throw .cannotStart(reason: "libmicrohttpd: \(errnoText())") }
     return daemon
   }

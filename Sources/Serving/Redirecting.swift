@@ -38,13 +38,18 @@ extension Exchanging {
       return refuse(.internal(detail: "a redirection without a target"))
     }
     let info = delivery.variant.info
+    let location = target.location(naming: info.format)
+    // Nobody could follow it, and there may be no room for it.
+    guard location.utf8.count < RequestFraming.longestTarget else {
+      return refuse(.targetTooLong(limit: RequestFraming.longestTarget))
+    }
     let (id, now, microseconds) = (RequestID(), Clock.now(), client.elapsedMicroseconds)
     var timings = delivery.timings
     timings.total = .microseconds(microseconds)
     var head = ResponseHead(date: now, id: id)
     head.add("Server-Timing", timings.headerValue)
     head.addAge(of: info.freshness, at: now, isPrivate: true)
-    head.add("Location", target.location(naming: info.format))
+    head.add("Location", location)
     head.add("Cache-Status", delivery.cacheStatus.headerValue)
     addCommon(to: &head, vary: target.vary)
     do throws(ImageError) {

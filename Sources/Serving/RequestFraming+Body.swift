@@ -66,7 +66,7 @@ extension RequestFraming {
   }
 }
 
-/// The words that decide about framing, in lower case.
+/// The words that decide about framing and about the room for a head, in lower case.
 struct FieldNames: OptionSet {
   let rawValue: UInt8
 
@@ -74,7 +74,8 @@ struct FieldNames: OptionSet {
   static let contentLength = FieldNames(rawValue: 1)
   static let transferEncoding = FieldNames(rawValue: 2)
   static let host = FieldNames(rawValue: 4)
-  static let all: FieldNames = [.contentLength, .transferEncoding, .host]
+  static let cookie = FieldNames(rawValue: 8)
+  static let all: FieldNames = [.contentLength, .transferEncoding, .host, .cookie]
 
   static let chunked: StaticString = "chunked"
   static let options: StaticString = "OPTIONS"
@@ -85,12 +86,14 @@ struct FieldNames: OptionSet {
   private static let lengthName: StaticString = "content-length"
   private static let codingName: StaticString = "transfer-encoding"
   private static let hostName: StaticString = "host"
+  private static let cookieName: StaticString = "cookie"
 
   /// Keeps the names that have this byte, in either case, at this place.
   mutating func narrow(by byte: UInt8, at position: Int) {
     drop(.contentLength, Self.lengthName, byte, position)
     drop(.transferEncoding, Self.codingName, byte, position)
     drop(.host, Self.hostName, byte, position)
+    drop(.cookie, Self.cookieName, byte, position)
   }
 
   private mutating func drop(
@@ -107,6 +110,7 @@ struct FieldNames: OptionSet {
     case .contentLength where length == Self.lengthName.utf8CodeUnitCount: .contentLength
     case .transferEncoding where length == Self.codingName.utf8CodeUnitCount: .transferEncoding
     case .host where length == Self.hostName.utf8CodeUnitCount: .host
+    case .cookie where length == Self.cookieName.utf8CodeUnitCount: .cookie
     default: .other
     }
   }

@@ -149,7 +149,7 @@ extension RequestFraming {
         if field != .other { try judge(bytes[index]) }
         index += 1
       }
-      try pay(index - first)
+      try pay((index - first) * (field == .cookie ? 2 : 1))
       guard index < bytes.count else { return index }
       guard bytes[index] == Byte.carriageReturn else {
         throw .malformed("a control character in a field")
@@ -175,6 +175,7 @@ extension RequestFraming {
     sawBlankInValue = false
     state = .valueStart
     guard field != .other else { return }
+    guard field != .cookie else { return try pay(Self.itemCost) }
     guard !isTrailer else { throw .malformed("a trailer with a field of framing") }
     switch field {
     case .host:
@@ -186,12 +187,17 @@ extension RequestFraming {
     case .transferEncoding:
       guard !hasCoding else { throw .malformed("two Transfer-Encoding fields") }
       hasCoding = true
-    case .other: break
+    case .cookie, .other: break
     }
   }
 
   /// Judges a byte of a value that decides about framing. Blanks may follow it and not stand in it.
   private mutating func judge(_ byte: UInt8) throws(FramingFault) {
+    guard field != .cookie else {
+      // Both end a cookie for libmicrohttpd.
+      if byte == UInt8(ascii: ";") || byte == UInt8(ascii: ",") { try pay(Self.itemCost) }
+      return
+    }
     guard byte != Byte.space, byte != Byte.tab else {
       sawBlankInValue = true
       return
@@ -210,7 +216,7 @@ extension RequestFraming {
       else { throw .malformed("a Transfer-Encoding other than chunked") }
     case .host:
       guard Byte.isHost(byte) else { throw .malformed("a character that no Host has") }
-    case .other: break
+    case .cookie, .other: break
     }
     valueCount += 1
   }
@@ -223,7 +229,7 @@ extension RequestFraming {
       guard valueCount == FieldNames.chunked.utf8CodeUnitCount else {
         throw .malformed("a Transfer-Encoding other than chunked")
       }
-    case .host, .other: break
+    case .host, .cookie, .other: break
     }
   }
 

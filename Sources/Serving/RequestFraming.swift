@@ -16,10 +16,10 @@ struct RequestFraming {
 
   /// Longest target, in bytes; RFC 9110, section 4.1, recommends at least 8,000.
   static let longestTarget = 8_192
-  /// What libmicrohttpd has room for in its 16 KiB beside a response head: bytes, and `itemCost` for each field and
-  /// each parameter.
+  /// What libmicrohttpd has room for in its 16 KiB beside a response head: bytes, and `itemCost` for each field, each
+  /// parameter and each cookie. It copies the value of `Cookie`, which counts twice.
   static let largestHead = 13_312
-  /// Bytes that libmicrohttpd allocates for a field or a parameter.
+  /// Bytes that libmicrohttpd allocates for a field, a parameter or a cookie.
   static let itemCost = 64
   static let longestMethod = 32
   static let longestExtension = 256
@@ -31,8 +31,8 @@ struct RequestFraming {
     case body, chunkSize, chunkExtension, chunkLineFeed, chunkData, chunkEnd, chunkEndLineFeed
   }
 
-  /// The fields that decide about framing.
-  enum Field { case contentLength, transferEncoding, host, other }
+  /// The fields that decide about framing, and the one that libmicrohttpd takes apart.
+  enum Field { case contentLength, transferEncoding, host, cookie, other }
 
   var state = State.start
   /// Requests that are whole, their bodies included.

@@ -34,6 +34,8 @@ struct StopSignals {
     pthread_sigmask(SIG_BLOCK, &set, nil)
     // A client or a worker that is gone is an error of write(2), not the end of the server.
     signal(SIGPIPE, SIG_IGN)
+    // So is a file that would be larger than RLIMIT_FSIZE lets it.
+    signal(SIGXFSZ, SIG_IGN)
   }
 
   /// Waits for the next one.

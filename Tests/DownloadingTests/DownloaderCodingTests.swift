@@ -102,8 +102,11 @@ struct DownloaderCodingTests {
     origin.serve(
       "/lines", try gzip(try gzip(body)),
       headers: ["Content-Encoding: gzip", "Content-Encoding: gzip"])
+    origin.serve("/more", try gzip(body) + [1, 2, 3], headers: ["Content-Encoding: gzip"])
+    origin.serve("/members", try gzip(body) + gzip(body), headers: ["Content-Encoding: gzip"])
     let codes = [
       ("/damaged", "source_incomplete"), ("/plain", "source_incomplete"),
+      ("/more", "source_incomplete"), ("/members", "source_incomplete"),
       ("/unknown", "unsupported_format"), ("/twice", "unsupported_format"),
       ("/lines", "unsupported_format"),
     ]

@@ -117,6 +117,22 @@ import Testing
     }
   }
 
+  @Test(arguments: ["Q=85,restart_interval=3", "Q=85,interlace,restart_interval=5"], [nil, 40])
+  func `bytes of ones before a restart marker are harmless`(options: String, width: Int?) throws {
+    // Given
+    let whole = try Self.jpeg(options)
+    var filled: [UInt8] = []
+    for (index, byte) in whole.enumerated() {
+      let next = index + 1 < whole.count ? whole[index + 1] : 0
+      if byte == 0xff && (0xd0...0xd7).contains(next) { filled += [0xff, 0xff] }
+      filled.append(byte)
+    }
+    #expect(filled.count > whole.count)
+    // Then
+    #expect(Made.error(filled) { $0.width = width } == nil)
+    #expect(Self.soundness(of: filled) == .whole)
+  }
+
   @Test func `a progressive JPEG that lacks a refinement in the middle is damaged`() throws {
     // Given
     let whole = try Self.jpeg("Q=85,interlace")

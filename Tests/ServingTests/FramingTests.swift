@@ -144,6 +144,17 @@ struct FramingTests {
           #expect(status == 200 || (status == 431 && size > 12_900), "\(size)")
         }
       }
+      // Cookies, which libmicrohttpd takes apart: small ones and a long one.
+      for size in stride(from: 11_000, through: 13_400, by: 100) {
+        let many = String(repeating: "a=b;", count: size / (2 * 4 + 64))
+        for cookies in [many, "a=" + String(repeating: "x", count: size / 2)] {
+          let text = "GET \(pictureTarget) HTTP/1.1\r\nHost: t\r\nCookie: \(cookies)\r\n\r\n"
+          let connection = try HTTPClient(port: server.port)
+          try connection.send(text)
+          let status = try connection.readAnswer().status
+          #expect(status == 200 || (status == 431 && size > 12_900), "\(size)")
+        }
+      }
       // Parameters that a target has room for: unknown, and told so.
       let query = (0..<140).map { "p\($0)=v" }.joined(separator: "&")
       #expect(try client.get("/image?\(query)").status == 400)

@@ -170,6 +170,28 @@ struct NegotiationTests {
     }
   }
 
+  @Test func `a redirection has room for any target that can be followed`() async throws {
+    let maker = Maker()
+    try await withServer(maker.provider, configure: { $0.redirectsAuto = true }) { server in
+      let prefix = "/image?url=https://example.org/"
+      let longest = RequestFraming.longestTarget - prefix.utf8.count
+      for (letter, count, status) in [
+        ("x", longest, 414), ("x", longest - 12, 302), ("x", longest - 1_000, 302),
+        ("é", longest / 2, 414), ("é", longest / 6 - 10, 302),
+      ] {
+        let target = prefix + String(repeating: letter, count: count)
+        let client = try HTTPClient(port: server.port)
+        // When
+        let answer = try client.get(
+          target, headers: ["Accept": chrome, "X-Other": String(repeating: "y", count: 4_500)])
+        // Then
+        #expect(answer.status == status, "\(letter) \(count)")
+        guard let location = answer["Location"] else { continue }
+        #expect(try client.get("/" + location, headers: ["Accept": chrome]).status == 200)
+      }
+    }
+  }
+
   @Test func `what is in memory is redirected to, as well, and what is wrong is not`()
     async throws
   {

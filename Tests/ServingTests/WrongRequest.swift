@@ -139,6 +139,15 @@ struct WrongRequest: CustomTestStringConvertible {
       "a long field", get(host + "A: " + String(repeating: "x", count: 20_000) + "\r\n"), 431),
     WrongRequest(
       "a head near 16 KiB", get(host + "A: " + String(repeating: "x", count: 16_200) + "\r\n"), 431),
+    WrongRequest(
+      "many cookies", get(host + "Cookie: " + String(repeating: "a=b; ", count: 220) + "\r\n"), 431),
+    WrongRequest(
+      "cookies without a value",
+      get(host + "cookie:" + String(repeating: ";,", count: 110) + "\r\n"),
+      431),
+    WrongRequest(
+      "a long cookie", get(host + "COOKIE: a=" + String(repeating: "x", count: 8_000) + "\r\n"), 431
+    ),
     WrongRequest("many fields", get(host + String(repeating: "A: b\r\n", count: 1_000)), 431),
     WrongRequest(
       "many fields in a trailer", chunked("0\r\n" + String(repeating: "A: b\r\n", count: 1_000)),
