@@ -30,11 +30,12 @@ enum Blame {
   }
 
   /// Whether an error's text speaks of memory that could not be had, for a thread's stack included. A bound that a library
-  /// has on what a header may claim is something else.
+  /// has on what a header may claim is something else. So is nothing of which there was none (libtiff, of a directory
+  /// without entries), and a profile that is read from memory and ends early (Little CMS).
   static func isOfMemory(_ text: String) -> Bool {
-    let text = text.lowercased()
+    let text = text.lowercased().replacing("read from memory", with: "read")
     return ["memory", "allocat", "creating thread"].contains { text.contains($0) }
-      && !text.contains("security limit")
+      && !text.contains("security limit") && !text.contains("(0 elements")
   }
 
   private static let mostVectorPixels = 1_000_000.0

@@ -1,5 +1,6 @@
 // Stripping: a file without its metadata, byte by byte the same otherwise; nothing is decoded.
 
+import CDeflate
 import Model
 
 /// Drops what is not needed to show the image. All of it gives `nil` for what it does not understand: such a file is
@@ -62,9 +63,14 @@ private enum PNGStripping {
     let hasProfile = PNGColour(of: file).hasProfile
     while true {
       let start = cursor.position
-      guard let length = cursor.big(4), let name = cursor.name(), cursor.take(length + 4) != nil
+      guard let length = cursor.big(4), let checked = cursor.take(4 + length),
+        let checksum = cursor.big(4)
       else { return nil }
-      let isDropped = !kept.contains(name) || (hasProfile && ["gAMA", "cHRM"].contains(name))
+      let name = String(decoding: checked.prefix(4), as: UTF8.self)
+      // Decoders leave out a chunk whose checksum is wrong, or refuse the file; where pixels need it, it was refused here.
+      let isDamaged = libdeflate_crc32(0, checked.baseAddress, checked.count) != checksum
+      let isDropped =
+        !kept.contains(name) || (hasProfile && ["gAMA", "cHRM"].contains(name)) || isDamaged
       // A name's first letter tells whether it may be left out (5.4): capitals may not.
       guard !isDropped || name.first?.isLowercase == true else { return nil }
       // More than 8 bits are more than a result has.

@@ -59,8 +59,24 @@ import Testing
     ] {
       #expect(Blame.isOfMemory(text))
     }
-    for text in ["Invalid SOS parameters", "Memory allocation error: Security limit exceeded", ""] {
+    for text in [
+      "Invalid SOS parameters", "Memory allocation error: Security limit exceeded", "",
+      "VipsIcc: Read from memory error. Got 3 bytes, block should be of 128 bytes",
+    ] {
       #expect(!Blame.isOfMemory(text))
+    }
+  }
+
+  @Test func `a TIFF whose directory has no entries is to blame, not the memory`() throws {
+    // Given: of a TIFF with one page the directory's count as 0; its place is the header's last number
+    var bytes = try Pictures.encode(.scene(width: 20, height: 10), ".tif")
+    #expect(bytes.starts(with: [0x49, 0x49, 42, 0]))
+    let place = (4..<8).reversed().reduce(0) { $0 << 8 | Int(bytes[$1]) }
+    bytes.replaceSubrange(place..<place + 2, with: [0, 0])
+    // Then
+    guard case .undecodable = Made.error(bytes) else {
+      Issue.record("\(String(describing: Made.error(bytes)))")
+      return
     }
   }
 }
