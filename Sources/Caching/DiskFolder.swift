@@ -187,22 +187,29 @@ final class DiskFolder: Sendable {
     try Self.sync("\(path)/\(kind.folderName)")
   }
 
-  private static let fixedFolders = ["v", "s", "tmp"]
+  static let fixedFolders = ["v", "s", "tmp"]
+  /// How often the lock is tried, and how long between, in microseconds: a check of the configuration has it for a
+  /// moment.
+  private static let (lockAttempts, lockPause) = (5, useconds_t(10_000))
 
   /// Takes the lock. The system drops it with the process, however that ends.
   private static func lock(_ path: String) throws(SystemError) -> CInt {
     let descriptor = open("\(path)/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw SystemError() }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+    for attempt in 1...lockAttempts {
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
       let error = SystemError()
-      close(descriptor)
-      throw error
+      guard error.code == EWOULDBLOCK, attempt < lockAttempts else {
+        close(descriptor)
+        throw error
+      }
+      usleep(lockPause)
     }
     return descriptor
   }
 
   /// What is in place of the lock's file, where that is anything but a file.
-  private static func kindInPlaceOfLock(_ path: String) -> String? {
+  static func kindInPlaceOfLock(_ path: String) -> String? {
     var status = stat()
     guard lstat("\(path)/lock", &status) == 0 else { return nil }
     return switch status.st_mode & S_IFMT {

@@ -38,6 +38,8 @@ public struct Configuration: Hashable, Sendable {
     public var presetsOnly = false
     /// Whether a request that leaves the format open is sent on to one that names it.
     public var redirectAuto = false
+    /// Whether errors name the key that decides.
+    public var explainErrors = false
   }
 
   /// `admin.…`: the operators' paths.
@@ -193,6 +195,10 @@ public struct Configuration: Hashable, Sendable {
     public var maximumFrames = 1_000
     /// The mildest damage for which a source is refused.
     public var failOn = FailOn.warning.rawValue
+    /// Quality of lossy results where the request does not say.
+    public var qualities = FormatQualities()
+    /// Effort of encoders.
+    public var efforts = EncoderEfforts()
     /// Whether a negotiated AVIF that is not there yet is made behind a quicker answer.
     public var avifLater = true
     /// Whether a small picture may be made of a larger one where the source is not kept.
@@ -248,15 +254,4 @@ public struct Configuration: Hashable, Sendable {
 
   /// The defaults.
   public init() {}
-}
-
-/// Why a configuration cannot be used: where, what, and what is allowed, in one line.
-public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The line for the operator.
-  public let description: String
-
-  /// An error at a place: a file, a file and key path, an environment variable, an option.
-  public init(at place: String, _ problem: String) {
-    description = "\(place): \(problem)"
-  }
 }

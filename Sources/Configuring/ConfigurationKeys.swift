@@ -13,7 +13,7 @@ public struct ConfigurationKey: Sendable {
   public let allowed: String
   /// Takes over a value, or returns `false` when it is not allowed; throws where it is a part of it that is not, or
   /// where the value is not to be repeated.
-  let read: @Sendable (inout Configuration, RawValue) throws(MemberProblem) -> Bool
+  let read: @Sendable (inout Configuration, RawValue) throws(MemberProblems) -> Bool
   /// The value as a JSON5 literal.
   let write: @Sendable (Configuration) -> String
 
@@ -81,6 +81,9 @@ extension Configuration {
     .boolean(
       "server.redirect_auto", \.server.redirectAuto,
       "whether format=auto is answered 302 to the format's name, for CDNs that ignore Vary"),
+    .boolean(
+      "server.explain_errors", \.server.explainErrors,
+      "whether errors name the key that decides, as the log does; for operators' eyes"),
 
     .map(
       "presets", \.presets, "queries of /image, by name, for preset=NAME: thumb: \"w=300&h=200\"",

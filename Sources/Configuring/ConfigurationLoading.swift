@@ -11,22 +11,35 @@ extension Configuration {
   /// - Parameters:
   ///   - text: the file's text; empty is an empty object.
   ///   - file: its name, for messages.
-  /// - Throws: the first thing wrong with it: syntax with its line, an unknown key, a value that is not allowed.
+  /// - Throws: all that is wrong with it: syntax with its line, or each unknown key and each value that is not allowed.
+  ///   What is right is taken over all the same.
   public mutating func apply(json5 text: String, file: String) throws(ConfigurationError) {
     guard let root = RawValue(json5: text) else {
       let line = syntaxErrorLine(in: text) { RawValue(json5: $0) != nil }
       throw ConfigurationError(at: "\(file):\(line)", "this is not JSON5")
     }
-    try apply(root, at: "", file: file)
+    var problems = ConfigurationProblems()
+    apply(root, at: "", file: file, &problems)
+    try problems.check()
   }
 
   /// Takes over the variables that are keys' own.
   ///
   /// - Returns: the names of variables that start like ours and are no key's: a typing error, or something that
   ///   Kubernetes put there for a service called `pictor`; so they are no error.
+  /// - Throws: all values that are not allowed.
   public mutating func apply(
     environment: [String: String]
   ) throws(ConfigurationError) -> [String] {
+    var problems = ConfigurationProblems()
+    let unknown = apply(environment: environment, &problems)
+    try problems.check()
+    return unknown
+  }
+
+  mutating func apply(
+    environment: [String: String], _ problems: inout ConfigurationProblems
+  ) -> [String] {
     var unknown: [String] = []
     let byVariable = Dictionary(
       uniqueKeysWithValues: Self.keys.map { ($0.environmentVariable, $0) })
@@ -36,10 +49,22 @@ extension Configuration {
         unknown.append(name)
         continue
       }
-      try set(key, .argument(value), at: name)
+      problems.collect { () throws(ConfigurationError) in
+        try set(key, .argument(value), at: name)
+      }
     }
     return unknown
   }
+
+  /// What a variable that is no key's may have been meant to be, as the end of a sentence: `; did you mean …?`, or
+  /// nothing.
+  public static func hint(forVariable name: String) -> String {
+    let nearest = NearestNames.of(String(name.dropFirst(environmentPrefix.count)), among: paths)
+    return NearestNames.question(nearest.compactMap { key($0)?.environmentVariable })
+  }
+
+  /// The paths of all keys.
+  static var paths: [String] { keys.map(\.path) }
 
   /// Takes over one option of the command line, `--server.port 8080`.
   public mutating func apply(option path: String, value: String) throws(ConfigurationError) {
@@ -70,21 +95,22 @@ extension Configuration {
   }
 
   private mutating func apply(
-    _ value: RawValue, at path: String, file: String
-  ) throws(ConfigurationError) {
+    _ value: RawValue, at path: String, file: String, _ problems: inout ConfigurationProblems
+  ) {
+    let place = path.isEmpty ? file : "\(file): \(path)"
     if let key = Self.key(path) {
-      return try set(key, value, at: "\(file): \(path)")
+      problems.collect { () throws(ConfigurationError) in try set(key, value, at: place) }
+      return
     }
     let prefix = path.isEmpty ? "" : path + "."
     guard path.isEmpty || Self.keys.contains(where: { $0.path.hasPrefix(prefix) }) else {
-      throw ConfigurationError(at: "\(file): \(path)", Self.unknown(path))
+      return problems.add(at: place, Self.unknown(path))
     }
     guard case .object(let members) = value else {
-      throw ConfigurationError(
-        at: path.isEmpty ? file : "\(file): \(path)", "\(value) is not allowed: an object")
+      return problems.add(at: place, "\(value) is not allowed: an object")
     }
     for (name, member) in members.sorted(by: { $0.key < $1.key }) {
-      try apply(member, at: prefix + name, file: file)
+      apply(member, at: prefix + name, file: file, &problems)
     }
   }
 
@@ -92,20 +118,25 @@ extension Configuration {
     _ key: ConfigurationKey, _ value: RawValue, at place: String
   ) throws(ConfigurationError) {
     let isAllowed: Bool
-    do throws(MemberProblem) {
+    do throws(MemberProblems) {
       isAllowed = try key.read(&self, value)
     } catch {
-      throw ConfigurationError(at: place + error.place, error.description)
+      var problems = ConfigurationProblems()
+      for problem in error.all { problems.add(at: place + problem.place, problem.description) }
+      return try problems.check()
     }
     guard isAllowed else {
       throw ConfigurationError(at: place, "\(value) is not allowed: \(key.allowed)")
     }
   }
 
+  /// What is said of a path that is no key's: what it may have been meant to be, else what there is.
   private static func unknown(_ path: String) -> String {
     let section = path.split(separator: ".").first.map { $0 + "." } ?? ""
-    let near = keys.map(\.path).filter { $0.hasPrefix(section) }
     let sections = Set(keys.compactMap { $0.path.split(separator: ".").first.map(String.init) })
+    let nearest = NearestNames.of(path, among: paths + sections.sorted())
+    guard nearest.isEmpty else { return "there is no such key" + NearestNames.question(nearest) }
+    let near = paths.filter { $0.hasPrefix(section) }
     return "there is no such key: "
       + (near.isEmpty ? sections.sorted() : near).joined(separator: ", ")
   }

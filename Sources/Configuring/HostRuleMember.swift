@@ -2,8 +2,14 @@
 
 import Model
 
+/// Why parts of a value are not allowed.
+struct MemberProblems: Error {
+  /// At least one.
+  let all: [MemberProblem]
+}
+
 /// Why a part of a value is not allowed.
-struct MemberProblem: Error {
+struct MemberProblem {
   /// What is added to the place of the whole: `: rule 2, token`; may be empty.
   let place: String
   /// What is wrong.
@@ -199,55 +205,61 @@ struct HostRuleMember: Sendable {
 extension HostRuleMember {
   /// The rules of a list.
   ///
-  /// - Throws: what is wrong with which member of which rule, counted from 1. Of what may hold a secret by mistake,
+  /// - Throws: what is wrong with which members of which rules, counted from 1. Of what may hold a secret by mistake,
   ///   nothing is repeated.
-  static func rules(_ value: RawValue) throws(MemberProblem) -> [Configuration.HostRule] {
+  static func rules(_ value: RawValue) throws(MemberProblems) -> [Configuration.HostRule] {
+    func refuse(_ description: String) -> MemberProblems {
+      MemberProblems(all: [MemberProblem(place: "", description: description)])
+    }
     var value = value
     if case .argument(let text) = value {
       guard let parsed = RawValue(json5: text) else {
-        throw MemberProblem(place: "", description: "this is not the JSON5 text of a list")
+        throw refuse("this is not the JSON5 text of a list")
       }
       value = parsed
     }
-    guard case .array(let items) = value else {
-      throw MemberProblem(place: "", description: "not allowed: \(listAllowed)")
+    guard case .array(let items) = value else { throw refuse("not allowed: \(listAllowed)") }
+    var problems: [MemberProblem] = []
+    let rules = items.enumerated().compactMap { index, item in
+      rule(item, at: ": rule \(index + 1)", &problems)
     }
-    var rules: [Configuration.HostRule] = []
-    for (index, item) in items.enumerated() {
-      rules.append(try rule(item, at: ": rule \(index + 1)"))
-    }
+    guard problems.isEmpty else { throw MemberProblems(all: problems) }
     return rules
   }
 
   static let listAllowed = "a list of rules such as { host: \"example.com\" }"
 
+  /// A rule; of what is wrong with one, all is added to `problems`.
   private static func rule(
-    _ value: RawValue, at place: String
-  ) throws(MemberProblem) -> Configuration.HostRule {
-    guard case .object(let members) = value else {
-      throw MemberProblem(place: place, description: "it is no object")
+    _ value: RawValue, at place: String, _ problems: inout [MemberProblem]
+  ) -> Configuration.HostRule? {
+    guard case .object(let members) = value, let everything = HostPattern("*") else {
+      problems.append(MemberProblem(place: place, description: "it is no object"))
+      return nil
+    }
+    let count = problems.count
+    func refuse(_ member: String, _ description: String) {
+      problems.append(MemberProblem(place: "\(place), \(member)", description: description))
     }
     let names = all.map(\.name)
-    if let unknown = members.keys.sorted().first(where: { !names.contains($0) }) {
-      throw MemberProblem(
-        place: "\(place), \(unknown)",
-        description: "there is no such member: " + names.joined(separator: ", "))
+    for unknown in members.keys.sorted() where !names.contains(unknown) {
+      let nearest = NearestNames.of(unknown, among: names)
+      refuse(
+        unknown,
+        "there is no such member"
+          + (nearest.isEmpty
+            ? ": " + names.joined(separator: ", ") : NearestNames.question(nearest)))
     }
-    guard members["host"] != nil, let everything = HostPattern("*") else {
-      throw MemberProblem(place: "\(place), host", description: "it is missing")
-    }
+    if members["host"] == nil { refuse("host", "it is missing") }
     var rule = Configuration.HostRule(host: everything)
     for member in all {
-      guard let value = members[member.name] else { continue }
-      guard member.read(&rule, value) else {
-        throw MemberProblem(
-          place: "\(place), \(member.name)",
-          description: (member.isSecret ? "" : "\(value) is ") + "not allowed: \(member.allowed)")
-      }
+      guard let value = members[member.name], !member.read(&rule, value) else { continue }
+      refuse(
+        member.name,
+        (member.isSecret ? "" : "\(value) is ") + "not allowed: \(member.allowed)")
     }
-    if let (member, problem) = rule.conflict {
-      throw MemberProblem(place: "\(place), \(member)", description: problem)
-    }
+    // What is wrong by itself has no say in what goes together.
+    if problems.count == count, let (member, problem) = rule.conflict { refuse(member, problem) }
     return rule
   }
 

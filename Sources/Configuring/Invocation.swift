@@ -32,8 +32,8 @@ public struct Invocation: Hashable, Sendable {
     case purge([PurgeSubject])
     /// Write the version and end.
     case version
-    /// Write the help text and end.
-    case help
+    /// Write the help text, of a command or of the program, and end.
+    case help(Command?)
   }
 
   /// One `--key value`.
@@ -51,21 +51,35 @@ public struct Invocation: Hashable, Sendable {
   /// Settings given as options, in their order.
   public private(set) var options: [Option] = []
 
+  /// Options that stand beside those of the keys.
+  private static let ownOptions = [
+    "config", "help", "version", "check-config", "print-config",
+  ]
+
   /// Parses the arguments that follow the program's name.
+  ///
+  /// - Throws: all that is wrong with them.
   public init(arguments: [String]) throws(ConfigurationError) {
+    var problems = ConfigurationProblems()
+    self.init(arguments: arguments, &problems)
+    try problems.check()
+  }
+
+  /// Parses the arguments that follow the program's name; what is wrong with them is added to `problems`, and the rest
+  /// counts.
+  public init(arguments: [String], _ problems: inout ConfigurationProblems) {
     var rest = arguments[...]
-    let (isPrefetch, isPurge) = (rest.first == "prefetch", rest.first == "purge")
+    let command = rest.first.flatMap(Command.init)
+    if command != nil { rest = rest.dropFirst() }
     var (list, presets) = (nil as String?, [] as [String])
     var subjects: [PurgeSubject] = []
-    if rest.first == "healthcheck" { action = .healthcheck }
-    if action == .healthcheck || isPrefetch || isPurge { rest = rest.dropFirst() }
     while let argument = rest.popFirst() {
-      if isPurge, let subject = try Self.subject(argument, &rest) {
-        subjects.append(subject)
+      if command == .purge, let subject = Self.subject(argument, &rest, &problems) {
+        subjects.append(contentsOf: subject)
         continue
       }
       switch argument {
-      case "--help", "-h": action = .help
+      case "--help", "-h": action = .help(command)
       case "--version": action = .version
       case "--check-config": action = .checkConfiguration
       case "--print-config": action = .printConfiguration
@@ -74,100 +88,116 @@ public struct Invocation: Hashable, Sendable {
           separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts.first.map(String.init) ?? ""
         let isKnown =
-          name == "config" || name == "preset" && isPrefetch || Configuration.key(name) != nil
+          name == "config" || name == "preset" && command == .prefetch
+          || Configuration.key(name) != nil
         guard isKnown else {
-          throw ConfigurationError(at: argument, "there is no such option; --help lists them")
+          problems.add(at: argument, Self.unknownOption(name, of: command))
+          // Most likely its value: no mistake of its own.
+          if parts.count == 1, rest.first?.hasPrefix("-") == false { rest = rest.dropFirst() }
+          continue
         }
         guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
-          throw ConfigurationError(at: argument, "a value must follow")
+          problems.add(at: argument, "a value must follow")
+          continue
         }
         switch name {
         case "config": file = value
         case "preset": presets.append(value)
         default: options.append(Option(path: name, value: value))
         }
-      case _ where isPrefetch && list == nil && (argument == "-" || !argument.hasPrefix("-")):
+      case _
+      where command == .prefetch && list == nil
+        && (argument == "-" || !argument.hasPrefix("-")):
         list = argument
       default:
-        throw ConfigurationError(at: argument, "there is no such command; --help lists them")
+        let names = argument.hasPrefix("-") ? [] : Command.allCases.map(\.rawValue)
+        let nearest = NearestNames.of(argument, among: command == nil ? names : [])
+        problems.add(
+          at: argument,
+          "there is no such command"
+            + (nearest.isEmpty ? "; --help lists them" : NearestNames.question(nearest)))
       }
     }
-    guard isPrefetch || isPurge, action == .serve else { return }
-    guard !isPurge else {
-      guard !subjects.isEmpty else {
-        throw ConfigurationError(
-          at: "purge", "URLs must follow, or --prefix, --host, --tag or --all")
-      }
+    guard let command, action == .serve else { return }
+    switch command {
+    case .healthcheck: action = .healthcheck
+    case .purge:
       action = .purge(subjects)
-      return
+      if subjects.isEmpty, problems.isEmpty {
+        problems.add(at: "purge", "URLs must follow, or --prefix, --host, --tag or --all")
+      }
+    case .prefetch:
+      action = .prefetch(file: list ?? "", presets: presets)
+      if list == nil, problems.isEmpty {
+        problems.add(at: "prefetch", "a file must follow, or - for standard input")
+      }
     }
-    guard let list else {
-      throw ConfigurationError(at: "prefetch", "a file must follow, or - for standard input")
-    }
-    action = .prefetch(file: list, presets: presets)
   }
 
-  /// What an argument of `purge` names, with its value from `rest`; `nil` where it is one that all commands have.
+  /// What is said of an option that does not exist.
+  private static func unknownOption(_ name: String, of command: Command?) -> String {
+    let further: [String] =
+      switch command {
+      case .prefetch: ["preset"]
+      case .purge: ["prefix", "host", "tag", "all"]
+      case .healthcheck, nil: []
+      }
+    let nearest = NearestNames.of(name, among: ownOptions + further + Configuration.paths)
+    guard nearest.isEmpty else {
+      return "there is no such option" + NearestNames.question(nearest.map { "--" + $0 })
+    }
+    return "there is no such option; --help lists them"
+  }
+
+  /// What an argument of `purge` names, with its value from `rest`; `nil` where it is one that all commands have, and
+  /// nothing where its value is missing.
   private static func subject(
-    _ argument: String, _ rest: inout ArraySlice<String>
-  ) throws(ConfigurationError) -> PurgeSubject? {
-    guard argument.hasPrefix("-") else { return .url(argument) }
-    guard argument != "--all" else { return .everything }
+    _ argument: String, _ rest: inout ArraySlice<String>, _ problems: inout ConfigurationProblems
+  ) -> [PurgeSubject]? {
+    guard argument.hasPrefix("-") else { return [.url(argument)] }
+    guard argument != "--all" else { return [.everything] }
     let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let subjects = [
       "--prefix": PurgeSubject.prefix, "--host": PurgeSubject.host, "--tag": PurgeSubject.tag,
     ]
     guard let subject = subjects[String(parts[0])] else { return nil }
     guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
-      throw ConfigurationError(at: argument, "a value must follow")
+      problems.add(at: argument, "a value must follow")
+      return []
     }
-    return subject(value)
+    return [subject(value)]
   }
-
-  /// The text of `--help`.
-  public static let help = """
-    pictor: an image server. A picture asked for at /image is loaded once, turned upright, scaled, kept, and served.
-
-    usage: pictor [options]                serve until SIGTERM or SIGINT
-           pictor healthcheck [options]    exit 0 if the server these options describe is serving, else 1
-           pictor prefetch FILE [options]  have that server load the pictures in FILE, a URL or an /image query a line
-                                           (-: standard input); exit 0 if it has them all, else 1
-           pictor purge URL... [options]   have that server take these URLs out of its cache, with all that was made of
-                                           them; exit 0 if it did, else 1
-
-    options:
-      --config FILE      read settings from a JSON5 file
-      --KEY VALUE        set one key, e.g. --server.port 8081; over the environment and the file
-      --preset NAME      with prefetch: each line as this preset has it; may be repeated
-      --prefix URL       with purge: all URLs that begin with this one; may be repeated, as may the next two
-      --host HOST        with purge: all URLs of a host, or of all hosts below one (*.example.com)
-      --tag TAG          with purge: all URLs of hosts whose rule has this tag
-      --all              with purge: all there is
-      --check-config     say whether the configuration can be used, and exit
-      --print-config     write the effective configuration with what every key is for, and exit
-      --version          write the version, and exit
-      --help             write this, and exit
-
-    Every key has an environment variable, its path in capitals: server.port is PICTOR_SERVER_PORT.
-    Precedence: command line, environment, file, default.
-
-    """
 }
 
 extension Configuration {
   /// The effective configuration of an invocation, and the environment variables that were not understood.
   ///
-  /// - Throws: the first thing wrong, in one line.
+  /// - Throws: all that is wrong with it.
   public static func load(
     _ invocation: Invocation, environment: [String: String]
   ) throws(ConfigurationError) -> (configuration: Configuration, unknownVariables: [String]) {
+    var problems = ConfigurationProblems()
+    let loaded = load(invocation, environment: environment, &problems)
+    try problems.check()
+    return loaded
+  }
+
+  /// The same, where what is wrong is added to `problems` and leaves the value that was there before.
+  public static func load(
+    _ invocation: Invocation, environment: [String: String],
+    _ problems: inout ConfigurationProblems
+  ) -> (configuration: Configuration, unknownVariables: [String]) {
     var configuration = Configuration()
     if let file = invocation.file {
-      try configuration.apply(json5: contents(of: file), file: file)
+      problems.collect { () throws(ConfigurationError) in
+        try configuration.apply(json5: contents(of: file), file: file)
+      }
     }
-    let unknown = try configuration.apply(environment: environment)
+    let unknown = configuration.apply(environment: environment, &problems)
     for option in invocation.options {
-      try configuration.apply(option: option.path, value: option.value)
+      problems.collect { () throws(ConfigurationError) in
+        try configuration.apply(option: option.path, value: option.value)
+      }
     }
     return (configuration, unknown)
   }

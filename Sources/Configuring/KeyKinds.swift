@@ -173,8 +173,16 @@ extension ConfigurationKey {
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: allowed,
-      read: { configuration, value in
-        guard let members = value.map, members.allSatisfy(isAllowed) else { return false }
+      read: { configuration, value throws(MemberProblems) in
+        guard let members = value.map else { return false }
+        let wrong = members.filter { !isAllowed($0.key, $0.value) }.sorted { $0.key < $1.key }
+        guard wrong.isEmpty else {
+          throw MemberProblems(
+            all: wrong.map { name, text in
+              MemberProblem(
+                place: "." + name, description: "'\(text)' is not allowed: \(allowed)")
+            })
+        }
         configuration[keyPath: field] = members
         return true
       },
@@ -210,7 +218,7 @@ extension ConfigurationKey {
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: HostRuleMember.listAllowed,
-      read: { configuration, value throws(MemberProblem) in
+      read: { configuration, value throws(MemberProblems) in
         configuration[keyPath: field] = try HostRuleMember.rules(value)
         return true
       },
@@ -224,14 +232,15 @@ extension ConfigurationKey {
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: ProxyURL.allowed,
-      read: { configuration, value throws(MemberProblem) in
+      read: { configuration, value throws(MemberProblems) in
         guard let text = value.text else { return false }
         guard !text.isEmpty else {
           configuration[keyPath: field] = nil
           return true
         }
         guard let proxy = ProxyURL.setting(text) else {
-          throw MemberProblem(place: "", description: "not allowed: \(ProxyURL.allowed)")
+          throw MemberProblems(
+            all: [MemberProblem(place: "", description: "not allowed: \(ProxyURL.allowed)")])
         }
         configuration[keyPath: field] = proxy
         return true

@@ -1,5 +1,7 @@
 // AddressPolicy: which addresses a strangers' URL may make this server connect to.
 
+import Model
+
 /// Lets public addresses through, and of the others those that the operator allows (`download.allow_networks`).
 ///
 /// It judges addresses, not names: whatever a host was called (`127.1`, `0x7f000001`, `2130706433`, a name that
@@ -76,5 +78,13 @@ public struct AddressPolicy: Sendable {
       guard let network = CIDR(text) else { preconditionFailure("\(text) is no network") }
       return (network, name)
     }
+  }
+}
+
+extension ImageError {
+  /// What a load ends with whose address the policy refuses; `refusal` says why, to operators.
+  static func refusedAddress(_ refusal: String) -> ImageError {
+    .forbiddenSource(
+      reason: "its address is not allowed", detail: refusal, key: "download.allow_networks")
   }
 }

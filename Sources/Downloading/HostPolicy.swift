@@ -20,10 +20,12 @@ public struct HostPolicy: Sendable {
   /// - Throws: `ImageError.forbiddenSource` for a host that is denied or not allowed.
   func check(_ host: String) throws(ImageError) {
     guard !denied.contains(where: { $0.matches(host) }) else {
-      throw .forbiddenSource(reason: "its host is on the deny list", detail: host)
+      throw .forbiddenSource(
+        reason: "its host is on the deny list", detail: host, key: "download.deny_hosts")
     }
     guard allowed.isEmpty || allowed.contains(where: { $0.matches(host) }) else {
-      throw .forbiddenSource(reason: "its host is not on the allow list", detail: host)
+      throw .forbiddenSource(
+        reason: "its host is not on the allow list", detail: host, key: "download.allow_hosts")
     }
   }
 }

@@ -38,7 +38,8 @@ public struct LocalFiles: ImageLoader {
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     let url = request.url
     guard let root else {
-      throw .forbiddenSource(reason: "local sources are turned off", detail: url.text)
+      throw .forbiddenSource(
+        reason: "local sources are turned off", detail: url.text, key: "sources.local_root")
     }
     guard url.scheme == .local else {
       throw .forbiddenSource(reason: "its scheme is not local", detail: url.text)

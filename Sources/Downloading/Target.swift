@@ -61,21 +61,35 @@ struct Target: Sendable {
   }
 
   /// The target of a redirect, from an absolute URL.
+  ///
+  /// - Throws: `ImageError.forbiddenSource`. Of a `Location` with a user or a password nothing is logged.
   init(redirect location: String, hosts: HostPolicy) throws(ImageError) {
+    let logged = location.contains("@") ? "" : location
+    if let scheme = Self.scheme(of: location), !["http", "https"].contains(scheme) {
+      throw .forbiddenSource(
+        reason: "it redirects to a URL with the scheme '\(scheme)', and only http and https are "
+          + "allowed", detail: logged)
+    }
     let url: SourceURL
     do throws(ImageError) {
       url = try SourceURL(parsing: location)
-      guard url.scheme != .local else {
-        throw .invalidURL(location, reason: "the scheme must be http or https")
-      }
     } catch {
       guard case .invalidURL(_, let reason) = error else { throw error }
-      // A password in it is no business of the log's.
       throw .forbiddenSource(
-        reason: "it redirects to a URL that cannot be used: \(reason)",
-        detail: location.contains("@") ? "" : location)
+        reason: "it redirects to a URL that cannot be used: \(reason)", detail: logged)
     }
     try self.init(url, hosts: hosts)
+  }
+
+  /// The scheme of a URL in lower case (RFC 3986, section 3.1), as far as a message repeats it; `nil` where it has none.
+  private static func scheme(of location: String) -> String? {
+    guard let end = location.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+    let scheme = location[..<end].lowercased()
+    let isScheme = scheme.utf8.allSatisfy { byte in
+      (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte) || "+-.".utf8.contains(byte)
+    }
+    guard isScheme, let first = scheme.first, first.isLetter else { return nil }
+    return String(scheme.prefix(32))
   }
 
   /// The URL without the dot behind its host, where that is an address in any spelling or a name of the asked machine

@@ -44,7 +44,6 @@ final class Transfer {
   /// `alarm` rings no later than this ends.
   private(set) var wait = Wait.nothing
 
-  private static let addressRefused = "its address is not allowed"
   /// Bodies of redirects and errors are read to this many bytes, so that the connection can be used again.
   private static let discardLimit = 64 << 10
 
@@ -100,7 +99,7 @@ final class Transfer {
     let entry = rules.hosts[target.host]
     let proxy = rules.proxy(entry?.rule)
     if proxy != nil, let refusal = rules.refusal(byProxy: target.host) {
-      throw .forbiddenSource(reason: Self.addressRefused, detail: refusal)
+      throw .refusedAddress(refusal)
     }
     (usesProxy, jar) = (proxy != nil, entry?.jar)
     try easy.configure(entry, proxy: proxy)
@@ -267,7 +266,7 @@ final class Transfer {
     do throws(ImageError) {
       if let failure { throw failure }
       if let refusedAddress, !hasOpenedSocket {
-        throw .forbiddenSource(reason: Self.addressRefused, detail: refusedAddress)
+        throw .refusedAddress(refusedAddress)
       }
       // However the body of an error or a redirect ended: its head has said all there is to say.
       if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {

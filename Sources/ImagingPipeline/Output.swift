@@ -8,6 +8,8 @@ struct Output {
   let format: ImageFormat
   /// Quality, 1–100; `nil` for what loses nothing by it: PNG, GIF and TIFF.
   let quality: Int?
+  /// How much work the encoder takes.
+  let efforts: EncoderEfforts
   /// Whether JPEG, PNG and GIF are made to draw coarsely first.
   let isInterlaced: Bool
   /// Whether transparency survives.
@@ -18,9 +20,10 @@ struct Output {
   ///
   /// - Throws: `ImageError.invalidParameter` when the result does not fit into the format asked for, or that cannot be
   ///   written here.
-  init(for transform: Transform, header: SourceHeader, frames: Int, geometry: Geometry)
-    throws(ImageError)
-  {
+  init(
+    for transform: Transform, header: SourceHeader, frames: Int, geometry: Geometry,
+    efforts: EncoderEfforts
+  ) throws(ImageError) {
     let size = geometry.canvas
     let hasAlpha =
       header.hasAlpha || transform.effects.radius != nil
@@ -45,6 +48,7 @@ struct Output {
     }
     keepsAlpha = format.holdsAlpha
     isInterlaced = transform.progressive
-    quality = format.defaultQuality.map { transform.quality ?? $0 }
+    self.efforts = efforts
+    quality = transform.qualities[format].map { transform.quality ?? $0 }
   }
 }

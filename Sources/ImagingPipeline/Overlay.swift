@@ -99,7 +99,8 @@ final class Overlay {
     var steps = FrameSteps(
       header: header, part: part, window: loader.window(in: loaded.size, for: own), geometry: own,
       transform: transform,
-      output: try Output(for: transform, header: header, frames: 1, geometry: own))
+      output: try Output(
+        for: transform, header: header, frames: 1, geometry: own, efforts: limits.efforts))
     var picture = try steps.apply(to: loaded)
     if !picture.hasAlpha { picture = try picture.withOpaqueAlpha() }
     if source.placement.opacity < 1 { picture = try picture.faded(to: source.placement.opacity) }

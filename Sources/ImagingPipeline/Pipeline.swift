@@ -100,7 +100,8 @@ public struct Pipeline: Sendable {
     let geometry = Geometry(
       of: part.size, isVector: header.format == .svg, transform: transform, density: density,
       frames: frames, limits: limits)
-    let output = try Output(for: transform, header: header, frames: frames, geometry: geometry)
+    let output = try Output(
+      for: transform, header: header, frames: frames, geometry: geometry, efforts: limits.efforts)
     let loader = Loader(
       source: source, header: header, part: part, maximumPixels: limits.maximumPixels)
     let loaded = try loader.load(for: geometry, frames: frames)

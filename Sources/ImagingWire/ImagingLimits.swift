@@ -2,7 +2,7 @@
 
 import Model
 
-/// Bounds on what is decoded, from the configuration's `imaging.…` keys.
+/// Bounds on what is decoded and on the work of encoders, from the configuration's `imaging.…` keys.
 public struct ImagingLimits: Hashable, Sendable {
   /// Formats that may be decoded; bytes of any other are `unsupported_format`.
   public var formats: Set<ImageFormat> = Set(ImageFormat.inputs)
@@ -14,6 +14,8 @@ public struct ImagingLimits: Hashable, Sendable {
   public var maximumFrames = 1_000
   /// The mildest damage for which a source is refused.
   public var failOn = FailOn.warning
+  /// How much work encoders take.
+  public var efforts = EncoderEfforts()
 
   /// The defaults.
   public init() {}

@@ -80,6 +80,10 @@ extension WireWriter {
     put(Int64(limits.maximumFrames))
     put(limits.failOn)
     put(Int64(limits.maximumResultPixels))
+    let efforts = limits.efforts
+    for effort in [efforts.png, efforts.gif, efforts.webp, efforts.avif, efforts.jxl] {
+      put(UInt8(clamping: effort))
+    }
   }
 }
 
@@ -97,6 +101,24 @@ extension WireReader {
     limits.maximumFrames = try integer("maximumFrames", in: 0...Int.max)
     limits.failOn = try value("failOn", of: FailOn.self)
     limits.maximumResultPixels = try integer("maximumResultPixels", in: 1...Int.max / 4)
+    limits.efforts = try efforts()
     return limits
+  }
+
+  private mutating func efforts() throws(WireError) -> EncoderEfforts {
+    func effort(
+      _ name: String, in range: ClosedRange<Int>, _ reader: inout WireReader
+    ) throws(WireError) -> Int {
+      let value = Int(try reader.number(UInt8.self))
+      guard range.contains(value) else { throw .malformed("\(name) is \(value)") }
+      return value
+    }
+    var efforts = EncoderEfforts()
+    efforts.png = try effort("png", in: EncoderEfforts.pngRange, &self)
+    efforts.gif = try effort("gif", in: EncoderEfforts.gifRange, &self)
+    efforts.webp = try effort("webp", in: EncoderEfforts.webpRange, &self)
+    efforts.avif = try effort("avif", in: EncoderEfforts.avifRange, &self)
+    efforts.jxl = try effort("jxl", in: EncoderEfforts.jxlRange, &self)
+    return efforts
   }
 }

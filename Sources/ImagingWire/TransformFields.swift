@@ -12,6 +12,10 @@ extension WireWriter {
     put(transform.enlarge)
     put(transform.format) { $0.put($1) }
     put(transform.quality) { $0.put(Int64($1)) }
+    let qualities = transform.qualities
+    for quality in [qualities.jpeg, qualities.webp, qualities.avif, qualities.jxl] {
+      put(Int64(quality))
+    }
     put(transform.background)
     put(Int64(transform.limitBytes))
     put(transform.frame) { $0.put(Int64($1)) }
@@ -96,6 +100,10 @@ extension WireReader {
     transform.quality = try optional("quality") { reader throws(WireError) in
       try reader.integer("quality", in: Transform.qualityRange)
     }
+    transform.qualities.jpeg = try integer("jpeg", in: Transform.qualityRange)
+    transform.qualities.webp = try integer("webp", in: Transform.qualityRange)
+    transform.qualities.avif = try integer("avif", in: Transform.qualityRange)
+    transform.qualities.jxl = try integer("jxl", in: Transform.qualityRange)
     transform.background = try color()
     transform.limitBytes = try integer("limitBytes", in: 1...Int.max)
     transform.frame = try optional("frame") { reader throws(WireError) in

@@ -73,7 +73,7 @@ extension Transform {
     // With either of them its colours may be fewer.
     case .png: quality == nil && maxBytes == nil
     case .jpeg, .webp, .avif, .jxl:
-      (info.quality ?? quality ?? info.format.defaultQuality ?? 0) >= Self.leastQuality
+      (info.quality ?? quality ?? qualities[info.format] ?? 0) >= Self.leastQuality
         && (maxBytes == nil || info.quality != nil)
     default: false
     }

@@ -161,6 +161,7 @@ extension ImageManager {
     plain.limitBytes = request.transform.limitBytes
     plain.enlarge = request.transform.enlarge
     plain.background = request.transform.background
+    plain.qualities = request.transform.qualities
     return request.transform == plain ? format : nil
   }
 

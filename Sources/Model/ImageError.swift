@@ -20,8 +20,9 @@ public enum ImageError: Error, Hashable, Sendable {
   // 403
   /// A parameter that clients may not use here.
   case forbiddenParameter(String)
-  /// The source may not be fetched: scheme, host or address; the reason is public, the detail is logged.
-  case forbiddenSource(reason: String, detail: String)
+  /// The source may not be fetched: scheme, host or address; the reason is public, the detail is logged, and so is the
+  /// key of the configuration that would allow it.
+  case forbiddenSource(reason: String, detail: String, key: String? = nil)
   // 404
   /// No such path here.
   case notFound(path: String)
@@ -235,7 +236,7 @@ extension ImageError {
     case .unsupportedVersion: "only HTTP/1.1 and HTTP/1.0 are spoken here"
     case .unauthorized: "this path needs 'Authorization: Bearer' with one of the operator's tokens"
     case .forbiddenParameter(let name): "the parameter '\(name)' may not be used here"
-    case .forbiddenSource(let reason, _): "the source may not be fetched: \(reason)"
+    case .forbiddenSource(let reason, _, _): "the source may not be fetched: \(reason)"
     case .notFound(let path): "there is nothing at '\(path)'"
     case .sourceNotFound(let status): "the source does not exist (\(status))"
     case .methodNotAllowed(let method, let allowed): "\(method) is not allowed here: \(allowed)"
@@ -271,18 +272,19 @@ extension ImageError {
     }
   }
 
-  /// What the operator reads beside `message`, where there is more to say.
+  /// What the operator reads beside `message`, where there is more to say: a detail, the key that decides, or both.
   public var logDetail: String? {
     switch self {
-    case .forbiddenSource(_, let detail), .unsupportedFormat(let detail),
+    case .forbiddenSource(_, let detail, _), .unsupportedFormat(let detail),
       .undecodable(let detail), .internal(let detail), .outOfMemory(let detail),
       .sourceUnreachable(let detail),
       .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceTimeout(let detail):
-      detail.isEmpty ? nil : detail
+      let text = detail.isEmpty && decidingKey != nil ? message : detail
+      return text.isEmpty ? nil : text + hint
     case .watermark(let cause):
-      "of the watermark: \(cause.logDetail ?? cause.message)"
-    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.logDetail
-    default: nil
+      return "of the watermark: \(cause.logDetail ?? cause.message)"
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): return cause.logDetail
+    default: return decidingKey.map { _ in message + hint }
     }
   }
 

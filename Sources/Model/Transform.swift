@@ -29,8 +29,10 @@ public struct Transform: Hashable, Sendable {
   public var format: ImageFormat?
   /// What the client takes beside JPEG, PNG and GIF, the best first; of meaning where `format` is `nil`.
   public var accepted: [ImageFormat] = []
-  /// Lossy quality, 1–100; `nil`: the format's default.
+  /// Lossy quality, 1–100; `nil`: that of `qualities`.
   public var quality: Int?
+  /// Lossy quality by format where `quality` does not say: the operator's choice.
+  public var qualities = FormatQualities()
   /// Most bytes of the result: quality, then size give way (SDWebImage's encodeMaxFileSize).
   public var maxBytes: Int?
   /// Behind alpha where the output has none, and the padding of `contain`.
@@ -86,6 +88,8 @@ public struct Transform: Hashable, Sendable {
     if enlarge { add("enlarge", "1") }
     if let format { add("format", format.rawValue) }
     if let quality, quality != format?.defaultQuality { add("quality", "\(quality)") }
+    // Compared with the contract's numbers, which never change: a key of other qualities is another key.
+    if let text = qualitiesText { add("qualities", text) }
     if background != .white { add("background", background.hexadecimal) }
     if limitBytes != Self.defaultLimitBytes { add("limitbytes", "\(limitBytes)") }
     if let frame { add("frame", "\(frame)") }
@@ -105,6 +109,12 @@ public struct Transform: Hashable, Sendable {
     product.addText(add)
     watermark?.addText(add)
     return text
+  }
+
+  /// The operator's qualities as far as the result may depend on them.
+  private var qualitiesText: String? {
+    guard quality == nil, product == .picture, qualities != FormatQualities() else { return nil }
+    return qualities.text(of: format.map { [$0] } ?? accepted + [.jpeg])
   }
 }
 

@@ -55,9 +55,11 @@ extension Exchanging {
     }
     let (origin, upload) = (OriginResponse(givenOn: connection), client.takeUpload())
     let cache = handler.operations.cache
+    var transform = Transform()
+    transform.qualities = handler.rules.qualities
+    let plain = ImageRequest(source: url, transform: transform)
     return suspend(beyondLimit: true) { () async throws(ImageError) in
       let file = try upload.file()
-      let plain = ImageRequest(source: url, transform: Transform())
       let isNew = await cache.look(for: plain).isEmpty
       let report = try await cache.put(url, file, origin)
       return .done(try Self.json(["purged": report]), status: isNew ? 201 : 200)
@@ -141,16 +143,17 @@ extension PurgeScope {
     switch name {
     case "url": self = .url(filter.keyURL(of: try SourceURL(parsing: text)))
     case "prefix":
-      do throws(ImageError) {
-        self = .prefix(try SourceURL(parsing: text))
-      } catch {
-        throw refuse(name, text, "a URL's beginning, its scheme and whole host at least")
+      guard Self.isPrefix(text), let prefix = try? SourceURL(parsing: text) else {
+        throw refuse(name, text, Self.prefixAllowed)
       }
+      self = .prefix(prefix)
     case "host":
       // One colon alone would be a port's: an IPv6 address has two at least.
       guard let host = HostPattern(text), text.utf8.count(where: { $0 == UInt8(ascii: ":") }) != 1
       else {
-        throw refuse(name, text, "a host without a port, *.example.com, or * for all")
+        throw refuse(
+          name, text,
+          "a host without scheme, port and path, such as example.com, *.example.com, or * for all")
       }
       self = .host(host)
     default:
@@ -163,6 +166,24 @@ extension PurgeScope {
       }
       self = .tag(text)
     }
+  }
+}
+
+extension PurgeScope {
+  private static let prefixAllowed = """
+    the beginning of a URL with its whole host and the slash behind it, such as https://example.com/a, without # and \
+    without * at its end; host= takes away all of a host, or of the hosts below one
+    """
+
+  /// Whether a text can be the beginning of a URL that is kept. A host without a slash behind it would mean that host
+  /// alone, where a part of its name may be meant; what follows a `#` is kept nowhere.
+  private static func isPrefix(_ text: String) -> Bool {
+    guard let mark = text.firstRange(of: "://") else { return false }
+    let rest = text[mark.upperBound...]
+    guard let slash = rest.firstIndex(where: { "/?#".contains($0) }), rest[slash] == "/" else {
+      return false
+    }
+    return !rest[..<slash].contains("*") && !text.contains("#") && !text.hasSuffix("*")
   }
 }
 

@@ -15,9 +15,15 @@ struct ErrorBody: Encodable {
   private let error: Content
 
   /// The public side of an error.
-  init(_ error: ImageError, id: String) {
+  ///
+  /// - Parameters:
+  ///   - explains: whether the message names the key of the configuration that decides, which is for operators' eyes.
+  ///   - hint: what the client may have got wrong, added to the message.
+  init(_ error: ImageError, id: String, explains: Bool, hint: String? = nil) {
+    let message = explains ? error.explainedMessage : error.message
     self.error = Content(
-      code: error.code, message: error.message, parameter: error.parameter, request_id: id)
+      code: error.code, message: hint.map { "\(message); \($0)" } ?? message,
+      parameter: error.parameter, request_id: id)
   }
 
   /// The text; a fixed one where it cannot be encoded, which nothing a client can send brings about.

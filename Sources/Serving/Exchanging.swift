@@ -246,9 +246,11 @@ struct Exchanging {
   func refuse(_ error: ImageError) -> MHD_Result {
     let id = RequestID()
     if client.target?.route?.isForPictures == true { handler.figures.origins.add("error") }
+    let body = ErrorBody(
+      error, id: id.description, explains: handler.configuration.explainsErrors,
+      hint: client.target?.hint(for: error))
     return answer(
-      json: ErrorBody(error, id: id.description).json, status: error.status, id: id, error: error,
-      closes: handler.isDraining)
+      json: body.json, status: error.status, id: id, error: error, closes: handler.isDraining)
   }
 
   /// Answers with JSON, which says what `error` was where there is one.

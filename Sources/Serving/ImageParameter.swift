@@ -55,7 +55,10 @@ struct ImageParameter: Sendable {
     var watermarkPlacement: WatermarkPlacement?
 
     /// Nothing was read yet.
-    init(rules: RequestRules) { self.rules = rules }
+    init(rules: RequestRules) {
+      self.rules = rules
+      transform.qualities = rules.qualities
+    }
   }
 
   /// All of them.

@@ -89,7 +89,9 @@ extension RequestHandler {
     client.isRefused = true
     let error = fault.error
     let id = RequestID()
-    let json = ErrorBody(error, id: id.description).json
+    let json = ErrorBody(
+      error, id: id.description, explains: configuration.explainsErrors
+    ).json
     var head = ResponseHead(date: Clock.now(), id: id)
     head.add("Content-Type", "application/json")
     head.add("Content-Length", "\(json.count)")

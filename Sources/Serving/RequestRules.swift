@@ -18,6 +18,8 @@ struct RequestRules: Sendable {
   private(set) var allowsEnlarging: Bool
   /// The highest limit that may be asked for with `limitbytes`, at 4 bytes a pixel.
   let highestLimitBytes: Int
+  /// Quality of lossy results where the request does not say.
+  let qualities: FormatQualities
   /// Named sets of parameters.
   private(set) var presets: [String: ImageQuery] = [:]
   /// The pictures that may be laid on others, by the names that clients know them by.
@@ -25,7 +27,7 @@ struct RequestRules: Sendable {
   /// Whether files below the local root may be, too.
   let allowsLocalWatermarks: Bool
 
-  /// The rules of a server. A preset that nothing can be asked for with is left out: `invalidPreset` tells of it before
+  /// The rules of a server. A preset that nothing can be asked for with is left out: `invalidPresets` tells of it before
   /// there is a server.
   init(_ configuration: ServerConfiguration) {
     self.init(withoutPresets: configuration)
@@ -46,6 +48,7 @@ struct RequestRules: Sendable {
     presetsOnly = configuration.presetsOnly
     allowsEnlarging = configuration.allowsEnlarging
     highestLimitBytes = 4 * configuration.maximumResultPixels
+    qualities = configuration.qualities
   }
 
   /// A preset's parameters, once it is sure that they can be used.

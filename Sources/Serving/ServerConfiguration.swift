@@ -36,6 +36,10 @@ public struct ServerConfiguration: Sendable {
   public var allowsReload = true
   /// Whether clients may ask for more pixels than a source has.
   public var allowsEnlarging = true
+  /// Quality of lossy results where the request does not say.
+  public var qualities = FormatQualities()
+  /// Whether errors name the key of the configuration that decides.
+  public var explainsErrors = false
   /// Most pixels of a result: clients can ask for no higher limit.
   public var maximumResultPixels = 25_000_000
   /// Tokens of operators; without any there is no `/admin`.
@@ -65,16 +69,17 @@ public struct ServerConfiguration: Sendable {
   /// The defaults.
   public init() {}
 
-  /// A preset that no picture can be asked for with, and why.
-  public var invalidPreset: (name: String, error: ImageError)? {
-    for (name, query) in presets.sorted(by: { $0.key < $1.key }) {
+  /// The presets that no image can be asked for with, by name, and why.
+  public var invalidPresets: [(name: String, error: ImageError)] {
+    let rules = RequestRules(withoutPresets: self)
+    return presets.sorted { $0.key < $1.key }.compactMap { name, query in
       do throws(ImageError) {
-        _ = try RequestRules(withoutPresets: self).preset(query)
+        _ = try rules.preset(query)
+        return nil
       } catch {
         return (name, error)
       }
     }
-    return nil
   }
 }
 

@@ -33,11 +33,21 @@ struct PartConfigurations: Sendable {
   /// - Parameters:
   ///   - environment: Where secrets may stand.
   ///   - room: Bytes of memory that there are, which what is configured as `auto` has its share of.
-  /// - Throws: the first value that cannot be used, in one line.
+  /// - Throws: all values that cannot be used.
   init(
     _ configuration: Configuration, environment: [String: String] = [:],
     room: Int = MemoryRoom.bytes()
   ) throws(ConfigurationError) {
+    var problems = ConfigurationProblems()
+    self.init(configuration, environment: environment, room: room, &problems)
+    try problems.check()
+  }
+
+  /// The same, where each value that cannot be used is left out and added to `problems`.
+  init(
+    _ configuration: Configuration, environment: [String: String],
+    room: Int = MemoryRoom.bytes(), _ problems: inout ConfigurationProblems
+  ) {
     let plan = MemoryPlan(room: room, cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1))
     server = ServerConfiguration(configuration.server)
     server.operatorTokens = configuration.admin.tokens
@@ -45,32 +55,38 @@ struct PartConfigurations: Sendable {
     server.presets = configuration.presets
     server.autoFormats = configuration.imaging.autoFormats
     server.maximumResultPixels = configuration.imaging.maximumResultPixels
+    server.qualities = configuration.imaging.qualities
     server.keyFilter = CacheKeyFilter(configuration.hosts)
-    server.watermarks = try configuration.watermarkURLs()
+    server.watermarks = configuration.watermarkURLs(&problems)
     server.allowsLocalWatermarks = !configuration.sources.localRoot.isEmpty
-    if let (name, error) = server.invalidPreset {
-      throw ConfigurationError(at: "presets.\(name)", error.message)
+    for (name, error) in server.invalidPresets {
+      problems.add(at: "presets.\(name)", error.message)
     }
     memory = MemoryTierConfiguration(configuration.memory, plan)
     disk = DiskTierConfiguration(configuration.disk, plan)
     freshness = FreshnessConfiguration(configuration.freshness, configuration.hosts)
     stale = StalePolicy(configuration.freshness)
     failures = FailurePolicy(configuration.failures)
-    downloader = try DownloaderConfiguration(configuration.download, plan)
+    downloader = DownloaderConfiguration(configuration.download, plan, &problems)
     for (index, rule) in configuration.hosts.enumerated() {
-      downloader.hostRules.append(
-        try HostRule(rule, environment: environment, at: "hosts: rule \(index + 1)"))
+      let made = problems.collect { () throws(ConfigurationError) in
+        try HostRule(rule, environment: environment, at: "hosts: rule \(index + 1)")
+      }
+      if let made { downloader.hostRules.append(made) }
     }
     if let proxy = configuration.download.proxy {
-      downloader.proxy = try ProxyURL.url(
-        of: proxy, environment: environment, at: "download.proxy")
+      downloader.proxy = problems.collect { () throws(ConfigurationError) in
+        try ProxyURL.url(of: proxy, environment: environment, at: "download.proxy")
+      }
     }
     let root = configuration.sources.localRoot
-    try require(root, at: "sources.local_root", isFolder: true)
+    problems.collect { () throws(ConfigurationError) in
+      try require(root, at: "sources.local_root", isFolder: true)
+    }
     local = LocalFiles(
       root: root.isEmpty ? nil : root, maximumBytes: configuration.download.maximumBytes,
       lifetime: configuration.sources.localLifetime.wholeSeconds)
-    imagers = try ImagerPoolConfiguration(configuration.imaging, plan)
+    imagers = ImagerPoolConfiguration(configuration.imaging, plan, &problems)
     passing = PassingPolicy(configuration.imaging)
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
     derives = configuration.imaging.derive
@@ -81,15 +97,15 @@ struct PartConfigurations: Sendable {
 
 /// The patterns of a list of hosts.
 private func patterns(
-  of texts: [String], at key: String
-) throws(ConfigurationError) -> [HostPattern] {
+  of texts: [String], at key: String, _ problems: inout ConfigurationProblems
+) -> [HostPattern] {
   var patterns: [HostPattern] = []
   for text in texts {
-    guard let pattern = HostPattern(text) else {
-      throw ConfigurationError(
-        at: key, "'\(text)' is no host such as example.com or *.example.com")
+    if let pattern = HostPattern(text) {
+      patterns.append(pattern)
+    } else {
+      problems.add(at: key, "'\(text)' is no host such as example.com or *.example.com")
     }
-    patterns.append(pattern)
   }
   return patterns
 }
@@ -126,6 +142,7 @@ extension ServerConfiguration {
     allowsEnlarging = section.allowEnlarge
     presetsOnly = section.presetsOnly
     redirectsAuto = section.redirectAuto
+    explainsErrors = section.explainErrors
   }
 }
 
@@ -154,18 +171,20 @@ extension DiskTierConfiguration {
 }
 
 extension Configuration {
-  /// - Throws: `ConfigurationError` naming what is no URL, or a local one without a local root.
-  fileprivate func watermarkURLs() throws(ConfigurationError) -> [String: SourceURL] {
+  /// The URLs by name; what is no URL, or a local one without a local root, is added to `problems`.
+  fileprivate func watermarkURLs(_ problems: inout ConfigurationProblems) -> [String: SourceURL] {
     var urls: [String: SourceURL] = [:]
     for (name, text) in watermarks.sorted(by: { $0.key < $1.key }) {
       let place = "watermarks.\(name)"
       do throws(ImageError) {
-        urls[name] = try SourceURL(parsing: text)
+        let url = try SourceURL(parsing: text)
+        guard url.scheme != .local || !sources.localRoot.isEmpty else {
+          problems.add(at: place, "'\(text)' needs sources.local_root")
+          continue
+        }
+        urls[name] = url
       } catch {
-        throw ConfigurationError(at: place, error.message)
-      }
-      guard urls[name]?.scheme != .local || !sources.localRoot.isEmpty else {
-        throw ConfigurationError(at: place, "'\(text)' needs sources.local_root")
+        problems.add(at: place, error.message)
       }
     }
     return urls
@@ -231,8 +250,10 @@ extension PrefetcherConfiguration {
 }
 
 extension DownloaderConfiguration {
-  /// - Throws: `ConfigurationError` naming the network or host that is none, or the file that cannot be read.
-  init(_ section: Configuration.Download, _ plan: MemoryPlan) throws(ConfigurationError) {
+  /// A network or host that is none, and a file that cannot be read, are added to `problems`.
+  init(
+    _ section: Configuration.Download, _ plan: MemoryPlan, _ problems: inout ConfigurationProblems
+  ) {
     self.init()
     timeout = section.timeout
     connectTimeout = section.connectTimeout
@@ -249,25 +270,33 @@ extension DownloaderConfiguration {
       section.maximumBytesInFlight ?? plan.bodies(ofAtMost: section.maximumBytes)
     maximumRedirects = section.maximumRedirects
     userAgent = "Pictor/\(pictorVersion)"
-    try require(section.caFile, at: "download.ca_file", isFolder: false)
+    problems.collect { () throws(ConfigurationError) in
+      try require(section.caFile, at: "download.ca_file", isFolder: false)
+    }
     caFile = section.caFile.isEmpty ? nil : section.caFile
     for text in section.allowNetworks {
-      guard let network = CIDR(text) else {
-        throw ConfigurationError(
+      if let network = CIDR(text) {
+        allowedNetworks.append(network)
+      } else {
+        problems.add(
           at: "download.allow_networks",
           "'\(text)' is no network: the bits behind its prefix must be 0, as in 10.0.0.0/8")
       }
-      allowedNetworks.append(network)
     }
-    hosts.allowed = try patterns(of: section.allowHosts, at: "download.allow_hosts")
-    hosts.denied = try patterns(of: section.denyHosts, at: "download.deny_hosts")
+    hosts.allowed = patterns(of: section.allowHosts, at: "download.allow_hosts", &problems)
+    hosts.denied = patterns(of: section.denyHosts, at: "download.deny_hosts", &problems)
   }
 }
 
 extension ImagerPoolConfiguration {
-  /// - Throws: `ConfigurationError` when the folder of this program, where the worker lies, cannot be told.
-  init(_ section: Configuration.Imaging, _ plan: MemoryPlan) throws(ConfigurationError) {
-    self.init(executable: try Self.besideThisProgram("pictor-imager"))
+  /// Where the folder of this program, in which the worker lies, cannot be told, that is added to `problems`.
+  init(
+    _ section: Configuration.Imaging, _ plan: MemoryPlan, _ problems: inout ConfigurationProblems
+  ) {
+    let executable = problems.collect { () throws(ConfigurationError) in
+      try Self.besideThisProgram("pictor-imager")
+    }
+    self.init(executable: executable ?? "")
     workers = section.workers > 0 ? section.workers : plan.workers
     jobDeadline = section.deadline
     processorTime = section.processorTime
@@ -281,6 +310,7 @@ extension ImagerPoolConfiguration {
     limits.maximumFrames = section.maximumFrames
     limits.failOn = FailOn(rawValue: section.failOn) ?? .warning
     limits.maximumResultPixels = section.maximumResultPixels
+    limits.efforts = section.efforts
   }
 
   private static func besideThisProgram(_ name: String) throws(ConfigurationError) -> String {

@@ -9,83 +9,114 @@ import Telemetry
 /// What `pictor` does; each way ends with an exit status: 0 done, 1 could not; `prefetch` has more.
 enum Program {
   static func run(arguments: [String]) -> CInt {
-    do throws(ConfigurationError) {
-      guard let invocation = try invocation(arguments) else { return 2 }
-      switch invocation.action {
-      case .help:
-        print(Invocation.help, terminator: "")
-        return 0
-      case .version:
-        print("pictor \(pictorVersion)")
-        return 0
-      case .serve, .healthcheck, .prefetch, .purge, .checkConfiguration, .printConfiguration:
-        break
+    var problems = ConfigurationProblems()
+    let invocation = Invocation(arguments: arguments, &problems)
+    switch invocation.action {
+    case .serve, .checkConfiguration:
+      return start(invocation, problems, environment())
+    case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge:
+      do throws(ConfigurationError) {
+        try problems.check()
+        return try perform(invocation, environment())
+      } catch {
+        complain(error.problems)
+        // 1 says that images failed or are not purged.
+        let isWrongUse = !problems.isEmpty && ["prefetch", "purge"].contains(arguments.first)
+        return isWrongUse ? 2 : 1
       }
-      let environment = environment()
-      let (configuration, unknown) = try Configuration.load(invocation, environment: environment)
-      switch invocation.action {
-      case .checkConfiguration:
-        _ = try PartConfigurations(configuration, environment: environment)
-        for name in unknown { complain("warning: \(name) is no setting") }
-        print("the configuration can be used")
-        return 0
-      case .printConfiguration:
-        print(configuration.json5, terminator: "")
-        return 0
-      case .healthcheck:
-        return HealthCheck(configuration.server).run()
-      case .prefetch(let file, let presets):
-        return PrefetchCommand(configuration, file: file, presets: presets).run()
-      case .purge(let subjects):
-        return PurgeCommand(configuration, subjects).run()
-      default:
-        let reloading = Reloading(configuration) { () throws(ConfigurationError) in
-          let read = try Configuration.load(invocation, environment: environment).0
-          _ = try PartConfigurations(read, environment: environment)
-          return read
-        }
-        return serve(
-          try PartConfigurations(configuration, environment: environment),
-          configuration.log, unknownVariables: unknown, reloading)
-      }
-    } catch {
-      complain(error.description)
-      return 1
     }
   }
 
-  /// What is asked for; `nil` after a complaint of a wrong use of `prefetch` or `purge`, which have a status of their own
-  /// for that, since 1 says that pictures failed or are not purged.
-  private static func invocation(
-    _ arguments: [String]
-  ) throws(ConfigurationError) -> Invocation? {
-    do throws(ConfigurationError) {
-      return try Invocation(arguments: arguments)
-    } catch {
-      guard ["prefetch", "purge"].contains(arguments.first) else { throw error }
-      complain(error.description)
-      return nil
+  /// Does what is neither to serve nor to check whether that could be.
+  private static func perform(
+    _ invocation: Invocation, _ environment: [String: String]
+  ) throws(ConfigurationError) -> CInt {
+    switch invocation.action {
+    case .help(let command):
+      print(Invocation.help(for: command), terminator: "")
+      return 0
+    case .version:
+      print("pictor \(pictorVersion)")
+      return 0
+    default: break
     }
+    let (configuration, _) = try Configuration.load(invocation, environment: environment)
+    switch invocation.action {
+    case .healthcheck:
+      return HealthCheck(configuration.server).run()
+    case .prefetch(let file, let presets):
+      return PrefetchCommand(configuration, file: file, presets: presets).run()
+    case .purge(let subjects):
+      return PurgeCommand(configuration, subjects).run()
+    default:
+      print(configuration.json5, terminator: "")
+      return 0
+    }
+  }
+
+  /// Serves, or says whether that could be: all mistakes of the command line, the environment and the file, and all that
+  /// the machine lacks, are told at once.
+  private static func start(
+    _ invocation: Invocation, _ found: ConfigurationProblems, _ environment: [String: String]
+  ) -> CInt {
+    let isCheck = invocation.action == .checkConfiguration
+    // Before any other thread starts, since threads take over which signals are blocked.
+    let stopSignals = isCheck ? nil : StopSignals()
+    var problems = found
+    let (configuration, unknown) = Configuration.load(
+      invocation, environment: environment, &problems)
+    let parts = PartConfigurations(configuration, environment: environment, &problems)
+    let limit = DescriptorLimit.raise()
+    let check = StartCheck(configuration, parts)
+    let lines = problems.lines + (isCheck ? check.problems.lines : check.allProblems)
+    complain(lines)
+    if let stopSignals {
+      guard lines.isEmpty else { return 1 }
+      return serve(
+        parts, configuration.log, unknownVariables: unknown, descriptors: limit, stopSignals,
+        Reloading(configuration) { () throws(ConfigurationError) in
+          let read = try Configuration.load(invocation, environment: environment).configuration
+          _ = try PartConfigurations(read, environment: environment)
+          return read
+        })
+    }
+    let connections = DescriptorLimit.connections(
+      wanted: parts.server.connectionLimit, limit: limit)
+    var warnings = check.occupied
+    if connections < parts.server.connectionLimit {
+      warnings.append(
+        "server.connections: the limit of open files, \(limit), leaves room for \(connections)")
+    }
+    for name in unknown {
+      warnings.append("\(name) is no setting" + Configuration.hint(forVariable: name))
+    }
+    complain(warnings.map { "warning: " + $0 })
+    if lines.isEmpty { print("the configuration can be used") }
+    return lines.isEmpty ? 0 : 1
+  }
+
+  private static func complain(_ lines: [String]) {
+    for line in lines { Commanding.complain(line) }
   }
 
   private static func serve(
     _ configurations: PartConfigurations, _ logging: Configuration.Log, unknownVariables: [String],
-    _ reloading: Reloading
+    descriptors limit: Int, _ stopSignals: StopSignals, _ reloading: Reloading
   ) -> CInt {
-    let stopSignals = StopSignals()
     // The values were checked when they were read.
     let format = Log.Format(rawValue: logging.format) ?? .text
     guard let queue = try? LogQueue(format: format) else {
-      complain("no thread for the log")
+      complain(["no thread for the log"])
       return 1
     }
     // Last: what the parts say while they stop is written. A log that is not read does not keep the process alive.
     defer { queue.stop(within: .seconds(5)) }
     let log = Log(level: LogLevel(rawValue: logging.level) ?? .info, queue: queue)
     for name in unknownVariables {
-      log.warning("an environment variable is no setting", ["variable": .string(name)])
+      log.warning(
+        "an environment variable is no setting" + Configuration.hint(forVariable: name),
+        ["variable": .string(name)])
     }
-    let limit = DescriptorLimit.raise()
     var configurations = configurations
     let wanted = configurations.server.connectionLimit
     let connections = DescriptorLimit.connections(wanted: wanted, limit: limit)
@@ -96,16 +127,13 @@ enum Program {
         ["files": .int(limit), "wanted": .int(wanted), "connections": .int(connections)])
     }
     do {
-      try ResourceProbe.run(
-        loops: configurations.server.workers,
-        bytes: configurations.memory.limit + configurations.downloader.maximumBytesInFlight)
       let service = try Service(configurations, log: log)
       defer { service.stop() }
       try service.start()
       run(service, until: stopSignals, reloading, configurations.shutdownDelay, log)
     } catch {
       log.flush(within: .seconds(5))
-      complain("\(error)")
+      complain(["\(error)"])
       return 1
     }
     return 0

@@ -24,7 +24,9 @@ struct Reloading {
     do throws(ConfigurationError) {
       wanted = try read()
     } catch {
-      log.error("the configuration is not reloaded", ["reason": .string(error.description)])
+      log.error(
+        "the configuration is not reloaded",
+        ["reason": .string(error.problems.joined(separator: "; "))])
       return
     }
     let changed = Configuration.keys.filter {

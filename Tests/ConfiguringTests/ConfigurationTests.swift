@@ -1,6 +1,7 @@
 // Tests of Configuration: every source of settings, precedence, and what wrong ones are told.
 
 import FoundationEssentials
+import TestSupport
 import Testing
 
 @testable import Configuring
@@ -151,6 +152,57 @@ struct ConfigurationTests {
     #expect(message.contains(place))
     #expect(allowed.isEmpty || message.contains(allowed))
     #expect(!message.contains("\n"))
+  }
+
+  @Test func `all mistakes of a file are told at once, a line each, and the rest is taken over`() {
+    var configuration = Configuration()
+    let said = complaint {
+      try configuration.apply(
+        json5: """
+          { server: { prot: 1, port: 70000, workers: 3 }, disk: 1, sever: {},
+            presets: { "a b": "w=1", c: "w=2" }, download: { timeout: 1, retries: -1 } }
+          """, file: "f")
+    }
+    #expect(
+      said.split(separator: "\n").map(String.init) == [
+        "f: disk: 1 is not allowed: an object",
+        "f: download.retries: -1 is not allowed: a whole number from 0 to 5",
+        "f: download.timeout: 1 is not allowed: "
+          + "a time such as \"15s\" (ms, s, m, h, d), from 100ms to 1h",
+        "f: presets.a b: 'w=1' is not allowed: an object of queries such as \"w=300&h=200\", "
+          + "by names of letters, digits, - and _",
+        "f: server.port: 70000 is not allowed: a whole number from 0 to 65535",
+        "f: server.prot: there is no such key; did you mean server.port?",
+        "f: sever: there is no such key; did you mean server?",
+      ])
+    #expect(configuration.server.workers == 3 && configuration.server.port == 8_080)
+  }
+
+  @Test func `all mistakes of file, environment and command line are told together`() throws {
+    let folder = try TemporaryFolder()
+    try folder.write("a.json5", Array("{ server: { port: -1, workers: 2 } }".utf8))
+    var problems = ConfigurationProblems()
+    let invocation = Invocation(
+      arguments: ["--config", folder.path + "/a.json5", "--wrong", "1", "--disk.limit", "much"],
+      &problems)
+    let (configuration, unknown) = Configuration.load(
+      invocation, environment: ["PICTOR_SERVER_PORT": "x", "PICTOR_PORT": "y"], &problems)
+    #expect(
+      problems.lines.map { $0.prefix { $0 != ":" } } == [
+        "--wrong", folder.path[...] + "/a.json5", "PICTOR_SERVER_PORT", "--disk.limit",
+      ])
+    #expect(configuration.server.workers == 2 && unknown == ["PICTOR_PORT"])
+    #expect(throws: ConfigurationError.self) { try problems.check() }
+  }
+
+  @Test(arguments: [
+    ("PICTOR_PORT", "; did you mean PICTOR_SERVER_PORT?"),
+    ("PICTOR_SERVER_PROT", "; did you mean PICTOR_SERVER_PORT?"),
+    ("PICTOR_CA_FILE", "; did you mean PICTOR_DOWNLOAD_CA_FILE?"),
+    ("PICTOR_SERVICE_HOST", ""), ("PICTOR_", ""), ("PICTOR_ZZZZZZZZZ", ""),
+  ])
+  func `a variable that is no key's suggests the nearest`(name: String, hint: String) {
+    #expect(Configuration.hint(forVariable: name) == hint)
   }
 
   @Test func `wrong variables and options are named`() {

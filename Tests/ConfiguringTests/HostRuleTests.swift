@@ -81,7 +81,23 @@ struct HostRuleTests {
     let second = complaint {
       try configuration.apply(option: "hosts", value: "[{ host: 'a' }, { host: 'b', cookie: 1 }]")
     }
-    #expect(second.hasPrefix("--hosts: rule 2, cookie: there is no such member: host, "))
+    #expect(second == "--hosts: rule 2, cookie: there is no such member; did you mean cookies?")
+  }
+
+  @Test func `all that is wrong with all rules is told at once, a line each`() {
+    let lines = complaint {
+      _ = try configuration(
+        "[{ cookies: 1, token: 'hunter2' }, 7, { host: 'a' }, { host: 'b', user: 'u', tag: [] }]")
+    }.split(separator: "\n")
+    let beginnings = [
+      "rule 1, host: it is missing", "rule 1, token: not allowed", "rule 1, cookies: 1 is not",
+      "rule 2: it is no object", "rule 4, tag: there is no such member; did you mean tags?",
+    ]
+    #expect(lines.count == beginnings.count, "\(lines)")
+    for (line, beginning) in zip(lines, beginnings) {
+      #expect(line.hasPrefix("pictor.json5: hosts: " + beginning))
+      #expect(!line.contains("hunter2"))
+    }
   }
 
   @Test(arguments: [
@@ -143,7 +159,14 @@ struct HostRuleTests {
     ("[{ host: 'a', proxy: 'socks5://p:1' }]", "rule 1, proxy: not allowed: direct, http://"),
     ("[{ host: 'a', proxy: 'http://p' }]", "rule 1, proxy: "),
     ("[{ host: 'a', proxy: '' }]", "rule 1, proxy: "),
-    ("[{ host: 'a' }, { host: 'b', hosts: [] }]", "rule 2, hosts: there is no such member: host, "),
+    (
+      "[{ host: 'a' }, { host: 'b', hosts: [] }]",
+      "rule 2, hosts: there is no such member; did you mean host?"
+    ),
+    (
+      "[{ host: 'a' }, { host: 'b', zzzzzzzz: [] }]",
+      "rule 2, zzzzzzzz: there is no such member: host, "
+    ),
   ])
   func `a wrong rule is told its number, its member and what is allowed`(
     hosts: String, problem: String

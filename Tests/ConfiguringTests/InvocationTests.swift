@@ -27,7 +27,7 @@ struct InvocationTests {
   }
 
   @Test(arguments: [
-    (["--help"], Invocation.Action.help), (["--version"], .version),
+    (["--help"], Invocation.Action.help(nil)), (["-h"], .help(nil)), (["--version"], .version),
     (["--check-config"], .checkConfiguration), (["--print-config"], .printConfiguration),
     (["healthcheck"], .healthcheck), (["healthcheck", "--server.port", "1"], .healthcheck),
     (["prefetch", "a.txt"], .prefetch(file: "a.txt", presets: [])),
@@ -35,7 +35,7 @@ struct InvocationTests {
       ["prefetch", "--preset", "x", "-", "--server.port=1", "--preset=y"],
       .prefetch(file: "-", presets: ["x", "y"])
     ),
-    (["prefetch", "--help"], .help),
+    (["prefetch", "--help"], .help(.prefetch)),
     (["purge", "--all"], .purge([.everything])),
     (
       [
@@ -46,7 +46,8 @@ struct InvocationTests {
         .url("http://h/a"), .prefix("http://h/"), .host("*.h"), .tag("shop"), .url("http://h/b"),
       ])
     ),
-    (["purge", "--help"], .help),
+    (["purge", "--help"], .help(.purge)), (["purge", "http://h/a", "-h"], .help(.purge)),
+    (["healthcheck", "--help"], .help(.healthcheck)),
   ])
   func `each action has its word`(arguments: [String], action: Invocation.Action) throws {
     #expect(try Invocation(arguments: arguments).action == action)
@@ -60,6 +61,63 @@ struct InvocationTests {
   ])
   func `what is not understood is refused in one line`(arguments: [String]) {
     #expect(throws: ConfigurationError.self) { try Invocation(arguments: arguments) }
+  }
+
+  @Test(arguments: [
+    (["--port", "1"], "--port: there is no such option; did you mean --server.port?"),
+    (["--server-port=1"], "--server-port=1: there is no such option; did you mean --server.port?"),
+    (
+      ["--server.prot", "1"], "--server.prot: there is no such option; did you mean --server.port?"
+    ),
+    (["--confg", "a"], "--confg: there is no such option; did you mean --config?"),
+    (["--check"], "--check: there is no such option; did you mean --check-config?"),
+    (
+      ["--log"], "--log: there is no such option; did you mean --log.format or --log.level?"
+    ),
+    (
+      ["purge", "--prefx", "http://h/"],
+      "--prefx: there is no such option; did you mean --prefix?"
+    ),
+    (["--zzzzzzzz"], "--zzzzzzzz: there is no such option; --help lists them"),
+    (["purg"], "purg: there is no such command; did you mean purge?"),
+    (["serve"], "serve: there is no such command; --help lists them"),
+  ])
+  func `an option or command that does not exist suggests the nearest`(
+    arguments: [String], message: String
+  ) {
+    let said = complaint {
+      let invocation = try Invocation(arguments: arguments)
+      _ = try Configuration.load(invocation, environment: [:])
+    }
+    #expect(said == message)
+  }
+
+  @Test func `all that is wrong with the arguments is told, and values are no mistakes of theirs`()
+  {
+    let said = complaint {
+      _ = try Invocation(arguments: [
+        "--port", "1", "--x.y=2", "b", "--server.port", "3", "--config",
+      ])
+    }
+    #expect(
+      said.split(separator: "\n").map { $0.prefix { $0 != ":" } } == [
+        "--port", "--x.y=2", "b", "--config",
+      ])
+  }
+
+  @Test func `each command has a help text of its own`() {
+    let texts = ([nil] + Invocation.Command.allCases).map { Invocation.help(for: $0) }
+    #expect(Set(texts).count == 4)
+    for (command, text) in zip(Invocation.Command.allCases, texts.dropFirst()) {
+      #expect(text.hasPrefix("pictor \(command.rawValue): "))
+      #expect(text.contains("usage: pictor \(command.rawValue)"))
+      #expect(!text.contains("--print-config"))
+      #expect(texts[0].contains("pictor \(command.rawValue) "))
+    }
+    #expect(Invocation.help(for: .purge).contains("--prefix URL"))
+    #expect(!Invocation.help(for: .prefetch).contains("--prefix"))
+    let lines = texts.joined().split(separator: "\n")
+    #expect(lines.allSatisfy { $0.count <= 120 })
   }
 
   @Test func `a configuration file that is not there is an error that names it`() throws {

@@ -32,8 +32,9 @@ struct DownloaderSafetyTests {
       // Then: refused by address, or by a parser that knows no such host
       let isRefused =
         switch failure {
-        case .forbiddenSource(let reason, let detail):
+        case .forbiddenSource(let reason, let detail, let key):
           reason == "its address is not allowed" && !detail.isEmpty
+            && key == "download.allow_networks"
         case .invalidURL: true
         default: false
         }
@@ -63,7 +64,9 @@ struct DownloaderSafetyTests {
     let failure = await downloader.failure(of: origin.url("/a"))
     #expect(
       failure
-        == .forbiddenSource(reason: "its address is not allowed", detail: "::1 (loopback)"))
+        == .forbiddenSource(
+          reason: "its address is not allowed", detail: "::1 (loopback)",
+          key: "download.allow_networks"))
     #expect(hidden.connections == 0)
   }
 
@@ -78,6 +81,29 @@ struct DownloaderSafetyTests {
     let failure = try await makeDownloader().failure(of: origin.url("/a"))
     #expect(failure?.code == "forbidden_source", "\(String(describing: failure))")
     #expect(origin.totalRequests == 1)
+  }
+
+  @Test(arguments: [
+    ("file:///etc/passwd", "file"), ("FTP://127.0.0.1/a", "ftp"), ("gopher://h:70/_x", "gopher"),
+    ("data:image/png;base64,AAAA", "data"), ("javascript:1", "javascript"),
+    ("local:///a.jpg", "local"), ("ftp://user:password@127.0.0.1/a", "ftp"),
+  ])
+  func `a redirect to another scheme is told that scheme, and those that are allowed`(
+    location: String, scheme: String
+  ) async throws {
+    // Given
+    let origin = try Origin()
+    origin.route("/a", .redirect(to: location))
+    // When
+    let failure = try #require(await makeDownloader().failure(of: origin.url("/a")))
+    // Then
+    #expect(failure.status == 403 && failure.code == "forbidden_source")
+    #expect(
+      failure.message == """
+        the source may not be fetched: it redirects to a URL with the scheme '\(scheme)', and only \
+        http and https are allowed
+        """)
+    #expect(failure.logDetail?.contains("password") != true)
   }
 
   @Test func `only hosts on the allow list are asked, in redirects too`() async throws {
@@ -103,7 +129,8 @@ struct DownloaderSafetyTests {
       ("http://127.0.0.1.evil.example/a", "127.0.0.1.evil.example"),
     ] {
       let failure = await downloader.failure(of: url)
-      #expect(failure == .forbiddenSource(reason: reason, detail: host))
+      #expect(
+        failure == .forbiddenSource(reason: reason, detail: host, key: "download.allow_hosts"))
     }
     #expect(downloader.figures.failed == ["forbidden_source": 5])
   }
@@ -129,7 +156,10 @@ struct DownloaderSafetyTests {
     ] {
       let failure = await downloader.failure(of: url)
       #expect(
-        failure == .forbiddenSource(reason: "its host is on the deny list", detail: host), "\(url)")
+        failure
+          == .forbiddenSource(
+            reason: "its host is on the deny list", detail: host, key: "download.deny_hosts"),
+        "\(url)")
     }
   }
 
@@ -140,8 +170,12 @@ struct DownloaderSafetyTests {
 
   @Test func `what an address was refused for is logged and not answered`() {
     let error = ImageError.forbiddenSource(
-      reason: "its address is not allowed", detail: "10.0.0.1 (private)")
-    #expect(!error.message.contains("10.0.0.1"))
-    #expect(error.logDetail == "10.0.0.1 (private)")
+      reason: "its address is not allowed", detail: "10.0.0.1 (private)",
+      key: "download.allow_networks")
+    #expect(!error.message.contains("10.0.0.1") && !error.message.contains("allow_networks"))
+    #expect(!error.explainedMessage.contains("10.0.0.1"))
+    #expect(
+      error.logDetail
+        == "10.0.0.1 (private) (see download.allow_networks in the configuration)")
   }
 }

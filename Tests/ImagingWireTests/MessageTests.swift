@@ -27,6 +27,8 @@ import Testing
     transform.enlarge = true
     transform.format = .webp
     transform.quality = 100
+    (transform.qualities.jpeg, transform.qualities.webp) = (1, 2)
+    (transform.qualities.avif, transform.qualities.jxl) = (99, 100)
     transform.background = Color(red: 1, green: 2, blue: 3, alpha: 4)
     transform.limitBytes = 1
     transform.frame = 7
@@ -46,6 +48,8 @@ import Testing
     limits.formats = [.jpeg, .svg]
     limits.maximumPixels = 1
     limits.maximumFrames = 2
+    (limits.efforts.png, limits.efforts.gif, limits.efforts.webp) = (9, 10, 0)
+    (limits.efforts.avif, limits.efforts.jxl) = (9, 3)
     return JobMessage(
       id: .max, transform: transform, density: 3, limits: limits, offset: 4_096, count: 1 << 40)
   }

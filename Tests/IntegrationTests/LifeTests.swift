@@ -313,7 +313,11 @@ import Testing
 
   @Test func `a missing configuration file is one clear line and exit 1`() throws {
     let pictor = try PictorProcess(
-      in: folder, ["--config", folder.path + "/absent.json5"], isServer: false)
+      in: folder,
+      [
+        "--config", folder.path + "/absent.json5", "--server.port", "0", "--disk.path",
+        folder.path + "/cache",
+      ], isServer: false)
     #expect(try pictor.end(0) == 1)
     #expect(
       pictor.complaints
@@ -358,7 +362,10 @@ import Testing
     (["--check-config"], "the configuration can be used\n"),
   ])
   func `the small commands answer and end`(options: [String], output: String) throws {
-    let pictor = try PictorProcess(in: folder, options, isServer: false)
+    let quiet = [
+      "--server.port", "0", "--server.connections", "16", "--disk.path", folder.path + "/cache",
+    ]
+    let pictor = try PictorProcess(in: folder, options + quiet, isServer: false)
     #expect(try pictor.end(0) == 0)
     #expect(pictor.log == output)
   }

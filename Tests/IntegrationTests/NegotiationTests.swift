@@ -119,7 +119,11 @@ import Testing
 
   @Test func `a preset that cannot be used stops the start, by name`() throws {
     let pictor = try PictorProcess(
-      in: folder, ["--check-config", "--presets", "thumb=preset=other"], isServer: false)
+      in: folder,
+      [
+        "--check-config", "--presets", "thumb=preset=other", "--server.port", "0",
+        "--server.connections", "16", "--disk.path", folder.path + "/cache",
+      ], isServer: false)
     #expect(try pictor.end(0) == 1)
     #expect(
       pictor.complaints

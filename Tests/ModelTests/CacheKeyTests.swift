@@ -52,6 +52,37 @@ struct CacheKeyTests {
     #expect(Set(keys).count == changes.count)
   }
 
+  @Test
+  func `the operator's quality is another key where the result may depend on it, and only there`()
+    throws
+  {
+    func other(_ change: @escaping (inout Transform) -> Void) -> (inout Transform) -> Void {
+      { transform in
+        change(&transform)
+        transform.qualities.jpeg = 70
+      }
+    }
+    // It depends on it: a JPEG, or what may become one.
+    let dependent: [(inout Transform) -> Void] = [
+      { _ in }, { $0.format = .jpeg }, { $0.accepted = [.avif] }, { $0.maxBytes = 9 },
+    ]
+    for change in dependent { #expect(try key(change) != key(other(change))) }
+    // It does not: another format, a quality of the request's own, no image.
+    let independent: [(inout Transform) -> Void] = [
+      { $0.format = .png }, { $0.format = .webp }, { $0.quality = 70 },
+      { ($0.format, $0.quality) = (.jpeg, 80) }, { $0.product = .info(nil) },
+      { $0.product = .placeholder(.lqip) },
+    ]
+    for change in independent { #expect(try key(change) == key(other(change))) }
+    // The contract's own numbers are no part of a key, and every other number is one of its own.
+    #expect(try key { $0.qualities.jpeg = 80 } == key())
+    #expect(
+      try Set((1...100).map { quality in try key { $0.qualities.jpeg = quality } }).count == 100)
+    #expect(
+      try key { ($0.qualities.webp, $0.accepted) = (60, [.avif, .webp]) }.text
+        == "http://a/b.jpg qualities=webp:60&auto=avif,webp")
+  }
+
   @Test func `other formats of the same source are as if they had been asked for`() throws {
     let (url, keyURL) = (
       try SourceURL(parsing: "http://a/b.jpg?id=1"), try SourceURL(parsing: "http://a/b.jpg")

@@ -62,7 +62,37 @@ struct ImageErrorTests {
     ]
     for error in errors {
       #expect(!error.message.contains(secret))
-      #expect(error.logDetail == secret)
+      #expect(error.logDetail?.hasPrefix(secret) == true)
+    }
+  }
+
+  @Test(arguments: [
+    (
+      ImageError.forbiddenSource(reason: "r", detail: "d", key: "download.deny_hosts"),
+      "download.deny_hosts"
+    ),
+    (.forbiddenParameter("retry"), "server.allow_reload"),
+    (.forbiddenParameter("w"), "server.presets_only"), (.forbiddenParameter("url"), ""),
+    (.sourceTooLarge(limit: 1), "download.maximum_bytes"),
+    (.tooManyPixels(pixels: 2, limit: 1), "imaging.maximum_pixels"),
+    (.tooManyFrames(frames: 2, limit: 1), "imaging.maximum_frames"),
+    (.tooManyRedirects(limit: 1), "download.maximum_redirects"),
+    (.overloaded(queue: "requests", retryAfter: 1), "server.active_requests"),
+    (.overloaded(queue: "another", retryAfter: 1), ""),
+    (.watermark(.sourceTooLarge(limit: 1)), "download.maximum_bytes"),
+    (.sourceNotFound(status: 404), ""), (.unknownParameter("x"), ""),
+  ])
+  func `the key that decides is named in the log, and in the message that explains`(
+    error: ImageError, key: String
+  ) {
+    #expect(error.decidingKey ?? "" == key)
+    #expect(error.explainedMessage.hasPrefix(error.message))
+    if !key.isEmpty {
+      #expect(!error.message.contains(key))
+      #expect(error.explainedMessage.contains(key))
+      #expect(error.logDetail?.contains(key) == true)
+    } else {
+      #expect(error.explainedMessage == error.message)
     }
   }
 

@@ -41,7 +41,7 @@ struct CacheOperatingTests {
     operations.removed.withLock { ($0.memory, $0.disk, $0.failed) = (2, nil, 1) }
     try await withOperators(withRules) { client, header in
       for query in [
-        "url=https%3A%2F%2FH%2Fa.jpg%3Futm_x%3D1%26id%3D2", "prefix=https%3A%2F%2Fh", "host=*.h",
+        "url=https%3A%2F%2FH%2Fa.jpg%3Futm_x%3D1%26id%3D2", "prefix=https%3A%2F%2Fh%2F", "host=*.h",
         "tag=shop",
       ] {
         let answer = try client.request("DELETE", "/admin/cache?" + query, headers: header)
@@ -63,10 +63,21 @@ struct CacheOperatingTests {
     ("", "the parameter 'url, prefix, host or tag' is required"),
     ("?url=https://h/a&host=h", "one of url, prefix, host and tag, and only one"),
     ("?host=a&host=b", "one of url, prefix, host and tag, and only one"),
-    ("?url=a.jpg", "invalid_url"), ("?prefix=h/a", "a URL's beginning"),
-    ("?prefix=https://", "a URL's beginning"), ("?host=h%2Fa", "a host without a port"),
-    ("?host=h:8080", "a host without a port"), ("?tag=sohp", "a tag of a host rule: blog, shop"),
-    ("?everything=1", "unknown_parameter"),
+    ("?url=a.jpg", "invalid_url"), ("?url=", "it is empty"), ("?url=//h/a", "it has no scheme"),
+    ("?prefix=h/a", "the slash behind it"), ("?prefix=", "the slash behind it"),
+    ("?prefix=https://", "the slash behind it"), ("?prefix=http://127", "the slash behind it"),
+    ("?prefix=https://h", "the slash behind it"), ("?prefix=https://h:8080", "the slash behind it"),
+    ("?prefix=https://h?x=1/", "the slash behind it"),
+    ("?prefix=https://h%23/", "the slash behind it"),
+    ("?prefix=https://h/a%23b", "without #"), ("?prefix=https://h/a*", "without *"),
+    ("?prefix=https://*.h/", "host= takes away"), ("?prefix=ftp://h/", "beginning of a URL"),
+    ("?prefix=https://u:p@h/", "beginning of a URL"),
+    ("?host=h%2Fa", "without scheme, port and path"),
+    ("?host=h:8080", "without scheme, port and path"), ("?host=", "without scheme, port and path"),
+    ("?host=https://h", "without scheme, port and path"),
+    ("?host=[::1]:80", "without scheme, port and path"),
+    ("?host=h.*", "without scheme, port and path"), ("?tag=", "a tag of a host rule: blog, shop"),
+    ("?tag=sohp", "a tag of a host rule: blog, shop"), ("?everything=1", "unknown_parameter"),
   ])
   func `what can mean nothing is refused and not taken for done`(
     query: String, words: String
@@ -77,6 +88,27 @@ struct CacheOperatingTests {
       #expect(answer.text.contains(words), "\(answer.text)")
     }
     #expect(operations.purged.withLock { $0.isEmpty })
+  }
+
+  @Test func `a prefix may end anywhere behind its host, and a URL's fragment is no part of it`()
+    async throws
+  {
+    try await withOperators { client, header in
+      for query in [
+        "prefix=http://127.0.0.1/", "prefix=https://H:8443/a", "prefix=https://h/a?x=1",
+        "prefix=local:///shop/", "prefix=http://[::1]/", "url=https://h/a%23top",
+      ] {
+        let answer = try client.request("DELETE", "/admin/cache?" + query, headers: header)
+        #expect(answer.status == 200, "\(query): \(answer.text)")
+      }
+    }
+    func prefix(_ text: String) throws -> PurgeScope { .prefix(try SourceURL(parsing: text)) }
+    #expect(
+      try operations.purged.withLock { $0 } == [
+        prefix("http://127.0.0.1/"), prefix("https://h:8443/a"), prefix("https://h/a?x=1"),
+        prefix("local:///shop/"), prefix("http://[::1]/"),
+        .url(SourceURL(parsing: "https://h/a")),
+      ])
   }
 
   @Test func `without tags no tag is known`() async throws {

@@ -80,9 +80,9 @@ struct PresetTests {
   func `a preset that cannot be used is told before there is a server`(
     query: String, error: ImageError
   ) {
-    let invalid = configuration(["a": "w=3", "b": query]).invalidPreset
-    #expect(invalid?.name == "b" && invalid?.error == error)
-    #expect(configuration(presets).invalidPreset == nil)
+    let invalid = configuration(["a": "w=3", "b": query, "c": "w=0"]).invalidPresets
+    #expect(invalid.map(\.name) == ["b", "c"] && invalid.first?.error == error)
+    #expect(configuration(presets).invalidPresets.isEmpty)
   }
 
   @Test func `where presets alone are allowed, all else that shapes a picture is forbidden`() {

@@ -1,0 +1,83 @@
+// NearestNames: what a name that does not exist may have been meant to be.
+
+/// Suggestions for mistyped names of keys, options and commands.
+enum NearestNames {
+  /// Most names suggested.
+  private static let most = 5
+  /// Longest name that suggestions are looked for, in bytes; comparing takes the product of two lengths.
+  private static let longest = 64
+
+  /// The names that `given` may stand for, the likeliest first; none where nothing is like it.
+  ///
+  /// A name is the same in another spelling (`server-port`, `SERVER_PORT`), has the same end (`port` for `server.port`)
+  /// or the same beginning (`log` for `log.level`), or is a few letters away.
+  static func of(_ given: String, among names: [String]) -> [String] {
+    guard given.utf8.count <= longest else { return [] }
+    let wanted = words(given)
+    guard !wanted.isEmpty else { return [] }
+    let likeness: [(String) -> Bool] = [
+      { words($0) == wanted },
+      { last($0) == last(given) },
+      { words($0).suffix(wanted.count).elementsEqual(wanted) },
+      { words($0).starts(with: wanted) },
+    ]
+    for isLike in likeness {
+      let found = names.filter(isLike)
+      if !found.isEmpty { return Array(found.prefix(most)) }
+    }
+    let near = closest(wanted.joined(separator: "."), among: names)
+    guard near.isEmpty, wanted.count == 1, let beginning = wanted.first, beginning.count >= 3 else {
+      return near
+    }
+    return Array(names.filter { last($0).hasPrefix(beginning) }.prefix(most))
+  }
+
+  /// `; did you mean a, b or c?`, or nothing where there are no names.
+  static func question(_ names: [String]) -> String {
+    guard let last = names.last else { return "" }
+    let others = names.dropLast().joined(separator: ", ")
+    return "; did you mean \(others.isEmpty ? "" : others + " or ")\(last)?"
+  }
+
+  /// The names with the fewest edits between them and `text`, where these are few for its length.
+  private static func closest(_ text: String, among names: [String]) -> [String] {
+    let limit = 1 + text.utf8.count / 5
+    let distances = names.map { name in
+      let whole = words(name).joined(separator: ".")
+      // A name without its section is compared with names without theirs.
+      return text.contains(".")
+        ? distance(text, whole) : min(distance(text, whole), distance(text, last(name)))
+    }
+    guard let least = distances.min(), least <= limit else { return [] }
+    return Array(zip(names, distances).filter { $0.1 == least }.map(\.0).prefix(most))
+  }
+
+  private static func words(_ name: String) -> [String] {
+    name.lowercased().split(whereSeparator: { "._-".contains($0) }).map(String.init)
+  }
+
+  /// What follows the section.
+  private static func last(_ name: String) -> String {
+    let name = name.lowercased()
+    return String(name[(name.lastIndex(of: ".").map(name.index(after:)) ?? name.startIndex)...])
+  }
+
+  /// Insertions, deletions, replacements and exchanges of neighbours between two texts (optimal string alignment).
+  static func distance(_ left: String, _ right: String) -> Int {
+    let (left, right) = (Array(left.utf8), Array(right.utf8))
+    var (before, previous) = ([Int](), Array(0...right.count))
+    for (row, byte) in left.enumerated() {
+      var current = [row + 1]
+      for (column, other) in right.enumerated() {
+        var least = min(
+          previous[column] + (byte == other ? 0 : 1), previous[column + 1] + 1, current[column] + 1)
+        if row > 0, column > 0, byte == right[column - 1], left[row - 1] == other {
+          least = min(least, before[column - 1] + 1)
+        }
+        current.append(least)
+      }
+      (before, previous) = (previous, current)
+    }
+    return previous[right.count]
+  }
+}

@@ -1,0 +1,157 @@
+// StartCheck: whether this machine has what a configuration needs to start, found out without starting anything.
+
+import Caching
+import Configuring
+import Dispatch
+import Downloading
+import Glibc
+import Model
+import Platform
+import Serving
+
+/// What a start would stop at besides the configuration's own mistakes: limits, address, folder, programs and files.
+///
+/// Nothing is changed: no folder is made, and a running server keeps its address and its lock.
+struct StartCheck {
+  /// What has to change before a start.
+  private(set) var problems = ConfigurationProblems()
+  /// What another process has, which may be the server that the configuration is for: a start stops at it.
+  private(set) var occupied: [String] = []
+
+  private let configuration: Configuration
+  private let parts: PartConfigurations
+
+  /// Checks everything. To be called before there are many threads; waits for disks, each with a deadline.
+  init(_ configuration: Configuration, _ parts: PartConfigurations) {
+    (self.configuration, self.parts) = (configuration, parts)
+    let hasRoom = checkLimits()
+    checkAddress()
+    checkDisk()
+    checkWorker()
+    checkAuthorities()
+    // Without room for threads, nobody would ever come back with a file.
+    if hasRoom { checkWatermarks() }
+  }
+
+  /// All that a start stops at, for a start.
+  var allProblems: [String] { problems.lines + occupied }
+
+  private mutating func checkLimits() -> Bool {
+    do throws(ResourceProbe.Failure) {
+      try ResourceProbe.run(
+        loops: parts.server.workers,
+        bytes: parts.memory.limit + parts.downloader.maximumBytesInFlight)
+      return true
+    } catch {
+      problems.add(line: error.description)
+      return false
+    }
+  }
+
+  /// Whether the server could listen: its address is one of this machine's, and its port is free and permitted.
+  private mutating func checkAddress() {
+    let (address, port) = (parts.server.address, parts.server.port)
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
+    hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(address, "\(port)", &hints, &list) == 0, let found = list?.pointee else {
+      return problems.add(line: ServerError.invalidAddress(address).description)
+    }
+    defer { freeaddrinfo(list) }
+    let endpoint = found.ai_family == AF_INET6 ? "[\(address)]:\(port)" : "\(address):\(port)"
+    let socket = Glibc.socket(found.ai_family, found.ai_socktype, 0)
+    defer { if socket >= 0 { close(socket) } }
+    var one: CInt = 1
+    // Bound and not listened on: a client that comes now is refused as before.
+    guard socket >= 0, fcntl(socket, F_SETFD, FD_CLOEXEC) == 0,
+      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<CInt>.size)) == 0,
+      bind(socket, found.ai_addr, found.ai_addrlen) == 0
+    else {
+      let isOccupied = errno == EADDRINUSE
+      let line = ServerError.cannotListen(endpoint: endpoint, reason: errnoText()).description
+      if isOccupied { occupied.append(line) } else { problems.add(line: line) }
+      return
+    }
+  }
+
+  private mutating func checkDisk() {
+    guard let path = parts.disk.path, parts.disk.limit > 0 else { return }
+    do throws(DiskTierError) {
+      try DiskTier.check(path: path)
+    } catch {
+      if case .inUse = error {
+        occupied.append(error.description)
+      } else {
+        problems.add(line: error.description)
+      }
+    }
+  }
+
+  private mutating func checkWorker() {
+    let path = parts.imagers.executable
+    guard !path.isEmpty, access(path, X_OK) != 0 else { return }
+    problems.add(line: "cannot start the worker \(path): \(errnoText())")
+  }
+
+  /// Whether the file of certificate authorities holds any; curl says so only when the first origin is asked over TLS.
+  private mutating func checkAuthorities() {
+    guard let path = parts.downloader.caFile else { return }
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    // That it cannot be read is told already.
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    let count = read(descriptor, &bytes, bytes.count)
+    guard count >= 0 else { return }
+    let text = String(decoding: bytes[..<count], as: UTF8.self)
+    guard !text.contains("-----BEGIN ") else { return }
+    problems.add(at: "download.ca_file", "'\(path)' holds no certificate in PEM")
+  }
+
+  /// Whether watermarks below the local root are there. Those of other hosts are loaded when they are asked for.
+  private mutating func checkWatermarks() {
+    guard access(configuration.sources.localRoot, R_OK | X_OK) == 0 else { return }
+    let urls = parts.server.watermarks.filter { $0.value.scheme == .local }
+    for (name, url) in urls.sorted(by: { $0.key < $1.key }) {
+      guard let error = Self.failure(of: url, parts.local) else { continue }
+      let reason =
+        if case .sourceNotFound = error {
+          "there is no such file below sources.local_root that can be read; links are not followed"
+        } else {
+          error.message
+        }
+      problems.add(at: "watermarks.\(name)", "'\(url.text)': \(reason)")
+    }
+  }
+
+  /// Why a local file cannot be loaded; waits for it.
+  private static func failure(of url: SourceURL, _ files: LocalFiles) -> ImageError? {
+    let outcome = Outcome()
+    Task {
+      do throws(ImageError) {
+        _ = try await files.load(LoadRequest(url: url))
+        outcome.end(nil)
+      } catch {
+        outcome.end(error)
+      }
+    }
+    return outcome.wait()
+  }
+}
+
+/// The end of a task, for the program's first thread to wait for.
+private final class Outcome: Sendable {
+  private let error = Lock<ImageError?>(nil)
+  private let isDone = DispatchSemaphore(value: 0)
+
+  func end(_ error: ImageError?) {
+    self.error.withLock { $0 = error }
+    isDone.signal()
+  }
+
+  func wait() -> ImageError? {
+    isDone.wait()
+    return error.withLock { $0 }
+  }
+}

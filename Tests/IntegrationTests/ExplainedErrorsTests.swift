@@ -1,0 +1,78 @@
+// Tests of what errors tell: the key that decides for operators' eyes, a hint for clients, and nothing else.
+
+import TestSupport
+import Testing
+
+@Suite(.onThreadsOfTheirOwn) struct ExplainedErrorsTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+  }
+
+  @Test(arguments: [false, true])
+  func `the key that decides is in the log always, and in the answer where that is wanted`(
+    explains: Bool
+  ) throws {
+    // Given
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--server.explain_errors", "\(explains)", "--download.allow_networks", "127.0.0.0/8",
+        "--download.deny_hosts", "denied.example", "--download.maximum_bytes", "100B",
+        "--server.allow_reload", "false",
+      ])
+    for (target, status, key) in [
+      ("/image?url=http://10.0.0.1/a.jpg", 403, "download.allow_networks"),
+      ("/image?url=http://denied.example/a.jpg", 403, "download.deny_hosts"),
+      ("/image?url=local:///a.jpg", 403, "sources.local_root"),
+      (origin.target("/a.jpg"), 413, "download.maximum_bytes"),
+      (origin.target("/a.jpg", "&w=1"), 413, "download.maximum_bytes"),
+      ("/image?url=http://10.0.0.1/b.jpg&refresh=1", 403, "server.allow_reload"),
+    ] {
+      // When
+      let answer = try pictor.get(target)
+      // Then
+      #expect(answer.status == status)
+      #expect(answer.text.contains(key) == explains, "\(answer.text)")
+      // What the address is reserved for is the log's alone.
+      #expect(!answer.text.contains("private"))
+      let id = try #require(answer["x-request-id"])
+      let line = pictor.log.split(separator: "\n").first { $0.contains(id) }
+      #expect(line?.contains(key) == true, "\(String(describing: line))")
+    }
+  }
+
+  @Test func `a plus that stands for itself is hinted at where nothing is found`() throws {
+    // Given
+    let pictor = try PictorProcess(in: folder)
+    origin.serve("/a+b.jpg", try Pictures.jpeg(width: 30, height: 20))
+    let url = origin.url("/not+there.jpg")
+    let hint = "its path has a '+', which stands for itself: write %20 for a space"
+    // Then: the first failure, and the remembered one
+    for path in ["/image", "/image", "/info"] {
+      let answer = try pictor.get("\(path)?url=\(url)")
+      #expect(answer.status == 404 && answer.text.contains("source_not_found"))
+      #expect(answer.text.contains("(404); \(hint)"), "\(answer.text)")
+    }
+    // A plus that was meant, one in the query alone, and one that is found
+    for target in [
+      origin.target("/not+there.jpg"), "/image?url=\(origin.url("/none.jpg?a+b"))",
+      "/image?url=\(origin.url("/none.jpg"))&background=a+b",
+    ] {
+      #expect(try !pictor.get(target).text.contains("%20"))
+    }
+    #expect(try pictor.get("/image?url=\(origin.url("/a+b.jpg"))").status == 200)
+  }
+
+  @Test func `a redirect to a file is refused by its scheme`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.route("/moved.jpg", .redirect(to: "file:///etc/passwd"))
+    let answer = try pictor.get(origin.target("/moved.jpg"))
+    #expect(answer.status == 403 && answer.text.contains("forbidden_source"))
+    #expect(answer.text.contains("with the scheme 'file', and only http and https are allowed"))
+  }
+}
