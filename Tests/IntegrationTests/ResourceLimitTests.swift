@@ -1,6 +1,6 @@
 // ResourceLimitTests: the program under limits that its user may lower and not raise (setrlimit(2)).
 
-import Foundation
+import Glibc
 import TestSupport
 import Testing
 
