@@ -15,8 +15,8 @@ struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
     case crash
   }
 
-  /// wait(2): the lower seven bits hold the signal, the next byte the exit status.
-  let status: CInt
+  /// wait(2): the lower seven bits hold the signal, the next byte the exit status; `nil` if it is not known.
+  let status: CInt?
   /// The end of its standard error.
   var lastWords = ""
 
@@ -24,7 +24,9 @@ struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
   ///
   /// GLib, the C++ library and Rust end a process whose allocation fails, and say so: "failed to allocate 4096 bytes",
   /// "std::bad_alloc", "memory allocation of 4096 bytes failed".
+  /// An unknown end is no evidence against the job, so it counts as `killed`.
   var cause: Cause {
+    guard let status else { return .killed }
     switch status & 0x7f {
     case SIGKILL: return .killed
     case SIGABRT, SIGTRAP, SIGILL:
@@ -36,6 +38,7 @@ struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
   }
 
   var description: String {
+    guard let status else { return "unknown end" }
     let signal = status & 0x7f
     guard signal != 0 else { return "exit status \(status >> 8 & 0xff)" }
     return "signal \(signal) (\(String(cString: strsignal(signal))))"

@@ -121,8 +121,8 @@ final class WorkerProcess {
       var status: CInt = 0
       let result = waitpid(pid, &status, WNOHANG)
       if result == pid { return WorkerEnd(status: status) }
-      // ECHILD: another part of the process has taken it.
-      if result < 0 && errno != EINTR { return WorkerEnd(status: 0) }
+      // ECHILD: another part of the process has reaped it.
+      if result < 0 && errno != EINTR { return WorkerEnd(status: nil) }
       if ContinuousClock.now >= deadline { return nil }
       usleep(pause)
       pause = min(pause * 2, 10_000)

@@ -69,7 +69,8 @@ extension ImageManager {
     if loaded.stale != nil, let found = kept ?? inMemory, found.wasMade(of: loaded.source),
       found.info.freshness == loaded.source.freshness
     {
-      let status = status(of: loaded, found, .disk, request, stored: false, collapsed: joined)
+      let tier = kept == nil ? CacheStatus.Tier.memory : .disk
+      let status = status(of: loaded, found, tier, request, stored: false, collapsed: joined)
       return MadeVariant(variant: found, status: status, timings: timings)
     }
     // Memory has large ones whole that the disk tier would have sent from the file.

@@ -97,9 +97,12 @@ public final class BlockingThreads: Sendable {
       try OwnThread.start(name: name) { [shared] in Self.run(shared) }
       return true
     } catch {
-      // Another thread may do it; without any, the call is late.
-      shared.state.withLock { $0.threads -= 1 }
-      return true
+      // Another thread may do it; without any, nothing would before the deadline.
+      return shared.state.withLock { state in
+        state.threads -= 1
+        if state.threads == 0 { state.jobs.removeAll { $0 === job } }
+        return state.threads > 0
+      }
     }
   }
 

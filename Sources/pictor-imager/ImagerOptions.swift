@@ -2,8 +2,8 @@
 
 /// A worker's command line.
 struct ImagerOptions {
-  /// Added to the niceness, 0–19.
-  var niceness: CInt = 8
+  /// Added to the niceness, 0–19. The server always says how much.
+  var niceness: CInt = 0
   /// Most bytes of private writable memory (RLIMIT_DATA); `nil`: no bound.
   var memory: UInt64?
   /// Most bytes a file may have that is written (RLIMIT_FSIZE), a result included; `nil`: no bound.

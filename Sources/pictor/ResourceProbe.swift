@@ -59,7 +59,9 @@ enum ResourceProbe {
       }
     }
     let size = bytes.addingReportingOverflow(otherBytes)
-    guard !size.overflow else { return }
+    guard !size.overflow else {
+      throw .addresses(needed: .max, reason: SystemError(ENOMEM).description)
+    }
     let area = mmap(
       nil, size.partialValue, PROT_READ | PROT_WRITE,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)

@@ -186,7 +186,7 @@ import Testing
     status: SIGTRAP, lastWords: "GLib-ERROR: failed to allocate 8000000 bytes")
 
   @Test(arguments: [
-    (WorkerEnd(status: SIGKILL), WorkerEnd.Cause.killed),
+    (WorkerEnd(status: SIGKILL), WorkerEnd.Cause.killed), (WorkerEnd(status: nil), .killed),
     (WorkerEnd(status: SIGSEGV), .crash), (WorkerEnd(status: SIGBUS), .crash),
     (WorkerEnd(status: SIGFPE), .crash), (WorkerEnd(status: 1 << 8), .crash),
     (WorkerEnd(status: SIGABRT, lastWords: "double free or corruption"), .crash),
