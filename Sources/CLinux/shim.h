@@ -58,10 +58,11 @@ static inline int pictor_linux_open_noatime(const char *path) {
   return open(path, O_RDONLY | O_CLOEXEC | O_NOATIME);
 }
 
-/// preadv2(2) from the file's beginning, with RWF_NOWAIT: what is in the page cache, EAGAIN where nothing is.
-static inline ssize_t pictor_linux_read_cached(int descriptor, void *buffer, size_t count) {
+/// preadv2(2) with RWF_NOWAIT: what is in the page cache, EAGAIN where nothing is.
+static inline ssize_t pictor_linux_read_cached(int descriptor, void *buffer, size_t count,
+                                               off_t offset) {
   struct iovec part = {.iov_base = buffer, .iov_len = count};
-  return preadv2(descriptor, &part, 1, 0, RWF_NOWAIT);
+  return preadv2(descriptor, &part, 1, offset, RWF_NOWAIT);
 }
 
 /// memfd_create(2), close-on-exec, sealable.
@@ -192,6 +193,14 @@ static inline int pictor_linux_set_no_new_privileges(void) {
 /// prctl(2), PR_SET_NAME: what the calling thread is called in ps(1).
 static inline int pictor_linux_set_thread_name(const char *name) {
   return prctl(PR_SET_NAME, name);
+}
+
+/// Whether the calling thread calls it for the first time.
+static inline int pictor_linux_is_first_call_of_thread(void) {
+  static _Thread_local int was_called;
+  if (was_called) return 0;
+  was_called = 1;
+  return 1;
 }
 
 /// malloc_trim(3): gives free memory back to the system.

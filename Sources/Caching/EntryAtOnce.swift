@@ -19,7 +19,7 @@ extension EntryFile {
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     return withUnsafeTemporaryAllocation(byteCount: limit + 1, alignment: 16) { buffer in
-      let count = pictor_linux_read_cached(descriptor, buffer.baseAddress, buffer.count)
+      let count = pictor_linux_read_cached(descriptor, buffer.baseAddress, buffer.count, 0)
       guard count > 0, count <= limit else { return nil }
       let file = UnsafeRawBufferPointer(rebasing: buffer[..<count])
       // A file that is longer or shorter than its header says, or came in part, ends here.

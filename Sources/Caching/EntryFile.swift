@@ -53,7 +53,7 @@ enum EntryFile {
         let entry = try entry(
           key, header, metadata, first: first, file: file,
           threshold: options.promotionThreshold)
-        // What is sent with sendfile is looked at once a run. What is decoded, or stays in memory from here on, is
+        // What is sent from its file is looked at once a run. What is decoded, or stays in memory from here on, is
         // looked at each time: 23 GB a second is nothing beside what follows.
         let isKnown = options.isVerified && entry.isSentFromFile
         if !isKnown, try checksum(of: entry, file, buffer) != header.bodyChecksum {

@@ -86,7 +86,7 @@ public final class Variant: Sendable {
   public enum Body: Sendable {
     /// In memory, sent from there.
     case memory(ImageBytes)
-    /// In a file, sent with sendfile(2).
+    /// In a file: in memory, sent with sendfile(2), or on disk, sent in pieces.
     case file(FileRegion)
 
     /// How many bytes there are.

@@ -52,6 +52,8 @@ final class BodyStream: Suspended, @unchecked Sendable {
   private let patienceEnd = Atomic<Int>(.max)
   /// Bytes of the body that libmicrohttpd was given.
   private(set) var sent = 0
+  /// Bytes that libmicrohttpd asks for at a time, and keeps for each stream.
+  private static let bufferLength = 32 << 10
 
   /// A stream on a connection of `client`'s.
   ///
@@ -81,7 +83,7 @@ final class BodyStream: Suspended, @unchecked Sendable {
   func makeResponse(length: Int?) -> OpaquePointer? {
     let retained = Unmanaged.passRetained(self)
     let response = MHD_create_response_from_callback(
-      length.map(UInt64.init) ?? .max, 32 << 10,
+      length.map(UInt64.init) ?? .max, Self.bufferLength,
       { context, position, buffer, room in
         // Both are given whenever there is room for a byte.
         guard let context, let buffer else { return -2 }

@@ -205,6 +205,13 @@ struct Exchanging {
       variant.info, of: request, delivery.cacheStatus, delivery.timings, id: id,
       microseconds: microseconds)
     do throws(ImageError) {
+      if status == 200, client.method == .get, case .file(let region) = variant.body,
+        !region.isInMemory
+      {
+        let result = try send(region, head, id, delivery.cacheStatus)
+        record(delivery.cacheStatus, microseconds)
+        return result
+      }
       let response = try Response(
         head: head, style: handler.configuration.headStyle, body: variant.body,
         closes: handler.isDraining)

@@ -40,6 +40,8 @@ final class RequestHandler: Sendable {
   /// Running requests that a later one may supersede.
   let operationKeys = OperationKeys()
   let operations: Operations
+  /// Read what of large files is not in the page cache.
+  let files = BlockingThreads(name: "pictor-send")
 
   init(
     configuration: ServerConfiguration, provider: any ImageProvider, figures: ServerFigures,

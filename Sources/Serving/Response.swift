@@ -41,12 +41,12 @@ final class Response {
   ///
   /// - Throws: `ImageError.internal` where memory is missing.
   convenience init(
-    head: ResponseHead, style: HeadStyle, stream: BodyStream, length: Int?
+    head: ResponseHead, style: HeadStyle, stream: BodyStream, length: Int?, closes: Bool = false
   ) throws(ImageError) {
     guard let response = stream.makeResponse(length: length) else {
       throw .internal(detail: "no memory for a response")
     }
-    try self.init(response, head: head, style: style, widths: .none, closes: false)
+    try self.init(response, head: head, style: style, widths: .none, closes: closes)
   }
 
   /// Takes over `response`, which is released where this fails.

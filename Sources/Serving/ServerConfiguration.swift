@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 
 /// How a server listens, and the bounds it keeps. Every wait and every queue has one.
 public struct ServerConfiguration: Sendable {
@@ -65,6 +66,8 @@ public struct ServerConfiguration: Sendable {
   public var memoBytesPerWorker = 2 << 20
   /// How heads are given to libmicrohttpd; tests choose.
   var headStyle = HeadStyle(libraryVersion: HeadStyle.libraryVersion)
+  /// How files on disk are read; tests choose.
+  var fileAccess = FileAccess()
 
   /// The defaults.
   public init() {}

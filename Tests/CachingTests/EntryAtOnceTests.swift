@@ -19,7 +19,7 @@ private let systemReadsAtOnce: Bool = {
   let descriptor = pictor_linux_open_cached(path)
   guard descriptor >= 0 else { return false }
   defer { close(descriptor) }
-  return pictor_linux_read_cached(descriptor, &byte, 1) == 1
+  return pictor_linux_read_cached(descriptor, &byte, 1, 0) == 1
 }()
 
 struct EntryAtOnceTests {
