@@ -11,7 +11,7 @@ tidied := 2>&1 | { grep --line-buffered -v '^warning: prohibited flag(s): -pthre
 sample := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/image?url=local:///hills.jpg&scale=0.5
 
 .PHONY: help run build build-all test test-sanitized lint format smoke bench bench-compare gallery container-check \
-	fresh-check set-up
+	fresh-check memory-check set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -61,6 +61,10 @@ container-check: ## build the container, run it, ask it for a picture
 
 fresh-check: ## README's two commands in a bare Debian 12 with git, make, ca-certificates and Swift
 	scripts/fresh-check
+
+memory-check: build ## large images in control groups of 512 and 300 MiB: the server has to survive (root)
+	scripts/memory-check 512
+	scripts/memory-check 300
 
 set-up:
 	@scripts/set-up

@@ -7,35 +7,68 @@ struct PressureUnreadable: Error, Hashable, CustomStringConvertible {
   let description: String
 }
 
-/// Reads cgroup v2's files (the kernel's Documentation/admin-guide/cgroup-v2.rst, “Memory Interface Files”) and pressure
+/// Reads a control group's files, of version 2 (the kernel's Documentation/admin-guide/cgroup-v2.rst, “Memory Interface
+/// Files”) or, where memory is not under that, of version 1 (Documentation/admin-guide/cgroup-v1/memory.rst), and pressure
 /// stall information (Documentation/accounting/psi.rst).
 ///
-/// `memory.current` counts the page cache of the disk tier's files, which the kernel takes back by itself and which fills
-/// any limit sooner or later. So what `memory.stat` says of files is taken off: `active_file` and `inactive_file`, dirty
-/// pages included, since they are written without anybody's help; memory files count as anonymous there and stay.
+/// What is in use counts the page cache of the disk tier's files, which the kernel takes back by itself and which fills
+/// any limit sooner or later. So what `memory.stat` says of files is taken off: active and inactive ones, dirty pages
+/// included, since they are written without anybody's help; memory files count as anonymous there and stay.
 struct PressureReader: Sendable {
+  /// The names of one version's files, and of what is in them.
+  private struct Names: Sendable {
+    /// The least of these is the limit.
+    let limits: [String]
+    let used: String
+    let activeFiles: String
+    let inactiveFiles: String
+    /// A file of a single number, or of a table; the names in it of what counts limits that were met.
+    let limitEvents: (file: String, names: [String]?)
+    let outOfMemoryEvents: (file: String, names: [String])
+
+    static let version2 = Names(
+      limits: ["/memory.max", "/memory.high"], used: "/memory.current",
+      activeFiles: "active_file", inactiveFiles: "inactive_file",
+      limitEvents: ("/memory.events", ["high", "max"]),
+      outOfMemoryEvents: ("/memory.events", ["oom", "oom_kill"]))
+    /// Sums over the groups below have a prefix there.
+    static let version1 = Names(
+      limits: ["/memory.limit_in_bytes"], used: "/memory.usage_in_bytes",
+      activeFiles: "total_active_file", inactiveFiles: "total_inactive_file",
+      limitEvents: ("/memory.failcnt", nil),
+      outOfMemoryEvents: ("/memory.oom_control", ["oom_kill"]))
+  }
+
   /// Folders of the process's own group and of all above it that can be seen, from the inside out.
   let groups: [String]
   /// The file with the group's stalls, or the machine's.
   let stalls: String?
+  private let names: Names
 
   /// Finds the group.
   ///
   /// - Parameter root: `/`, or a folder with `proc` and `sys` like the kernel's.
-  /// - Throws: where there is neither a group nor a file of stalls: an old kernel, cgroup v1, or no /proc.
+  /// - Throws: where there is neither a group nor a file of stalls: an old kernel, or no /proc.
   init(root: String = "/") throws(PressureUnreadable) {
     let root = root == "/" ? "" : root
-    groups = ControlGroups.folders(in: .unified, root: root)
-    stalls = ([groups.first.map { $0 + "/memory.pressure" }, root + "/proc/pressure/memory"])
+    let unified = ControlGroups.folders(in: .unified, root: root)
+    let memory = ControlGroups.folders(in: .memory, root: root)
+    let isVersion1 =
+      !Self.tells(unified, .version2) && Self.tells(memory, .version1)
+    (groups, names) = isVersion1 ? (memory, .version1) : (unified, .version2)
+    stalls = ([unified.first.map { $0 + "/memory.pressure" }, root + "/proc/pressure/memory"])
       .compactMap(\.self).first {
         ControlGroups.text($0).map { Self.average("some", in: $0) != nil } ?? false
       }
-    guard
-      stalls != nil || groups.contains(where: { ControlGroups.text($0 + "/memory.current") != nil })
-    else {
+    guard stalls != nil || Self.tells(groups, names) else {
       throw PressureUnreadable(
-        description: "neither a control group of version 2 with memory.current nor PSI")
+        description: "neither a control group that tells what memory is in use nor PSI")
     }
+  }
+
+  /// Whether any of the groups tells what is in use.
+  private static func tells(_ groups: [String], _ names: Names) -> Bool {
+    groups.contains { ControlGroups.text($0 + names.used) != nil }
   }
 
   /// What the kernel says now. What cannot be read, or is no number, says nothing.
@@ -44,21 +77,21 @@ struct PressureReader: Sendable {
     var lowest = Int.max
     for group in groups {
       // A group above with more room than this one is filled by others: our pictures would not help it much.
-      guard let limit = Self.limit(of: group), limit < lowest else { continue }
+      guard let limit = limit(of: group), limit < lowest else { continue }
       lowest = limit
-      guard let used = ControlGroups.text(group + "/memory.current").flatMap(Self.number),
+      guard let used = ControlGroups.text(group + names.used).flatMap(Self.number),
         let text = ControlGroups.text(group + "/memory.stat")
       else { continue }
       let kinds = Self.table(text)
       // Without these two the page cache would pass for pressure.
-      guard let active = kinds["active_file"], let inactive = kinds["inactive_file"] else {
-        continue
-      }
+      guard let active = kinds[names.activeFiles[...]],
+        let inactive = kinds[names.inactiveFiles[...]]
+      else { continue }
       let reclaimable = active + inactive + (kinds["slab_reclaimable"] ?? 0)
       sample.share = max(sample.share ?? 0, Double(max(used - reclaimable, 0)) / Double(limit))
-      let events = ControlGroups.text(group + "/memory.events").map(Self.table) ?? [:]
-      sample.limitEvents += (events["high"] ?? 0) + (events["max"] ?? 0)
-      sample.outOfMemoryEvents += (events["oom"] ?? 0) + (events["oom_kill"] ?? 0)
+      sample.limitEvents += Self.count(names.limitEvents.names, in: group + names.limitEvents.file)
+      sample.outOfMemoryEvents += Self.count(
+        names.outOfMemoryEvents.names, in: group + names.outOfMemoryEvents.file)
     }
     if let text = stalls.flatMap({ ControlGroups.text($0) }) {
       sample.someStalled = Self.average("some", in: text)
@@ -68,10 +101,18 @@ struct PressureReader: Sendable {
   }
 
   /// The lower of `memory.max`, beyond which is death, and `memory.high`, beyond which processes are slowed down until
-  /// they are as good as dead; `nil` for `max`.
-  private static func limit(of group: String) -> Int? {
-    ["/memory.max", "/memory.high"].compactMap { ControlGroups.text(group + $0).flatMap(number) }
-      .filter { $0 > 0 }.min()
+  /// they are as good as dead; `nil` for `max`, which version 1 writes as a number beyond any machine.
+  private func limit(of group: String) -> Int? {
+    names.limits.compactMap { ControlGroups.text(group + $0).flatMap(Self.number) }
+      .filter { (1...(1 << 60)).contains($0) }.min()
+  }
+
+  /// The sum of the entries of a table, or the single number of a file; 0 where it cannot be read.
+  private static func count(_ names: [String]?, in file: String) -> Int {
+    guard let text = ControlGroups.text(file) else { return 0 }
+    guard let names else { return number(text) ?? 0 }
+    let table = table(text)
+    return names.reduce(0) { $0 + (table[$1[...]] ?? 0) }
   }
 
   private static func number(_ text: String) -> Int? {

@@ -154,10 +154,42 @@ struct PressureReaderTests {
     #expect(try kernel.reader().groups == expected.map { place + $0 })
   }
 
-  @Test func `version 1 alone, or nothing at all, cannot be read`() throws {
-    let old = try FakeKernel(
-      cgroup: "4:memory:/x\n", mounts: "31 1 0:5 / /sys/fs/cgroup/memory rw - cgroup cgroup rw\n")
-    #expect(throws: PressureUnreadable.self) { try old.reader() }
+  /// A machine with version 1, or with version 2 that has everything but memory beside it.
+  private func oldKernel(limit: String = "1000000", isHybrid: Bool) throws -> FakeKernel {
+    let kernel = try FakeKernel(
+      cgroup: "4:memory:/x\n" + (isHybrid ? "0::/a/b\n" : ""),
+      mounts: "31 1 0:5 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+        + (isHybrid ? "32 1 0:6 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n" : ""))
+    let place = "sys/fs/cgroup/memory/x"
+    try kernel.write(place + "/memory.limit_in_bytes", limit + "\n")
+    try kernel.write(place + "/memory.usage_in_bytes", "900000\n")
+    try kernel.write(
+      place + "/memory.stat",
+      "active_file 1\ninactive_file 1\ntotal_inactive_file 100000\ntotal_active_file 50000\n")
+    try kernel.write(place + "/memory.failcnt", "17\n")
+    try kernel.write(
+      place + "/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
+    return kernel
+  }
+
+  @Test(arguments: [true, false])
+  func `version 1 tells the same, with the groups below counted`(isHybrid: Bool) throws {
+    let kernel = try oldKernel(isHybrid: isHybrid)
+    let sample = try kernel.reader().read()
+    #expect(sample.share == 0.75)
+    #expect(sample.limitEvents == 17)
+    #expect(sample.outOfMemoryEvents == 2)
+  }
+
+  @Test func `version 1 without a limit has one beyond any machine, and no share`() throws {
+    let kernel = try oldKernel(limit: "9223372036854771712", isHybrid: false)
+    let reader = try kernel.reader()
+    #expect(reader.read().share == nil)
+    try kernel.write("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "1000000\n")
+    #expect(reader.read().share == 0.75)
+  }
+
+  @Test func `nothing that tells of memory cannot be read`() throws {
     // As on a machine where version 2 has everything but memory.
     let hybrid = try FakeKernel()
     try hybrid.write("sys/fs/cgroup/a/b/cgroup.procs", "1\n")
