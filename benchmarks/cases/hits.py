@@ -11,10 +11,10 @@ OWN_FIELDS = {"date", "content-length", "connection"}
 SOURCE = f"{LOCAL_ORIGIN}/800x600.jpg"
 
 
-def path_near(wanted: int) -> str:
-    """The path of a variant of about so many bytes."""
-    paths = [http.image(SOURCE, w=width) for width in range(300, 800, 20)]
-    return min(paths, key=lambda path: abs(len(http.get(PICTOR, path)[2]) - wanted))
+def path_near(wanted: int, port: int = PICTOR, path=lambda width: http.image(SOURCE, w=width)) -> str:
+    """The path of a variant of about so many bytes, of all `path` has by width."""
+    paths = [path(width) for width in range(300, 800, 20)]
+    return min(paths, key=lambda path: abs(len(http.get(port, path)[2]) - wanted))
 
 
 def save_answer(bench: Bench, path: str):

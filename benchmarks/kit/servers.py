@@ -13,7 +13,7 @@ from .processes import Process, wait_until
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 # Ports as they stand in benchmarks/nginx/*.conf.
-PICTOR, ORIGIN, CACHE, FILTER, FLOOR, THUMBOR, FILES = range(18080, 18087)
+PICTOR, ORIGIN, CACHE, FILTER, FLOOR, THUMBOR, FILES, IMGPROXY, PEER = range(18080, 18089)
 LOCAL_ORIGIN = f"http://127.0.0.1:{ORIGIN}"
 
 
@@ -83,6 +83,21 @@ class Bench:
              os.cpu_count(), "--log-level", "error"],
             self.work / "thumbor.log")
         self._ready(server, THUMBOR, path)
+        return server
+
+    @staticmethod
+    def imgproxy_program() -> Path | None:
+        """imgproxy, where there is one: in no package registry, it is named by IMGPROXY, on the path, or beside the tree."""
+        places = [os.environ.get("IMGPROXY"), shutil.which("imgproxy"), ROOT.parent / "shared" / "peers" / "imgproxy"]
+        return next((Path(place) for place in places if place and os.access(place, os.X_OK)), None)
+
+    def imgproxy(self, path: str) -> Process:
+        """imgproxy at its defaults, which keeps nothing, so that each request is a miss."""
+        server = Process(
+            [self.imgproxy_program()], self.work / "imgproxy.log",
+            env={"PATH": "/usr/bin:/bin", "IMGPROXY_BIND": f"127.0.0.1:{IMGPROXY}",
+                 "IMGPROXY_ALLOW_LOOPBACK_SOURCE_ADDRESSES": "true", "VIPS_WARNING": "0", "MALLOC_ARENA_MAX": "2"})
+        self._ready(server, IMGPROXY, path)
         return server
 
     @staticmethod
