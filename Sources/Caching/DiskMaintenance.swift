@@ -26,7 +26,7 @@ final class DiskMaintenance: Sendable {
   /// Starts the thread. `onReady` is called on it when the index is complete and the first clean is done.
   func start(onReady: @escaping @Sendable () -> Void) throws(DiskTierError) {
     do throws(SystemError) {
-      try OwnThread.start(name: "pictor-clean", niceness: 10) { self.run(onReady) }
+      try OwnThread.start(name: "pictor-clean", rank: .background) { self.run(onReady) }
     } catch {
       throw .noThread(reason: error.description)
     }

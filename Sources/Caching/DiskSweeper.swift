@@ -77,7 +77,7 @@ final class DiskSweeper: Sendable {
   /// Starts the thread.
   func start() throws(DiskTierError) {
     do throws(SystemError) {
-      try OwnThread.start(name: "pictor-sweep", niceness: 10) { self.run() }
+      try OwnThread.start(name: "pictor-sweep", rank: .background) { self.run() }
     } catch {
       throw .noThread(reason: error.description)
     }

@@ -178,7 +178,7 @@ public final class DiskTier: DiskCache {
     return await withCheckedContinuation { continuation in
       let finish: @Sendable () -> Void = { continuation.resume(returning: parts.shutDown(limit)) }
       do {
-        try OwnThread.start(name: "pictor-end", finish)
+        try OwnThread.start(name: "pictor-end", rank: .work, finish)
       } catch {
         // No thread to wait on, so this one waits: the program ends anyway.
         finish()

@@ -50,7 +50,9 @@ final class DiskWorkers: Sendable {
     for number in 0..<count {
       shared.threads.change { $0 += 1 }
       do throws(SystemError) {
-        try OwnThread.start(name: "pictor-disk-\(number)") { [shared] in Self.run(shared) }
+        try OwnThread.start(name: "pictor-disk-\(number)", rank: .work) { [shared] in
+          Self.run(shared)
+        }
       } catch {
         shared.threads.change { $0 -= 1 }
         stop()

@@ -37,7 +37,7 @@ public final class MemoryWarnings: Sendable {
   /// Starts the thread.
   public func start() throws(SystemError) {
     guard let watch else { return }
-    try OwnThread.start(name: "pictor-pressure") { [isStopped] in
+    try OwnThread.start(name: "pictor-pressure", rank: .work) { [isStopped] in
       repeat {
         watch.look(at: .now)
       } while isStopped.wait(for: .seconds(1)) { $0 ? true : nil } == nil

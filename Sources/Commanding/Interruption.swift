@@ -29,7 +29,7 @@ final class Interruption: Sendable {
     pthread_sigmask(SIG_BLOCK, &set, nil)
     let signals = set
     // A thread, since poll(2) can wait for what it sets, and signalfd(2) is not among what Swift's Glibc has.
-    try OwnThread.start(name: "pictor-signals") {
+    try OwnThread.start(name: "pictor-signals", rank: .foreground) {
       interruption.note(next(of: signals))
       usleep(together)
       var pending = signals

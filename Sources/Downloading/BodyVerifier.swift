@@ -42,7 +42,7 @@ final class BodyVerifier: Sendable {
   init(
     _ answer: @escaping @Sendable (DownloadQueue.ID, _ mismatch: String?) -> Void
   ) throws(SystemError) {
-    thread = try OwnThread(name: "pictor-digest") { [shared] in shared.run(answer) }
+    thread = try OwnThread(name: "pictor-digest", rank: .work) { [shared] in shared.run(answer) }
   }
 
   /// Hands in a body. There are no more of them than transfers at once.

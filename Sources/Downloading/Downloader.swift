@@ -39,7 +39,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
         mailbox.post(.verified(id, mismatch: mismatch))
       }
       self.verifier = verifier
-      thread = try OwnThread(name: "pictor-download") { [counters, board] in
+      thread = try OwnThread(name: "pictor-download", rank: .work) { [counters, board] in
         TransferLoop(
           rules: rules, mailbox: mailbox, multi: multi, verifier: verifier, counters: counters,
           board: board, log: log

@@ -125,7 +125,7 @@ final class PoolCore: Sendable {
       let slot = WorkerSlot(index: index, core: self, signal: signals[index])
       board.withLock { $0.enter() }
       do throws(SystemError) {
-        try OwnThread.start(name: "imaging-\(index)") { slot.run() }
+        try OwnThread.start(name: "imaging-\(index)", rank: .foreground) { slot.run() }
       } catch {
         leave(slot: index)
         throw ImagerStartError(executable: path, reason: "pthread_create: \(errnoText(error.code))")

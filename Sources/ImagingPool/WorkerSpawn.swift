@@ -41,8 +41,6 @@ enum WorkerSpawn {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // No session of its own: where the kernel groups tasks by session (sched(7), autogroup), niceness counts within one
-    // alone, and workers would get as much of the processor as the whole server.
     posix_spawnattr_setflags(
       &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     var all = sigset_t()

@@ -94,7 +94,7 @@ public final class BlockingThreads: Sendable {
     if mustWake { shared.wake.post() }
     guard mustStart else { return isAdded }
     do throws(SystemError) {
-      try OwnThread.start(name: name) { [shared] in Self.run(shared) }
+      try OwnThread.start(name: name, rank: .work) { [shared] in Self.run(shared) }
       return true
     } catch {
       // Another thread may do it; without any, nothing would before the deadline.

@@ -7,11 +7,11 @@ import Glibc
 public final class OwnThread: Sendable {
   private final class Start: Sendable {
     let name: String
-    let niceness: CInt
+    let rank: ThreadRank
     let run: @Sendable () -> Void
 
-    init(_ name: String, _ niceness: CInt, _ run: @escaping @Sendable () -> Void) {
-      (self.name, self.niceness, self.run) = (name, niceness, run)
+    init(_ name: String, _ rank: ThreadRank, _ run: @escaping @Sendable () -> Void) {
+      (self.name, self.rank, self.run) = (name, rank, run)
     }
   }
 
@@ -22,13 +22,13 @@ public final class OwnThread: Sendable {
   ///
   /// - Parameters:
   ///   - name: up to 15 bytes, as `top -H` shows it.
-  ///   - niceness: 0, or up to 19 for work that everything else goes before.
+  ///   - rank: who goes before it where all cores are busy.
   ///   - run: what it does; the thread ends with it.
   public init(
-    name: String, niceness: CInt = 0, _ run: @escaping @Sendable () -> Void
+    name: String, rank: ThreadRank, _ run: @escaping @Sendable () -> Void
   ) throws(SystemError) {
     // Released by the thread as its first act, or below when there is none.
-    let start = Unmanaged.passRetained(Start(name, niceness, run))
+    let start = Unmanaged.passRetained(Start(name, rank, run))
     var thread = pthread_t()
     let status = pthread_create(
       &thread, nil,
@@ -39,8 +39,7 @@ public final class OwnThread: Sendable {
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, nil)
         _ = pictor_linux_set_thread_name(start.name)
-        // On Linux, 0 is the calling thread and not its process (setpriority(2)).
-        if start.niceness > 0 { setpriority(CInt(PRIO_PROCESS.rawValue), 0, start.niceness) }
+        start.rank.take()
         start.run()
         return nil
       }, start.toOpaque())
@@ -53,9 +52,9 @@ public final class OwnThread: Sendable {
 
   /// Starts a thread that nobody joins: its end is told by what it runs. The parameters are those of `init`.
   public static func start(
-    name: String, niceness: CInt = 0, _ run: @escaping @Sendable () -> Void
+    name: String, rank: ThreadRank, _ run: @escaping @Sendable () -> Void
   ) throws(SystemError) {
-    let started = try OwnThread(name: name, niceness: niceness, run)
+    let started = try OwnThread(name: name, rank: rank, run)
     if let thread = started.thread.withLock({ $0.take() }) { pthread_detach(thread) }
   }
 

@@ -62,7 +62,9 @@ final class EventLoop: @unchecked Sendable {
   /// Starts the thread.
   func start() throws(ServerError) {
     do throws(SystemError) {
-      let started = try OwnThread(name: "pictor-http-\(context.worker.index)") { self.run() }
+      let started = try OwnThread(name: "pictor-http-\(context.worker.index)", rank: .foreground) {
+        self.run()
+      }
       thread.withLock { $0 = started }
     } catch {
       throw .cannotStart(reason: "no thread: \(error)")

@@ -40,6 +40,7 @@ final class Exchange: Suspended, @unchecked Sendable {
   /// Starts the work, whose result is the outcome unless something comes before it.
   func start(_ work: @escaping @Sendable () async throws(ImageError) -> Outcome) {
     let task = Task.detached {
+      TaskThreads.takeRank()
       let outcome: Outcome
       do throws(ImageError) {
         outcome = try await work()

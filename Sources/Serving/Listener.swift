@@ -91,7 +91,9 @@ final class Listener: Sendable {
     accepted: @escaping @Sendable (EventLoop.Accepted) -> Void
   ) throws(ServerError) {
     do throws(SystemError) {
-      let started = try OwnThread(name: "pictor-listener") { self.run(hasRoom, accepted) }
+      let started = try OwnThread(name: "pictor-listener", rank: .foreground) {
+        self.run(hasRoom, accepted)
+      }
       thread.withLock { $0 = started }
     } catch {
       throw .cannotStart(reason: "no thread: \(error)")

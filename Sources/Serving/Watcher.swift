@@ -58,7 +58,7 @@ final class Watcher: Sendable {
   /// Starts the thread; it holds the watcher until `stop`.
   func start() throws(ServerError) {
     do throws(SystemError) {
-      let started = try OwnThread(name: "pictor-watcher") { self.run() }
+      let started = try OwnThread(name: "pictor-watcher", rank: .foreground) { self.run() }
       thread.withLock { $0 = started }
     } catch {
       throw .cannotStart(reason: "no thread: \(error)")

@@ -39,7 +39,7 @@ public final class LogQueue: Sendable {
   ) throws(SystemError) {
     (self.format, self.descriptor, self.limit) = (format, descriptor, limit)
     wake = try WakeSignal()
-    try OwnThread.start(name: "pictor-log") { self.run() }
+    try OwnThread.start(name: "pictor-log", rank: .work) { self.run() }
   }
 
   /// Takes in a line. Never waits.

@@ -34,7 +34,7 @@ enum ResourceProbe {
 
   /// Threads besides the event loops and Swift's own: disk, downloads, workers, observers, and what libcurl starts to
   /// look names up.
-  private static let otherThreads = 24
+  private static let otherThreads = 28
   /// Addresses besides what the limits of memory allow, in bytes: code, stacks, and the areas that malloc(3) reserves.
   private static let otherBytes = 512 << 20
 
@@ -53,7 +53,7 @@ enum ResourceProbe {
     }
     while threads.count < needed {
       do throws(SystemError) {
-        threads.append(try OwnThread(name: "pictor-probe") { end.wait() })
+        threads.append(try OwnThread(name: "pictor-probe", rank: .foreground) { end.wait() })
       } catch {
         throw .threads(given: threads.count, needed: needed, reason: error.description)
       }

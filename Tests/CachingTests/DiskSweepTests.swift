@@ -58,7 +58,7 @@ struct DiskSweepTests {
     let gate = Semaphore()
     let steps = Lock(0)
     let outcome = Lock<DiskStore.SweepResult?>(nil)
-    try OwnThread.start(name: "sweep") { [purges] in
+    try OwnThread.start(name: "sweep", rank: .foreground) { [purges] in
       let result = parts.store.sweep(purges.unfinished) {
         let step = steps.withLock { steps in
           steps += 1

@@ -62,7 +62,7 @@ private final class HoldingProvider: ImageProvider {
     try await withServer(TestProvider(), configure: { $0.workers = 2 }) { server in
       // When
       let threads = try (0..<clientCount).map { _ in
-        try OwnThread(name: "test-client") { [port = server.port] in
+        try OwnThread(name: "test-client", rank: .foreground) { [port = server.port] in
           for _ in 0..<20 {
             guard let client = try? HTTPClient(port: port, timeout: 10) else { return }
             for _ in 0..<50 { _ = try? client.get(pictureTarget) }

@@ -19,7 +19,7 @@ import Testing
     let signal = try WakeSignal()
     let begun = Atomic<Int>(0)
     let ended = Atomic<Int>(0)
-    let setter = try OwnThread(name: "test-setter") {
+    let setter = try OwnThread(name: "test-setter", rank: .foreground) {
       for round in 1...Self.rounds {
         while begun.load(ordering: .acquiring) < round { sched_yield() }
         signal.set()

@@ -13,7 +13,9 @@ public final class BlockingExecutor: TaskExecutor {
     let job = UnownedJob(job)
     let executor = asUnownedTaskExecutor()
     do {
-      try OwnThread.start(name: "pictor-test") { job.runSynchronously(on: executor) }
+      try OwnThread.start(name: "pictor-test", rank: .foreground) {
+        job.runSynchronously(on: executor)
+      }
     } catch {
       preconditionFailure("no thread for a test: \(error)")
     }
