@@ -77,9 +77,14 @@ struct DiskParts {
   }
 
   /// Makes an entry readable at once and has it written; tells whether there is room for it in the queue. What was
-  /// purged since its loading is not kept.
+  /// purged since its loading is not kept, and neither is what is too large for the tier.
   func storeEntry(_ entry: DiskEntry) -> Bool {
     guard !store.purges.covers(entry.key, generation: entry.generation) else { return false }
+    guard entry.bodyLength <= store.space.mostBytes(EntryKind(of: entry.key)) else {
+      store.counts.failures.add()
+      forget(entry.key)
+      return false
+    }
     let ticket = PendingWrites.Ticket(storing: entry)
     switch store.pending.add(ticket) {
     case .replaced:
@@ -94,11 +99,16 @@ struct DiskParts {
     case .refused:
       store.counts.failures.add()
       store.queueing.fail("too much is waiting")
-      // What is kept under this key now is not what was stored last.
-      let isUnknown = if case .absent = store.index.lookUp(ticket.digest) { true } else { false }
-      if !isUnknown || store.pending.ticket(for: entry.key) != nil { removeEntry(entry.key) {} }
+      forget(entry.key)
       return false
     }
+  }
+
+  /// Removes what is kept under a key, which is not what was stored last.
+  private func forget(_ key: CacheKey) {
+    let isUnknown =
+      if case .absent = store.index.lookUp(EntryDigest(of: key)) { true } else { false }
+    if !isUnknown || store.pending.ticket(for: key) != nil { removeEntry(key) {} }
   }
 
   /// Makes an entry unreadable at once and has its file removed; `done` is called once.

@@ -95,6 +95,14 @@ final class DiskSpace: Sendable {
   /// The account of one kind.
   subscript(kind: EntryKind) -> DiskShare { kind == .source ? sources : variants }
 
+  /// Most bytes of one entry's body: a sixteenth of the tier and a quarter of its share, so that a few large ones do not
+  /// push out all others.
+  func mostBytes(_ kind: EntryKind) -> Int {
+    min(limit / Self.largestPart, self[kind].limit.bytes / 4)
+  }
+
+  private static let largestPart = 16
+
   /// Bytes taken or promised in all.
   var bytes: Int { base + variants.use.bytes + sources.use.bytes }
 }

@@ -198,6 +198,25 @@ final class DiskLimitTests: DiskFolderTests {
     await tier.shutDown(within: .seconds(10))
   }
 
+  @Test(arguments: [(0.5, (64 << 20) / 16), (0.02, 300_000)])
+  func `an entry may have a sixteenth of the tier, and a quarter of its share`(
+    share: Double, most: Int
+  ) async throws {
+    let tier = try open(limit: 64 << 20) { $0.sourceShare = share }
+    for number in 0..<3 { tier.store(try Sample.source(number, Sample.bytes(100))) }
+    #expect(tier.store(try Sample.source(3, Sample.bytes(most))))
+    #expect(await tier.quiet())
+    #expect(tier.figures.failures == 0 && tier.figures.sources?.entries == 4)
+    // What is larger is not kept, and neither is what was there before it; all others are.
+    let larger = Sample.bytes(share == 0.5 ? most + 1 : 340_000)
+    #expect(!tier.store(try Sample.source(3, larger)))
+    #expect(await tier.quiet())
+    #expect(await tier.source(for: Sample.sourceKey(3)) == nil)
+    #expect(tier.figures.failures == 1 && tier.figures.evictions == 0)
+    #expect(tier.figures.sources?.entries == 3)
+    await tier.shutDown(within: .seconds(10))
+  }
+
   @Test func `above the queue's limit a store is dropped, counted and not readable`() async throws {
     let tier = try open(limit: 64 << 20) { $0.writeQueueLimit = 1_000_000 }
     #expect(await tier.ready())
