@@ -1,7 +1,6 @@
 // Blame: whether a failure is the source's own, or of what was asked for.
 
 import CVips
-import Glibc
 import Model
 
 /// Finds out what a stage failed of that both decodes and works on what was decoded, as most stages of libvips's do.
@@ -57,25 +56,10 @@ enum Blame {
   /// Whether a decoder that does not say why it failed may have had too little memory: those of these formats hold an
   /// image whole, three times over at the most.
   private static func mayLackMemory(_ header: SourceHeader, _ frames: Int) -> Bool {
-    guard [.heic, .avif, .jxl, .jp2, .webp].contains(header.format), let room = roomForData else {
+    guard [.heic, .avif, .jxl, .jp2, .webp].contains(header.format), let room = MemoryLeft.bytes
+    else {
       return false
     }
     return header.size.pixels * 4 * 3 > room
-  }
-
-  /// Bytes that may still be allocated under the bound on this process (RLIMIT_DATA); `nil`: there is none.
-  private static var roomForData: Int? {
-    var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0,
-      let bound = Int(exactly: limit.rlim_cur), let file = fopen("/proc/self/statm", "r")
-    else { return nil }
-    defer { fclose(file) }
-    var line = [CChar](repeating: 0, count: 128)
-    guard fgets(&line, CInt(line.count), file) != nil else { return nil }
-    // proc_pid_statm(5): the sixth number is data and stack, in pages.
-    let text = line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
-    let numbers = String(decoding: text, as: UTF8.self).split(separator: " ")
-    guard numbers.count > 5, let pages = Int(numbers[5]) else { return nil }
-    return bound - pages * Int(getpagesize())
   }
 }
