@@ -30,6 +30,7 @@ public struct Pipeline: Sendable {
   ///     the result says so.
   ///   - overlay: The watermark; that of `transform` is of no meaning here.
   ///   - verifies: Whether a description is only to be had of a source whose pixels are whole.
+  ///   - isQuickOnly: Whether it gives way, with `ImageError.cancelled`, where it would take long.
   /// - Throws: What the source is to blame for: `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`,
   ///   `.tooManyFrames`, `.tooCostly`; `.ofVariant` with one of these for what is wrong with the frame asked for. `.invalidParameter`
   ///   for a `frame` the source does not have, a `crop` outside of it and a `format` that cannot hold the result;
@@ -37,17 +38,17 @@ public struct Pipeline: Sendable {
   ///   be decoded.
   public func process(
     _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits,
-    overlay: OverlaySource? = nil, verifies: Bool = false
+    overlay: OverlaySource? = nil, verifies: Bool = false, isQuickOnly: Bool = false
   ) throws(ImageError) -> EncodedImage {
     defer { VipsLibrary.tidyUp() }
     do throws(ImageError) {
       var strict = limits
       strict.failOn = .warning
-      return try render(source, transform, density, strict, overlay, verifies)
+      return try render(source, transform, density, strict, overlay, verifies, isQuickOnly)
     } catch {
       guard limits.failOn < .warning, error.isOfDamage else { throw error }
       VipsLibrary.tidyUp()
-      var image = try render(source, transform, density, limits, overlay, verifies)
+      var image = try render(source, transform, density, limits, overlay, verifies, isQuickOnly)
       image.isDamaged = true
       return image
     }
@@ -56,7 +57,7 @@ public struct Pipeline: Sendable {
   /// Makes it, or refuses the damage that `limits` says.
   private func render(
     _ source: UnsafeRawBufferPointer, _ transform: Transform, _ density: Int,
-    _ limits: ImagingLimits, _ overlay: OverlaySource?, _ verifies: Bool
+    _ limits: ImagingLimits, _ overlay: OverlaySource?, _ verifies: Bool, _ isQuickOnly: Bool
   ) throws(ImageError) -> EncodedImage {
     var watch = StageWatch()
 
@@ -66,7 +67,11 @@ public struct Pipeline: Sendable {
       of: source, as: format, frame: transform.frame, failOn: limits.failOn)
     try header.check(against: limits)
     let isDescribed = transform.product == .info(nil)
-    if verifies || !isDescribed { try SourceCost.check(source, header) }
+    let cost = JobCost(decoding: header)
+    if verifies || !isDescribed {
+      try SourceCost.check(source, header)
+      try cost.check(limits, isQuickOnly: isQuickOnly)
+    }
     if verifies {
       do throws(ImageError) {
         try SourceVerification(source: source, header: header).run()
@@ -81,7 +86,8 @@ public struct Pipeline: Sendable {
     }
     let frames = header.frames(for: transform)
     do throws(ImageError) {
-      return try make(source, header, frames, transform, density, limits, overlay, &watch)
+      return try make(
+        source, header, frames, transform, density, limits, overlay, cost, isQuickOnly, &watch)
     } catch {
       throw Blame.settled(error, source: source, header: header, frames: frames)
     }
@@ -90,7 +96,8 @@ public struct Pipeline: Sendable {
   /// What is made of a source whose header is within its limits.
   private func make(
     _ source: UnsafeRawBufferPointer, _ header: SourceHeader, _ frames: Int, _ transform: Transform,
-    _ density: Int, _ limits: ImagingLimits, _ overlay: OverlaySource?, _ watch: inout StageWatch
+    _ density: Int, _ limits: ImagingLimits, _ overlay: OverlaySource?, _ cost: JobCost,
+    _ isQuickOnly: Bool, _ watch: inout StageWatch
   ) throws(ImageError) -> EncodedImage {
     var part = try SourcePart(of: header, for: transform)
     if let tolerance = transform.trim {
@@ -102,6 +109,13 @@ public struct Pipeline: Sendable {
       frames: frames, limits: limits)
     let output = try Output(
       for: transform, header: header, frames: frames, geometry: geometry, efforts: limits.efforts)
+    if transform.product.placeholder == nil {
+      var cost = cost
+      cost.add(
+        encoding: geometry.canvas, frames: frames, as: output.format,
+        isSearched: transform.maxBytes != nil)
+      try cost.check(limits, isQuickOnly: isQuickOnly)
+    }
     let loader = Loader(
       source: source, header: header, part: part, maximumPixels: limits.maximumPixels)
     let loaded = try loader.load(for: geometry, frames: frames)
@@ -143,7 +157,8 @@ public struct Pipeline: Sendable {
     let most = overlay == nil && !isSmall ? lossless.mostBytes(transform) : nil
     let isHeld =
       geometry.canvas.pixels <= Self.mostPixelsHeld || transform.maxBytes != nil
-      || (most != nil && geometry.canvas.pixels <= Self.mostPixelsFitted)
+      || (most != nil && geometry.canvas.pixels <= Self.mostPixelsFitted
+        && MemoryLeft.hasPlenty(for: geometry.canvas.pixels * 4))
     if isHeld { picture = try picture.inMemory() }
     watch.finish(\.transform)
 
@@ -169,8 +184,9 @@ public struct Pipeline: Sendable {
   /// measured, this costs nothing. Larger ones stream from the decoder into the encoder in strips, and all their time
   /// is encoding's.
   private static let mostPixelsHeld = 4_000_000
-  /// Up to this many pixels a result is held so that it can be encoded again where it came out larger than its source.
-  private static let mostPixelsFitted = 16_000_000
+  /// Up to this many pixels a result is held so that it can be encoded again where it came out larger than its source;
+  /// more are no result by default (`imaging.maximum_result_pixels`).
+  private static let mostPixelsFitted = 25_000_000
 }
 
 extension ImageError {

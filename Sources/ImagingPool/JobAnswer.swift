@@ -9,15 +9,20 @@ enum JobAnswer {
   ///
   /// A worker that says it made something else than was asked for has failed, whatever the source is like.
   ///
+  /// - Returns: `nil` where the job takes long, and was not done for that.
   /// - Throws: `WireError` for an answer that no worker of ours gives: of another job, without a sealed file of just
   ///   so many bytes as it says, or of more than `limit`. Descriptors that came with it are closed.
   static func read(
     _ received: consuming WireMessage, for id: UInt64, _ transform: Transform, atMost limit: Int
-  ) throws(WireError) -> Result<ProcessedImage, ImageError> {
+  ) throws(WireError) -> Result<ProcessedImage, ImageError>? {
     var message = received
     switch try AnswerMessage(decoding: message.bytes) {
     case .ready:
       throw .malformed("ready twice")
+    case .takesLong(let answered):
+      guard answered == id else { throw .malformed("another job's answer") }
+      guard message.takeDescriptor() == nil else { throw .malformed("nothing, with a file") }
+      return nil
     case .failure(let answered, let error):
       guard answered == id else { throw .malformed("another job's answer") }
       guard message.takeDescriptor() == nil else { throw .malformed("a failure with a file") }

@@ -48,12 +48,24 @@ struct JobBoard<Job> {
     var isBusy = false
   }
 
+  /// A job with a slot; `job` is `nil` once its caller has been answered.
+  private struct Running {
+    let slot: Int
+    var job: Job?
+    /// Whether it takes long.
+    var isLong = false
+  }
+
+  /// So many go before one that takes long, which waits for ever otherwise.
+  private static var mostPassed: Int { 8 }
+
   /// Most jobs that may wait, besides those that a slot was woken for.
   let limit: Int
   private(set) var slots: [Slot]
   private var waiting = WaitingList<Job>()
-  /// Jobs with a slot; `job` is `nil` once its caller has been answered.
-  private var running: [UInt64: (slot: Int, job: Job?)] = [:]
+  private var running: [UInt64: Running] = [:]
+  /// Jobs that went before one that takes long, since the last of these.
+  private var passed = 0
   /// Slots that wait to be woken; the last one is the one that worked last, whose memory is warm.
   private var idle: [Int] = []
   /// Slots that have entered and not left.
@@ -107,13 +119,43 @@ struct JobBoard<Job> {
     guard isReady else { return .wait(wake: waiting.count > 0 ? idle.popLast() : nil) }
     // All slots are woken when that one is done.
     guard alone == nil else { return .wait(wake: nil) }
-    guard let (id, job) = waiting.popFirst() else {
+    guard let (id, job, isLong) = takeFirst() else {
       idle.append(slot)
       return .wait(wake: nil)
     }
-    running[id] = (slot, job)
+    running[id] = Running(slot: slot, job: job, isLong: isLong)
     return .job(id, job)
   }
+
+  private mutating func takeFirst() -> (id: UInt64, job: Job, isLater: Bool)? {
+    let mayTakeLong = hasRoomForLong
+    let isTurn = mayTakeLong && passed >= Self.mostPassed
+    let first = isTurn ? waiting.popLater() : nil
+    let taken = first ?? waiting.popFirst(laterToo: mayTakeLong)
+    passed = taken?.isLater == false && waiting.count(of: .later) > 0 ? passed + 1 : 0
+    return taken
+  }
+
+  /// Whether one more job that takes long may run: of several slots one is left to what is quick.
+  private var hasRoomForLong: Bool {
+    stopAt != nil || running.values.count { $0.isLong } < max(slots.count - 1, 1)
+  }
+
+  /// A slot found that its job takes long. Tells whether it goes on with it; otherwise the job waits again, behind all
+  /// that is quick, and the slot has none.
+  mutating func takesLong(_ id: UInt64) -> Bool {
+    guard let entry = running[id], let job = entry.job else { return true }
+    if waiting.count == 0, hasRoomForLong {
+      running[id]?.isLong = true
+      return true
+    }
+    running[id] = nil
+    waiting.append(id, job, .later)
+    return false
+  }
+
+  /// Whether a job with a slot is known to take long.
+  func isLong(_ id: UInt64) -> Bool { running[id]?.isLong ?? false }
 
   /// Takes waiting jobs off the board, for their callers to be answered.
   mutating func removeWaiting(where isMeant: (Job) -> Bool) -> [Job] {
@@ -147,7 +189,7 @@ struct JobBoard<Job> {
   mutating func cancel(_ id: UInt64) -> (job: Job, wake: Int?)? {
     if let job = waiting.remove(id) { return (job, nil) }
     guard let entry = running[id], let job = entry.job else { return nil }
-    running[id] = (entry.slot, nil)
+    running[id]?.job = nil
     return (job, entry.slot)
   }
 

@@ -12,6 +12,8 @@ extension WorkerSlot {
   private enum Outcome {
     /// The worker answered.
     case answered(Result<ProcessedImage, ImageError>)
+    /// The worker did not begin it, since it takes long.
+    case takesLong
     /// The worker was dead before it got the job.
     case unsent(String)
     /// The worker died with the job.
@@ -28,21 +30,22 @@ extension WorkerSlot {
     case stopped
   }
 
-  /// Does a job and answers its caller.
+  /// Does a job and answers its caller; one that takes long may be put off.
   func perform(_ id: UInt64, _ pending: PendingJob) {
-    core.finish(id, result(of: id, pending))
+    if let result = result(of: id, pending) { core.finish(id, result) }
     core.releaseRoom(slot: index)
     // No caller waits for this.
     if let worker = current { tidy(worker) }
   }
 
+  /// - Returns: `nil` where the job waits again.
   private func result(
     of id: UInt64, _ pending: PendingJob
-  ) -> Result<ProcessedImage, ImageError> {
+  ) -> Result<ProcessedImage, ImageError>? {
     let startedAt = ContinuousClock.now
     var deaths = JobDeaths()
     // Workers that were dead before they got the job say nothing about it, but there is an end to those too.
-    for _ in 0..<4 {
+    for _ in 0..<5 {
       guard let worker = current ?? replacement(for: id) else {
         return .failure(endedEarly(id) ?? .internal(detail: "no worker starts"))
       }
@@ -55,6 +58,11 @@ extension WorkerSlot {
         core.latency.record(startedAt.duration(to: .now))
         core.update(slot: index) { $0.isBusy = false }
         return result
+      case .takesLong:
+        guard core.takesLong(id) else {
+          core.update(slot: index) { $0.isBusy = false }
+          return nil
+        }
       case .unsent(let reason):
         lose(worker, reason)
       case .died:
@@ -143,10 +151,11 @@ extension WorkerSlot {
   private func exchange(
     _ id: UInt64, _ job: ImageJob, with worker: WorkerProcess
   ) -> Outcome {
+    let isQuickOnly = !core.isLong(id)
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: configuration.limits,
       offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
-      verifies: job.verifies)
+      verifies: job.verifies, isQuickOnly: isQuickOnly)
     configuration.willSend?(worker.pid)
     do throws(WireError) {
       try worker.send(message, source: job.file, overlay: job.overlay?.file)
@@ -179,10 +188,12 @@ extension WorkerSlot {
       if ready[1] { signal.reset() }
       if ready[0] {
         do throws(WireError) {
-          return .answered(
-            try JobAnswer.read(
-              worker.socket.receive(), for: id, job.transform,
-              atMost: configuration.maximumResultBytes ?? .max))
+          let answer = try JobAnswer.read(
+            worker.socket.receive(), for: id, job.transform,
+            atMost: configuration.maximumResultBytes ?? .max)
+          if let answer { return .answered(answer) }
+          guard isQuickOnly else { throw WireError.malformed("it takes long, twice") }
+          return .takesLong
         } catch .wouldBlock {
           continue
         } catch .closed {

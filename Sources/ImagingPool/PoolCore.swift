@@ -162,6 +162,12 @@ final class PoolCore: Sendable {
     board.withLock { $0.orders(for: id) }
   }
 
+  /// Whether a job with a slot is known to take long.
+  func isLong(_ id: UInt64) -> Bool { board.withLock { $0.isLong(id) } }
+
+  /// Whether a slot goes on with a job that takes long; otherwise it waits again.
+  func takesLong(_ id: UInt64) -> Bool { board.withLock { $0.takesLong(id) } }
+
   var stopAt: ContinuousClock.Instant? { board.withLock { $0.stopAt } }
 
   func update(slot: Int, _ change: (inout JobBoard<PendingJob>.Slot) -> Void) {

@@ -4,6 +4,8 @@ import Model
 
 /// When it is a waiting job's turn.
 enum Turn: Comparable {
+  /// After all that is quick, whatever its priority: it takes long.
+  case later
   /// After all of a higher priority.
   case by(LoadPriority)
   /// Before all others: a worker is on its way to it.
@@ -51,19 +53,35 @@ struct WaitingList<Job> {
   /// Gives a job an earlier turn, never a later one; there it counts as having come when it did. One that does not wait
   /// is ignored.
   mutating func raise(_ id: UInt64, to turn: Turn) {
-    guard var entry = entries[id], entry.turn < turn else { return }
+    // What takes long does so for everyone.
+    guard var entry = entries[id], entry.turn < turn, entry.turn != .later else { return }
     _ = remove(id)
     entry.turn = turn
     insert(id, entry)
   }
 
   /// Takes the job whose turn it is.
-  mutating func popFirst() -> (id: UInt64, job: Job)? {
-    guard let index = lanes.lastIndex(where: { $0.count > 0 }) else { return nil }
+  ///
+  /// - Parameter laterToo: Whether that may be one that takes long.
+  mutating func popFirst(laterToo: Bool = true) -> (id: UInt64, job: Job, isLater: Bool)? {
+    guard let index = lanes.lastIndex(where: { $0.count > 0 }), index > 0 || laterToo else {
+      return nil
+    }
+    return pop(from: index)
+  }
+
+  /// Takes the first of those that take long.
+  mutating func popLater() -> (id: UInt64, job: Job, isLater: Bool)? {
+    lanes[Turn.later.index].count > 0 ? pop(from: Turn.later.index) : nil
+  }
+
+  private mutating func pop(from index: Int) -> (id: UInt64, job: Job, isLater: Bool) {
     while true {
       let id = lanes[index].order[lanes[index].head].id
       lanes[index].head += 1
-      if entries[id]?.turn.index == index, let job = remove(id) { return (id, job) }
+      if entries[id]?.turn.index == index, let job = remove(id) {
+        return (id, job, index == Turn.later.index)
+      }
     }
   }
 
@@ -84,7 +102,7 @@ struct WaitingList<Job> {
   /// Takes all, in their order.
   mutating func removeAll() -> [Job] {
     var jobs: [Job] = []
-    while let (_, job) = popFirst() { jobs.append(job) }
+    while let (_, job, _) = popFirst() { jobs.append(job) }
     return jobs
   }
 
@@ -113,8 +131,9 @@ extension Turn {
   /// Its place among all, from the last turn on.
   fileprivate var index: Int {
     switch self {
-    case .by(let priority): priority.rank
-    case .next: LoadPriority.allCases.count
+    case .later: 0
+    case .by(let priority): priority.rank + 1
+    case .next: LoadPriority.allCases.count + 1
     }
   }
 }

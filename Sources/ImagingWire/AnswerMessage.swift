@@ -11,6 +11,8 @@ public enum AnswerMessage: Hashable, Sendable {
   case result(ResultMessage)
   /// The job cannot be done.
   case failure(id: UInt64, ImageError)
+  /// The job would take long, and was to be done only if it does not.
+  case takesLong(id: UInt64)
 
   /// The message's bytes.
   public func encoded() -> [UInt8] {
@@ -21,6 +23,10 @@ public enum AnswerMessage: Hashable, Sendable {
       var writer = WireWriter(.failure)
       writer.put(id)
       writer.put(error)
+      return writer.bytes
+    case .takesLong(let id):
+      var writer = WireWriter(.takesLong)
+      writer.put(id)
       return writer.bytes
     }
   }
@@ -34,6 +40,7 @@ public enum AnswerMessage: Hashable, Sendable {
     case .ready: self = .ready
     case .result: self = .result(try ResultMessage(reading: &reader))
     case .failure: self = .failure(id: try reader.number(UInt64.self), try reader.imageError())
+    case .takesLong: self = .takesLong(id: try reader.number(UInt64.self))
     case .job: throw .malformed("a job, not an answer")
     }
     try reader.end()

@@ -21,11 +21,15 @@ public struct JobMessage: Hashable, Sendable {
   /// Whether a description is only wanted of a source whose pixels are whole.
   public let verifies: Bool
 
+  /// Whether a job that would take long is only to be told as such.
+  public let isQuickOnly: Bool
+
   /// A job.
   public init(
     id: UInt64, transform: Transform, density: Int, limits: ImagingLimits, offset: Int, count: Int,
-    overlay: OverlayMessage? = nil, verifies: Bool = false
+    overlay: OverlayMessage? = nil, verifies: Bool = false, isQuickOnly: Bool = false
   ) {
+    self.isQuickOnly = isQuickOnly
     self.id = id
     self.transform = transform
     self.density = density
@@ -47,6 +51,7 @@ public struct JobMessage: Hashable, Sendable {
     writer.put(transform)
     writer.put(overlay) { $0.put($1) }
     writer.put(verifies)
+    writer.put(isQuickOnly)
     return writer.bytes
   }
 
@@ -65,6 +70,7 @@ public struct JobMessage: Hashable, Sendable {
     transform = try reader.transform()
     overlay = try reader.optional("overlay") { reader throws(WireError) in try reader.overlay() }
     verifies = try reader.flag("verifies")
+    isQuickOnly = try reader.flag("isQuickOnly")
     try reader.end()
   }
 }
@@ -84,6 +90,7 @@ extension WireWriter {
     for effort in [efforts.png, efforts.gif, efforts.webp, efforts.avif, efforts.jxl] {
       put(UInt8(clamping: effort))
     }
+    put(limits.mostSeconds)
   }
 }
 
@@ -102,6 +109,7 @@ extension WireReader {
     limits.failOn = try value("failOn", of: FailOn.self)
     limits.maximumResultPixels = try integer("maximumResultPixels", in: 1...Int.max / 4)
     limits.efforts = try efforts()
+    limits.mostSeconds = try double("mostSeconds", in: 0...1e9)
     return limits
   }
 

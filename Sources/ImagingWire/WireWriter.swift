@@ -138,9 +138,11 @@ enum WireKind: UInt8 {
   case result = 3
   /// From the worker: it cannot be made.
   case failure = 4
+  /// From the worker: it would take long, and was to be made only if it does not.
+  case takesLong = 5
 
   /// Grows with every change to a message, so that a server never talks to a worker of another build.
-  static let version: UInt8 = 4
+  static let version: UInt8 = 5
   /// Longest text in a message, in bytes.
   static let longestText = 2_048
   /// Longest message, in bytes: each has at most three texts, and a few hundred bytes of numbers.

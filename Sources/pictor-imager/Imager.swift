@@ -56,12 +56,15 @@ enum Imager {
         image = try pipeline.process(
           source.bytes, transform: job.transform, density: job.density, limits: job.limits,
           overlay: OverlaySource(
-            bytes: watermark.bytes, density: overlay.density, placement: overlay.placement))
+            bytes: watermark.bytes, density: overlay.density, placement: overlay.placement),
+          isQuickOnly: job.isQuickOnly)
       } else {
         image = try pipeline.process(
           source.bytes, transform: job.transform, density: job.density, limits: job.limits,
-          verifies: job.verifies)
+          verifies: job.verifies, isQuickOnly: job.isQuickOnly)
       }
+    } catch .cancelled where job.isQuickOnly {
+      return try socket.send(AnswerMessage.takesLong(id: job.id).encoded())
     } catch {
       return try socket.send(AnswerMessage.failure(id: job.id, error).encoded())
     }

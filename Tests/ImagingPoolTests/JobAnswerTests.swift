@@ -35,7 +35,8 @@ import Testing
     let server = WireSocket(owning: serverEnd)
     let worker = WireSocket(owning: workerEnd)
     try worker.send(message, passing: descriptor)
-    return try JobAnswer.read(server.receive(), for: 1, transform, atMost: 1_000)
+    let answer = try JobAnswer.read(server.receive(), for: 1, transform, atMost: 1_000)
+    return try #require(answer, "it takes long")
   }
 
   private func refused(_ message: [UInt8], passing descriptor: CInt? = nil) -> Bool {
@@ -50,6 +51,22 @@ import Testing
   }
 
   private func sealed() throws -> FileRegion { try PoolSupport.file(of: bytes) }
+
+  @Test func `that a job takes long is taken of the job, and without a file`() throws {
+    let file = try sealed()
+    withExtendedLifetime(file) {
+      #expect(refused(AnswerMessage.takesLong(id: 2).encoded()))
+      #expect(
+        refused(AnswerMessage.takesLong(id: 1).encoded(), passing: file.descriptor))
+    }
+    var pair = try WirePair()
+    guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else { return }
+    let server = WireSocket(owning: serverEnd)
+    let worker = WireSocket(owning: workerEnd)
+    try worker.send(AnswerMessage.takesLong(id: 1).encoded())
+    let answer = try JobAnswer.read(server.receive(), for: 1, Transform(), atMost: 1)
+    if answer != nil { Issue.record("it is not put off") }
+  }
 
   @Test func `a good answer is taken`() throws {
     let file = try sealed()

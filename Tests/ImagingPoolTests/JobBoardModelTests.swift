@@ -16,7 +16,8 @@ import Testing
       let id = UInt64.random(in: max(pair.lastID, 12) - 12...pair.lastID, using: &random)
       let priority = LoadPriority.allCases.randomElement(using: &random) ?? .normal
       let slot = Int.random(in: 0..<BoardAndModel.slots, using: &random)
-      switch Int.random(in: 0..<16, using: &random) {
+      switch Int.random(in: 0..<18, using: &random) {
+      case 16..<18: pair.takesLong(slot)
       case 0..<6: pair.submit(priority)
       case 6..<9: pair.raise(id, to: priority)
       case 9: pair.cancel(id)
@@ -42,7 +43,7 @@ private struct BoardAndModel {
 
   private struct Waiting {
     let id: UInt64
-    /// 0 to 2: of this rank; 3: a slot was woken for it.
+    /// 0 to 2: of this rank; 3: a slot was woken for it; -1: it takes long.
     var rank: Int
   }
 
@@ -50,7 +51,8 @@ private struct BoardAndModel {
   /// In order of arrival.
   private var waiting: [Waiting] = []
   private var idle: [Int] = []
-  private var running: [Int: (id: UInt64, isWanted: Bool)] = [:]
+  private var running: [Int: (id: UInt64, isWanted: Bool, isLong: Bool)] = [:]
+  private var passed = 0
   private var left: Set<Int> = []
   private var isStopped = false
   private(set) var lastID: UInt64 = 0
@@ -86,7 +88,7 @@ private struct BoardAndModel {
   mutating func raise(_ id: UInt64, to priority: LoadPriority) {
     board.raise(id, to: priority)
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
-    waiting[index].rank = max(waiting[index].rank, priority.rank)
+    if waiting[index].rank >= 0 { waiting[index].rank = max(waiting[index].rank, priority.rank) }
   }
 
   mutating func cancel(_ id: UInt64) {
@@ -111,7 +113,7 @@ private struct BoardAndModel {
   /// The slot is done with its job, or asks for one.
   mutating func workOn(_ slot: Int, isReady: Bool) {
     guard !left.contains(slot) else { return }
-    if let (id, isWanted) = running.removeValue(forKey: slot) {
+    if let (id, isWanted, _) = running.removeValue(forKey: slot) {
       return expect(board.finish(id) == (isWanted ? id : nil), "a job is handed back once")
     }
     idle.removeAll { $0 == slot }
@@ -123,16 +125,44 @@ private struct BoardAndModel {
     } else if !isReady {
       let other = waiting.isEmpty ? nil : idle.popLast()
       guard case .wait(other) = next else { return expect(false, "\(next)") }
-    } else if let highest = waiting.map(\.rank).max(),
-      let index = waiting.firstIndex(where: { $0.rank == highest })
-    {
-      let id = waiting.remove(at: index).id
-      running[slot] = (id, true)
+    } else if let index = turn() {
+      let (id, rank) = (waiting[index].id, waiting[index].rank)
+      waiting.remove(at: index)
+      passed = rank >= 0 && waiting.contains { $0.rank < 0 } ? passed + 1 : 0
+      running[slot] = (id, true, rank < 0)
       guard case .job(id, id) = next else { return expect(false, "\(next) in place of \(id)") }
     } else {
+      passed = 0
       idle.append(slot)
       guard case .wait(nil) = next else { return expect(false, "\(next)") }
     }
+  }
+
+  private var hasRoomForLong: Bool {
+    isStopped || running.values.filter(\.isLong).count < Self.slots - 1
+  }
+
+  /// Where the job is whose turn it is.
+  private func turn() -> Int? {
+    let isLongsTurn = hasRoomForLong && passed >= 8
+    if isLongsTurn, let index = waiting.firstIndex(where: { $0.rank < 0 }) { return index }
+    let ranks = waiting.map(\.rank).filter { $0 >= 0 || hasRoomForLong }
+    guard let highest = ranks.max() else { return nil }
+    return waiting.firstIndex { $0.rank == highest }
+  }
+
+  /// The slot finds that its job takes long.
+  mutating func takesLong(_ slot: Int) {
+    guard let (id, isWanted, isLong) = running[slot], !isLong else { return }
+    let goesOn = !isWanted || waiting.isEmpty && hasRoomForLong
+    expect(board.takesLong(id) == goesOn, "a long job goes on, or waits")
+    if goesOn {
+      if isWanted { running[slot]?.isLong = true }
+    } else {
+      running[slot] = nil
+      waiting.append(Waiting(id: id, rank: -1))
+    }
+    expect(board.isLong(id) == (goesOn && isWanted), "it is known as long")
   }
 
   mutating func stop() {

@@ -33,6 +33,50 @@ import Testing
     board.expectAdmitted(3, "c", wake: nil)
   }
 
+  @Test func `a job that takes long gives way to all that is quick, and one slot is kept from it`()
+  {
+    // Given three jobs that take long, and one that is quick
+    var board = board(slots: 2, limit: 9)
+    for id in 1...3 { board.expectAdmitted(UInt64(id), "long", .high, wake: nil) }
+    board.expectAdmitted(4, "quick", .low, wake: nil)
+    // When the first two are found to take long, then they wait, and what they are raised to is no matter
+    for id in 1...3 {
+      board.expectJob(UInt64(id), slot: 0, now: now)
+      let goesOn = board.takesLong(UInt64(id))
+      #expect(!goesOn)
+      board.raise(UInt64(id), to: .high)
+    }
+    board.expectJob(4, slot: 0, now: now)
+    board.expectJob(1, slot: 1, now: now)
+    #expect(board.isLong(1) && !board.isLong(4))
+    #expect(board.finish(4) == "quick")
+    // Of two slots one takes no more of them
+    board.expectWait(slot: 0, now: now)
+    board.expectAdmitted(5, "quick", wake: 0)
+    board.expectJob(5, slot: 0, now: now)
+    #expect(board.finish(1) == "long")
+    board.expectJob(2, slot: 1, now: now)
+  }
+
+  @Test func `a job that takes long goes on where nobody waits, and has its turn where many do`() {
+    var board = board(slots: 1, limit: 99)
+    board.expectAdmitted(1, "long", wake: nil)
+    board.expectJob(1, slot: 0, now: now)
+    let goesOn = board.takesLong(1)
+    #expect(goesOn && board.isLong(1))
+    #expect(board.finish(1) == "long")
+    // Given one that waits while others come all the time
+    for id in 2...20 { board.expectAdmitted(UInt64(id), "", wake: nil) }
+    board.expectJob(2, slot: 0, now: now)
+    let waits = !board.takesLong(2)
+    #expect(waits)
+    for id in 3...10 {
+      board.expectJob(UInt64(id), slot: 0, now: now)
+      _ = board.finish(UInt64(id))
+    }
+    board.expectJob(2, slot: 0, now: now)
+  }
+
   @Test func `a slot without a worker gets no job`() {
     var board = board(slots: 1, limit: 9)
     board.expectAdmitted(1, "a", wake: nil)

@@ -102,8 +102,10 @@ import Testing
       transform.format = format
       var limits = ImagingLimits()
       limits.formats = [format]
+      limits.mostSeconds = 2.5
       let job = JobMessage(
-        id: 1, transform: transform, density: 2, limits: limits, offset: 0, count: 1)
+        id: 1, transform: transform, density: 2, limits: limits, offset: 0, count: 1,
+        isQuickOnly: true)
       #expect(try JobMessage(decoding: job.encoded()) == job)
     }
   }

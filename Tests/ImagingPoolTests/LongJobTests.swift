@@ -1,0 +1,101 @@
+// LongJobTests: jobs that take long give way to those that are quick.
+
+import Glibc
+import ImagingPool
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(2))) struct LongJobTests {
+  /// 48 megapixels, which is estimated to take more than a second, in 38 kB.
+  private static let long = Pictures.blackPNG(width: 8_000, height: 6_000)
+
+  private static func job(_ bytes: [UInt8]) throws -> ImageJob {
+    var transform = Transform()
+    transform.width = 8
+    return ImageJob(file: try .sealed(bytes), transform: transform, density: 1)
+  }
+
+  @Test func `a quick job waits for none of the long ones that came before it`() async throws {
+    // Given: a worker that stops before its first job, and so gets five long ones and a quick one to wait
+    let hasStopped = Lock(false)
+    var configuration = PoolSupport.configuration()
+    configuration.willSend = { pid in
+      let isFirst = hasStopped.withLock { hasStopped in
+        defer { hasStopped = true }
+        return !hasStopped
+      }
+      if isFirst { kill(pid, SIGSTOP) }
+    }
+    let order = Lock<[String]>([])
+    try await PoolSupport.withPool(configuration) { pool in
+      try await PoolSupport.eventually("an idle worker") { pool.idleWorkers == 1 }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        func submit(_ name: String, _ job: ImageJob) {
+          group.addTask {
+            let image = try await pool.process(job)
+            #expect(image.format == .png || image.format == .jpeg)
+            order.withLock { $0.append(name) }
+          }
+        }
+        submit("first", try PoolSupport.job())
+        try await PoolSupport.eventually("it is with the worker") { pool.busyPID != nil }
+        for count in 1...5 {
+          submit("long", try Self.job(Self.long))
+          try await PoolSupport.eventually("it waits") { pool.figures.waiting == count }
+        }
+        submit("quick", try PoolSupport.job())
+        try await PoolSupport.eventually("all wait") { pool.figures.waiting == 6 }
+        // When
+        kill(try #require(pool.busyPID), SIGCONT)
+        try await group.waitForAll()
+      }
+      #expect(pool.figures.workersLost == 0 && pool.figures.succeeded == 7)
+    }
+    // Then
+    #expect(order.withLock { $0 } == ["first", "quick"] + Array(repeating: "long", count: 5))
+  }
+
+  @Test func `what is estimated to take more than the limit is refused before it is decoded`()
+    async throws
+  {
+    var configuration = PoolSupport.configuration()
+    configuration.limits.mostSeconds = 1.2
+    // 48 megapixels of a PNG at 30 ns.
+    try await PoolSupport.withPool(configuration) { pool in
+      await #expect {
+        try await pool.process(Self.job(Self.long))
+      } throws: {
+        ($0 as? ImageError)?.code == "too_costly"
+      }
+      _ = try await pool.process(Self.job(Pictures.blackPNG(width: 3_000, height: 2_000)))
+      #expect(pool.figures.workersLost == 0)
+    }
+  }
+
+  @Test(.disabled(if: PoolSupport.isThreadSanitized))
+  func `an interlaced PNG that memory does not hold whole is told so, and its worker lives`()
+    async throws
+  {
+    var configuration = PoolSupport.configuration()
+    configuration.maximumWorkerMemory = 96 << 20
+    try await PoolSupport.withPool(configuration) { pool in
+      let pids = pool.pids
+      let size = (width: 12_000, height: 10_000)
+      let interlaced = Pictures.blackPNG(
+        width: size.width, height: size.height, isInterlaced: true)
+      await #expect {
+        try await pool.process(Self.job(interlaced))
+      } throws: {
+        guard case .outOfMemory? = $0 as? ImageError else { return false }
+        return true
+      }
+      // Row by row it is no matter.
+      let plain = Pictures.blackPNG(width: size.width, height: size.height)
+      let image = try await pool.process(Self.job(plain))
+      #expect(image.size.width == 8)
+      #expect(pool.pids == pids && pool.figures.workersLost == 0)
+    }
+  }
+}
