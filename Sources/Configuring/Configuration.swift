@@ -10,6 +10,8 @@ public struct Configuration: Hashable, Sendable {
     public var address = "127.0.0.1"
     /// Port to listen on; 0 takes any that is free.
     public var port = 8080
+    /// The server's name in `CDN-Loop` and `Via`; empty: one by chance at each start.
+    public var id = ""
     /// Threads that serve; 0 is one per core.
     public var workers = 0
     /// Most open connections.

@@ -36,6 +36,11 @@ extension Configuration {
       "server.address", \.server.address, "numeric address to listen on; 0.0.0.0 or :: for all",
       "a numeric IPv4 or IPv6 address", isNumericAddress),
     .integer("server.port", \.server.port, "port to listen on; 0 takes any free one", 0...65_535),
+    .text(
+      "server.id", \.server.id,
+      "name in CDN-Loop and Via, by which it knows its own requests; empty: one by chance",
+      "letters, digits and -._ up to 64"
+    ) { $0.isEmpty || ServerTrail.isName($0) },
     .integer("server.workers", \.server.workers, "threads that serve; 0: one per core", 0...256),
     .integer(
       "server.connections", \.server.connections,
@@ -116,7 +121,9 @@ extension Configuration {
       "disk.path", \.disk.path, "folder of the disk tier; relative to the working folder",
       "the path of a folder"
     ) { !$0.isEmpty },
-    .size("disk.limit", \.disk.limit, "bytes on disk, as du counts them; 0 turns the tier off"),
+    .size(
+      "disk.limit", \.disk.limit,
+      "bytes on disk, as du counts them, of one entry 1/16 at most; 0 turns the tier off"),
     .integer(
       "disk.count_limit", \.disk.countLimit,
       "files on disk, for the inodes and the index in memory (70 bytes each); 0: no limit",

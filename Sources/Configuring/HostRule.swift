@@ -83,7 +83,7 @@ extension Configuration.HostRule {
       || [
         "host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer",
         "upgrade", "range", "accept-encoding", "expect", "proxy-authorization",
-        "proxy-authenticate", "proxy-connection", "http2-settings",
+        "proxy-authenticate", "proxy-connection", "http2-settings", "cdn-loop",
       ].contains(name)
   }
 

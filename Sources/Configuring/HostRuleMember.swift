@@ -166,7 +166,7 @@ struct HostRuleMember: Sendable {
 
   // MARK: What is allowed
 
-  private static let fieldNames = "header names that are not about framing or conditions"
+  private static let fieldNames = "header names that are not about framing, conditions or loops"
 
   @Sendable private static func isFieldName(_ text: String) -> Bool {
     HeaderField.isName(text) && !Configuration.HostRule.isReserved(text)

@@ -17,6 +17,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   private let verifier: BodyVerifier
   private let counters = DownloadCounters()
   private let board = DownloadBoard()
+  private let own = OwnEndpoint()
 
   /// Starts the transfer thread. Hosts whose certificates are not looked at are warned of.
   ///
@@ -30,7 +31,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
       let hosts = unverified.map(\.host.description).joined(separator: ", ")
       log.warning("certificates are not verified", ["hosts": .string(hosts)])
     }
-    let rules = try TransferRules(configuration)
+    let rules = try TransferRules(configuration, own: own)
     let multi = try MultiHandle(idleConnectionLimit: configuration.idleConnectionLimit)
     let mailbox = Mailbox(waking: multi)
     self.mailbox = mailbox
@@ -51,6 +52,12 @@ public final class Downloader: ImageLoader, DownloadOperations {
   }
 
   deinit { shutDown() }
+
+  /// Refuses this server itself from now on, as `forbiddenSource`: connections to the address and port that it listens on;
+  /// `0.0.0.0` and `::` are all addresses of the machine. Redirects are held to it, too.
+  public func refuse(ownAddress address: String, port: Int) {
+    own.set(address: address, port: port)
+  }
 
   /// Fetches the whole body, or has the origin say that it is still what the validators tell of. Cancelling the calling
   /// task takes it out of the queue or closes its transfer at once. Raising the request's priority moves it up in the

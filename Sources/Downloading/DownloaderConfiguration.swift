@@ -57,6 +57,8 @@ public struct DownloaderConfiguration: Sendable {
   /// URL of the HTTP proxy that all hosts are asked by for which no rule says otherwise, `http://host:port`; it may hold
   /// a user and a password. `nil`: none, whatever the environment says.
   public var proxy: String?
+  /// What this server is called in `CDN-Loop` (RFC 8586) and `Via`: a token. Empty: neither is sent.
+  public var serverID = ""
   /// The `User-Agent` header.
   public var userAgent = "Pictor"
   /// The `Accept` header: SDWebImage's, with AVIF.

@@ -11,6 +11,7 @@ struct Load: Sendable {
   let onHead: (@Sendable (OriginResponse) -> Void)?
   let onBody: (@Sendable (any PartialBody) -> Void)?
   let forwarded: [HeaderField]
+  let trail: ServerTrail
   let arrived: ContinuousClock.Instant
   let priority: SharedPriority
   private let work: (any WorkPriority)?
@@ -21,7 +22,7 @@ struct Load: Sendable {
     priority: SharedPriority, reply: Reply<Result<LoadResult, ImageError>>
   ) {
     (self.id, self.target, self.validators) = (id, target, request.validators)
-    forwarded = request.forwarded
+    (forwarded, trail) = (request.forwarded, request.trail)
     onHead = request.onHead
     onBody = request.onBody
     work = request.priority

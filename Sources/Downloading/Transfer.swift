@@ -15,6 +15,8 @@ final class Transfer {
   private let validators: Validators?
   /// What of a client's own header goes to the first origin.
   private let forwarded: [HeaderField]
+  /// The servers that it was asked for through.
+  private let servers: ServerTrail
   private let deadline: ContinuousClock.Instant
   private let progress: (_ received: Int, _ expected: Int) -> Void
   private let onHead: (@Sendable (OriginResponse) -> Void)?
@@ -37,7 +39,7 @@ final class Transfer {
   private var timings = Timings()
   /// What this side gave a transfer up for; curl only reports that a callback wanted it so.
   private var failure: ImageError?
-  private var refusedAddress: String?
+  private var refusedAddress: ImageError?
   private var hasOpenedSocket = false
   /// Whether there is a connection for the present hop, over which its request went out.
   private(set) var hasSentRequest = false
@@ -55,7 +57,7 @@ final class Transfer {
     target = load.target
     trail = RedirectTrail(load.target)
     validators = load.validators
-    forwarded = load.forwarded
+    (forwarded, servers) = (load.forwarded, load.trail)
     onHead = load.onHead
     onBody = load.onBody
     self.rules = rules
@@ -105,7 +107,8 @@ final class Transfer {
     try easy.configure(entry, proxy: proxy)
     let headers = try rules.headers(
       entry?.rule, forwarded: trail.isFirst(target) ? forwarded : [],
-      hasSecrets: trail.enter(target), validators, isRedirected: !redirects.isEmpty)
+      hasSecrets: trail.enter(target), validators, isRedirected: !redirects.isEmpty,
+      trail: servers)
     // curl reads the list until it gets another one.
     try easy.set(CURLOPT_HTTPHEADER, pointer: headers.pointer)
     self.headers = headers
@@ -236,8 +239,8 @@ final class Transfer {
 
   /// Opens a socket to an address that may be connected to.
   func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
-    // A proxy is the operator's own choice, wherever it stands.
-    if !usesProxy, let refusal = refusal(of: address) {
+    // A proxy is the operator's own choice, wherever it is.
+    if !usesProxy, let refusal = rules.refusal(of: address, port: target.url.port) {
       refusedAddress = refusal
       return CURL_SOCKET_BAD
     }
@@ -245,15 +248,6 @@ final class Transfer {
     // Close-on-exec: the workers that this process starts get no connections of its own.
     let kind = address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue)
     return socket(address.pointee.family, kind, address.pointee.protocol)
-  }
-
-  /// Read where curl has it: an IPv6 address is longer than the `sockaddr` that the structure's copy would hold.
-  private func refusal(of address: UnsafePointer<curl_sockaddr>) -> String? {
-    guard let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr),
-      let ip = IPAddress(
-        UnsafeRawPointer(address) + offset, length: Int(address.pointee.addrlen))
-    else { return "an address that is no IP address" }
-    return rules.addresses.refusal(of: ip)
   }
 
   // MARK: The end of a hop
@@ -266,7 +260,7 @@ final class Transfer {
     do throws(ImageError) {
       if let failure { throw failure }
       if let refusedAddress, !hasOpenedSocket {
-        throw .refusedAddress(refusedAddress)
+        throw refusedAddress
       }
       // However the body of an error or a redirect ended: its head has said all there is to say.
       if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {

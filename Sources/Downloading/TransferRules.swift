@@ -9,11 +9,15 @@ struct TransferRules: Sendable {
   let addresses: AddressPolicy
   let retries: RetryPolicy
   let hosts: HostRules
+  /// Where this server listens.
+  let own: OwnEndpoint
   private let defaults: [HeaderField]
   private let usual: HeaderList
 
-  init(_ configuration: DownloaderConfiguration) throws(ImageError) {
-    self.configuration = configuration
+  init(
+    _ configuration: DownloaderConfiguration, own: OwnEndpoint = OwnEndpoint()
+  ) throws(ImageError) {
+    (self.configuration, self.own) = (configuration, own)
     addresses = AddressPolicy(allowedNetworks: configuration.allowedNetworks)
     retries = RetryPolicy(
       limit: min(max(configuration.retries, 0), 5), delay: configuration.retryDelay)
@@ -23,8 +27,11 @@ struct TransferRules: Sendable {
       HeaderField("Accept", configuration.accept),
       HeaderField("User-Agent", configuration.userAgent),
       HeaderField("Accept-Encoding", "identity"),
+      // RFC 9110, section 7.6.3. A rule may drop it: what ends loops is `CDN-Loop`.
+      configuration.serverID.isEmpty ? nil : HeaderField("Via", "1.1 \(configuration.serverID)"),
     ].compactMap(\.self)
-    usual = try Self.list(defaults)
+    let trail = try Self.trailField(ServerTrail(), through: configuration.serverID)
+    usual = try Self.list(defaults + trail)
   }
 
   /// The proxy that a hop goes by; `nil`: none.
@@ -52,12 +59,19 @@ struct TransferRules: Sendable {
   /// - Parameters:
   ///   - forwarded: a client's, where the hop may have them; of these, those that the rule names.
   ///   - hasSecrets: whether the rule's secrets are meant for the hop.
+  ///   - trail: the servers that the load was asked for through.
   func headers(
     _ rule: HostRule?, forwarded: [HeaderField], hasSecrets: Bool, _ validators: Validators?,
-    isRedirected: Bool
+    isRedirected: Bool, trail: ServerTrail = ServerTrail()
   ) throws(ImageError) -> HeaderList {
-    let conditions = Self.conditions(validators, isRedirected: isRedirected)
-    guard let rule else { return conditions.isEmpty ? usual : try Self.list(defaults + conditions) }
+    // Of every hop, whatever a rule says: no origin is to be kept from being told (RFC 8586, section 2).
+    let last =
+      Self.conditions(validators, isRedirected: isRedirected)
+      + (try Self.trailField(trail, through: configuration.serverID))
+    guard let rule else {
+      let isUsual = trail.elements.isEmpty && validators == nil
+      return isUsual ? usual : try Self.list(defaults + last)
+    }
     var fields = defaults
     func isNamed(_ name: String, in names: [String]) -> Bool {
       names.contains { $0.lowercased() == name.lowercased() }
@@ -70,7 +84,21 @@ struct TransferRules: Sendable {
     fields.removeAll { isNamed($0.name, in: rule.droppedHeaders) }
     set(rule.headers)
     if hasSecrets { set(rule.secretHeaders) }
-    return try Self.list(fields + conditions)
+    fields.removeAll { $0.name.lowercased() == Self.trailName }
+    return try Self.list(fields + last)
+  }
+
+  private static let trailName = "cdn-loop"
+
+  /// `CDN-Loop` with this server's name behind those of the ones before.
+  private static func trailField(
+    _ trail: ServerTrail, through server: String
+  ) throws(ImageError) -> [HeaderField] {
+    guard !server.isEmpty else { return [] }
+    guard let field = HeaderField("CDN-Loop", trail.value(through: server)) else {
+      throw .internal(detail: "a CDN-Loop field that cannot be sent")
+    }
+    return [field]
   }
 
   /// curl sends an `Accept` and an `Accept-Encoding` of its own where there is none, unless it is told not to.

@@ -16,6 +16,7 @@ struct FlightKey: Hashable, Sendable {
     var options = request.options
     options.priority = .normal
     options.isDetached = false
+    options.trail = options.trail.bare
     self.options = options
   }
 }
@@ -33,6 +34,9 @@ struct SourceFlightKey: Hashable, Sendable {
   let retriesFailed: Bool
   /// Whether nothing stale will do, since somebody has it already.
   let isRevalidation: Bool
+  /// The servers that the request came through. In a loop of servers each would otherwise join the flight that waits for
+  /// it, and none would hear its own name.
+  let trail: ServerTrail
 
   init(_ request: ImageRequest) {
     key = request.key.source
@@ -40,6 +44,7 @@ struct SourceFlightKey: Hashable, Sendable {
     demandsAge = request.options.age != AgeDemands()
     retriesFailed = request.options.retriesFailed
     isRevalidation = request.options.isRevalidation
+    trail = request.options.trail.bare
   }
 }
 

@@ -111,6 +111,7 @@ extension ImageManager {
     let result = try await loader.load(
       LoadRequest(
         url: url, validators: validators, priority: share, forwarded: request.forwarded,
+        trail: options.trail,
         onHead: { onHead(self.freshness(of: $0, for: request, Timings())) },
         onBody: { share.begin(ComingBody(body: $0, forward: forward)) }))
     let source: Source

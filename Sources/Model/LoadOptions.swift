@@ -83,6 +83,8 @@ public struct LoadOptions: Hashable, Sendable {
   public var isRevalidation = false
   /// Whether an AVIF is waited for though another format would be quicker: the manager's own request behind such an answer.
   public var awaitsAVIF = false
+  /// The servers that the request came through, which origins are told of.
+  public var trail = ServerTrail()
 
   /// The defaults.
   public init() {}

@@ -213,6 +213,8 @@ public struct LoadRequest: Sendable {
   public let priority: (any WorkPriority)?
   /// What of a client's own header goes along, to `url`'s origin and no other.
   public let forwarded: [HeaderField]
+  /// The servers that it was asked for through; origins are told of them (RFC 8586).
+  public let trail: ServerTrail
   /// Is given the head of each final answer, of whatever status, before its body, on the loader's thread, where it must not
   /// wait. A loader that asks no origin never calls it.
   public let onHead: (@Sendable (OriginResponse) -> Void)?
@@ -223,10 +225,11 @@ public struct LoadRequest: Sendable {
   /// A request.
   public init(
     url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil,
-    forwarded: [HeaderField] = [], onHead: (@Sendable (OriginResponse) -> Void)? = nil,
+    forwarded: [HeaderField] = [], trail: ServerTrail = ServerTrail(),
+    onHead: (@Sendable (OriginResponse) -> Void)? = nil,
     onBody: (@Sendable (any PartialBody) -> Void)? = nil
   ) {
-    self.url = url
+    (self.url, self.trail) = (url, trail)
     self.validators = validators
     self.priority = priority
     self.forwarded = forwarded

@@ -20,7 +20,10 @@ struct Exchanging {
       let (target, route) = try admitted()
       switch route {
       case .stats: return answerStats()
-      case .image, .info: return answerImage(target)
+      case .image, .info: return answerImage(target, try trail())
+      case .prefetches:
+        _ = try trail()
+        return operate(route, target)
       default: return operate(route, target)
       }
     } catch {
@@ -49,12 +52,13 @@ struct Exchanging {
     return (target, route)
   }
 
-  private func answerImage(_ target: RequestTarget) -> MHD_Result {
+  private func answerImage(_ target: RequestTarget, _ trail: ServerTrail) -> MHD_Result {
     guard !handler.isDraining else { return refuse(.draining) }
     switch target.request {
     case .success(var request):
       do throws(ImageError) {
         request.options = try options(of: request)
+        request.options.trail = trail
       } catch {
         return refuse(error)
       }

@@ -31,7 +31,7 @@ struct Forwarding: Sendable {
 
   /// The value of a field of the request; several lines are one list (RFC 9110, section 5.3), and of cookies one text
   /// (RFC 6265, section 5.4).
-  private static func value(of name: String, on connection: OpaquePointer) -> String? {
+  static func value(of name: String, on connection: OpaquePointer) -> String? {
     var search = Search(name: name.lowercased(), values: [])
     withUnsafeMutablePointer(to: &search) { search in
       // Calls back before it returns, and keeps nothing.

@@ -10,6 +10,8 @@ public struct ServerConfiguration: Sendable {
   public var address = "127.0.0.1"
   /// The port, 0–65535; 0 takes any free one, see `Server.port`.
   public var port = 8_080
+  /// What this server is called in `CDN-Loop` and `Via`: requests that name it are refused. Empty: none are.
+  public var id = ""
   /// Threads that read requests and write answers, at least 1: one per core by default.
   public var workers = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
   /// Most connections at once; further clients wait in the kernel's queue. One descriptor each, so this, the

@@ -51,6 +51,10 @@ struct PartConfigurations: Sendable {
     let plan = MemoryPlan(room: room, cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1))
     server = ServerConfiguration(configuration.server)
     server.operatorTokens = configuration.admin.tokens
+    // By chance, each start anew: of several servers behind one name, each knows its own requests, and so all loops end.
+    let id = configuration.server.id
+    server.id =
+      id.isEmpty ? "pictor-" + String(UInt64.random(in: 0...(.max)), radix: 36) : id
     server.maximumUpload = configuration.download.maximumBytes
     server.presets = configuration.presets
     server.autoFormats = configuration.imaging.autoFormats
@@ -74,6 +78,7 @@ struct PartConfigurations: Sendable {
       }
       if let made { downloader.hostRules.append(made) }
     }
+    downloader.serverID = server.id
     if let proxy = configuration.download.proxy {
       downloader.proxy = problems.collect { () throws(ConfigurationError) in
         try ProxyURL.url(of: proxy, environment: environment, at: "download.proxy")
@@ -311,6 +316,8 @@ extension ImagerPoolConfiguration {
     limits.failOn = FailOn(rawValue: section.failOn) ?? .warning
     limits.maximumResultPixels = section.maximumResultPixels
     limits.efforts = section.efforts
+    // An estimate may be wrong by half; the time itself is the limit that counts.
+    limits.mostSeconds = 1.5 * (section.processorTime / .seconds(1))
   }
 
   private static func besideThisProgram(_ name: String) throws(ConfigurationError) -> String {

@@ -20,6 +20,7 @@ final class Service: Sendable {
   private let manager: ImageManager
   private let prefetcher: Prefetcher
   private let server: Server
+  private let address: String
 
   /// Makes the parts; they own threads and files from here on, but no client gets in.
   init(_ configurations: PartConfigurations, log: Log) throws {
@@ -55,6 +56,8 @@ final class Service: Sendable {
           process: .now, log: log.figures)
       }, log: log)
     (self.memory, self.warnings, self.disk) = (memory, warnings, disk)
+    address = configurations.server.address
+    downloader.refuse(ownAddress: address, port: configurations.server.port)
     self.downloader = downloader
     (self.imagers, self.manager, self.prefetcher) = (imagers, manager, prefetcher)
   }
@@ -64,6 +67,8 @@ final class Service: Sendable {
     try warnings.start()
     try imagers.start()
     try server.start()
+    // Only now is it known which port any free one was.
+    downloader.refuse(ownAddress: address, port: server.port)
   }
 
   /// Says at `/stats` that the server is about to stop, and goes on serving.

@@ -178,7 +178,8 @@ struct HostRuleTests {
   }
 
   @Test(arguments: [
-    "Host", "content-length", "Transfer-Encoding", "Connection", "Keep-Alive", "TE", "Trailer",
+    "CDN-Loop", "Host", "content-length", "Transfer-Encoding", "Connection", "Keep-Alive", "TE",
+    "Trailer",
     "Upgrade", "Range", "If-None-Match", "IF-RANGE", "Accept-Encoding", "Proxy-Authorization",
   ])
   func `fields of framing, connections and conditions are nobody's to set`(name: String) {

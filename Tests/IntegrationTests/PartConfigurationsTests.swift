@@ -17,14 +17,19 @@ struct PartConfigurationsTests {
   /// Two defaults of one setting would differ one day, and tests of a part show what no server does.
   @Test func `each part's own defaults are the configuration's`() throws {
     let parts = try PartConfigurations(Configuration(), room: 64 << 30)
+    // By chance, and the same for both.
+    var server = type(of: parts.server).init()
+    server.id = parts.server.id
+    #expect(!server.id.isEmpty && parts.downloader.serverID == server.id)
     var pairs: [(told: Any, own: Any)] = [
-      (parts.server, type(of: parts.server).init()), (parts.memory, type(of: parts.memory).init()),
+      (parts.server, server), (parts.memory, type(of: parts.memory).init()),
       (parts.freshness, type(of: parts.freshness).init()),
     ]
     pairs.append((parts.stale, type(of: parts.stale).init()))
     pairs.append((parts.disk, type(of: parts.disk).init(path: parts.disk.path)))
     var downloader = type(of: parts.downloader).init()
     downloader.userAgent = parts.downloader.userAgent
+    downloader.serverID = server.id
     pairs.append((parts.downloader, downloader))
     let imagers = type(of: parts.imagers).init(executable: parts.imagers.executable)
     pairs.append((parts.imagers, imagers))

@@ -1,0 +1,133 @@
+// Tests of what ends loops: origins are told which servers a load came through, and this server's own address is none.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@testable import Downloading
+
+struct DownloaderLoopTests {
+  private let origin: Origin
+
+  init() throws {
+    origin = try Origin()
+    origin.serve("/a", Array("picture".utf8))
+  }
+
+  private func request(_ url: String, _ trail: String = "") throws -> LoadRequest {
+    LoadRequest(url: try SourceURL(parsing: url), trail: ServerTrail(parsing: trail))
+  }
+
+  // MARK: Fields
+
+  @Test func `origins are told of this server and those before`() async throws {
+    origin.route("/r", .redirect(to: "/a"))
+    let downloader = try makeDownloader { $0.serverID = "me" }
+    _ = try await downloader.load(try request(origin.url("/r"), "cloudflare; loops=1, b"))
+    for path in ["/r", "/a"] {
+      let headers = try #require(origin.received(at: path).last).headers
+      #expect(headers["cdn-loop"] == "cloudflare; loops=1, b, me")
+      #expect(headers["via"] == "1.1 me")
+    }
+    _ = try await downloader.load(try request(origin.url("/a")))
+    #expect(origin.received(at: "/a").last?.headers["cdn-loop"] == "me")
+  }
+
+  @Test func `no rule of a host takes CDN-Loop away or changes it`() async throws {
+    var rule = HostRule(host: try #require(HostPattern("*")))
+    rule.droppedHeaders = ["CDN-Loop", "Via"]
+    rule.forwardedHeaders = ["CDN-Loop"]
+    rule.headers = [try #require(HeaderField("Cdn-Loop", "x"))]
+    let rules = [rule]
+    let downloader = try makeDownloader {
+      $0.serverID = "me"
+      $0.hostRules = rules
+    }
+    let field = try #require(HeaderField("CDN-Loop", "forged"))
+    _ = try await downloader.load(
+      LoadRequest(
+        url: try SourceURL(parsing: origin.url("/a")), forwarded: [field],
+        trail: ServerTrail(parsing: "b")))
+    let headers = try #require(origin.received(at: "/a").last).headers
+    #expect(headers["cdn-loop"] == "b, me")
+    #expect(headers["via"] == nil)
+  }
+
+  @Test func `a revalidation tells of it, too`() async throws {
+    let downloader = try makeDownloader { $0.serverID = "me" }
+    _ = try await downloader.load(
+      LoadRequest(
+        url: try SourceURL(parsing: origin.url("/a")), validators: try validators(etag: "\"1\"")))
+    let headers = try #require(origin.received(at: "/a").last).headers
+    #expect(headers["cdn-loop"] == "me" && headers["if-none-match"] == "\"1\"")
+  }
+
+  // MARK: Addresses
+
+  @Test(arguments: [
+    ("127.0.0.1", ["127.0.0.1", "127.1", "0.0.0.0", "[::ffff:127.0.0.1]"]),
+    ("0.0.0.0", ["127.0.0.1", "127.0.0.2", "0.0.0.0"]),
+    ("::", ["127.0.0.1", "[::1]", "localhost"]),
+  ])
+  func `its own address is no origin, in any spelling and behind redirects`(
+    listening: String, hosts: [String]
+  ) async throws {
+    let own = try Origin()
+    own.serve("/a", Array("picture".utf8))
+    let downloader = try makeDownloader {
+      $0.allowedNetworks = ["0.0.0.0/0", "::/0"].compactMap { CIDR($0) }
+    }
+    downloader.refuse(ownAddress: listening, port: own.port)
+    for host in hosts {
+      let url = own.url("/a", host: host)
+      origin.route("/r", .redirect(to: url))
+      for url in [url, origin.url("/r")] {
+        let failure = await downloader.failure(of: url)
+        guard case .forbiddenSource(let reason, _)? = failure else {
+          Issue.record("\(url): \(String(describing: failure))")
+          continue
+        }
+        #expect(reason == "it is this server itself", "\(url)")
+      }
+    }
+    #expect(own.connections == 0)
+    // Another port of the same address is another server.
+    #expect(try await downloader.load(origin.url("/a")).file.count == 7)
+  }
+
+  @Test func `of all addresses, only those of this machine are its own`() throws {
+    let own = OwnEndpoint()
+    func isReached(_ address: String, port: Int = 80) throws -> Bool {
+      own.isReached(by: try #require(IPAddress(address)), port: port)
+    }
+    #expect(try !isReached("127.0.0.1"))
+    own.set(address: "0.0.0.0", port: 80)
+    #expect(try isReached("127.0.0.1") && isReached("127.9.9.9") && isReached("::ffff:127.0.0.1"))
+    #expect(try !isReached("127.0.0.1", port: 81) && !isReached("192.0.2.1") && !isReached("::1"))
+    own.set(address: "127.0.0.2", port: 80)
+    #expect(try isReached("127.0.0.2") && !isReached("127.0.0.1") && !isReached("0.0.0.0"))
+    own.set(address: "::", port: 80)
+    #expect(try isReached("::1") && isReached("127.0.0.1") && !isReached("2001:db8::1"))
+    own.set(address: "::1", port: 80)
+    #expect(try isReached("::") && !isReached("127.0.0.1"))
+    for address in Self.interfaceAddresses() {
+      own.set(address: "0.0.0.0", port: 80)
+      #expect(try isReached(address), "\(address)")
+    }
+  }
+
+  /// The IPv4 addresses of this machine's interfaces.
+  private static func interfaceAddresses() -> [String] {
+    var list: UnsafeMutablePointer<ifaddrs>?
+    guard getifaddrs(&list) == 0 else { return [] }
+    defer { freeifaddrs(list) }
+    return sequence(first: list) { $0?.pointee.ifa_next }.prefix { $0 != nil }.compactMap { entry in
+      guard let address = entry?.pointee.ifa_addr,
+        case .v4(let value)? = IPAddress(
+          UnsafeRawPointer(address), length: MemoryLayout<sockaddr_in>.size)
+      else { return nil }
+      return IPAddress.v4(value).description
+    }
+  }
+}
