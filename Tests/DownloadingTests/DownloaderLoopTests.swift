@@ -84,7 +84,7 @@ struct DownloaderLoopTests {
       origin.route("/r", .redirect(to: url))
       for url in [url, origin.url("/r")] {
         let failure = await downloader.failure(of: url)
-        guard case .forbiddenSource(let reason, _)? = failure else {
+        guard case .forbiddenSource(let reason, _, _)? = failure else {
           Issue.record("\(url): \(String(describing: failure))")
           continue
         }
