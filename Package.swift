@@ -22,7 +22,7 @@ let package = Package(
     // A linker setting holds for each product that the target is part of.
     .target(name: "Model", linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
     .target(name: "Platform", dependencies: ["Model", "CLinux"]),
-    .target(name: "Telemetry", dependencies: ["Platform"]),
+    .target(name: "Telemetry", dependencies: ["Model", "Platform"]),
     .target(name: "Configuring", dependencies: ["Model"]),
     .target(name: "Commanding", dependencies: ["Model", "Platform", "Configuring"]),
     .target(name: "Serving", dependencies: words + ["CMicrohttpd", "CGLib", "CReceiving"]),

@@ -32,6 +32,10 @@ public struct Configuration: Hashable, Sendable {
     public var graceTime = Duration.seconds(20)
     /// Origins whose pages may read answers; `*` for all, empty for none.
     public var corsOrigin = ["*"]
+    /// Networks of the proxies that name their clients' addresses.
+    public var trustedProxies: [String] = []
+    /// The field in which they do: `auto`, `x-forwarded-for` or `forwarded`.
+    public var forwardedHeader = "auto"
     /// Whether clients may have origins asked though something fresh is kept.
     public var allowReload = true
     /// Whether clients may ask for more pixels than a source has.
@@ -223,6 +227,8 @@ public struct Configuration: Hashable, Sendable {
     public var format = "text"
     /// `debug`, `info`, `warning` or `error`.
     public var level = "info"
+    /// Which answers have a line at info: `all`, `misses` or `errors`.
+    public var requests = "misses"
   }
 
   /// `server.…`

@@ -74,6 +74,16 @@ extension Configuration {
       "server.cors_origin", \.server.corsOrigin,
       "origins whose pages may read pixels (CORS), such as https://example.com; \"*\": all"),
 
+    .list(
+      "server.trusted_proxies", \.server.trustedProxies,
+      "networks of proxies that are believed in whom they name as clients, for the log",
+      "networks such as 10.0.0.0/8 or fd00::/8", isNetwork),
+    .text(
+      "server.forwarded_header", \.server.forwardedHeader,
+      "the header field in which they do; auto: whichever is there",
+      "auto, x-forwarded-for or forwarded"
+    ) { ["auto", "x-forwarded-for", "forwarded"].contains($0) },
+
     .boolean(
       "server.allow_reload", \.server.allowReload,
       "whether clients may use refresh, cache=bypass, retry and Cache-Control: no-cache"),
@@ -285,9 +295,15 @@ extension Configuration {
       ["text", "json"].contains($0)
     },
     .text(
-      "log.level", \.log.level, "least level written; memory hits are debug",
+      "log.level", \.log.level,
+      "least level written; memory hits are debug, unless log.requests says otherwise",
       "debug, info, warning or error"
     ) { ["debug", "info", "warning", "error"].contains($0) },
+    .text(
+      "log.requests", \.log.requests,
+      "which answers have a line at info: all, memory hits included, which costs them; all but "
+        + "those (misses); failures alone (errors)", "all, misses or errors"
+    ) { ["all", "misses", "errors"].contains($0) },
   ]
 
   /// The key with this path.

@@ -40,7 +40,8 @@ final class DownloadBoard: Sendable {
   /// A load came in.
   func add(_ load: Load) {
     let status = DownloadStatus(
-      id: UInt64(load.id), url: load.target.url.text, host: load.target.hostAndPort,
+      id: UInt64(load.id), url: SecretMask.withoutUsers(load.target.url.text),
+      host: load.target.hostAndPort,
       priority: load.priority.value)
     let line = Line(status: status, load: load)
     lines.withLock { $0[load.id] = line }

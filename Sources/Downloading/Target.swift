@@ -62,13 +62,12 @@ struct Target: Sendable {
 
   /// The target of a redirect, from an absolute URL.
   ///
-  /// - Throws: `ImageError.forbiddenSource`. Of a `Location` with a user or a password nothing is logged.
+  /// - Throws: `ImageError.forbiddenSource`.
   init(redirect location: String, hosts: HostPolicy) throws(ImageError) {
-    let logged = location.contains("@") ? "" : location
     if let scheme = Self.scheme(of: location), !["http", "https"].contains(scheme) {
       throw .forbiddenSource(
         reason: "it redirects to a URL with the scheme '\(scheme)', and only http and https are "
-          + "allowed", detail: logged)
+          + "allowed", detail: location)
     }
     let url: SourceURL
     do throws(ImageError) {
@@ -76,7 +75,7 @@ struct Target: Sendable {
     } catch {
       guard case .invalidURL(_, let reason) = error else { throw error }
       throw .forbiddenSource(
-        reason: "it redirects to a URL that cannot be used: \(reason)", detail: logged)
+        reason: "it redirects to a URL that cannot be used: \(reason)", detail: location)
     }
     try self.init(url, hosts: hosts)
   }

@@ -112,7 +112,7 @@ struct FailedURLs {
     order[firstInOrder...].compactMap { key, number in
       guard let entry = entries[key], entry.number == number, now < entry.until else { return nil }
       return FailedURL(
-        url: key.url,
+        url: SecretMask.withoutUsers(key.url),
         transform: key.isSource ? nil : String(key.text.dropFirst(key.source.text.count + 1)),
         code: entry.error.code, status: entry.error.status,
         seconds: entry.until.seconds - now.seconds)

@@ -221,8 +221,10 @@ extension ImageError {
     }
   }
 
-  /// What the client is told: what was wrong, with which value, what is allowed.
-  public var message: String {
+  /// What the client is told: what was wrong, with which value, what is allowed. Secrets in it are masked.
+  public var message: String { SecretMask.masked(wording) }
+
+  private var wording: String {
     switch self {
     case .invalidURL(let url, let reason): "the URL '\(url)' cannot be used: \(reason)"
     case .invalidParameter(let name, let value, let allowed):
@@ -273,7 +275,10 @@ extension ImageError {
   }
 
   /// What the operator reads beside `message`, where there is more to say: a detail, the key that decides, or both.
-  public var logDetail: String? {
+  /// Secrets in it are masked.
+  public var logDetail: String? { unmaskedDetail.map(SecretMask.masked) }
+
+  private var unmaskedDetail: String? {
     switch self {
     case .forbiddenSource(_, let detail, _), .unsupportedFormat(let detail),
       .undecodable(let detail), .internal(let detail), .outOfMemory(let detail),

@@ -55,7 +55,9 @@ public struct SourceURL: Hashable, Sendable {
     func refuse(_ reason: String) -> ImageError { .invalidURL(string, reason: reason) }
     guard !string.isEmpty else { throw refuse("it is empty") }
     guard string.utf8.count <= Self.maximumLength else {
-      throw .invalidURL(String(string.prefix(64)) + "…", reason: "it is longer than 8192 bytes")
+      // Masked before it is cut, since what tells a password may come behind it.
+      let masked = SecretMask.masked(String(string.prefix(2 * Self.maximumLength)))
+      throw .invalidURL(String(masked.prefix(64)) + "…", reason: "it is longer than 8192 bytes")
     }
     guard !string.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
       throw refuse("it contains a control character")

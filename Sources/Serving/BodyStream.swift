@@ -177,8 +177,6 @@ final class BodyStream: Suspended, @unchecked Sendable {
 struct Streaming {
   /// The body.
   let stream: BodyStream
-  /// The id its client was told.
-  let id: RequestID
   /// The `Cache-Status` header.
   let cacheStatus: String?
 }

@@ -17,10 +17,9 @@ extension Exchanging {
       handler.operationKeys.end(exchange)
       return refuse(.internal(detail: "a delivery without a request"))
     }
-    let id = RequestID()
     let microseconds = client.elapsedMicroseconds
     let head = pictureHead(
-      coming.info, of: request, coming.cacheStatus, Timings(), id: id, microseconds: microseconds)
+      coming.info, of: request, coming.cacheStatus, Timings(), microseconds: microseconds)
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,
       patience: handler.configuration.requestTimeout.wholeMilliseconds)
@@ -35,7 +34,7 @@ extension Exchanging {
       handler.figures.missLatency.record(microseconds: microseconds)
       handler.figures.origins.add("origin")
       client.streaming = Streaming(
-        stream: stream, id: id, cacheStatus: coming.cacheStatus.headerValue)
+        stream: stream, cacheStatus: coming.cacheStatus.headerValue)
       let result = queue(response, status: 200, bytes: length ?? 0)
       if length == nil {
         // libmicrohttpd's own time-out begins anew with each byte that a client takes.

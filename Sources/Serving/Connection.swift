@@ -1,7 +1,9 @@
 // Connection: one client's connection and the request that is on it.
 
 import Glibc
+import Model
 import Synchronization
+import Telemetry
 
 /// What the watcher may know of a connection: its descriptor and when it is to be shut down.
 final class ConnectionWatch: Sendable {
@@ -82,10 +84,14 @@ final class Connection {
   let worker: Worker
   /// Its deadlines.
   let watch: ConnectionWatch
+  /// Whoever connected; `nil` where that has no IP address.
+  let peer: IPAddress?
   /// How far the current request is.
   var stage = Stage.received
   /// What is asked for.
   var target: RequestTarget?
+  /// What the request is called in its answer and in the log.
+  var requestID = RequestID()
   /// Monotonic nanoseconds at which the header was whole.
   var startedAt = 0
   /// The request's body, as far as it was read.
@@ -106,14 +112,18 @@ final class Connection {
   var endedRequests = 0
   /// What is wrong with what comes behind the requests that are whole.
   var fault: FramingFault?
+  /// The request line of what is refused for it, as far as it came.
+  var refusedLine: [UInt8] = []
+  /// The beginning of a request line that came in pieces.
+  var lineBeginning: [UInt8] = []
   /// Whether that was answered: whatever else comes is dropped.
   var isRefused = false
   /// The answer under way, where its body comes while it is sent.
   var streaming: Streaming?
 
   /// A connection without a request.
-  init(worker: Worker, watch: ConnectionWatch) {
-    (self.worker, self.watch) = (worker, watch)
+  init(worker: Worker, watch: ConnectionWatch, peer: IPAddress?) {
+    (self.worker, self.watch, self.peer) = (worker, watch, peer)
   }
 
   /// A new request line was read.

@@ -94,8 +94,7 @@ extension Exchanging {
       route = nil
     }
     let methods = route?.allowed ?? Route.allowedAnywhere
-    let (id, now) = (RequestID(), Clock.now())
-    var head = ResponseHead(date: now, id: id)
+    var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Allow", methods)
     if !handler.configuration.corsOrigins.isEmpty {
       head.add("Access-Control-Allow-Methods", methods)
@@ -108,7 +107,7 @@ extension Exchanging {
       let response = try Response(
         head: head, style: handler.configuration.headStyle, body: .memory(nothing),
         closes: handler.isDraining)
-      log(id, 204, 0, nil, error: nil)
+      log(204, 0, nil, error: nil)
       return queue(response, status: 204, bytes: 0)
     } catch {
       return refuse(error)

@@ -83,10 +83,12 @@ private enum Callbacks {
     }
   }
 
-  static let completed: MHD_RequestCompletedCallback = { context, _, place, reason in
-    guard let context, let client = place?.pointee else { return }
+  static let completed: MHD_RequestCompletedCallback = {
+    context, connection, place, reason in
+    guard let context, let connection, let client = place?.pointee else { return }
     Callbacks.with(context, client) { handler, client in
-      handler.completed(on: client, isWhole: reason == .REQUEST_TERMINATED_COMPLETED_OK)
+      handler.completed(
+        on: client, connection, isWhole: reason == .REQUEST_TERMINATED_COMPLETED_OK)
     }
   }
 
@@ -95,13 +97,22 @@ private enum Callbacks {
     let loop = Unmanaged<EventLoop.Context>.fromOpaque(context).takeUnretainedValue()
     if code == .CONNECTION_NOTIFY_STARTED {
       let client = loop.handler.opened(
-        descriptor: pictor_mhd_descriptor(connection), by: loop.worker)
+        descriptor: pictor_mhd_descriptor(connection), peer: peer(of: connection),
+        by: loop.worker)
       // Released below, when the connection is closed.
       place.pointee = Unmanaged.passRetained(client).toOpaque()
     } else if let opaque = place.pointee {
       loop.handler.closed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
       place.pointee = nil
     }
+  }
+
+  private static func peer(of connection: OpaquePointer) -> IPAddress? {
+    guard let address = pictor_mhd_client_address(connection) else { return nil }
+    // libmicrohttpd keeps the address in as much room as its family takes.
+    let isIPv6 = CInt(address.pointee.sa_family) == AF_INET6
+    let length = isIPv6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size
+    return IPAddress(UnsafeRawPointer(address), length: length)
   }
 
   private static func with<Result>(

@@ -22,7 +22,8 @@ struct ErrorBody: Encodable {
   init(_ error: ImageError, id: String, explains: Bool, hint: String? = nil) {
     let message = explains ? error.explainedMessage : error.message
     self.error = Content(
-      code: error.code, message: hint.map { "\(message); \($0)" } ?? message,
+      code: error.code,
+      message: SecretMask.masked(hint.map { "\(message); \($0)" } ?? message),
       parameter: error.parameter, request_id: id)
   }
 

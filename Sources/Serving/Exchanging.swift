@@ -169,8 +169,7 @@ struct Exchanging {
     case .delivery(let delivery): return answer(with: delivery)
     case .done(let json, let status, let fields):
       return answer(
-        json: json, status: status, id: RequestID(), error: nil, closes: handler.isDraining,
-        fields: fields)
+        json: json, status: status, error: nil, closes: handler.isDraining, fields: fields)
     case .failure(.cancelled):
       return refuse(.internal(detail: "the work was cancelled while its client was waiting"))
     case .failure(let error): return refuse(error)
@@ -181,12 +180,12 @@ struct Exchanging {
   /// The head of an answer with a picture, but for those that are prepared.
   func pictureHead(
     _ info: VariantInfo, of request: ImageRequest, _ cacheStatus: CacheStatus, _ timings: Timings,
-    id: RequestID, microseconds: Int
+    microseconds: Int
   ) -> ResponseHead {
     let now = Clock.now()
     var timings = timings
     timings.total = .microseconds(microseconds)
-    var head = ResponseHead(date: now, id: id)
+    var head = ResponseHead(date: now, id: client.requestID)
     head.add("Server-Timing", timings.headerValue)
     head.addAge(
       of: info.freshness, at: now, isPrivate: client.target?.forwarding?.isPrivate == true)
@@ -202,12 +201,10 @@ struct Exchanging {
     }
     if isRedirected { return redirect(to: delivery) }
     let variant = delivery.variant
-    let id = RequestID()
     let status = handler.isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds = client.elapsedMicroseconds
     let head = pictureHead(
-      variant.info, of: request, delivery.cacheStatus, delivery.timings, id: id,
-      microseconds: microseconds)
+      variant.info, of: request, delivery.cacheStatus, delivery.timings, microseconds: microseconds)
     do throws(ImageError) {
       if status == 200, client.method == .get, case .file(let region) = variant.body,
         !region.isInMemory
@@ -220,7 +217,7 @@ struct Exchanging {
         head: head, style: handler.configuration.headStyle, body: variant.body,
         closes: handler.isDraining)
       record(delivery.cacheStatus, microseconds)
-      log(id, status, variant.body.count, delivery.cacheStatus.headerValue, error: nil)
+      log(status, variant.body.count, delivery.cacheStatus.headerValue, error: nil)
       return queue(response, status: status, bytes: variant.body.count)
     } catch {
       return refuse(error)
@@ -249,27 +246,25 @@ struct Exchanging {
       return refuse(.internal(detail: "the figures cannot be encoded"))
     }
     return answer(
-      json: Array(json) + [UInt8(ascii: "\n")], status: isDraining ? 503 : 200, id: RequestID(),
-      error: nil, closes: closes)
+      json: Array(json) + [UInt8(ascii: "\n")], status: isDraining ? 503 : 200, error: nil,
+      closes: closes)
   }
 
   /// Answers with an error of the contract.
   func refuse(_ error: ImageError) -> MHD_Result {
-    let id = RequestID()
     if client.target?.route?.isForPictures == true { handler.figures.origins.add("error") }
     let body = ErrorBody(
-      error, id: id.description, explains: handler.configuration.explainsErrors,
+      error, id: client.requestID.description, explains: handler.configuration.explainsErrors,
       hint: client.target?.hint(for: error))
     return answer(
-      json: body.json, status: error.status, id: id, error: error, closes: handler.isDraining)
+      json: body.json, status: error.status, error: error, closes: handler.isDraining)
   }
 
   /// Answers with JSON, which says what `error` was where there is one.
   func answer(
-    json: [UInt8], status: Int, id: RequestID, error: ImageError?, closes: Bool,
-    fields: [AnswerField] = []
+    json: [UInt8], status: Int, error: ImageError?, closes: Bool, fields: [AnswerField] = []
   ) -> MHD_Result {
-    var head = ResponseHead(date: Clock.now(), id: id)
+    var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Content-Type", "application/json")
     var vary: String?
     switch error {
@@ -290,7 +285,7 @@ struct Exchanging {
       let body = json.withUnsafeBytes { ImageBytes(copying: $0) }
       let response = try Response(
         head: head, style: handler.configuration.headStyle, body: .memory(body), closes: closes)
-      log(id, status, json.count, nil, error: error)
+      log(status, json.count, nil, error: error)
       return queue(response, status: status, bytes: json.count)
     } catch {
       handler.log.error("no answer", ["detail": .string(error.logDetail ?? error.code)])
@@ -304,14 +299,12 @@ struct Exchanging {
     handler.queue(response, status: status, bytes: bytes, on: client, connection)
   }
 
-  func log(
-    _ id: RequestID, _ status: Int, _ bytes: Int, _ cacheStatus: String?, error: ImageError?
-  ) {
+  func log(_ status: Int, _ bytes: Int, _ cacheStatus: String?, error: ImageError?) {
     handler.log(
       RequestLine(
-        id: id, method: displayable(String(cString: method)), status: status,
+        method: displayable(String(cString: method)), status: status,
         bytes: client.bodyBytes(status: status, of: bytes), cacheStatus: cacheStatus, error: error),
-      of: client)
+      of: client, on: connection)
   }
 }
 

@@ -1,25 +1,28 @@
-// HitAges: the two numbers of a hit's head that grow with the second.
+// HitAges: what a hit's head has room for: the two numbers that grow with the second, and the request's id.
 
 import Model
 
 /// What `Age` and `max-age` say now, and how many digits each has: a prepared head has room for as many.
 struct HitAges {
-  /// Digits of the two.
+  /// Digits of the two, and characters of the id, which is the client's own where it sent one.
   struct Widths: Equatable {
     let age: Int
     let maxAge: Int
+    let id: Int
 
     /// Of a head that is not to be made current.
-    static let none = Widths(age: 0, maxAge: 0)
+    static let none = Widths(age: 0, maxAge: 0, id: 0)
   }
 
   let age: Int
   let maxAge: Int
   let widths: Widths
 
-  init(of freshness: Freshness, at now: UnixTime) {
+  /// The numbers at `now`, for an answer whose id has `idLength` characters.
+  init(of freshness: Freshness, at now: UnixTime, idLength: Int) {
     age = freshness.age(at: now)
     maxAge = freshness.clientMaxAge(atAge: age)
-    widths = Widths(age: ResponseHead.width(of: age), maxAge: ResponseHead.width(of: maxAge))
+    widths = Widths(
+      age: ResponseHead.width(of: age), maxAge: ResponseHead.width(of: maxAge), id: idLength)
   }
 }

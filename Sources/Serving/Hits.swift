@@ -20,9 +20,9 @@ extension RequestHandler {
       let variant = provider.cachedVariant(for: key)
     else { return nil }
     let now = Clock.now()
-    let ages = HitAges(of: variant.info.freshness, at: now)
+    let ages = HitAges(
+      of: variant.info.freshness, at: now, idLength: client.requestID.length)
     let status = isNotModified(variant.info, on: connection) ? 304 : 200
-    let id = RequestID()
     let microseconds: Int
     let response: Response
     do throws(ImageError) {
@@ -30,17 +30,18 @@ extension RequestHandler {
         response = try hitResponse(variant, target, ages.widths, client)
         microseconds = client.elapsedMicroseconds
         response.stamp(
-          id: id, now: now, ages: ages, microseconds: microseconds, worker: client.worker)
+          id: client.requestID, now: now, ages: ages, microseconds: microseconds,
+          worker: client.worker)
         if crossOrigin.isPerClient {
           response.stamp(page: crossOrigin.page(on: connection), crossOrigin)
         }
       } else {
         var head = try hitHead(variant, target, ages.widths)
         microseconds = client.elapsedMicroseconds
-        head.stamp(id: id, now: now, ages: ages, microseconds: microseconds)
+        head.stamp(id: client.requestID, now: now, ages: ages, microseconds: microseconds)
         if crossOrigin.isPerClient {
           head.stamp(
-            page: crossOrigin.page(on: connection), crossOrigin, ageWidth: ages.widths.age)
+            page: crossOrigin.page(on: connection), crossOrigin, ages.widths)
         }
         response = try Response(head: head, style: .fields, body: variant.body)
       }
@@ -49,7 +50,7 @@ extension RequestHandler {
         .refuse(error)
     }
     client.worker.hitLatency.record(microseconds: microseconds)
-    if logsHits { logHit(id, status: status, bytes: variant.body.count, of: client) }
+    if logsHits { logHit(status: status, bytes: variant.body.count, of: client, on: connection) }
     return queue(response, status: status, bytes: variant.body.count, on: client, connection)
   }
 
@@ -102,12 +103,14 @@ extension RequestHandler {
     return prepared
   }
 
-  private func logHit(_ id: RequestID, status: Int, bytes: Int, of client: Connection) {
+  private func logHit(
+    status: Int, bytes: Int, of client: Connection, on connection: OpaquePointer
+  ) {
     log(
       RequestLine(
-        id: id, method: client.method == .head ? "HEAD" : "GET", status: status,
+        method: client.method == .head ? "HEAD" : "GET", status: status,
         bytes: client.bodyBytes(status: status, of: bytes),
         cacheStatus: CacheStatus.hit(.memory).headerValue, error: nil),
-      of: client)
+      of: client, on: connection)
   }
 }

@@ -91,8 +91,7 @@ extension Exchanging {
   private func answer(_ content: some Encodable, status: Int = 200) -> MHD_Result {
     do throws(ImageError) {
       return answer(
-        json: try Self.json(content), status: status, id: RequestID(), error: nil,
-        closes: handler.isDraining)
+        json: try Self.json(content), status: status, error: nil, closes: handler.isDraining)
     } catch {
       return refuse(error)
     }

@@ -1,5 +1,7 @@
 // PercentEncoding: the text behind percent-encoded bytes of a request target, strictly.
 
+import Model
+
 /// RFC 3986, section 2.1, one level of it.
 enum PercentEncoding {
   /// The decoded text; `nil` where a `%` is not followed by two hexadecimal digits, the bytes are no UTF-8, or one of
@@ -53,8 +55,10 @@ enum PercentEncoding {
   }
 }
 
-/// A client's text as it may be repeated in a message or a log line: short, and without control characters.
+/// A client's text as it may be repeated in a message or a log line: short, without control characters and secrets.
 func displayable(_ text: String, limit: Int = 100) -> String {
+  // Masked before it is cut, since what tells a password may come behind it.
+  let text = SecretMask.masked(text)
   var result = ""
   for scalar in text.unicodeScalars.prefix(limit) {
     if scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value) {
@@ -68,5 +72,6 @@ func displayable(_ text: String, limit: Int = 100) -> String {
 
 /// The same for bytes that may be no text at all.
 func displayable(_ bytes: some Collection<UInt8>, limit: Int = 100) -> String {
-  displayable(String(decoding: bytes.prefix(limit * 4 + 4), as: UTF8.self), limit: limit)
+  displayable(
+    String(decoding: bytes.prefix(2 * SourceURL.maximumLength), as: UTF8.self), limit: limit)
 }

@@ -25,7 +25,7 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
     places.deallocate()
   }
 
-  /// This worker's response; `nil` where there is none whose age and `max-age` have so many digits.
+  /// This worker's response; `nil` where there is none whose age, `max-age` and id are so long.
   func response(of worker: Worker, _ widths: HitAges.Widths) -> Response? {
     guard let response = places[worker.index], response.fits(widths) else { return nil }
     return response

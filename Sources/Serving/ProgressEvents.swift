@@ -46,8 +46,7 @@ extension Exchanging {
   ) throws(ImageError) -> MHD_Result {
     guard !handler.isDraining else { throw .draining }
     let events = ProgressEvents(minimumInterval: interval)
-    let id = RequestID()
-    var head = ResponseHead(date: Clock.now(), id: id)
+    var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Content-Type", "text/event-stream")
     head.add("Cache-Control", "no-store")
     // Asks nginx not to keep the events until a buffer is full.
@@ -60,7 +59,7 @@ extension Exchanging {
     // Held by the stream itself until nobody reads it.
     let observation = begin(events)
     events.stream.whenAbandoned { withExtendedLifetime(observation) {} }
-    client.streaming = Streaming(stream: stream, id: id, cacheStatus: nil)
+    client.streaming = Streaming(stream: stream, cacheStatus: nil)
     let result = queue(response, status: 200, bytes: 0)
     client.watch.deadline = .max
     return result

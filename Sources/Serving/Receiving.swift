@@ -72,10 +72,13 @@ extension RequestHandler {
   /// Judges a piece that recv(2) brought; returns what libmicrohttpd is told of it.
   fileprivate func received(_ bytes: UnsafeRawBufferPointer, on client: Connection) -> Int {
     if client.fault != nil { return drop(client) }
+    let isNew = client.framing.isBetweenRequests
     guard case .refused(let fault, let start) = client.framing.take(bytes) else {
+      keepLine(of: bytes, isNew: isNew, on: client)
       return bytes.count
     }
     client.fault = fault
+    client.refusedLine = refusedLine(of: bytes, from: start, isNew: isNew || start > 0, client)
     refuseIfDue(client)
     // The requests in front of it are answered first.
     return client.isRefused || start == 0 ? pictor_received_nothing() : start
@@ -88,6 +91,7 @@ extension RequestHandler {
     else { return }
     client.isRefused = true
     let error = fault.error
+    // Its header is not read.
     let id = RequestID()
     let json = ErrorBody(
       error, id: id.description, explains: configuration.explainsErrors
@@ -110,12 +114,38 @@ extension RequestHandler {
     shutdown(descriptor, CInt(SHUT_WR))
     client.watch.deadline = Clock.coarseMilliseconds() + Self.lingering
     figures.statuses.add("\(error.status)")
+    let refused = RefusedLine(client.refusedLine)
     log.info(
       "request refused",
       [
+        "method": .string(ifPresent: refused.method), "target": .string(refused.target),
         "status": .int(error.status), "bytes": .int(max(sent, 0)), "error": .string(error.code),
-        "detail": .string(error.message), "request_id": .string(id.description),
+        "detail": .string(error.message),
+        "client": .string(ifPresent: client.peer?.unmapped.description),
+        "request_id": .string(id.description),
       ])
+  }
+
+  /// Keeps the beginning of a request line whose end is to come, for the case that it is refused. Few lines come in
+  /// pieces.
+  private func keepLine(of bytes: UnsafeRawBufferPointer, isNew: Bool, on client: Connection) {
+    guard client.framing.isInLine else {
+      if !client.lineBeginning.isEmpty { client.lineBeginning = [] }
+      return
+    }
+    let start = client.framing.lastStart
+    if isNew || start > 0 { client.lineBeginning = [] }
+    client.lineBeginning += bytes[start...]
+  }
+
+  /// The request line of what is refused, as far as it came; where it was read long ago, the target alone.
+  private func refusedLine(
+    of bytes: UnsafeRawBufferPointer, from start: Int, isNew: Bool, _ client: Connection
+  ) -> [UInt8] {
+    let rest = bytes[start...].prefix(RefusedLine.longest)
+    if isNew { return Array(rest) }
+    if !client.lineBeginning.isEmpty { return client.lineBeginning + rest }
+    return Array(" ".utf8) + (client.target?.raw ?? [])
   }
 
   /// Reads away what comes behind a fault, as far as is there.

@@ -43,10 +43,10 @@ extension Exchanging {
     guard location.utf8.count < RequestFraming.longestTarget else {
       return refuse(.targetTooLong(limit: RequestFraming.longestTarget))
     }
-    let (id, now, microseconds) = (RequestID(), Clock.now(), client.elapsedMicroseconds)
+    let (now, microseconds) = (Clock.now(), client.elapsedMicroseconds)
     var timings = delivery.timings
     timings.total = .microseconds(microseconds)
-    var head = ResponseHead(date: now, id: id)
+    var head = ResponseHead(date: now, id: client.requestID)
     head.add("Server-Timing", timings.headerValue)
     head.addAge(of: info.freshness, at: now, isPrivate: true)
     head.add("Location", location)
@@ -58,7 +58,7 @@ extension Exchanging {
         head: head, style: handler.configuration.headStyle, body: .memory(nothing),
         closes: handler.isDraining)
       record(delivery.cacheStatus, microseconds)
-      log(id, 302, 0, delivery.cacheStatus.headerValue, error: nil)
+      log(302, 0, delivery.cacheStatus.headerValue, error: nil)
       return queue(response, status: 302, bytes: 0)
     } catch {
       return refuse(error)

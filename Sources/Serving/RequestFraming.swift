@@ -37,6 +37,12 @@ struct RequestFraming {
   var state = State.start
   /// Requests that are whole, their bodies included.
   private(set) var wholeRequests = 0
+  /// Where in the last piece the request began that was read last; 0 where it began in an earlier piece.
+  private(set) var lastStart = 0
+  /// Whether the next byte begins a request.
+  var isBetweenRequests: Bool { state == .start }
+  /// Whether a request line has begun and has not ended.
+  var isInLine: Bool { state == .method || state == .target || state == .version }
 
   // The current request.
   var methodIsOptions = false
@@ -64,6 +70,7 @@ struct RequestFraming {
   mutating func take(_ bytes: UnsafeRawBufferPointer) -> Verdict {
     var start = 0
     var index = 0
+    defer { lastStart = start }
     do throws(FramingFault) {
       while index < bytes.count {
         if state == .start { start = index }

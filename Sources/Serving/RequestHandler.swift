@@ -62,7 +62,7 @@ final class RequestHandler: Sendable {
     answerTimeout = configuration.answerTimeout.wholeMilliseconds
     keptTimeout =
       configuration.idleTimeout.wholeMilliseconds + configuration.headerTimeout.wholeMilliseconds
-    logsHits = log.level <= .debug
+    logsHits = log.level <= (configuration.loggedRequests == .all ? .info : .debug)
     serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
@@ -90,12 +90,12 @@ final class RequestHandler: Sendable {
   var connectionCount: Int { connections.load(ordering: .relaxed) }
 
   /// A connection begins, on the thread of the worker it stays with.
-  func opened(descriptor: CInt, by worker: Worker) -> Connection {
+  func opened(descriptor: CInt, peer: IPAddress?, by worker: Worker) -> Connection {
     let watch = ConnectionWatch(
       descriptor: descriptor,
       deadline: Clock.coarseMilliseconds() + configuration.headerTimeout.wholeMilliseconds)
     watcher.add(watch)
-    let client = Connection(worker: worker, watch: watch)
+    let client = Connection(worker: worker, watch: watch, peer: peer)
     worker.clients.add(client)
     return client
   }
@@ -134,6 +134,7 @@ final class RequestHandler: Sendable {
     case .received:
       client.stage = .headed
       client.startedAt = Clock.nanoseconds()
+      client.requestID = Self.requestID(on: connection)
       client.method = Method(method)
       client.isHTTP11 = version.map { Connection.isHTTP11($0) } ?? false
       guard client.method.bringsBody else { return .YES }
@@ -160,7 +161,7 @@ final class RequestHandler: Sendable {
   }
 
   /// The answer was sent, or never will be.
-  func completed(on client: Connection, isWhole: Bool) {
+  func completed(on client: Connection, _ connection: OpaquePointer?, isWhole: Bool) {
     let streaming = client.streaming
     if let streaming { client.bodyBytes = streaming.stream.sent }
     if client.isActive {
@@ -172,14 +173,14 @@ final class RequestHandler: Sendable {
       // libmicrohttpd may see that a client has gone before it calls the handler for the resumed connection.
       operationKeys.end(exchange)
       exchange.abandon()
-      clientGone(client)
+      clientGone(client, connection)
       client.exchange = nil
     }
     if let streaming {
       client.streaming = nil
       operationKeys.end(streaming.stream)
       let cutReason = isWhole ? nil : streaming.stream.cutReason ?? .cancelled
-      log(.streamed(streaming, error: cutReason), of: client)
+      log(.streamed(streaming, error: cutReason), of: client, on: connection)
     }
     // The connection may be kept for long, and a body is up to 16 MiB.
     if client.upload.count > 0 { client.upload = Upload() }
@@ -189,8 +190,15 @@ final class RequestHandler: Sendable {
     if client.fault != nil { refuseIfDue(client) }
   }
 
-  private func clientGone(_ client: Connection) {
+  private func clientGone(_ client: Connection, _ connection: OpaquePointer?) {
     figures.clientsGone.add()
-    log(.gone(isHead: client.method == .head), of: client)
+    log(.gone(isHead: client.method == .head), of: client, on: connection)
+  }
+
+  /// What the client or a proxy calls the request on a connection, where that can be taken over; else a new name. Of
+  /// several lines the first counts. Allocates nothing.
+  private static func requestID(on connection: OpaquePointer) -> RequestID {
+    guard let value = header("X-Request-ID", of: connection) else { return RequestID() }
+    return RequestID(UnsafeRawBufferPointer(start: value, count: strlen(value))) ?? RequestID()
   }
 }

@@ -101,10 +101,10 @@ final class Response {
     }
   }
 
-  /// Whether an age and a `max-age` of so many digits have room.
+  /// Whether an age, a `max-age` and an id of these lengths have room.
   func fits(_ widths: HitAges.Widths) -> Bool { widths == self.widths }
 
-  /// Makes a hit's block current; the numbers have as many digits as the head was made for.
+  /// Makes a hit's block current; the numbers and the id are as long as the head was made for.
   func stamp(
     id: RequestID, now: UnixTime, ages: HitAges, microseconds: Int, worker: Worker
   ) {
@@ -112,20 +112,20 @@ final class Response {
     if now.seconds != second {
       head.update(from: worker.date(now), count: HTTPDate.length)
       ResponseHead.write(
-        number: ages.age, width: widths.age, into: head + ResponseHead.ageOffset)
+        number: ages.age, width: widths.age, into: head + ResponseHead.ageOffset(widths))
       ResponseHead.write(number: ages.maxAge, width: widths.maxAge, into: head + maxAgeOffset)
       second = now.seconds
     }
     id.write(
       into: UnsafeMutableRawBufferPointer(
-        start: head + ResponseHead.idOffset, count: RequestID.length))
-    ResponseHead.write(microseconds: microseconds, into: head + ResponseHead.timingOffset)
+        start: head + ResponseHead.idOffset, count: widths.id))
+    ResponseHead.write(microseconds: microseconds, into: head + ResponseHead.timingOffset(widths))
   }
 
   /// Writes the field of the client's page, where it is not the last client's.
   func stamp(page: Int, _ crossOrigin: CrossOrigin) {
     guard let head, page != self.page else { return }
-    crossOrigin.write(page: page, into: head + ResponseHead.pageOffset(ageWidth: widths.age))
+    crossOrigin.write(page: page, into: head + ResponseHead.pageOffset(widths))
     self.page = page
   }
 

@@ -20,9 +20,13 @@ struct ResponseHead {
   /// Where the request id stands.
   static let idOffset = HTTPDate.length + idName.utf8.count
   /// Where the five characters of a hit's total time stand.
-  static let timingOffset = idOffset + RequestID.length + timingName.utf8.count
+  static func timingOffset(_ widths: HitAges.Widths) -> Int {
+    idOffset + widths.id + timingName.utf8.count
+  }
   /// Where the digits of a hit's age begin.
-  static let ageOffset = timingOffset + timingLength + ageName.utf8.count
+  static func ageOffset(_ widths: HitAges.Widths) -> Int {
+    timingOffset(widths) + timingLength + ageName.utf8.count
+  }
 
   /// What most blocks have room in, in bytes.
   private static let usualLength = 768
@@ -41,7 +45,7 @@ struct ResponseHead {
     bytes += Array(id.description.utf8)
   }
 
-  /// A block for a memory hit whose age and `max-age` have so many digits; date, id, time, both of them and the field of
+  /// A block for a memory hit whose age, `max-age` and id are so long; date, id, time, both of them and the field of
   /// the client's page are written later.
   ///
   /// - Parameter freshness: of a variant that may be kept by everyone: no other is in memory.
@@ -50,7 +54,7 @@ struct ResponseHead {
   ) {
     bytes = Array(repeating: UInt8(ascii: " "), count: HTTPDate.length)
     bytes += Array(Self.idName.utf8)
-    bytes += Array(repeating: UInt8(ascii: "0"), count: RequestID.length)
+    bytes += Array(repeating: UInt8(ascii: "0"), count: widths.id)
     bytes += Array(Self.timingName.utf8)
     bytes += Array("0.000".utf8)
     bytes += Array(Self.ageName.utf8)
@@ -63,7 +67,9 @@ struct ResponseHead {
   }
 
   /// Where a hit's field of the client's page stands, behind its line break.
-  static func pageOffset(ageWidth: Int) -> Int { ageOffset + ageWidth + "\r\n".utf8.count }
+  static func pageOffset(_ widths: HitAges.Widths) -> Int {
+    ageOffset(widths) + widths.age + "\r\n".utf8.count
+  }
 
   /// Adds a field. A value with a control character would forge fields of its own, and is left out whole.
   mutating func add(_ name: StaticString, _ value: String) {
@@ -94,20 +100,20 @@ struct ResponseHead {
     bytes.replaceSubrange(..<HTTPDate.length, with: HTTPDate.text(of: now).utf8)
     bytes.withUnsafeMutableBufferPointer { [maxAgeOffset] bytes in
       guard let head = bytes.baseAddress else { return }
-      Self.write(number: ages.age, width: ages.widths.age, into: head + Self.ageOffset)
+      Self.write(number: ages.age, width: ages.widths.age, into: head + Self.ageOffset(ages.widths))
       Self.write(number: ages.maxAge, width: ages.widths.maxAge, into: head + maxAgeOffset)
       id.write(
         into: UnsafeMutableRawBufferPointer(
-          start: head + Self.idOffset, count: RequestID.length))
-      Self.write(microseconds: microseconds, into: head + Self.timingOffset)
+          start: head + Self.idOffset, count: ages.widths.id))
+      Self.write(microseconds: microseconds, into: head + Self.timingOffset(ages.widths))
     }
   }
 
   /// Writes the field of the client's page, as `Response.stamp` does.
-  mutating func stamp(page: Int, _ crossOrigin: CrossOrigin, ageWidth: Int) {
+  mutating func stamp(page: Int, _ crossOrigin: CrossOrigin, _ widths: HitAges.Widths) {
     bytes.withUnsafeMutableBufferPointer { bytes in
       guard let head = bytes.baseAddress else { return }
-      crossOrigin.write(page: page, into: head + Self.pageOffset(ageWidth: ageWidth))
+      crossOrigin.write(page: page, into: head + Self.pageOffset(widths))
     }
   }
 

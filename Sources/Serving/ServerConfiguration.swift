@@ -45,6 +45,10 @@ public struct ServerConfiguration: Sendable {
   public var explainsErrors = false
   /// Most pixels of a result: clients can ask for no higher limit.
   public var maximumResultPixels = 25_000_000
+  /// Proxies whose word on their clients' addresses is believed.
+  public var trustedProxies = TrustedProxies()
+  /// Which answers have a line in the log at level info.
+  public var loggedRequests = LoggedRequests.misses
   /// Tokens of operators; without any there is no `/admin`.
   public var operatorTokens: [String] = []
   /// Most bytes of a picture that an operator puts into the cache.

@@ -1,6 +1,7 @@
 // LogLine: the text of one line of the log, in both formats.
 
 import FoundationEssentials
+import Model
 
 extension Log.Format {
   /// Most bytes of a text in a line: URLs may be long, and each request writes one.
@@ -16,8 +17,11 @@ extension Log.Format {
     return line + "\n"
   }
 
-  /// The beginning of a text that is too long, with an ellipsis behind it.
-  private static func cut(_ text: String) -> String {
+  /// A text without its secrets (`SecretMask`), whoever logs it; of one that is too long the beginning, with an ellipsis
+  /// behind it.
+  private static func shown(_ text: String) -> String {
+    // Masked before it is cut, since what tells a password may come behind it.
+    let text = SecretMask.masked(text)
     guard text.utf8.count > longestText else { return text }
     var (beginning, bytes) = (String.UnicodeScalarView(), 0)
     for scalar in text.unicodeScalars {
@@ -32,12 +36,12 @@ extension Log.Format {
     _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
   ) -> String {
     var line = "{\"time\":\"\(timestamp())\",\"level\":\"\(level.rawValue)\",\"message\":"
-    line += quoted(message)
+    line += quoted(SecretMask.masked(message))
     for (name, value) in fields {
       if case .absent = value { continue }
       line += ",\(quoted(name)):"
       switch value {
-      case .string(let text): line += quoted(cut(text))
+      case .string(let text): line += quoted(shown(text))
       case .int(let number): line += "\(number)"
       case .milliseconds(let duration): line += duration.millisecondsText
       case .bool(let flag): line += flag ? "true" : "false"
@@ -51,13 +55,13 @@ extension Log.Format {
     _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
   ) -> String {
     let padding = String(repeating: " ", count: 7 - level.rawValue.count)
-    var line = "\(timestamp()) \(level.rawValue)\(padding) \(escaped(message))"
+    var line = "\(timestamp()) \(level.rawValue)\(padding) \(escaped(SecretMask.masked(message)))"
     for (name, value) in fields {
       if case .absent = value { continue }
       line += " \(name)="
       switch value {
       case .string(let text):
-        let text = cut(text)
+        let text = shown(text)
         // By bytes: a space with a combining mark behind it is another character, and looks like a space.
         let needsQuotes =
           text.isEmpty
@@ -76,12 +80,14 @@ extension Log.Format {
     "\"" + escaped(text, alsoQuotes: true) + "\""
   }
 
-  /// Escapes as JSON does (RFC 8259, section 7), so that nobody can forge a line, nor with the control characters
-  /// behind ASCII (U+0080–U+009F, of which U+009B begins a terminal's commands) what an operator sees of it.
+  /// Escapes as JSON does (RFC 8259, section 7), so that nobody can forge a line, nor what an operator sees of it: with
+  /// control characters behind ASCII (U+0080–U+009F, of which U+009B begins a terminal's commands), further line ends
+  /// (U+2028, U+2029) and marks that turn the direction of text (Unicode's UAX #9).
   private static func escaped(_ text: String, alsoQuotes: Bool = false) -> String {
-    // 0xc2 is the first byte of those behind ASCII, and of a few harmless ones.
+    // 0xc2, 0xd8 and 0xe2 are the first bytes of those behind ASCII, and of harmless ones.
     let isSuspect = { (byte: UInt8) in
       byte < 0x20 || byte == 0x7f || byte == 0x22 || byte == 0x5c || byte == 0xc2
+        || byte == 0xd8 || byte == 0xe2
     }
     guard text.utf8.contains(where: isSuspect) else { return text }
     var result = ""
@@ -94,6 +100,8 @@ extension Log.Format {
       case _ where scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value):
         result += scalar.value < 0x10 ? "\\u000" : "\\u00"
         result += String(scalar.value, radix: 16)
+      case "\u{61c}", "\u{200e}", "\u{200f}", "\u{2028}"..."\u{202e}", "\u{2066}"..."\u{2069}":
+        result += "\\u" + (scalar.value < 0x1000 ? "0" : "") + String(scalar.value, radix: 16)
       default: result.unicodeScalars.append(scalar)
       }
     }

@@ -2,37 +2,67 @@
 
 import Synchronization
 
-/// Sixteen hexadecimal digits: a random part of this process, then a count. Unique in a process, and in a fleet as
-/// good as unique; making one takes no lock and no system call.
-public struct RequestID: Hashable, Sendable, CustomStringConvertible {
-  /// Length of the text in UTF-8 bytes.
-  public static let length = 16
+/// What a client or proxy called its request (`X-Request-ID`), else sixteen hexadecimal digits of this process's own.
+///
+/// An own one is a random part of this process, then a count: unique in a process, and in a fleet as good as unique.
+/// Making or taking over one takes no lock, no system call and no memory.
+public struct RequestID: Sendable, CustomStringConvertible {
+  /// Length of an own one in UTF-8 bytes.
+  public static let ownLength = 16
+  /// Longest one that is taken over, in bytes.
+  public static let longest = 64
 
-  private let value: UInt64
+  /// Length of the text in UTF-8 bytes.
+  public let length: Int
+  private var text = InlineArray<64, UInt8>(repeating: 0)
 
   private static let process = UInt64.random(in: 0...UInt64(UInt32.max)) << 32
   private static let count = Atomic<UInt64>(0)
 
-  /// The next one.
+  /// The next own one.
   public init() {
     let next = Self.count.wrappingAdd(1, ordering: .relaxed).newValue
-    value = Self.process | next & UInt64(UInt32.max)
+    let value = Self.process | next & UInt64(UInt32.max)
+    length = Self.ownLength
+    for position in 0..<Self.ownLength {
+      let digit = UInt8(value >> UInt64((Self.ownLength - 1 - position) * 4) & 0xf)
+      text[position] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+    }
+  }
+
+  /// Takes over a client's or a proxy's: 1 to `longest` letters, digits and `-._~:/+=@`, which need no escape in a
+  /// header, JSON or a shell's quotes; `nil` for any other.
+  public init?(_ bytes: UnsafeRawBufferPointer) {
+    guard (1...Self.longest).contains(bytes.count) else { return nil }
+    length = bytes.count
+    for (position, byte) in bytes.enumerated() {
+      guard Self.isAllowed(byte) else { return nil }
+      text[position] = byte
+    }
   }
 
   /// The text.
   public var description: String {
-    String(unsafeUninitializedCapacity: Self.length) { buffer in
+    String(unsafeUninitializedCapacity: length) { buffer in
       write(into: UnsafeMutableRawBufferPointer(buffer))
-      return Self.length
+      return length
     }
   }
 
   /// Writes the text's `length` ASCII bytes without allocating.
   public func write(into buffer: UnsafeMutableRawBufferPointer) {
-    precondition(buffer.count >= Self.length, "a request id needs \(Self.length) bytes")
-    for position in 0..<Self.length {
-      let digit = UInt8(value >> UInt64((Self.length - 1 - position) * 4) & 0xf)
-      buffer[position] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+    precondition(buffer.count >= length, "this request id needs \(length) bytes")
+    for position in 0..<length { buffer[position] = text[position] }
+  }
+
+  private static func isAllowed(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+      UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: ":"), UInt8(ascii: "/"),
+      UInt8(ascii: "+"), UInt8(ascii: "="), UInt8(ascii: "@"):
+      true
+    default: false
     }
   }
 }

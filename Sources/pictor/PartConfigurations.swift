@@ -50,6 +50,9 @@ struct PartConfigurations: Sendable {
   ) {
     let plan = MemoryPlan(room: room, cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1))
     server = ServerConfiguration(configuration.server)
+    server.trustedProxies.networks = networks(
+      configuration.server.trustedProxies, at: "server.trusted_proxies", &problems)
+    server.loggedRequests = LoggedRequests(rawValue: configuration.log.requests) ?? .misses
     server.operatorTokens = configuration.admin.tokens
     // By chance, each start anew: of several servers behind one name, each knows its own requests, and so all loops end.
     let id = configuration.server.id
@@ -100,6 +103,23 @@ struct PartConfigurations: Sendable {
   }
 }
 
+/// The networks of a list; what is none is added to `problems`.
+private func networks(
+  _ texts: [String], at key: String, _ problems: inout ConfigurationProblems
+) -> [CIDR] {
+  var networks: [CIDR] = []
+  for text in texts {
+    if let network = CIDR(text) {
+      networks.append(network)
+    } else {
+      problems.add(
+        at: key,
+        "'\(text)' is no network: the bits behind its prefix must be 0, as in 10.0.0.0/8")
+    }
+  }
+  return networks
+}
+
 /// The patterns of a list of hosts.
 private func patterns(
   of texts: [String], at key: String, _ problems: inout ConfigurationProblems
@@ -148,6 +168,7 @@ extension ServerConfiguration {
     presetsOnly = section.presetsOnly
     redirectsAuto = section.redirectAuto
     explainsErrors = section.explainErrors
+    trustedProxies.field = TrustedProxies.Field(rawValue: section.forwardedHeader) ?? .auto
   }
 }
 
@@ -279,15 +300,7 @@ extension DownloaderConfiguration {
       try require(section.caFile, at: "download.ca_file", isFolder: false)
     }
     caFile = section.caFile.isEmpty ? nil : section.caFile
-    for text in section.allowNetworks {
-      if let network = CIDR(text) {
-        allowedNetworks.append(network)
-      } else {
-        problems.add(
-          at: "download.allow_networks",
-          "'\(text)' is no network: the bits behind its prefix must be 0, as in 10.0.0.0/8")
-      }
-    }
+    allowedNetworks = networks(section.allowNetworks, at: "download.allow_networks", &problems)
     hosts.allowed = patterns(of: section.allowHosts, at: "download.allow_hosts", &problems)
     hosts.denied = patterns(of: section.denyHosts, at: "download.deny_hosts", &problems)
   }

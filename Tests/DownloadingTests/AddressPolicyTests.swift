@@ -1,6 +1,7 @@
 // Tests of IPAddress, CIDR and AddressPolicy.
 
 import Downloading
+import Model
 import Testing
 
 struct AddressPolicyTests {

@@ -216,7 +216,7 @@ struct CompletionTests {
       watcher: try Watcher(limit: 1, tick: 1_000), operations: Operations(TestOperations()),
       stats: makeStats, log: Log(level: .error))
     client = handler.opened(
-      descriptor: -1, by: Worker(index: 0, memoBytes: 1_000, wake: wake))
+      descriptor: -1, peer: nil, by: Worker(index: 0, memoBytes: 1_000, wake: wake))
   }
 
   @Test func `a picture that began to come when its client went is given up`() async throws {
@@ -228,14 +228,14 @@ struct CompletionTests {
     exchange.start { .coming(provider.delivery) }
     #expect(await eventually { exchange.outcome != nil })
     client.exchange = exchange
-    handler.completed(on: client, isWhole: false)
+    handler.completed(on: client, nil, isWhole: false)
     #expect(provider.ended.value == 1)
   }
 
   @Test func `a body does not stay with an idle connection`() throws {
     client.upload.begin(.bytes, limit: 10)
     [UInt8]([1, 2, 3]).withUnsafeBytes { _ = client.upload.take($0) }
-    handler.completed(on: client, isWhole: true)
+    handler.completed(on: client, nil, isWhole: true)
     #expect(client.upload.count == 0)
     #expect(try client.upload.bytes().isEmpty)
   }

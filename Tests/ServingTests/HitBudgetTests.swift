@@ -80,6 +80,7 @@ struct HitBudgetTests {
           + "Accept: image/jxl\r\n", 200
       ),
       ("GET", "Origin: https://b.example\r\n", 200),
+      ("GET", "X-Request-ID: 0f9168c5eceb24faab6bf329bf39fa1e\r\n", 200),
     ])
   func `a thousand hits allocate nothing, neither here nor in libmicrohttpd`(
     method: String, header: String, status: Int

@@ -60,6 +60,18 @@ struct LogTests {
     #expect(text.hasSuffix(" url=\(shown) status=200\n"))
   }
 
+  @Test func `no secret is written, whoever logs it`() throws {
+    for format in Log.Format.allCases {
+      let text = try written(format) {
+        $0.info(
+          "to http://me:m4rk@h/", ["url": "http://me:\(String(repeating: "m4rk", count: 200))@h/"])
+        $0.info("x", ["url": "https://h/a?sig=m4rk&w=3"])
+      }
+      #expect(!text.contains("m4rk") && text.contains("http://***@h/"))
+      #expect(text.contains("https://h/a?sig=***&w=3"))
+    }
+  }
+
   @Test func `what is absent is left out, and a number has no unit`() throws {
     let fields: KeyValuePairs<String, LogValue> = [
       "error": .string(ifPresent: nil), "duration_ms": .milliseconds(.microseconds(1_500)),

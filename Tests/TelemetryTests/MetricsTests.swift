@@ -36,7 +36,7 @@ struct MetricsTests {
   @Test func `request ids are unique and have one length`() {
     let ids = (0..<1_000).map { _ in RequestID().description }
     #expect(Set(ids).count == 1_000)
-    #expect(ids.allSatisfy { $0.utf8.count == RequestID.length })
+    #expect(ids.allSatisfy { $0.utf8.count == RequestID.ownLength })
   }
 
   @Test(arguments: [

@@ -25,7 +25,7 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
   /// The address in a socket address; `nil` for a family other than IPv4 and IPv6, or where `length` is too short.
   ///
   /// - Parameter address: readable for `length` bytes.
-  init?(_ address: UnsafeRawPointer, length: Int) {
+  public init?(_ address: UnsafeRawPointer, length: Int) {
     guard length >= MemoryLayout<sa_family_t>.size else { return nil }
     switch CInt(address.loadUnaligned(as: sa_family_t.self)) {
     case AF_INET where length >= MemoryLayout<sockaddr_in>.size:
@@ -43,6 +43,12 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
         high: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
         low: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
     }
+  }
+
+  /// The IPv4 address of an IPv4-mapped IPv6 address, `::ffff:0:0/96` (RFC 4291, section 2.5.5.2); any other as it is.
+  public var unmapped: IPAddress {
+    guard case .v6(0, let low) = self, low >> 32 == 0xffff else { return self }
+    return .v4(UInt32(truncatingIfNeeded: low))
   }
 
   /// The IPv4 addresses that a packet to this IPv6 address can end up at, as far as its form tells:

@@ -1,0 +1,73 @@
+// LoggedHeader: what the log reads of a request's header, and nothing else of it.
+
+import CMicrohttpd
+import Glibc
+import Model
+
+/// The fields of a request's header that its log line is made of. Read for lines that are written alone.
+struct LoggedHeader {
+  /// Longest `User-Agent` in the log, in bytes.
+  private static let longestAgent = 256
+
+  /// The lines of `X-Forwarded-For`, in their order.
+  private(set) var forwardedFor: [[UInt8]] = []
+  /// The lines of `Forwarded`, in their order.
+  private(set) var forwarded: [[UInt8]] = []
+  /// The trace that the request belongs to (W3C Trace Context).
+  var traceID: String? { traceParents.count == 1 ? Self.traceID(of: traceParents[0]) : nil }
+  /// `User-Agent`, cut.
+  private(set) var userAgent: String?
+  private var traceParents: [[UInt8]] = []
+
+  /// The header of the request on a connection; nothing where there is no connection.
+  init(on connection: OpaquePointer?) {
+    guard let connection else { return }
+    withUnsafeMutablePointer(to: &self) { header in
+      _ = MHD_get_connection_values(
+        connection, .HEADER_KIND,
+        { context, _, name, value in
+          guard let context, let name, let value else { return .YES }
+          context.assumingMemoryBound(to: LoggedHeader.self).pointee.read(name, value)
+          return .YES
+        }, header)
+    }
+  }
+
+  private mutating func read(_ name: UnsafePointer<CChar>, _ value: UnsafePointer<CChar>) {
+    func bytes() -> [UInt8] { Array(UnsafeRawBufferPointer(start: value, count: strlen(value))) }
+    if strcasecmp(name, "User-Agent") == 0 {
+      if userAgent == nil { userAgent = Self.cut(bytes()) }
+    } else if strcasecmp(name, "X-Forwarded-For") == 0 {
+      forwardedFor.append(bytes())
+    } else if strcasecmp(name, "Forwarded") == 0 {
+      forwarded.append(bytes())
+    } else if strcasecmp(name, "traceparent") == 0 {
+      traceParents.append(bytes())
+    }
+  }
+
+  private static func cut(_ bytes: [UInt8]) -> String {
+    guard bytes.count > longestAgent else { return String(decoding: bytes, as: UTF8.self) }
+    // Masked before it is cut, as the log does with what it cuts.
+    let text = SecretMask.masked(String(decoding: bytes, as: UTF8.self))
+    return String(decoding: text.utf8.prefix(longestAgent), as: UTF8.self) + "…"
+  }
+
+  /// The trace id of a `traceparent` field: 32 hexadecimal digits in lower case, not all zero (W3C Trace Context,
+  /// section 3.2); `nil` where the field is not valid. Later versions may have more behind what version 00 has.
+  static func traceID(of field: [UInt8]) -> String? {
+    let parts = field.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+    guard parts.count >= 4, parts[0].count == 2, parts[1].count == 32, parts[2].count == 16,
+      parts[3].count == 2, parts[..<4].allSatisfy({ $0.allSatisfy(isLowerHexadecimal) }),
+      !parts[0].elementsEqual("ff".utf8), parts.count == 4 || !parts[0].elementsEqual("00".utf8),
+      parts[1].contains(where: { $0 != UInt8(ascii: "0") }),
+      parts[2].contains(where: { $0 != UInt8(ascii: "0") })
+    else { return nil }
+    return String(decoding: parts[1], as: UTF8.self)
+  }
+
+  private static func isLowerHexadecimal(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+      || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+  }
+}

@@ -1,0 +1,187 @@
+// TrustedProxies: which client a request came from, where proxies that the operator trusts stand in front.
+
+import Glibc
+import Model
+
+/// The proxies whose word on their clients is believed, and the field in which they give it.
+///
+/// Each proxy adds the address it was asked from behind what it was sent, so only what stands right of the last proxy
+/// that is trusted was written by one: the rest may be the client's own invention. Reading from the right, the first
+/// address that is no trusted proxy's is the client's.
+public struct TrustedProxies: Sendable {
+  /// The field that the proxies write.
+  public enum Field: String, Sendable {
+    /// Whichever of the two is there. Where both are and name different clients, neither is believed: a proxy that
+    /// writes one may pass on the other as its client made it up.
+    case auto
+    /// `X-Forwarded-For`, a list of addresses.
+    case xForwardedFor = "x-forwarded-for"
+    /// `Forwarded` (RFC 7239).
+    case forwarded
+  }
+
+  /// Most proxies of a chain that are looked at.
+  static let longestChain = 64
+
+  /// Networks of the proxies; without any, a client is whoever connects.
+  public var networks: [CIDR] = []
+  /// The field they write.
+  public var field = Field.auto
+
+  /// No proxy.
+  public init() {}
+
+  /// The client's address.
+  ///
+  /// Where a trusted proxy does not name an address (`unknown`, an obfuscated name, nothing, or what cannot be read),
+  /// that proxy's own address stands for it, and nothing in front of it is believed.
+  ///
+  /// - Parameters:
+  ///   - peer: whoever connected.
+  ///   - forwardedFor: the lines of `X-Forwarded-For` in their order, as they came.
+  ///   - forwarded: those of `Forwarded`.
+  func client(
+    of peer: IPAddress, forwardedFor: [[UInt8]], forwarded: [[UInt8]]
+  ) -> IPAddress {
+    let peer = peer.unmapped
+    guard trusts(peer) else { return peer }
+    let byForwardedFor = { walk(from: peer, forwardedFor, hasQuotes: false, Self.address) }
+    let byForwarded = { walk(from: peer, forwarded, hasQuotes: true, Self.forwardedAddress) }
+    switch field {
+    case .xForwardedFor: return byForwardedFor()
+    case .forwarded: return byForwarded()
+    case .auto:
+      if forwarded.isEmpty { return byForwardedFor() }
+      if forwardedFor.isEmpty { return byForwarded() }
+      let client = byForwardedFor()
+      return client == byForwarded() ? client : peer
+    }
+  }
+
+  private func trusts(_ address: IPAddress) -> Bool { networks.contains { $0.contains(address) } }
+
+  /// Follows a chain from its end, the last line's, to the first address that is not trusted.
+  private func walk(
+    from peer: IPAddress, _ lines: [[UInt8]], hasQuotes: Bool,
+    _ read: (ArraySlice<UInt8>) -> IPAddress?
+  ) -> IPAddress {
+    var (current, hops) = (peer, 0)
+    for line in lines.reversed() {
+      var rest = line[...]
+      while true {
+        let comma = Self.lastComma(in: rest, hasQuotes: hasQuotes)
+        let element = Self.trimmed(rest[(comma.map { $0 + 1 } ?? rest.startIndex)...])
+        // Empty elements say nothing (RFC 9110, section 5.6.1).
+        if !element.isEmpty {
+          guard hops < Self.longestChain, let address = read(element) else { return current }
+          (current, hops) = (address.unmapped, hops + 1)
+          guard trusts(current) else { return current }
+        }
+        guard let comma else { break }
+        rest = rest[..<comma]
+      }
+    }
+    return current
+  }
+
+  /// The last comma outside of quotes. It is looked for from the end, where a trusted proxy wrote: a quotation that the
+  /// client did not end changes nothing of what was written behind it.
+  private static func lastComma(in bytes: ArraySlice<UInt8>, hasQuotes: Bool) -> Int? {
+    var isQuoted = false
+    var index = bytes.endIndex
+    while index > bytes.startIndex {
+      index -= 1
+      if hasQuotes, bytes[index] == UInt8(ascii: "\"") {
+        let escapes = bytes[..<index].reversed().prefix { $0 == UInt8(ascii: "\\") }.count
+        if !isQuoted || escapes % 2 == 0 { isQuoted.toggle() }
+      } else if bytes[index] == UInt8(ascii: ","), !isQuoted {
+        return index
+      }
+    }
+    return nil
+  }
+
+  /// The `for` of an element of `Forwarded`; `nil` where there is none, more than one, or no address in it.
+  private static func forwardedAddress(_ element: ArraySlice<UInt8>) -> IPAddress? {
+    var (rest, node): (ArraySlice<UInt8>, [UInt8]?) = (element, nil)
+    while !rest.isEmpty {
+      guard let (name, value, after) = parameter(at: rest) else { return nil }
+      if name == "for" {
+        guard node == nil else { return nil }
+        node = value
+      }
+      rest = after
+    }
+    return node.flatMap { address($0[...]) }
+  }
+
+  /// A `name=value` with what follows its semicolon; the value is a token or a quoted string (RFC 9110, section 5.6).
+  private static func parameter(
+    at bytes: ArraySlice<UInt8>
+  ) -> (name: String, value: [UInt8], rest: ArraySlice<UInt8>)? {
+    guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+    let name = String(decoding: trimmed(bytes[..<sign]), as: UTF8.self).lowercased()
+    var (index, value): (Int, [UInt8]) = (sign + 1, [])
+    if index < bytes.endIndex, bytes[index] == UInt8(ascii: "\"") {
+      index += 1
+      while index < bytes.endIndex, bytes[index] != UInt8(ascii: "\"") {
+        if bytes[index] == UInt8(ascii: "\\") { index += 1 }
+        guard index < bytes.endIndex else { return nil }
+        value.append(bytes[index])
+        index += 1
+      }
+      guard index < bytes.endIndex else { return nil }
+      index += 1
+    } else {
+      let end = bytes[index...].firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
+      value = Array(trimmed(bytes[index..<end]))
+      index = end
+    }
+    let rest = trimmed(bytes[index...])
+    guard let first = rest.first else { return (name, value, rest) }
+    return first == UInt8(ascii: ";") ? (name, value, rest.dropFirst()) : nil
+  }
+
+  /// An address, IPv6 bare or in brackets, with a port or without (RFC 7239, section 6). Quotes around it are passed over.
+  private static func address(_ node: ArraySlice<UInt8>) -> IPAddress? {
+    var node = node
+    if node.count > 1, node.first == UInt8(ascii: "\""), node.last == UInt8(ascii: "\"") {
+      node = trimmed(node.dropFirst().dropLast())
+    }
+    if node.first == UInt8(ascii: "[") {
+      guard let end = node.firstIndex(of: UInt8(ascii: "]")), isPort(node[(end + 1)...]) else {
+        return nil
+      }
+      return numeric(node[(node.startIndex + 1)..<end], isIPv6: true)
+    }
+    let colons = node.count { $0 == UInt8(ascii: ":") }
+    guard colons == 1, let colon = node.firstIndex(of: UInt8(ascii: ":")) else {
+      return numeric(node, isIPv6: colons > 0)
+    }
+    return isPort(node[colon...]) ? numeric(node[..<colon], isIPv6: false) : nil
+  }
+
+  private static func numeric(_ bytes: ArraySlice<UInt8>, isIPv6: Bool) -> IPAddress? {
+    guard bytes.count < Int(INET6_ADDRSTRLEN), !bytes.contains(0),
+      bytes.contains(UInt8(ascii: ":")) == isIPv6
+    else { return nil }
+    return IPAddress(String(decoding: bytes, as: UTF8.self))
+  }
+
+  /// Whether it is nothing, or a colon with a port: a number or an obfuscated name.
+  private static func isPort(_ bytes: ArraySlice<UInt8>) -> Bool {
+    guard let colon = bytes.first else { return true }
+    let port = bytes.dropFirst()
+    guard colon == UInt8(ascii: ":"), !port.isEmpty else { return false }
+    let isNumber = port.count <= 5 && port.allSatisfy { (0x30...0x39).contains($0) }
+    return isNumber || port.first == UInt8(ascii: "_")
+  }
+
+  private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+    guard let first = bytes.firstIndex(where: { !isBlank($0) }),
+      let last = bytes.lastIndex(where: { !isBlank($0) })
+    else { return [] }
+    return bytes[first...last]
+  }
+}

@@ -1,0 +1,136 @@
+// Tests of TrustedProxies: the client that the log names is one that no client chose.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct TrustedProxiesTests {
+  private func proxies(_ field: TrustedProxies.Field = .auto) throws -> TrustedProxies {
+    var proxies = TrustedProxies()
+    proxies.networks = try ["10.0.0.0/8", "fd00::/8"].map { try #require(CIDR($0)) }
+    proxies.field = field
+    return proxies
+  }
+
+  private func client(
+    _ peer: String, for forwardedFor: [String] = [], _ forwarded: [String] = [],
+    _ field: TrustedProxies.Field = .auto
+  ) throws -> String {
+    try proxies(field).client(
+      of: try #require(IPAddress(peer)), forwardedFor: forwardedFor.map { Array($0.utf8) },
+      forwarded: forwarded.map { Array($0.utf8) }
+    ).description
+  }
+
+  @Test func `without proxies, or past them, the client is whoever connects`() throws {
+    #expect(try client("192.0.2.9", for: ["1.1.1.1"], ["for=2.2.2.2"]) == "192.0.2.9")
+    #expect(try client("::ffff:192.0.2.9", for: ["1.1.1.1"]) == "192.0.2.9")
+    let none = TrustedProxies()
+    let peer = try #require(IPAddress("10.0.0.1"))
+    #expect(none.client(of: peer, forwardedFor: [Array("1.1.1.1".utf8)], forwarded: []) == peer)
+    #expect(try client("10.0.0.1") == "10.0.0.1")
+  }
+
+  @Test(arguments: [
+    (["198.51.100.1"], "198.51.100.1"), (["6.6.6.6, 198.51.100.1"], "198.51.100.1"),
+    (["6.6.6.6, 198.51.100.1, 10.1.1.1 ,fd00::7"], "198.51.100.1"),
+    (["6.6.6.6", "198.51.100.1", "10.1.1.1"], "198.51.100.1"),
+    (["198.51.100.1:4711"], "198.51.100.1"), (["2001:db8::1"], "2001:db8::1"),
+    (["[2001:DB8::1]:80"], "2001:db8::1"), (["[2001:db8::1]"], "2001:db8::1"),
+    (["\"198.51.100.1\""], "198.51.100.1"), (["::ffff:198.51.100.1"], "198.51.100.1"),
+    (["::ffff:10.0.0.9, 198.51.100.1, ::ffff:10.0.0.9"], "198.51.100.1"),
+    ([" , 198.51.100.1,, \t, "], "198.51.100.1"),
+    // All of them are proxies: the first is the nearest to a client.
+    (["10.3.3.3, 10.2.2.2"], "10.3.3.3"),
+    // What a trusted proxy does not name is not looked for in front of it.
+    (["6.6.6.6, unknown"], "10.0.0.1"), (["6.6.6.6, _hidden, 10.2.2.2"], "10.2.2.2"),
+    (["6.6.6.6, 300.1.1.1"], "10.0.0.1"), (["6.6.6.6, 1.2.3"], "10.0.0.1"),
+    (["6.6.6.6, [::1"], "10.0.0.1"), (["6.6.6.6, 1.1.1.1:x"], "10.0.0.1"),
+    (["6.6.6.6, 1.1.1.1:99999999"], "10.0.0.1"), (["6.6.6.6, fe80::1%eth0"], "10.0.0.1"),
+    (["6.6.6.6, 1.1.1.1 2.2.2.2"], "10.0.0.1"), ([""], "10.0.0.1"),
+  ])
+  func `X-Forwarded-For is read from its end`(lines: [String], expected: String) throws {
+    #expect(try client("10.0.0.1", for: lines) == expected)
+  }
+
+  @Test(arguments: [
+    (["for=198.51.100.1"], "198.51.100.1"),
+    (["for=6.6.6.6, For=\"198.51.100.1:80\";proto=https;by=10.0.0.1"], "198.51.100.1"),
+    (["proto=http;for=\"[2001:db8:cafe::17]:4711\""], "2001:db8:cafe::17"),
+    (["for=\"[2001:db8::1]:_port\" ; by=_x, for=10.2.2.2"], "2001:db8::1"),
+    (["for=6.6.6.6", "for=198.51.100.1"], "198.51.100.1"),
+    (["for=\"198.51.100.\\1\""], "198.51.100.1"),
+    (["for=6.6.6.6, for=unknown"], "10.0.0.1"), (["for=6.6.6.6, for=_gazonk"], "10.0.0.1"),
+    (["for=6.6.6.6, proto=https"], "10.0.0.1"),
+    (["for=6.6.6.6;for=7.7.7.7"], "10.0.0.1"), (["for=6.6.6.6, for="], "10.0.0.1"),
+    (["for=6.6.6.6, for"], "10.0.0.1"), (["for=\"6.6.6.6"], "10.0.0.1"),
+    (["for=\"6.6.6.6\" x"], "10.0.0.1"),
+    // A quotation that the client did not end takes in nothing of what the proxy added.
+    (["for=6.6.6.6;x=\", for=198.51.100.1"], "198.51.100.1"),
+    (["for=\"6.6.6.6, for=\"198.51.100.1\";by=\"a\\\",b\""], "198.51.100.1"),
+    (["x=\"\\, for=198.51.100.1"], "198.51.100.1"),
+  ])
+  func `Forwarded is read from its end`(lines: [String], expected: String) throws {
+    #expect(try client("10.0.0.1", lines.isEmpty ? [] : lines) == expected)
+  }
+
+  private func client(_ peer: String, _ forwarded: [String]) throws -> String {
+    try client(peer, for: [], forwarded)
+  }
+
+  @Test func `a field that the proxies do not write is not believed`() throws {
+    // nginx adds to X-Forwarded-For and hands on a client's Forwarded, others the other way round.
+    let (real, lie) = ("198.51.100.1", "6.6.6.6")
+    #expect(try client("10.0.0.1", for: [real], ["for=\(lie)"], .xForwardedFor) == real)
+    #expect(try client("10.0.0.1", for: [lie], ["for=\(real)"], .forwarded) == real)
+    #expect(try client("10.0.0.1", for: [lie], [], .forwarded) == "10.0.0.1")
+    #expect(try client("10.0.0.1", for: [real], ["for=\(lie)"]) == "10.0.0.1")
+    #expect(try client("10.0.0.1", for: [real], ["for=\(real)"]) == real)
+  }
+
+  @Test func `whatever a client sends, it is named by the address its proxy saw`() throws {
+    var random = SeededGenerator(seed: 7)
+    let pieces = [
+      "6.6.6.6", "10.0.0.2", "for=", "for=6.6.6.6", "\"", "\\", ",", ";", " ", "[", "]", ":",
+      "unknown",
+      "_x", "=", "[::1]:9", "\"\"", "by=10.0.0.1", "é", "fd00::1", "\t",
+    ]
+    for _ in 0..<3_000 {
+      let junk = (0..<Int.random(in: 0...12, using: &random))
+        .map { _ in pieces.randomElement(using: &random) ?? "" }.joined()
+      let own = "198.51.100.\(Int.random(in: 1...9, using: &random))"
+      let isOneLine = Bool.random(using: &random)
+      #expect(try client("10.0.0.1", for: isOneLine ? ["\(junk), \(own)"] : [junk, own]) == own)
+      let element = Bool.random(using: &random) ? "for=\(own)" : "proto=http;for=\"\(own):1\""
+      #expect(
+        try client("10.0.0.1", isOneLine ? ["\(junk), \(element)"] : [junk, element]) == own,
+        "\(junk)")
+    }
+  }
+
+  @Test func `a chain of thousands is followed so far and no further`() throws {
+    let chain = Array(repeating: "10.0.0.2", count: 4_000).joined(separator: ",")
+    #expect(try client("10.0.0.1", for: ["6.6.6.6," + chain]) == "10.0.0.2")
+    let lines = Array(repeating: "10.0.0.2", count: 1_000)
+    #expect(try client("10.0.0.1", for: ["6.6.6.6"] + lines) == "10.0.0.2")
+    #expect(try client("10.0.0.1", for: [String(repeating: ",", count: 8_000)]) == "10.0.0.1")
+  }
+
+  @Test(arguments: [
+    ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", true),
+    ("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more", true),
+    ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more", false),
+    ("ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", false),
+    ("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", false),
+    ("00-00000000000000000000000000000000-00f067aa0ba902b7-01", false),
+    ("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", false),
+    ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7", false), ("", false), ("---", false),
+  ])
+  func `a trace id is taken from a valid traceparent alone`(field: String, isValid: Bool) {
+    #expect(
+      LoggedHeader.traceID(of: Array(field.utf8))
+        == (isValid ? "4bf92f3577b34da6a3ce929d0e0e4736" : nil))
+  }
+}
