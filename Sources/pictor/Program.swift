@@ -67,7 +67,7 @@ enum Program {
       invocation, environment: environment, &problems)
     let parts = PartConfigurations(configuration, environment: environment, &problems)
     let limit = DescriptorLimit.raise()
-    let check = StartCheck(configuration, parts)
+    let check = StartCheck(configuration, parts, descriptors: limit)
     let lines = problems.lines + (isCheck ? check.problems.lines : check.allProblems)
     complain(lines)
     if let stopSignals {

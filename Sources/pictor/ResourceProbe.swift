@@ -15,6 +15,8 @@ enum ResourceProbe {
     case threads(given: Int, needed: Int, reason: String)
     /// The system does not give so many bytes of addresses.
     case addresses(needed: Int, reason: String)
+    /// So few files may be open at once that nothing could be accepted, or loaded.
+    case descriptors(limit: Int, needed: Int)
 
     var description: String {
       switch self {
@@ -28,6 +30,10 @@ enum ResourceProbe {
         the system does not give \(needed >> 20) MiB of address space: \(reason); raise the limit (ulimit -v), or lower \
         memory.limit and download.maximum_bytes_in_flight
         """
+      case .descriptors(let limit, let needed):
+        """
+        the system lets \(limit) files be open at once, and \(needed) are needed at the least: raise the limit (ulimit -n)
+        """
       }
     }
   }
@@ -38,12 +44,20 @@ enum ResourceProbe {
   /// Addresses besides what the limits of memory allow, in bytes: code, stacks, and the areas that malloc(3) reserves.
   private static let otherBytes = 512 << 20
 
+  /// Descriptors for a few connections, transfers, files and what stays open; and what each event loop and each worker
+  /// has.
+  private static let (otherDescriptors, descriptorsOfEach) = (96, 3)
+
   /// Holds all threads and addresses of a server at the same time, for a moment.
   ///
   /// - Parameters:
+  ///   - files: how many may be open at once.
   ///   - loops: event loops.
+  ///   - workers: worker processes.
   ///   - bytes: what images in memory and bodies being received may take together.
-  static func run(loops: Int, bytes: Int) throws(Failure) {
+  static func run(files: Int, loops: Int, workers: Int, bytes: Int) throws(Failure) {
+    let leastFiles = otherDescriptors + descriptorsOfEach * (loops + workers)
+    guard files >= leastFiles else { throw .descriptors(limit: files, needed: leastFiles) }
     let needed = loops + 2 * sysconf(CInt(_SC_NPROCESSORS_ONLN)) + otherThreads
     let end = Semaphore()
     var threads: [OwnThread] = []

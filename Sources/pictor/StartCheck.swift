@@ -22,9 +22,11 @@ struct StartCheck {
   private let parts: PartConfigurations
 
   /// Checks everything. To be called before there are many threads; waits for disks, each with a deadline.
-  init(_ configuration: Configuration, _ parts: PartConfigurations) {
+  ///
+  /// - Parameter descriptors: How many files may be open at once.
+  init(_ configuration: Configuration, _ parts: PartConfigurations, descriptors: Int) {
     (self.configuration, self.parts) = (configuration, parts)
-    let hasRoom = checkLimits()
+    let hasRoom = checkLimits(descriptors)
     checkAddress()
     checkDisk()
     checkWorker()
@@ -36,10 +38,10 @@ struct StartCheck {
   /// All that a start stops at, for a start.
   var allProblems: [String] { problems.lines + occupied }
 
-  private mutating func checkLimits() -> Bool {
+  private mutating func checkLimits(_ descriptors: Int) -> Bool {
     do throws(ResourceProbe.Failure) {
       try ResourceProbe.run(
-        loops: parts.server.workers,
+        files: descriptors, loops: parts.server.workers, workers: parts.imagers.workers,
         bytes: parts.memory.limit + parts.downloader.maximumBytesInFlight)
       return true
     } catch {

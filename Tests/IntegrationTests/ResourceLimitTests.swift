@@ -25,6 +25,33 @@ import Testing
     #expect(try pictor.get(origin.target("/a.jpg", "&w=30")).status == 200)
   }
 
+  @Test(arguments: ["--nofile=32:32", "--nofile=64:64"])
+  func `too few open files are one clear line and exit 1`(limit: String) throws {
+    // When
+    let pictor = try PictorProcess(
+      in: folder, ["--server.port", "0", "--disk.path", folder.path + "/cache"],
+      wrapper: ["/usr/bin/prlimit", limit], isServer: false)
+    // Then
+    #expect(try pictor.end(0) == 1)
+    let complaints = pictor.complaints
+    #expect(complaints.count == 1 && complaints[0].contains("ulimit -n"), "\(pictor.log)")
+  }
+
+  @Test func `with few open files it serves images`() throws {
+    // Given
+    origin.serve("/a.jpg", try Pictures.jpeg(width: 60, height: 40))
+    let pictor = try PictorProcess(
+      in: folder, ["--server.workers", "2", "--imaging.workers", "2"],
+      wrapper: ["/usr/bin/prlimit", "--nofile=108:108"])
+    let clients = try (0..<16).map { _ in try pictor.connect() }
+    // When
+    for (number, client) in clients.enumerated() {
+      try client.send(HTTPClient.text("GET", origin.target("/a.jpg", "&w=\(number + 10)")))
+    }
+    // Then
+    for client in clients { #expect(try client.readAnswer().status == 200) }
+  }
+
   @Test func `a file that becomes too large is an error, and does not end the server`() throws {
     // Given: one image beyond the limit, one far below it
     let limit = 400_000
