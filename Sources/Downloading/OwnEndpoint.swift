@@ -1,6 +1,7 @@
 // OwnEndpoint: where this server listens itself, so that no download asks it.
 
 import Glibc
+import Model
 import Platform
 
 /// The server's own listening address, which no origin has.
@@ -21,28 +22,20 @@ final class OwnEndpoint: Sendable {
   /// From now on, it listens there. Port 0 and what is no numeric address are nowhere.
   func set(address: String, port: Int) {
     let address = IPAddress(address)
-    place.withLock { $0 = Place(address: address.map(Self.unmapped), port: port) }
+    place.withLock { $0 = Place(address: address?.unmapped, port: port) }
   }
 
   /// Whether a connection to this address would be taken by this server.
   func isReached(by address: IPAddress, port: Int) -> Bool {
     let own = place.withLock { $0 }
     guard let listening = own.address, port == own.port, port != 0 else { return false }
-    let address = Self.destination(of: Self.unmapped(address))
+    let address = Self.destination(of: address.unmapped)
     if address == listening { return true }
     switch (listening, address) {
     // Listening on :: takes IPv4 as well.
     case (.v6(0, 0), _), (.v4(0), .v4): return Self.isOfThisMachine(address)
     default: return false
     }
-  }
-
-  /// An IPv4 address that was mapped into IPv6 is the same place.
-  private static func unmapped(_ address: IPAddress) -> IPAddress {
-    if case .v6(0, let low) = address, low >> 32 == 0xffff {
-      return .v4(UInt32(truncatingIfNeeded: low))
-    }
-    return address
   }
 
   /// Linux takes a connection to no address in particular to this machine.

@@ -209,7 +209,7 @@ struct Exchanging {
       if status == 200, client.method == .get, case .file(let region) = variant.body,
         !region.isInMemory
       {
-        let result = try send(region, head, id, delivery.cacheStatus)
+        let result = try send(region, head, delivery.cacheStatus)
         record(delivery.cacheStatus, microseconds)
         return result
       }

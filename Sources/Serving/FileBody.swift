@@ -123,7 +123,7 @@ extension Exchanging {
   ///
   /// - Throws: `internal` where memory is missing.
   func send(
-    _ region: FileRegion, _ head: ResponseHead, _ id: RequestID, _ cacheStatus: CacheStatus
+    _ region: FileRegion, _ head: ResponseHead, _ cacheStatus: CacheStatus
   ) throws(ImageError) -> MHD_Result {
     let configuration = handler.configuration
     let stream = BodyStream(
@@ -133,8 +133,7 @@ extension Exchanging {
       head: head, style: configuration.headStyle, stream: stream, length: region.count,
       closes: handler.isDraining)
     // Logged when it was sent, with what was sent of it.
-    client.streaming = Streaming(
-      stream: stream, id: id, cacheStatus: cacheStatus.headerValue)
+    client.streaming = Streaming(stream: stream, cacheStatus: cacheStatus.headerValue)
     return queue(response, status: 200, bytes: region.count)
   }
 }

@@ -72,7 +72,8 @@ struct InvocationTests {
     (["--confg", "a"], "--confg: there is no such option; did you mean --config?"),
     (["--check"], "--check: there is no such option; did you mean --check-config?"),
     (
-      ["--log"], "--log: there is no such option; did you mean --log.format or --log.level?"
+      ["--log"],
+      "--log: there is no such option; did you mean --log.format, --log.level or --log.requests?"
     ),
     (
       ["purge", "--prefx", "http://h/"],

@@ -25,10 +25,12 @@ import Testing
     let plain = try #require(try JPEGDecoders.reduced(whole, by: 4))
     let followed = try #require(try JPEGDecoders.reduced(whole + whole, by: 4))
     #expect(followed.values == plain.values)
-    for more: [UInt8] in [[0x55], [0xff, 0xd0], [0xff, 0xff], [0, 0, 0, 0, 0, 0, 0, 0, 0]] {
-      let bytes = whole.dropLast(2) + more + whole.suffix(2)
-      #expect(try JPEGDecoders.reduced(Array(bytes), by: 4) == nil)
+    func with(_ more: [UInt8]) -> [UInt8] { whole.dropLast(2) + more + whole.suffix(2) }
+    for more: [UInt8] in [[0x55], [0xff, 0xd0], [0, 0, 0, 0, 0, 0, 0, 0, 0]] {
+      #expect(try JPEGDecoders.reduced(with(more), by: 4) == nil)
     }
+    // Fill bytes may precede any marker (T.81, B.1.1.2).
+    #expect(try JPEGDecoders.reduced(with([0xff, 0xff]), by: 4)?.values == plain.values)
   }
 
   @Test(arguments: ["ones alone", "a mean of 16 bits", "more than 256"])

@@ -228,7 +228,7 @@ import Testing
   // MARK: What the origin sees
 
   @Test func `the origin sees Pictor's own header and nothing of a client's`() throws {
-    let pictor = try PictorProcess(in: folder)
+    let pictor = try PictorProcess(in: folder, ["--server.id", "me"])
     origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
     let answer = try pictor.connect().get(
       origin.target("/a.jpg"),
@@ -242,6 +242,7 @@ import Testing
       headers == [
         "host": "127.0.0.1:\(origin.port)", "accept": "image/avif,image/webp,image/*;q=0.8",
         "accept-encoding": "identity", "user-agent": "Pictor/\(pictorVersion)",
+        "via": "1.1 me", "cdn-loop": "me",
       ])
   }
 
