@@ -83,8 +83,8 @@ extension DiskStore {
       maximumAge >= 0 && now.seconds - record.time(configuration.expireBy).seconds > maximumAge
     }
     forEachRecord(until: isStopped) { digest, record in
-      if record.isDead {
-        removeFile(digest, record.kind) { $0?.isDead == true }
+      if record.isTombstone {
+        removeFile(digest, record.kind) { $0?.isTombstone == true }
       } else if isOld(record) {
         // What was used or written a moment ago is young again.
         guard removeFile(digest, record.kind, where: { $0.map(isOld) ?? false }) else { return }
@@ -106,7 +106,7 @@ extension DiskStore {
     // Under this lock no other file gets the name.
     return shard.folders.withLock { _ in
       let times = shard.table.withLock { table -> EntryTimes? in
-        guard let record = table.records[digest], !record.isDead,
+        guard let record = table.records[digest], !record.isTombstone,
           record.times.areAhead(of: now)
         else { return nil }
         let times = record.times.bounded(by: now)
@@ -127,17 +127,19 @@ extension DiskStore {
     guard isShort || share.isNearlyFull else { return 0 }
     var entries: [(access: UnixTime, bytes: Int)] = []
     forEachRecord(until: isStopped) { _, record in
-      if record.kind == kind, !record.isDead { entries.append((record.times.access, record.bytes)) }
+      if record.kind == kind, !record.isTombstone {
+        entries.append((record.times.access, record.bytes))
+      }
     }
     let excess = share.use - share.limit * fraction
     guard var plan = CleanPlan(freeing: excess, of: entries) else { return 0 }
     var evicted = 0
     forEachRecord(until: isStopped) { digest, record in
       let access = record.times.access
-      guard record.kind == kind, !record.isDead, plan.takes(access) else { return }
+      guard record.kind == kind, !record.isTombstone, plan.takes(access) else { return }
       // What was used since the plan was made stays.
       guard
-        removeFile(digest, kind, where: { $0?.times.access == access && $0?.isDead == false })
+        removeFile(digest, kind, where: { $0?.times.access == access && $0?.isTombstone == false })
       else { return }
       plan.note(access, bytes: record.bytes)
       evicted += 1

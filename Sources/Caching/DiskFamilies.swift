@@ -3,7 +3,7 @@
 import Model
 import Platform
 
-extension DiskParts {
+extension DiskEngine {
   /// What a removal came to.
   struct Removal {
     /// Entries that were found.
@@ -19,7 +19,7 @@ extension DiskParts {
   ///
   /// - Parameter isMeant: Asked of what is waiting to be written, with a lock held.
   func remove(
-    _ family: EntryFamily, where isMeant: (DiskEntry) -> Bool = { _ in true },
+    _ family: EntryGroup, where isMeant: (DiskEntry) -> Bool = { _ in true },
     then done: @escaping @Sendable (Removal) -> Void
   ) {
     // In this order: whoever writes one of them at this moment either finds its word revoked, and gives up, or is in
@@ -39,7 +39,9 @@ extension DiskParts {
       let all = Set(found).union(
         removals.map { EntryName(digest: $0.digest, kind: EntryKind(of: $0.key)) })
       // What was stored under such a name since then is not hidden, and stays.
-      remove((found + (known?.before ?? []))[...], where: { known == nil || $0?.isDead == true }) {
+      remove(
+        (found + (known?.before ?? []))[...], where: { known == nil || $0?.isTombstone == true }
+      ) {
         // A folder that cannot be listed looks like an empty one, so only a complete index is sure.
         let isComplete =
           known != nil && !store.isScanDue.load(ordering: .relaxed) && !store.index.hasDead(family)
@@ -56,7 +58,7 @@ extension DiskParts {
   ///
   /// - Throws: `internal` where it could not be carried out, nor be written down for the next run.
   func purge(_ purge: Purge, of url: SourceURL) async throws(ImageError) -> Int {
-    let family = EntryFamily.all(of: url)
+    let family = EntryGroup.all(of: url)
     let result = Lock(Removal())
     await withCheckedContinuation { continuation in
       remove(
@@ -106,7 +108,7 @@ extension DiskParts {
 extension DiskStore {
   /// Has it on the medium that files of a family are gone; tells whether it is. A power failure is not to bring back what
   /// was purged.
-  fileprivate func sync(_ family: EntryFamily) -> Bool {
+  fileprivate func sync(_ family: EntryGroup) -> Bool {
     do {
       for kind in family.kinds { try folder.sync(kind, family.place.folder) }
       return true
@@ -119,7 +121,7 @@ extension DiskStore {
 
 extension DiskFolder {
   /// The entries of a family, by the names of their files.
-  fileprivate func names(of family: EntryFamily) -> [EntryName] {
+  fileprivate func names(of family: EntryGroup) -> [EntryName] {
     family.kinds.flatMap { kind in
       Self.names(in: folder(kind, family.place.folder)).compactMap { name in
         EntryDigest(hexadecimal: name).flatMap { digest in

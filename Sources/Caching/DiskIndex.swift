@@ -48,7 +48,7 @@ struct EntryRecord: Equatable {
   }
   /// Whether it was removed and its file is still there, to be removed yet or because it could not be: absent to
   /// whoever looks, but taking space.
-  var isDead: Bool {
+  var isTombstone: Bool {
     get { packed & Self.deadBit != 0 }
     set { packed = newValue ? packed | Self.deadBit : packed & ~Self.deadBit }
   }
@@ -74,15 +74,15 @@ final class IndexShard: Sendable {
     /// The record of a file that was found on disk.
     func found(_ record: EntryRecord) -> EntryRecord {
       var record = record
-      if let cleared, record.times.stored <= cleared { record.isDead = true }
+      if let cleared, record.times.stored <= cleared { record.isTombstone = true }
       return record
     }
 
     fileprivate mutating func hideAll() -> Int {
-      let count = records.values.count { !$0.isDead }
+      let count = records.values.count { !$0.isTombstone }
       records = records.mapValues { record in
         var record = record
-        record.isDead = true
+        record.isTombstone = true
         return record
       }
       cleared = UnixTime(seconds: .max)
@@ -123,7 +123,7 @@ final class DiskIndex: Sendable {
       guard let record = table.records[digest] else {
         return table.isComplete || table.cleared != nil ? .absent : .unknown
       }
-      return record.isDead ? .absent : .present(record)
+      return record.isTombstone ? .absent : .present(record)
     }
   }
 
@@ -140,24 +140,24 @@ final class DiskIndex: Sendable {
   ///
   /// - Returns: their names, and those that were hidden before and whose files are still there; `nil`, and nothing is
   ///   changed, where only the disk knows all of them.
-  func hide(_ family: EntryFamily) -> (hidden: [EntryName], before: [EntryName])? {
+  func hide(_ family: EntryGroup) -> (hidden: [EntryName], before: [EntryName])? {
     shard(of: family.place).table.withLock { table in
       guard table.isComplete else { return nil }
       var (hidden, before): ([EntryName], [EntryName]) = ([], [])
       for (digest, record) in table.records where family.contains(digest, record.kind) {
         let name = EntryName(digest: digest, kind: record.kind)
-        if record.isDead { before.append(name) } else { hidden.append(name) }
+        if record.isTombstone { before.append(name) } else { hidden.append(name) }
       }
-      for name in hidden { table.records[name.digest]?.isDead = true }
+      for name in hidden { table.records[name.digest]?.isTombstone = true }
       return (hidden, before)
     }
   }
 
   /// Whether a file of a family is still to be removed.
-  func hasDead(_ family: EntryFamily) -> Bool {
+  func hasDead(_ family: EntryGroup) -> Bool {
     shard(of: family.place).table.withLock { table in
       table.records.contains { digest, record in
-        record.isDead && family.contains(digest, record.kind)
+        record.isTombstone && family.contains(digest, record.kind)
       }
     }
   }

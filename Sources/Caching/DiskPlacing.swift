@@ -57,7 +57,7 @@ extension DiskStore {
       }
       let old = shard.table.withLock { $0.records[digest] }
       var times = EntryTimes(keptAt: clock())
-      if let old, !old.isDead { times.created = min(old.times.created, times.stored) }
+      if let old, !old.isTombstone { times.created = min(old.times.created, times.stored) }
       times.write(to: descriptor)
       let position = IndexShard.position(kind, digest.folder)
       var bytes = try move(temporary, kind, digest, isFolderKnown: folders[position].entries > 0)
@@ -103,7 +103,7 @@ extension DiskStore {
           let unknown = EntryRecord(
             kind: kind, blocks: 0, times: EntryTimes(keptAt: clock()), isVerified: false)
           var dead = record ?? unknown
-          dead.isDead = true
+          dead.isTombstone = true
           table.records[digest] = dead
         }
         if record == nil {

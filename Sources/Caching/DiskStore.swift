@@ -93,11 +93,11 @@ final class DiskStore: Sendable {
   }
 
   /// What is kept under `key` on disk, without its body.
-  func look(_ key: CacheKey, _ digest: EntryDigest) -> KeptEntry? {
-    guard case .found(let entry) = EntryBeginning.read(folder.file(EntryKind(of: key), digest)),
+  func look(_ key: CacheKey, _ digest: EntryDigest) -> CacheEntryInfo? {
+    guard case .found(let entry) = EntryPrefix.read(folder.file(EntryKind(of: key), digest)),
       entry.key == key, !purges.covers(key, generation: entry.generation)
     else { return nil }
-    return KeptEntry(
+    return CacheEntryInfo(
       bytes: entry.bodyLength, freshness: entry.freshness, generation: entry.generation)
   }
 

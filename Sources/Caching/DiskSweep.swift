@@ -29,8 +29,9 @@ extension DiskStore {
           return result
         }
         let isDone: Bool
-        if record.isDead {
-          isDone = removeFile(digest, record.kind) { $0?.isDead == true } || !isDead(digest)
+        if record.isTombstone {
+          isDone =
+            removeFile(digest, record.kind) { $0?.isTombstone == true } || !isTombstone(digest)
         } else {
           isDone = !meant.mayHold(digest) || removeIfPurged(digest, record.kind, &result)
         }
@@ -42,8 +43,8 @@ extension DiskStore {
   }
 
   /// Whether a file is still to be removed: it could not be, and is absent to all who look.
-  private func isDead(_ digest: EntryDigest) -> Bool {
-    index.shard(of: digest).table.withLock { $0.records[digest]?.isDead == true }
+  private func isTombstone(_ digest: EntryDigest) -> Bool {
+    index.shard(of: digest).table.withLock { $0.records[digest]?.isTombstone == true }
   }
 
   /// Entries on disk that the index does not know yet, counted by the names of their files.
@@ -68,10 +69,10 @@ extension DiskStore {
   private func removeIfPurged(
     _ digest: EntryDigest, _ kind: EntryKind, _ result: inout SweepResult
   ) -> Bool {
-    switch EntryBeginning.read(folder.file(kind, digest)) {
+    switch EntryPrefix.read(folder.file(kind, digest)) {
     case .found(let entry):
       guard purges.covers(entry.key, generation: entry.generation) else { return true }
-      guard removeFile(digest, kind, inode: entry.inode) else { return !isDead(digest) }
+      guard removeFile(digest, kind, inode: entry.inode) else { return !isTombstone(digest) }
       result.removed += 1
       counts.purged.add()
     case .damaged(let inode):
@@ -85,7 +86,7 @@ extension DiskStore {
       // What the medium has lost is of no use to anybody; anything else may heal.
       guard error.code == EIO else { return false }
       removeFile(digest, kind)
-      return !isDead(digest)
+      return !isTombstone(digest)
     }
     return true
   }

@@ -227,7 +227,7 @@ final class DiskSweeper: Sendable {
   ///
   /// - Parameter isDurable: Whether it is to outlive a power failure even where nothing in it is open.
   private func writeDown(isDurable: Bool) -> String? {
-    var notes = PurgeNotes()
+    var notes = PurgeLogRecord()
     (notes.last, notes.purges) = (store.purges.generation, store.purges.unfinished)
     notes.cleared = monitor.change { $0.cleared }
     do {

@@ -13,7 +13,7 @@ import Telemetry
 ///   variants have a share each, and neither takes from the other.
 public final class DiskTier: DiskCache {
   /// `nil` when the tier is off.
-  let parts: DiskParts?
+  let parts: DiskEngine?
   private let purges: Purges
 
   /// Opens the folder, creating it where absent, and begins to index it. Nothing to be kept (`path` is `nil`, or
@@ -51,7 +51,7 @@ public final class DiskTier: DiskCache {
       sweeper.stop()
       throw error
     }
-    parts = DiskParts(
+    parts = DiskEngine(
       store: store, workers: workers, maintenance: maintenance, sweeper: sweeper,
       reads: PendingReads(timeout: configuration.readTimeout))
   }
@@ -162,7 +162,7 @@ public final class DiskTier: DiskCache {
   }
 
   /// See `DiskCache`. The body is not looked at.
-  public func look(for key: CacheKey) async -> KeptEntry? { await parts?.look(key) }
+  public func look(for key: CacheKey) async -> CacheEntryInfo? { await parts?.look(key) }
 
   /// See `DiskCache`.
   @discardableResult public func clean() async -> CleanReport {

@@ -14,11 +14,11 @@ extension DiskStore {
   /// want of that: a purge is to be had in a full tier above all, and a clean follows.
   ///
   /// - Throws: where there is such a file and it cannot be read: what was purged might be served.
-  func readJournal() throws(SystemError) -> PurgeNotes {
+  func readJournal() throws(SystemError) -> PurgeLogRecord {
     let descriptor = open(journal, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
       guard errno == ENOENT else { throw SystemError() }
-      return PurgeNotes()
+      return PurgeLogRecord()
     }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else {
@@ -36,7 +36,7 @@ extension DiskStore {
     }
     try result.get()
     accountForJournal(Int(status.st_blocks) * 512)
-    return PurgeNotes(parsing: String(decoding: bytes, as: UTF8.self)) { line in
+    return PurgeLogRecord(parsing: String(decoding: bytes, as: UTF8.self)) { line in
       log.warning(
         "damaged line of the list of purges passed over",
         ["file": .string(journal), "line": .int(line)])
@@ -47,7 +47,7 @@ extension DiskStore {
   ///
   /// - Parameter isDurable: Whether it is to be on the medium when this returns, and not with the kernel alone: it then
   ///   outlives a power failure too.
-  func writeJournal(_ notes: PurgeNotes, isDurable: Bool) throws(SystemError) {
+  func writeJournal(_ notes: PurgeLogRecord, isDurable: Bool) throws(SystemError) {
     let (temporary, descriptor) = try createTemporary()
     var isMoved = false
     defer {

@@ -16,7 +16,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   private let thread: OwnThread
   private let verifier: BodyVerifier
   private let counters = DownloadCounters()
-  private let board = DownloadBoard()
+  private let board = DownloadMonitor()
   private let own = OwnEndpoint()
 
   /// Starts the transfer thread. Hosts whose certificates are not looked at are warned of.
@@ -70,9 +70,9 @@ public final class Downloader: ImageLoader, DownloadOperations {
   ///   content coding that is not known here. `overloaded`: the queue is full, the wait for a place too long, or the
   ///   bodies being received too large together. `draining`: after `shutDown`. `cancelled`, `invalidURL`, `internal`.
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
-    let target: Target
+    let target: DownloadTarget
     do {
-      target = try Target(request.url, hosts: configuration.hosts)
+      target = try DownloadTarget(request.url, hosts: configuration.hosts)
     } catch {
       counters.count(.failure(error), bytes: 0, duration: nil)
       throw error
@@ -86,7 +86,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
     priority.raise(to: present ?? .normal)
     let result = await withTaskCancellationHandler {
       await Reply.of { reply in
-        let load = Load(
+        let load = PendingDownload(
           id: id, target: target, request: request, arrived: ContinuousClock.now,
           priority: priority, reply: reply)
         // A load that the mailbox did not take is answered by nobody else.

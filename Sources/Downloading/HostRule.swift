@@ -53,7 +53,7 @@ struct HostRules: Sendable {
     self.entries = entries
   }
 
-  /// The rule for a host, as `Target` has it.
+  /// The rule for a host, as `DownloadTarget` has it.
   subscript(host: String) -> Entry? { entries.first { $0.rule.host.matches(host) } }
 }
 
@@ -63,16 +63,16 @@ struct HostRules: Sendable {
 /// first. So what a client had forwarded goes to the first origin alone, and what a host's own rule has for it only to
 /// that of its origins which the load came to first, or from plain HTTP to TLS at the usual ports.
 struct RedirectTrail {
-  private let first: Target.Origin
-  private var origins: [String: Target.Origin]
+  private let first: DownloadTarget.Origin
+  private var origins: [String: DownloadTarget.Origin]
 
-  init(_ target: Target) {
+  init(_ target: DownloadTarget) {
     first = target.origin
     origins = [target.host: target.origin]
   }
 
   /// Notes a hop; tells whether its host's own secrets are meant for it.
-  mutating func enter(_ target: Target) -> Bool {
+  mutating func enter(_ target: DownloadTarget) -> Bool {
     guard let known = origins[target.host] else {
       origins[target.host] = target.origin
       return true
@@ -81,5 +81,5 @@ struct RedirectTrail {
   }
 
   /// Whether a hop is to the origin that was asked for.
-  func isFirst(_ target: Target) -> Bool { target.origin == first }
+  func isFirst(_ target: DownloadTarget) -> Bool { target.origin == first }
 }

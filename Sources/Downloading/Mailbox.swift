@@ -5,7 +5,7 @@ import Platform
 /// What the transfer thread is asked for, in order. Posting never waits.
 final class Mailbox: Sendable {
   enum Command: Sendable {
-    case load(Load)
+    case load(PendingDownload)
     /// Gives up a load; of no effect for one that has ended.
     case cancel(DownloadQueue.ID)
     /// A load's priority was raised; of no effect for one that has ended.

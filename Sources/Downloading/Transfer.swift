@@ -20,9 +20,9 @@ final class Transfer {
   private let deadline: ContinuousClock.Instant
   private let progress: (_ received: Int, _ expected: Int) -> Void
   private let onHead: (@Sendable (OriginResponse) -> Void)?
-  private let onBody: (@Sendable (any PartialBody) -> Void)?
+  private let onBody: (@Sendable (any StreamingBody) -> Void)?
 
-  private var target: Target
+  private var target: DownloadTarget
   private var trail: RedirectTrail
   private var headers: HeaderList?
   private var jar: CookieJar?
@@ -30,10 +30,10 @@ final class Transfer {
   /// The answers of the redirects that were followed.
   private var redirects: [OriginResponse] = []
   private var retries = 0
-  private var head: ResponseHead
+  private var head: OriginResponseParser
   private var body: MemoryFile?
   /// The body as others read it meanwhile; only where somebody may want to.
-  private var growing: GrowingBody?
+  private var growing: DownloadBuffer?
   private var received = 0
   private var discarded = 0
   private var timings = Timings()
@@ -50,7 +50,7 @@ final class Transfer {
   private static let discardLimit = 64 << 10
 
   init(
-    _ load: Load, rules: TransferRules, budget: BodyBudget, alarm: TransferAlarm,
+    _ load: PendingDownload, rules: TransferRules, budget: BodyBudget, alarm: TransferAlarm,
     now: ContinuousClock.Instant,
     progress: @escaping (_ received: Int, _ expected: Int) -> Void
   ) throws(ImageError) {
@@ -65,7 +65,7 @@ final class Transfer {
     self.alarm = alarm
     self.progress = progress
     deadline = now + rules.configuration.timeout
-    head = ResponseHead(limit: rules.configuration.maximumHeaderBytes)
+    head = OriginResponseParser(limit: rules.configuration.maximumHeaderBytes)
     timings.queue = now - load.arrived
     easy = try EasyHandle()
     try easy.configure(rules.configuration, for: self)
@@ -94,7 +94,7 @@ final class Transfer {
   var bytes: Int { received }
 
   /// What is different for each hop and each try. All of them share one deadline.
-  private func aim(at target: Target, now: ContinuousClock.Instant) throws(ImageError) {
+  private func aim(at target: DownloadTarget, now: ContinuousClock.Instant) throws(ImageError) {
     let left = deadline - now
     guard left > .zero else { throw .sourceTimeout(detail: "no time left for another request") }
     let connecting = min(left, rules.configuration.connectTimeout)
@@ -128,7 +128,7 @@ final class Transfer {
   }
 
   private func forgetHop() {
-    head = ResponseHead(limit: rules.configuration.maximumHeaderBytes)
+    head = OriginResponseParser(limit: rules.configuration.maximumHeaderBytes)
     (discarded, refusedAddress, hasOpenedSocket) = (0, nil, false)
     (hasSentRequest, wait) = (false, .nothing)
   }
@@ -196,7 +196,7 @@ final class Transfer {
   /// Lets others read along, where anybody may want to. Where that cannot be, they get the body when it is whole.
   private func offerBody() {
     guard let onBody, let file = try? MemoryFile(name: "pictor-body"),
-      let growing = try? GrowingBody(
+      let growing = try? DownloadBuffer(
         reading: file.descriptor, origin: origin, expected: head.bodyLength)
     else { return }
     body = consume file
@@ -333,7 +333,7 @@ final class Transfer {
       throw .tooManyRedirects(limit: configuration.maximumRedirects)
     }
     redirects.append(head.origin)
-    let next = try Target(redirect: location, hosts: configuration.hosts)
+    let next = try DownloadTarget(redirect: location, hosts: configuration.hosts)
     try aim(at: next, now: now)
     // Only now: a redirect that is not followed is this hop's failure.
     target = next

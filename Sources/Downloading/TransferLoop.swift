@@ -19,7 +19,7 @@ final class TransferLoop {
   private let multi: MultiHandle
   private let verifier: BodyVerifier
   private let counters: DownloadCounters
-  private let board: DownloadBoard
+  private let board: DownloadMonitor
   private let log: Log
   private let clock = ContinuousClock()
 
@@ -28,7 +28,7 @@ final class TransferLoop {
   private let budget: BodyBudget
   private let alarm = TransferAlarm()
   /// Loads that have not been answered, waiting or running.
-  private var loads: [DownloadQueue.ID: Load] = [:]
+  private var loads: [DownloadQueue.ID: PendingDownload] = [:]
   private var running: [DownloadQueue.ID: Running] = [:]
   private var idsByHandle: [UnsafeMutableRawPointer: DownloadQueue.ID] = [:]
   /// Bodies of running loads that are being held against their origins' digests.
@@ -36,11 +36,11 @@ final class TransferLoop {
   /// Running loads that the queue was told are silent.
   private var silent: Set<DownloadQueue.ID> = []
   /// Answers of this turn: given when the figures already tell of them.
-  private var answers: [(load: Load, result: Result<LoadResult, ImageError>)] = []
+  private var answers: [(load: PendingDownload, result: Result<LoadResult, ImageError>)] = []
 
   init(
     rules: TransferRules, mailbox: Mailbox, multi: MultiHandle, verifier: BodyVerifier,
-    counters: DownloadCounters, board: DownloadBoard, log: Log
+    counters: DownloadCounters, board: DownloadMonitor, log: Log
   ) {
     self.rules = rules
     self.mailbox = mailbox
@@ -104,7 +104,7 @@ final class TransferLoop {
     }
   }
 
-  private func add(_ load: Load) {
+  private func add(_ load: PendingDownload) {
     loads[load.id] = load
     board.add(load)
     let host = load.target.hostAndPort
@@ -305,7 +305,8 @@ final class TransferLoop {
 
   /// Without the query, where signed URLs have their secrets.
   private func logEnd(
-    of load: Load, _ result: Result<LoadResult, ImageError>, bytes: Int, duration: Duration?
+    of load: PendingDownload, _ result: Result<LoadResult, ImageError>, bytes: Int,
+    duration: Duration?
   ) {
     let outcome =
       switch result {

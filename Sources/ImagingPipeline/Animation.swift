@@ -16,14 +16,14 @@ enum Animation {
   ///   - size: Size of one.
   ///   - step: What is done with each.
   static func map(
-    _ roll: consuming Picture, frames: Int, size: PixelSize,
-    _ step: (consuming Picture) throws(ImageError) -> Picture
-  ) throws(ImageError) -> Picture {
+    _ roll: consuming Image, frames: Int, size: PixelSize,
+    _ step: (consuming Image) throws(ImageError) -> Image
+  ) throws(ImageError) -> Image {
     guard frames > 1 else { return try step(roll) }
     guard roll.size == PixelSize(width: size.width, height: size.height * frames) else {
       throw .undecodable(detail: "\(frames) frames of \(size) make \(roll.size)")
     }
-    var done = PictureList()
+    var done = ImageList()
     for index in 0..<frames {
       done.append(try step(try roll.cut(x: 0, y: index * size.height, size)).inMemory())
     }
@@ -32,11 +32,11 @@ enum Animation {
 }
 
 /// Pictures on their way into one; C wants their pointers side by side.
-private struct PictureList: ~Copyable {
+private struct ImageList: ~Copyable {
   private var images: [UnsafeMutablePointer<VipsImage>?] = []
 
   /// Adds one, with a reference of its own: given back by `deinit`.
-  mutating func append(_ picture: consuming Picture) {
+  mutating func append(_ picture: consuming Image) {
     picture.withVipsImage { image in
       g_object_ref(image)
       images.append(image)
@@ -44,9 +44,9 @@ private struct PictureList: ~Copyable {
   }
 
   /// All of them, one below the other.
-  mutating func stacked() throws(ImageError) -> Picture {
+  mutating func stacked() throws(ImageError) -> Image {
     let count = CInt(images.count)
-    return try Picture("frames") { pictor_vips_arrayjoin(&images, $0, count, 1) }
+    return try Image("frames") { pictor_vips_arrayjoin(&images, $0, count, 1) }
   }
 
   deinit {
@@ -54,9 +54,9 @@ private struct PictureList: ~Copyable {
   }
 }
 
-extension Picture {
+extension Image {
   /// The same pixels without any metadata: no EXIF, XMP, IPTC, profile, text, palette. Colours are sRGB by now.
-  consuming func stripped() throws(ImageError) -> Picture {
+  consuming func stripped() throws(ImageError) -> Image {
     // A copy has metadata of its own; those of the source's picture are shared with whoever still reads from it.
     let copy = try made("metadata") { pictor_vips_copy($0, $1) }
     copy.withVipsImage { image in

@@ -2,14 +2,14 @@
 
 import Model
 
-extension Picture {
+extension Image {
   /// The means of equal cells, colours times alpha. Where an edge of a cell lies within a pixel, each side gets its share:
   /// what goes on mirrored beyond the edges still does so.
   ///
   /// - Parameter target: How many cells, no more than pixels on either side.
-  func averaged(to target: PixelSize) throws(ImageError) -> Picture {
+  func averaged(to target: PixelSize) throws(ImageError) -> Image {
     let (bands, hasAlpha) = (self.bands, self.hasAlpha)
-    let result = try Picture(blank: target, bands: bands, profile: [])
+    let result = try Image(blank: target, bands: bands, profile: [])
     let rows = try PixelRows(of: self)
     let across = CellShares(pixels: size.width, cells: target.width)
     let down = CellShares(pixels: size.height, cells: target.height)

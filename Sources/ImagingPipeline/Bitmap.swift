@@ -30,14 +30,14 @@ struct Bitmap {
   }
 
   /// Size, colours and profile in a picture without pixels.
-  func described() throws(ImageError) -> Picture {
-    try Picture(undecoded: header.size, bands: bands, profile: header.profile)
+  func described() throws(ImageError) -> Image {
+    try Image(undecoded: header.size, bands: bands, profile: header.profile)
   }
 
   /// Decodes it.
-  func picture() throws(ImageError) -> Picture {
+  func picture() throws(ImageError) -> Image {
     let (width, height) = (header.size.width, header.size.height)
-    let picture = try Picture(blank: header.size, bands: bands, profile: header.profile)
+    let picture = try Image(blank: header.size, bands: bands, profile: header.profile)
     // One whose every pixel is transparent was written by somebody who left the fourth byte alone.
     let isOpaque = try !hasVisiblePixel()
     var runs = BitmapRuns(

@@ -3,7 +3,7 @@
 import CVips
 import Model
 
-extension Picture {
+extension Image {
   /// A wider blur is made of a smaller picture: beyond it the work would grow with sigma for nothing that is seen.
   private static let widestBlur = 2.5
   /// Sigma in the smaller picture. Of what this blur leaves, two pixels a sigma show all: at their highest frequency it is
@@ -16,7 +16,7 @@ extension Picture {
   /// of it is lost. Colours are weighted by alpha.
   ///
   /// - Parameter sigma: In pixels.
-  consuming func blurred(by sigma: Double) throws(ImageError) -> Picture {
+  consuming func blurred(by sigma: Double) throws(ImageError) -> Image {
     let (size, format, hasAlpha, full) = (self.size, self.format, self.hasAlpha, fullAlpha)
     var small = size
     var reducedSigma = sigma
@@ -57,7 +57,7 @@ extension Picture {
   /// pixel gets lighter by more than 10 or darker by more than 20.
   ///
   /// - Parameter sigma: In pixels.
-  consuming func sharpened(by sigma: Double) throws(ImageError) -> Picture {
+  consuming func sharpened(by sigma: Double) throws(ImageError) -> Image {
     guard hasAlpha else {
       return try inMemory().made("sharpen") { pictor_vips_sharpen($0, $1, sigma) }.inMemory()
     }
@@ -73,7 +73,7 @@ extension Picture {
 
   /// Opaque, with the colours of what is beside it where it was transparent: no edge that only alpha makes is left for the
   /// mask to find.
-  private func filled(with sigma: Double) throws(ImageError) -> Picture {
+  private func filled(with sigma: Double) throws(ImageError) -> Image {
     let blurred = try made("blur") { pictor_vips_copy($0, $1) }.blurred(
       by: max(sigma, Effects.blurRange.lowerBound))
     let rows = try PixelRows(of: blurred)

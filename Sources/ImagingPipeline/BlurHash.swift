@@ -29,7 +29,7 @@ struct BlurHash: Equatable {
   ///   - picture: A small one: the time grows with its pixels and the number of terms.
   ///   - across: Terms from left to right, 1–9.
   ///   - down: Terms from top to bottom, 1–9.
-  init(of picture: SmallPicture, across: Int = 4, down: Int = 3) {
+  init(of picture: SmallImage, across: Int = 4, down: Int = 3) {
     let (width, height) = (picture.size.width, picture.size.height)
     let light = SRGB.linear(picture)
     let waves = (0..<across).map { Self.wave($0, length: width) }
@@ -86,7 +86,7 @@ struct BlurHash: Equatable {
   }
 
   /// What it shows, opaque.
-  func picture(_ size: PixelSize) -> SmallPicture {
+  func picture(_ size: PixelSize) -> SmallImage {
     let unit = Double(swing + 1) / 166
     let terms =
       [SIMD3(SRGB.linear(mean.x), SRGB.linear(mean.y), SRGB.linear(mean.z))]
@@ -99,7 +99,7 @@ struct BlurHash: Equatable {
       }
     let waves = (0..<across).map { Self.wave($0, length: size.width) }
     let heights = (0..<down).map { Self.wave($0, length: size.height) }
-    return SmallPicture(size) { x, y in
+    return SmallImage(size) { x, y in
       var light = SIMD3<Double>()
       for row in 0..<down {
         for column in 0..<across {
@@ -137,7 +137,7 @@ enum SRGB {
   }
 
   /// The colours of all pixels; alpha is left out.
-  static func linear(_ picture: SmallPicture) -> [SIMD3<Double>] {
+  static func linear(_ picture: SmallImage) -> [SIMD3<Double>] {
     let table = (0...255).map { linear($0) }
     return picture.pixels.map { SIMD3(table[Int($0.x)], table[Int($0.y)], table[Int($0.z)]) }
   }

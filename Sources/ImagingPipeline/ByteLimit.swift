@@ -28,7 +28,7 @@ extension Output {
   ///   - limit: The most bytes; `nil`: any number.
   ///   - notes: What is said beside the pixels.
   func encode(
-    _ picture: borrowing Picture, within limit: Int?, notes: borrowing Notes
+    _ picture: borrowing Image, within limit: Int?, notes: borrowing OutputMetadata
   ) throws(ImageError) -> Encoded {
     let size = notes.frameSize(of: picture)
     guard let limit else {
@@ -57,7 +57,7 @@ extension Output {
   ///   - limit: The source's bytes.
   ///   - notes: What is said beside the pixels.
   func encode(
-    _ picture: borrowing Picture, inPlaceOf limit: Int, notes: borrowing Notes
+    _ picture: borrowing Image, inPlaceOf limit: Int, notes: borrowing OutputMetadata
   ) throws(ImageError) -> Encoded? {
     guard let quality else { return nil }
     let size = notes.frameSize(of: picture)

@@ -5,10 +5,10 @@ import Model
 
 /// ICC profiles are applied with the relative colorimetric intent and black point compensation: colours that sRGB has
 /// stay what they are, and shadows keep their detail. The others are clipped.
-extension Picture {
+extension Image {
   /// What has to happen before the resize: CMYK and Lab are no light that could be averaged, and CMYK's black would
   /// pass for an alpha.
-  consuming func readyForResize() throws(ImageError) -> Picture {
+  consuming func readyForResize() throws(ImageError) -> Image {
     switch interpretation {
     case VIPS_INTERPRETATION_CMYK:
       if !foreignProfile.isEmpty, let picture = try? applyingProfile(else: "cmyk") {
@@ -29,7 +29,7 @@ extension Picture {
   /// sRGB (3 bands) or grey (1), with or without an alpha, 8 bits each.
   ///
   /// - Parameter codePoints: What its numbers mean, where its container says so.
-  consuming func inSRGB(from codePoints: CodePoints?) throws(ImageError) -> Picture {
+  consuming func inSRGB(from codePoints: CodePoints?) throws(ImageError) -> Image {
     if let codePoints, bands >= 3, foreignProfile.isEmpty { return try shown(codePoints) }
     var picture = try inWholeNumbers()
     let isGrey = picture.isGrey
@@ -64,7 +64,7 @@ extension Picture {
   }
 
   /// It, in bands that can show `color`.
-  consuming func able(toShow color: Color) throws(ImageError) -> Picture {
+  consuming func able(toShow color: Color) throws(ImageError) -> Image {
     bands >= 3 || (color.red == color.green && color.green == color.blue)
       ? self : try converted(to: VIPS_INTERPRETATION_sRGB)
   }
@@ -99,7 +99,7 @@ extension Picture {
 
   /// sRGB by the embedded profile; where there is none that fits, by the one libvips brings under this name.
   private func applyingProfile(isEmbedded: Bool = true, else fallback: String) throws(ImageError)
-    -> Picture
+    -> Image
   {
     try made("colour profile") {
       pictor_vips_icc_transform(
@@ -109,7 +109,7 @@ extension Picture {
 
   /// sRGB by the embedded profile, or untouched where that opens but cannot be used: a stranger's profile may lack any
   /// of its tables.
-  private func applyingForeignProfile() throws(ImageError) -> Picture {
+  private func applyingForeignProfile() throws(ImageError) -> Image {
     let hasWideAlpha = hasAlpha && has16Bits
     let colors = hasWideAlpha ? try bands(0, count: bands - 1) : try bands(0, count: bands)
     guard let picture = try? colors.applyingProfile(else: "srgb") else {
@@ -125,7 +125,7 @@ extension Picture {
   }
 
   /// It, with the profile that a PNG's `gAMA` and `cHRM` amount to, where these say anything else than sRGB.
-  consuming func withProfile(of colour: PNGColour) throws(ImageError) -> Picture {
+  consuming func withProfile(of colour: PNGColour) throws(ImageError) -> Image {
     guard colour.isForeign, let profile = MatrixProfile.bytes(for: colour, isGrey: isGrey) else {
       return self
     }
@@ -137,14 +137,14 @@ extension Picture {
   }
 
   /// It, its metadata without the colour profile.
-  private func withoutProfile() throws(ImageError) -> Picture {
+  private func withoutProfile() throws(ImageError) -> Image {
     let copy = try made("metadata") { pictor_vips_copy($0, $1) }
     _ = copy.withVipsImage { vips_image_remove($0, VIPS_META_ICC_NAME) }
     return copy
   }
 
   /// Of three equal bands the last one, which an alpha follows.
-  private func greyOfEqualBands() throws(ImageError) -> Picture {
+  private func greyOfEqualBands() throws(ImageError) -> Image {
     let grey = try bands(2, count: hasAlpha ? 2 : 1)
     return try grey.made("grey") { pictor_vips_copy_as($0, $1, VIPS_INTERPRETATION_B_W) }
   }

@@ -3,7 +3,7 @@
 import CVips
 import Model
 
-extension Picture {
+extension Image {
   /// Whether full light is 16 bits.
   var has16Bits: Bool {
     interpretation == VIPS_INTERPRETATION_RGB16 || interpretation == VIPS_INTERPRETATION_GREY16
@@ -20,14 +20,14 @@ extension Picture {
   /// Sixteen bits made eight.
   ///
   /// libvips drops the lower 8 bits, which makes a picture darker by half a step on average, and dark slopes visibly so.
-  consuming func in8Bits() throws(ImageError) -> Picture {
+  consuming func in8Bits() throws(ImageError) -> Image {
     let meaning = bands < 3 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
     let picture = try roundedToBytes(by: 255 / fullLight)
     return try picture.made("depth") { pictor_vips_copy_as($0, $1, meaning) }
   }
 
   /// Its values, multiplied, as whole numbers from 0 to 255.
-  func roundedToBytes(by factor: Double) throws(ImageError) -> Picture {
+  func roundedToBytes(by factor: Double) throws(ImageError) -> Image {
     // libvips drops what is behind the point.
     try made("depth") { pictor_vips_linear1($0, $1, factor, 0.5, 1) }
   }
@@ -36,7 +36,7 @@ extension Picture {
   ///
   /// Float TIFFs, and what libvips makes of a JPEG XL, hold the profile's own numbers from 0 to 1; littleCMS is handed
   /// whole ones.
-  consuming func inWholeNumbers() throws(ImageError) -> Picture {
+  consuming func inWholeNumbers() throws(ImageError) -> Image {
     guard format == VIPS_FORMAT_FLOAT else { return self }
     let meaning: VipsInterpretation
     switch interpretation {

@@ -11,7 +11,7 @@ extension Effects {
   /// Applies them, in the contract's order; those that change nothing are left out.
   ///
   /// - Parameter density: Pixels per point of the result, which `radius` counts in.
-  func apply(to picture: consuming Picture, density: Double) throws(ImageError) -> Picture {
+  func apply(to picture: consuming Image, density: Double) throws(ImageError) -> Image {
     if let blur { picture = try picture.blurred(by: blur) }
     if let sharpen { picture = try picture.sharpened(by: sharpen) }
     switch radius {
@@ -24,7 +24,7 @@ extension Effects {
   }
 }
 
-extension Picture {
+extension Image {
   /// A picture of the same size, made row by row, in memory.
   ///
   /// - Parameters:
@@ -33,9 +33,9 @@ extension Picture {
   func mapped(
     bands: Int,
     _ change: (Int, UnsafePointer<UInt8>, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void
-  ) throws(ImageError) -> Picture {
+  ) throws(ImageError) -> Image {
     let size = self.size
-    let result = try Picture(blank: size, bands: bands, profile: [])
+    let result = try Image(blank: size, bands: bands, profile: [])
     let rows = try PixelRows(of: self)
     let line = UnsafeMutablePointer<UInt8>.allocate(capacity: size.width * bands)
     defer { line.deallocate() }

@@ -7,7 +7,7 @@ extension Output {
   /// Encodes a picture in sRGB or grey; everything not yet computed is computed now.
   ///
   /// - Parameter quality: Instead of the output's own; of no meaning to PNG, GIF and TIFF.
-  func encode(_ picture: borrowing Picture, quality: Int? = nil) throws(ImageError) -> GLibBytes {
+  func encode(_ picture: borrowing Image, quality: Int? = nil) throws(ImageError) -> GLibBytes {
     let interlace = CInt(isInterlaced ? 1 : 0)
     let quality = CInt(quality ?? self.quality ?? 0)
     // Told to keep metadata, encoders make an Exif of their own where there is none.

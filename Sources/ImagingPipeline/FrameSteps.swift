@@ -10,7 +10,7 @@ import Model
 /// stored.
 struct FrameSteps {
   let header: SourceHeader
-  let part: SourcePart
+  let part: SourceRegion
   /// Where the part lies in a loaded frame.
   let window: Window
   let geometry: Geometry
@@ -21,7 +21,7 @@ struct FrameSteps {
   private var place: (x: Int, y: Int)?
 
   init(
-    header: SourceHeader, part: SourcePart, window: Window, geometry: Geometry,
+    header: SourceHeader, part: SourceRegion, window: Window, geometry: Geometry,
     transform: Transform, output: Output
   ) {
     self.header = header
@@ -33,7 +33,7 @@ struct FrameSteps {
   }
 
   /// Runs the steps.
-  mutating func apply(to frame: consuming Picture) throws(ImageError) -> Picture {
+  mutating func apply(to frame: consuming Image) throws(ImageError) -> Image {
     var picture = try resized(try frame.readyForResize())
     picture = try picture.inSRGB(from: header.codePoints)
     picture = try part.orientation.apply(to: picture)
@@ -44,7 +44,7 @@ struct FrameSteps {
   }
 
   /// Takes the part that is used, in the size that it will have.
-  private func resized(_ picture: consuming Picture) throws(ImageError) -> Picture {
+  private func resized(_ picture: consuming Image) throws(ImageError) -> Image {
     let stored = part.orientation.swapsSides ? geometry.picture.turned : geometry.picture
     guard header.format == .svg else { return try picture.resized(to: stored, showing: window) }
     let area = window.rounded(of: picture.size)
@@ -53,7 +53,7 @@ struct FrameSteps {
   }
 
   /// Cuts off what sticks out of the canvas.
-  private mutating func cut(_ picture: consuming Picture) throws(ImageError) -> Picture {
+  private mutating func cut(_ picture: consuming Image) throws(ImageError) -> Image {
     guard geometry.isCut else { return picture }
     let size = PixelSize(
       width: min(geometry.canvas.width, geometry.picture.width),
@@ -70,13 +70,13 @@ struct FrameSteps {
   }
 
   /// Lays it on the background. An alpha of the background itself counts for nothing where the output has none.
-  private func flattened(_ picture: consuming Picture) throws(ImageError) -> Picture {
+  private func flattened(_ picture: consuming Image) throws(ImageError) -> Image {
     let picture = try picture.able(toShow: transform.background)
     return try picture.flattened(on: picture.components(of: transform.background))
   }
 
   /// Fills the canvas around it with the background.
-  private func padded(_ picture: consuming Picture) throws(ImageError) -> Picture {
+  private func padded(_ picture: consuming Image) throws(ImageError) -> Image {
     var picture = try picture.able(toShow: transform.background)
     if output.keepsAlpha && !picture.hasAlpha && transform.background.alpha < 255 {
       picture = try picture.withOpaqueAlpha()

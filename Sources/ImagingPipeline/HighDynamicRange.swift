@@ -3,15 +3,15 @@
 import CVips
 import Model
 
-extension Picture {
+extension Image {
   /// It as a display with sRGB shows it: numbers to light, the range mapped, other primaries to sRGB's, what is outside
   /// of those clipped.
   ///
   /// - Parameter codePoints: What its first three bands mean. A fourth is alpha.
-  consuming func shown(_ codePoints: CodePoints) throws(ImageError) -> Picture {
+  consuming func shown(_ codePoints: CodePoints) throws(ImageError) -> Image {
     let size = size
     let bands = min(bands, 4)
-    let result = try Picture(blank: size, bands: bands, profile: [])
+    let result = try Image(blank: size, bands: bands, profile: [])
     let row = UnsafeMutablePointer<UInt8>.allocate(capacity: size.width * bands)
     defer { row.deallocate() }
     let converter = LightConverter(codePoints, of: self, bands: bands)
@@ -34,7 +34,7 @@ private struct LightConverter {
   /// Bands of a source's pixel, and of the result's.
   private let (stride, bands): (Int, Int)
 
-  init(_ codePoints: CodePoints, of picture: borrowing Picture, bands: Int) {
+  init(_ codePoints: CodePoints, of picture: borrowing Image, bands: Int) {
     tables = LightTables(codePoints)
     matrix = codePoints.primaries.toBT709
     // H.273, table 2: the share of each primary in white.

@@ -53,7 +53,7 @@ enum Icon {
   }
 
   /// Size and colours in a picture whose pixels are not decoded yet.
-  func described() throws(ImageError) -> Picture {
+  func described() throws(ImageError) -> Image {
     switch self {
     case .bitmap(let bitmap): try bitmap.described()
     case .png(let bytes): try Loader.open(bytes, as: .png, pages: .first, failOn: .none)
@@ -63,7 +63,7 @@ enum Icon {
   /// Its picture.
   ///
   /// - Parameter failOn: The damage that makes it fail.
-  func picture(_ failOn: FailOn) throws(ImageError) -> Picture {
+  func picture(_ failOn: FailOn) throws(ImageError) -> Image {
     switch self {
     case .bitmap(let bitmap): return try bitmap.picture()
     case .png(let bytes):

@@ -18,7 +18,7 @@ struct JPEGReducer: ~Copyable {
 
   private let frame: JPEGFrame
   /// One for each component. Owned: freed by `deinit`.
-  private let parts: UnsafeMutablePointer<JPEGPart>
+  private let parts: UnsafeMutablePointer<JPEGComponentDecoder>
   /// Units across and down, of `frame.blocks` of the largest component.
   private let units: (across: Int, down: Int)
   /// Pixels of a unit's side.
@@ -47,7 +47,7 @@ struct JPEGReducer: ~Copyable {
     self.frame = frame
     parts = .allocate(capacity: bases.count)
     for (index, basis) in bases.enumerated() {
-      (parts + index).initialize(to: JPEGPart(frame.components[index], basis))
+      (parts + index).initialize(to: JPEGComponentDecoder(frame.components[index], basis))
     }
     size = PixelSize(
       width: divided(frame.size.width, by: shrink), height: divided(frame.size.height, by: shrink))

@@ -18,7 +18,7 @@ struct Loader {
   let source: UnsafeRawBufferPointer
   let header: SourceHeader
   /// What of it is used. All of it is opened: no decoder of these can leave out what lies beside.
-  let part: SourcePart
+  let part: SourceRegion
   /// Most pixels of a source, which a vector is not drawn with more than.
   let maximumPixels: Int
 
@@ -43,7 +43,7 @@ struct Loader {
   /// Opens it for a result.
   ///
   /// - Parameter frames: How many frames are wanted; above 1 all are there, one below the other.
-  func load(for geometry: Geometry, frames: Int) throws(ImageError) -> Picture {
+  func load(for geometry: Geometry, frames: Int) throws(ImageError) -> Image {
     let pages = header.pages(frames: frames)
     if header.format == .jpeg { return try loadJPEG(shrink: shrinkOfJPEG(for: geometry)) }
     let failOn = try Self.decoderFailOn(source, header)
@@ -93,7 +93,7 @@ struct Loader {
     return min(wanted, (Double(maximumPixels) / header.size.area).squareRoot())
   }
 
-  private func loadVector(scale: Double) throws(ImageError) -> Picture {
+  private func loadVector(scale: Double) throws(ImageError) -> Image {
     let sides = [header.size.width, header.size.height].map {
       Int(min((Double($0) * scale).rounded(.up), 1e9))
     }
@@ -105,7 +105,7 @@ struct Loader {
 
   /// Whether a part's edges may come to lie within pixels: the resampler can show such a part, libvips's resize cannot.
   private func canShrink(for geometry: Geometry) -> Bool {
-    part.isWhole || geometry.picture.pixels <= Picture.mostReducedPixels
+    part.isWhole || geometry.picture.pixels <= Image.mostReducedPixels
   }
 
   private func shrinkOfJPEG(for geometry: Geometry) -> Int {
@@ -115,11 +115,11 @@ struct Loader {
   }
 
   /// Opens a JPEG, or decodes it at once where that is cheaper.
-  private func loadJPEG(shrink: Int) throws(ImageError) -> Picture {
+  private func loadJPEG(shrink: Int) throws(ImageError) -> Image {
     if shrink > 1, header.size.pixels <= Self.mostReducedPixels * shrink * shrink,
       let reducer = JPEGReducer(source, shrink: shrink), reducer.sourceSize == header.size
     {
-      let picture = try Picture(
+      let picture = try Image(
         blank: reducer.size, bands: reducer.bands, profile: header.profile)
       let isWhole = try reducer.run(source) { y, bytes throws(ImageError) in
         try picture.write(bytes, row: y)
@@ -151,7 +151,7 @@ struct Loader {
   /// - Throws: As `open`, and `ImageError.unsupportedFormat` for a JPEG of a kind that libjpeg does not decode.
   static func describe(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, failOn: FailOn
-  ) throws(ImageError) -> Picture {
+  ) throws(ImageError) -> Image {
     let failOn = min(failOn, .truncated)
     switch format {
     case .bmp: return try Bitmap(source).described()
@@ -173,7 +173,7 @@ struct Loader {
   static func open(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, pages: Pages, shrink: Int = 1,
     scale: Double = 1, failOn: FailOn
-  ) throws(ImageError) -> Picture {
+  ) throws(ImageError) -> Image {
     switch format {
     case .heic, .avif: try VipsLibrary.loadHEIF()
     case .jxl: try VipsLibrary.loadJXL()
@@ -191,7 +191,7 @@ struct Loader {
     let size = source.count
     let access = VIPS_ACCESS_SEQUENTIAL
     let failOn = failOn.inVips
-    let picture = try Picture(openingStage) { result in
+    let picture = try Image(openingStage) { result in
       switch format {
       case .jpeg: pictor_vips_jpegload(bytes, size, result, access, failOn, CInt(shrink))
       case .png: pictor_vips_pngload(bytes, size, result, access, failOn)

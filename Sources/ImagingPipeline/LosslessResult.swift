@@ -15,7 +15,7 @@ struct LosslessResult {
   private let isTaken: Bool
 
   init(
-    of source: UnsafeRawBufferPointer, _ header: SourceHeader, part: SourcePart, frames: Int,
+    of source: UnsafeRawBufferPointer, _ header: SourceHeader, part: SourceRegion, frames: Int,
     geometry: Geometry, transform: Transform, output: Output
   ) {
     self.source = source

@@ -6,7 +6,7 @@ import Model
 /// Where libvips keeps what a TIFF has in blocks of Photoshop's; of a JPEG the same is its IPTC.
 private let photoshopName = "photoshop-data"
 
-extension Picture {
+extension Image {
   /// Whether an encoder is to write metadata.
   var hasMetadata: Bool {
     withVipsImage { image in
@@ -21,7 +21,7 @@ extension Picture {
   /// - Parameters:
   ///   - source: As it was opened.
   ///   - format: The format this picture will be encoded in.
-  func takeMetadata(of source: borrowing Picture, for format: ImageFormat) {
+  func takeMetadata(of source: borrowing Image, for format: ImageFormat) {
     if let exif = source.bytes(VIPS_META_EXIF_NAME).flatMap(Exif.cleaned) {
       set(VIPS_META_EXIF_NAME, exif)
       takeExifTags(of: source)
@@ -39,7 +39,7 @@ extension Picture {
 
   /// The tags one by one, without which libvips would take them out of the Exif, and what it writes over them: that the
   /// picture is upright, and how many pixels make an inch.
-  private func takeExifTags(of source: borrowing Picture) {
+  private func takeExifTags(of source: borrowing Image) {
     source.withVipsImage { from in
       withVipsImage { to in
         vips_image_set_int(to, "orientation", 1)

@@ -85,7 +85,7 @@ struct Orientation: Equatable {
   }
 
   /// Makes a picture upright.
-  func apply(to picture: consuming Picture) throws(ImageError) -> Picture {
+  func apply(to picture: consuming Image) throws(ImageError) -> Image {
     if needsRandomAccess { picture = try picture.inMemory() }
     if quarters > 0 {
       // VIPS_ANGLE_D0, D90, D180 and D270 are 0 to 3.

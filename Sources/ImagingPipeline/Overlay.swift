@@ -27,7 +27,7 @@ public struct OverlaySource {
 /// Blending is `over` (Porter and Duff) on the result's own 8-bit numbers, as browsers do it: in linear
 /// light a black mark would come out thinner than it was drawn, and a white one bolder.
 final class Overlay {
-  private let layer: Picture
+  private let layer: Image
   private let offset: (x: Int, y: Int)
 
   /// Decodes it for a result.
@@ -51,7 +51,7 @@ final class Overlay {
   }
 
   /// Lays it on a frame of the result. What was grey gets colour where the watermark has it; nothing gets an alpha.
-  func laid(on frame: consuming Picture) throws(ImageError) -> Picture {
+  func laid(on frame: consuming Image) throws(ImageError) -> Image {
     let keepsAlpha = frame.hasAlpha
     let space =
       frame.isGrey && layer.isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
@@ -65,7 +65,7 @@ final class Overlay {
 
   private static func decode(
     _ source: OverlaySource, for geometry: Geometry, _ limits: ImagingLimits
-  ) throws(ImageError) -> Picture {
+  ) throws(ImageError) -> Image {
     let format = try Sniffer.format(of: source.bytes, allowed: limits.formats)
     try ContainerLengths.check(source.bytes, as: format, limits)
     let header = try SourceHeader(
@@ -82,9 +82,9 @@ final class Overlay {
   private static func layer(
     of source: OverlaySource, _ header: SourceHeader, for geometry: Geometry,
     _ limits: ImagingLimits
-  ) throws(ImageError) -> Picture {
+  ) throws(ImageError) -> Image {
     var transform = Transform()
-    let part = try SourcePart(of: header, for: transform)
+    let part = try SourceRegion(of: header, for: transform)
     let size = source.size(of: part.size, on: geometry)
     (transform.width, transform.height, transform.fit) = (size.width, size.height, .fill)
     (transform.enlarge, transform.format) = (true, .png)
@@ -133,9 +133,9 @@ extension Position {
   }
 }
 
-extension Picture {
+extension Image {
   /// It with an alpha so many times as strong, below 1.
-  fileprivate func faded(to opacity: Double) throws(ImageError) -> Picture {
+  fileprivate func faded(to opacity: Double) throws(ImageError) -> Image {
     var factors = [Double](repeating: 1, count: bands)
     factors[bands - 1] = opacity
     // libvips cuts off what is behind the point.
@@ -146,7 +146,7 @@ extension Picture {
   }
 
   /// It side by side from the upper left corner on, over so much.
-  fileprivate consuming func repeated(over ground: PixelSize) throws(ImageError) -> Picture {
+  fileprivate consuming func repeated(over ground: PixelSize) throws(ImageError) -> Image {
     // libvips copies tile by tile, so those of a few pixels are put together to larger ones first.
     let block = try replicated(toCover: Self.leastBlock).inMemory()
     return try block.replicated(toCover: ground).cut(x: 0, y: 0, ground)
@@ -154,7 +154,7 @@ extension Picture {
 
   private static let leastBlock = PixelSize(width: 128, height: 128)
 
-  private func replicated(toCover ground: PixelSize) throws(ImageError) -> Picture {
+  private func replicated(toCover ground: PixelSize) throws(ImageError) -> Image {
     let across = (ground.width + size.width - 1) / size.width
     let down = (ground.height + size.height - 1) / size.height
     return try made("repeat") { pictor_vips_replicate($0, $1, CInt(across), CInt(down)) }

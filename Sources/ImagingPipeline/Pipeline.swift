@@ -99,7 +99,7 @@ public struct Pipeline: Sendable {
     _ density: Int, _ limits: ImagingLimits, _ overlay: OverlaySource?, _ cost: JobCost,
     _ isQuickOnly: Bool, _ watch: inout StageWatch
   ) throws(ImageError) -> EncodedImage {
-    var part = try SourcePart(of: header, for: transform)
+    var part = try SourceRegion(of: header, for: transform)
     if let tolerance = transform.trim {
       part = try Trimming(source: source, header: header, frames: frames, tolerance: tolerance)
         .trimmed(part)
@@ -135,7 +135,7 @@ public struct Pipeline: Sendable {
       return made
     }
     if let kind = transform.product.placeholder {
-      let small = try SmallPicture(picture)
+      let small = try SmallImage(picture)
       watch.finish(\.transform)
       let placeholder = Placeholder(kind, of: small, on: transform.background)
       return transform.product == .placeholder(kind)
@@ -143,7 +143,7 @@ public struct Pipeline: Sendable {
         : try SourceDescription(of: source, header, density: density)
           .encoded(with: placeholder, &watch)
     }
-    let notes = try Notes(
+    let notes = try OutputMetadata(
       of: source, header: header, frames: frames, for: output.format,
       isBare: transform.stripsMetadata)
     picture = try notes.attached(to: picture)

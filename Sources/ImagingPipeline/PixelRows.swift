@@ -19,7 +19,7 @@ struct PixelRows: ~Copyable {
   /// Starts at the top.
   ///
   /// - Parameter picture: 8 bits a band; kept by what is made here.
-  init(of picture: borrowing Picture) throws(ImageError) {
+  init(of picture: borrowing Image) throws(ImageError) {
     size = picture.size
     strip = max(8, min(64, Self.stripBytes / (picture.size.width * picture.bands)))
     let region = picture.withVipsImage { vips_region_new($0) }

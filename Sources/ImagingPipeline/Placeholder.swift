@@ -9,7 +9,7 @@ import Model
 struct Placeholder {
   let kind: PlaceholderKind
   /// What it is made of, no side longer than `PlaceholderKind.longestSide`.
-  private let small: SmallPicture
+  private let small: SmallImage
   private let ground: Color
 
   /// The longer side of the picture that a BlurHash is drawn as.
@@ -19,7 +19,7 @@ struct Placeholder {
   private static let quality: CInt = 60
 
   /// The placeholder of a picture that was made for it.
-  init(_ kind: PlaceholderKind, of small: SmallPicture, on ground: Color) {
+  init(_ kind: PlaceholderKind, of small: SmallImage, on ground: Color) {
     (self.kind, self.small, self.ground) = (kind, small, ground)
   }
 
@@ -51,7 +51,7 @@ struct Placeholder {
   }
 
   /// What there is to see.
-  private var shown: SmallPicture {
+  private var shown: SmallImage {
     switch kind {
     case .blurhash:
       let ratio = min(
@@ -62,19 +62,19 @@ struct Placeholder {
     case .thumbhash: return ThumbHash(of: small).picture
     case .color:
       let color = small.laid(on: ground).meanColor
-      return SmallPicture(PixelSize(width: 1, height: 1)) { _, _ in
+      return SmallImage(PixelSize(width: 1, height: 1)) { _, _ in
         [color.red, color.green, color.blue, 255]
       }
     case .lqip: return small
     }
   }
 
-  private static func format(of picture: SmallPicture) -> ImageFormat {
+  private static func format(of picture: SmallImage) -> ImageFormat {
     picture.isOpaque ? .jpeg : .png
   }
 
   private static func encode(
-    _ picture: SmallPicture, as format: ImageFormat
+    _ picture: SmallImage, as format: ImageFormat
   ) throws(ImageError) -> GLibBytes {
     try picture.asPicture().withVipsImage { image throws(ImageError) in
       try GLibBytes("encode") { bytes, count in

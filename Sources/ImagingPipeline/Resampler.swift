@@ -28,7 +28,7 @@ struct Resampler: ~Copyable {
   ///   - target: Size of the result, neither side longer than the window's.
   ///   - window: What of the picture is shown; `nil`: all of it.
   init(
-    of picture: borrowing Picture, to target: PixelSize, showing window: Window? = nil
+    of picture: borrowing Image, to target: PixelSize, showing window: Window? = nil
   ) throws(ImageError) {
     input = try WeightedRows(of: picture, for: target)
     let window = window ?? Window(picture.size)

@@ -3,13 +3,12 @@
 import CVips
 import Model
 
-extension Picture {
+extension Image {
   /// A part of it, at another size: exactly this one.
   ///
   /// A part whose edges lie within pixels is shown as it is where the picture is made smaller, to the hundredth of a pixel;
   /// in all other cases it is the whole pixels next to it.
-  consuming func resized(to target: PixelSize, showing window: Window) throws(ImageError) -> Picture
-  {
+  consuming func resized(to target: PixelSize, showing window: Window) throws(ImageError) -> Image {
     let covered = window.covered(of: size)
     let isExact = Window(covered.size).isClose(to: window.within(covered))
     let canBeExact =
@@ -27,7 +26,7 @@ extension Picture {
   /// It, at another size: exactly this one, with Lanczos3.
   ///
   /// Colours are weighted by alpha meanwhile, or the colour of what is transparent would shine through at edges.
-  consuming func resized(to target: PixelSize) throws(ImageError) -> Picture {
+  consuming func resized(to target: PixelSize) throws(ImageError) -> Image {
     let size = self.size
     if size == target { return self }
     if isReducible && target.width <= size.width && target.height <= size.height
@@ -61,8 +60,8 @@ extension Picture {
   /// A part of it, no larger on either side, in memory; of its metadata only the colour profile is left.
   private consuming func reduced(
     to target: PixelSize, showing window: Window
-  ) throws(ImageError) -> Picture {
-    let result = try Picture(blank: target, bands: bands, profile: foreignProfile)
+  ) throws(ImageError) -> Image {
+    let result = try Image(blank: target, bands: bands, profile: foreignProfile)
     try Resampler(of: self, to: target, showing: window).run { y, bytes throws(ImageError) in
       try result.write(bytes, row: y)
     }
@@ -71,7 +70,7 @@ extension Picture {
 
   /// A vector that was rendered within a pixel of the wanted size (libvips takes one factor for both sides) gets its
   /// last row or column repeated or cut; resampling for that would blur it.
-  consuming func trimmed(to target: PixelSize) throws(ImageError) -> Picture {
+  consuming func trimmed(to target: PixelSize) throws(ImageError) -> Image {
     let size = self.size
     guard size != target, abs(size.width - target.width) <= 1, abs(size.height - target.height) <= 1
     else { return self }
@@ -91,7 +90,7 @@ extension Picture {
 
   /// Resized by libvips: made smaller with Lanczos3, larger with a bicubic interpolation; colours with an alpha come weighted
   /// by it.
-  func resample(from size: PixelSize, to target: PixelSize) throws(ImageError) -> Picture {
+  func resample(from size: PixelSize, to target: PixelSize) throws(ImageError) -> Image {
     let less = PixelSize(
       width: min(size.width, target.width), height: min(size.height, target.height))
     // Both factors are given: with one, libvips computes the other side, and rounds it its own way.

@@ -2,14 +2,14 @@
 
 import Model
 
-extension Picture {
+extension Image {
   /// Lines that each row is looked at by; on a line, how much of a pixel is inside is exact.
   private static let linesPerRow = 16
 
   /// With round corners; what is outside is transparent and black.
   ///
   /// - Parameter radius: In pixels; at most half of the shorter side counts.
-  consuming func rounded(by radius: Double) throws(ImageError) -> Picture {
+  consuming func rounded(by radius: Double) throws(ImageError) -> Image {
     let picture = hasAlpha ? self : try withOpaqueAlpha()
     let (size, bands) = (picture.size, picture.bands)
     let (width, height) = (Double(size.width), Double(size.height))

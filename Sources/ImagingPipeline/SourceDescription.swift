@@ -77,7 +77,7 @@ struct SourceDescription {
   }
 }
 
-extension Picture {
+extension Image {
   fileprivate var spaceName: String {
     switch interpretation {
     case VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_RGB, VIPS_INTERPRETATION_RGB16,

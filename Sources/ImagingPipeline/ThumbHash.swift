@@ -20,7 +20,7 @@ struct ThumbHash: Equatable {
   let bytes: [UInt8]
 
   /// The hash of a picture no larger than `longestSide`.
-  init(of picture: SmallPicture) {
+  init(of picture: SmallImage) {
     let (width, height) = (picture.size.width, picture.size.height)
     let colors = Colors(of: picture)
     let terms = Terms(width: width, height: height, hasAlpha: colors.hasAlpha)
@@ -61,7 +61,7 @@ struct ThumbHash: Equatable {
   }
 
   /// What it shows: 32 pixels on the longer side, with its alpha.
-  var picture: SmallPicture {
+  var picture: SmallImage {
     let head = Int(bytes[0]) | Int(bytes[1]) << 8 | Int(bytes[2]) << 16
     let shape = Int(bytes[3]) | Int(bytes[4]) << 8
     let hasAlpha = head >> 23 == 1
@@ -89,7 +89,7 @@ struct ThumbHash: Equatable {
       width: Int((ratio > 1 ? side : side * ratio).rounded()),
       height: Int((ratio > 1 ? side / ratio : side).rounded()))
     let cosines = Cosines(size)
-    return SmallPicture(size) { x, y in
+    return SmallImage(size) { x, y in
       let l = lightness.value(x, y, terms.lightness, cosines)
       let p = yellow.value(x, y, Terms.color, cosines)
       let q = red.value(x, y, Terms.color, cosines)
@@ -210,7 +210,7 @@ private struct Colors {
   private(set) var alpha: [Double] = []
   let hasAlpha: Bool
 
-  init(of picture: SmallPicture) {
+  init(of picture: SmallImage) {
     let pixels = picture.pixels.map { SIMD4<Double>($0) / 255 }
     var mean = SIMD4<Double>()
     for pixel in pixels { mean += pixel * SIMD4<Double>(pixel.w, pixel.w, pixel.w, 1) }

@@ -20,7 +20,7 @@ struct Tone {
   }
 
   /// A picture's pixels so changed: a grey one where that shows all of it.
-  func apply(to picture: consuming Picture) throws(ImageError) -> Picture {
+  func apply(to picture: consuming Image) throws(ImageError) -> Image {
     if let tint { picture = try picture.able(toShow: tint) }
     let (bands, width) = (picture.bands, picture.size.width)
     let (colors, alphas) = (bands < 3 ? 1 : 3, bands.isMultiple(of: 2) ? 1 : 0)

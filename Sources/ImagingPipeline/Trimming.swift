@@ -20,7 +20,7 @@ struct Trimming {
 
   /// The part without its edges. Of an animation, what any frame needs is kept; each frame's own upper left pixel counts.
   /// A part that is all alike stays whole.
-  func trimmed(_ part: SourcePart) throws(ImageError) -> SourcePart {
+  func trimmed(_ part: SourceRegion) throws(ImageError) -> SourceRegion {
     let picture = try open()
     let size = frames > 1 ? header.size : picture.size
     guard picture.size.height == size.height * frames else {
@@ -64,7 +64,7 @@ struct Trimming {
   }
 
   /// All of the frames that are wanted, as they will be seen but for their turn.
-  private func open() throws(ImageError) -> Picture {
+  private func open() throws(ImageError) -> Image {
     let scale =
       header.format == .svg ? min(1, (Self.mostVectorPixels / header.size.area).squareRoot()) : 1
     let picture = try Loader.open(

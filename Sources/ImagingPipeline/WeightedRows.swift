@@ -33,7 +33,7 @@ struct WeightedRows: ~Copyable {
   /// - Parameters:
   ///   - picture: 1–4 bands of 8 bits.
   ///   - target: What it will be reduced to.
-  init(of picture: borrowing Picture, for target: PixelSize) throws(ImageError) {
+  init(of picture: borrowing Image, for target: PixelSize) throws(ImageError) {
     source = picture.size
     (bands, hasAlpha) = (picture.bands, picture.hasAlpha)
     func box(_ source: Int, _ target: Int) -> Int {

@@ -25,7 +25,7 @@ final class PoolCore: Sendable {
   let retired = Counter()
   let latency = LatencyHistogram()
 
-  private let board: Lock<JobBoard<PendingJob>>
+  private let board: Lock<JobScheduler<PendingJob>>
   private let signals: [WakeSignal]
   private let ids = Atomic<UInt64>(0)
   private let startSignal: WakeSignal
@@ -36,7 +36,7 @@ final class PoolCore: Sendable {
     self.configuration = configuration
     self.log = log
     let count = max(configuration.workers, 1)
-    board = Lock(JobBoard(slots: count, limit: max(configuration.queueLimit, 0)))
+    board = Lock(JobScheduler(slots: count, limit: max(configuration.queueLimit, 0)))
     var signals: [WakeSignal] = []
     for _ in 0..<count { signals.append(try WakeSignal()) }
     self.signals = signals
@@ -98,7 +98,7 @@ final class PoolCore: Sendable {
     }
   }
 
-  func read<Value: Sendable>(_ body: (borrowing JobBoard<PendingJob>) -> Value) -> Value {
+  func read<Value: Sendable>(_ body: (borrowing JobScheduler<PendingJob>) -> Value) -> Value {
     board.withLock { body($0) }
   }
 
@@ -151,14 +151,14 @@ final class PoolCore: Sendable {
 
   // MARK: Slots
 
-  func next(slot: Int, isReady: Bool) -> JobBoard<PendingJob>.Next {
+  func next(slot: Int, isReady: Bool) -> JobScheduler<PendingJob>.Next {
     let now = ContinuousClock.now
     let next = board.withLock { $0.next(slot: slot, isReady: isReady, now: now) }
     if case .wait(let other) = next { wake(other) }
     return next
   }
 
-  func orders(for id: UInt64) -> JobBoard<PendingJob>.Orders {
+  func orders(for id: UInt64) -> JobScheduler<PendingJob>.Orders {
     board.withLock { $0.orders(for: id) }
   }
 
@@ -170,7 +170,7 @@ final class PoolCore: Sendable {
 
   var stopAt: ContinuousClock.Instant? { board.withLock { $0.stopAt } }
 
-  func update(slot: Int, _ change: (inout JobBoard<PendingJob>.Slot) -> Void) {
+  func update(slot: Int, _ change: (inout JobScheduler<PendingJob>.Slot) -> Void) {
     guard let (jobs, reason) = board.withLock({ $0.update(slot: slot, change) }) else { return }
     for job in jobs { answer(job, .failure(reason)) }
   }

@@ -123,7 +123,7 @@ final class WorkerSlot: @unchecked Sendable {
       _ = end(old, patience: .zero)
     }
     current = worker
-    let state = JobBoard<PendingJob>.Slot(pid: worker.pid, residentBytes: worker.measure())
+    let state = JobScheduler<PendingJob>.Slot(pid: worker.pid, residentBytes: worker.measure())
     core.update(slot: index) { $0 = state }
     core.started(.success(()))
   }

@@ -33,7 +33,8 @@ extension ImageManager {
   ///
   /// - Parameter held: the source, where it was loaded already.
   func stepIn(
-    for request: ImageRequest, _ quick: ImageRequest, _ share: FlightShare, of held: HeldSource?
+    for request: ImageRequest, _ quick: ImageRequest, _ share: FlightParticipant,
+    of held: SourceLease?
   ) async throws(ImageError) -> MadeVariant {
     let (made, joined) = try await variantFlights.value(
       for: FlightKey(quick), share: share
@@ -52,14 +53,14 @@ extension ImageManager {
   }
 
   /// The quicker answer from memory while the better one is made, or could not be; never waits.
-  func quickDelivery(for request: ImageRequest) -> Delivery? {
+  func quickDelivery(for request: ImageRequest) -> ImageDelivery? {
     guard backlog.withLock({ $0.knows(request.key, now: now()) }),
       let quick = quicker(request), let variant = memory.peek(quick.key), isRight(variant),
       let use = use(of: variant.info.freshness, by: quick)
     else { return nil }
     let status = status(of: use, variant.info.freshness, from: .memory, to: quick)
     counts.add(status)
-    return Delivery(
+    return ImageDelivery(
       variant: standIn(variant, for: request), cacheStatus: status, timings: Timings())
   }
 
@@ -94,10 +95,10 @@ extension ImageManager {
   }
 
   private func makeLater(_ request: ImageRequest) {
-    let item = AVIFBacklog.Item(request: request.awaitingAVIF, generation: purges.generation)
+    let item = DeferredAVIFQueue.Item(request: request.awaitingAVIF, generation: purges.generation)
     guard let first = backlog.withLock({ $0.add(item, now: now()) }) else { return }
     Task(priority: .utility) {
-      var next: AVIFBacklog.Item? = first
+      var next: DeferredAVIFQueue.Item? = first
       while let item = next {
         let isFailure = await make(item)
         next = backlog.withLock { $0.end(item, isFailure: isFailure, now: now()) }
@@ -106,7 +107,7 @@ extension ImageManager {
   }
 
   /// Tells whether it failed in a way that it would again.
-  private func make(_ item: AVIFBacklog.Item) async -> Bool {
+  private func make(_ item: DeferredAVIFQueue.Item) async -> Bool {
     guard !purges.covers(item.request.key, generation: item.generation) else { return false }
     do throws(ImageError) {
       _ = try await variant(for: item.request)

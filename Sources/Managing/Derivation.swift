@@ -9,7 +9,7 @@ extension ImageManager {
   /// Only where the source would have to be loaded again: what is made of a variant is like what is made of the source, and
   /// not the same bytes.
   func derive(
-    _ request: ImageRequest, _ share: FlightShare, _ timings: inout Timings
+    _ request: ImageRequest, _ share: FlightParticipant, _ timings: inout Timings
   ) async throws(ImageError) -> Variant? {
     guard derives, request.options.cache.looks, !request.options.isRevalidation,
       request.source.scheme != .local

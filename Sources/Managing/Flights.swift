@@ -23,12 +23,12 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  private typealias Work = @Sendable (FlightShare) async throws(ImageError) -> Value
+  private typealias Work = @Sendable (FlightParticipant) async throws(ImageError) -> Value
   private typealias Outcome = Lock<Result<Value, ImageError>>
   private typealias Table = FlightTable<Key, Waiter>
 
   private struct Flight {
-    let share: FlightShare
+    let share: FlightParticipant
     var task: Task<Void, Never>?
     /// Of one that waits to start.
     var work: Work?
@@ -51,8 +51,8 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameter share: the waiter's; its raises are the flight's too. `work` gets the flight's own.
   /// - Returns: the value, and whether it came from a flight that somebody else had started.
   func value(
-    for key: Key, share: FlightShare, isDetached: Bool = false,
-    work: @escaping @Sendable (FlightShare) async throws(ImageError) -> Value
+    for key: Key, share: FlightParticipant, isDetached: Bool = false,
+    work: @escaping @Sendable (FlightParticipant) async throws(ImageError) -> Value
   ) async throws(ImageError) -> (value: Value, joined: Bool) {
     let entry = Lock<Table.Entry?>(nil)
     let outcome = Outcome(.failure(.cancelled))
@@ -126,7 +126,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var unattendedCount: Int { state.withLock { $0.table.unattendedCount } }
 
   private func start(
-    _ flight: Table.FlightID, _ share: FlightShare, _ work: @escaping Work
+    _ flight: Table.FlightID, _ share: FlightParticipant, _ work: @escaping Work
   ) {
     started.add()
     // Immediate: until it first waits it runs here and now, which saves handing it to another thread.
@@ -161,7 +161,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The flights that were delayed and may start now.
   private func takeStartable(
     _ state: inout State
-  ) -> [(flight: Table.FlightID, share: FlightShare, work: Work)] {
+  ) -> [(flight: Table.FlightID, share: FlightParticipant, work: Work)] {
     state.table.takeStartable().compactMap { id in
       guard let flight = state.flights[id], let work = flight.work else { return nil }
       state.flights[id]?.work = nil

@@ -23,19 +23,19 @@ public final class ImageManager: ImageProvider {
   let variantFlights = Flights<FlightKey, MadeVariant>()
   let sourceFlights = Flights<SourceFlightKey, LoadedSource>()
   let failed: Lock<FailedURLs>
-  let failing: Lock<FailingSources>
+  let failing: Lock<OriginBackoff>
   let revalidations = Lock(Revalidations())
   /// Whether small pictures may be made of larger ones.
   let derives: Bool
-  let larger = Lock(LargerVariants())
-  let backlog: Lock<AVIFBacklog>
+  let larger = Lock(DerivationCandidates())
+  let backlog: Lock<DeferredAVIFQueue>
   let counts = FreshnessCounts()
-  let makings = MakingCounts()
+  let makings = SubstitutionCounters()
   let clockWatch = Lock(ClockWatch())
   let log: Log
   /// For reading files: a task would hold up others where the disk is slow.
   let files: BlockingThreads
-  let changed = ChangedSources()
+  let changed = SourceVersions()
   let gate = PurgeGate()
 
   /// A manager over its tiers, its loader and its workers.
@@ -76,8 +76,8 @@ public final class ImageManager: ImageProvider {
     self.log = log
     self.now = now
     failed = Lock(FailedURLs(policy: failurePolicy))
-    failing = Lock(FailingSources(policy: stalePolicy))
-    backlog = Lock(AVIFBacklog(atOnce: avifPolicy.atOnce))
+    failing = Lock(OriginBackoff(policy: stalePolicy))
+    backlog = Lock(DeferredAVIFQueue(atOnce: avifPolicy.atOnce))
   }
 
   /// What memory holds and is fresh.
@@ -92,7 +92,7 @@ public final class ImageManager: ImageProvider {
 
   /// What memory has that is not fresh enough for everybody, or stands in for an AVIF, or the disk tier can give without
   /// waiting, if the request may have it; the latter is in memory from then on, if the request lets it.
-  public func deliveryAtOnce(for request: ImageRequest) -> Delivery? {
+  public func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? {
     guard request.options.cache.looks else { return nil }
     if let variant = memory.peek(request.key), isRight(variant),
       let use = use(of: variant.info.freshness, by: request)
@@ -120,28 +120,28 @@ public final class ImageManager: ImageProvider {
   private func delivery(
     of variant: Variant, _ use: KeptUse, from tier: CacheStatus.Tier, to request: ImageRequest,
     _ timings: Timings
-  ) -> Delivery {
+  ) -> ImageDelivery {
     let status = status(of: use, variant.info.freshness, from: tier, to: request)
     counts.add(status)
-    return Delivery(variant: variant, cacheStatus: status, timings: timings)
+    return ImageDelivery(variant: variant, cacheStatus: status, timings: timings)
   }
 
   /// The answer to a request that neither of these had: from the first place that has it, else made, once
   /// for all who ask meanwhile.
-  public func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+  public func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
     try await variant(for: request, of: nil)
   }
 
   /// The same, with a source that this request has its share in already.
   func variant(
-    for request: ImageRequest, of held: HeldSource?
-  ) async throws(ImageError) -> Delivery {
+    for request: ImageRequest, of held: SourceLease?
+  ) async throws(ImageError) -> ImageDelivery {
     let (made, joined) = try await variantFlights.value(
-      for: FlightKey(request), share: FlightShare(request.options.priority),
+      for: FlightKey(request), share: FlightParticipant(request.options.priority),
       isDetached: request.options.isDetached
     ) { share async throws(ImageError) in try await self.findOrMake(request, share, of: held) }
     counts.add(made.status)
-    return Delivery(
+    return ImageDelivery(
       variant: made.variant, cacheStatus: joined ? made.status.collapsed : made.status,
       timings: made.timings)
   }

@@ -21,8 +21,8 @@ extension ImageManager {
     let format = bytes.withUnsafeBytes { bytes -> ImageFormat? in
       guard let format = FormatSigns.format(of: bytes), passing.formats.contains(format),
         transform.takes(format),
-        PictureHead.read(bytes, as: format) == .plain(image.size),
-        PictureRest.isClean(bytes, as: format)
+        PassThroughCheck.read(bytes, as: format) == .plain(image.size),
+        TrailingDataCheck.isClean(bytes, as: format)
       else { return nil }
       return format
     }

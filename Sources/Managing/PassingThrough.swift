@@ -16,8 +16,8 @@ public struct PassingPolicy: Sendable {
 }
 
 /// A source that a request has its share in before it is known what becomes of it.
-struct HeldSource: Sendable {
-  let share: FlightShare
+struct SourceLease: Sendable {
+  let share: FlightParticipant
   let task: Task<Result<LoadedSource, ImageError>, Never>
 }
 
@@ -29,7 +29,7 @@ extension ImageManager {
       rememberedFailure(of: request, ofLoading: false) == nil
     else { return .whole(try await variant(for: request)) }
     let arrival = Arrival()
-    let share = FlightShare(request.options.priority) { arrival.begin($0) }
+    let share = FlightParticipant(request.options.priority) { arrival.begin($0) }
     // The share in the transfer is held until the client has it all, or has gone.
     let task = Task.immediate { await self.hold(share, of: request, arrival) }
     await withTaskCancellationHandler {
@@ -41,7 +41,7 @@ extension ImageManager {
     if let (coming, size) = arrival.plain, fits(size, request.transform) {
       Task { await keep(task.value, sentTo: request, share) }
       return .coming(
-        ComingDelivery(
+        StreamingDelivery(
           body: coming.body, info: info(of: coming.body, format, size, request),
           cacheStatus: .miss(
             coming.forward, stored: false, collapsed: share.hasJoined,
@@ -51,7 +51,7 @@ extension ImageManager {
     }
     // Given back when the variant's flight has what it needs of it.
     defer { task.cancel() }
-    return .whole(try await variant(for: request, of: HeldSource(share: share, task: task)))
+    return .whole(try await variant(for: request, of: SourceLease(share: share, task: task)))
   }
 
   /// Whether there is a finished answer.
@@ -65,7 +65,7 @@ extension ImageManager {
 
   /// Waits for the source as others do.
   private func hold(
-    _ share: FlightShare, of request: ImageRequest, _ arrival: Arrival
+    _ share: FlightParticipant, of request: ImageRequest, _ arrival: Arrival
   ) async -> Result<LoadedSource, ImageError> {
     defer { arrival.end() }
     do throws(ImageError) {
@@ -80,7 +80,8 @@ extension ImageManager {
 
   /// Keeps for the next what was sent while it came in, once a worker has seen the whole; a failure is remembered.
   private func keep(
-    _ result: Result<LoadedSource, ImageError>, sentTo request: ImageRequest, _ share: FlightShare
+    _ result: Result<LoadedSource, ImageError>, sentTo request: ImageRequest,
+    _ share: FlightParticipant
   ) async {
     guard case .success(let loaded) = result,
       let variant = try? await passedThrough(loaded.source, to: request, share),
@@ -94,12 +95,12 @@ extension ImageManager {
   ///
   /// - Throws: `ImageError.undecodable` and what else befalls a worker.
   func passedThrough(
-    _ source: Source, to request: ImageRequest, _ share: FlightShare
+    _ source: Source, to request: ImageRequest, _ share: FlightParticipant
   ) async throws(ImageError) -> Variant? {
     // What cannot be read in time needs work, which will say what is wrong with it.
     guard source.version != 0, let format = formatPassedThrough(to: request),
-      let head = await bytes(of: source.file, upTo: PictureHead.limit),
-      case .plain(let size) = head.withUnsafeBytes({ PictureHead.read($0, as: format) }),
+      let head = await bytes(of: source.file, upTo: PassThroughCheck.limit),
+      case .plain(let size) = head.withUnsafeBytes({ PassThroughCheck.read($0, as: format) }),
       fits(size, request.transform)
     else { return nil }
     var info = VariantInfo(
@@ -117,7 +118,7 @@ extension ImageManager {
 
   /// Whether a source has damage that the operator lets through; any other is remembered as the source's failure.
   private func isDamaged(
-    _ source: Source, of request: ImageRequest, _ share: FlightShare
+    _ source: Source, of request: ImageRequest, _ share: FlightParticipant
   ) async throws(ImageError) -> Bool {
     var description = Transform()
     description.product = .info(nil)
@@ -137,7 +138,7 @@ extension ImageManager {
   }
 
   private func info(
-    of body: any PartialBody, _ format: ImageFormat, _ size: PixelSize, _ request: ImageRequest
+    of body: any StreamingBody, _ format: ImageFormat, _ size: PixelSize, _ request: ImageRequest
   ) -> VariantInfo {
     VariantInfo(
       passingThrough: format, size, body.origin,
@@ -241,14 +242,14 @@ private final class Arrival: Sendable {
     withExtendedLifetime(observation) {}
   }
 
-  private static func head(of body: any PartialBody, as format: ImageFormat) -> PictureHead {
-    withUnsafeTemporaryAllocation(byteCount: PictureHead.limit, alignment: 1) { buffer in
+  private static func head(of body: any StreamingBody, as format: ImageFormat) -> PassThroughCheck {
+    withUnsafeTemporaryAllocation(byteCount: PassThroughCheck.limit, alignment: 1) { buffer in
       var count = 0
       while count < buffer.count,
         case .bytes(let more) = body.read(
           at: count, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
       { count += more }
-      return PictureHead.read(UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: format)
+      return PassThroughCheck.read(UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: format)
     }
   }
 }

@@ -12,9 +12,9 @@ import Telemetry
 /// less is prefetched. There is no deadline for a picture, only those of its parts: to wait behind everybody else is the
 /// idea.
 public final class Prefetcher: PrefetchOperations {
-  private let attempts: PrefetchAttempts
+  private let attempts: PrefetchRunner
   private let now: @Sendable () -> ContinuousClock.Instant
-  private let lists: Lock<PrefetchLists>
+  private let lists: Lock<PrefetchJobTable>
 
   /// A prefetcher with nothing to do.
   ///
@@ -28,9 +28,9 @@ public final class Prefetcher: PrefetchOperations {
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
     pause: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
   ) {
-    attempts = PrefetchAttempts(provider: provider, pause: pause)
+    attempts = PrefetchRunner(provider: provider, pause: pause)
     self.now = now
-    lists = Lock(PrefetchLists(configuration))
+    lists = Lock(PrefetchJobTable(configuration))
   }
 
   /// Begins with a list. Takes time in proportion to its length, so it is no call for a thread that others wait for.
@@ -40,7 +40,7 @@ public final class Prefetcher: PrefetchOperations {
   /// - Throws: `overloaded` where as many lists as may are being worked on, `draining` after `shutDown`.
   public func prefetch(_ lines: [PrefetchLine]) throws(ImageError) -> String {
     let now = now()
-    let list = PrefetchList(id: RequestID().description, lines: lines, at: now)
+    let list = PrefetchJob(id: RequestID().description, lines: lines, at: now)
     let hosts = list.hosts
     try lists.withLock { lists throws(ImageError) in try lists.add(list, hosts: hosts, at: now) }
     advance()
@@ -122,7 +122,7 @@ extension Prefetcher {
   }
 
   /// Tells observers what they were not told yet, unless somebody else is at it, who then goes on with it.
-  private func tell(_ number: PrefetchLists.Number) {
+  private func tell(_ number: PrefetchJobTable.Number) {
     guard lists.withLock({ $0.beginTelling(number) }) else { return }
     while let (status, observers) = lists.withLock({ $0.nextStep(of: number) }) {
       for observer in observers { observer(status) }

@@ -22,10 +22,10 @@ extension ImageManager: CacheOperations {
   public func clean() async -> CleanReport { await disk.clean() }
 
   /// See `CacheOperations`.
-  public func look(for request: ImageRequest) async -> CacheLook {
-    var look = CacheLook()
+  public func look(for request: ImageRequest) async -> CacheLookup {
+    var look = CacheLookup()
     if let variant = memory.peek(request.key), isRight(variant) {
-      look.memory = KeptEntry(
+      look.memory = CacheEntryInfo(
         bytes: variant.body.count, freshness: variant.info.freshness,
         generation: variant.info.generation)
     }
@@ -92,7 +92,7 @@ extension ImageManager: CacheOperations {
     return report
   }
 
-  private func kept(_ key: CacheKey) async -> KeptEntry? {
+  private func kept(_ key: CacheKey) async -> CacheEntryInfo? {
     guard let entry = await disk.look(for: key),
       !purges.covers(key, generation: entry.generation)
     else { return nil }

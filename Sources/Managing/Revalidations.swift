@@ -58,7 +58,7 @@ extension ImageManager {
   /// The source from the revalidation that is under way, for a request that cannot have it stale; `nil` where there is
   /// none.
   func revalidated(
-    _ request: ImageRequest, _ share: FlightShare
+    _ request: ImageRequest, _ share: FlightParticipant
   ) async throws(ImageError) -> LoadedSource? {
     let options = request.options
     guard options.cache == .normal, options.age == AgeDemands(), !options.isRevalidation,

@@ -20,7 +20,7 @@ struct LoadedSource: Sendable {
 extension ImageManager {
   /// The source of a request, from the flight that all share who ask for it in the same way.
   func source(
-    for request: ImageRequest, _ share: FlightShare, isDetached: Bool = false
+    for request: ImageRequest, _ share: FlightParticipant, isDetached: Bool = false
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
     let (loaded, joined) = try await sourceFlights.value(
       for: SourceFlightKey(request), share: share, isDetached: isDetached
@@ -52,7 +52,7 @@ extension ImageManager {
 
   /// The source of a request: kept, still right as its origin says, or fetched.
   private func findOrLoad(
-    _ request: ImageRequest, _ share: FlightShare
+    _ request: ImageRequest, _ share: FlightParticipant
   ) async throws(ImageError) -> LoadedSource {
     let (options, key) = (request.options, request.key.source)
     // Before anything is looked at: where something is purged or put from here on, what this brings is not to be kept.
@@ -98,7 +98,7 @@ extension ImageManager {
   ///   - last: the last purge, and the last picture that was put here, before anything was looked at.
   ///   - onHead: is told of an answer when its head is there, on the loader's thread, where it must not wait.
   private func load(
-    _ request: ImageRequest, _ share: FlightShare, _ kept: Source?,
+    _ request: ImageRequest, _ share: FlightParticipant, _ kept: Source?,
     since last: (purge: Int, put: Int), _ timings: Timings,
     onHead: @escaping @Sendable (Freshness) -> Void
   ) async throws(ImageError) -> LoadedSource {

@@ -22,7 +22,7 @@ private enum Making {
 extension ImageManager {
   /// From memory, from disk, or made of its source.
   func findOrMake(
-    _ request: ImageRequest, _ share: FlightShare, of held: HeldSource?
+    _ request: ImageRequest, _ share: FlightParticipant, of held: SourceLease?
   ) async throws(ImageError) -> MadeVariant {
     let options = request.options
     // Another flight may have ended between this request's look into memory and its own flight.
@@ -77,7 +77,7 @@ extension ImageManager {
     let old = inMemory ?? kept
     if let quick, loaded.source.freshness.isStorable, old?.isRenewable(with: loaded.source) != true
     {
-      let held = HeldSource(share: .ofFlight(), task: Task { .success(loaded) })
+      let held = SourceLease(share: .ofFlight(), task: Task { .success(loaded) })
       return try await stepIn(for: request, quick, share, of: held)
     }
     let (variant, making) = try await make(request, of: loaded, old, share, &timings)
@@ -113,7 +113,7 @@ extension ImageManager {
   /// source itself, where it needs no work; else one made now.
   private func make(
     _ request: ImageRequest, of loaded: LoadedSource, _ kept: Variant?,
-    _ share: FlightShare, _ timings: inout Timings
+    _ share: FlightParticipant, _ timings: inout Timings
   ) async throws(ImageError) -> (Variant, Making) {
     let source = loaded.source
     let watermark = try await watermark(of: request, share, &timings)
@@ -161,7 +161,7 @@ extension ImageManager {
 
   /// The source that the request holds already, if it does and that comes to anything, else from the common flight.
   private func source(
-    for request: ImageRequest, _ share: FlightShare, of held: HeldSource?
+    for request: ImageRequest, _ share: FlightParticipant, of held: SourceLease?
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
     guard let held else { return try await source(for: request, share) }
     // Its priority is the held one's too, and what closes that closes this flight.

@@ -9,7 +9,7 @@ extension ImageManager {
   ///
   /// - Throws: the failure as one of the watermark.
   func watermark(
-    of request: ImageRequest, _ share: FlightShare, _ timings: inout Timings
+    of request: ImageRequest, _ share: FlightParticipant, _ timings: inout Timings
   ) async throws(ImageError) -> Source? {
     guard let watermark = request.transform.watermark else { return nil }
     var options = request.options

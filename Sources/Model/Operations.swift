@@ -64,13 +64,13 @@ public struct CleanReport: Hashable, Sendable, Codable {
 }
 
 /// Where a request's answer is kept (SDWebImage's existence checks).
-public struct CacheLook: Hashable, Sendable {
+public struct CacheLookup: Hashable, Sendable {
   /// The variant in memory.
-  public var memory: KeptEntry?
+  public var memory: CacheEntryInfo?
   /// The variant on disk.
-  public var disk: KeptEntry?
+  public var disk: CacheEntryInfo?
   /// The source, which the variant can be made from without its origin.
-  public var source: KeptEntry?
+  public var source: CacheEntryInfo?
 
   /// Kept nowhere.
   public init() {}
@@ -91,7 +91,7 @@ public protocol CacheOperations: Sendable {
   /// Removes from disk what is too old or too much.
   func clean() async -> CleanReport
   /// Where the answer to a request is kept, without serving it.
-  func look(for request: ImageRequest) async -> CacheLook
+  func look(for request: ImageRequest) async -> CacheLookup
   /// Keeps a picture as the source of `url`, in place of whatever is kept of it (SDWebImage's storeImage).
   ///
   /// - Parameters:

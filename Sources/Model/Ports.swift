@@ -11,10 +11,10 @@ public protocol ImageProvider: Sendable {
   var unattendedCount: Int { get }
   /// The answer to a request that memory had none for, if it can be had without waiting. Never waits itself: it is
   /// called on a server's own thread.
-  func deliveryAtOnce(for request: ImageRequest) -> Delivery?
+  func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery?
   /// The answer to a request, from wherever it is or can be made. Cancelling the calling task gives up this request's
   /// share in the work; the work itself stops when nobody is left.
-  func variant(for request: ImageRequest) async throws(ImageError) -> Delivery
+  func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery
   /// The same, for whoever can send a picture while it comes in.
   func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer
   /// Keeps the answer to a request that leaves the format open as the answer to the one that names its format, too, where
@@ -41,15 +41,15 @@ extension ImageProvider {
 /// What a request gets.
 public enum ImageAnswer: Sendable {
   /// A picture.
-  case whole(Delivery)
+  case whole(ImageDelivery)
   /// A picture that is still coming in.
-  case coming(ComingDelivery)
+  case coming(StreamingDelivery)
 }
 
 /// A picture on its way to one client while it comes in from its origin.
-public struct ComingDelivery: Sendable {
+public struct StreamingDelivery: Sendable {
   /// The bytes.
-  public let body: any PartialBody
+  public let body: any StreamingBody
   /// What they are.
   public let info: VariantInfo
   /// How it came to be there.
@@ -59,7 +59,7 @@ public struct ComingDelivery: Sendable {
 
   /// A picture that is still coming in.
   public init(
-    body: any PartialBody, info: VariantInfo, cacheStatus: CacheStatus,
+    body: any StreamingBody, info: VariantInfo, cacheStatus: CacheStatus,
     end: @escaping @Sendable () -> Void
   ) {
     (self.body, self.info, self.cacheStatus, self.end) = (body, info, cacheStatus, end)
@@ -112,11 +112,11 @@ public protocol DiskCache: Sendable {
   /// Removes what is too old, and where the tier is nearly full, what was least recently used; returns when that is done.
   func clean() async -> CleanReport
   /// What is kept under `key`, without its bytes: neither counted nor noted as a use.
-  func look(for key: CacheKey) async -> KeptEntry?
+  func look(for key: CacheKey) async -> CacheEntryInfo?
 }
 
 /// Something kept, without its bytes.
-public struct KeptEntry: Hashable, Sendable {
+public struct CacheEntryInfo: Hashable, Sendable {
   /// Bytes of its body.
   public let bytes: Int
   /// How long it may be served unasked.
@@ -143,7 +143,7 @@ public enum PartialRead: Hashable, Sendable {
 }
 
 /// A body while it comes in; everyone may read it from its first byte.
-public protocol PartialBody: AnyObject, Sendable {
+public protocol StreamingBody: AnyObject, Sendable {
   /// The origin's answer.
   var origin: OriginResponse { get }
   /// Bytes of the whole body; `nil` where the origin does not say.
@@ -220,14 +220,14 @@ public struct LoadRequest: Sendable {
   public let onHead: (@Sendable (OriginResponse) -> Void)?
   /// Is given a body of acceptable status before its first byte, on the loader's thread, where it must not wait. A loader
   /// whose bodies do not come bit by bit never calls it.
-  public let onBody: (@Sendable (any PartialBody) -> Void)?
+  public let onBody: (@Sendable (any StreamingBody) -> Void)?
 
   /// A request.
   public init(
     url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil,
     forwarded: [HeaderField] = [], trail: ServerTrail = ServerTrail(),
     onHead: (@Sendable (OriginResponse) -> Void)? = nil,
-    onBody: (@Sendable (any PartialBody) -> Void)? = nil
+    onBody: (@Sendable (any StreamingBody) -> Void)? = nil
   ) {
     (self.url, self.trail) = (url, trail)
     self.validators = validators

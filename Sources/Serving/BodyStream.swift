@@ -8,7 +8,7 @@ import Synchronization
 import Telemetry
 
 /// Whoever has the bytes of such a body.
-protocol StreamedBody: AnyObject, Sendable {
+protocol StreamedResponse: AnyObject, Sendable {
   /// Copies what there is from `position` on; never waits. Positions only grow.
   func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead
   /// Has `wake` called, on any thread, whenever a read that gave `notYet` may give something else. Called once, before
@@ -24,7 +24,7 @@ protocol StreamedBody: AnyObject, Sendable {
   func abandoned()
 }
 
-/// A connection that sends a `StreamedBody`, suspended while there is nothing to send.
+/// A connection that sends a `StreamedResponse`, suspended while there is nothing to send.
 final class BodyStream: Suspended, @unchecked Sendable {
   // Sound as Sendable: `connection` is used by its own thread in `read`, and by others only for MHD_resume_connection
   // while it is suspended; `sent` belongs to that thread too; everything else is immutable, Sendable or behind the lock.
@@ -43,7 +43,7 @@ final class BodyStream: Suspended, @unchecked Sendable {
 
   let number: UInt64
   let descriptor: CInt
-  private let body: any StreamedBody
+  private let body: any StreamedResponse
   private let connection: OpaquePointer
   private let handler: RequestHandler
   private let wakeSignal: WakeSignal
@@ -59,7 +59,7 @@ final class BodyStream: Suspended, @unchecked Sendable {
   ///
   /// - Parameter patience: milliseconds it may be without anything to send before its body is asked.
   init(
-    _ body: any StreamedBody, on connection: OpaquePointer, of client: Connection,
+    _ body: any StreamedResponse, on connection: OpaquePointer, of client: Connection,
     handler: RequestHandler, patience: Int
   ) {
     number = handler.watcher.nextNumber()

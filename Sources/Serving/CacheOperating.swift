@@ -4,7 +4,7 @@ import CMicrohttpd
 import Glibc
 import Model
 
-extension Exchanging {
+extension RequestContext {
   /// Purges, clears or cleans.
   func empty(_ route: Route, _ target: RequestTarget) throws(ImageError) -> MHD_Result {
     let cache = handler.operations.cache
@@ -74,7 +74,7 @@ private struct CacheReport: Encodable {
     let age: Int
     let ttl: Int
 
-    init(_ entry: KeptEntry, _ now: UnixTime) {
+    init(_ entry: CacheEntryInfo, _ now: UnixTime) {
       bytes = entry.bytes
       age = entry.freshness.age(at: now)
       ttl = entry.freshness.lifetime - age
@@ -90,7 +90,7 @@ private struct CacheReport: Encodable {
   private let source: Entry?
   private let failed: FailedURL?
 
-  init(_ look: CacheLook, failed: FailedURL?, now: UnixTime) {
+  init(_ look: CacheLookup, failed: FailedURL?, now: UnixTime) {
     memory = look.memory.map { Entry($0, now) }
     disk = look.disk.map { Entry($0, now) }
     source = look.source.map { Entry($0, now) }

@@ -5,13 +5,13 @@ import Model
 import Platform
 import Telemetry
 
-extension Exchanging {
+extension RequestContext {
   /// Bytes of a picture whose length nobody knows that its client has time for.
   private static let presumedLength = 64 << 20
 
   /// Sends a picture as it comes in; the connection is cut where its rest does not come.
-  func answer(with coming: ComingDelivery, to exchange: Exchange) -> MHD_Result {
-    let body = ComingPicture(coming)
+  func answer(with coming: StreamingDelivery, to exchange: SuspendedRequest) -> MHD_Result {
+    let body = StreamingAnswer(coming)
     guard case .success(let request)? = client.target?.request else {
       body.abandoned()
       handler.operationKeys.end(exchange)
@@ -53,14 +53,14 @@ extension Exchanging {
 }
 
 /// The body of such an answer.
-private final class ComingPicture: StreamedBody {
-  private let coming: ComingDelivery
+private final class StreamingAnswer: StreamedResponse {
+  private let coming: StreamingDelivery
   private let observation = Lock<Observation?>(nil)
 
   let endsWithServer = false
   let failure = ImageError.sourceIncomplete(detail: "it was being sent already")
 
-  init(_ coming: ComingDelivery) { self.coming = coming }
+  init(_ coming: StreamingDelivery) { self.coming = coming }
 
   func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead {
     coming.body.read(at: position, into: buffer)

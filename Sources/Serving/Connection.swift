@@ -81,7 +81,7 @@ final class Connection {
   }
 
   /// Whose thread it belongs to.
-  let worker: Worker
+  let worker: EventLoopState
   /// Its deadlines.
   let watch: ConnectionWatch
   /// Whoever connected; `nil` where that has no IP address.
@@ -95,17 +95,17 @@ final class Connection {
   /// Monotonic nanoseconds at which the header was whole.
   var startedAt = 0
   /// The request's body, as far as it was read.
-  var upload = Upload()
+  var upload = RequestBody()
   /// Body bytes of the answer, 0 for HEAD and 304.
   var bodyBytes = 0
-  /// Whether the request is whole and counts in `Worker.active`.
+  /// Whether the request is whole and counts in `EventLoopState.active`.
   var isActive = false
   /// What is done with it.
   var method = Method.other
   /// Whether it came with HTTP/1.1: such a client sees where a body in chunks ends.
   var isHTTP11 = false
   /// The suspended request.
-  var exchange: Exchange?
+  var exchange: SuspendedRequest?
   /// What of its bytes is judged.
   var framing = RequestFraming()
   /// How many requests are answered, or never will be.
@@ -122,7 +122,7 @@ final class Connection {
   var streaming: Streaming?
 
   /// A connection without a request.
-  init(worker: Worker, watch: ConnectionWatch, peer: IPAddress?) {
+  init(worker: EventLoopState, watch: ConnectionWatch, peer: IPAddress?) {
     (self.worker, self.watch, self.peer) = (worker, watch, peer)
   }
 

@@ -83,7 +83,7 @@ struct CrossOrigin: Sendable {
   }
 }
 
-extension Exchanging {
+extension RequestContext {
   /// How long a browser may remember the answer to a preflight, in seconds; Chromium's own limit.
   private static let preflightLifetime = "7200"
 

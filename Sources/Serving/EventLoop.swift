@@ -25,9 +25,9 @@ final class EventLoop: @unchecked Sendable {
   /// What libmicrohttpd is to know of a loop.
   final class Context: Sendable {
     let handler: RequestHandler
-    let worker: Worker
+    let worker: EventLoopState
 
-    init(handler: RequestHandler, worker: Worker) {
+    init(handler: RequestHandler, worker: EventLoopState) {
       (self.handler, self.worker) = (handler, worker)
     }
   }
@@ -53,9 +53,10 @@ final class EventLoop: @unchecked Sendable {
     } catch {
       throw .cannotStart(reason: "no eventfd: \(error)")
     }
-    let worker = Worker(index: index, memoBytes: configuration.memoBytesPerWorker, wake: wake)
+    let worker = EventLoopState(
+      index: index, memoBytes: configuration.memoBytesPerWorker, wake: wake)
     context = Context(handler: handler, worker: worker)
-    daemon = try Daemon.start(for: context, configuration: configuration)
+    daemon = try MHDDaemon.start(for: context, configuration: configuration)
     handler.figures.add(worker)
   }
 
@@ -153,7 +154,7 @@ final class EventLoopGroup: Sendable {
 
   /// Starts the threads. Nothing comes in before `add`.
   init(handler: RequestHandler, configuration: ServerConfiguration) throws(ServerError) {
-    Daemon.reportPanics(to: handler.log)
+    MHDDaemon.reportPanics(to: handler.log)
     var loops: [EventLoop] = []
     do throws(ServerError) {
       for index in 0..<configuration.workers {

@@ -6,7 +6,7 @@ import Platform
 /// A body of `text/event-stream`. Whoever has news appends it; a reader that is slower than the news is told the latest
 /// of each thing, and every end. An event's data is made when its turn to be sent has come: of what is replaced before,
 /// and that is most where there is much, nothing is ever made.
-final class EventStream: StreamedBody {
+final class EventStream: StreamedResponse {
   private struct Waiting {
     let key: String
     let isFinal: Bool

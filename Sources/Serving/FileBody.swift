@@ -11,7 +11,7 @@ import Telemetry
 ///
 /// sendfile(2) would copy once less, and waits for the disk wherever a page is not cached: a stalled disk would stop an
 /// event loop with all its hits.
-final class FileBody: StreamedBody {
+final class FileBody: StreamedResponse {
   private enum Piece {
     case none
     /// A thread reads it.
@@ -118,7 +118,7 @@ final class FileBody: StreamedBody {
   func abandoned() { state.withLock { $0.wake = nil } }
 }
 
-extension Exchanging {
+extension RequestContext {
   /// Answers 200 with a file on disk; the connection is cut where the file's rest cannot be read in time.
   ///
   /// - Throws: `internal` where memory is missing.

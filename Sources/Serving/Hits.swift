@@ -9,12 +9,12 @@ extension RequestHandler {
   ///
   /// Nothing is allocated from a worker's second hit of a variant on, and few references are counted: each costs a hit
   /// about as much as all digits of its head. So this takes its arguments as they are borrowed from the callback, and
-  /// is no method of `Exchanging`, which owns what it is made of.
+  /// is no method of `RequestContext`, which owns what it is made of.
   func answerHit(
     on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>
   ) -> MHD_Result? {
     guard let target = client.target, target.key != nil, client.method.isSafe, !isDraining,
-      !RequestDirectives.arePresent(on: connection),
+      !RequestCacheControl.arePresent(on: connection),
       !operationKeys.mayConcern(connection),
       let key = key(of: target, for: client.worker, on: connection),
       let variant = provider.cachedVariant(for: key)
@@ -46,7 +46,7 @@ extension RequestHandler {
         response = try Response(head: head, style: .fields, body: variant.body)
       }
     } catch {
-      return Exchanging(handler: self, client: client, connection: connection, method: method)
+      return RequestContext(handler: self, client: client, connection: connection, method: method)
         .refuse(error)
     }
     client.worker.hitLatency.record(microseconds: microseconds)
@@ -56,7 +56,7 @@ extension RequestHandler {
 
   /// The key of what this client is to get. `Accept` is looked at where it matters alone.
   private func key(
-    of target: RequestTarget, for worker: Worker, on connection: OpaquePointer
+    of target: RequestTarget, for worker: EventLoopState, on connection: OpaquePointer
   ) -> CacheKey? {
     target.isNegotiated
       ? target.key(accepting: worker.accept.formats(on: connection), rules) : target.key
@@ -92,7 +92,7 @@ extension RequestHandler {
   }
 
   /// What is prepared of a variant; `nil` where another server in this process was first to do so.
-  private func prepared(_ variant: Variant, for worker: Worker) -> PreparedResponse? {
+  private func prepared(_ variant: Variant, for worker: EventLoopState) -> PreparedResponse? {
     let found =
       variant.prepared.load()
       ?? variant.prepared.storeIfNil(

@@ -3,7 +3,7 @@
 import CMicrohttpd
 import Model
 
-extension Exchanging {
+extension RequestContext {
   /// The servers that the request came through (RFC 8586). A memory hit is not asked: it goes no further.
   ///
   /// - Throws: `forbiddenSource` where this server is among them, by `CDN-Loop` or `Via`, or where they are too many.

@@ -6,7 +6,7 @@ import Glibc
 import Model
 import Telemetry
 
-extension Exchanging {
+extension RequestContext {
   /// Does what an operator's path says.
   func operate(_ route: Route, _ target: RequestTarget) -> MHD_Result {
     do throws(ImageError) {
@@ -69,7 +69,7 @@ extension Exchanging {
     let (rules, accepted) = (handler.operatorRules, client.worker.accept.formats(on: connection))
     let prefetcher = handler.operations.prefetcher
     return suspend { () async throws(ImageError) in
-      let lines = try PrefetchLines.parse(
+      let lines = try PrefetchRequestParser.parse(
         body, presets: presets, accepting: accepted, rules: rules)
       let id = try prefetcher.prefetch(lines)
       let status = PrefetchStatus(id: id, total: lines.count)

@@ -3,7 +3,7 @@
 import CMicrohttpd
 import Glibc
 
-extension Exchanging {
+extension RequestContext {
   /// Whether the request carries one of the operators' tokens (RFC 6750, section 2.1). Takes as long for a token that
   /// is nearly right as for any other of its length.
   var isOperator: Bool {

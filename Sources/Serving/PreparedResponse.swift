@@ -26,11 +26,11 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
   }
 
   /// This worker's response; `nil` where there is none whose age, `max-age` and id are so long.
-  func response(of worker: Worker, _ widths: HitAges.Widths) -> Response? {
+  func response(of worker: EventLoopState, _ widths: HitAges.Widths) -> Response? {
     guard let response = places[worker.index], response.fits(widths) else { return nil }
     return response
   }
 
   /// Keeps this worker's response in place of the one there was.
-  func keep(_ response: Response, for worker: Worker) { places[worker.index] = response }
+  func keep(_ response: Response, for worker: EventLoopState) { places[worker.index] = response }
 }

@@ -7,7 +7,7 @@ import Model
 import Platform
 import Telemetry
 
-extension Exchanging {
+extension RequestContext {
   /// Milliseconds without news after which a comment is sent.
   private static let keepAlive = 15_000
 

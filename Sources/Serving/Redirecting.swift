@@ -4,14 +4,14 @@ import CMicrohttpd
 import Model
 import Telemetry
 
-extension Exchanging {
+extension RequestContext {
   /// Whether what is asked for here is answered with the place where it is.
   var isRedirected: Bool {
     handler.rules.redirectsAuto && client.target?.isNegotiated == true
   }
 
   /// Whether memory has what the client asks for next.
-  func isKeptNamed(_ delivery: Delivery, of request: ImageRequest) -> Bool {
+  func isKeptNamed(_ delivery: ImageDelivery, of request: ImageRequest) -> Bool {
     let named = request.naming(delivery.variant.info.format)
     return handler.provider.isCached(named.key)
   }
@@ -20,8 +20,8 @@ extension Exchanging {
   ///
   /// - Parameter atOnce: the picture, where it was there without waiting.
   static func named(
-    _ request: ImageRequest, _ atOnce: Delivery?, by provider: any ImageProvider
-  ) async throws(ImageError) -> Delivery {
+    _ request: ImageRequest, _ atOnce: ImageDelivery?, by provider: any ImageProvider
+  ) async throws(ImageError) -> ImageDelivery {
     var found = atOnce
     if found == nil { found = try await provider.variant(for: request) }
     guard let delivery = found else { throw .internal(detail: "no picture to be sent on to") }
@@ -33,7 +33,7 @@ extension Exchanging {
   /// client, or the same source tomorrow, may lead to another.
   ///
   /// `private` keeps it out of the caches that it is made for: they would give everybody the first client's format.
-  func redirect(to delivery: Delivery) -> MHD_Result {
+  func redirect(to delivery: ImageDelivery) -> MHD_Result {
     guard let target = client.target else {
       return refuse(.internal(detail: "a redirection without a target"))
     }

@@ -18,7 +18,7 @@ final class RequestHandler: Sendable {
   let operatorRules: RequestRules
   let provider: any ImageProvider
   let figures: ServerFigures
-  let watcher: Watcher
+  let watcher: ConnectionMonitor
   let stats: @Sendable (RequestFigures, Bool) -> Stats
   /// Whether hits are logged; asked once, since nothing but this may be done for each of them.
   let logsHits: Bool
@@ -38,14 +38,14 @@ final class RequestHandler: Sendable {
   /// Which pages may read answers.
   let crossOrigin: CrossOrigin
   /// Running requests that a later one may supersede.
-  let operationKeys = OperationKeys()
+  let operationKeys = SupersededRequests()
   let operations: Operations
   /// Read what of large files is not in the page cache.
   let files = BlockingThreads(name: "pictor-send")
 
   init(
     configuration: ServerConfiguration, provider: any ImageProvider, figures: ServerFigures,
-    watcher: Watcher, operations: Operations,
+    watcher: ConnectionMonitor, operations: Operations,
     stats: @escaping @Sendable (RequestFigures, Bool) -> Stats, log: Log
   ) {
     self.operations = operations
@@ -90,7 +90,7 @@ final class RequestHandler: Sendable {
   var connectionCount: Int { connections.load(ordering: .relaxed) }
 
   /// A connection begins, on the thread of the worker it stays with.
-  func opened(descriptor: CInt, peer: IPAddress?, by worker: Worker) -> Connection {
+  func opened(descriptor: CInt, peer: IPAddress?, by worker: EventLoopState) -> Connection {
     let watch = ConnectionWatch(
       descriptor: descriptor,
       deadline: Clock.coarseMilliseconds() + configuration.headerTimeout.wholeMilliseconds)
@@ -138,22 +138,22 @@ final class RequestHandler: Sendable {
       client.method = Method(method)
       client.isHTTP11 = version.map { Connection.isHTTP11($0) } ?? false
       guard client.method.bringsBody else { return .YES }
-      return Exchanging(handler: self, client: client, connection: connection, method: method)
+      return RequestContext(handler: self, client: client, connection: connection, method: method)
         .refuseBody() ?? .YES
     case .headed where uploadSize.pointee > 0:
       let bytes = UnsafeRawBufferPointer(start: upload, count: uploadSize.pointee)
       uploadSize.pointee = 0
-      let exchanging = Exchanging(
+      let exchanging = RequestContext(
         handler: self, client: client, connection: connection, method: method)
       return exchanging.take(bytes) ? .YES : .NO
     case .headed:
       client.isActive = true
       client.worker.active.add(1)
       return answerHit(on: client, connection, method: method)
-        ?? Exchanging(handler: self, client: client, connection: connection, method: method)
+        ?? RequestContext(handler: self, client: client, connection: connection, method: method)
         .answer()
     case .suspended:
-      return Exchanging(handler: self, client: client, connection: connection, method: method)
+      return RequestContext(handler: self, client: client, connection: connection, method: method)
         .conclude()
     case .answered:
       return .YES
@@ -183,7 +183,7 @@ final class RequestHandler: Sendable {
       log(.streamed(streaming, error: cutReason), of: client, on: connection)
     }
     // The connection may be kept for long, and a body is up to 16 MiB.
-    if client.upload.count > 0 { client.upload = Upload() }
+    if client.upload.count > 0 { client.upload = RequestBody() }
     client.stage = .received
     client.watch.deadline = Clock.coarseMilliseconds() + keptTimeout
     client.endedRequests += 1

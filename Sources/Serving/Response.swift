@@ -106,7 +106,7 @@ final class Response {
 
   /// Makes a hit's block current; the numbers and the id are as long as the head was made for.
   func stamp(
-    id: RequestID, now: UnixTime, ages: HitAges, microseconds: Int, worker: Worker
+    id: RequestID, now: UnixTime, ages: HitAges, microseconds: Int, worker: EventLoopState
   ) {
     guard let head else { return }
     if now.seconds != second {

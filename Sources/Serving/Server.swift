@@ -14,7 +14,7 @@ public final class Server: Sendable {
   private struct Running: Sendable {
     let listener: Listener
     let loops: EventLoopGroup
-    let watcher: Watcher
+    let watcher: ConnectionMonitor
     let handler: RequestHandler
   }
 
@@ -64,7 +64,7 @@ public final class Server: Sendable {
     let shortest = min(
       configuration.headerTimeout.wholeMilliseconds, configuration.requestTimeout.wholeMilliseconds,
       configuration.answerTimeout.wholeMilliseconds)
-    let watcher = try Watcher(
+    let watcher = try ConnectionMonitor(
       limit: configuration.maximumActiveRequests, tick: min(max(shortest / 8, 20), 1_000))
     let handler = RequestHandler(
       configuration: configuration, provider: provider, figures: counted, watcher: watcher,

@@ -14,10 +14,10 @@ final class ServerFigures: Sendable {
   /// Pictures that were no memory hits.
   let missLatency = LatencyHistogram()
 
-  private let workers = Lock<[Worker]>([])
+  private let workers = Lock<[EventLoopState]>([])
 
   /// Counts a further worker's tallies.
-  func add(_ worker: Worker) { workers.withLock { $0.append(worker) } }
+  func add(_ worker: EventLoopState) { workers.withLock { $0.append(worker) } }
 
   /// Requests being answered now.
   var active: Int { workers.withLock { $0.reduce(0) { $0 + $1.active.value } } }
@@ -25,7 +25,9 @@ final class ServerFigures: Sendable {
   /// The state now.
   func figures(limit: Int, connections: Int) -> RequestFigures {
     let workers = workers.withLock { $0 }
-    func sum(_ tally: (Worker) -> Tally) -> Int { workers.reduce(0) { $0 + tally($1).value } }
+    func sum(_ tally: (EventLoopState) -> SingleWriterCounter) -> Int {
+      workers.reduce(0) { $0 + tally($1).value }
+    }
     var figures = RequestFigures()
     figures.active = sum(\.active)
     figures.limit = limit

@@ -135,12 +135,12 @@ private final class Walk {
       options: options)
 
     // As a server does it.
-    let result: Result<Delivery, ImageError>
+    let result: Result<ImageDelivery, ImageError>
     if options.cache == .normal || options.cache == .only,
       let variant = manager.cachedVariant(for: request.key)
     {
       result = .success(
-        Delivery(variant: variant, cacheStatus: .hit(.memory), timings: Timings()))
+        ImageDelivery(variant: variant, cacheStatus: .hit(.memory), timings: Timings()))
     } else if let delivery = manager.deliveryAtOnce(for: request) {
       result = .success(delivery)
     } else {

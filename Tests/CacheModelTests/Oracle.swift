@@ -101,7 +101,7 @@ struct Oracle {
   ///
   /// - Parameter loads: what the origin was asked meanwhile; noted already.
   mutating func complaint(
-    about delivery: Delivery, to variety: Variety, _ options: LoadOptions, _ loads: [Load],
+    about delivery: ImageDelivery, to variety: Variety, _ options: LoadOptions, _ loads: [Load],
     now: UnixTime, keeps: Bool
   ) -> String? {
     guard let version = version(of: delivery.variant, variety) else { return "other bytes" }
@@ -183,7 +183,7 @@ struct Oracle {
   }
 }
 
-extension Delivery {
+extension ImageDelivery {
   /// Whether it says that a tier keeps it.
   fileprivate var isStored: Bool {
     if case .miss(_, let stored, _, _) = cacheStatus { stored } else { true }

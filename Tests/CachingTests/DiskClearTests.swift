@@ -70,7 +70,7 @@ final class DiskClearTests: DiskFolderTests {
     let first = try open()
     try await fill(first, 0..<50)
     #expect(await first.shutDown(within: .seconds(10)))
-    let parts = try DiskParts(folder, Purges())
+    let parts = try DiskEngine(folder, Purges())
     parts.store.scan { false }
     // Given one that waits to replace a kept one, and one that is new
     for number in [1, 1_000] {
@@ -102,7 +102,7 @@ final class DiskClearTests: DiskFolderTests {
     let first = try open()
     try await fill(first, 0..<50)
     #expect(await first.shutDown(within: .seconds(10)))
-    let parts = try DiskParts(folder, Purges())
+    let parts = try DiskEngine(folder, Purges())
     // Given an index that was made to its middle
     parts.store.scan { parts.store.index.count > 20 }
     #expect((1..<100).contains(parts.store.index.count))
@@ -145,13 +145,13 @@ final class DiskClearTests: DiskFolderTests {
   }
 
   @Test func `a look tells what is kept, waiting or on disk, and leaves no trace`() async throws {
-    let parts = try DiskParts(folder, Purges())
+    let parts = try DiskEngine(folder, Purges())
     parts.store.scan { false }
     let variant = Sample.variant("https://a.example/ w=1", generation: 7, Sample.bytes(5_000))
     let source = try Sample.source("https://a.example/", generation: 8, Sample.bytes(70_000))
     let expected = [
-      KeptEntry(bytes: 5_000, freshness: Sample.freshness, generation: 7),
-      KeptEntry(bytes: 70_000, freshness: Sample.freshness, generation: 8),
+      CacheEntryInfo(bytes: 5_000, freshness: Sample.freshness, generation: 7),
+      CacheEntryInfo(bytes: 70_000, freshness: Sample.freshness, generation: 8),
     ]
     #expect(parts.storeEntry(.variant(variant)))
     #expect(parts.storeEntry(.source(source)))

@@ -244,7 +244,7 @@ struct DiskFaultTests {
     let store = DiskStore(
       folder: try DiskFolder(path: cache), configuration: Sample.configuration(folder),
       log: .silent, clock: { .now })
-    #expect(try store.readJournal() == PurgeNotes())
+    #expect(try store.readJournal() == PurgeLogRecord())
   }
 
   /// Nanoseconds since 1970.

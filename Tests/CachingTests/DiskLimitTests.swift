@@ -58,7 +58,7 @@ final class DiskLimitTests: DiskFolderTests {
     }
     fill()
     isShort.withLock { $0 = false }
-    var notes = PurgeNotes()
+    var notes = PurgeLogRecord()
     notes.purges = (1...8_000).map { Purge(number: $0, scope: .tag("the tag with number \($0)")) }
     try store.writeJournal(notes, isDurable: false)
     // Then a clean is asked for, which makes room, and what is stored afterwards leaves it.
@@ -68,7 +68,7 @@ final class DiskLimitTests: DiskFolderTests {
     fill()
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
     // Nor is it taken for longer than the list is long.
-    try store.writeJournal(PurgeNotes(), isDurable: false)
+    try store.writeJournal(PurgeLogRecord(), isDurable: false)
     fill()
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
   }

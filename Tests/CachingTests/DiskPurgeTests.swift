@@ -67,9 +67,9 @@ struct DiskPurgeTests {
   }
 
   /// The file in which purges outlive a run; `nil` where there is none.
-  func notes() -> PurgeNotes? {
+  func notes() -> PurgeLogRecord? {
     FileRegion(cache + "/purges").map {
-      PurgeNotes(parsing: String(decoding: $0.bytes, as: UTF8.self)) { _ in }
+      PurgeLogRecord(parsing: String(decoding: $0.bytes, as: UTF8.self)) { _ in }
     }
   }
 
@@ -100,7 +100,7 @@ struct DiskPurgeTests {
   @Test func `what waits to be written goes with its URL, unless it was loaded afterwards`()
     async throws
   {
-    let parts = try DiskParts(folder, purges)
+    let parts = try DiskEngine(folder, purges)
     parts.store.scan { false }
     let old = [Self.one, Self.one + " w=1"].map { Sample.variant($0 + " h=1", generation: 0) }
     for variant in old { #expect(parts.storeEntry(.variant(variant))) }
@@ -119,7 +119,7 @@ struct DiskPurgeTests {
     #expect(entryCount() == 1)
     #expect(parts.store.pending.isEmpty)
     guard
-      case .found = EntryBeginning.read(
+      case .found = EntryPrefix.read(
         parts.store.folder.file(.variant, EntryDigest(of: new.key)))
     else {
       Issue.record("the new one is not there")
@@ -131,7 +131,7 @@ struct DiskPurgeTests {
     let first = try open()
     let count = try await fill(first)
     #expect(await first.shutDown(within: .seconds(10)))
-    let parts = try DiskParts(folder, purges)
+    let parts = try DiskEngine(folder, purges)
     try parts.sweeper.start()
     let text = "https://shop.example/a/0.jpg"
     let removed = try await parts.purge(purges.add(try url(text)), of: try SourceURL(parsing: text))
@@ -212,9 +212,9 @@ struct DiskPurgeTests {
     let prefix = halfway.add(.prefix(try SourceURL(parsing: "https://other.example/b/")))
     let url = halfway.add(try url("https://other.example/a/6.jpg"))
     do {
-      let parts = try DiskParts(folder, halfway)
+      let parts = try DiskEngine(folder, halfway)
       parts.store.scan { false }
-      var notes = PurgeNotes()
+      var notes = PurgeLogRecord()
       notes.purges = halfway.unfinished
       try parts.store.writeJournal(notes, isDurable: true)
       var left = 12
@@ -325,7 +325,7 @@ struct DiskPurgeTests {
   }
 }
 
-extension DiskParts {
+extension DiskEngine {
   /// A tier's parts, with nothing indexed and, until it is allowed, nothing written; without the threads that do so.
   init(_ folder: TemporaryFolder, _ purges: Purges) throws {
     let configuration = Sample.configuration(folder)

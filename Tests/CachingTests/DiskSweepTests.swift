@@ -23,7 +23,7 @@ struct DiskSweepTests {
   func fileCount() -> Int { TemporaryFolder.files(below: cache + "/v").count }
 
   /// Writes so many variants of the present generation, as one who was sent for them.
-  func fill(_ parts: DiskParts, _ count: Int) throws {
+  func fill(_ parts: DiskEngine, _ count: Int) throws {
     parts.store.scan { false }
     for number in 0..<count {
       let variant = Sample.variant(Self.text(number), generation: purges.generation)
@@ -93,7 +93,7 @@ struct DiskSweepTests {
   }
 
   @Test func `a writer that has asked is waited for, and one that has not writes nothing`() throws {
-    let parts = try DiskParts(folder, purges)
+    let parts = try DiskEngine(folder, purges)
     parts.store.scan { false }
     let variants = (0..<2).map { Sample.variant(Self.text($0), generation: 0) }
     let tickets = variants.map { PendingWrites.Ticket(storing: .variant($0)) }
@@ -118,12 +118,12 @@ struct DiskSweepTests {
   }
 
   @Test func `a file that was replaced since it was read stays`() throws {
-    let parts = try DiskParts(folder, purges)
+    let parts = try DiskEngine(folder, purges)
     try fill(parts, 1)
     let purge = purges.add(.everything)
     let key = CacheKey(text: Self.text(0))
     let path = parts.store.folder.file(.variant, EntryDigest(of: key))
-    guard case .found(let old) = EntryBeginning.read(path) else {
+    guard case .found(let old) = EntryPrefix.read(path) else {
       Issue.record("not found")
       return
     }
@@ -137,7 +137,7 @@ struct DiskSweepTests {
   }
 
   @Test func `a file that cannot be judged keeps the purge open; a damaged one goes`() throws {
-    let parts = try DiskParts(folder, purges)
+    let parts = try DiskEngine(folder, purges)
     try fill(parts, 3)
     let paths = (0..<3).map {
       parts.store.folder.file(.variant, Self.digest($0))
@@ -158,7 +158,7 @@ struct DiskSweepTests {
   }
 
   @Test func `of restored purges of URLs only files with their names are read`() throws {
-    let parts = try DiskParts(folder, purges)
+    let parts = try DiskEngine(folder, purges)
     try fill(parts, 3)
     // Given one file that would be found damaged if it was read
     let path = parts.store.folder.file(.variant, Self.digest(0))
@@ -219,7 +219,7 @@ struct DiskSweepTests {
     #expect(await eventually { tier.figures.purgesPending == 0 })
     // Nothing that is on disk in the end is meant by any purge there was.
     for path in TemporaryFolder.files(below: cache + "/v") {
-      guard case .found(let entry) = EntryBeginning.read(path) else {
+      guard case .found(let entry) = EntryPrefix.read(path) else {
         Issue.record("\(path) is damaged")
         continue
       }

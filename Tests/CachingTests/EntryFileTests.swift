@@ -116,7 +116,7 @@ struct EntryFileTests {
     let plain = CacheKey(source: url)
     let varied = plain.varied(by: "0123456789abcdef")
     let (all, ofPlain, ofVaried) = (
-      EntryFamily.all(of: url), EntryFamily.variants(of: plain), EntryFamily.variants(of: varied)
+      EntryGroup.all(of: url), EntryGroup.variants(of: plain), EntryGroup.variants(of: varied)
     )
     for width in 1...50 {
       let digests = [plain, varied].map {

@@ -144,7 +144,7 @@ struct HostileEntryTests {
     let text = "9223372036854775807 last\n9223372036854775807 everything\n5 last\n"
     var complaints: [Int] = []
     // When
-    let notes = PurgeNotes(parsing: text) { complaints.append($0) }
+    let notes = PurgeLogRecord(parsing: text) { complaints.append($0) }
     // Then
     #expect(notes.last == 5 && notes.purges.isEmpty && complaints == [1, 2])
     let purges = Purges()

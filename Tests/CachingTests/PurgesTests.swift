@@ -141,7 +141,7 @@ struct PurgesTests {
   }
 
   @Test func `what is written down is read back`() throws {
-    var notes = PurgeNotes()
+    var notes = PurgeLogRecord()
     notes.cleared = UnixTime(seconds: 1_700_000_000)
     let values = [
       ("url", "https://a.example/%20x?a=%5C&b=1"), ("prefix", "local:///a%23b/"),
@@ -153,9 +153,9 @@ struct PurgesTests {
         Purge(number: 1_000 + index, scope: try Self.scope(kind, value)))
     }
     notes.last = 2_000
-    let read = PurgeNotes(parsing: notes.text) { Issue.record("line \($0)") }
+    let read = PurgeLogRecord(parsing: notes.text) { Issue.record("line \($0)") }
     #expect(read == notes)
-    #expect(PurgeNotes().text == "")
+    #expect(PurgeLogRecord().text == "")
     // Nobody minds the loss of a number alone.
     notes.purges = []
     #expect(read.isOpen && notes.isOpen)
@@ -182,7 +182,7 @@ struct PurgesTests {
       28 hos
       """
     var damaged: [Int] = []
-    let notes = PurgeNotes(parsing: text) { damaged.append($0) }
+    let notes = PurgeLogRecord(parsing: text) { damaged.append($0) }
     #expect(damaged == [3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15])
     #expect(notes.purges.map(\.number) == [16, 18, 25])
     #expect(notes.last == 25)
@@ -198,8 +198,8 @@ struct PurgesTests {
     ]
     for _ in 0..<200 {
       let text = (0..<40).map { _ in words.randomElement(using: &random) ?? "" }.joined()
-      let notes = PurgeNotes(parsing: text) { _ in }
-      #expect(PurgeNotes(parsing: notes.text) { Issue.record("line \($0)") } == notes)
+      let notes = PurgeLogRecord(parsing: text) { _ in }
+      #expect(PurgeLogRecord(parsing: notes.text) { Issue.record("line \($0)") } == notes)
     }
   }
 }

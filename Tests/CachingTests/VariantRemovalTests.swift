@@ -23,12 +23,12 @@ struct VariantRemovalTests {
   func open() throws -> DiskTier { try DiskTier(Sample.configuration(folder), log: .silent) }
 
   /// A tier's parts, with nothing indexed and, until it is allowed, nothing written; without the thread that does so.
-  func parts() throws -> DiskParts {
+  func parts() throws -> DiskEngine {
     let configuration = Sample.configuration(folder)
     let store = DiskStore(
       folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
       log: .silent, clock: { .now })
-    return DiskParts(
+    return DiskEngine(
       store: store, workers: try DiskWorkers(threads: 2, readLimit: 100),
       maintenance: DiskMaintenance(store: store, configuration: configuration),
       sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)),
@@ -179,7 +179,7 @@ struct VariantRemovalTests {
     let ticket = PendingWrites.Ticket(storing: entry)
     _ = parts.store.pending.add(ticket)
     // Given a writer that found its word valid just before it is revoked
-    let family = EntryFamily.variants(of: Sample.sourceKey(1))
+    let family = EntryGroup.variants(of: Sample.sourceKey(1))
     _ = try parts.store.place(entry, ticket)
     let removals = parts.store.pending.revoke { ticket, _ in
       family.contains(ticket.digest, EntryKind(of: ticket.key))

@@ -57,7 +57,7 @@ struct DownloaderCodingTests {
         ]))
       for path in ["/\(number)", "/\(number)c"] {
         // When
-        let offered = Lock<(any PartialBody)?>(nil)
+        let offered = Lock<(any StreamingBody)?>(nil)
         let request = LoadRequest(
           url: try SourceURL(parsing: origin.url(path)),
           onBody: { body in offered.withLock { $0 = body } })

@@ -88,7 +88,7 @@ struct DownloaderDigestTests {
     origin.serve("/wrong", body, headers: ["Content-Digest: sha-256=:\(Self.wrong):"])
     let downloader = try makeDownloader()
     for (path, ends) in [("/right", PartialRead.end), ("/wrong", .failed)] {
-      let offered = Lock<(any PartialBody)?>(nil)
+      let offered = Lock<(any StreamingBody)?>(nil)
       // When
       let request = LoadRequest(
         url: try SourceURL(parsing: origin.url(path)),
@@ -107,7 +107,7 @@ struct DownloaderDigestTests {
 
   @Test func `a digest of coded content is not held against what was decoded`() {
     // Given
-    var head = ResponseHead(limit: 10_000)
+    var head = OriginResponseParser(limit: 10_000)
     let lines = [
       "HTTP/1.1 200 OK", "Content-MD5: JfnnlDI7RTiF9RgfG2JNCw==", "Content-Length: 5",
       "Content-Encoding: gzip", "",

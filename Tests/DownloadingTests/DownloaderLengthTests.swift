@@ -10,8 +10,8 @@ struct DownloaderLengthTests {
   private let body = [UInt8](repeating: 7, count: 60_000)
 
   /// Loads, and hands over the body as it was offered while it came in.
-  private func load(_ url: String) async throws -> (whole: Download, coming: any PartialBody) {
-    let offered = Lock<(any PartialBody)?>(nil)
+  private func load(_ url: String) async throws -> (whole: Download, coming: any StreamingBody) {
+    let offered = Lock<(any StreamingBody)?>(nil)
     let request = LoadRequest(
       url: try SourceURL(parsing: url), onBody: { body in offered.withLock { $0 = body } })
     guard case .fetched(let download) = try await makeDownloader().load(request) else {

@@ -6,8 +6,8 @@ import Testing
 @testable import Downloading
 
 struct RedirectTrailTests {
-  private func target(_ url: String) throws -> Target {
-    try Target(try SourceURL(parsing: url), hosts: HostPolicy())
+  private func target(_ url: String) throws -> DownloadTarget {
+    try DownloadTarget(try SourceURL(parsing: url), hosts: HostPolicy())
   }
 
   @Test(arguments: [

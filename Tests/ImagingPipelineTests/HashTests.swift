@@ -10,8 +10,8 @@ import Testing
 /// PyPI, of pictures with the pixels of `pattern`. Pictures of one colour have no vectors of ThumbHash: their swings are
 /// what rounding leaves, blown up to 4 bits.
 struct HashTests {
-  private static func pattern(_ width: Int, _ height: Int, alpha: Bool = false) -> SmallPicture {
-    SmallPicture(PixelSize(width: width, height: height)) { x, y in
+  private static func pattern(_ width: Int, _ height: Int, alpha: Bool = false) -> SmallImage {
+    SmallImage(PixelSize(width: width, height: height)) { x, y in
       [
         UInt8((x * 7 + y * 3) % 256), UInt8((255 - x * 5 + y * 2) & 255), UInt8(x * y % 256),
         alpha ? UInt8((x * x + y * 11) % 256) : 255,
@@ -19,7 +19,7 @@ struct HashTests {
     }
   }
 
-  private static func pixel(_ picture: SmallPicture, _ x: Int, _ y: Int) -> [UInt8] {
+  private static func pixel(_ picture: SmallImage, _ x: Int, _ y: Int) -> [UInt8] {
     let start = (y * picture.size.width + x) * 4
     return Array(picture.values[start..<start + 4])
   }
@@ -46,7 +46,7 @@ struct HashTests {
   }
 
   @Test func `a white picture has the reference's BlurHash`() {
-    let white = SmallPicture(PixelSize(width: 16, height: 16)) { _, _ in [255, 255, 255, 255] }
+    let white = SmallImage(PixelSize(width: 16, height: 16)) { _, _ in [255, 255, 255, 255] }
     #expect(BlurHash(of: white).text == "LKTSUA~qfQ~q~qoffQoffQfQfQfQ")
   }
 
@@ -92,7 +92,7 @@ struct HashTests {
   }
 
   @Test func `a picture that is all transparent has the reference's ThumbHash`() {
-    let clear = SmallPicture(PixelSize(width: 16, height: 16)) { _, _ in [0, 0, 0, 0] }
+    let clear = SmallImage(PixelSize(width: 16, height: 16)) { _, _ in [0, 0, 0, 0] }
     #expect(
       Data(ThumbHash(of: clear).bytes).base64EncodedString()
         == "AAiCBQAAAAAAAAAAAAAAAAAAAAAAAAAAAA==")

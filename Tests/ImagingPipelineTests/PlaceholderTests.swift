@@ -64,7 +64,7 @@ import Testing
     // given
     let scene = Pixels.scene(width: 64, height: 42)
     let exact = BlurHash(
-      of: SmallPicture(scene.size) { x, y in scene.rgb(x, y) + [255] }
+      of: SmallImage(scene.size) { x, y in scene.rgb(x, y) + [255] }
     ).picture(PixelSize(width: 32, height: 21))
     let photo = try Pictures.jpeg(width: 1800, height: 1200, orientation: 3)
     // when

@@ -100,7 +100,7 @@ import Testing
 
   private static func reduced(_ source: Pixels, to target: PixelSize) throws -> Pixels {
     Pictures.start()
-    let picture = try Picture(blank: source.size, bands: source.bands, profile: [])
+    let picture = try Image(blank: source.size, bands: source.bands, profile: [])
     let length = source.size.width * source.bands
     try source.values.withUnsafeBufferPointer { values in
       let start = try #require(values.baseAddress)

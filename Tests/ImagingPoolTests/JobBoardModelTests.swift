@@ -47,7 +47,7 @@ private struct BoardAndModel {
     var rank: Int
   }
 
-  private var board = JobBoard<UInt64>(slots: slots, limit: limit)
+  private var board = JobScheduler<UInt64>(slots: slots, limit: limit)
   /// In order of arrival.
   private var waiting: [Waiting] = []
   private var idle: [Int] = []

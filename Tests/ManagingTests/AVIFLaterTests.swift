@@ -205,7 +205,7 @@ final class AVIFLaterTests: ManagedTests {
     #expect(manager.failedURLs().isEmpty)
     // When
     processor.avifFailure.withLock { $0 = nil }
-    pass(seconds: AVIFBacklog.failureTime)
+    pass(seconds: DeferredAVIFQueue.failureTime)
     _ = try await manager.variant(for: wish)
     try await waitUntilMade()
     #expect(jobs.count == 3)

@@ -177,14 +177,14 @@ final class TestDisk: DiskCache {
       }
   }
   func clean() async -> CleanReport { CleanReport() }
-  func look(for key: CacheKey) async -> KeptEntry? {
+  func look(for key: CacheKey) async -> CacheEntryInfo? {
     if let variant = variants.withLock({ $0[key] }) {
-      return KeptEntry(
+      return CacheEntryInfo(
         bytes: variant.body.count, freshness: variant.info.freshness,
         generation: variant.info.generation)
     }
     return sources.withLock { $0[key] }.map {
-      KeptEntry(bytes: $0.file.count, freshness: $0.freshness, generation: $0.generation)
+      CacheEntryInfo(bytes: $0.file.count, freshness: $0.freshness, generation: $0.generation)
     }
   }
 }
@@ -350,7 +350,7 @@ class ManagedTests {
   }
 
   /// Asks for a picture, beside whatever the test does next.
-  func asking(_ request: ImageRequest) -> Task<Delivery, any Error> {
+  func asking(_ request: ImageRequest) -> Task<ImageDelivery, any Error> {
     Task { [manager] in try await manager.variant(for: request) }
   }
 

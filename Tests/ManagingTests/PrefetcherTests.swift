@@ -22,9 +22,9 @@ private final class ScriptedProvider: ImageProvider {
   let cancelled = Count()
 
   func cachedVariant(for key: CacheKey) -> Variant? { nil }
-  func deliveryAtOnce(for request: ImageRequest) -> Delivery? { nil }
+  func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? { nil }
 
-  func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+  func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
     let url = request.source.text
     let answer = state.withLock { state in
       state.asked.append(request)
@@ -47,7 +47,7 @@ private final class ScriptedProvider: ImageProvider {
       format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1, etag: "\"1\"",
       freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: 1))
     let bytes = [1].withUnsafeBytes { ImageBytes(copying: $0) }
-    return Delivery(
+    return ImageDelivery(
       variant: Variant(key: request.key, info: info, body: .memory(bytes)), cacheStatus: status,
       timings: Timings())
   }

@@ -234,7 +234,7 @@ final class PurgingTests: ManagedTests {
     let request = try request()
     _ = try await manager.variant(for: request)
     let (manager, loader) = (manager, loader)
-    let asked = Lock<Task<Delivery, any Error>?>(nil)
+    let asked = Lock<Task<ImageDelivery, any Error>?>(nil)
     let answered = Count()
     memory.beforeRemoval.withLock { hook in
       hook = {

@@ -127,7 +127,7 @@ final class StalenessModelTests: ManagedTests {
   private func outcome(of request: ImageRequest) async -> Outcome {
     var delivery = manager.cachedVariant(for: request.key).flatMap { variant in
       request.options.cache.looks
-        ? Delivery(variant: variant, cacheStatus: .hit(.memory), timings: Timings()) : nil
+        ? ImageDelivery(variant: variant, cacheStatus: .hit(.memory), timings: Timings()) : nil
     }
     delivery = delivery ?? manager.deliveryAtOnce(for: request)
     do throws(ImageError) {

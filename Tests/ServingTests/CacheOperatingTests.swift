@@ -180,8 +180,8 @@ struct CacheOperatingTests {
     async throws
   {
     let now = UnixTime.now.seconds
-    func entry(_ bytes: Int) -> KeptEntry {
-      KeptEntry(
+    func entry(_ bytes: Int) -> CacheEntryInfo {
+      CacheEntryInfo(
         bytes: bytes,
         freshness: Freshness(receivedAt: UnixTime(seconds: now - 10), lifetime: 1_000),
         generation: 0)
@@ -240,7 +240,7 @@ struct CacheOperatingTests {
         "PUT", "/admin/cache?url=https%3A%2F%2Fh%2Fa.jpg%3Futm_x%3D1", headers: fields, body: body)
       #expect(answer.status == 201 && answer.text.contains("\"purged\""), "\(answer.text)")
       operations.kept.withLock {
-        $0.source = KeptEntry(bytes: 1, freshness: makeInfo().freshness, generation: 0)
+        $0.source = CacheEntryInfo(bytes: 1, freshness: makeInfo().freshness, generation: 0)
       }
       let again = try client.request(
         "PUT", "/admin/cache?url=" + url, headers: fields, body: [1])

@@ -23,9 +23,9 @@ private final class HoldingProvider: ImageProvider {
     return makeVariant(key)
   }
 
-  func deliveryAtOnce(for request: ImageRequest) -> Delivery? { nil }
+  func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? { nil }
 
-  func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+  func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
     throw .sourceNotFound(status: 404)
   }
 }

@@ -11,12 +11,12 @@ import TestSupport
 
 /// An `ImageProvider` for tests: memory is a table, and the way past it a closure.
 final class TestProvider: ImageProvider {
-  typealias Work = @Sendable (ImageRequest) async throws(ImageError) -> Delivery
+  typealias Work = @Sendable (ImageRequest) async throws(ImageError) -> ImageDelivery
 
   private let memory = Lock<[CacheKey: Variant]>([:])
   private let work: Work
   /// What can be had without waiting, though not from memory.
-  let atHand = Lock<[CacheKey: Delivery]>([:])
+  let atHand = Lock<[CacheKey: ImageDelivery]>([:])
   /// Calls of `variant(for:)`.
   let asked = Counter()
 
@@ -28,11 +28,11 @@ final class TestProvider: ImageProvider {
 
   func cachedVariant(for key: CacheKey) -> Variant? { memory.withLock { $0[key] } }
 
-  func deliveryAtOnce(for request: ImageRequest) -> Delivery? {
+  func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? {
     atHand.withLock { $0[request.key] }
   }
 
-  func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+  func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
     asked.add()
     return try await work(request)
   }
@@ -71,7 +71,7 @@ final class TestOperations: ManagerOperations, CacheOperations, DownloadOperatio
   /// What was cleared, in order.
   let cleared = Lock<[StoreTiers]>([])
   /// Where everything is.
-  let kept = Lock(CacheLook())
+  let kept = Lock(CacheLookup())
   /// What was looked for, in order.
   let looked = Lock<[ImageRequest]>([])
   /// What was put, in order.
@@ -95,7 +95,7 @@ final class TestOperations: ManagerOperations, CacheOperations, DownloadOperatio
     return report
   }
 
-  func look(for request: ImageRequest) async -> CacheLook {
+  func look(for request: ImageRequest) async -> CacheLookup {
     looked.withLock { $0.append(request) }
     return kept.withLock { $0 }
   }
@@ -228,11 +228,11 @@ func makeVariant(
     key: key, info: info, body: .memory(body.withUnsafeBytes { ImageBytes(copying: $0) }))
 }
 
-func makeDelivery(_ variant: Variant) -> Delivery {
+func makeDelivery(_ variant: Variant) -> ImageDelivery {
   var timings = Timings()
   timings.download = .milliseconds(12)
   timings.encode = .microseconds(1_500)
-  return Delivery(
+  return ImageDelivery(
     variant: variant,
     cacheStatus: .miss(.uriMiss, stored: true, collapsed: false, originStatus: 200),
     timings: timings)

@@ -205,7 +205,7 @@ struct ForwardingTests {
   @Test func `a list of pictures forwards nothing and has filtered keys`() throws {
     var configuration = ServerConfiguration()
     configuration.keyFilter = try filter("Cookie")
-    let lines = try PrefetchLines.parse(
+    let lines = try PrefetchRequestParser.parse(
       Array("\(pictureURL)?t=1\n".utf8), presets: [],
       rules: RequestRules(configuration))
     let request = try #require(lines.first).request.get()

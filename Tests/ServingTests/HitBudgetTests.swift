@@ -29,11 +29,11 @@ private final class CountingProvider: ImageProvider {
     return manager.cachedVariant(for: key)
   }
 
-  func deliveryAtOnce(for request: ImageRequest) -> Delivery? {
+  func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? {
     manager.deliveryAtOnce(for: request)
   }
 
-  func variant(for request: ImageRequest) async throws(ImageError) -> Delivery {
+  func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
     try await manager.variant(for: request)
   }
 }
@@ -62,7 +62,7 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
   func purge(_ purge: Purge) async throws(ImageError) -> Int? { 0 }
   func clear() async -> Int { 0 }
   func clean() async -> CleanReport { CleanReport() }
-  func look(for key: CacheKey) async -> KeptEntry? { nil }
+  func look(for key: CacheKey) async -> CacheEntryInfo? { nil }
   var generation: Int { 0 }
   func covers(_ key: CacheKey, generation: Int) -> Bool { false }
   func add(_ scope: PurgeScope) -> Purge { Purge(number: 1, scope: scope) }

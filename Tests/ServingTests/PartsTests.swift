@@ -150,7 +150,7 @@ struct PartsTests {
   }
 
   @Test func `the first end of an exchange decides, and resumes once`() throws {
-    var state = ExchangeState()
+    var state = SuspendedRequestState()
     #expect(state.workStarted() == [])
     #expect(state.interrupted(.failure(.deadlineExceeded)) == [.resume, .cancelWork])
     #expect(state.interrupted(.gone) == [])
@@ -162,20 +162,20 @@ struct PartsTests {
   }
 
   @Test func `work that ends first is not cancelled`() {
-    var state = ExchangeState()
+    var state = SuspendedRequestState()
     #expect(state.workStarted() == [])
     #expect(state.workEnded(.failure(.sourceNotFound(status: 404))) == .resume)
     #expect(state.interrupted(.gone) == [])
   }
 
   @Test func `work that ends before it is known to have started is left alone`() {
-    var state = ExchangeState()
+    var state = SuspendedRequestState()
     #expect(state.workEnded(.failure(.draining)) == .resume)
     #expect(state.workStarted() == [])
   }
 
   @Test func `work that starts too late is cancelled at once`() {
-    var state = ExchangeState()
+    var state = SuspendedRequestState()
     #expect(state.interrupted(.gone) == .resume)
     #expect(state.workStarted() == .cancelWork)
   }

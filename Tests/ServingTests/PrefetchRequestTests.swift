@@ -76,7 +76,7 @@ struct PrefetchRequestTests {
       let client = try HTTPClient(port: server.port)
       let answer = try client.request(
         "POST", "/admin/prefetch", headers: ["Authorization": "Bearer " + token],
-        body: [UInt8](repeating: 0x0a, count: Upload.longest + 1))
+        body: [UInt8](repeating: 0x0a, count: RequestBody.longest + 1))
       #expect(answer.status == 413)
       #expect(answer.text.contains("\"code\":\"body_too_large\""))
       #expect(try client.get("/stats").status == 200)

@@ -20,7 +20,7 @@ import Testing
     let count = content.count
     let provider = TestProvider { request throws(ImageError) in
       let region = FileRegion(owning: open(path, O_RDONLY | O_CLOEXEC), offset: 3, count: count)
-      return Delivery(
+      return ImageDelivery(
         variant: Variant(key: request.key, info: makeInfo(), body: .file(region)),
         cacheStatus: .hit(.disk), timings: Timings())
     }

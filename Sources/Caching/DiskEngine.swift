@@ -1,0 +1,143 @@
+// DiskEngine: the parts of a disk tier that is not turned off, and the way of an entry through them.
+
+import Model
+import Platform
+
+/// What a disk tier is made of.
+struct DiskEngine {
+  let store: DiskStore
+  let workers: DiskWorkers
+  let maintenance: DiskMaintenance
+  let sweeper: DiskSweeper
+  let reads: PendingReads
+
+  /// Looks among what is waiting, in the index, and on disk.
+  func find(_ key: CacheKey) async -> DiskEntry? {
+    if let ticket = store.pending.ticket(for: key) { return unlessPurged(ticket.entry) }
+    let digest = EntryDigest(of: key)
+    if case .absent = store.index.lookUp(digest) { return nil }
+    return await reads.wait { read in
+      let isQueued = workers.read { [store] in read.finish(store.read(key, digest)) }
+      if !isQueued {
+        store.counts.failures.add()
+        read.finish(nil)
+      }
+    }
+  }
+
+  /// Looks for a variant where that takes no waiting: among what is to be written, and in the kernel's caches.
+  ///
+  /// - Parameter isWanted: Asked before the body is read: what nobody wants is nothing.
+  func findAtOnce(_ key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant? {
+    guard !store.isEnded.load(ordering: .relaxed) else { return nil }
+    if let ticket = store.pending.ticket(for: key) {
+      guard case .variant(let variant)? = unlessPurged(ticket.entry), isWanted(variant.info) else {
+        return nil
+      }
+      return variant
+    }
+    let digest = EntryDigest(of: key)
+    guard case .present(let record) = store.index.lookUp(digest),
+      record.bytes <= min(EntryFile.longestAtOnce, store.promotionThreshold),
+      let variant = EntryFile.readAtOnce(
+        store.folder.file(.variant, digest), key: key, limit: record.bytes,
+        // What was purged is left to the way of everything else, which removes it.
+        where: { !store.purges.covers(key, generation: $0.generation) && isWanted($0) })
+    else { return nil }
+    // Writing down when it was used may wait, so another thread does that.
+    if store.noteUse(digest, record) {
+      _ = workers.writeIfIdle { [store] in store.touch(digest, .variant) }
+    }
+    return variant
+  }
+
+  private func unlessPurged(_ entry: DiskEntry?) -> DiskEntry? {
+    entry.flatMap { store.purges.covers($0.key, generation: $0.generation) ? nil : $0 }
+  }
+
+  /// What is kept under `key`, without its body; changes and counts nothing.
+  func look(_ key: CacheKey) async -> CacheEntryInfo? {
+    if let ticket = store.pending.ticket(for: key) {
+      return unlessPurged(ticket.entry).map {
+        CacheEntryInfo(bytes: $0.bodyLength, freshness: $0.freshness, generation: $0.generation)
+      }
+    }
+    let digest = EntryDigest(of: key)
+    if case .absent = store.index.lookUp(digest) { return nil }
+    let kept = Lock<CacheEntryInfo?>(nil)
+    _ = await reads.wait { read in
+      let isQueued = workers.read { [store] in
+        let found = store.look(key, digest)
+        kept.withLock { $0 = found }
+        read.finish(nil)
+      }
+      if !isQueued { read.finish(nil) }
+    }
+    return kept.withLock { $0 }
+  }
+
+  /// Makes an entry readable at once and has it written; tells whether there is room for it in the queue. What was
+  /// purged since its loading is not kept, and neither is what is too large for the tier.
+  func storeEntry(_ entry: DiskEntry) -> Bool {
+    guard !store.purges.covers(entry.key, generation: entry.generation) else { return false }
+    guard entry.bodyLength <= store.space.mostBytes(EntryKind(of: entry.key)) else {
+      store.counts.failures.add()
+      forget(entry.key)
+      return false
+    }
+    let ticket = PendingWrites.Ticket(storing: entry)
+    switch store.pending.add(ticket) {
+    case .replaced:
+      return true
+    case .queue:
+      if store.pending.isHalfEmpty { store.queueing.succeed() }
+      let isQueued = workers.write { [store] in
+        if let ticket = store.pending.claim(entry.key, onlyRemoval: false) { store.write(ticket) }
+      }
+      if !isQueued { store.pending.finish(ticket) }
+      return isQueued
+    case .refused:
+      store.counts.failures.add()
+      store.queueing.fail("too much is waiting")
+      forget(entry.key)
+      return false
+    }
+  }
+
+  /// Removes what is kept under a key, which is not what was stored last.
+  private func forget(_ key: CacheKey) {
+    let isUnknown =
+      if case .absent = store.index.lookUp(EntryDigest(of: key)) { true } else { false }
+    if !isUnknown || store.pending.ticket(for: key) != nil { removeEntry(key) {} }
+  }
+
+  /// Makes an entry unreadable at once and has its file removed; `done` is called once.
+  func removeEntry(_ key: CacheKey, then done: @escaping @Sendable () -> Void) {
+    let ticket = PendingWrites.Ticket(removing: key)
+    _ = store.pending.add(ticket)
+    let isQueued = workers.remove { [store] in
+      if let ticket = store.pending.claim(key, onlyRemoval: true) { store.write(ticket) }
+      done()
+    }
+    if !isQueued {
+      store.pending.finish(ticket)
+      done()
+    }
+  }
+
+  /// Blocks until all is written and all threads have ended, or the time is over.
+  func shutDown(_ limit: Duration) -> Bool {
+    store.isEnded.store(true, ordering: .relaxed)
+    let deadline = ContinuousClock.now + limit
+    let isWritten = workers.finish(within: limit) && store.pending.isEmpty
+    store.pending.removeAll()
+    maintenance.stop()
+    sweeper.stop()
+    func rest() -> Duration { max(ContinuousClock.now.duration(to: deadline), .seconds(1)) }
+    let isEnded = maintenance.waitForEnd(within: rest()) && sweeper.waitForEnd(within: rest())
+    reads.end()
+    // A thread that could not be ended may still write: the lock then goes with the process.
+    if isWritten && isEnded { store.folder.unlock() }
+    return isWritten && isEnded
+  }
+}

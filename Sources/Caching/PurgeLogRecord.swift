@@ -1,0 +1,116 @@
+// PurgeLogRecord: what a run of the server leaves to the next about purges, as text.
+
+import Model
+
+/// The purges that are not carried out, in the form of the file `purges`: a line each, `<number> <kind> <value>`, kinds and
+/// values being those of `DELETE /admin/cache`. Two kinds more are `last`, the number of the last purge there was, and
+/// `clear`, which has a time in place of a number.
+struct PurgeLogRecord: Equatable {
+  /// The number of the last purge there was, carried out or not; 0 for none.
+  var last = 0
+  /// What was stored until then is to be removed whatever its generation, the tier having been cleared; in Unix time.
+  var cleared: UnixTime?
+  /// First added first.
+  var purges: [Purge] = []
+
+  /// Whether anything is still to be carried out: then the notes must not be lost, nor those that they replace.
+  var isOpen: Bool { cleared != nil || !purges.isEmpty }
+
+  /// The lines.
+  var text: String {
+    var lines: [String] = []
+    if last > 0 { lines.append("\(last) last") }
+    if let cleared { lines.append("\(cleared.seconds) clear") }
+    lines += purges.map { "\($0.number) \(Self.words(for: $0.scope))" }
+    return lines.map { $0 + "\n" }.joined()
+  }
+
+  /// Nothing noted.
+  init() {}
+
+  /// Reads lines back; what makes no sense is passed over, and its number, from 1, is told to `complain`.
+  init(parsing text: String, complain: (Int) -> Void) {
+    // Bytes, since a separator may be a part of a character: CR LF is one.
+    let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    for (index, line) in lines.map(Substring.init).enumerated() where !line.isEmpty {
+      if !take(line) { complain(index + 1) }
+    }
+    purges.sort { $0.number < $1.number }
+    last = max(last, purges.last?.number ?? 0)
+  }
+
+  private mutating func take(_ line: Substring) -> Bool {
+    let parts = line.utf8.split(
+      separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false
+    ).map(Substring.init)
+    // The next purge has a greater one.
+    guard parts.count >= 2, let number = Int(parts[0]), (1...Int.max / 2).contains(number) else {
+      return false
+    }
+    switch (parts[1], parts.count) {
+    case ("last", 2): last = max(last, number)
+    case ("clear", 2): cleared = UnixTime(seconds: number)
+    default:
+      guard let scope = Self.scope(parts[1], parts.count == 3 ? Self.unescaped(parts[2]) : nil)
+      else { return false }
+      purges.append(Purge(number: number, scope: scope))
+    }
+    return true
+  }
+
+  private static func words(for scope: PurgeScope) -> String {
+    switch scope {
+    case .url(let url): "url " + url.text
+    case .prefix(let url): "prefix " + url.text
+    case .host(let host): "host " + host.description
+    case .tag(let tag): "tag " + escaped(tag)
+    case .everything: "everything"
+    }
+  }
+
+  private static func scope(_ kind: Substring, _ value: String?) -> PurgeScope? {
+    guard let value else { return kind == "everything" ? .everything : nil }
+    switch kind {
+    case "url": return url(value).map(PurgeScope.url)
+    case "prefix": return url(value).map(PurgeScope.prefix)
+    case "host": return HostPattern(value).map(PurgeScope.host)
+    case "tag": return .tag(value)
+    default: return nil
+    }
+  }
+
+  /// A URL as it was written down; in any other form it is not what it was.
+  private static func url(_ text: String) -> SourceURL? {
+    guard let url = try? SourceURL(parsing: text), url.text == text else { return nil }
+    return url
+  }
+
+  // A tag may hold anything, and nothing else a line feed or a backslash: URLs have them encoded.
+  private static func escaped(_ text: String) -> String {
+    var escaped = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\\": escaped += "\\\\"
+      case "\n": escaped += "\\n"
+      default: escaped.unicodeScalars.append(scalar)
+      }
+    }
+    return escaped
+  }
+
+  private static func unescaped(_ text: Substring) -> String {
+    var unescaped = ""
+    var isEscaped = false
+    for scalar in text.unicodeScalars {
+      if isEscaped {
+        unescaped.unicodeScalars.append(scalar == "n" ? "\n" : scalar)
+        isEscaped = false
+      } else if scalar == "\\" {
+        isEscaped = true
+      } else {
+        unescaped.unicodeScalars.append(scalar)
+      }
+    }
+    return unescaped
+  }
+}

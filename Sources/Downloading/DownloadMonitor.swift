@@ -1,0 +1,89 @@
+// DownloadMonitor: what operators see of the loads, written by the transfer thread and read by any.
+
+import Model
+import Platform
+
+/// All loads that have no answer yet, and whoever wants to be told of their steps.
+final class DownloadMonitor: Sendable {
+  private struct Line {
+    var status: DownloadStatus
+    let load: PendingDownload
+    var firstByteAt: ContinuousClock.Instant?
+
+    /// The line as it is told at `now`.
+    func status(at now: ContinuousClock.Instant) -> DownloadStatus {
+      var status = status
+      status.priority = load.priority.value.rawValue
+      status.waiters = load.waiters
+      status.seconds = (now - load.arrived) / .seconds(1)
+      if let firstByteAt, now > firstByteAt {
+        status.bytesPerSecond = Double(status.received) / ((now - firstByteAt) / .seconds(1))
+      }
+      return status
+    }
+  }
+
+  private let lines = Lock<[DownloadQueue.ID: Line]>([:])
+  private let observers = Observers<DownloadStatus>()
+
+  /// All of them, first come first.
+  var all: [DownloadStatus] {
+    let now = ContinuousClock.now
+    return lines.withLock { Array($0.values) }.sorted { $0.load.id < $1.load.id }
+      .map { $0.status(at: now) }
+  }
+
+  func observe(_ observer: @escaping @Sendable (DownloadStatus) -> Void) -> Observation {
+    observers.add(observer)
+  }
+
+  /// A load came in.
+  func add(_ load: PendingDownload) {
+    let status = DownloadStatus(
+      id: UInt64(load.id), url: SecretMask.withoutUsers(load.target.url.text),
+      host: load.target.hostAndPort,
+      priority: load.priority.value)
+    let line = Line(status: status, load: load)
+    lines.withLock { $0[load.id] = line }
+    tell(line)
+  }
+
+  /// Its transfer begins, or goes on at another host.
+  func run(_ id: DownloadQueue.ID, at host: String) {
+    update(id) { ($0.status.state, $0.status.host) = (.running, host) }
+  }
+
+  /// Its body is there as far as `received`; `expected` is −1 while nobody has said.
+  func progress(_ id: DownloadQueue.ID, received: Int, expected: Int) {
+    update(id) { line in
+      (line.status.received, line.status.expected) = (received, expected)
+      if received > 0, line.firstByteAt == nil { line.firstByteAt = ContinuousClock.now }
+    }
+  }
+
+  /// It has its answer: the last that is told of it.
+  func end(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
+    guard var line = lines.withLock({ $0.removeValue(forKey: id) }) else { return }
+    line.status.state = .finished
+    if case .failure(let error) = result {
+      (line.status.state, line.status.error) = (.failed, error.code)
+    }
+    tell(line)
+  }
+
+  private func update(_ id: DownloadQueue.ID, _ change: (inout Line) -> Void) {
+    let line = lines.withLock { lines in
+      if var line = lines[id] {
+        change(&line)
+        lines[id] = line
+      }
+      return lines[id]
+    }
+    if let line { tell(line) }
+  }
+
+  private func tell(_ line: Line) {
+    // Nobody, as a rule.
+    if observers.count > 0 { observers.tell(line.status(at: .now)) }
+  }
+}

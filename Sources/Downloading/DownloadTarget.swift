@@ -1,0 +1,120 @@
+// Target: a URL that was looked at and may be asked for: of a load, or of a redirect.
+
+import CCurl
+import Model
+
+/// One hop of a load: where to connect, as curl reads the URL, so that what is checked is what is used.
+struct DownloadTarget: Sendable {
+  /// Who answers: what tells one server from another (RFC 6454).
+  struct Origin: Hashable, Sendable {
+    let scheme: SourceURL.Scheme
+    let host: String
+    let port: Int
+
+    /// Whether this is the host's usual place for TLS and `other` its usual place without: who answers here has shown
+    /// to be the host, which nobody has there.
+    func secures(_ other: Origin) -> Bool {
+      self == Origin(scheme: .https, host: host, port: 443)
+        && other == Origin(scheme: .http, host: host, port: 80)
+    }
+  }
+
+  /// What curl is told to fetch.
+  let url: SourceURL
+  /// The host as curl reads it.
+  let host: String
+  /// Host and port: what `limitPerHost` counts by.
+  let hostAndPort: String
+
+  /// Checks scheme and host.
+  ///
+  /// - Throws: `ImageError.forbiddenSource`, or `invalidURL` where curl finds no host that it could connect to.
+  init(_ url: SourceURL, hosts: HostPolicy) throws(ImageError) {
+    guard url.scheme != .local else {
+      throw .forbiddenSource(reason: "its scheme is not http or https", detail: url.text)
+    }
+    let url = Self.undotted(url) ?? url
+    guard let host = Self.host(of: url) else {
+      throw .invalidURL(url.text, reason: "its host cannot be understood")
+    }
+    try hosts.check(host)
+    (self.url, self.host) = (url, host)
+    hostAndPort = "\(host):\(url.port)"
+  }
+
+  /// Who answers.
+  var origin: Origin { Origin(scheme: url.scheme, host: host, port: url.port) }
+
+  /// What a `Location` in this target's answer stands for, by curl's own parser; one that makes no sense as it is.
+  func absolute(_ location: String) -> String {
+    guard let parts = curl_url() else { return location }
+    defer { curl_url_cleanup(parts) }
+    // Other schemes are understood too, so that they can be refused by name; spaces as browsers take them.
+    let flags = UInt32(CURLU_NON_SUPPORT_SCHEME | CURLU_URLENCODE | CURLU_ALLOW_SPACE)
+    var text: UnsafeMutablePointer<CChar>?
+    guard curl_url_set(parts, CURLUPART_URL, url.text, 0) == CURLUE_OK,
+      curl_url_set(parts, CURLUPART_URL, location, flags) == CURLUE_OK,
+      curl_url_get(parts, CURLUPART_URL, &text, 0) == CURLUE_OK, let text
+    else { return location }
+    defer { curl_free(text) }
+    return String(cString: text)
+  }
+
+  /// The target of a redirect, from an absolute URL.
+  ///
+  /// - Throws: `ImageError.forbiddenSource`.
+  init(redirect location: String, hosts: HostPolicy) throws(ImageError) {
+    if let scheme = Self.scheme(of: location), !["http", "https"].contains(scheme) {
+      throw .forbiddenSource(
+        reason: "it redirects to a URL with the scheme '\(scheme)', and only http and https are "
+          + "allowed", detail: location)
+    }
+    let url: SourceURL
+    do throws(ImageError) {
+      url = try SourceURL(parsing: location)
+    } catch {
+      guard case .invalidURL(_, let reason) = error else { throw error }
+      throw .forbiddenSource(
+        reason: "it redirects to a URL that cannot be used: \(reason)", detail: location)
+    }
+    try self.init(url, hosts: hosts)
+  }
+
+  /// The scheme of a URL in lower case (RFC 3986, section 3.1), as far as a message repeats it; `nil` where it has none.
+  private static func scheme(of location: String) -> String? {
+    guard let end = location.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+    let scheme = location[..<end].lowercased()
+    let isScheme = scheme.utf8.allSatisfy { byte in
+      (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte) || "+-.".utf8.contains(byte)
+    }
+    guard isScheme, let first = scheme.first, first.isLetter else { return nil }
+    return String(scheme.prefix(32))
+  }
+
+  /// The URL without the dot behind its host, where that is an address in any spelling or a name of the asked machine
+  /// itself (RFC 6761, section 6.3): with the dot curl knows neither, and asks a resolver that knows none of them.
+  private static func undotted(_ url: SourceURL) -> SourceURL? {
+    let beginning = "\(url.scheme.rawValue)://\(url.host)"
+    guard url.host.hasSuffix("."), url.text.hasPrefix(beginning) else { return nil }
+    let text = beginning.dropLast() + url.text.dropFirst(beginning.count)
+    guard let undotted = try? SourceURL(parsing: String(text)), let host = host(of: undotted),
+      IPAddress(host) != nil || host == "localhost" || host.hasSuffix(".localhost")
+    else { return nil }
+    return undotted
+  }
+
+  /// The host as curl's own parser reads it: percent-decoded, an international name in its ASCII form, every spelling
+  /// of an IPv4 address (`127.1`, `0x7f000001`) as four decimals.
+  private static func host(of url: SourceURL) -> String? {
+    guard let parts = curl_url() else { return nil }
+    defer { curl_url_cleanup(parts) }
+    guard curl_url_set(parts, CURLUPART_URL, url.text, 0) == CURLUE_OK else { return nil }
+    var text: UnsafeMutablePointer<CChar>?
+    guard curl_url_get(parts, CURLUPART_HOST, &text, UInt32(CURLU_PUNYCODE)) == CURLUE_OK,
+      let text
+    else { return nil }
+    defer { curl_free(text) }
+    let host = HostPattern.normalized(String(cString: text))
+    return host.isEmpty ? nil : host
+  }
+}

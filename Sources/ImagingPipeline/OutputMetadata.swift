@@ -1,0 +1,64 @@
+// Notes: what a result says beside its pixels: how an animation runs, and the source's metadata where it is kept.
+
+import CVips
+import Model
+
+/// The times of the frames, and Exif, XMP and IPTC of the source (`strip=0`).
+struct OutputMetadata: ~Copyable {
+  private let header: SourceHeader
+  private let frames: Int
+  /// Format of the result, which decides what can be said.
+  private let format: ImageFormat
+  /// The opened source, which has the metadata; `nil` where that is dropped.
+  private let source: Image?
+
+  /// Reads them.
+  ///
+  /// - Parameters:
+  ///   - bytes: The source.
+  ///   - header: Its header.
+  ///   - frames: Of the result.
+  ///   - format: Of the result.
+  ///   - isBare: Whether metadata is dropped.
+  init(
+    of bytes: UnsafeRawBufferPointer, header: SourceHeader, frames: Int, for format: ImageFormat,
+    isBare: Bool
+  ) throws(ImageError) {
+    self.header = header
+    self.frames = frames
+    self.format = format
+    let hasSome = [.jpeg, .png, .webp, .tiff, .heic, .avif].contains(header.format)
+    source =
+      isBare || !hasSome
+      ? nil : try Loader.describe(bytes, as: header.format, failOn: header.failOn)
+  }
+
+  /// Size of one frame of a picture that has all of them, one below the other.
+  func frameSize(of picture: borrowing Image) -> PixelSize {
+    let size = picture.size
+    return PixelSize(width: size.width, height: size.height / frames)
+  }
+
+  /// The picture with these notes and no others: the profile, texts and palette of the source are gone. Colours are sRGB by
+  /// now, which is what they are taken for without a profile.
+  func attached(to picture: consuming Image) throws(ImageError) -> Image {
+    let size = frameSize(of: picture)
+    let picture = try picture.stripped()
+    if frames > 1 { picture.describeAnimation(header, frames: frames, size: size) }
+    switch source {
+    case .some(let source): picture.takeMetadata(of: source, for: format)
+    case .none: break
+    }
+    return picture
+  }
+
+  /// The picture with its notes, each frame made smaller.
+  func resized(_ picture: borrowing Image, to size: PixelSize) throws(ImageError) -> Image {
+    let copy = try picture.made("copy") { pictor_vips_copy($0, $1) }
+    let frameSize = frameSize(of: picture)
+    let small = try Animation.map(copy, frames: frames, size: frameSize) {
+      frame throws(ImageError) in try frame.resized(to: size)
+    }
+    return try attached(to: small)
+  }
+}

@@ -1,0 +1,207 @@
+// PassThroughCheck: what the first bytes of a picture say about whether the whole of it can be passed on as it is.
+
+import Model
+
+/// The verdict on a picture's beginning. Nothing is decoded: the containers of JPEG (ISO/IEC 10918-1, annex B), PNG
+/// (PNG 1.2, chapter 3), GIF (GIF89a) and WebP (RFC 9649) are read as far as the first byte of pixels.
+enum PassThroughCheck: Equatable {
+  /// More bytes are needed to tell.
+  case incomplete
+  /// It has to be worked on: another format, turned, metadata, colours that are not sRGB, more than 8 bits, animation
+  /// that GIF and WebP do not have, or anything that is not understood.
+  case needsWork
+  /// It is an upright sRGB picture of this size without metadata; GIF and WebP may move. Behind the pixels of a PNG or a
+  /// GIF there may still be comments.
+  case plain(PixelSize)
+
+  /// So many bytes are enough for any picture without metadata; one whose pixels begin later needs work.
+  static let limit = 64 << 10
+
+  /// The verdict on what begins with `bytes` and is to be of a format.
+  static func read(_ bytes: UnsafeRawBufferPointer, as format: ImageFormat) -> PassThroughCheck {
+    var reader = HeadReader(bytes: bytes)
+    do {
+      switch format {
+      case .jpeg: return try reader.jpeg()
+      case .png: return try reader.png()
+      case .gif: return try reader.gif()
+      case .webp: return try reader.webp()
+      default: return .needsWork
+      }
+    } catch {
+      return bytes.count < limit ? .incomplete : .needsWork
+    }
+  }
+}
+
+/// Thrown at the end of what there is.
+struct EndOfBytes: Error {}
+
+/// Reads forwards, and never past the end.
+struct HeadReader {
+  let bytes: UnsafeRawBufferPointer
+  private var position = 0
+
+  init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  /// Whether nothing is left.
+  var isAtEnd: Bool { position == bytes.count }
+
+  mutating func take(_ count: Int) throws(EndOfBytes) -> Slice<UnsafeRawBufferPointer> {
+    guard count <= bytes.count - position else { throw EndOfBytes() }
+    defer { position += count }
+    return bytes[position..<position + count]
+  }
+
+  mutating func byte() throws(EndOfBytes) -> UInt8 {
+    guard position < bytes.count else { throw EndOfBytes() }
+    defer { position += 1 }
+    return bytes[position]
+  }
+
+  /// The next byte, which is still to be read.
+  func peek() throws(EndOfBytes) -> UInt8 {
+    guard position < bytes.count else { throw EndOfBytes() }
+    return bytes[position]
+  }
+
+  /// Has the last byte still to be read.
+  mutating func back() { position -= 1 }
+
+  mutating func big(_ count: Int) throws(EndOfBytes) -> Int {
+    try take(count).reduce(0) { $0 << 8 | Int($1) }
+  }
+
+  mutating func little(_ count: Int) throws(EndOfBytes) -> Int {
+    try take(count).reversed().reduce(0) { $0 << 8 | Int($1) }
+  }
+
+  private static func plain(_ width: Int, _ height: Int) -> PassThroughCheck {
+    width > 0 && height > 0 ? .plain(PixelSize(width: width, height: height)) : .needsWork
+  }
+
+  // MARK: JPEG
+
+  mutating func jpeg() throws(EndOfBytes) -> PassThroughCheck {
+    guard try take(2).elementsEqual([0xff, 0xd8]) else { return .needsWork }
+    var size: PassThroughCheck?
+    while true {
+      guard try byte() == 0xff else { return .needsWork }
+      var marker = try byte()
+      while marker == 0xff { marker = try byte() }
+      let length = try big(2)
+      guard length >= 2 else { return .needsWork }
+      switch marker {
+      // Frames that browsers draw: baseline, extended and progressive, Huffman-coded.
+      case 0xc0, 0xc1, 0xc2:
+        let segment = try take(length - 2)
+        guard segment.count >= 6, size == nil else { return .needsWork }
+        let fields = Array(segment.prefix(6)).map(Int.init)
+        // Four components are CMYK.
+        guard fields[0] == 8, fields[5] == 1 || fields[5] == 3 else { return .needsWork }
+        size = Self.plain(fields[3] << 8 | fields[4], fields[1] << 8 | fields[2])
+      case 0xda: return size ?? .needsWork
+      case 0xc4, 0xdb, 0xdd: _ = try take(length - 2)
+      // JFIF and Adobe's colour transform say how the pixels are meant; other segments are metadata or unknown.
+      case 0xe0, 0xee: _ = try take(length - 2)
+      case 0xe2:
+        let segment = try take(length - 2)
+        guard Self.isSRGBProfile(segment) else { return .needsWork }
+      default: return .needsWork
+      }
+    }
+  }
+
+  /// Whether an APP2 segment is a whole ICC profile that is called sRGB. Others have to be converted.
+  private static func isSRGBProfile(_ segment: Slice<UnsafeRawBufferPointer>) -> Bool {
+    let isWhole = segment.starts(with: "ICC_PROFILE\0\u{1}\u{1}".utf8)
+    let name = Array("sRGB".utf8)
+    guard isWhole, segment.count > 128 else { return false }
+    return segment.indices.dropLast(3).contains { segment[$0..<$0 + 4].elementsEqual(name) }
+  }
+
+  // MARK: PNG
+
+  mutating func png() throws(EndOfBytes) -> PassThroughCheck {
+    guard try take(8).elementsEqual([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+      try big(4) == 13, try take(4).elementsEqual("IHDR".utf8)
+    else { return .needsWork }
+    let (width, height, depth) = (try big(4), try big(4), try byte())
+    // Colour type, compression, filter, interlace, and the checksum.
+    _ = try take(4 + 4)
+    // A side of 2³¹ pixels or more is none (PNG 1.2, section 11.2.2).
+    guard depth <= 8, width <= Int32.max, height <= Int32.max else { return .needsWork }
+    var (colour, isBehindPalette) = (PNGColour(), false)
+    while true {
+      let length = try big(4)
+      let kind = String(decoding: try take(4), as: UTF8.self)
+      switch kind {
+      case "IDAT": return colour.isForeign ? .needsWork : Self.plain(width, height)
+      case "sRGB", "gAMA", "cHRM":
+        let content = try take(length + 4).dropLast(4)
+        // Behind a palette decoders leave them out (PNG, table 7).
+        if !isBehindPalette { colour.take(kind, content) }
+      case "PLTE", "tRNS", "pHYs", "bKGD", "sBIT", "hIST":
+        isBehindPalette = isBehindPalette || kind == "PLTE"
+        _ = try take(length + 4)
+      default: return .needsWork
+      }
+    }
+  }
+
+  // MARK: GIF
+
+  mutating func gif() throws(EndOfBytes) -> PassThroughCheck {
+    let signature = try take(6)
+    guard signature.elementsEqual("GIF89a".utf8) || signature.elementsEqual("GIF87a".utf8) else {
+      return .needsWork
+    }
+    let (width, height, flags) = (try little(2), try little(2), try byte())
+    _ = try take(2)
+    if flags & 0x80 != 0 { _ = try take(3 << (Int(flags & 7) + 1)) }
+    while true {
+      switch try byte() {
+      case 0x2c: return Self.plain(width, height)
+      case 0x21:
+        let label = try byte()
+        let first = try take(Int(try byte()))
+        // A frame's delay, or how often the animation is repeated.
+        guard label == 0xf9 || (label == 0xff && first.elementsEqual("NETSCAPE2.0".utf8)) else {
+          return .needsWork
+        }
+        while case let count = Int(try byte()), count > 0 { _ = try take(count) }
+      default: return .needsWork
+      }
+    }
+  }
+
+  // MARK: WebP
+
+  mutating func webp() throws(EndOfBytes) -> PassThroughCheck {
+    guard try take(4).elementsEqual("RIFF".utf8) else { return .needsWork }
+    _ = try take(4)
+    guard try take(4).elementsEqual("WEBP".utf8) else { return .needsWork }
+    let kind = String(decoding: try take(4), as: UTF8.self)
+    _ = try take(4)
+    switch kind {
+    case "VP8 ":
+      // A frame tag whose lowest bit is 0 for a key frame, then the start code (RFC 6386, section 9.1).
+      guard try byte() & 1 == 0 else { return .needsWork }
+      _ = try take(2)
+      guard try take(3).elementsEqual([0x9d, 0x01, 0x2a]) else { return .needsWork }
+      let (width, height) = (try little(2), try little(2))
+      return Self.plain(width & 0x3fff, height & 0x3fff)
+    case "VP8L":
+      guard try byte() == 0x2f else { return .needsWork }
+      let bits = try little(4)
+      return Self.plain(bits & 0x3fff + 1, bits >> 14 & 0x3fff + 1)
+    case "VP8X":
+      // ICC profile, Exif, XMP.
+      guard try byte() & 0x2c == 0 else { return .needsWork }
+      _ = try take(3)
+      let (width, height) = (try little(3), try little(3))
+      return Self.plain(width + 1, height + 1)
+    default: return .needsWork
+    }
+  }
+}

@@ -1,0 +1,118 @@
+// TrailingDataCheck: whether there is nothing in a picture but what is to be seen of it, from its first byte to its last.
+
+import Model
+
+/// Looks through whole pictures whose head is plain (see `PassThroughCheck`) for what may stand behind it: comments, Exif and
+/// text, and whatever somebody appended.
+enum TrailingDataCheck {
+  /// Whether nothing does. Of formats that are not known here something might.
+  static func isClean(_ bytes: UnsafeRawBufferPointer, as format: ImageFormat) -> Bool {
+    var reader = HeadReader(bytes: bytes)
+    do {
+      let isClean =
+        switch format {
+        case .jpeg: try reader.isCleanJPEG()
+        case .png: try reader.isCleanPNG()
+        case .gif: try reader.isCleanGIF()
+        case .webp: try reader.isCleanWebP()
+        default: false
+        }
+      return isClean && reader.isAtEnd
+    } catch {
+      return false
+    }
+  }
+}
+
+extension HeadReader {
+  /// Segments, and from the first scan on coded pixels between them (ISO/IEC 10918-1, B.1.1).
+  fileprivate mutating func isCleanJPEG() throws(EndOfBytes) -> Bool {
+    _ = try take(2)
+    var isBehindScan = false
+    while true {
+      guard try byte() == 0xff else { return false }
+      var marker = try byte()
+      while marker == 0xff { marker = try byte() }
+      switch marker {
+      case 0xd9: return true
+      // A head says with application segments how its pixels are meant; behind a scan they are something else.
+      case 0xe0...0xef where isBehindScan: return false
+      case 0xfe: return false
+      default: break
+      }
+      let length = try big(2)
+      guard length >= 2 else { return false }
+      _ = try take(length - 2)
+      guard marker == 0xda else { continue }
+      isBehindScan = true
+      try skipScan()
+    }
+  }
+
+  /// To the next marker that is none of restarting, as 0xff in coded pixels is followed by 0.
+  private mutating func skipScan() throws(EndOfBytes) {
+    while true {
+      let one = try byte()
+      guard one == 0xff else { continue }
+      let next = try peek()
+      if next != 0, !(0xd0...0xd7).contains(next), next != 0xff { return back() }
+    }
+  }
+
+  fileprivate mutating func isCleanPNG() throws(EndOfBytes) -> Bool {
+    _ = try take(8)
+    while true {
+      let length = try big(4)
+      let kind = String(decoding: try take(4), as: UTF8.self)
+      _ = try take(length + 4)
+      switch kind {
+      case "IEND": return true
+      case "IHDR", "IDAT", "PLTE", "tRNS", "sRGB", "gAMA", "cHRM", "pHYs", "bKGD", "sBIT", "hIST":
+        continue
+      default: return false
+      }
+    }
+  }
+
+  fileprivate mutating func isCleanGIF() throws(EndOfBytes) -> Bool {
+    _ = try take(10)
+    let flags = try byte()
+    _ = try take(2)
+    try skipColours(flags)
+    while true {
+      switch try byte() {
+      case 0x3b: return true
+      case 0x2c:
+        _ = try take(8)
+        try skipColours(try byte())
+        // How many bits a code has at first.
+        _ = try byte()
+      case 0x21:
+        let label = try byte()
+        let first = try take(Int(try byte()))
+        guard label == 0xf9 || (label == 0xff && first.elementsEqual("NETSCAPE2.0".utf8)) else {
+          return false
+        }
+      default: return false
+      }
+      while case let count = Int(try byte()), count > 0 { _ = try take(count) }
+    }
+  }
+
+  private mutating func skipColours(_ flags: UInt8) throws(EndOfBytes) {
+    if flags & 0x80 != 0 { _ = try take(3 << (Int(flags & 7) + 1)) }
+  }
+
+  fileprivate mutating func isCleanWebP() throws(EndOfBytes) -> Bool {
+    _ = try take(4)
+    guard try little(4) == bytes.count - 8 else { return false }
+    _ = try take(4)
+    while !isAtEnd {
+      let kind = String(decoding: try take(4), as: UTF8.self)
+      let length = try little(4)
+      _ = try take(length + length % 2)
+      guard ["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF"].contains(kind) else { return false }
+    }
+    return true
+  }
+}

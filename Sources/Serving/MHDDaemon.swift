@@ -1,0 +1,128 @@
+// Daemon: how libmicrohttpd is started, and the C callbacks that lead to the request handler.
+
+import CMicrohttpd
+import Glibc
+import Model
+import Platform
+import Synchronization
+import Telemetry
+
+/// `MHD_Daemon`s without threads of their own; an `EventLoop` drives each.
+enum MHDDaemon {
+  /// Bytes for the header of a request and that of its answer together. libmicrohttpd clears the whole of it after
+  /// each request, so twice as much would cost every hit. `redirecting`: where an answer names the request's target.
+  private static let connectionMemory = (usual: 16 << 10, redirecting: 24 << 10)
+
+  /// Starts one. `context` is to live as long as it.
+  static func start(
+    for context: EventLoop.Context, configuration: ServerConfiguration
+  ) throws(ServerError) -> OpaquePointer {
+    let flags =
+      MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
+      | MHD_USE_NO_LISTEN_SOCKET.rawValue
+    let memory =
+      configuration.redirectsAuto ? connectionMemory.redirecting : connectionMemory.usual
+    let idleSeconds = max((configuration.idleTimeout.wholeMilliseconds + 999) / 1_000, 1)
+    // The limit is the listener's, which counts the connections of all loops.
+    guard
+      let daemon = pictor_mhd_start_daemon(
+        flags, Unmanaged.passUnretained(context.handler).toOpaque(), Callbacks.handle,
+        Callbacks.target, Callbacks.completed, Callbacks.connection,
+        Unmanaged.passUnretained(context).toOpaque(),
+        UInt32(clamping: configuration.connectionLimit), UInt32(clamping: idleSeconds),
+        memory, 1)
+    else { throw .cannotStart(reason: "libmicrohttpd: \(errnoText())") }
+    return daemon
+  }
+
+  private static let panicLog = Lock<Log?>(nil)
+
+  /// libmicrohttpd calls this when its state is inconsistent, and expects no return.
+  static func reportPanics(to log: Log) {
+    panicLog.withLock { $0 = log }
+    MHD_set_panic_func(
+      { _, file, line, reason in
+        let place = file.map { String(cString: $0) } ?? "?"
+        let text = reason.map { String(cString: $0) } ?? "?"
+        let log = MHDDaemon.panicLog.withLock { $0 }
+        log?.error(
+          "libmicrohttpd cannot go on",
+          ["reason": .string(text), "place": .string("\(place):\(line)")])
+        log?.flush(within: .seconds(1))
+        abort()
+      }, nil)
+  }
+}
+
+/// The C callbacks. They live in a plain type: formed in `main.swift` they would be bound to the main actor, and crash
+/// on libmicrohttpd's threads.
+///
+/// Both objects outlive each call, the handler by way of its event loop and the client by way of the reference taken when
+/// its connection began, so no call counts references of its own: that would be a tenth of what a hit costs us.
+private enum Callbacks {
+  static let target:
+    @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?)
+      -> UnsafeMutableRawPointer? = { context, uri, connection in
+        guard let context, let uri, let connection,
+          let place = pictor_mhd_socket_context(connection)
+        else { return nil }
+        Callbacks.with(context, place) { handler, client in
+          handler.receive(UnsafeRawBufferPointer(start: uri, count: strlen(uri)), on: client)
+        }
+        return place
+      }
+
+  static let handle: MHD_AccessHandlerCallback = {
+    context, connection, _, method, version, upload, uploadSize, place in
+    guard let context, let connection, let method, let uploadSize, let client = place?.pointee
+    else { return .NO }
+    return Callbacks.with(context, client) { handler, client in
+      handler.handle(
+        on: client, connection, method: method, version: version, upload: upload,
+        uploadSize: uploadSize)
+    }
+  }
+
+  static let completed: MHD_RequestCompletedCallback = {
+    context, connection, place, reason in
+    guard let context, let connection, let client = place?.pointee else { return }
+    Callbacks.with(context, client) { handler, client in
+      handler.completed(
+        on: client, connection, isWhole: reason == .REQUEST_TERMINATED_COMPLETED_OK)
+    }
+  }
+
+  static let connection: MHD_NotifyConnectionCallback = { context, connection, place, code in
+    guard let context, let connection, let place else { return }
+    let loop = Unmanaged<EventLoop.Context>.fromOpaque(context).takeUnretainedValue()
+    if code == .CONNECTION_NOTIFY_STARTED {
+      let client = loop.handler.opened(
+        descriptor: pictor_mhd_descriptor(connection), peer: peer(of: connection),
+        by: loop.worker)
+      // Released below, when the connection is closed.
+      place.pointee = Unmanaged.passRetained(client).toOpaque()
+    } else if let opaque = place.pointee {
+      loop.handler.closed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
+      place.pointee = nil
+    }
+  }
+
+  private static func peer(of connection: OpaquePointer) -> IPAddress? {
+    guard let address = pictor_mhd_client_address(connection) else { return nil }
+    // libmicrohttpd keeps the address in as much room as its family takes.
+    let isIPv6 = CInt(address.pointee.sa_family) == AF_INET6
+    let length = isIPv6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size
+    return IPAddress(UnsafeRawPointer(address), length: length)
+  }
+
+  private static func with<Result>(
+    _ context: UnsafeMutableRawPointer, _ client: UnsafeMutableRawPointer,
+    _ body: (RequestHandler, Connection) -> Result
+  ) -> Result {
+    Unmanaged<RequestHandler>.fromOpaque(context)._withUnsafeGuaranteedRef { handler in
+      Unmanaged<Connection>.fromOpaque(client)._withUnsafeGuaranteedRef { client in
+        body(handler, client)
+      }
+    }
+  }
+}

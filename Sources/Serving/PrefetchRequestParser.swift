@@ -1,0 +1,132 @@
+// PrefetchRequestParser: from the body of a prefetch to what it asks for.
+
+import FoundationEssentials
+import Model
+
+/// One picture a line: a URL, a query of `/image`, either of them as a JSON string or bare, or a JSON object of the
+/// parameters. Empty lines and those that begin with `#` say nothing. A line that is wrong spoils no other.
+enum PrefetchRequestParser {
+  /// - Parameters:
+  ///   - presets: names of presets, each of which is asked for of every line; none: lines as they are.
+  ///   - accepted: what the clients take for whom this is done.
+  ///   - rules: what the operator decided. Nobody's header is forwarded: a list has no client.
+  /// - Throws: `invalidParameter` for a preset that is not known, `bodyTooLarge` for too many lines.
+  static func parse(
+    _ body: [UInt8], presets: [String], accepting accepted: AcceptedFormats = AcceptedFormats(),
+    rules: RequestRules
+  ) throws(ImageError) -> [PrefetchLine] {
+    var suffixes: [String] = []
+    for name in presets {
+      guard rules.presets[name] != nil else {
+        throw .invalidParameter(
+          name: "preset", value: displayable(name), allowed: rules.presetsAllowed)
+      }
+      suffixes.append("&preset=" + PercentEncoding.encode(name))
+    }
+    if suffixes.isEmpty { suffixes = [""] }
+    var lines: [PrefetchLine] = []
+    for (index, raw) in body.split(
+      separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false
+    ).enumerated() {
+      let text = trimmed(raw)
+      guard !text.isEmpty, text.first != UInt8(ascii: "#") else { continue }
+      for suffix in suffixes {
+        guard lines.count < PrefetchLine.most else {
+          throw .tooManyLines(limit: PrefetchLine.most)
+        }
+        lines.append(
+          PrefetchLine(number: index + 1, request: request(of: text, suffix, accepted, rules)))
+      }
+    }
+    return lines
+  }
+
+  private static func request(
+    of text: ArraySlice<UInt8>, _ suffix: String, _ accepted: AcceptedFormats,
+    _ rules: RequestRules
+  ) -> Result<ImageRequest, ImageError> {
+    do throws(ImageError) {
+      let query = try query(of: text)
+      let request = try ImageParameter.parse(Array((query + suffix).utf8), rules: rules)
+      return .success(rules.request(request, accepting: accepted))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private static func query(of line: ArraySlice<UInt8>) throws(ImageError) -> String {
+    switch line.first {
+    case UInt8(ascii: "{"):
+      guard let members = try? JSONDecoder().decode([String: Value].self, from: Data(line)) else {
+        throw wrong(line)
+      }
+      return members.sorted { $0.key < $1.key }
+        .map { PercentEncoding.encode($0.key) + "=" + PercentEncoding.encode($0.value.text) }
+        .joined(separator: "&")
+    case UInt8(ascii: "\""):
+      guard let text = try? JSONDecoder().decode(String.self, from: Data(line)) else {
+        throw wrong(line)
+      }
+      return query(of: text)
+    default:
+      guard let text = String(validating: line, as: UTF8.self) else { throw wrong(line) }
+      return query(of: text)
+    }
+  }
+
+  private static func wrong(_ line: ArraySlice<UInt8>) -> ImageError {
+    .invalidParameter(
+      name: "line", value: displayable(line),
+      allowed:
+        "a URL or a query of /image, bare or as a JSON string, or a JSON object of parameters")
+  }
+
+  /// A URL as the value of `url`; a query as it is.
+  private static func query(of text: String) -> String {
+    for prefix in ["/image?", "?"] where text.hasPrefix(prefix) {
+      return String(text.dropFirst(prefix.count))
+    }
+    return text.hasPrefix("url=") ? text : "url=" + PercentEncoding.encode(text)
+  }
+
+  private static func trimmed(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    var line = line
+    while let first = line.first, isBlank(first) { line.removeFirst() }
+    while let last = line.last, isBlank(last) { line.removeLast() }
+    return line
+  }
+
+  private static func isBlank(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
+  }
+
+  /// A parameter's value in JSON.
+  private enum Value: Decodable {
+    case text(String)
+    case whole(Int)
+    case number(Double)
+    case flag(Bool)
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if let flag = try? container.decode(Bool.self) {
+        self = .flag(flag)
+      } else if let whole = try? container.decode(Int.self) {
+        self = .whole(whole)
+      } else if let number = try? container.decode(Double.self) {
+        self = .number(number)
+      } else {
+        self = .text(try container.decode(String.self))
+      }
+    }
+
+    var text: String {
+      switch self {
+      case .text(let text): text
+      case .whole(let number): "\(number)"
+      case .number(let number): "\(number)"
+      case .flag(let flag): flag ? "1" : "0"
+      }
+    }
+  }
+}

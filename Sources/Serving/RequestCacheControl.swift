@@ -1,0 +1,99 @@
+// RequestCacheControl: what a request's header says about how it wants to be served.
+
+import CMicrohttpd
+import Glibc
+import Model
+
+/// The `Cache-Control` (RFC 9111, section 5.2.1) and `Priority` (RFC 9218) fields of a request.
+struct RequestCacheControl: Equatable {
+  /// `no-cache`.
+  var noCache = false
+  /// `no-store`.
+  var noStore = false
+  /// `only-if-cached`.
+  var onlyIfCached = false
+  /// `max-age`, `max-stale`, `min-fresh`.
+  var age = AgeDemands()
+  /// From the urgency, 0 to 7, 3 being usual.
+  var priority: LoadPriority?
+
+  /// No directives.
+  init() {}
+
+  /// Whether there is a `Cache-Control` field. Asked of each hit, so it reads nothing.
+  static func arePresent(on connection: OpaquePointer) -> Bool {
+    RequestHandler.header("Cache-Control", of: connection) != nil
+  }
+
+  /// Those of the request on a connection; a field's lines are one list (RFC 9110, section 5.3).
+  init(on connection: OpaquePointer) {
+    withUnsafeMutablePointer(to: &self) { directives in
+      _ = MHD_get_connection_values(
+        connection, .HEADER_KIND,
+        { context, _, name, value in
+          guard let context, let name, let value else { return .YES }
+          let directives = context.assumingMemoryBound(to: RequestCacheControl.self)
+          if strcasecmp(name, "Cache-Control") == 0 {
+            directives.pointee.read(cacheControl: String(cString: value))
+          } else if strcasecmp(name, "Priority") == 0 {
+            directives.pointee.read(priority: String(cString: value))
+          }
+          return .YES
+        }, directives)
+    }
+  }
+
+  /// Takes in the directives; what is not understood says nothing.
+  mutating func read(cacheControl text: String) {
+    for directive in text.split(separator: ",") {
+      let parts = directive.split(separator: "=", maxSplits: 1).map { Self.trimmed($0) }
+      let value = parts.count > 1 ? Self.seconds(parts[1]) : nil
+      switch parts.first?.lowercased() {
+      case "no-cache": noCache = true
+      case "no-store": noStore = true
+      case "only-if-cached": onlyIfCached = true
+      case "max-age": age.maxAge = value ?? age.maxAge
+      case "min-fresh": age.minFresh = value ?? age.minFresh
+      case "max-stale": age.maxStale = parts.count > 1 ? value ?? age.maxStale : .max
+      default: break
+      }
+    }
+  }
+
+  /// Takes in the urgency of a structured field such as `u=1, i`.
+  mutating func read(priority text: String) {
+    for item in text.split(separator: ",") {
+      let parts = item.split(separator: "=", maxSplits: 1).map { Self.trimmed($0) }
+      guard parts.count == 2, parts[0] == "u", let urgency = Int(parts[1]),
+        (0...7).contains(urgency)
+      else { continue }
+      priority = urgency < 3 ? .high : urgency == 3 ? .normal : .low
+    }
+  }
+
+  /// Adds them to what the target says, which goes first. Where clients may not have origins asked at will, directives
+  /// to that end are passed over: they are wishes, and a cache need not grant them.
+  func apply(to options: inout LoadOptions, mayReload: Bool) {
+    if noStore { options.store = [] }
+    if options.priority == .normal, let priority { options.priority = priority }
+    guard options.cache == .normal else { return }
+    options.age.maxStale = age.maxStale
+    if onlyIfCached { options.cache = .only }
+    guard mayReload else { return }
+    (options.age.maxAge, options.age.minFresh) = (age.maxAge, age.minFresh)
+    if noCache, !onlyIfCached { options.cache = .refresh }
+  }
+
+  private static func trimmed(_ text: Substring) -> Substring {
+    var text = text
+    while text.first == " " || text.first == "\t" || text.first == "\"" { text.removeFirst() }
+    while text.last == " " || text.last == "\t" || text.last == "\"" { text.removeLast() }
+    return text
+  }
+
+  /// Digits; more than an `Int` holds are as many as it does.
+  private static func seconds(_ text: Substring) -> Int? {
+    guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+    return Int(text) ?? .max
+  }
+}

@@ -1,0 +1,99 @@
+// Tests of OriginResponseParser: lines in, values out.
+
+import Model
+import Testing
+
+@testable import Downloading
+
+struct ResponseHeadTests {
+  private func receive(_ lines: [String], limit: Int = 65_536) -> (
+    head: OriginResponseParser, events: [OriginResponseParser.Event]
+  ) {
+    var head = OriginResponseParser(limit: limit)
+    let events = lines.map { line in
+      Array((line + "\r\n").utf8).withUnsafeBytes { head.receive($0) }
+    }
+    return (head, events)
+  }
+
+  @Test func `a head is whole at its empty line`() {
+    let (head, events) = receive(["HTTP/2 200", "Content-Length: 12", ""])
+    #expect(events == [.more, .more, .complete])
+    #expect(head.isComplete)
+    #expect(head.origin.status == 200)
+    #expect(head.contentLength == 12)
+  }
+
+  @Test func `names are of any case, values without the space around them`() {
+    let (head, _) = receive(["HTTP/1.1 200 OK", "eTaG:\t \"x y\" \t", "CONTENT-TYPE:image/png", ""])
+    #expect(head.origin.etag == "\"x y\"")
+    #expect(head.origin.contentType == "image/png")
+  }
+
+  @Test func `the lines of a list are one list`() {
+    let (head, _) = receive([
+      "HTTP/1.1 200 OK", "Vary: Accept", "Cache-Control: max-age=5", "vary: Cookie, Origin",
+      "Cache-Control: immutable", "",
+    ])
+    #expect(head.origin.vary == "Accept, Cookie, Origin")
+    #expect(head.origin.cacheControl == "max-age=5, immutable")
+    #expect(receive(["HTTP/1.1 200 OK", ""]).head.origin.vary == nil)
+  }
+
+  @Test func `what is no header is passed over`() {
+    let (head, events) = receive([
+      "HTTP/1.1 200 OK", "no colon", " ETag: folded", "ETag:", "ETag: a\u{7}b", "ETag: \"good\"",
+      "",
+    ])
+    #expect(head.origin.etag == "\"good\"")
+    #expect(events.last == .complete)
+  }
+
+  @Test func `lengths that are no number or not the same are invalid, unless they do not count`() {
+    let lengths: [([String], Int?)] = [
+      (["5"], 5), (["5", "5"], 5), (["5, 5", "05"], 5), (["5", "6"], nil), (["5,6"], nil),
+      (["5,"], nil), (["", "5"], nil), (["5x"], nil), (["-5"], nil), (["5\u{b}"], nil),
+    ]
+    for (values, expected) in lengths {
+      let lines = ["HTTP/1.1 200 OK"] + values.map { "Content-Length: \($0)" }
+      let (head, _) = receive(lines + [""])
+      #expect(head.hasInvalidLength == (expected == nil), "\(values)")
+      if let expected { #expect(head.contentLength == expected) }
+      let (chunked, _) = receive(lines + ["transfer-encoding: chunked", ""])
+      #expect(chunked.contentLength == nil && !chunked.hasInvalidLength)
+      // What an interim answer says of itself is forgotten.
+      let (next, _) = receive(["HTTP/1.1 103 Early"] + lines.dropFirst() + ["", lines[0], ""])
+      #expect(next.contentLength == nil && !next.hasInvalidLength)
+    }
+  }
+
+  @Test func `only a redirect's Location leads anywhere`() {
+    for (status, expected) in [(200, nil), (302, "/a"), (304, nil), (308, "/a"), (404, nil)] {
+      let (head, _) = receive(["HTTP/1.1 \(status) X", "Location: /a", "Location: /b", ""])
+      #expect(head.redirect == expected)
+    }
+  }
+
+  @Test func `a length beyond all numbers is the greatest`() {
+    let (head, _) = receive(["HTTP/1.1 200 OK", "Content-Length: 99999999999999999999999", ""])
+    #expect(head.contentLength == .max)
+  }
+
+  @Test func `interim answers are forgotten, trailers ignored, and both are counted`() {
+    let lines = [
+      "HTTP/1.1 103 Early", "ETag: \"early\"", "", "HTTP/1.1 200 OK", "Age: 1", "", "Age: 2",
+    ]
+    let (head, events) = receive(lines)
+    #expect(events == [.more, .more, .more, .more, .more, .complete, .more])
+    #expect(head.origin.etag == nil && head.origin.age == "1")
+    let size = lines.map { $0.utf8.count + 2 }.reduce(0, +)
+    #expect(receive(lines, limit: size).events.last == .more)
+    #expect(receive(lines, limit: size - 1).events.last == .tooLarge)
+  }
+
+  @Test func `a status line without a number has status 0`() {
+    for line in ["HTTP/1.1", "HTTP/1.1 abc", "ICY 200x OK"] {
+      #expect(receive([line, ""]).head.origin.status == 0)
+    }
+  }
+}

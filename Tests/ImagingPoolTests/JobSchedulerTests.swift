@@ -1,0 +1,259 @@
+// JobBoardTests: the pool's decisions without threads, clocks or processes.
+
+import Model
+import Testing
+
+@testable import ImagingPool
+
+@Suite struct JobBoardTests {
+  let now = ContinuousClock.now
+
+  private func board(slots: Int, limit: Int) -> JobScheduler<String> {
+    var board = JobScheduler<String>(slots: slots, limit: limit)
+    for _ in 0..<slots { board.enter() }
+    return board
+  }
+
+  @Test func `jobs are done in the order they came`() {
+    var board = board(slots: 1, limit: 9)
+    for id in 1...3 { board.expectAdmitted(UInt64(id), "\(id)", wake: nil) }
+    for id in 1...3 {
+      board.expectJob(UInt64(id), slot: 0, now: now)
+      #expect(board.finish(UInt64(id)) == "\(id)")
+    }
+    board.expectWait(slot: 0, now: now)
+  }
+
+  @Test func `a job wakes the slot that worked last, and each slot once`() {
+    var board = board(slots: 2, limit: 9)
+    board.expectWait(slot: 1, now: now)
+    board.expectWait(slot: 0, now: now)
+    board.expectAdmitted(1, "a", wake: 0)
+    board.expectAdmitted(2, "b", wake: 1)
+    board.expectAdmitted(3, "c", wake: nil)
+  }
+
+  @Test func `a job that takes long gives way to all that is quick, and one slot is kept from it`()
+  {
+    // Given three jobs that take long, and one that is quick
+    var board = board(slots: 2, limit: 9)
+    for id in 1...3 { board.expectAdmitted(UInt64(id), "long", .high, wake: nil) }
+    board.expectAdmitted(4, "quick", .low, wake: nil)
+    // When the first two are found to take long, then they wait, and what they are raised to is no matter
+    for id in 1...3 {
+      board.expectJob(UInt64(id), slot: 0, now: now)
+      let goesOn = board.takesLong(UInt64(id))
+      #expect(!goesOn)
+      board.raise(UInt64(id), to: .high)
+    }
+    board.expectJob(4, slot: 0, now: now)
+    board.expectJob(1, slot: 1, now: now)
+    #expect(board.isLong(1) && !board.isLong(4))
+    #expect(board.finish(4) == "quick")
+    // Of two slots one takes no more of them
+    board.expectWait(slot: 0, now: now)
+    board.expectAdmitted(5, "quick", wake: 0)
+    board.expectJob(5, slot: 0, now: now)
+    #expect(board.finish(1) == "long")
+    board.expectJob(2, slot: 1, now: now)
+  }
+
+  @Test func `a job that takes long goes on where nobody waits, and has its turn where many do`() {
+    var board = board(slots: 1, limit: 99)
+    board.expectAdmitted(1, "long", wake: nil)
+    board.expectJob(1, slot: 0, now: now)
+    let goesOn = board.takesLong(1)
+    #expect(goesOn && board.isLong(1))
+    #expect(board.finish(1) == "long")
+    // Given one that waits while others come all the time
+    for id in 2...20 { board.expectAdmitted(UInt64(id), "", wake: nil) }
+    board.expectJob(2, slot: 0, now: now)
+    let waits = !board.takesLong(2)
+    #expect(waits)
+    for id in 3...10 {
+      board.expectJob(UInt64(id), slot: 0, now: now)
+      _ = board.finish(UInt64(id))
+    }
+    board.expectJob(2, slot: 0, now: now)
+  }
+
+  @Test func `a slot without a worker gets no job`() {
+    var board = board(slots: 1, limit: 9)
+    board.expectAdmitted(1, "a", wake: nil)
+    guard case .wait = board.next(slot: 0, isReady: false, now: now) else {
+      Issue.record("not waiting")
+      return
+    }
+    board.expectJob(1, slot: 0, now: now)
+  }
+
+  @Test func `a slot woken for a job that its worker did not live to see passes it on`() {
+    // Given two slots that wait, one of them woken
+    var board = board(slots: 2, limit: 9)
+    board.expectWait(slot: 1, now: now)
+    board.expectWait(slot: 0, now: now)
+    board.expectAdmitted(1, "a", wake: 0)
+    // When its worker turns out to be dead, then the other is woken, once
+    guard case .wait(wake: 1) = board.next(slot: 0, isReady: false, now: now),
+      case .wait(wake: nil) = board.next(slot: 0, isReady: false, now: now)
+    else {
+      Issue.record("nobody was woken, or twice")
+      return
+    }
+    board.expectJob(1, slot: 1, now: now)
+  }
+
+  @Test func `with no place to wait, a job for an idle slot is admitted all the same`() {
+    var board = board(slots: 1, limit: 0)
+    guard case .refused(.overloaded) = board.submit(1, "a", .normal) else {
+      Issue.record("admitted")
+      return
+    }
+    board.expectWait(slot: 0, now: now)
+    board.expectAdmitted(2, "b", wake: 0)
+  }
+
+  @Test func `a running job that is cancelled is handed back once, and known as abandoned`() {
+    var board = board(slots: 1, limit: 9)
+    board.expectAdmitted(1, "a", wake: nil)
+    board.expectJob(1, slot: 0, now: now)
+    #expect(!board.orders(for: 1).isAbandoned)
+    let cancelled = board.cancel(1)
+    #expect(cancelled?.job == "a" && cancelled?.wake == 0)
+    #expect(board.orders(for: 1).isAbandoned)
+    #expect(board.cancel(1) == nil)
+    #expect(board.runningCount == 1)
+    #expect(board.finish(1) == nil)
+    #expect(board.runningCount == 0)
+  }
+
+  @Test func `once no slot can start a worker, jobs are refused with the reason, until one can`() {
+    var board = board(slots: 2, limit: 9)
+    board.expectAdmitted(1, "a", wake: nil)
+    #expect(board.update(slot: 0) { $0.fault = "no memory" } == nil)
+    let refused = board.update(slot: 1) { $0.fault = "no memory" }
+    #expect(refused?.jobs == ["a"] && refused?.reason == .internal(detail: "no memory"))
+    guard case .refused(.internal(detail: "no memory")) = board.submit(2, "b", .normal) else {
+      Issue.record("admitted")
+      return
+    }
+    #expect(board.update(slot: 1) { $0 = .init(pid: 7) } == nil)
+    board.expectAdmitted(3, "c", wake: nil)
+  }
+
+  @Test func `jobs of a higher priority go first, and first come, first served within one`() {
+    var board = board(slots: 1, limit: 9)
+    let priorities: [LoadPriority] = [.normal, .low, .high, .normal, .low, .high]
+    for (index, priority) in priorities.enumerated() {
+      board.expectAdmitted(UInt64(index), "\(index)", priority, wake: nil)
+    }
+    for id in [2, 5, 0, 3, 1, 4] as [UInt64] { board.expectJob(id, slot: 0, now: now) }
+  }
+
+  @Test func `a waiting job is raised, never lowered, and counts as having come when it did`() {
+    // Given
+    var board = board(slots: 1, limit: 9)
+    let priorities: [LoadPriority] = [.normal, .low, .normal, .high, .low, .normal]
+    for (index, priority) in priorities.enumerated() {
+      board.expectAdmitted(UInt64(index), "\(index)", priority, wake: nil)
+    }
+    // When
+    board.raise(1, to: .high)
+    board.raise(4, to: .normal)
+    board.raise(2, to: .low)
+    board.raise(99, to: .high)
+    // Then
+    #expect(board.waitingCount == 6)
+    for id in [1, 3, 0, 2, 4, 5] as [UInt64] { board.expectJob(id, slot: 0, now: now) }
+    #expect(board.waitingCount == 0)
+  }
+
+  @Test func `a job that a slot is woken for goes before all that come after it`() {
+    // Given
+    var board = board(slots: 2, limit: 9)
+    board.expectWait(slot: 0, now: now)
+    board.expectAdmitted(1, "a", .low, wake: 0)
+    board.expectAdmitted(2, "b", .high, wake: nil)
+    // When the other slot comes before the one that was woken
+    board.expectJob(1, slot: 1, now: now)
+    board.expectJob(2, slot: 0, now: now)
+  }
+
+  @Test func `a job of high priority takes no place in a full queue from another`() {
+    var board = board(slots: 1, limit: 1)
+    board.expectAdmitted(1, "a", .low, wake: nil)
+    guard case .refused(.overloaded) = board.submit(2, "b", .high) else {
+      Issue.record("admitted")
+      return
+    }
+    board.expectJob(1, slot: 0, now: now)
+  }
+
+  @Test func `jobs that slots are woken for take no places in the queue`() {
+    var board = board(slots: 2, limit: 0)
+    board.expectWait(slot: 0, now: now)
+    board.expectWait(slot: 1, now: now)
+    board.expectAdmitted(1, "a", wake: 1)
+    board.expectAdmitted(2, "b", wake: 0)
+    guard case .refused(.overloaded) = board.submit(3, "c", .normal) else {
+      Issue.record("admitted")
+      return
+    }
+  }
+
+  @Test func `those who leave a long queue, or move up in it, do not make it grow`() {
+    var list = JobQueue<Int>()
+    list.append(0, 0, .by(.low))
+    for id in 1...10_000 as ClosedRange<UInt64> {
+      list.append(id, Int(id), .by(.low))
+      list.raise(id, to: .by(.normal))
+      #expect(list.remove(id) == Int(id))
+      #expect(list.places < 100)
+    }
+    #expect(list.count == 1)
+    #expect(list.popFirst()?.id == 0)
+    #expect(list.popFirst() == nil)
+  }
+
+  @Test func `failed starts are retried later and later, and a good one ends that`() {
+    var backoff = RespawnBackoff()
+    #expect(backoff.allows(now))
+    var waits: [Duration] = []
+    for _ in 0..<20 {
+      backoff.failed(at: now)
+      waits.append(now.duration(to: backoff.notBefore ?? now))
+    }
+    #expect(waits.prefix(3) == [.milliseconds(100), .milliseconds(200), .milliseconds(400)])
+    #expect(waits.last == .seconds(5))
+    #expect(!backoff.allows(now) && backoff.allows(now + .seconds(5)))
+    backoff.succeeded()
+    #expect(backoff.allows(now))
+  }
+}
+
+extension JobScheduler where Job == String {
+  fileprivate mutating func expectAdmitted(
+    _ id: UInt64, _ job: String, _ priority: LoadPriority = .normal, wake: Int?
+  ) {
+    switch submit(id, job, priority) {
+    case .next(let slot): #expect(slot == wake)
+    case .waits: #expect(wake == nil)
+    case .refused: Issue.record("\(job) was refused")
+    }
+  }
+
+  fileprivate mutating func expectJob(_ id: UInt64, slot: Int, now: ContinuousClock.Instant) {
+    guard case .job(let found, _) = next(slot: slot, isReady: true, now: now) else {
+      Issue.record("no job")
+      return
+    }
+    #expect(found == id)
+  }
+
+  fileprivate mutating func expectWait(slot: Int, now: ContinuousClock.Instant) {
+    guard case .wait = next(slot: slot, isReady: true, now: now) else {
+      Issue.record("not waiting")
+      return
+    }
+  }
+}

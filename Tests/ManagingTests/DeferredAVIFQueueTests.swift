@@ -1,0 +1,95 @@
+// Tests of DeferredAVIFQueue: which AVIFs are made when, and each once.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Managing
+
+struct AVIFBacklogTests {
+  private let now = UnixTime(seconds: 1_000)
+
+  private func item(_ number: Int) throws -> DeferredAVIFQueue.Item {
+    let url = try SourceURL(parsing: "http://origin/\(number).jpg")
+    return DeferredAVIFQueue.Item(
+      request: ImageRequest(source: url, transform: Transform()), generation: 0)
+  }
+
+  @Test func `one is made once, however many ask`() throws {
+    var backlog = DeferredAVIFQueue(atOnce: 1)
+    let item = try item(1)
+    #expect(!backlog.knows(item.request.key, now: now))
+    #expect(backlog.add(item, now: now) == item)
+    #expect(backlog.add(item, now: now) == nil)
+    #expect(backlog.knows(item.request.key, now: now))
+    #expect(backlog.end(item, isFailure: false, now: now) == nil)
+    #expect(backlog.count == 0)
+    #expect(!backlog.knows(item.request.key, now: now))
+    #expect(backlog.add(item, now: now) == item, "it may have been evicted")
+  }
+
+  @Test func `one that failed is left alone for a while`() throws {
+    var backlog = DeferredAVIFQueue(atOnce: 1)
+    let item = try item(1)
+    _ = backlog.add(item, now: now)
+    _ = backlog.end(item, isFailure: true, now: now)
+    let last = UnixTime(seconds: now.seconds + DeferredAVIFQueue.failureTime - 1)
+    #expect(backlog.knows(item.request.key, now: last))
+    #expect(backlog.add(item, now: last) == nil)
+    #expect(backlog.add(item, now: UnixTime(seconds: last.seconds + 1)) == item)
+  }
+
+  @Test func `more failures than are remembered make room for each other`() throws {
+    var backlog = DeferredAVIFQueue(atOnce: 1)
+    for number in 0...(2 * DeferredAVIFQueue.limit) {
+      let item = try item(number)
+      #expect(backlog.add(item, now: now) == item)
+      _ = backlog.end(item, isFailure: true, now: now)
+      #expect(backlog.knows(item.request.key, now: now))
+    }
+  }
+
+  @Test(arguments: [1, 3]) func `so many run, so many wait, first come first made`(
+    atOnce: Int
+  ) throws {
+    var random = SeededGenerator(seed: UInt64(atOnce))
+    var backlog = DeferredAVIFQueue(atOnce: atOnce)
+    // What it has to be equal to: who runs and who waits, in order.
+    var (running, waiting): ([DeferredAVIFQueue.Item], [DeferredAVIFQueue.Item]) = ([], [])
+    var known: Set<CacheKey> = []
+    let items = try (0..<4_000).map { try item($0) }
+    var mostWaiting = 0
+    for step in 0..<20_000 {
+      // Fills up at first, and then empties and fills.
+      let item = items[Int.random(in: 0..<items.count, using: &random)]
+      if running.isEmpty || Int.random(in: 0..<10, using: &random) < (step / 5_000 % 2 == 0 ? 8 : 3)
+      {
+        let begun = backlog.add(item, now: now)
+        let isNew = !known.contains(item.request.key)
+        if isNew, running.count < atOnce {
+          running.append(item)
+          known.insert(item.request.key)
+          #expect(begun == item)
+        } else {
+          #expect(begun == nil)
+          if isNew, waiting.count < DeferredAVIFQueue.limit {
+            waiting.append(item)
+            known.insert(item.request.key)
+          }
+        }
+      } else {
+        let ended = running.remove(at: Int.random(in: 0..<running.count, using: &random))
+        known.remove(ended.request.key)
+        let next = backlog.end(ended, isFailure: false, now: now)
+        #expect(next == waiting.first)
+        if let next {
+          waiting.removeFirst()
+          running.append(next)
+        }
+      }
+      #expect(backlog.count == running.count + waiting.count)
+      mostWaiting = max(mostWaiting, waiting.count)
+    }
+    #expect(mostWaiting == DeferredAVIFQueue.limit)
+  }
+}

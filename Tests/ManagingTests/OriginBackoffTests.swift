@@ -1,0 +1,103 @@
+// Tests of OriginBackoff, Revalidations and ClockWatch: who is left alone for how long, and that both are bounded.
+
+import Model
+import Testing
+
+@testable import Managing
+
+struct FailingSourcesTests {
+  private func key(_ number: Int) throws -> CacheKey {
+    CacheKey(source: try SourceURL(parsing: "http://origin/\(number)"), transform: Transform())
+  }
+
+  private func time(_ seconds: Int) -> UnixTime { UnixTime(seconds: seconds) }
+
+  @Test(arguments: [(nil, 10), (3, 10), (40, 40), (9_999_999, 3_600)] as [(Int?, Int)])
+  func `it is left alone for the interval, or as long as it wants`(
+    retryAfter: Int?, seconds: Int
+  ) throws {
+    var failing = OriginBackoff(policy: StalePolicy())
+    let key = try key(1).source
+    #expect(!failing.isLeftAlone(key, now: time(0)))
+    failing.add(key, .sourceError(status: 503, retryAfter: retryAfter), now: time(0))
+    #expect(failing.isLeftAlone(key, now: time(seconds - 1)))
+    #expect(!failing.isLeftAlone(key, now: time(seconds)))
+    #expect(failing.isFailing(key, now: time(seconds + 59)))
+    #expect(!failing.isFailing(key, now: time(seconds + 60)))
+    failing.remove(key)
+    #expect(!failing.isFailing(key, now: time(0)))
+  }
+
+  @Test func `what the origin has to say is no reason to serve something stale`() throws {
+    var failing = OriginBackoff(policy: StalePolicy())
+    let key = try key(1).source
+    failing.add(key, .sourceError(status: 403), now: time(0))
+    #expect(failing.isLeftAlone(key, now: time(0)) && !failing.isFailing(key, now: time(0)))
+    failing.add(key, .sourceError(status: 500), now: time(1))
+    #expect(failing.isFailing(key, now: time(1)))
+  }
+
+  @Test func `of too many the first is forgotten`() throws {
+    var policy = StalePolicy()
+    policy.limit = 3
+    var failing = OriginBackoff(policy: policy)
+    func left() throws -> [Int] {
+      try (1...9).filter { failing.isLeftAlone(try key($0).source, now: time(0)) }
+    }
+    for number in [1, 2, 3, 1, 4] {
+      failing.add(try key(number).source, .sourceError(status: 500), now: time(0))
+    }
+    #expect(try left() == [2, 3, 4])
+    // One that went and came again is as new as it is.
+    failing.remove(try key(2).source)
+    for number in [2, 5, 6] {
+      failing.add(try key(number).source, .sourceError(status: 500), now: time(0))
+    }
+    #expect(try left().count <= 3)
+    #expect(try left().contains(6))
+    #expect(failing.count(now: time(0)) <= 3)
+  }
+
+  @Test func `each variant is renewed by one at a time, and only so many are`() throws {
+    var running = Revalidations()
+    let keys = try (0...Revalidations.limit).map { try key($0) }
+    for key in keys.dropLast() {
+      let (isFirst, isSecond) = (running.begin(key), running.begin(key))
+      #expect(isFirst && !isSecond)
+    }
+    let last = try #require(keys.last)
+    var hasBegun = running.begin(last)
+    #expect(!hasBegun && !running.includes(last.source))
+    running.end(keys[0])
+    #expect(!running.includes(keys[0].source) && running.includes(keys[1].source))
+    hasBegun = running.begin(last)
+    #expect(hasBegun && running.includes(last.source))
+  }
+
+  @Test func `a clock set back is told once until it has caught up`() {
+    var watch = ClockWatch()
+    func sees(_ received: Int, _ now: Int) -> Bool {
+      watch.sees(UnixTime(seconds: received), now: UnixTime(seconds: now))
+    }
+    let told = [
+      sees(1_000, 500), sees(1_200, 600), sees(900, 700), sees(1_100, 1_000), sees(1_900, 1_200),
+      sees(1_500, 1_300),
+    ]
+    #expect(told == [true, false, false, false, true, false])
+  }
+
+  @Test func `a source is being renewed as long as one of its variants is`() throws {
+    var running = Revalidations()
+    var transform = Transform()
+    transform.scale = 0.5
+    let (plain, half) = (
+      try key(1), CacheKey(source: try SourceURL(parsing: "http://origin/1"), transform: transform)
+    )
+    _ = (running.begin(plain), running.begin(half))
+    running.end(plain)
+    #expect(running.includes(plain.source))
+    running.end(half)
+    running.end(half)
+    #expect(!running.includes(plain.source))
+  }
+}

@@ -1,0 +1,72 @@
+// Tests of TrailingDataCheck: whether a whole picture has nothing in it but what is to be seen.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Managing
+
+struct PictureRestTests {
+  private func isClean(_ bytes: [UInt8], _ format: ImageFormat) -> Bool {
+    bytes.withUnsafeBytes { TrailingDataCheck.isClean($0, as: format) }
+  }
+
+  private func all() throws -> [(ImageFormat, [UInt8])] {
+    [
+      (.jpeg, try Pictures.jpeg(width: 40, height: 30, bare: true)),
+      (.jpeg, try Pictures.jpeg(width: 40, height: 30, progressive: true, bare: true)),
+      (.png, try Pictures.png(width: 40, height: 30, palette: true)),
+      (.gif, try Pictures.gif(width: 40, height: 30, frames: 3)),
+      (.webp, try Pictures.bareWebP(width: 40, height: 30)),
+      (.webp, try Pictures.bareWebP(width: 40, height: 30, frames: 3)),
+    ]
+  }
+
+  @Test func `what a bare encoder writes is clean, to its end and no further`() throws {
+    for (format, bytes) in try all() {
+      #expect(isClean(bytes, format), "\(format)")
+      #expect(!isClean(bytes + [0], format), "\(format) with something behind it")
+      for count in 0..<bytes.count { #expect(!isClean(Array(bytes[..<count]), format)) }
+    }
+  }
+
+  @Test func `what stands behind the pixels is found`() throws {
+    let comment: [UInt8] = [0xff, 0xfe, 0, 6] + Array("text".utf8)
+    let jpeg = try Pictures.jpeg(width: 40, height: 30, progressive: true, bare: true)
+    #expect(!isClean(jpeg.dropLast(2) + comment + [0xff, 0xd9], .jpeg))
+    let exif: [UInt8] = [0xff, 0xe1, 0, 6] + Array("Exif".utf8)
+    #expect(!isClean(jpeg.dropLast(2) + exif + [0xff, 0xd9], .jpeg))
+    // Between two scans: in front of the last.
+    let scan = try #require(
+      jpeg.indices.dropLast().last { jpeg[$0] == 0xff && jpeg[$0 + 1] == 0xda })
+    #expect(!isClean(Array(jpeg[..<scan]) + comment + jpeg[scan...], .jpeg))
+    #expect(isClean(Array(jpeg[..<scan]) + [0xff, 0xff] + jpeg[scan...], .jpeg), "fill bytes")
+
+    let png = try Pictures.png(width: 40, height: 30)
+    for kind in ["tEXt", "eXIf", "tIME", "abCd"] {
+      let chunk: [UInt8] = [0, 0, 0, 1] + Array(kind.utf8) + [65, 0, 0, 0, 0]
+      #expect(!isClean(png.dropLast(12) + chunk + png.suffix(12), .png))
+    }
+    let gif = try Pictures.gif(width: 40, height: 30, frames: 2)
+    let text: [UInt8] = [0x21, 0xfe, 2, 65, 66, 0]
+    #expect(!isClean(gif.dropLast() + text + [0x3b], .gif))
+
+    var webp = try Pictures.bareWebP(width: 40, height: 30) + Array("EXIF".utf8) + [0, 0, 0, 0]
+    let length = webp.count - 8
+    for byte in 0..<4 { webp[4 + byte] = UInt8(truncatingIfNeeded: length >> (8 * byte)) }
+    #expect(!isClean(webp, .webp))
+  }
+
+  @Test func `damage of any kind is an answer and no crash`() throws {
+    var random = SeededGenerator(seed: 11)
+    let all = try all()
+    for step in 0..<12_000 {
+      var (format, bytes) = all[step % all.count]
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        bytes[Int.random(in: 0..<bytes.count, using: &random)] =
+          UInt8.random(in: 0...255, using: &random)
+      }
+      _ = isClean(Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &random))), format)
+    }
+  }
+}
