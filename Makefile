@@ -56,7 +56,7 @@ gallery: build ## docs/gallery.md: what each parameter makes of the samples
 	@scripts/set-up python3
 	scripts/gallery
 
-container-check: ## build the container, run it, ask it for a picture
+container-check: ## build the container, run it, ask it for an image
 	scripts/container-check
 
 fresh-check: ## README's two commands in a bare Debian 12 with git, make, ca-certificates and Swift

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from cases import CASES
-from kit import pictures, report
+from kit import images, report
 from kit.processes import Failure
 from kit.servers import Bench
 
@@ -22,7 +22,7 @@ def main() -> int:
 
     bench = Bench(options.seconds, options.rounds, rests=options.write)
     print(report.heading(bench), flush=True)
-    pictures.make(bench.pictures)
+    images.make(bench.images)
     claims = []
     for name in chosen:
         made = CASES[name](bench)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cases import hits, misses
-from kit import client, http, load, pictures
+from kit import client, http, load, images
 from kit.processes import Failure, output_of, wait_until
 from kit.servers import ORIGIN, PICTOR, ROOT, Bench
 
@@ -67,7 +67,7 @@ def main() -> int:
     options = parser.parse_args()
     builds = {"there": build_of(options.revision), "here": ROOT / ".build" / "release"}
     bench = Bench(options.seconds, options.rounds)
-    pictures.make(bench.pictures)
+    images.make(bench.images)
     origin = bench.nginx("origin", ORIGIN, "/800x600.jpg")
     figures: dict[str, dict[str, list[float]]] = {}
     for number in range(options.rounds):

@@ -16,7 +16,7 @@ struct pictor_vips_symbol {
 };
 int dladdr(const void *address, struct pictor_vips_symbol *found);
 
-// Loaders. The bytes are not copied: they must outlive the picture.
+// Loaders. The bytes are not copied: they must outlive the image.
 
 static inline int pictor_vips_jpegload(
     const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on, int shrink) {
@@ -85,7 +85,7 @@ static inline int pictor_vips_resize(
   return vips_resize(in, out, horizontal, "vscale", vertical, "kernel", kernel, NULL);
 }
 
-/// Pixels are areas, and those of both pictures begin at the same edge: out + 0.5 = (in + 0.5) * scale.
+/// Pixels are areas, and those of both images begin at the same edge: out + 0.5 = (in + 0.5) * scale.
 static inline int pictor_vips_enlarge(
     VipsImage *in, VipsImage **out, int width, int height, const char *interpolation) {
   VipsInterpolate *interpolate = vips_interpolate_new(interpolation);
@@ -288,7 +288,7 @@ static inline int pictor_vips_thumbnail(
       (void *)bytes, count, out, width, "height", VIPS_MAX_COORD, "option_string", options, NULL);
 }
 
-// For tests, which make pictures of their own: any loader and encoder, options in brackets.
+// For tests, which make images of their own: any loader and encoder, options in brackets.
 
 static inline VipsImage *pictor_vips_image_new_from_buffer(
     const void *bytes, size_t count, const char *options) {

@@ -1,4 +1,4 @@
-// MemoryTier: finished pictures in memory, below a limit in bytes.
+// MemoryTier: finished images in memory, below a limit in bytes.
 
 import Model
 import Platform

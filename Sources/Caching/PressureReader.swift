@@ -76,7 +76,7 @@ struct PressureReader: Sendable {
     var sample = PressureSample()
     var lowest = Int.max
     for group in groups {
-      // A group above with more room than this one is filled by others: our pictures would not help it much.
+      // A group above with more room than this one is filled by others: our images would not help it much.
       guard let limit = limit(of: group), limit < lowest else { continue }
       lowest = limit
       guard let used = ControlGroups.text(group + names.used).flatMap(Self.number),

@@ -40,7 +40,7 @@ public final class Purges: PurgeList {
     }
   }
 
-  /// For how long something may be on its way to where it is kept: a transfer, a picture's making, the same once more where
+  /// For how long something may be on its way to where it is kept: a transfer, an image's making, the same once more where
   /// a worker died, each an hour at the most that the configuration allows, and an hour for what waits in between.
   static let longestLoad: Duration = .seconds(4 * 3_600)
   /// Most that are kept only for loads under way.

@@ -28,7 +28,7 @@ enum PrefetchReport {
       case .cancelled: "cancelled"
       }
     var text = """
-      \(verb) after \(oneDecimal(status.seconds)) s: \(status.total) pictures, \
+      \(verb) after \(oneDecimal(status.seconds)) s: \(status.total) images, \
       \(status.finished) loaded, \(status.skipped) skipped, \(status.failed) failed
 
       """

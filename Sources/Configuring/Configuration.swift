@@ -16,7 +16,7 @@ public struct Configuration: Hashable, Sendable {
     public var workers = 0
     /// Most open connections.
     public var connections = 4_096
-    /// Most requests that may wait for a picture at once.
+    /// Most requests that may wait for an image at once.
     public var activeRequests = 2_048
     /// How long a kept connection may be silent.
     public var idleTimeout = Duration.seconds(60)
@@ -40,7 +40,7 @@ public struct Configuration: Hashable, Sendable {
     public var allowReload = true
     /// Whether clients may ask for more pixels than a source has.
     public var allowEnlarge = true
-    /// Whether clients may ask for pictures by presets alone.
+    /// Whether clients may ask for images by presets alone.
     public var presetsOnly = false
     /// Whether a request that leaves the format open is sent on to one that names it.
     public var redirectAuto = false
@@ -58,7 +58,7 @@ public struct Configuration: Hashable, Sendable {
   public struct Memory: Hashable, Sendable {
     /// Most bytes kept. `nil`: by the memory that there is (`MemoryPlan`).
     public var limit: Int?
-    /// Most pictures kept; 0 is as many as fit.
+    /// Most images kept; 0 is as many as fit.
     public var countLimit = 0
     /// Share of the memory that the control group may use from which on fewer are kept; 0 is never.
     public var pressure = 0.9
@@ -88,7 +88,7 @@ public struct Configuration: Hashable, Sendable {
     public var writeQueueLimit: Int?
   }
 
-  /// `freshness.…`: how long pictures are served without asking their origin.
+  /// `freshness.…`: how long images are served without asking their origin.
   public struct Freshness: Hashable, Sendable {
     /// Where the origin says nothing.
     public var defaultLifetime = Duration.seconds(7 * 86_400)
@@ -104,7 +104,7 @@ public struct Configuration: Hashable, Sendable {
     public var staleWhileRevalidate = Duration.seconds(10)
     /// After it, where the origin cannot be had, and does not say.
     public var staleIfError = Duration.seconds(86_400)
-    /// For how long an origin that failed is not asked for that picture again.
+    /// For how long an origin that failed is not asked for that image again.
     public var errorInterval = Duration.seconds(10)
 
     /// What lifetimes and times to be stale may be.
@@ -175,9 +175,9 @@ public struct Configuration: Hashable, Sendable {
   public struct Imaging: Hashable, Sendable {
     /// Worker processes; 0 is one per core, or as many as there is memory for.
     public var workers = 0
-    /// How long one picture may take; below the time for an answer, so that it is known why there was none.
+    /// How long one image may take; below the time for an answer, so that it is known why there was none.
     public var deadline = Duration.seconds(20)
-    /// How much processor time one picture may take.
+    /// How much processor time one image may take.
     public var processorTime = Duration.seconds(10)
     /// Most jobs that may wait for a worker.
     public var queueLimit = 1_024
@@ -207,13 +207,13 @@ public struct Configuration: Hashable, Sendable {
     public var efforts = EncoderEfforts()
     /// Whether a negotiated AVIF that is not there yet is made behind a quicker answer.
     public var avifLater = true
-    /// Whether a small picture may be made of a larger one where the source is not kept.
+    /// Whether a small image may be made of a larger one where the source is not kept.
     public var derive = true
   }
 
   /// `prefetch.…`: lists that operators have loaded ahead.
   public struct Prefetch: Hashable, Sendable {
-    /// Most pictures asked for at once.
+    /// Most images asked for at once.
     public var limit = 3
     /// Most of them from one host.
     public var limitPerHost = 1
@@ -235,7 +235,7 @@ public struct Configuration: Hashable, Sendable {
   public var server = Server()
   /// `presets`: queries of `/image` without `url`, by name.
   public var presets: [String: String] = [:]
-  /// `watermarks`: URLs of pictures that may be laid on others, by name.
+  /// `watermarks`: URLs of images that may be laid on others, by name.
   public var watermarks: [String: String] = [:]
   /// `hosts`: what is different for some hosts.
   public var hosts: [HostRule] = []

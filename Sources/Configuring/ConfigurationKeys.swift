@@ -47,7 +47,7 @@ extension Configuration {
       "open connections at once; beyond it, connecting waits", 16...1_000_000),
     .integer(
       "server.active_requests", \.server.activeRequests,
-      "requests waiting for a picture at once; beyond it, 503", 1...1_000_000),
+      "requests waiting for an image at once; beyond it, 503", 1...1_000_000),
     .duration(
       "server.idle_timeout", \.server.idleTimeout, "silence after which a connection is closed",
       .seconds(1)...(.seconds(3_600))),
@@ -92,7 +92,7 @@ extension Configuration {
       "whether clients may ask for more pixels than a source has; presets may"),
     .boolean(
       "server.presets_only", \.server.presetsOnly,
-      "whether clients may ask for pictures by preset alone; other parameters are 403"),
+      "whether clients may ask for images by preset alone; other parameters are 403"),
     .boolean(
       "server.redirect_auto", \.server.redirectAuto,
       "whether format=auto is answered 302 to the format's name, for CDNs that ignore Vary"),
@@ -106,7 +106,7 @@ extension Configuration {
     ) { name, query in !query.isEmpty && isName(name) },
     .map(
       "watermarks", \.watermarks,
-      "URLs of pictures that watermark= lays on others, by name: logo: \"local:///logo.png\"",
+      "URLs of images that watermark= lays on others, by name: logo: \"local:///logo.png\"",
       "an object of http, https or local URLs, by names of letters, digits, - and _"
     ) { name, url in isName(name) && (try? SourceURL(parsing: url)) != nil },
 
@@ -119,10 +119,10 @@ extension Configuration {
 
     .sizeOrAuto(
       "memory.limit", \.memory.limit,
-      "bytes of pictures kept, of one 1/16 at most; auto: 256MiB, at most 1/8 of memory; 0: none"),
+      "bytes of images kept, of one 1/16 at most; auto: 256MiB, at most 1/8 of memory; 0: none"),
     .integer(
       "memory.count_limit", \.memory.countLimit,
-      "finished pictures kept in memory; 0: as many as fit", 0...1_000_000_000),
+      "finished images kept in memory; 0: as many as fit", 0...1_000_000_000),
     .number(
       "memory.pressure", \.memory.pressure,
       "share of the container's memory in use from which on fewer are kept; 0: never", 0...1),
@@ -163,7 +163,7 @@ extension Configuration {
 
     .duration(
       "freshness.default_lifetime", \.freshness.defaultLifetime,
-      "how long a picture is served unasked where its origin says nothing",
+      "how long an image is served unasked where its origin says nothing",
       Configuration.Freshness.allowed),
     .duration(
       "freshness.heuristic_lifetime", \.freshness.heuristicLifetime,
@@ -190,7 +190,7 @@ extension Configuration {
       Configuration.Freshness.allowed),
     .duration(
       "freshness.error_interval", \.freshness.errorInterval,
-      "how long an origin that failed is not asked for that picture again, which is served stale",
+      "how long an origin that failed is not asked for that image again, which is served stale",
       .zero...(.seconds(3_600))),
 
     .list(
@@ -283,10 +283,10 @@ extension Configuration {
   private static let lastKeys: [ConfigurationKey] = [
     .integer(
       "prefetch.limit", \.prefetch.limit,
-      "pictures prefetched at once, of all lists together (SDWebImage's 3)", 1...1_000),
+      "images prefetched at once, of all lists together (SDWebImage's 3)", 1...1_000),
     .integer(
       "prefetch.limit_per_host", \.prefetch.limitPerHost,
-      "pictures prefetched at once from one host, so that it has room for everybody else",
+      "images prefetched at once from one host, so that it has room for everybody else",
       1...1_000),
     .integer(
       "prefetch.lists", \.prefetch.lists, "lists prefetched at once; beyond it, 503", 1...1_000),

@@ -11,7 +11,7 @@ extension Configuration {
     public var parameters = KeyRule.Parameters.all
     /// Names under which the sources of these hosts can be purged.
     public var tags: [String] = []
-    /// How long their pictures are served.
+    /// How long their images are served.
     public var freshness = FreshnessOverrides()
     /// Header fields that origins are sent, by name.
     public var headers: [String: SecretText] = [:]

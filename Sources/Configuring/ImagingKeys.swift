@@ -10,7 +10,7 @@ extension Configuration {
         "imaging.workers", \.imaging.workers,
         "worker processes; 0: one per core, at most one per 160MiB of memory", 0...256),
       .duration(
-        "imaging.deadline", \.imaging.deadline, "time for one picture; then its worker is killed",
+        "imaging.deadline", \.imaging.deadline, "time for one image; then its worker is killed",
         .milliseconds(100)...(.seconds(3_600))),
       .duration(
         "imaging.processor_time", \.imaging.processorTime,
@@ -58,7 +58,7 @@ extension Configuration {
         "whether WebP, JPEG or PNG is answered until a negotiated AVIF is made"),
       .boolean(
         "imaging.derive", \.imaging.derive,
-        "whether a small picture may be made of a kept larger one where its source is gone"),
+        "whether a small image may be made of a kept larger one where its source is gone"),
     ] + qualityKeys
 
   /// What encoders are told where a request does not say.

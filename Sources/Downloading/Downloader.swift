@@ -1,4 +1,4 @@
-// Downloader: fetches pictures from their origins; the façade of the transfer thread.
+// Downloader: fetches images from their origins; the façade of the transfer thread.
 
 import Model
 import Platform

@@ -18,7 +18,7 @@ public struct LocalFiles: ImageLoader {
   /// - Parameters:
   ///   - root: the folder; `nil`: every load is refused.
   ///   - maximumBytes: most bytes of one file.
-  ///   - lifetime: for how many seconds a file's picture is fresh.
+  ///   - lifetime: for how many seconds a file's image is fresh.
   ///   - threads: where files are opened.
   public init(
     root: String?, maximumBytes: Int = 64 << 20, lifetime: Int,

@@ -17,7 +17,7 @@ struct RetryPolicy: Sendable {
   /// The first retry's delay on average; it doubles with each further one.
   let delay: Duration
 
-  /// A longer `Retry-After` is no use to someone who waits for a picture.
+  /// A longer `Retry-After` is no use to someone who waits for an image.
   static let longestRetryAfter = 2
 
   /// How long to wait before trying again; `nil`: not again.

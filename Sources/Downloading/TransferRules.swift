@@ -113,8 +113,8 @@ struct TransferRules: Sendable {
   /// The fields that make a request conditional.
   ///
   /// Kept validators are those of the last hop's answer, then. An origin takes no notice of them while it redirects
-  /// (RFC 9110, section 13.2.1), so the `ETag` goes along on every hop: it is no secret, and hardly any two pictures
-  /// share one. A date says nothing about another URL's picture, which may well be older: it goes to the URL that was
+  /// (RFC 9110, section 13.2.1), so the `ETag` goes along on every hop: it is no secret, and hardly any two images
+  /// share one. A date says nothing about another URL's image, which may well be older: it goes to the URL that was
   /// asked for and no further (section 15.4 wants validating fields fitted to the new request).
   ///
   /// Validators may come from a disk; one that would add a line to the request makes no field.

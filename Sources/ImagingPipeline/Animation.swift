@@ -1,4 +1,4 @@
-// Animation: the frames of an animation, which libvips keeps one below the other in one tall picture.
+// Animation: the frames of an animation, which libvips keeps one below the other in one tall image.
 
 import CVips
 import Model
@@ -31,13 +31,13 @@ enum Animation {
   }
 }
 
-/// Pictures on their way into one; C wants their pointers side by side.
+/// Images on their way into one; C wants their pointers side by side.
 private struct ImageList: ~Copyable {
   private var images: [UnsafeMutablePointer<VipsImage>?] = []
 
   /// Adds one, with a reference of its own: given back by `deinit`.
-  mutating func append(_ picture: consuming Image) {
-    picture.withVipsImage { image in
+  mutating func append(_ image: consuming Image) {
+    image.withVipsImage { image in
       g_object_ref(image)
       images.append(image)
     }
@@ -57,7 +57,7 @@ private struct ImageList: ~Copyable {
 extension Image {
   /// The same pixels without any metadata: no EXIF, XMP, IPTC, profile, text, palette. Colours are sRGB by now.
   consuming func stripped() throws(ImageError) -> Image {
-    // A copy has metadata of its own; those of the source's picture are shared with whoever still reads from it.
+    // A copy has metadata of its own; those of the source's image are shared with whoever still reads from it.
     let copy = try made("metadata") { pictor_vips_copy($0, $1) }
     copy.withVipsImage { image in
       guard let names = vips_image_get_fields(image) else { return }
@@ -72,7 +72,7 @@ extension Image {
     return copy
   }
 
-  /// Says on a picture of its own (`stripped`) that it is an animation, how long its frames stay and how often it runs.
+  /// Says on an image of its own (`stripped`) that it is an animation, how long its frames stay and how often it runs.
   func describeAnimation(_ header: SourceHeader, frames: Int, size: PixelSize) {
     withVipsImage { image in
       vips_image_set_int(image, "page-height", CInt(size.height))

@@ -1,4 +1,4 @@
-// Averages: a picture made smaller by plain means, for a blur that comes after them.
+// Averages: an image made smaller by plain means, for a blur that comes after them.
 
 import Model
 

@@ -29,15 +29,15 @@ struct Bitmap {
     try check()
   }
 
-  /// Size, colours and profile in a picture without pixels.
+  /// Size, colours and profile in an image without pixels.
   func described() throws(ImageError) -> Image {
     try Image(undecoded: header.size, bands: bands, profile: header.profile)
   }
 
   /// Decodes it.
-  func picture() throws(ImageError) -> Image {
+  func image() throws(ImageError) -> Image {
     let (width, height) = (header.size.width, header.size.height)
-    let picture = try Image(blank: header.size, bands: bands, profile: header.profile)
+    let image = try Image(blank: header.size, bands: bands, profile: header.profile)
     // One whose every pixel is transparent was written by somebody who left the fourth byte alone.
     let isOpaque = try !hasVisiblePixel()
     var runs = BitmapRuns(
@@ -55,9 +55,9 @@ struct Bitmap {
       case .masks(let masks): paint(try stored(index), masks, into: &row)
       }
       if isOpaque || !header.hasAlpha, bands == 4 { try paintMask(index, into: &row) }
-      try picture.write(row, row: header.isTopDown ? index : height - 1 - index)
+      try image.write(row, row: header.isTopDown ? index : height - 1 - index)
     }
-    return picture
+    return image
   }
 
   private var bands: Int { header.hasAlpha || mask != nil ? 4 : 3 }

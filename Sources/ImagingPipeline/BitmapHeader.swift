@@ -110,10 +110,10 @@ struct BitmapHeader {
       for band in 0..<3 { palette[index * 3 + band] = list[index * entry + 2 - band] }
     }
     self.palette = palette
-    // Behind a palette that pictures of more than 8 bits may have for poor screens.
+    // Behind a palette that images of more than 8 bits may have for poor screens.
     let end = table + (depth <= 8 ? colors : min(said, 256)) * entry
     self.pixels = pixels.map { $0 < table ? end : $0 } ?? end
-    // An icon's pictures are many and may share one profile of any length: none is copied.
+    // An icon's images are many and may share one profile of any length: none is copied.
     profile = length == 124 && !isIcon ? Self.profile(in: bytes, at: start) : []
   }
 
@@ -131,7 +131,7 @@ struct BitmapHeader {
   }
 
   /// The profile of a header of 124 bytes (`PROFILE_EMBEDDED`), its place counted from the header's beginning. One that is
-  /// not all there is none: the picture is, without it.
+  /// not all there is none: the image is, without it.
   private static func profile(in bytes: LittleEndianBytes, at start: Int) -> [UInt8] {
     let embedded = 0x4d42_4544  // "MBED"
     guard (try? bytes.number(at: start + 56, width: 4)) == embedded,

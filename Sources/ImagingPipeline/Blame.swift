@@ -46,11 +46,11 @@ enum Blame {
     // A vector is drawn small: the size that it names has no bound.
     let scale =
       header.format == .svg ? min(1, (mostVectorPixels / header.size.area).squareRoot()) : 1
-    let picture = try Loader.open(
+    let image = try Loader.open(
       source, as: header.format, pages: header.pages(frames: frames), scale: scale,
       failOn: try Loader.decoderFailOn(source, header))
-    let rows = try PixelRows(of: picture)
-    for y in 0..<picture.size.height { _ = try rows.row(y) }
+    let rows = try PixelRows(of: image)
+    for y in 0..<image.size.height { _ = try rows.row(y) }
   }
 
   /// Whether a decoder that does not say why it failed may have had too little memory: those of these formats hold an

@@ -1,9 +1,9 @@
-// BlurHash: a picture as some twenty characters, from which a blurred one is drawn (woltapp/blurhash, Algorithm.md).
+// BlurHash: an image as some twenty characters, from which a blurred one is drawn (woltapp/blurhash, Algorithm.md).
 
 import Glibc
 import Model
 
-/// The first terms of a cosine transform of a picture in linear light: its mean colour, and per term how strongly each
+/// The first terms of a cosine transform of an image in linear light: its mean colour, and per term how strongly each
 /// colour swings, in 19 steps of the largest swing.
 ///
 /// The text is in base 83, most significant digit first: one for the numbers of terms, `(across − 1) + (down − 1) · 9`; one
@@ -23,15 +23,15 @@ struct BlurHash: Equatable {
   /// All terms but the first, row by row; 0–18 each, 9 is none.
   private let steps: [SIMD3<Int>]
 
-  /// The hash of a picture. Alpha is not looked at: lay the picture on something first.
+  /// The hash of an image. Alpha is not looked at: lay the image on something first.
   ///
   /// - Parameters:
-  ///   - picture: A small one: the time grows with its pixels and the number of terms.
+  ///   - image: A small one: the time grows with its pixels and the number of terms.
   ///   - across: Terms from left to right, 1–9.
   ///   - down: Terms from top to bottom, 1–9.
-  init(of picture: SmallImage, across: Int = 4, down: Int = 3) {
-    let (width, height) = (picture.size.width, picture.size.height)
-    let light = SRGB.linear(picture)
+  init(of image: SmallImage, across: Int = 4, down: Int = 3) {
+    let (width, height) = (image.size.width, image.size.height)
+    let light = SRGB.linear(image)
     let waves = (0..<across).map { Self.wave($0, length: width) }
     let heights = (0..<down).map { Self.wave($0, length: height) }
     var terms: [SIMD3<Double>] = []
@@ -86,7 +86,7 @@ struct BlurHash: Equatable {
   }
 
   /// What it shows, opaque.
-  func picture(_ size: PixelSize) -> SmallImage {
+  func image(_ size: PixelSize) -> SmallImage {
     let unit = Double(swing + 1) / 166
     let terms =
       [SIMD3(SRGB.linear(mean.x), SRGB.linear(mean.y), SRGB.linear(mean.z))]
@@ -137,9 +137,9 @@ enum SRGB {
   }
 
   /// The colours of all pixels; alpha is left out.
-  static func linear(_ picture: SmallImage) -> [SIMD3<Double>] {
+  static func linear(_ image: SmallImage) -> [SIMD3<Double>] {
     let table = (0...255).map { linear($0) }
-    return picture.pixels.map { SIMD3(table[Int($0.x)], table[Int($0.y)], table[Int($0.z)]) }
+    return image.pixels.map { SIMD3(table[Int($0.x)], table[Int($0.y)], table[Int($0.z)]) }
   }
 
   /// The nearest value of 0–255.

@@ -1,8 +1,8 @@
 // CodePoints: what numbers say about colours in place of a profile (ITU-T H.273), as far as Pictor acts on it.
 
-/// Coding-independent code points (CICP): which light a picture's numbers stand for.
+/// Coding-independent code points (CICP): which light an image's numbers stand for.
 ///
-/// Only what differs from sRGB has one. The cameras' curves of standard video (1, 6, 14, 15) count as sRGB's: pictures
+/// Only what differs from sRGB has one. The cameras' curves of standard video (1, 6, 14, 15) count as sRGB's: images
 /// in all of them are made to look right on the same displays. So do the primaries of older television, which are
 /// within a few steps of sRGB's.
 struct CodePoints: Equatable {

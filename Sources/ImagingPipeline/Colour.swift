@@ -11,8 +11,8 @@ extension Image {
   consuming func readyForResize() throws(ImageError) -> Image {
     switch interpretation {
     case VIPS_INTERPRETATION_CMYK:
-      if !foreignProfile.isEmpty, let picture = try? applyingProfile(else: "cmyk") {
-        return picture
+      if !foreignProfile.isEmpty, let image = try? applyingProfile(else: "cmyk") {
+        return image
       }
       VipsLibrary.tidyUp()
       return try applyingProfile(isEmbedded: false, else: "cmyk")
@@ -31,25 +31,25 @@ extension Image {
   /// - Parameter codePoints: What its numbers mean, where its container says so.
   consuming func inSRGB(from codePoints: CodePoints?) throws(ImageError) -> Image {
     if let codePoints, bands >= 3, foreignProfile.isEmpty { return try shown(codePoints) }
-    var picture = try inWholeNumbers()
-    let isGrey = picture.isGrey
-    if !picture.foreignProfile.isEmpty {
-      picture = try picture.applyingForeignProfile()
+    var image = try inWholeNumbers()
+    let isGrey = image.isGrey
+    if !image.foreignProfile.isEmpty {
+      image = try image.applyingForeignProfile()
       // What was grey has three equal bands now.
-      if isGrey && picture.bands >= 3 { picture = try picture.greyOfEqualBands() }
+      if isGrey && image.bands >= 3 { image = try image.greyOfEqualBands() }
     }
-    if picture.has16Bits {
-      picture = try picture.in8Bits()
-    } else if picture.interpretation != VIPS_INTERPRETATION_sRGB
-      && picture.interpretation != VIPS_INTERPRETATION_B_W
+    if image.has16Bits {
+      image = try image.in8Bits()
+    } else if image.interpretation != VIPS_INTERPRETATION_sRGB
+      && image.interpretation != VIPS_INTERPRETATION_B_W
     {
-      picture = try picture.converted(
+      image = try image.converted(
         to: isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB)
     }
-    if picture.format != VIPS_FORMAT_UCHAR { picture = try picture.cast(to: VIPS_FORMAT_UCHAR) }
+    if image.format != VIPS_FORMAT_UCHAR { image = try image.cast(to: VIPS_FORMAT_UCHAR) }
     // A TIFF may have any number of bands more.
     let most = isGrey ? 2 : 4
-    return picture.bands > most ? try picture.bands(0, count: most) : picture
+    return image.bands > most ? try image.bands(0, count: most) : image
   }
 
   /// Whether there is only lightness.
@@ -57,7 +57,7 @@ extension Image {
     interpretation == VIPS_INTERPRETATION_B_W || interpretation == VIPS_INTERPRETATION_GREY16
   }
 
-  /// A colour in this picture's bands, without an alpha. A grey picture can show only grey ones.
+  /// A colour in this image's bands, without an alpha. A grey image can show only grey ones.
   func components(of color: Color) -> [Double] {
     bands < 3
       ? [Double(color.green)] : [Double(color.red), Double(color.green), Double(color.blue)]
@@ -69,7 +69,7 @@ extension Image {
       ? self : try converted(to: VIPS_INTERPRETATION_sRGB)
   }
 
-  /// The embedded profile, where there is one that fits the picture and is another than sRGB's own; empty otherwise.
+  /// The embedded profile, where there is one that fits the image and is another than sRGB's own; empty otherwise.
   var foreignProfile: [UInt8] {
     withVipsImage { image in
       guard vips_image_get_typeof(image, VIPS_META_ICC_NAME) != 0 else { return [] }
@@ -79,13 +79,13 @@ extension Image {
         vips_icc_is_compatible_profile(image, data, count) != 0
       else { return [] }
       // ICC.1:2022, 7.2: the header's 128 bytes hold class and colour space at 12 and 16, device manufacturer and model
-      // at 48 and 52. libvips lets a grey profile pass for a picture of three bands.
+      // at 48 and 52. libvips lets a grey profile pass for an image of three bands.
       let header = UnsafeRawBufferPointer(start: data, count: count)
-      let isOfPictures = ["mntr", "scnr", "prtr", "spac"].contains {
+      let isOfImages = ["mntr", "scnr", "prtr", "spac"].contains {
         header.dropFirst(12).starts(with: $0.utf8)
       }
-      guard isOfPictures, header.dropFirst(16).starts(with: profileSpace.utf8) else { return [] }
-      // The profile that nearly every sRGB picture carries is "IEC ", "sRGB"; applying it would cost 5 ms and change
+      guard isOfImages, header.dropFirst(16).starts(with: profileSpace.utf8) else { return [] }
+      // The profile that nearly every sRGB image carries is "IEC ", "sRGB"; applying it would cost 5 ms and change
       // nothing.
       return header.dropFirst(48).starts(with: "IEC sRGB".utf8) ? [] : Array(header)
     }
@@ -112,14 +112,14 @@ extension Image {
   private func applyingForeignProfile() throws(ImageError) -> Image {
     let hasWideAlpha = hasAlpha && has16Bits
     let colors = hasWideAlpha ? try bands(0, count: bands - 1) : try bands(0, count: bands)
-    guard let picture = try? colors.applyingProfile(else: "srgb") else {
+    guard let image = try? colors.applyingProfile(else: "srgb") else {
       VipsLibrary.tidyUp()
       return try withoutProfile()
     }
-    guard hasWideAlpha else { return picture }
+    guard hasWideAlpha else { return image }
     // libvips would cut the alpha's lower 8 bits off.
     let alpha = try bands(bands - 1, count: 1).in8Bits()
-    return try picture.made("alpha") { image, result in
+    return try image.made("alpha") { image, result in
       alpha.withVipsImage { pictor_vips_bandjoin2(image, $0, result) }
     }
   }

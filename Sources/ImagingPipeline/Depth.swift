@@ -19,11 +19,11 @@ extension Image {
 
   /// Sixteen bits made eight.
   ///
-  /// libvips drops the lower 8 bits, which makes a picture darker by half a step on average, and dark slopes visibly so.
+  /// libvips drops the lower 8 bits, which makes an image darker by half a step on average, and dark slopes visibly so.
   consuming func in8Bits() throws(ImageError) -> Image {
     let meaning = bands < 3 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
-    let picture = try roundedToBytes(by: 255 / fullLight)
-    return try picture.made("depth") { pictor_vips_copy_as($0, $1, meaning) }
+    let image = try roundedToBytes(by: 255 / fullLight)
+    return try image.made("depth") { pictor_vips_copy_as($0, $1, meaning) }
   }
 
   /// Its values, multiplied, as whole numbers from 0 to 255.

@@ -1,8 +1,8 @@
-// EffectSteps: what is done to the pixels of a picture that has its size, one effect after the other.
+// EffectSteps: what is done to the pixels of an image that has its size, one effect after the other.
 
 import Model
 
-/// All effects work on 8 bits of sRGB or grey and leave a picture in memory, of 4 bytes a pixel at most.
+/// All effects work on 8 bits of sRGB or grey and leave an image in memory, of 4 bytes a pixel at most.
 ///
 /// Measured on a photo (`benchmark-pipeline Landscape_1.jpg 300 1 --format jpeg --effect blur=2.5`), ms of processor more at
 /// 300×200 and 1200×800: `blur` 7 and 23 at 0.5, 15 and 90 at most (2.6), 11 and 53 at 250; `sharpen` 13 and 100 at 0.5, 22
@@ -11,21 +11,21 @@ extension Effects {
   /// Applies them, in the contract's order; those that change nothing are left out.
   ///
   /// - Parameter density: Pixels per point of the result, which `radius` counts in.
-  func apply(to picture: consuming Image, density: Double) throws(ImageError) -> Image {
-    if let blur { picture = try picture.blurred(by: blur) }
-    if let sharpen { picture = try picture.sharpened(by: sharpen) }
+  func apply(to image: consuming Image, density: Double) throws(ImageError) -> Image {
+    if let blur { image = try image.blurred(by: blur) }
+    if let sharpen { image = try image.sharpened(by: sharpen) }
     switch radius {
-    case .points(let points): picture = try picture.rounded(by: Double(points) * density)
-    case .maximum: picture = try picture.rounded(by: .infinity)
+    case .points(let points): image = try image.rounded(by: Double(points) * density)
+    case .maximum: image = try image.rounded(by: .infinity)
     case nil: break
     }
-    guard let tone = Tone(self) else { return picture }
-    return try tone.apply(to: picture)
+    guard let tone = Tone(self) else { return image }
+    return try tone.apply(to: image)
   }
 }
 
 extension Image {
-  /// A picture of the same size, made row by row, in memory.
+  /// An image of the same size, made row by row, in memory.
   ///
   /// - Parameters:
   ///   - bands: Of the result.

@@ -1,4 +1,4 @@
-// EncodedImage: a finished picture's bytes, in memory that GLib gave and gets back, and what is known about them.
+// EncodedImage: a finished image's bytes, in memory that GLib gave and gets back, and what is known about them.
 
 import CVips
 import Model
@@ -42,7 +42,7 @@ struct GLibBytes: ~Copyable {
   }
 }
 
-/// An encoded picture: the one owner of its bytes.
+/// An encoded image: the one owner of its bytes.
 public struct EncodedImage: ~Copyable {
   private let bytes: GLibBytes
   /// Format of the bytes.
@@ -82,7 +82,7 @@ public struct EncodedImage: ~Copyable {
     bytes = encoded.bytes
   }
 
-  /// What is made beside pictures: a description, a placeholder.
+  /// What is made beside images: a description, a placeholder.
   init(
     bytes: consuming GLibBytes, format: ImageFormat, size: PixelSize, density: Double,
     timings: Timings

@@ -4,16 +4,16 @@ import CVips
 import Model
 
 extension Output {
-  /// Encodes a picture in sRGB or grey; everything not yet computed is computed now.
+  /// Encodes an image in sRGB or grey; everything not yet computed is computed now.
   ///
   /// - Parameter quality: Instead of the output's own; of no meaning to PNG, GIF and TIFF.
-  func encode(_ picture: borrowing Image, quality: Int? = nil) throws(ImageError) -> GLibBytes {
+  func encode(_ image: borrowing Image, quality: Int? = nil) throws(ImageError) -> GLibBytes {
     let interlace = CInt(isInterlaced ? 1 : 0)
     let quality = CInt(quality ?? self.quality ?? 0)
     // Told to keep metadata, encoders make an Exif of their own where there is none.
-    let isBare = !picture.hasMetadata
+    let isBare = !image.hasMetadata
     let strip = CInt(isBare ? 1 : 0)
-    var bytes = try picture.withVipsImage { image throws(ImageError) in
+    var bytes = try image.withVipsImage { image throws(ImageError) in
       try GLibBytes("encode") { bytes, count in
         switch format {
         // Optimal Huffman tables: at 300×200 0.6 ms more for 2.5 % fewer bytes, which are sent many times.

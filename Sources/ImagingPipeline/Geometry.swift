@@ -3,17 +3,17 @@
 import ImagingWire
 import Model
 
-/// How a picture becomes the result: it is resized to `picture`, then laid on a canvas of `canvas` with its upper left
-/// corner at `offset`. What sticks out is cut off, what stays bare is padded. All of it speaks of the upright picture.
+/// How an image becomes the result: it is resized to `image`, then laid on a canvas of `canvas` with its upper left
+/// corner at `offset`. What sticks out is cut off, what stays bare is padded. All of it speaks of the upright image.
 struct Geometry: Equatable {
-  /// Size the whole picture is resized to.
-  let picture: PixelSize
+  /// Size the whole image is resized to.
+  let image: PixelSize
   /// Size of the result.
   let canvas: PixelSize
   /// Pixels per point of the result, to four places and at least 0.001: the size in points is the size in pixels divided
   /// by it.
   ///
-  /// Without a box and without `scale` the source's density, else `scale` (1 if absent). Less where the picture was not
+  /// Without a box and without `scale` the source's density, else `scale` (1 if absent). Less where the image was not
   /// made as large as that asks for:
   /// - Of a source with too few pixels, so much less that the result still fills its box, but never less than the
   ///   source's density: what is not to be enlarged is not to be shown larger than the source is. (`contain` pads to its
@@ -25,42 +25,42 @@ struct Geometry: Equatable {
   /// The longest side that any output can have: libpng's default limit.
   private static let longestCanvas = 1_000_000.0
   /// libvips's `VIPS_MAX_COORD`.
-  private static let longestPicture = 10_000_000.0
+  private static let longestImage = 10_000_000.0
   /// `Content-DPR` has three decimals, and clients divide by it.
   static let leastDensity = 0.001
   /// What lies where.
   private let anchor: Anchor
 
-  /// Where the picture's corner lies on the canvas; negative where something is cut off there.
+  /// Where the image's corner lies on the canvas; negative where something is cut off there.
   var offset: (x: Int, y: Int) {
     switch anchor {
     case .named(let x, let y):
-      ((canvas.width - picture.width) * x / 2, (canvas.height - picture.height) * y / 2)
+      ((canvas.width - image.width) * x / 2, (canvas.height - image.height) * y / 2)
     case .focal(let point):
       (
-        Self.offset(of: picture.width, on: canvas.width, share: point.x),
-        Self.offset(of: picture.height, on: canvas.height, share: point.y)
+        Self.offset(of: image.width, on: canvas.width, share: point.x),
+        Self.offset(of: image.height, on: canvas.height, share: point.y)
       )
     }
   }
 
-  /// Of a picture that is cut, the point comes as near to the middle as the picture's edges let it; of the room around
-  /// one that is padded, its share lies before the picture.
-  private static func offset(of picture: Int, on canvas: Int, share: Double) -> Int {
-    let room = canvas - picture
+  /// Of an image that is cut, the point comes as near to the middle as the image's edges let it; of the room around
+  /// one that is padded, its share lies before the image.
+  private static func offset(of image: Int, on canvas: Int, share: Double) -> Int {
+    let room = canvas - image
     guard room < 0 else { return Int((Double(room) * share).rounded()) }
-    let middle = Double(canvas) / 2 - Double(picture) * share
+    let middle = Double(canvas) / 2 - Double(image) * share
     return min(0, max(room, Int(middle.rounded())))
   }
 
   /// Whether a part of the canvas stays bare.
-  var isPadded: Bool { canvas.width > picture.width || canvas.height > picture.height }
-  /// Whether a part of the picture is cut off.
-  var isCut: Bool { canvas.width < picture.width || canvas.height < picture.height }
+  var isPadded: Bool { canvas.width > image.width || canvas.height > image.height }
+  /// Whether a part of the image is cut off.
+  var isCut: Bool { canvas.width < image.width || canvas.height < image.height }
 
   /// Computes it.
   ///
-  /// Without `enlarge` neither axis of the picture grows, as with sharp's `withoutEnlargement`: of a source smaller
+  /// Without `enlarge` neither axis of the image grows, as with sharp's `withoutEnlargement`: of a source smaller
   /// than the box, `inside` and `outside` keep its size, `fill` stretches only the axes that shrink, `cover` cuts what
   /// the box cannot hold and leaves the rest smaller than the box, and `contain` pads to the box all the same. A vector
   /// has no pixels to run out of, so it grows freely. With only `w` or only `h` the aspect ratio gives the other side,
@@ -90,15 +90,15 @@ struct Geometry: Equatable {
       transform.enlarge || isVector
       ? wanted : Factors(x: min(wanted.x, 1), y: min(wanted.y, 1))
 
-    var picture = PixelSize(
+    var image = PixelSize(
       width: side(Double(source.width) * factors.x), height: side(Double(source.height) * factors.y)
     )
-    var canvas = picture
+    var canvas = image
     switch (transform.fit, box?.width, box?.height) {
     case (.cover, let width?, let height?):
-      canvas = PixelSize(width: min(width, picture.width), height: min(height, picture.height))
+      canvas = PixelSize(width: min(width, image.width), height: min(height, image.height))
     case (.contain, let width?, let height?):
-      picture = PixelSize(width: min(width, picture.width), height: min(height, picture.height))
+      image = PixelSize(width: min(width, image.width), height: min(height, image.height))
       canvas = PixelSize(width: width, height: height)
     default: break
     }
@@ -111,17 +111,17 @@ struct Geometry: Equatable {
       Double(most), isVector ? 0 : min(source.area, Double(limits.maximumPixels)))
     let ratio = min(
       (bytes / (4 * canvas.area)).squareRoot(),
-      (mostBeforeCut / picture.area).squareRoot(),
+      (mostBeforeCut / image.area).squareRoot(),
       (transform.product.longestSide ?? Self.longestCanvas) / Double(canvas.longestSide),
-      Self.longestPicture / Double(picture.longestSide), 1)
+      Self.longestImage / Double(image.longestSide), 1)
     if ratio < 1 {
       scaledDownFrom = canvas
       canvas = canvas.scaledDown(by: ratio)
-      picture = picture.scaledDown(by: ratio)
+      image = image.scaledDown(by: ratio)
     } else {
       scaledDownFrom = nil
     }
-    (self.picture, self.canvas) = (picture, canvas)
+    (self.image, self.canvas) = (image, canvas)
 
     let nominal = transform.scale ?? (box == nil ? Double(density) : 1)
     let isPaddedToBox = transform.fit == .contain && box?.width != nil && box?.height != nil
@@ -145,15 +145,15 @@ struct Geometry: Equatable {
   }
 }
 
-/// What of a picture lies where on its canvas.
+/// What of an image lies where on its canvas.
 private enum Anchor: Equatable {
-  /// Parts of 2 of the room left over that lie before the picture: 0 at the edge, 1 in the middle, 2 at the other edge.
+  /// Parts of 2 of the room left over that lie before the image: 0 at the edge, 1 in the middle, 2 at the other edge.
   case named(x: Int, y: Int)
   /// What matters most.
   case focal(FocalPoint)
 }
 
-/// What a picture's sides are multiplied by.
+/// What an image's sides are multiplied by.
 private struct Factors {
   var x: Double
   var y: Double
@@ -211,7 +211,7 @@ extension PixelSize {
 }
 
 extension Position {
-  /// Which part of 2 of the room left over lies before the picture. What the picture itself decides counts as the
+  /// Which part of 2 of the room left over lies before the image. What the image itself decides counts as the
   /// middle.
   var anchor: (x: Int, y: Int) {
     switch self {

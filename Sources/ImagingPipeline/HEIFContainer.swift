@@ -1,8 +1,8 @@
 // HEIFContainer: what a HEIC or AVIF says about its colours, which libvips does not pass on.
 
-/// Reads the boxes around the primary picture (ISO/IEC 14496-12 and 23008-12); everything in them is a stranger's.
+/// Reads the boxes around the primary image (ISO/IEC 14496-12 and 23008-12); everything in them is a stranger's.
 enum HEIFContainer {
-  /// The code points of the primary picture.
+  /// The code points of the primary image.
   ///
   /// - Returns: `nil` where it has none, where they say sRGB, where it has an ICC profile, which goes before them, and
   ///   where the boxes make no sense.
@@ -103,7 +103,7 @@ enum HEIFContainer {
         decoding: [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: code >> $0) }, as: UTF8.self)
     }
 
-    /// A collection of thousands of pictures is no picture.
+    /// A collection of thousands of images is no image.
     private static let most = 4_096
   }
 

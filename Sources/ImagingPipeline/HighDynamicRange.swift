@@ -1,4 +1,4 @@
-// HighDynamicRange: pictures whose container names their light by code points, PQ and HLG among them, as sRGB.
+// HighDynamicRange: images whose container names their light by code points, PQ and HLG among them, as sRGB.
 
 import CVips
 import Model
@@ -34,7 +34,7 @@ private struct LightConverter {
   /// Bands of a source's pixel, and of the result's.
   private let (stride, bands): (Int, Int)
 
-  init(_ codePoints: CodePoints, of picture: borrowing Image, bands: Int) {
+  init(_ codePoints: CodePoints, of image: borrowing Image, bands: Int) {
     tables = LightTables(codePoints)
     matrix = codePoints.primaries.toBT709
     // H.273, table 2: the share of each primary in white.
@@ -44,9 +44,9 @@ private struct LightConverter {
       case .bt2020: [0.2627, 0.6780, 0.0593]
       case .displayP3: [0.2290, 0.6917, 0.0793]
       }
-    isWide = picture.format == VIPS_FORMAT_USHORT
-    scale = Float(1 / picture.fullLight)
-    (stride, self.bands) = (picture.bands, bands)
+    isWide = image.format == VIPS_FORMAT_USHORT
+    scale = Float(1 / image.fullLight)
+    (stride, self.bands) = (image.bands, bands)
   }
 
   /// Writes `width × bands` bytes.

@@ -1,11 +1,11 @@
-// Icon: which of a Windows icon's pictures counts, and that one's pixels.
+// Icon: which of a Windows icon's images counts, and that one's pixels.
 
 import ImagingWire
 import Model
 
-/// The largest picture of an icon, and of several as large the one with the most colours; the first of equals.
+/// The largest image of an icon, and of several as large the one with the most colours; the first of equals.
 ///
-/// What the directory says of their sizes is not believed: it has no room for more than 256 pixels, and pictures tell
+/// What the directory says of their sizes is not believed: it has no room for more than 256 pixels, and images tell
 /// themselves.
 enum Icon {
   /// A bitmap without its file header.
@@ -13,7 +13,7 @@ enum Icon {
   /// A whole PNG (since Windows Vista).
   case png(UnsafeRawBufferPointer)
 
-  /// Looks through the directory; pictures that are not there or are none are passed over.
+  /// Looks through the directory; images that are not there or are none are passed over.
   ///
   /// - Throws: `ImageError.undecodable` where nothing is left.
   init(_ source: UnsafeRawBufferPointer) throws(ImageError) {
@@ -24,7 +24,7 @@ enum Icon {
       guard let (rank, icon) = try? Self.entry(at: 6 + 16 * index, of: bytes) else { continue }
       if best.map({ $0.rank < rank }) ?? true { best = (rank, icon) }
     }
-    guard let best else { throw .undecodable(detail: "an icon without a picture") }
+    guard let best else { throw .undecodable(detail: "an icon without an image") }
     self = best.icon
   }
 
@@ -34,25 +34,25 @@ enum Icon {
     let (count, start) = (
       try bytes.number(at: offset + 8, width: 4), try bytes.number(at: offset + 12, width: 4)
     )
-    let picture = try bytes.part(at: start, count: count)
-    guard FormatSigns.format(of: picture) == .png else {
-      let bitmap = try Bitmap(inIcon: picture)
+    let image = try bytes.part(at: start, count: count)
+    guard FormatSigns.format(of: image) == .png else {
+      let bitmap = try Bitmap(inIcon: image)
       return ((bitmap.header.size.pixels, bitmap.header.depth), .bitmap(bitmap))
     }
     // Milder damage is judged where its pixels are decoded.
     var limits = ImagingLimits()
     limits.failOn = .none
-    try ContainerLengths.check(picture, as: .png, limits)
+    try ContainerLengths.check(image, as: .png, limits)
     // PNG 1.2, 11.2.2: the sides in the header, the first chunk, each of up to 31 bits.
-    let head = try LittleEndianBytes(picture).part(at: 16, count: 8)
+    let head = try LittleEndianBytes(image).part(at: 16, count: 8)
     let width = head.prefix(4).reduce(0) { $0 << 8 | Int($1) }
     let height = head.suffix(4).reduce(0) { $0 << 8 | Int($1) }
     let (pixels, isTooLarge) = width.multipliedReportingOverflow(by: height)
     guard !isTooLarge else { throw .undecodable(detail: "a PNG of \(width) by \(height)") }
-    return ((pixels, 32), .png(picture))
+    return ((pixels, 32), .png(image))
   }
 
-  /// Size and colours in a picture whose pixels are not decoded yet.
+  /// Size and colours in an image whose pixels are not decoded yet.
   func described() throws(ImageError) -> Image {
     switch self {
     case .bitmap(let bitmap): try bitmap.described()
@@ -60,12 +60,12 @@ enum Icon {
     }
   }
 
-  /// Its picture.
+  /// Its image.
   ///
   /// - Parameter failOn: The damage that makes it fail.
-  func picture(_ failOn: FailOn) throws(ImageError) -> Image {
+  func image(_ failOn: FailOn) throws(ImageError) -> Image {
     switch self {
-    case .bitmap(let bitmap): return try bitmap.picture()
+    case .bitmap(let bitmap): return try bitmap.image()
     case .png(let bytes):
       try Soundness(of: bytes, as: .png).check(failOn)
       return try Loader.open(bytes, as: .png, pages: .first, failOn: failOn)

@@ -1,9 +1,9 @@
-// Picture: the one owner of a libvips picture, and the operations on it that are one call.
+// Image: the one owner of a libvips image, and the operations on it that are one call.
 
 import CVips
 import Model
 
-/// A picture of libvips's: mostly a recipe that computes pixels when they are asked for, and keeps alive what it is
+/// An image of libvips's: mostly a recipe that computes pixels when they are asked for, and keeps alive what it is
 /// made of. Each operation gives a new one.
 struct Image: ~Copyable {
   private let image: UnsafeMutablePointer<VipsImage>
@@ -20,7 +20,7 @@ struct Image: ~Copyable {
     image = result
   }
 
-  /// A picture in memory without pixels yet, all of which are to be written, row by row: 8 bits a band, grey for 1 and 2, sRGB for more.
+  /// An image in memory without pixels yet, all of which are to be written, row by row: 8 bits a band, grey for 1 and 2, sRGB for more.
   ///
   /// - Parameter profile: Says more of its colours; empty: nothing does.
   init(blank size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
@@ -35,7 +35,7 @@ struct Image: ~Copyable {
     }
   }
 
-  /// The same without room for pixels: a picture to ask what it is, and nothing else.
+  /// The same without room for pixels: an image to ask what it is, and nothing else.
   init(undecoded size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
     try self.init("pixels") { result in
       result.pointee = Self.undecoded(size, bands, profile)
@@ -43,7 +43,7 @@ struct Image: ~Copyable {
     }
   }
 
-  /// A new picture with one reference, the caller's.
+  /// A new image with one reference, the caller's.
   private static func undecoded(_ size: PixelSize, _ bands: Int, _ profile: [UInt8])
     -> UnsafeMutablePointer<VipsImage>?
   {
@@ -66,7 +66,7 @@ struct Image: ~Copyable {
     try body(image)
   }
 
-  /// The result of an operation that takes this picture.
+  /// The result of an operation that takes this image.
   func made(
     _ stage: StaticString,
     _ operation: (
@@ -90,7 +90,7 @@ struct Image: ~Copyable {
   }
   var format: VipsBandFormat { vips_image_get_format(image) }
   var interpretation: VipsInterpretation { vips_image_get_interpretation(image) }
-  /// How far libvips moved the picture when it last cut or padded it: minus what was cut off at the left and the top.
+  /// How far libvips moved the image when it last cut or padded it: minus what was cut off at the left and the top.
   var origin: (x: Int, y: Int) {
     (Int(vips_image_get_xoffset(image)), Int(vips_image_get_yoffset(image)))
   }
@@ -123,7 +123,7 @@ struct Image: ~Copyable {
     }
   }
 
-  /// Writes a row of a picture that was made blank; in any order.
+  /// Writes a row of an image that was made blank; in any order.
   func write(_ bytes: UnsafePointer<UInt8>, row: Int) throws(ImageError) {
     // libvips only reads what it is given here.
     guard

@@ -6,7 +6,7 @@ import Glibc
 /// nothing that would come back as another. It is a sum with one pattern for each coefficient, so that those that are
 /// zero, as most are, cost nothing, and those past the last pattern next to nothing.
 ///
-/// libjpeg averages squares of pixels, or nearly so. Measured by SSIM against Lanczos3 from the full picture: a photo of
+/// libjpeg averages squares of pixels, or nearly so. Measured by SSIM against Lanczos3 from the full image: a photo of
 /// 800×600 at half its size to 300 0.990, with averages 0.977; 3000×2000 at half its size to 1000 0.995 and 0.983.
 struct JPEGBasis {
   /// Pixels that a block becomes, across and down: 1, 2, 4 or 8.

@@ -5,11 +5,11 @@ import Model
 /// A decoder of its own for the JPEGs that nearly all are.
 ///
 /// libjpeg takes all coefficients of a block apart, into a buffer, and transforms that. Here those that the reduced
-/// picture cannot show are skipped, several at a time, and the others are added up at once. Buffers are made for what the
+/// image cannot show are skipped, several at a time, and the others are added up at once. Buffers are made for what the
 /// header says and touched only within, whatever the bytes that follow are; what is damaged, or of another kind, is left
 /// to libjpeg.
 struct JPEGReducer: ~Copyable {
-  /// Size of the reduced picture: that of the full one divided, rounded up.
+  /// Size of the reduced image: that of the full one divided, rounded up.
   let size: PixelSize
   /// Size of the full one.
   var sourceSize: PixelSize { frame.size }
@@ -23,7 +23,7 @@ struct JPEGReducer: ~Copyable {
   private let units: (across: Int, down: Int)
   /// Pixels of a unit's side.
   private let unit: (width: Int, height: Int)
-  /// A row of units of each component, as large as the reduced picture's. Owned: freed by `deinit`.
+  /// A row of units of each component, as large as the reduced image's. Owned: freed by `deinit`.
   private let planes: UnsafeMutablePointer<Float>
 
   /// Prepares it; `nil` where the JPEG is not of the kind that can be decoded here.
@@ -102,7 +102,7 @@ struct JPEGReducer: ~Copyable {
         try write(y, row)
       }
     }
-    // Neither more nor less than a picture's numbers: what goes on, or ends without its end, libjpeg is to judge.
+    // Neither more nor less than an image's numbers: what goes on, or ends without its end, libjpeg is to judge.
     return bits.pass(0xd9)
   }
 

@@ -5,7 +5,7 @@ import Glibc
 /// One side of a reduction with Lanczos3: for each pixel of the result a window of the source's and a weight for each
 /// of these.
 ///
-/// Pixels are areas: the middle of pixel 0 is at 0.5, on both sides. A window that sticks out of the picture is cut off
+/// Pixels are areas: the middle of pixel 0 is at 0.5, on both sides. A window that sticks out of the image is cut off
 /// there, and the weights of what is left make up for it.
 struct LanczosAxis {
   /// Weights are parts of 2 to the power of this; those of a window sum up to exactly 1.

@@ -1,8 +1,8 @@
-// LightTables: the curves between a picture's numbers and light, as tables that a pixel costs a few look-ups in.
+// LightTables: the curves between an image's numbers and light, as tables that a pixel costs a few look-ups in.
 
 import Glibc
 
-/// The curves of one picture, with light counted in parts of SDR white.
+/// The curves of one image, with light counted in parts of SDR white.
 struct LightTables {
   /// Light in cd/m² of SDR white, which HDR's reference white is shown as (ITU-R BT.2408, 2.1).
   static let white = 203.0

@@ -77,7 +77,7 @@ struct Loader {
 
   /// The part's stored pixels for one of the result's, on the side where there are fewer.
   private func factor(for geometry: Geometry) -> Double {
-    let target = part.orientation.swapsSides ? geometry.picture.turned : geometry.picture
+    let target = part.orientation.swapsSides ? geometry.image.turned : geometry.image
     let source = part.stored.size
     return min(
       Double(source.width) / Double(target.width), Double(source.height) / Double(target.height))
@@ -86,7 +86,7 @@ struct Loader {
   /// The larger of the two sides' factors, so that a stretched vector is not blown up from too few pixels; but where a small
   /// part is made large or one side much longer than the other, only as much of it as the limit of pixels leaves.
   private func scaleOfVector(for geometry: Geometry) -> Double {
-    let target = part.orientation.swapsSides ? geometry.picture.turned : geometry.picture
+    let target = part.orientation.swapsSides ? geometry.image.turned : geometry.image
     let source = part.stored.size
     let wanted = max(
       Double(target.width) / Double(source.width), Double(target.height) / Double(source.height))
@@ -105,7 +105,7 @@ struct Loader {
 
   /// Whether a part's edges may come to lie within pixels: the resampler can show such a part, libvips's resize cannot.
   private func canShrink(for geometry: Geometry) -> Bool {
-    part.isWhole || geometry.picture.pixels <= Image.mostReducedPixels
+    part.isWhole || geometry.image.pixels <= Image.mostReducedPixels
   }
 
   private func shrinkOfJPEG(for geometry: Geometry) -> Int {
@@ -119,13 +119,13 @@ struct Loader {
     if shrink > 1, header.size.pixels <= Self.mostReducedPixels * shrink * shrink,
       let reducer = JPEGReducer(source, shrink: shrink), reducer.sourceSize == header.size
     {
-      let picture = try Image(
+      let image = try Image(
         blank: reducer.size, bands: reducer.bands, profile: header.profile)
       let isWhole = try reducer.run(source) { y, bytes throws(ImageError) in
-        try picture.write(bytes, row: y)
+        try image.write(bytes, row: y)
       }
       // It reads to the end marker and takes nothing that is damaged.
-      if isWhole { return picture }
+      if isWhole { return image }
     }
     let failOn = try Self.decoderFailOn(source, header)
     return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink, failOn: failOn)
@@ -177,8 +177,8 @@ struct Loader {
     switch format {
     case .heic, .avif: try VipsLibrary.loadHEIF()
     case .jxl: try VipsLibrary.loadJXL()
-    case .bmp: return try Bitmap(source).picture()
-    case .ico: return try Icon(source).picture(failOn)
+    case .bmp: return try Bitmap(source).image()
+    case .ico: return try Icon(source).image(failOn)
     default: break
     }
     let (page, count): (CInt, CInt) =
@@ -191,7 +191,7 @@ struct Loader {
     let size = source.count
     let access = VIPS_ACCESS_SEQUENTIAL
     let failOn = failOn.inVips
-    let picture = try Image(openingStage) { result in
+    let image = try Image(openingStage) { result in
       switch format {
       case .jpeg: pictor_vips_jpegload(bytes, size, result, access, failOn, CInt(shrink))
       case .png: pictor_vips_pngload(bytes, size, result, access, failOn)
@@ -213,7 +213,7 @@ struct Loader {
       case .bmp, .ico, .json: -1
       }
     }
-    return format == .png ? try picture.withProfile(of: PNGColour(of: source)) : picture
+    return format == .png ? try image.withProfile(of: PNGColour(of: source)) : image
   }
 }
 

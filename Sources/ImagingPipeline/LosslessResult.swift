@@ -24,7 +24,7 @@ struct LosslessResult {
     self.geometry = geometry
     orientation = part.orientation
     keepsPixels =
-      transform.keepsPixels && geometry.picture == part.size && geometry.canvas == part.size
+      transform.keepsPixels && geometry.image == part.size && geometry.canvas == part.size
       && geometry.scaledDownFrom == nil && (header.pages == 1 || frames == header.pages)
     isTaken = transform.stripsMetadata && transform.takes(header.format)
   }

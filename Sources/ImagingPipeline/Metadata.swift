@@ -20,7 +20,7 @@ extension Image {
   ///
   /// - Parameters:
   ///   - source: As it was opened.
-  ///   - format: The format this picture will be encoded in.
+  ///   - format: The format this image will be encoded in.
   func takeMetadata(of source: borrowing Image, for format: ImageFormat) {
     if let exif = source.bytes(VIPS_META_EXIF_NAME).flatMap(Exif.cleaned) {
       set(VIPS_META_EXIF_NAME, exif)
@@ -38,7 +38,7 @@ extension Image {
   }
 
   /// The tags one by one, without which libvips would take them out of the Exif, and what it writes over them: that the
-  /// picture is upright, and how many pixels make an inch.
+  /// image is upright, and how many pixels make an inch.
   private func takeExifTags(of source: borrowing Image) {
     source.withVipsImage { from in
       withVipsImage { to in

@@ -1,8 +1,8 @@
-// MetadataBlocks: Exif, XMP and IPTC as bytes, and what is taken out of them: thumbnails, and how the picture was turned.
+// MetadataBlocks: Exif, XMP and IPTC as bytes, and what is taken out of them: thumbnails, and how the image was turned.
 
 /// Exif (CIPA DC-008, EXIF 2.32): directories of tags in the manner of a TIFF.
 enum Exif {
-  /// The same, saying that the picture is upright, without the thumbnail; `nil` when it cannot be read.
+  /// The same, saying that the image is upright, without the thumbnail; `nil` when it cannot be read.
   ///
   /// - Parameter exif: With or without the six bytes in front that JPEG puts there.
   static func cleaned(_ exif: [UInt8]) -> [UInt8]? {
@@ -53,8 +53,8 @@ enum Exif {
 
 /// An XMP packet (ISO 16684-1).
 enum XMP {
-  /// The packet, saying that the picture is upright; `nil` when it has thumbnails (`xmp:Thumbnails`, of type
-  /// `xmpGImg`), which show the picture as it was before it was cut.
+  /// The packet, saying that the image is upright; `nil` when it has thumbnails (`xmp:Thumbnails`, of type
+  /// `xmpGImg`), which show the image as it was before it was cut.
   static func cleaned(_ packet: [UInt8]) -> [UInt8]? {
     guard packet.firstRange(of: "xmpGImg".utf8) == nil else { return nil }
     var packet = packet
@@ -71,7 +71,7 @@ enum XMP {
   }
 }
 
-/// What a news agency notes of a picture: IPTC-NAA's Information Interchange Model, which files have as one of Photoshop's
+/// What a news agency notes of an image: IPTC-NAA's Information Interchange Model, which files have as one of Photoshop's
 /// resources.
 struct IPTC {
   /// The resource, as a TIFF has it (tag 34377).

@@ -1,9 +1,9 @@
-// Orientation: the eight EXIF orientations, and how a picture stored in each is made upright.
+// Orientation: the eight EXIF orientations, and how an image stored in each is made upright.
 
 import CVips
 import Model
 
-/// How a stored picture lies, as tag 0x0112 of EXIF 2.32 has it: 1 is upright, missing and unknown values count as
+/// How a stored image lies, as tag 0x0112 of EXIF 2.32 has it: 1 is upright, missing and unknown values count as
 /// that.
 struct Orientation: Equatable {
   /// The tag's value, 1–8.
@@ -14,11 +14,11 @@ struct Orientation: Equatable {
 
   init(tag: Int?) { self.tag = tag.flatMap { (1...8).contains($0) ? $0 : nil } ?? 1 }
 
-  /// Whether width and height are exchanged when the picture is made upright.
+  /// Whether width and height are exchanged when the image is made upright.
   var swapsSides: Bool { tag >= 5 }
 
-  /// Whether making it upright reads the rows in another order than they are stored. Such a picture has to be in
-  /// memory: a decoder that gives rows from top to bottom fails, and only on pictures larger than libvips's buffers.
+  /// Whether making it upright reads the rows in another order than they are stored. Such an image has to be in
+  /// memory: a decoder that gives rows from top to bottom fails, and only on images larger than libvips's buffers.
   var needsRandomAccess: Bool { tag >= 3 }
 
   /// Quarters of a turn, clockwise; done before the mirroring.
@@ -37,7 +37,7 @@ struct Orientation: Equatable {
   /// Tags by quarters of a turn, without and with the mirroring.
   private static let tags = [[1, 6, 3, 8], [2, 5, 4, 7]]
 
-  /// What makes a picture that was made upright lie as it was stored. Only two quarter turns are not their own.
+  /// What makes an image that was made upright lie as it was stored. Only two quarter turns are not their own.
   private var inverse: Orientation {
     switch tag {
     case 6: Orientation(tag: 8)
@@ -58,11 +58,11 @@ struct Orientation: Equatable {
     return Orientation(tag: Self.tags[isMirrored == isMirroredAgain ? 0 : 1][quarters])
   }
 
-  /// Where a part of the picture as it will be seen lies in the stored one.
+  /// Where a part of the image as it will be seen lies in the stored one.
   ///
   /// - Parameters:
-  ///   - area: In the upright picture.
-  ///   - size: Of the upright picture.
+  ///   - area: In the upright image.
+  ///   - size: Of the upright image.
   func stored(_ area: PixelArea, of size: PixelSize) -> PixelArea {
     let x = isMirrored ? size.width - area.x - area.size.width : area.x
     let right = size.width - x - area.size.width
@@ -75,26 +75,26 @@ struct Orientation: Equatable {
     }
   }
 
-  /// Where a part of the stored picture lies in it as it will be seen: the reverse of `stored(_:of:)`.
+  /// Where a part of the stored image lies in it as it will be seen: the reverse of `stored(_:of:)`.
   ///
   /// - Parameters:
-  ///   - area: In the stored picture.
-  ///   - size: Of the stored picture.
+  ///   - area: In the stored image.
+  ///   - size: Of the stored image.
   func upright(_ area: PixelArea, of size: PixelSize) -> PixelArea {
     inverse.stored(area, of: size)
   }
 
-  /// Makes a picture upright.
-  func apply(to picture: consuming Image) throws(ImageError) -> Image {
-    if needsRandomAccess { picture = try picture.inMemory() }
+  /// Makes an image upright.
+  func apply(to image: consuming Image) throws(ImageError) -> Image {
+    if needsRandomAccess { image = try image.inMemory() }
     if quarters > 0 {
       // VIPS_ANGLE_D0, D90, D180 and D270 are 0 to 3.
       let angle = VipsAngle(UInt32(quarters))
-      picture = try picture.made("turn") { pictor_vips_rot($0, $1, angle) }
+      image = try image.made("turn") { pictor_vips_rot($0, $1, angle) }
     }
     if isMirrored {
-      picture = try picture.made("mirror") { pictor_vips_flip($0, $1, VIPS_DIRECTION_HORIZONTAL) }
+      image = try image.made("mirror") { pictor_vips_flip($0, $1, VIPS_DIRECTION_HORIZONTAL) }
     }
-    return picture
+    return image
   }
 }

@@ -11,13 +11,13 @@ extension ImageFormat {
     case .webp: 16_383  // RFC 9649, section 3.4
     case .avif: 16_384  // libheif's limit for reading; it writes 65,536, for nobody
     case .gif: 65_535  // 16 bits in GIF89a's logical screen descriptor
-    case .jxl, .tiff: 1_000_000  // theirs are longer, no other picture here is
+    case .jxl, .tiff: 1_000_000  // theirs are longer, no other image here is
     case .heic, .svg, .jp2, .bmp, .ico, .json: nil
     }
   }
 
   /// Whether it holds the frames of an animation. AVIF and JPEG XL could: libvips 8.14.1 makes of frames an AVIF with
-  /// several pictures, of which the first is shown, and a JPEG XL of one tall picture. The pages of a TIFF do not move.
+  /// several images, of which the first is shown, and a JPEG XL of one tall image. The pages of a TIFF do not move.
   var holdsFrames: Bool { self == .gif || self == .webp }
 
   /// Whether transparency survives.

@@ -33,29 +33,29 @@ struct OutputMetadata: ~Copyable {
       ? nil : try Loader.describe(bytes, as: header.format, failOn: header.failOn)
   }
 
-  /// Size of one frame of a picture that has all of them, one below the other.
-  func frameSize(of picture: borrowing Image) -> PixelSize {
-    let size = picture.size
+  /// Size of one frame of an image that has all of them, one below the other.
+  func frameSize(of image: borrowing Image) -> PixelSize {
+    let size = image.size
     return PixelSize(width: size.width, height: size.height / frames)
   }
 
-  /// The picture with these notes and no others: the profile, texts and palette of the source are gone. Colours are sRGB by
+  /// The image with these notes and no others: the profile, texts and palette of the source are gone. Colours are sRGB by
   /// now, which is what they are taken for without a profile.
-  func attached(to picture: consuming Image) throws(ImageError) -> Image {
-    let size = frameSize(of: picture)
-    let picture = try picture.stripped()
-    if frames > 1 { picture.describeAnimation(header, frames: frames, size: size) }
+  func attached(to image: consuming Image) throws(ImageError) -> Image {
+    let size = frameSize(of: image)
+    let image = try image.stripped()
+    if frames > 1 { image.describeAnimation(header, frames: frames, size: size) }
     switch source {
-    case .some(let source): picture.takeMetadata(of: source, for: format)
+    case .some(let source): image.takeMetadata(of: source, for: format)
     case .none: break
     }
-    return picture
+    return image
   }
 
-  /// The picture with its notes, each frame made smaller.
-  func resized(_ picture: borrowing Image, to size: PixelSize) throws(ImageError) -> Image {
-    let copy = try picture.made("copy") { pictor_vips_copy($0, $1) }
-    let frameSize = frameSize(of: picture)
+  /// The image with its notes, each frame made smaller.
+  func resized(_ image: borrowing Image, to size: PixelSize) throws(ImageError) -> Image {
+    let copy = try image.made("copy") { pictor_vips_copy($0, $1) }
+    let frameSize = frameSize(of: image)
     let small = try Animation.map(copy, frames: frames, size: frameSize) {
       frame throws(ImageError) in try frame.resized(to: size)
     }

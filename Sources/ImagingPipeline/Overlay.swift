@@ -1,4 +1,4 @@
-// Overlay: the watermark: a second stranger's picture, decoded once, and laid on each frame of the result.
+// Overlay: the watermark: a second stranger's image, decoded once, and laid on each frame of the result.
 
 import CVips
 import ImagingWire
@@ -13,7 +13,7 @@ public struct OverlaySource {
   /// A watermark.
   ///
   /// - Parameters:
-  ///   - bytes: The picture's, as strange as a source's. They may not change until the pipeline returns.
+  ///   - bytes: The image's, as strange as a source's. They may not change until the pipeline returns.
   ///   - density: Pixels per point of it: 1, 2 or 3.
   ///   - placement: How it lies on the result.
   public init(bytes: UnsafeRawBufferPointer, density: Int, placement: WatermarkPlacement) {
@@ -23,7 +23,7 @@ public struct OverlaySource {
 
 /// A watermark as it is laid on: upright, in sRGB or grey with an alpha, at its size, in memory.
 ///
-/// It goes the way of any picture: sniffed, held to the limits, decoded no larger than it is needed, its first frame.
+/// It goes the way of any image: sniffed, held to the limits, decoded no larger than it is needed, its first frame.
 /// Blending is `over` (Porter and Duff) on the result's own 8-bit numbers, as browsers do it: in linear
 /// light a black mark would come out thinner than it was drawn, and a white one bolder.
 final class Overlay {
@@ -101,10 +101,10 @@ final class Overlay {
       transform: transform,
       output: try Output(
         for: transform, header: header, frames: 1, geometry: own, efforts: limits.efforts))
-    var picture = try steps.apply(to: loaded)
-    if !picture.hasAlpha { picture = try picture.withOpaqueAlpha() }
-    if source.placement.opacity < 1 { picture = try picture.faded(to: source.placement.opacity) }
-    return try picture.inMemory()
+    var image = try steps.apply(to: loaded)
+    if !image.hasAlpha { image = try image.withOpaqueAlpha() }
+    if source.placement.opacity < 1 { image = try image.faded(to: source.placement.opacity) }
+    return try image.inMemory()
   }
 }
 

@@ -1,4 +1,4 @@
-// Pipeline: from a stranger's bytes to the encoded picture, one line a stage; each stage has a file of its own.
+// Pipeline: from a stranger's bytes to the encoded image, one line a stage; each stage has a file of its own.
 
 import CVips
 import ImagingWire
@@ -128,14 +128,14 @@ public struct Pipeline: Sendable {
       header: header, part: part,
       window: loader.window(in: frames > 1 ? header.size : loaded.size, for: geometry),
       geometry: geometry, transform: transform, output: output)
-    var picture = try Animation.map(loaded, frames: frames, size: header.size) {
+    var image = try Animation.map(loaded, frames: frames, size: header.size) {
       frame throws(ImageError) in
       let made = try steps.apply(to: frame)
       if let watermark { return try watermark.laid(on: made) }
       return made
     }
     if let kind = transform.product.placeholder {
-      let small = try SmallImage(picture)
+      let small = try SmallImage(image)
       watch.finish(\.transform)
       let placeholder = Placeholder(kind, of: small, on: transform.background)
       return transform.product == .placeholder(kind)
@@ -146,7 +146,7 @@ public struct Pipeline: Sendable {
     let notes = try OutputMetadata(
       of: source, header: header, frames: frames, for: output.format,
       isBare: transform.stripsMetadata)
-    picture = try notes.attached(to: picture)
+    image = try notes.attached(to: image)
     let lossless = LosslessResult(
       of: source, header, part: part, frames: frames, geometry: geometry, transform: transform,
       output: output)
@@ -159,12 +159,12 @@ public struct Pipeline: Sendable {
       geometry.canvas.pixels <= Self.mostPixelsHeld || transform.maxBytes != nil
       || (most != nil && geometry.canvas.pixels <= Self.mostPixelsFitted
         && MemoryLeft.hasPlenty(for: geometry.canvas.pixels * 4))
-    if isHeld { picture = try picture.inMemory() }
+    if isHeld { image = try image.inMemory() }
     watch.finish(\.transform)
 
-    var encoded = try output.encode(picture, within: transform.maxBytes, notes: notes)
+    var encoded = try output.encode(image, within: transform.maxBytes, notes: notes)
     if let most, isHeld, encoded.bytes.count > most,
-      let smaller = try output.encode(picture, inPlaceOf: most, notes: notes)
+      let smaller = try output.encode(image, inPlaceOf: most, notes: notes)
     {
       encoded = smaller
     }

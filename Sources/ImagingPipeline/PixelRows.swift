@@ -1,11 +1,11 @@
-// PixelRows: a picture's rows from top to bottom as plain bytes, computed on the thread that asks for them.
+// PixelRows: an image's rows from top to bottom as plain bytes, computed on the thread that asks for them.
 
 import CVips
 import Model
 
-/// Reads a picture of 8 bits a band row by row, forwards only.
+/// Reads an image of 8 bits a band row by row, forwards only.
 ///
-/// libvips's own sinks compute on threads of a pool and hand each strip over; for the small pictures that are most of
+/// libvips's own sinks compute on threads of a pool and hand each strip over; for the small images that are most of
 /// the work, starting and waking those costs more than the pixels do.
 struct PixelRows: ~Copyable {
   private let region: UnsafeMutablePointer<VipsRegion>
@@ -18,11 +18,11 @@ struct PixelRows: ~Copyable {
 
   /// Starts at the top.
   ///
-  /// - Parameter picture: 8 bits a band; kept by what is made here.
-  init(of picture: borrowing Image) throws(ImageError) {
-    size = picture.size
-    strip = max(8, min(64, Self.stripBytes / (picture.size.width * picture.bands)))
-    let region = picture.withVipsImage { vips_region_new($0) }
+  /// - Parameter image: 8 bits a band; kept by what is made here.
+  init(of image: borrowing Image) throws(ImageError) {
+    size = image.size
+    strip = max(8, min(64, Self.stripBytes / (image.size.width * image.bands)))
+    let region = image.withVipsImage { vips_region_new($0) }
     guard let region else { throw VipsLibrary.failure(in: "pixels") }
     self.region = region
   }

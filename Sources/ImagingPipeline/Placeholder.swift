@@ -1,9 +1,9 @@
-// Placeholder: something to show until a picture is there, as a text for /info or as a tiny picture.
+// Placeholder: something to show until an image is there, as a text for /info or as a tiny image.
 
 import CVips
 import Model
 
-/// A placeholder made of a small version of its picture.
+/// A placeholder made of a small version of its image.
 ///
 /// A BlurHash and a colour know no transparency: what shows through is `ground`. The others keep it.
 struct Placeholder {
@@ -12,13 +12,13 @@ struct Placeholder {
   private let small: SmallImage
   private let ground: Color
 
-  /// The longer side of the picture that a BlurHash is drawn as.
+  /// The longer side of the image that a BlurHash is drawn as.
   private static let blurHashSide = 32
-  /// libjpeg's quality of a low-quality picture. Measured with Pillow's libjpeg, the test scene at 16×10: 403 bytes and 23.6 dB
+  /// libjpeg's quality of a low-quality image. Measured with Pillow's libjpeg, the test scene at 16×10: 403 bytes and 23.6 dB
   /// with colours in full, 367 and 20.3 with one for four pixels; at 40 377 and 22.4, 344 and 19.5.
   private static let quality: CInt = 60
 
-  /// The placeholder of a picture that was made for it.
+  /// The placeholder of an image that was made for it.
   init(_ kind: PlaceholderKind, of small: SmallImage, on ground: Color) {
     (self.kind, self.small, self.ground) = (kind, small, ground)
   }
@@ -36,9 +36,9 @@ struct Placeholder {
     }
   }
 
-  /// The tiny picture: JPEG where it is opaque, else PNG. Hashes and colours are PNG, which keeps them as they are.
+  /// The tiny image: JPEG where it is opaque, else PNG. Hashes and colours are PNG, which keeps them as they are.
   ///
-  /// - Parameter geometry: That of the small picture: what is made is as large in points.
+  /// - Parameter geometry: That of the small image: what is made is as large in points.
   func encoded(_ geometry: Geometry, _ watch: inout StageWatch) throws(ImageError) -> EncodedImage {
     let shown = shown
     let format = kind == .lqip ? Self.format(of: shown) : .png
@@ -57,9 +57,9 @@ struct Placeholder {
       let ratio = min(
         1, Double(Self.blurHashSide) / Double(max(small.size.width, small.size.height)))
       func side(_ length: Int) -> Int { max(1, Int((Double(length) * ratio).rounded())) }
-      return BlurHash(of: small.laid(on: ground)).picture(
+      return BlurHash(of: small.laid(on: ground)).image(
         PixelSize(width: side(small.size.width), height: side(small.size.height)))
-    case .thumbhash: return ThumbHash(of: small).picture
+    case .thumbhash: return ThumbHash(of: small).image
     case .color:
       let color = small.laid(on: ground).meanColor
       return SmallImage(PixelSize(width: 1, height: 1)) { _, _ in
@@ -69,14 +69,14 @@ struct Placeholder {
     }
   }
 
-  private static func format(of picture: SmallImage) -> ImageFormat {
-    picture.isOpaque ? .jpeg : .png
+  private static func format(of image: SmallImage) -> ImageFormat {
+    image.isOpaque ? .jpeg : .png
   }
 
   private static func encode(
-    _ picture: SmallImage, as format: ImageFormat
+    _ image: SmallImage, as format: ImageFormat
   ) throws(ImageError) -> GLibBytes {
-    try picture.asPicture().withVipsImage { image throws(ImageError) in
+    try image.asImage().withVipsImage { image throws(ImageError) in
       try GLibBytes("encode") { bytes, count in
         format == .jpeg
           ? pictor_vips_jpegsave_full_colour(image, bytes, count, quality)
@@ -96,8 +96,8 @@ struct Placeholder {
 }
 
 extension PlaceholderKind {
-  /// The longer side of the picture that one is made of. A ThumbHash of more is not allowed, a BlurHash of more not better;
-  /// of a low-quality picture it is what is sent.
+  /// The longer side of the image that one is made of. A ThumbHash of more is not allowed, a BlurHash of more not better;
+  /// of a low-quality image it is what is sent.
   fileprivate var longestSide: Double {
     switch self {
     case .blurhash, .color: 64
@@ -111,12 +111,12 @@ extension Product {
   /// The placeholder in it.
   var placeholder: PlaceholderKind? {
     switch self {
-    case .picture: nil
+    case .image: nil
     case .info(let kind): kind
     case .placeholder(let kind): kind
     }
   }
 
-  /// The longest side that its picture may have; `nil`: no such bound.
+  /// The longest side that its image may have; `nil`: no such bound.
   var longestSide: Double? { placeholder?.longestSide }
 }

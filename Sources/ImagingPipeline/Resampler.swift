@@ -1,9 +1,9 @@
-// Resampler: makes pictures smaller with Lanczos3 in whole numbers, row by row, on the thread that asks for it.
+// Resampler: makes images smaller with Lanczos3 in whole numbers, row by row, on the thread that asks for it.
 
 import CVips
 import Model
 
-/// A reduction of a picture of 8 bits a band. Between the steps values have six bits more than that, so that nothing is
+/// A reduction of an image of 8 bits a band. Between the steps values have six bits more than that, so that nothing is
 /// rounded twice; colours are weighted by alpha until they are written.
 struct Resampler: ~Copyable {
   private let bands: Int
@@ -24,15 +24,15 @@ struct Resampler: ~Copyable {
   /// Prepares one.
   ///
   /// - Parameters:
-  ///   - picture: 1–4 bands of 8 bits.
+  ///   - image: 1–4 bands of 8 bits.
   ///   - target: Size of the result, neither side longer than the window's.
-  ///   - window: What of the picture is shown; `nil`: all of it.
+  ///   - window: What of the image is shown; `nil`: all of it.
   init(
-    of picture: borrowing Image, to target: PixelSize, showing window: Window? = nil
+    of image: borrowing Image, to target: PixelSize, showing window: Window? = nil
   ) throws(ImageError) {
-    input = try WeightedRows(of: picture, for: target)
-    let window = window ?? Window(picture.size)
-    (bands, hasAlpha) = (picture.bands, picture.hasAlpha)
+    input = try WeightedRows(of: image, for: target)
+    let window = window ?? Window(image.size)
+    (bands, hasAlpha) = (image.bands, image.hasAlpha)
     self.target = target
     let (columns, rows) = (Double(input.box.width), Double(input.box.height))
     across = LanczosAxis(

@@ -1,4 +1,4 @@
-// Resize: making a picture exactly as large as the geometry says.
+// Resize: making an image exactly as large as the geometry says.
 
 import CVips
 import Model
@@ -6,7 +6,7 @@ import Model
 extension Image {
   /// A part of it, at another size: exactly this one.
   ///
-  /// A part whose edges lie within pixels is shown as it is where the picture is made smaller, to the hundredth of a pixel;
+  /// A part whose edges lie within pixels is shown as it is where the image is made smaller, to the hundredth of a pixel;
   /// in all other cases it is the whole pixels next to it.
   consuming func resized(to target: PixelSize, showing window: Window) throws(ImageError) -> Image {
     let covered = window.covered(of: size)
@@ -36,14 +36,14 @@ extension Image {
     }
     guard hasAlpha else { return try resample(from: size, to: target) }
     let (format, full) = (self.format, fullAlpha)
-    var picture = try made("alpha") { pictor_vips_premultiply($0, $1, full) }
+    var image = try made("alpha") { pictor_vips_premultiply($0, $1, full) }
     // Back to whole numbers where there are enough of them, which takes two thirds of the time. Of 8 bits a faint alpha
     // leaves its colours three or four, and they would come out as others.
-    if format != VIPS_FORMAT_UCHAR { picture = try picture.cast(to: format) }
-    picture = try picture.resample(from: size, to: target)
-    picture = try picture.made("alpha") { pictor_vips_unpremultiply($0, $1, full) }
+    if format != VIPS_FORMAT_UCHAR { image = try image.cast(to: format) }
+    image = try image.resample(from: size, to: target)
+    image = try image.made("alpha") { pictor_vips_unpremultiply($0, $1, full) }
     return format == VIPS_FORMAT_UCHAR
-      ? try picture.roundedToBytes(by: 1) : try picture.cast(to: format)
+      ? try image.roundedToBytes(by: 1) : try image.cast(to: format)
   }
 
   /// More pixels than these are not held in memory but resized by libvips, a strip at a time: of a result so large a part
@@ -94,20 +94,20 @@ extension Image {
     let less = PixelSize(
       width: min(size.width, target.width), height: min(size.height, target.height))
     // Both factors are given: with one, libvips computes the other side, and rounds it its own way.
-    var picture = try made("resize") {
+    var image = try made("resize") {
       pictor_vips_resize(
         $0, $1, Double(less.width) / Double(size.width),
         Double(less.height) / Double(size.height), VIPS_KERNEL_LANCZOS3)
     }
     if less != target {
       // Not by vips_resize: of 8.14.1 it moves what it enlarges by half a pixel of the result to the right and down.
-      picture = try picture.made("resize") {
+      image = try image.made("resize") {
         pictor_vips_enlarge($0, $1, CInt(target.width), CInt(target.height), "bicubic")
       }
     }
-    guard picture.size == target else {
-      throw .internal(detail: "resized \(size) to \(picture.size) instead of \(target)")
+    guard image.size == target else {
+      throw .internal(detail: "resized \(size) to \(image.size) instead of \(target)")
     }
-    return picture
+    return image
   }
 }

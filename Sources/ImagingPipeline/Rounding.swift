@@ -10,12 +10,12 @@ extension Image {
   ///
   /// - Parameter radius: In pixels; at most half of the shorter side counts.
   consuming func rounded(by radius: Double) throws(ImageError) -> Image {
-    let picture = hasAlpha ? self : try withOpaqueAlpha()
-    let (size, bands) = (picture.size, picture.bands)
+    let image = hasAlpha ? self : try withOpaqueAlpha()
+    let (size, bands) = (image.size, image.bands)
     let (width, height) = (Double(size.width), Double(size.height))
     let radius = min(radius, width / 2, height / 2)
     var insets = [Double](repeating: 0, count: Self.linesPerRow)
-    return try picture.mapped(bands: bands) { y, row, result throws(ImageError) in
+    return try image.mapped(bands: bands) { y, row, result throws(ImageError) in
       result.update(from: row, count: size.width * bands)
       guard Double(min(y, size.height - 1 - y)) < radius else { return }
       for line in insets.indices {

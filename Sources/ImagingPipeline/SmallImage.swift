@@ -1,4 +1,4 @@
-// SmallImage: a picture so small that it is looked at pixel by pixel, in memory of Swift's.
+// SmallImage: an image so small that it is looked at pixel by pixel, in memory of Swift's.
 
 import CVips
 import Glibc
@@ -10,19 +10,19 @@ struct SmallImage: Equatable {
   /// Rows from top to bottom, four values a pixel.
   private(set) var values: [UInt8] = []
 
-  /// A picture whose pixels are computed one by one.
+  /// An image whose pixels are computed one by one.
   init(_ size: PixelSize, _ pixel: (_ x: Int, _ y: Int) -> [UInt8]) {
     self.size = size
     values.reserveCapacity(size.pixels * 4)
     for y in 0..<size.height { for x in 0..<size.width { values += pixel(x, y) } }
   }
 
-  /// A picture that the pipeline made: sRGB or grey, 8 bits, with or without an alpha.
+  /// An image that the pipeline made: sRGB or grey, 8 bits, with or without an alpha.
   ///
   /// - Throws: what its source has wrong with it, which may come to light only now.
-  init(_ picture: borrowing Image) throws(ImageError) {
-    let (size, bands) = (picture.size, picture.bands)
-    let memory = try picture.withVipsImage { image throws(ImageError) in
+  init(_ image: borrowing Image) throws(ImageError) {
+    let (size, bands) = (image.size, image.bands)
+    let memory = try image.withVipsImage { image throws(ImageError) in
       var count = 0
       guard let memory = vips_image_write_to_memory(image, &count) else {
         throw VipsLibrary.failure(in: "pixels")
@@ -75,14 +75,14 @@ struct SmallImage: Equatable {
   }
 
   /// It in libvips's memory, to be encoded; with an alpha only where that says anything.
-  func asPicture() throws(ImageError) -> Image {
+  func asImage() throws(ImageError) -> Image {
     let bands = isOpaque ? 3 : 4
-    let picture = try Image(blank: size, bands: bands, profile: [])
+    let image = try Image(blank: size, bands: bands, profile: [])
     for y in 0..<size.height {
       let row = values[y * size.width * 4..<(y + 1) * size.width * 4]
       let line = bands == 4 ? Array(row) : row.indices.filter { $0 % 4 != 3 }.map { values[$0] }
-      try picture.write(line, row: y)
+      try image.write(line, row: y)
     }
-    return picture
+    return image
   }
 }

@@ -4,7 +4,7 @@ import Model
 
 /// Tells formats apart by how they start. What it does not know never reaches a loader.
 enum Sniffer {
-  /// The format of a picture.
+  /// The format of an image.
   ///
   /// - Throws: `ImageError.unsupportedFormat` when it is none of `ImageFormat`, or not among `allowed`.
   static func format(of bytes: UnsafeRawBufferPointer, allowed: Set<ImageFormat>)

@@ -20,7 +20,7 @@ struct SourceDescription {
   /// - Parameter density: Pixels per point, from the source's name.
   /// - Throws: `ImageError.undecodable`.
   init(of source: UnsafeRawBufferPointer, _ header: SourceHeader, density: Int) throws(ImageError) {
-    let picture =
+    let image =
       if let page = header.page {
         try Loader.open(source, as: header.format, pages: .one(page), failOn: header.headerFailOn)
       } else {
@@ -28,9 +28,9 @@ struct SourceDescription {
       }
     (self.header, self.density) = (header, density)
     bytes = source.count
-    space = picture.spaceName
-    bits = picture.integer("heif-bitdepth") ?? picture.bitsOfFormat
-    profile = ProfileDescription.read(picture.embeddedProfile)
+    space = image.spaceName
+    bits = image.integer("heif-bitdepth") ?? image.bitsOfFormat
+    profile = ProfileDescription.read(image.embeddedProfile)
   }
 
   /// The JSON, and a line break.

@@ -8,15 +8,15 @@ import Model
 struct SourceHeader {
   /// The sniffed format.
   let format: ImageFormat
-  /// Size of the stored picture, or of one frame.
+  /// Size of the stored image, or of one frame.
   let size: PixelSize
-  /// Frames of an animation, pages of a TIFF, pictures of a HEIC; 1 for all other.
+  /// Frames of an animation, pages of a TIFF, images of a HEIC; 1 for all other.
   let pages: Int
   /// The page to be read, as its loader counts them, where that is not simply the first one.
   let page: Int?
   /// Whether the request names another frame than the first.
   let isLaterFrame: Bool
-  /// How the stored picture is turned.
+  /// How the stored image is turned.
   let orientation: Orientation
   /// Whether pixels have an alpha. A band is enough, transparent or not: so all sizes of a source are of one format,
   /// and it is known before a pixel is decoded.
@@ -43,8 +43,8 @@ struct SourceHeader {
     of source: UnsafeRawBufferPointer, as format: ImageFormat, frame: Int?, failOn: FailOn
   ) throws(ImageError) {
     (self.failOn, headerFailOn) = (failOn, min(failOn, .truncated))
-    var picture = try Loader.describe(source, as: format, failOn: failOn)
-    let counted = max(1, picture.integer("n-pages") ?? 1)
+    var image = try Loader.describe(source, as: format, failOn: failOn)
+    let counted = max(1, image.integer("n-pages") ?? 1)
     var pages = 1
     var page = frame
     // What libvips counts elsewhere is something else: resolution levels of a JPEG 2000, all directories of a TIFF.
@@ -69,7 +69,7 @@ struct SourceHeader {
     // Without a number a HEIC's primary image is opened, which may be another than the first.
     if let page, page > 0 || format == .heic || format == .avif {
       do throws(ImageError) {
-        picture = try Loader.open(source, as: format, pages: .one(page), failOn: headerFailOn)
+        image = try Loader.open(source, as: format, pages: .one(page), failOn: headerFailOn)
       } catch {
         throw isLaterFrame && error.isOfSource ? .ofVariant(error) : error
       }
@@ -77,23 +77,23 @@ struct SourceHeader {
     self.format = format
     self.pages = pages
     self.page = page
-    size = picture.size
-    hasAlpha = picture.hasAlpha
-    profile = picture.foreignProfile
-    delays = picture.integers("delay")
-    loop = picture.integer("loop") ?? 0
+    size = image.size
+    hasAlpha = image.hasAlpha
+    profile = image.foreignProfile
+    delays = image.integers("delay")
+    loop = image.integer("loop") ?? 0
     codePoints =
       format == .heic || format == .avif ? HEIFContainer.codePoints(of: source) : nil
     // libheif applies the container's own rotation (ISO/IEC 23008-12, 6.5.10) and libjxl the codestream's (ISO/IEC
     // 18181-1, D.3), as these say; the EXIF copy of it is not to be applied again.
     let isTurned = [.heic, .avif, .jxl].contains(format)
-    orientation = isTurned ? .up : Orientation(tag: picture.integer("orientation"))
+    orientation = isTurned ? .up : Orientation(tag: image.integer("orientation"))
   }
 
   /// Whether `pages` are one after the other in time.
   var isAnimation: Bool { pages > 1 && (format == .gif || format == .webp) }
 
-  /// Size of the picture as it will be seen.
+  /// Size of the image as it will be seen.
   var uprightSize: PixelSize { orientation.swapsSides ? size.turned : size }
 
   /// Holds the source to its limits. A vector has no pixels of its own; what is rendered of it is limited by
@@ -119,6 +119,6 @@ struct SourceHeader {
   /// for), a still is not asked for and none is picked out. A placeholder stands still.
   func frames(for transform: Transform) -> Int {
     let keepsFrames = transform.isAnimated && transform.format?.holdsFrames ?? true
-    return isAnimation && page == nil && keepsFrames && transform.product == .picture ? pages : 1
+    return isAnimation && page == nil && keepsFrames && transform.product == .image ? pages : 1
   }
 }

@@ -5,11 +5,11 @@ import Model
 /// A part of a source as the request wants it: turned as the header and then the request say, then cropped, then trimmed.
 /// Everything after it, sizes and limits too, knows this part only.
 struct SourceRegion: Equatable {
-  /// How the stored picture is turned in all.
+  /// How the stored image is turned in all.
   let orientation: Orientation
-  /// Size of the whole picture as turned.
+  /// Size of the whole image as turned.
   let whole: PixelSize
-  /// The part in that picture.
+  /// The part in that image.
   let area: PixelArea
 
   private init(orientation: Orientation, whole: PixelSize, area: PixelArea) {
@@ -18,7 +18,7 @@ struct SourceRegion: Equatable {
 
   /// What is used before anything was trimmed.
   ///
-  /// - Throws: `ImageError.invalidParameter` for a `crop` outside of the picture. What only sticks out is cut off.
+  /// - Throws: `ImageError.invalidParameter` for a `crop` outside of the image. What only sticks out is cut off.
   init(of header: SourceHeader, for transform: Transform) throws(ImageError) {
     orientation = header.orientation.turned(by: transform.rotation, flip: transform.flip)
     whole = orientation.swapsSides ? header.size.turned : header.size
@@ -28,7 +28,7 @@ struct SourceRegion: Equatable {
     }
     guard crop.x < whole.width, crop.y < whole.height else {
       throw .invalidParameter(
-        name: "crop", value: crop.description, allowed: "a part of the picture, which is \(whole)")
+        name: "crop", value: crop.description, allowed: "a part of the image, which is \(whole)")
     }
     area = PixelArea(
       x: crop.x, y: crop.y,
@@ -39,14 +39,14 @@ struct SourceRegion: Equatable {
 
   /// Size of the part as it will be seen, which `w`, `h` and `scale` count from.
   var size: PixelSize { area.size }
-  /// The part in the stored picture.
+  /// The part in the stored image.
   var stored: PixelArea { orientation.stored(area, of: whole) }
   /// Whether it is all of the source.
   var isWhole: Bool { area.size == whole }
 
   /// A part of it.
   ///
-  /// - Parameter area: In pixels of the stored picture.
+  /// - Parameter area: In pixels of the stored image.
   func narrowed(toStored area: PixelArea) -> SourceRegion {
     let stored = orientation.swapsSides ? whole.turned : whole
     return SourceRegion(
@@ -61,25 +61,25 @@ struct SourceRegion: Equatable {
   }
 }
 
-/// A part of a decoded picture, in its pixels: of a picture that was made smaller while decoding, edges may lie within one.
+/// A part of a decoded image, in its pixels: of an image that was made smaller while decoding, edges may lie within one.
 struct Window: Equatable {
   var x: Double
   var y: Double
   var width: Double
   var height: Double
 
-  /// All of a picture.
+  /// All of an image.
   init(_ size: PixelSize) {
     (x, y, width, height) = (0, 0, Double(size.width), Double(size.height))
   }
 
-  /// A part of the stored picture in one that has so many pixels for each of the stored one's.
+  /// A part of the stored image in one that has so many pixels for each of the stored one's.
   init(_ area: PixelArea, times scale: (x: Double, y: Double)) {
     (x, y) = (Double(area.x) * scale.x, Double(area.y) * scale.y)
     (width, height) = (Double(area.size.width) * scale.x, Double(area.size.height) * scale.y)
   }
 
-  /// The pixels that it touches, of a picture of this size.
+  /// The pixels that it touches, of an image of this size.
   func covered(of size: PixelSize) -> PixelArea {
     // What a product of numbers like 1/3 has too much is no pixel.
     let slack = 1e-6
@@ -105,7 +105,7 @@ struct Window: Equatable {
       && abs(height - other.height) < 0.01
   }
 
-  /// It, in a part of the picture.
+  /// It, in a part of the image.
   func within(_ area: PixelArea) -> Window {
     var result = self
     (result.x, result.y) = (max(0, x - Double(area.x)), max(0, y - Double(area.y)))

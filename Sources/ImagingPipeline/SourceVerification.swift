@@ -14,11 +14,11 @@ struct SourceVerification {
     let soundness = Soundness(of: source, as: header.format)
     try soundness.check(header.failOn)
     guard soundness != .whole else { return }
-    let picture = try Loader.open(
+    let image = try Loader.open(
       source, as: header.format, pages: header.isAnimation ? .all : .first,
       failOn: header.failOn)
-    let height = picture.size.height
-    let rows = try PixelRows(of: picture)
+    let height = image.size.height
+    let rows = try PixelRows(of: image)
     for y in 0..<height { _ = try rows.row(y) }
   }
 }

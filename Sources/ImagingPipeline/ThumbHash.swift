@@ -1,17 +1,17 @@
-// ThumbHash: a picture as some 25 bytes, with its aspect ratio and its transparency (evanw.github.io/thumbhash).
+// ThumbHash: an image as some 25 bytes, with its aspect ratio and its transparency (evanw.github.io/thumbhash).
 
 import Glibc
 import Model
 
-/// The first terms of a cosine transform of a picture's lightness, of yellow against blue, of red against green, and of its
+/// The first terms of a cosine transform of an image's lightness, of yellow against blue, of red against green, and of its
 /// alpha where it has one; each channel's swings in 16 steps of its largest.
 ///
 /// Three bytes hold the means of the first three (6 bits each), the largest swing of the lightness (5) and whether there is
 /// alpha (1); two the terms of the lightness along the shorter side (3), the largest swings of the two colours (6 each) and
-/// whether the picture is wider than high (1); with alpha another its mean and largest swing (4 each). Then come all
+/// whether the image is wider than high (1); with alpha another its mean and largest swing (4 each). Then come all
 /// swings, 4 bits each, the lower half of a byte first.
 struct ThumbHash: Equatable {
-  /// No side of a picture to be hashed may be longer.
+  /// No side of an image to be hashed may be longer.
   static let longestSide = 100
   /// The longer side of what a hash shows.
   static let shownSide = 32
@@ -19,14 +19,14 @@ struct ThumbHash: Equatable {
   /// The hash.
   let bytes: [UInt8]
 
-  /// The hash of a picture no larger than `longestSide`.
-  init(of picture: SmallImage) {
-    let (width, height) = (picture.size.width, picture.size.height)
-    let colors = Colors(of: picture)
+  /// The hash of an image no larger than `longestSide`.
+  init(of image: SmallImage) {
+    let (width, height) = (image.size.width, image.size.height)
+    let colors = Colors(of: image)
     let terms = Terms(width: width, height: height, hasAlpha: colors.hasAlpha)
-    let lightness = Channel(of: colors.lightness, picture.size, terms.lightness)
-    let yellow = Channel(of: colors.yellow, picture.size, Terms.color)
-    let red = Channel(of: colors.red, picture.size, Terms.color)
+    let lightness = Channel(of: colors.lightness, image.size, terms.lightness)
+    let yellow = Channel(of: colors.yellow, image.size, Terms.color)
+    let red = Channel(of: colors.red, image.size, Terms.color)
     var channels = [lightness, yellow, red]
 
     var head = Self.whole(lightness.mean, of: 63)
@@ -43,7 +43,7 @@ struct ThumbHash: Equatable {
       UInt8(truncatingIfNeeded: $0)
     }
     if colors.hasAlpha {
-      let alpha = Channel(of: colors.alpha, picture.size, Terms.alpha)
+      let alpha = Channel(of: colors.alpha, image.size, Terms.alpha)
       channels.append(alpha)
       bytes.append(UInt8(Self.whole(alpha.mean, of: 15) | Self.whole(alpha.scale, of: 15) << 4))
     }
@@ -61,7 +61,7 @@ struct ThumbHash: Equatable {
   }
 
   /// What it shows: 32 pixels on the longer side, with its alpha.
-  var picture: SmallImage {
+  var image: SmallImage {
     let head = Int(bytes[0]) | Int(bytes[1]) << 8 | Int(bytes[2]) << 16
     let shape = Int(bytes[3]) | Int(bytes[4]) << 8
     let hasAlpha = head >> 23 == 1
@@ -202,7 +202,7 @@ private struct Channel {
   }
 }
 
-/// A picture in the channels of the hash, laid on its own mean colour.
+/// An image in the channels of the hash, laid on its own mean colour.
 private struct Colors {
   private(set) var lightness: [Double] = []
   private(set) var yellow: [Double] = []
@@ -210,8 +210,8 @@ private struct Colors {
   private(set) var alpha: [Double] = []
   let hasAlpha: Bool
 
-  init(of picture: SmallImage) {
-    let pixels = picture.pixels.map { SIMD4<Double>($0) / 255 }
+  init(of image: SmallImage) {
+    let pixels = image.pixels.map { SIMD4<Double>($0) / 255 }
     var mean = SIMD4<Double>()
     for pixel in pixels { mean += pixel * SIMD4<Double>(pixel.w, pixel.w, pixel.w, 1) }
     if mean.w > 0 { mean /= SIMD4<Double>(mean.w, mean.w, mean.w, 1) }
@@ -222,6 +222,6 @@ private struct Colors {
       red.append(color.x - color.y)
       alpha.append(pixel.w)
     }
-    hasAlpha = !picture.isOpaque
+    hasAlpha = !image.isOpaque
   }
 }

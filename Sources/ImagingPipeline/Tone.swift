@@ -19,16 +19,16 @@ struct Tone {
     guard tint != nil || isGrayscale || brightness != 1 || saturation != 1 else { return nil }
   }
 
-  /// A picture's pixels so changed: a grey one where that shows all of it.
-  func apply(to picture: consuming Image) throws(ImageError) -> Image {
-    if let tint { picture = try picture.able(toShow: tint) }
-    let (bands, width) = (picture.bands, picture.size.width)
+  /// An image's pixels so changed: a grey one where that shows all of it.
+  func apply(to image: consuming Image) throws(ImageError) -> Image {
+    if let tint { image = try image.able(toShow: tint) }
+    let (bands, width) = (image.bands, image.size.width)
     let (colors, alphas) = (bands < 3 ? 1 : 3, bands.isMultiple(of: 2) ? 1 : 0)
     let results = isGrayscale ? 1 : colors
-    let tinted = tables(for: picture.components(of: tint ?? .white))
+    let tinted = tables(for: image.components(of: tint ?? .white))
     let lighter = brightnessTable
     let changesColor = results == 3 && (brightness != 1 || saturation != 1)
-    return try picture.mapped(bands: results + alphas) { _, row, result throws(ImageError) in
+    return try image.mapped(bands: results + alphas) { _, row, result throws(ImageError) in
       for x in 0..<width {
         let pixel = row + x &* bands
         let out = result + x &* (results &+ alphas)

@@ -1,4 +1,4 @@
-// Trimming: finds the edges of a picture that are all alike, by looking at every pixel once and holding a few rows.
+// Trimming: finds the edges of an image that are all alike, by looking at every pixel once and holding a few rows.
 
 import Model
 
@@ -21,10 +21,10 @@ struct Trimming {
   /// The part without its edges. Of an animation, what any frame needs is kept; each frame's own upper left pixel counts.
   /// A part that is all alike stays whole.
   func trimmed(_ part: SourceRegion) throws(ImageError) -> SourceRegion {
-    let picture = try open()
-    let size = frames > 1 ? header.size : picture.size
-    guard picture.size.height == size.height * frames else {
-      throw .undecodable(detail: "\(frames) frames of \(size) make \(picture.size)")
+    let image = try open()
+    let size = frames > 1 ? header.size : image.size
+    guard image.size.height == size.height * frames else {
+      throw .undecodable(detail: "\(frames) frames of \(size) make \(image.size)")
     }
     let scale = (
       x: Double(size.width) / Double(header.size.width),
@@ -36,8 +36,8 @@ struct Trimming {
     let y = corner.y == part.stored.y ? area.y : area.y + area.size.height - 1
     var backgrounds: [Background] = []
     if y > area.y {
-      let bands = picture.bands
-      let hasAlpha = picture.hasAlpha
+      let bands = image.bands
+      let hasAlpha = image.hasAlpha
       let rows = try PixelRows(of: try open())
       for frame in 0..<frames {
         let pixel = try rows.row(frame * size.height + y) + x * bands
@@ -47,8 +47,8 @@ struct Trimming {
     }
 
     var edges = Edges(area)
-    let (bands, hasAlpha) = (picture.bands, picture.hasAlpha)
-    let rows = try PixelRows(of: picture)
+    let (bands, hasAlpha) = (image.bands, image.hasAlpha)
+    let rows = try PixelRows(of: image)
     for frame in 0..<frames {
       for line in area.y..<area.y + area.size.height {
         let row = try rows.row(frame * size.height + line)
@@ -67,11 +67,11 @@ struct Trimming {
   private func open() throws(ImageError) -> Image {
     let scale =
       header.format == .svg ? min(1, (Self.mostVectorPixels / header.size.area).squareRoot()) : 1
-    let picture = try Loader.open(
+    let image = try Loader.open(
       source, as: header.format, pages: header.pages(frames: frames), scale: scale,
       // Damage is judged when it is loaded for the result.
       failOn: header.headerFailOn)
-    return try picture.readyForResize().inSRGB(from: header.codePoints)
+    return try image.readyForResize().inSRGB(from: header.codePoints)
   }
 
   /// The stored pixels that an area shows, as far as they are in `part`.

@@ -4,7 +4,7 @@ import CVips
 import Glibc
 import Model
 
-/// What belongs to libvips and the process rather than to one picture.
+/// What belongs to libvips and the process rather than to one image.
 enum VipsLibrary {
   /// Starts libvips the first time, and says every time how that went.
   static func start() throws(ImageError) {
@@ -15,7 +15,7 @@ enum VipsLibrary {
   /// does not promise: called from two threads it lets the second one go before it is ready.
   private static let failure: ImageError? = {
     g_log_set_default_handler(silence, nil)
-    // Pictures inside of an SVG are decoded by GdkPixbuf, which would load a module for BMP, ICO, XPM and whatever else
+    // Images inside of an SVG are decoded by GdkPixbuf, which would load a module for BMP, ICO, XPM and whatever else
     // is installed. With an empty list of modules it knows PNG and JPEG, which are built in. It is read once, later.
     setenv("GDK_PIXBUF_MODULE_FILE", "/dev/null", 1)
     // libvips would load its modules from below this. Of Debian's five three are for formats that nobody may send
@@ -72,7 +72,7 @@ enum VipsLibrary {
     return nil
   }
 
-  /// GLib's log says what strangers' pictures have wrong with them, line after line, on standard error: nobody's
+  /// GLib's log says what strangers' images have wrong with them, line after line, on standard error: nobody's
   /// business. What GLib is about to abort for is printed as ever.
   private static let silence: GLogFunc = { domain, level, message, data in
     if level.rawValue & (G_LOG_FLAG_FATAL.rawValue | G_LOG_LEVEL_ERROR.rawValue) != 0 {

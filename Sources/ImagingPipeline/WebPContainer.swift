@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// The RIFF container around a WebP's picture data (RFC 9649, section 2).
+/// The RIFF container around a WebP's image data (RFC 9649, section 2).
 enum WebPContainer {
   /// Drops EXIF, XMP and profile, and the extended header where nothing is left that needs one.
   ///

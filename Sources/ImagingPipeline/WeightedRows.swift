@@ -1,11 +1,11 @@
-// WeightedRows: a picture's rows as the resampler sums them up, weighted by alpha, and averaged first where a great deal
+// WeightedRows: an image's rows as the resampler sums them up, weighted by alpha, and averaged first where a great deal
 // is to go.
 
 import Model
 
 /// Turns rows of 8 bits a band into such of `Int16` with six bits below those.
 struct WeightedRows: ~Copyable {
-  /// Bits of a value below the picture's own.
+  /// Bits of a value below the image's own.
   static let fractionBits = 6
 
   private let pixels: PixelRows
@@ -31,11 +31,11 @@ struct WeightedRows: ~Copyable {
   /// Starts at the top.
   ///
   /// - Parameters:
-  ///   - picture: 1–4 bands of 8 bits.
+  ///   - image: 1–4 bands of 8 bits.
   ///   - target: What it will be reduced to.
-  init(of picture: borrowing Image, for target: PixelSize) throws(ImageError) {
-    source = picture.size
-    (bands, hasAlpha) = (picture.bands, picture.hasAlpha)
+  init(of image: borrowing Image, for target: PixelSize) throws(ImageError) {
+    source = image.size
+    (bands, hasAlpha) = (image.bands, image.hasAlpha)
     func box(_ source: Int, _ target: Int) -> Int {
       min(max(1, Int(Double(source) / Double(target) / Self.leastRest)), Self.most)
     }
@@ -43,7 +43,7 @@ struct WeightedRows: ~Copyable {
     size = PixelSize(
       width: (source.width + self.box.width - 1) / self.box.width,
       height: (source.height + self.box.height - 1) / self.box.height)
-    pixels = try PixelRows(of: picture)
+    pixels = try PixelRows(of: image)
     wide = .allocate(capacity: source.width * bands)
     sums = .allocate(capacity: size.width * bands)
   }

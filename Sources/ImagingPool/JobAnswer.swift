@@ -5,7 +5,7 @@ import Model
 
 /// Reads the answer to a job. A worker decodes strangers' bytes, so its answer counts for no more than a network's.
 enum JobAnswer {
-  /// Checks an answer and brings its picture into memory.
+  /// Checks an answer and brings its image into memory.
   ///
   /// A worker that says it made something else than was asked for has failed, whatever the source is like.
   ///
@@ -68,7 +68,7 @@ extension ResultMessage {
     guard found == format else {
       return "\(found?.rawValue ?? "no image") instead of \(format.rawValue)"
     }
-    guard transform.product == .picture else { return nil }
+    guard transform.product == .image else { return nil }
     guard !isJSON, format == transform.format ?? format else {
       return "\(format.rawValue) instead of \(transform.format?.rawValue ?? "an image")"
     }

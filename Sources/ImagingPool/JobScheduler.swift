@@ -96,7 +96,7 @@ struct JobScheduler<Job> {
     }
     // A slot will take the others at once, so they do not count as waiting.
     guard waiting.count - waiting.count(of: .next) < limit else {
-      // Nobody knows how long; a second is what a full queue of small pictures takes.
+      // Nobody knows how long; a second is what a full queue of small images takes.
       return .refused(.overloaded(queue: "imaging", retryAfter: 1))
     }
     waiting.append(id, job, .by(priority))

@@ -7,7 +7,7 @@ import Model
 public enum AnswerMessage: Hashable, Sendable {
   /// The worker has started and can take jobs. Said once, before anything else.
   case ready
-  /// The job is done; the picture's descriptor comes along.
+  /// The job is done; the image's descriptor comes along.
   case result(ResultMessage)
   /// The job cannot be done.
   case failure(id: UInt64, ImageError)
@@ -47,7 +47,7 @@ public enum AnswerMessage: Hashable, Sendable {
   }
 }
 
-/// What is said of a finished picture; its bytes are in a sealed memory file.
+/// What is said of a finished image; its bytes are in a sealed memory file.
 public struct ResultMessage: Hashable, Sendable {
   /// The job's.
   public var id: UInt64
@@ -67,12 +67,12 @@ public struct ResultMessage: Hashable, Sendable {
   public var digest: String
   /// `decode`, `transform` and `encode`; others do not go along.
   public var timings: Timings
-  /// How many bytes the picture has; the memory file has just as many.
+  /// How many bytes the image has; the memory file has just as many.
   public var byteCount: Int
   /// Whether the source has damage that its decoder got over.
   public var isDamaged: Bool
 
-  /// libvips's `VIPS_MAX_COORD`: no picture has a longer side.
+  /// libvips's `VIPS_MAX_COORD`: no image has a longer side.
   static let sideRange = 1...10_000_000
 
   /// All of it.

@@ -1,10 +1,10 @@
-// OverlayMessage: what goes over to a worker with the second picture of a job.
+// OverlayMessage: what goes over to a worker with the second image of a job.
 
 import Model
 
 /// A job's watermark, whose descriptor goes along behind the source's.
 public struct OverlayMessage: Hashable, Sendable {
-  /// Where the picture starts in its file.
+  /// Where the image starts in its file.
   public let offset: Int
   /// How many bytes it has.
   public let count: Int

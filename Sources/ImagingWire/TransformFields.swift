@@ -68,7 +68,7 @@ extension WireWriter {
 
   mutating func put(_ product: Product) {
     switch product {
-    case .picture: put(UInt8(0))
+    case .image: put(UInt8(0))
     case .info(let kind):
       put(UInt8(1))
       put(kind) { $0.put($1) }
@@ -166,7 +166,7 @@ extension WireReader {
 
   mutating func product() throws(WireError) -> Product {
     switch try number(UInt8.self) {
-    case 0: return .picture
+    case 0: return .image
     case 1:
       return .info(
         try optional("placeholder") { reader throws(WireError) in

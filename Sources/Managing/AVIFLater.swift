@@ -65,7 +65,7 @@ extension ImageManager {
   }
 
   /// What was made already for those who do not take AVIF, where an AVIF came out no smaller; `nil`: it did.
-  func quickPicture(
+  func quickImage(
     insteadOf image: ProcessedImage, of source: Source, _ watermark: Source?,
     for request: ImageRequest
   ) async -> Variant? {
@@ -127,7 +127,7 @@ extension ImageRequest {
   /// The same from a client that does not take AVIF; `nil` where AVIF is not what would be negotiated.
   fileprivate var withoutAVIF: ImageRequest? {
     guard transform.format == nil, transform.accepted.first == .avif,
-      transform.product == .picture
+      transform.product == .image
     else { return nil }
     return accepting(Array(transform.accepted.dropFirst()))
   }

@@ -7,7 +7,7 @@ struct DeferredAVIFQueue {
   /// An AVIF to make.
   struct Item: Equatable {
     let request: ImageRequest
-    /// The last purge when it was asked for: a later one of the picture means that nobody may want it any more.
+    /// The last purge when it was asked for: a later one of the image means that nobody may want it any more.
     let generation: Int
   }
 
@@ -74,7 +74,7 @@ struct DeferredAVIFQueue {
 
   private mutating func fail(_ key: CacheKey, now: UnixTime) {
     if failed.count >= Self.limit { failed = failed.filter { now < $0.value } }
-    // More failures than that are not of single pictures, so any may be tried again.
+    // More failures than that are not of single images, so any may be tried again.
     if failed.count >= Self.limit { failed = [:] }
     failed[key] = UnixTime(seconds: now.seconds + Self.failureTime)
   }

@@ -1,4 +1,4 @@
-// Derivation: a small picture from a larger one that is kept, where its source is not.
+// Derivation: a small image from a larger one that is kept, where its source is not.
 
 import Model
 import Platform

@@ -64,7 +64,7 @@ extension Transform {
   private static let leastQuality = 90
 
   /// Whether what was made so may be made smaller once more in place of its source: it shows all there is, or a part that is
-  /// told exactly, lost nothing that a picture of half its size could show, and has no more pixels than its source.
+  /// told exactly, lost nothing that an image of half its size could show, and has no more pixels than its source.
   fileprivate func isSourceOfOthers(_ info: VariantInfo) -> Bool {
     guard info.frames == 1, info.scaledDownFrom == nil, !enlarge, keepsShape, isBare else {
       return false
@@ -79,11 +79,11 @@ extension Transform {
     }
   }
 
-  /// Whether the picture is neither cut, padded nor stretched by its box.
+  /// Whether the image is neither cut, padded nor stretched by its box.
   private var keepsShape: Bool { fit == .inside || fit == .outside }
 
   /// Whether nothing is done to the pixels that would be done twice.
-  private var isBare: Bool { product == .picture && effects == Effects() && watermark == nil }
+  private var isBare: Bool { product == .image && effects == Effects() && watermark == nil }
 
   /// What is to be made of a larger variant so that this comes out; `nil`: it cannot be, or not for sure.
   ///
@@ -102,8 +102,8 @@ extension Transform {
     return rest
   }
 
-  /// The size in pixels of what this makes of a picture with these sides, give or take half a pixel each; `nil` where that
-  /// is not the same for all such pictures.
+  /// The size in pixels of what this makes of an image with these sides, give or take half a pixel each; `nil` where that
+  /// is not the same for all such images.
   private func certainSize(of size: PixelSize) -> PixelSize? {
     let (width, height) = (Double(size.width), Double(size.height))
     guard let flat = self.size(of: width + 0.5, height - 0.5),

@@ -1,10 +1,10 @@
-// ImageManager: decides where a picture comes from. It reads as a table of contents; flights live beside it.
+// ImageManager: decides where an image comes from. It reads as a table of contents; flights live beside it.
 
 import Model
 import Platform
 import Telemetry
 
-/// The one manager between everyone who wants a picture and everyone who has one (SDWebImageManager).
+/// The one manager between everyone who wants an image and everyone who has one (SDWebImageManager).
 ///
 /// Memory tier → disk tier → failed URLs → source on disk → origin. Two levels of flights: however many ask, one
 /// variant is made once and one source is loaded once.
@@ -25,7 +25,7 @@ public final class ImageManager: ImageProvider {
   let failed: Lock<FailedURLs>
   let failing: Lock<OriginBackoff>
   let revalidations = Lock(Revalidations())
-  /// Whether small pictures may be made of larger ones.
+  /// Whether small images may be made of larger ones.
   let derives: Bool
   let larger = Lock(DerivationCandidates())
   let backlog: Lock<DeferredAVIFQueue>
@@ -44,10 +44,10 @@ public final class ImageManager: ImageProvider {
   ///   - purges: what was taken out of the tiers, which share the list.
   ///   - failurePolicy: what is remembered of failures.
   ///   - stalePolicy: how origins are spared that failed.
-  ///   - sourceFormats: what a picture may be in that somebody puts here.
+  ///   - sourceFormats: what an image may be in that somebody puts here.
   ///   - passing: what may be sent as it came from an origin, where a request lets it.
   ///   - avifPolicy: whether negotiated AVIFs are waited for.
-  ///   - derives: whether small pictures may be made of larger ones where their source is not kept.
+  ///   - derives: whether small images may be made of larger ones where their source is not kept.
   ///   - files: threads that read files.
   ///   - log: is told that the clock was set back.
   ///   - now: the wall clock.

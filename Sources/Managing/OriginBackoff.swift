@@ -16,7 +16,7 @@ public struct StalePolicy: Sendable {
 
 /// The sources of which something is kept and could not be renewed. Pure: it is told what time it is.
 ///
-/// Without it every request for a picture whose origin is down would wait for that origin's time-out before it is given
+/// Without it every request for an image whose origin is down would wait for that origin's time-out before it is given
 /// what is kept. The first one does; from then on it is given at once, and after each interval the origin is asked behind
 /// an answer's back, until it recovers or nobody has asked for a while.
 struct OriginBackoff {

@@ -1,8 +1,8 @@
-// PassThroughCheck: what the first bytes of a picture say about whether the whole of it can be passed on as it is.
+// PassThroughCheck: what the first bytes of an image say about whether the whole of it can be passed on as it is.
 
 import Model
 
-/// The verdict on a picture's beginning. Nothing is decoded: the containers of JPEG (ISO/IEC 10918-1, annex B), PNG
+/// The verdict on an image's beginning. Nothing is decoded: the containers of JPEG (ISO/IEC 10918-1, annex B), PNG
 /// (PNG 1.2, chapter 3), GIF (GIF89a) and WebP (RFC 9649) are read as far as the first byte of pixels.
 enum PassThroughCheck: Equatable {
   /// More bytes are needed to tell.
@@ -10,11 +10,11 @@ enum PassThroughCheck: Equatable {
   /// It has to be worked on: another format, turned, metadata, colours that are not sRGB, more than 8 bits, animation
   /// that GIF and WebP do not have, or anything that is not understood.
   case needsWork
-  /// It is an upright sRGB picture of this size without metadata; GIF and WebP may move. Behind the pixels of a PNG or a
+  /// It is an upright sRGB image of this size without metadata; GIF and WebP may move. Behind the pixels of a PNG or a
   /// GIF there may still be comments.
   case plain(PixelSize)
 
-  /// So many bytes are enough for any picture without metadata; one whose pixels begin later needs work.
+  /// So many bytes are enough for any image without metadata; one whose pixels begin later needs work.
   static let limit = 64 << 10
 
   /// The verdict on what begins with `bytes` and is to be of a format.

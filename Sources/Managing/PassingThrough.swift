@@ -1,4 +1,4 @@
-// PassingThrough: pictures that need no work, sent while they come in and kept as they are (SDWebImage's
+// PassingThrough: images that need no work, sent while they come in and kept as they are (SDWebImage's
 // ProgressiveDownload).
 
 import Model
@@ -8,7 +8,7 @@ import Platform
 public struct PassingPolicy: Sendable {
   /// Formats that may.
   public var formats = Set(ImageFormat.outputs)
-  /// Most pixels of a picture, of one frame.
+  /// Most pixels of an image, of one frame.
   public var maximumPixels = Int.max
 
   /// The defaults.
@@ -23,7 +23,7 @@ struct SourceLease: Sendable {
 
 extension ImageManager {
   /// The answer to a request, while it comes in where that may be: the request says `progressive` and names the source's
-  /// own format, asks for no other change, and the picture's head shows that it needs none.
+  /// own format, asks for no other change, and the image's head shows that it needs none.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
     guard let format = formatPassedThrough(to: request), await !isKept(request),
       rememberedFailure(of: request, ofLoading: false) == nil
@@ -158,7 +158,7 @@ extension ImageManager {
     }
     var plain = Transform()
     (plain.format, plain.progressive) = (format, true)
-    // These say nothing about a picture that is large enough as it is.
+    // These say nothing about an image that is large enough as it is.
     plain.limitBytes = request.transform.limitBytes
     plain.enlarge = request.transform.enlarge
     plain.background = request.transform.background
@@ -186,7 +186,7 @@ extension VariantInfo {
   }
 }
 
-/// What is known of a picture while it comes in, until that is enough.
+/// What is known of an image while it comes in, until that is enough.
 private final class Arrival: Sendable {
   private struct State {
     var coming: ComingBody?
@@ -202,7 +202,7 @@ private final class Arrival: Sendable {
     (news, newsMaker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// The body, and the size of the picture in it, where it needs no work.
+  /// The body, and the size of the image in it, where it needs no work.
   var plain: (coming: ComingBody, size: PixelSize)? {
     state.withLock { state in
       guard let coming = state.coming, let size = state.size else { return nil }
@@ -222,7 +222,7 @@ private final class Arrival: Sendable {
     newsMaker.yield()
   }
 
-  /// Returns when it is known whether the picture needs work, or the load is over, or the task is cancelled.
+  /// Returns when it is known whether the image needs work, or the load is over, or the task is cancelled.
   func look(for format: ImageFormat) async {
     var observation: Observation?
     for await _ in news {

@@ -5,11 +5,11 @@ import Telemetry
 
 /// How a line of a list ended.
 enum PrefetchOutcome: Hashable, Sendable {
-  /// Its picture was loaded or made.
+  /// Its image was loaded or made.
   case finished
-  /// Its picture was there and fresh.
+  /// Its image was there and fresh.
   case skipped
-  /// It has no picture.
+  /// It has no image.
   case failed(ImageError)
 }
 

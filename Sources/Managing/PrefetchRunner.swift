@@ -2,9 +2,9 @@
 
 import Model
 
-/// Asks the manager for pictures on behalf of nobody in particular.
+/// Asks the manager for images on behalf of nobody in particular.
 struct PrefetchRunner: Sendable {
-  /// How often a picture is tried again that there was no room for.
+  /// How often an image is tried again that there was no room for.
   private static let retries = 5
   /// How long after the first such failure; twice as long after each further one.
   private static let firstPause = Duration.seconds(1)
@@ -13,7 +13,7 @@ struct PrefetchRunner: Sendable {
   /// Waits for so long, or until the task is cancelled.
   let pause: @Sendable (Duration) async -> Void
 
-  /// How one picture ended. Cancelling the calling task ends it at once.
+  /// How one image ended. Cancelling the calling task ends it at once.
   func outcome(of request: ImageRequest) async -> PrefetchOutcome {
     if isFresh(request) { return .skipped }
     var wait = Self.firstPause
@@ -27,7 +27,7 @@ struct PrefetchRunner: Sendable {
     return await attempt(request).outcome
   }
 
-  /// Whether the picture can be had at once, and as it is, from memory or from disk.
+  /// Whether the image can be had at once, and as it is, from memory or from disk.
   private func isFresh(_ request: ImageRequest) -> Bool {
     // What memory holds is fresh, which is all that is known of its age; the rest weighs the request's demands.
     let takesAnyAge = request.options.cache.looks && request.options.age == AgeDemands()

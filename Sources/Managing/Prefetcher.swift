@@ -1,15 +1,15 @@
-// Prefetcher: has the manager load lists of pictures before anybody asks for them.
+// Prefetcher: has the manager load lists of images before anybody asks for them.
 
 import Model
 import Platform
 import Telemetry
 
-/// Loads lists of pictures at low priority, beside and behind what clients ask for (SDWebImagePrefetcher). Lists, and
+/// Loads lists of images at low priority, beside and behind what clients ask for (SDWebImagePrefetcher). Lists, and
 /// within them hosts, take turns.
 ///
-/// A picture that is kept and fresh is skipped; one that clients are waiting for too is loaded once for all. One that
+/// An image that is kept and fresh is skipped; one that clients are waiting for too is loaded once for all. One that
 /// the server has no room for is tried again later, and keeps its place meanwhile: the more the server has to do, the
-/// less is prefetched. There is no deadline for a picture, only those of its parts: to wait behind everybody else is the
+/// less is prefetched. There is no deadline for an image, only those of its parts: to wait behind everybody else is the
 /// idea.
 public final class Prefetcher: PrefetchOperations {
   private let attempts: PrefetchRunner
@@ -19,7 +19,7 @@ public final class Prefetcher: PrefetchOperations {
   /// A prefetcher with nothing to do.
   ///
   /// - Parameters:
-  ///   - provider: who has the pictures.
+  ///   - provider: who has the images.
   ///   - configuration: how much at once.
   ///   - now: the clock.
   ///   - pause: waits for so long, or until the calling task is cancelled.

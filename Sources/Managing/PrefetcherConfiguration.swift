@@ -2,7 +2,7 @@
 
 /// The bounds of a prefetcher.
 public struct PrefetcherConfiguration: Sendable {
-  /// Most pictures asked for at once, of all lists together (SDWebImagePrefetcher's maxConcurrentPrefetchCount, 3).
+  /// Most images asked for at once, of all lists together (SDWebImagePrefetcher's maxConcurrentPrefetchCount, 3).
   public var limit = 3
   /// Most of them from one host, whatever its ports, so that it has room for everybody else; local files have no host.
   public var limitPerHost = 1

@@ -45,7 +45,7 @@ extension ImageManager: CacheOperations {
     let beginning = await bytes(of: file, upTo: FormatSigns.limit)
     let format = beginning?.withUnsafeBytes { FormatSigns.format(of: $0) }
     guard let format, sourceFormats.contains(format) else {
-      throw .unsupportedFormat(detail: "\(file.count) bytes of \(format?.rawValue ?? "no picture")")
+      throw .unsupportedFormat(detail: "\(file.count) bytes of \(format?.rawValue ?? "no image")")
     }
     let now = now()
     let freshness = freshnessPolicy.freshness(

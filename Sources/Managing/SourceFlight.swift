@@ -95,7 +95,7 @@ extension ImageManager {
   ///
   /// - Parameters:
   ///   - kept: what is there of it.
-  ///   - last: the last purge, and the last picture that was put here, before anything was looked at.
+  ///   - last: the last purge, and the last image that was put here, before anything was looked at.
   ///   - onHead: is told of an answer when its head is there, on the loader's thread, where it must not wait.
   private func load(
     _ request: ImageRequest, _ share: FlightParticipant, _ kept: Source?,

@@ -1,4 +1,4 @@
-// SourceVersions: what keeps pictures of bytes that are gone from coming back.
+// SourceVersions: what keeps images of bytes that are gone from coming back.
 
 import Model
 import Platform
@@ -8,12 +8,12 @@ import Synchronization
 ///
 /// Removing what was made of the old ones is not enough: a flight that loaded them may store its variant afterwards, and
 /// one that was being read from disk may be put into memory. Whoever stores or serves a variant asks here; so does whoever
-/// has loaded a source, since a picture that an operator put in its place meanwhile is the right one. Bounded: of more
+/// has loaded a source, since an image that an operator put in its place meanwhile is the right one. Bounded: of more
 /// changes than flights can span, the oldest is forgotten.
 final class SourceVersions: Sendable {
   private struct Entry {
     var version: UInt64
-    /// When a picture was put there last, as a number among all of them; 0: never.
+    /// When an image was put there last, as a number among all of them; 0: never.
     var put = 0
     /// Its place in `places`.
     var place = 0
@@ -79,10 +79,10 @@ final class SourceVersions: Sendable {
     state.withLock { $0.entries[source]?.version = version }
   }
 
-  /// The number of the last picture that was put anywhere. To be asked when a load begins.
+  /// The number of the last image that was put anywhere. To be asked when a load begins.
   var lastPut: Int { state.withLock { $0.lastPut } }
 
-  /// Whether a picture was put there after the one with this number.
+  /// Whether an image was put there after the one with this number.
   func isPut(_ source: CacheKey, since number: Int) -> Bool {
     state.withLock { $0.entries[source]?.put ?? 0 } > number
   }

@@ -7,7 +7,7 @@ import Telemetry
 final class SubstitutionCounters: Sendable {
   /// Sources kept as the answer, since what was made of them was larger.
   let sourcesInstead = Counter()
-  /// Pictures made of larger variants.
+  /// Images made of larger variants.
   let derived = Counter()
   /// AVIFs made behind quicker answers.
   let avifs = Counter()

@@ -1,8 +1,8 @@
-// TrailingDataCheck: whether there is nothing in a picture but what is to be seen of it, from its first byte to its last.
+// TrailingDataCheck: whether there is nothing in an image but what is to be seen of it, from its first byte to its last.
 
 import Model
 
-/// Looks through whole pictures whose head is plain (see `PassThroughCheck`) for what may stand behind it: comments, Exif and
+/// Looks through whole images whose head is plain (see `PassThroughCheck`) for what may stand behind it: comments, Exif and
 /// text, and whatever somebody appended.
 enum TrailingDataCheck {
   /// Whether nothing does. Of formats that are not known here something might.

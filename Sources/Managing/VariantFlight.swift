@@ -151,7 +151,7 @@ extension ImageManager {
       (info.isDamaged, info.freshness) = (true, info.freshness.ofDamaged(at: now()))
       return (Variant(key: request.key, info: info, body: .memory(image.bytes)), .encoded)
     }
-    var other = await quickPicture(insteadOf: image, of: source, watermark, for: request)
+    var other = await quickImage(insteadOf: image, of: source, watermark, for: request)
     if other == nil { other = await self.source(source, insteadOf: image, for: request) }
     if let other { return (other, .encoded) }
     let variant = Variant(

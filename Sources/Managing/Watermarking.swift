@@ -5,7 +5,7 @@ import Model
 extension ImageManager {
   /// The source of a request's watermark, where it has one: kept, shared with all who load it, renewed and remembered as
   /// failed under its own URL. What a request says of its source holds for this one too, but for where it is kept: many
-  /// other pictures have the same.
+  /// other images have the same.
   ///
   /// - Throws: the failure as one of the watermark.
   func watermark(

@@ -1,4 +1,4 @@
-// Effects: what is done to a picture's pixels once it has its size (SDImageTransformer).
+// Effects: what is done to an image's pixels once it has its size (SDImageTransformer).
 
 /// How far corners are rounded.
 public enum CornerRadius: Hashable, Sendable {
@@ -19,7 +19,7 @@ public struct Effects: Hashable, Sendable {
   public var sharpen: Double?
   /// Rounded corners; what is cut off is transparent.
   public var radius: CornerRadius?
-  /// A colour laid over all pixels as strongly as its alpha says; the picture's own alpha stays (SDImageTintTransformer).
+  /// A colour laid over all pixels as strongly as its alpha says; the image's own alpha stays (SDImageTintTransformer).
   public var tint: Color?
   /// Without colour (SDWebImage has it as a filter): the lightness stays.
   public var isGrayscale = false

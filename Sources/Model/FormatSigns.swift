@@ -5,7 +5,7 @@ public enum FormatSigns {
   /// So many bytes from the beginning are enough to tell.
   public static let limit = 64 << 10
 
-  /// The format of a picture, `nil` when it is none that Pictor knows.
+  /// The format of an image, `nil` when it is none that Pictor knows.
   public static func format(of bytes: UnsafeRawBufferPointer) -> ImageFormat? {
     if bytes.starts(with: [0xff, 0xd8, 0xff]) { return .jpeg }
     if bytes.starts(with: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) { return .png }
@@ -45,7 +45,7 @@ public enum FormatSigns {
       && bitmapHeaders.contains(little(bytes, at: 14, width: 4))
   }
 
-  /// No signature either: a directory of 1 to 255 pictures, the first of which lies behind it and has room for a header.
+  /// No signature either: a directory of 1 to 255 images, the first of which lies behind it and has room for a header.
   private static func isICO(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.starts(with: [0, 0, 1, 0]), bytes.count >= 22 else { return false }
     let count = little(bytes, at: 4, width: 2)

@@ -130,7 +130,7 @@ public struct Timings: Hashable, Sendable {
 
 /// A variant for one request.
 public struct ImageDelivery: Sendable {
-  /// The picture.
+  /// The image.
   public let variant: Variant
   /// How it came to be there.
   public let cacheStatus: CacheStatus

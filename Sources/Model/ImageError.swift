@@ -1,6 +1,6 @@
 // ImageError: everything that can go wrong with a request, and the only place that knows its status and wording.
 
-/// Why a request has no picture. Each case has a code and a status of the contract, a public message, and a log line
+/// Why a request has no image. Each case has a code and a status of the contract, a public message, and a log line
 /// that may say more: what is answered never holds a path of the host, an address behind a name, or a secret.
 public enum ImageError: Error, Hashable, Sendable {
   // 400
@@ -48,7 +48,7 @@ public enum ImageError: Error, Hashable, Sendable {
   /// The bytes are of no known format, or of one that is turned off.
   case unsupportedFormat(detail: String)
   // 422
-  /// The bytes look like a picture and cannot be decoded.
+  /// The bytes look like an image and cannot be decoded.
   case undecodable(detail: String)
   /// More pixels than allowed.
   case tooManyPixels(pixels: Int, limit: Int)
@@ -96,7 +96,7 @@ public enum ImageError: Error, Hashable, Sendable {
   // Not answered: nobody is there any more.
   /// Everyone who asked has gone.
   case cancelled
-  // Of the second picture
+  // Of the second image
   /// What failed is the watermark, and no word about the source.
   indirect case watermark(ImageError)
   // Of one variant
@@ -129,7 +129,7 @@ extension ImageError {
 }
 
 extension ImageError {
-  /// The same as the failure of a watermark; what says nothing about any picture stays what it is.
+  /// The same as the failure of a watermark; what says nothing about any image stays what it is.
   public var ofWatermark: ImageError {
     if case .ofVariant(let cause) = self { return .ofVariant(cause.ofWatermark) }
     return switch cause {
@@ -140,7 +140,7 @@ extension ImageError {
     }
   }
 
-  /// Whether it says that a picture is not to be had by asking for it in this way: as the failure of a watermark, of
+  /// Whether it says that an image is not to be had by asking for it in this way: as the failure of a watermark, of
   /// which a client need not know where it comes from, it is the server's side that failed.
   fileprivate var isRefusal: Bool {
     switch self {
@@ -244,10 +244,10 @@ extension ImageError {
     case .methodNotAllowed(let method, let allowed): "\(method) is not allowed here: \(allowed)"
     case .superseded: "a later request with the same operation key took its place"
     case .bodyTooLarge(let limit): "the body has more than \(limit) bytes"
-    case .tooManyLines(let limit): "the list has more than \(limit) pictures"
+    case .tooManyLines(let limit): "the list has more than \(limit) images"
     case .sourceTooLarge(let limit): "the source has more than \(limit) bytes"
-    case .unsupportedFormat: "the source is of no supported picture format"
-    case .undecodable: "the source cannot be decoded as a picture"
+    case .unsupportedFormat: "the source is of no supported image format"
+    case .undecodable: "the source cannot be decoded as an image"
     case .tooManyPixels(let pixels, let limit):
       "the source has \(pixels) pixels, at most \(limit) are allowed"
     case .tooManyFrames(let frames, let limit):
@@ -256,7 +256,7 @@ extension ImageError {
     case .internal: "something went wrong here; the request id leads to the log line"
     case .sourceUnreachable: "the origin cannot be reached"
     case .sourceError(let status, _): "the origin answered \(status)"
-    case .sourceIncomplete: "the origin ended the transfer before the picture was whole"
+    case .sourceIncomplete: "the origin ended the transfer before the image was whole"
     case .sourceTLS: "no trusted TLS connection to the origin"
     case .tooManyRedirects(let limit): "the origin redirects more than \(limit) times"
     case .overloaded(let queue, let seconds):

@@ -1,6 +1,6 @@
-// ImageFormat: the picture formats Pictor knows, and what each is called on the wire.
+// ImageFormat: the image formats Pictor knows, and what each is called on the wire.
 
-/// A picture format, as sniffed from bytes or asked for by `format=`.
+/// An image format, as sniffed from bytes or asked for by `format=`.
 public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   /// ISO/IEC 10918.
   case jpeg
@@ -24,9 +24,9 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   case jp2
   /// Windows bitmap; never an output.
   case bmp
-  /// Windows icon, of which the largest picture counts; never an output.
+  /// Windows icon, of which the largest image counts; never an output.
   case ico
-  /// The description of a source (`/info`): no picture, so never sniffed and never asked for by name.
+  /// The description of a source (`/info`): no image, so never sniffed and never asked for by name.
   case json
 
   /// The media type sent as `Content-Type`.

@@ -42,7 +42,7 @@ public struct ImageJob: Sendable {
 
 /// What a worker made.
 public struct ProcessedImage: Sendable {
-  /// The encoded picture.
+  /// The encoded image.
   public let bytes: ImageBytes
   /// Format of `bytes`.
   public let format: ImageFormat
@@ -63,7 +63,7 @@ public struct ProcessedImage: Sendable {
   /// Whether the source has damage that its decoder got over.
   public let isDamaged: Bool
 
-  /// A finished picture.
+  /// A finished image.
   public init(
     bytes: ImageBytes, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
     scaledDownFrom: PixelSize?, quality: Int? = nil, digest: String, timings: Timings,

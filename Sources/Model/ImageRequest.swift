@@ -1,8 +1,8 @@
 // ImageRequest: what a client asks for, parsed. Past the parser there are no strings and no dictionaries.
 
-/// One request for a picture.
+/// One request for an image.
 public struct ImageRequest: Hashable, Sendable {
-  /// Where the picture comes from.
+  /// Where the image comes from.
   public let source: SourceURL
   /// What is to be made of it.
   public private(set) var transform: Transform

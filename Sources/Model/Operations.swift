@@ -92,13 +92,13 @@ public protocol CacheOperations: Sendable {
   func clean() async -> CleanReport
   /// Where the answer to a request is kept, without serving it.
   func look(for request: ImageRequest) async -> CacheLookup
-  /// Keeps a picture as the source of `url`, in place of whatever is kept of it (SDWebImage's storeImage).
+  /// Keeps an image as the source of `url`, in place of whatever is kept of it (SDWebImage's storeImage).
   ///
   /// - Parameters:
   ///   - url: what keys are made of.
-  ///   - file: the picture.
+  ///   - file: the image.
   ///   - origin: what is to hold for it as if an origin had said so: its lifetime, its validators.
-  /// - Throws: `unsupportedFormat` for what is no picture, `forbiddenSource` for a local file, `overloaded` where the disk
+  /// - Throws: `unsupportedFormat` for what is no image, `forbiddenSource` for a local file, `overloaded` where the disk
   ///   tier does not take it.
   func put(
     _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
@@ -183,7 +183,7 @@ public final class Observation: Sendable {
 
 /// One line of what is to be prefetched.
 public struct PrefetchLine: Sendable {
-  /// Most pictures of one list: lines, times the presets.
+  /// Most images of one list: lines, times the presets.
   public static let most = 100_000
 
   /// Its number in the list, from 1.
@@ -209,7 +209,7 @@ public struct PrefetchStatus: Hashable, Sendable, Codable {
     case cancelled
   }
 
-  /// A line that has no picture.
+  /// A line that has no image.
   public struct Failure: Hashable, Sendable, Codable {
     /// Its number in the list, from 1.
     public let line: Int
@@ -218,7 +218,7 @@ public struct PrefetchStatus: Hashable, Sendable, Codable {
     /// What was wrong, in public words.
     public let message: String
 
-    /// A line that has no picture.
+    /// A line that has no image.
     public init(line: Int, code: String, message: String) {
       (self.line, self.code, self.message) = (line, code, message)
     }
@@ -228,19 +228,19 @@ public struct PrefetchStatus: Hashable, Sendable, Codable {
   public let id: String
   /// What becomes of it.
   public var state = State.running
-  /// Pictures asked for: lines, times the presets.
+  /// Images asked for: lines, times the presets.
   public var total: Int
-  /// Pictures that are kept now because of it.
+  /// Images that are kept now because of it.
   public var finished = 0
-  /// Pictures that were kept and fresh already.
+  /// Images that were kept and fresh already.
   public var skipped = 0
-  /// Pictures that cannot be had.
+  /// Images that cannot be had.
   public var failed = 0
   /// How many failed for each of the contract's codes.
   public var reasons: [String: Int] = [:]
   /// The first of those that failed.
   public var failures: [Failure] = []
-  /// Pictures done a second, however they ended.
+  /// Images done a second, however they ended.
   public var rate = 0.0
   /// Seconds since it began; until its end, where it has one.
   public var seconds = 0.0
@@ -255,7 +255,7 @@ public struct PrefetchStatus: Hashable, Sendable, Codable {
     case secondsLeft = "seconds_left"
   }
 
-  /// Pictures done, however they ended.
+  /// Images done, however they ended.
   public var done: Int { finished + skipped + failed }
 }
 

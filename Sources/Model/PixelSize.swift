@@ -1,4 +1,4 @@
-// PixelSize and PixelArea: sizes and parts of pictures, counted in pixels.
+// PixelSize and PixelArea: sizes and parts of images, counted in pixels.
 
 /// A size in pixels.
 public struct PixelSize: Hashable, Sendable, Codable, CustomStringConvertible {
@@ -16,7 +16,7 @@ public struct PixelSize: Hashable, Sendable, Codable, CustomStringConvertible {
   public var description: String { "\(width)x\(height)" }
 }
 
-/// A part of a picture.
+/// A part of an image.
 public struct PixelArea: Hashable, Sendable, CustomStringConvertible {
   /// Pixels left of it.
   public let x: Int
@@ -25,7 +25,7 @@ public struct PixelArea: Hashable, Sendable, CustomStringConvertible {
   /// Its own size.
   public let size: PixelSize
 
-  /// A part of a picture.
+  /// A part of an image.
   public init(x: Int, y: Int, size: PixelSize) {
     (self.x, self.y, self.size) = (x, y, size)
   }

@@ -1,6 +1,6 @@
-// Placement: how a picture lies in its box.
+// Placement: how an image lies in its box.
 
-/// How a picture is placed in the box of `w` and `h`; sharp's terms.
+/// How an image is placed in the box of `w` and `h`; sharp's terms.
 public enum Fit: String, CaseIterable, Sendable, Codable {
   /// As large as fits inside the box, aspect ratio kept.
   case inside
@@ -14,7 +14,7 @@ public enum Fit: String, CaseIterable, Sendable, Codable {
   case fill
 }
 
-/// A named place: which part `cover` keeps, and where `contain` puts the picture.
+/// A named place: which part `cover` keeps, and where `contain` puts the image.
 public enum Position: String, CaseIterable, Sendable, Codable {
   /// The middle.
   case center
@@ -40,8 +40,8 @@ public enum Position: String, CaseIterable, Sendable, Codable {
   case attention
 }
 
-/// The point of a picture that matters most, which `cover` keeps as near to the middle as the picture's edges let it.
-/// Shares of the upright picture's width and height, 0–1 each, from the left and the top, after `crop`.
+/// The point of an image that matters most, which `cover` keeps as near to the middle as the image's edges let it.
+/// Shares of the upright image's width and height, 0–1 each, from the left and the top, after `crop`.
 public struct FocalPoint: Hashable, Sendable {
   /// From the left, 0–1.
   public let x: Double

@@ -15,7 +15,7 @@ public protocol ImageProvider: Sendable {
   /// The answer to a request, from wherever it is or can be made. Cancelling the calling task gives up this request's
   /// share in the work; the work itself stops when nobody is left.
   func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery
-  /// The same, for whoever can send a picture while it comes in.
+  /// The same, for whoever can send an image while it comes in.
   func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer
   /// Keeps the answer to a request that leaves the format open as the answer to the one that names its format, too, where
   /// that has none that is fresh.
@@ -29,7 +29,7 @@ extension ImageProvider {
   /// By looking it up.
   public func isCached(_ key: CacheKey) -> Bool { cachedVariant(for: key) != nil }
 
-  /// Whole pictures only.
+  /// Whole images only.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
     .whole(try await variant(for: request))
   }
@@ -40,13 +40,13 @@ extension ImageProvider {
 
 /// What a request gets.
 public enum ImageAnswer: Sendable {
-  /// A picture.
+  /// An image.
   case whole(ImageDelivery)
-  /// A picture that is still coming in.
+  /// An image that is still coming in.
   case coming(StreamingDelivery)
 }
 
-/// A picture on its way to one client while it comes in from its origin.
+/// An image on its way to one client while it comes in from its origin.
 public struct StreamingDelivery: Sendable {
   /// The bytes.
   public let body: any StreamingBody
@@ -57,7 +57,7 @@ public struct StreamingDelivery: Sendable {
   /// Gives up this request's share in the transfer. To be called when nobody reads any more, whole or not.
   public let end: @Sendable () -> Void
 
-  /// A picture that is still coming in.
+  /// An image that is still coming in.
   public init(
     body: any StreamingBody, info: VariantInfo, cacheStatus: CacheStatus,
     end: @escaping @Sendable () -> Void

@@ -1,4 +1,4 @@
-// Product: what can be made of a source: a picture, its description, or something to show until the picture is there.
+// Product: what can be made of a source: an image, its description, or something to show until the image is there.
 
 /// A kind of placeholder.
 public enum PlaceholderKind: String, CaseIterable, Sendable {
@@ -8,16 +8,16 @@ public enum PlaceholderKind: String, CaseIterable, Sendable {
   case thumbhash
   /// The mean colour.
   case color
-  /// A low-quality picture of a few pixels.
+  /// A low-quality image of a few pixels.
   case lqip
 }
 
 /// What is made of a source.
 public enum Product: Hashable, Sendable {
-  /// The picture.
-  case picture
+  /// The image.
+  case image
   /// Its description in JSON, with a placeholder in it where one is named.
   case info(PlaceholderKind?)
-  /// A tiny picture that can be shown until the picture is there.
+  /// A tiny image that can be shown until the image is there.
   case placeholder(PlaceholderKind)
 }

@@ -2,7 +2,7 @@
 
 import Synchronization
 
-/// A picture as its origin sent it, whole; kept so that a second size costs no download.
+/// An image as its origin sent it, whole; kept so that a second size costs no download.
 public final class Source: Sendable {
   /// Its name, and the key it is kept under.
   public let key: CacheKey
@@ -80,7 +80,7 @@ public struct VariantInfo: Hashable, Sendable, Codable {
   }
 }
 
-/// A finished picture, shared by everyone it is sent to.
+/// A finished image, shared by everyone it is sent to.
 public final class Variant: Sendable {
   /// Where its bytes are.
   public enum Body: Sendable {
@@ -107,7 +107,7 @@ public final class Variant: Sendable {
   /// Room for what `Serving` prepares once for all who get it: set at the first answer, never replaced.
   public let prepared = PreparedPlace()
 
-  /// A finished picture.
+  /// A finished image.
   public init(key: CacheKey, info: VariantInfo, body: Body) {
     (self.key, self.info, self.body) = (key, info, body)
   }

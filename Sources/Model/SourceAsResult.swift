@@ -3,7 +3,7 @@
 extension Transform {
   /// Whether a result of the source's own size shows the source, whole and unchanged, turned at most.
   public var keepsPixels: Bool {
-    product == .picture && crop == nil && trim == nil && frame == nil && effects == Effects()
+    product == .image && crop == nil && trim == nil && frame == nil && effects == Effects()
       && watermark == nil
   }
 

@@ -1,8 +1,8 @@
-// SourceURL: where a picture comes from, parsed once and in one canonical form.
+// SourceURL: where an image comes from, parsed once and in one canonical form.
 
 import FoundationEssentials
 
-/// The absolute address of a source picture: `http`, `https`, or `local:///path` below the local root.
+/// The absolute address of a source image: `http`, `https`, or `local:///path` below the local root.
 ///
 /// Two spellings of one address (letter case of scheme and host, a default port, a fragment, an empty path; RFC 3986,
 /// section 6.2) have the same `text`, so they share one download and one cache entry.

@@ -1,4 +1,4 @@
-// Transform: everything a request says about the picture it wants. Equal transforms make equal bytes.
+// Transform: everything a request says about the image it wants. Equal transforms make equal bytes.
 
 /// What is to be made of a source: the `/image` parameters that change the result's bytes, with their defaults.
 public struct Transform: Hashable, Sendable {
@@ -8,9 +8,9 @@ public struct Transform: Hashable, Sendable {
   public var width: Int?
   /// Height of the box in points, at least 1.
   public var height: Int?
-  /// How the picture is placed in the box.
+  /// How the image is placed in the box.
   public var fit: Fit = .inside
-  /// Which part `cover` keeps, where `contain` puts the picture.
+  /// Which part `cover` keeps, where `contain` puts the image.
   public var position: Position = .center
   /// Goes before `position` where it is given.
   public var focalPoint: FocalPoint?
@@ -18,7 +18,7 @@ public struct Transform: Hashable, Sendable {
   public var rotation: Rotation = .none
   /// A mirroring, after the rotation and before `crop`.
   public var flip: Flip = .none
-  /// The part that is used, in source pixels of the picture as turned; what lies outside of it does not count.
+  /// The part that is used, in source pixels of the image as turned; what lies outside of it does not count.
   public var crop: PixelArea?
   /// Edges that differ from the upper left pixel by no more than so many of 255 steps are cut off, after `crop`.
   public var trim: Int?
@@ -47,10 +47,10 @@ public struct Transform: Hashable, Sendable {
   public var stripsMetadata = true
   /// What is done to the pixels once they have their size.
   public var effects = Effects()
-  /// A second picture on top.
+  /// A second image on top.
   public var watermark: Watermark?
-  /// What is to be made, if not a picture like the source.
-  public var product: Product = .picture
+  /// What is to be made, if not an image like the source.
+  public var product: Product = .image
   /// Whether the result is to draw while it arrives: interlaced, or the source's own bytes where they will do (SDWebImage's
   /// ProgressiveDownload).
   public var progressive = false
@@ -59,9 +59,9 @@ public struct Transform: Hashable, Sendable {
   public static let defaultLimitBytes = 62_914_560
   /// The range of `scale`; its lower end is excluded.
   public static let scaleRange = 0.0...10.0
-  /// The range of `w` and `h`, in points: libvips makes no picture with a longer side.
+  /// The range of `w` and `h`, in points: libvips makes no image with a longer side.
   public static let sideRange = 1...65_535
-  /// The range of the numbers of `crop`: no picture of libvips's has a longer side.
+  /// The range of the numbers of `crop`: no image of libvips's has a longer side.
   public static let cropRange = 0...10_000_000
   /// The range of `trim`.
   public static let trimRange = 1...255
@@ -113,7 +113,7 @@ public struct Transform: Hashable, Sendable {
 
   /// The operator's qualities as far as the result may depend on them.
   private var qualitiesText: String? {
-    guard quality == nil, product == .picture, qualities != FormatQualities() else { return nil }
+    guard quality == nil, product == .image, qualities != FormatQualities() else { return nil }
     return qualities.text(of: format.map { [$0] } ?? accepted + [.jpeg])
   }
 }
@@ -137,7 +137,7 @@ extension Effects {
 extension Product {
   fileprivate func addText(_ add: (String, String) -> Void) {
     switch self {
-    case .picture: break
+    case .image: break
     case .info(let kind):
       add("info", "1")
       if let kind { add("placeholder", kind.rawValue) }

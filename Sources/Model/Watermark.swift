@@ -1,6 +1,6 @@
-// Watermark: a second picture on top of the result.
+// Watermark: a second image on top of the result.
 
-/// A second picture on top of the result.
+/// A second image on top of the result.
 public struct Watermark: Hashable, Sendable {
   /// Where it comes from.
   public let source: SourceURL
@@ -9,7 +9,7 @@ public struct Watermark: Hashable, Sendable {
   /// How it lies.
   public let placement: WatermarkPlacement
 
-  /// A second picture on top of the result.
+  /// A second image on top of the result.
   ///
   /// - Parameter keyURL: what keys are made of; `nil`: of `source` itself. See `CacheKeyFilter`.
   public init(
@@ -36,7 +36,7 @@ public struct WatermarkPlacement: Hashable, Sendable {
   /// Whether it is laid side by side over the whole result, from the upper left corner on.
   public var repeats = false
 
-  /// The positions that a client may name: places, and nothing that depends on what is in the picture.
+  /// The positions that a client may name: places, and nothing that depends on what is in the image.
   public static let positions = Position.allCases.filter { $0 != .entropy && $0 != .attention }
   /// The range of `scale` and `opacity`; its lower end is excluded.
   public static let shareRange = 0.0...1.0

@@ -6,7 +6,7 @@ import Model
 import Telemetry
 
 extension RequestHandler {
-  /// Whether the client has the picture already.
+  /// Whether the client has the image already.
   func isNotModified(_ info: VariantInfo, on connection: OpaquePointer) -> Bool {
     let etags = Self.header("If-None-Match", of: connection)
     let date = etags == nil ? Self.header("If-Modified-Since", of: connection) : nil
@@ -26,7 +26,7 @@ extension RequestHandler {
   }
 
   /// Hands an answer to libmicrohttpd, counts it, and gives its client a deadline for reading it. `bytes` is the length
-  /// of the picture or text, whether it is sent or not.
+  /// of the image or text, whether it is sent or not.
   func queue(
     _ response: Response, status: Int, bytes: Int, on client: Connection,
     _ connection: OpaquePointer

@@ -51,7 +51,7 @@ extension RequestContext {
     if let range = RequestHandler.header("Content-Range", of: connection) {
       throw .invalidParameter(
         name: "Content-Range", value: displayable(String(cString: range)),
-        allowed: "whole pictures only")
+        allowed: "whole images only")
     }
     let (origin, upload) = (OriginResponse(givenOn: connection), client.takeUpload())
     let cache = handler.operations.cache
@@ -203,7 +203,7 @@ extension StoreTiers {
 }
 
 extension OriginResponse {
-  /// What a request that brings a picture says of it, as if its origin had.
+  /// What a request that brings an image says of it, as if its origin had.
   fileprivate init(givenOn connection: OpaquePointer) {
     self.init(status: 200)
     withUnsafeMutablePointer(to: &self) { origin in

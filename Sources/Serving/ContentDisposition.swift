@@ -1,4 +1,4 @@
-// ContentDisposition: the file name a browser offers when a picture is saved (RFC 6266).
+// ContentDisposition: the file name a browser offers when an image is saved (RFC 6266).
 
 import Model
 

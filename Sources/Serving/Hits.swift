@@ -1,11 +1,11 @@
-// Hits: the way of a request whose picture is in memory, from its key to the queued answer.
+// Hits: the way of a request whose image is in memory, from its key to the queued answer.
 
 import CMicrohttpd
 import Model
 import Telemetry
 
 extension RequestHandler {
-  /// Answers a whole request from memory; `nil` where memory has nothing fresh, or the request is none for a picture.
+  /// Answers a whole request from memory; `nil` where memory has nothing fresh, or the request is none for an image.
   ///
   /// Nothing is allocated from a worker's second hit of a variant on, and few references are counted: each costs a hit
   /// about as much as all digits of its head. So this takes its arguments as they are borrowed from the callback, and

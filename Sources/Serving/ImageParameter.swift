@@ -8,30 +8,30 @@ struct ImageParameter: Sendable {
   let name: String
   /// What is allowed, as the error message says it.
   let allowed: @Sendable (RequestRules) -> String
-  /// Whether it says something of the picture, and not only of the way to it.
-  let shapesPicture: Bool
+  /// Whether it says something of the image, and not only of the way to it.
+  let shapesImage: Bool
   /// Takes over a decoded value; `false` where the value is not allowed.
   let apply: @Sendable (_ value: String, _ draft: inout Draft) -> Bool
 
-  /// Whether `/info` takes it too: what loads the source, and which placeholder; nothing that changes a picture.
-  var isForInfo: Bool { name == "placeholder" || !shapesPicture && name != "preset" }
+  /// Whether `/info` takes it too: what loads the source, and which placeholder; nothing that changes an image.
+  var isForInfo: Bool { name == "placeholder" || !shapesImage && name != "preset" }
 
   /// A parameter with the same values for every server.
   init(
-    name: String, allowed: String, shapesPicture: Bool = true,
+    name: String, allowed: String, shapesImage: Bool = true,
     apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
   ) {
     self.init(
-      name: name, allowed: { _ in allowed }, shapesPicture: shapesPicture, apply: apply)
+      name: name, allowed: { _ in allowed }, shapesImage: shapesImage, apply: apply)
   }
 
   /// A parameter whose values are the operator's choice.
   init(
     name: String, allowed: @escaping @Sendable (RequestRules) -> String,
-    shapesPicture: Bool = true,
+    shapesImage: Bool = true,
     apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
   ) {
-    (self.name, self.allowed, self.shapesPicture) = (name, allowed, shapesPicture)
+    (self.name, self.allowed, self.shapesImage) = (name, allowed, shapesImage)
     self.apply = apply
   }
 
@@ -43,7 +43,7 @@ struct ImageParameter: Sendable {
     var url: String?
     /// What is to be made of it.
     var transform = Transform()
-    /// Whether `format` asks for a placeholder in place of the picture.
+    /// Whether `format` asks for a placeholder in place of the image.
     var isPlaceholder = false
     /// Which kind of placeholder.
     var placeholder: PlaceholderKind?
@@ -62,18 +62,18 @@ struct ImageParameter: Sendable {
   }
 
   /// All of them.
-  static let table = pictureTable + watermarkTable
+  static let table = imageTable + watermarkTable
 
   /// All but the watermark's. A new parameter is a new row.
-  private static let pictureTable: [ImageParameter] = [
+  private static let imageTable: [ImageParameter] = [
     ImageParameter(
-      name: "url", allowed: "an absolute http, https or local URL", shapesPicture: false
+      name: "url", allowed: "an absolute http, https or local URL", shapesImage: false
     ) {
       $1.url = $0
       return true
     },
     // What it stands for is filled in by `ImageQuery`.
-    ImageParameter(name: "preset", allowed: { $0.presetsAllowed }, shapesPicture: false) {
+    ImageParameter(name: "preset", allowed: { $0.presetsAllowed }, shapesImage: false) {
       $1.rules.presets[$0] != nil
     },
     ImageParameter(name: "scale", allowed: "a number above 0, at most 10") {
@@ -186,32 +186,31 @@ struct ImageParameter: Sendable {
     ImageParameter(name: "progressive", allowed: "0 or 1") {
       choose(flag($0), &$1.transform.progressive)
     },
-    ImageParameter(name: "refresh", allowed: "1, and not together with cache", shapesPicture: false)
-    {
+    ImageParameter(name: "refresh", allowed: "1, and not together with cache", shapesImage: false) {
       guard $0 == "1", $1.options.cache == .normal else { return false }
       $1.options.cache = .refresh
       return true
     },
     ImageParameter(
-      name: "cache", allowed: "only or bypass, and not together with refresh", shapesPicture: false
+      name: "cache", allowed: "only or bypass, and not together with refresh", shapesImage: false
     ) {
       guard $1.options.cache == .normal, $0 == "only" || $0 == "bypass" else { return false }
       $1.options.cache = $0 == "only" ? .only : .bypass
       return true
     },
-    ImageParameter(name: "store", allowed: "one of all, memory, disk, none", shapesPicture: false) {
+    ImageParameter(name: "store", allowed: "one of all, memory, disk, none", shapesImage: false) {
       choose(tiers($0), &$1.options.store)
     },
-    ImageParameter(name: "retry", allowed: "1", shapesPicture: false) {
+    ImageParameter(name: "retry", allowed: "1", shapesImage: false) {
       $1.options.retriesFailed = $0 == "1"
       return $0 == "1"
     },
     ImageParameter(
-      name: "priority", allowed: text(LoadPriority.allCases.map(\.rawValue)), shapesPicture: false
+      name: "priority", allowed: text(LoadPriority.allCases.map(\.rawValue)), shapesImage: false
     ) {
       choose(LoadPriority(rawValue: $0), &$1.options.priority)
     },
-    ImageParameter(name: "detach", allowed: "1", shapesPicture: false) {
+    ImageParameter(name: "detach", allowed: "1", shapesImage: false) {
       $1.options.isDetached = $0 == "1"
       return $0 == "1"
     },
@@ -254,7 +253,7 @@ struct ImageParameter: Sendable {
   private static func product(of draft: Draft, on route: Route) throws(ImageError) -> Product {
     if route == .info { return .info(draft.placeholder) }
     if draft.isPlaceholder { return .placeholder(draft.placeholder ?? .lqip) }
-    guard let kind = draft.placeholder else { return .picture }
+    guard let kind = draft.placeholder else { return .image }
     throw .invalidParameter(
       name: "placeholder", value: kind.rawValue, allowed: "only together with format=placeholder")
   }

@@ -73,13 +73,13 @@ struct ImageQuery: Sendable {
 
   /// Sees to it that nothing is asked for but presets, where that is the rule.
   ///
-  /// - Throws: `forbiddenParameter` for the first parameter that says what the picture is to be, `missingParameter`
+  /// - Throws: `forbiddenParameter` for the first parameter that says what the image is to be, `missingParameter`
   ///   where no preset does.
   func checkPresetsOnly(_ rules: RequestRules) throws(ImageError) {
     guard rules.presetsOnly else { return }
     // What is redirected names a format beside its preset.
     let forbidden = items.first {
-      $0.parameter.shapesPicture && !(rules.redirectsAuto && $0.parameter.name == "format")
+      $0.parameter.shapesImage && !(rules.redirectsAuto && $0.parameter.name == "format")
     }
     if let forbidden { throw .forbiddenParameter(forbidden.parameter.name) }
     if !has("preset") { throw .missingParameter("preset") }

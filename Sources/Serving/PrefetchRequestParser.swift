@@ -3,7 +3,7 @@
 import FoundationEssentials
 import Model
 
-/// One picture a line: a URL, a query of `/image`, either of them as a JSON string or bare, or a JSON object of the
+/// One image a line: a URL, a query of `/image`, either of them as a JSON string or bare, or a JSON object of the
 /// parameters. Empty lines and those that begin with `#` say nothing. A line that is wrong spoils no other.
 enum PrefetchRequestParser {
   /// - Parameters:

@@ -16,15 +16,15 @@ extension RequestContext {
     return handler.provider.isCached(named.key)
   }
 
-  /// The picture, kept as what its client asks for next, so that it is not made twice.
+  /// The image, kept as what its client asks for next, so that it is not made twice.
   ///
-  /// - Parameter atOnce: the picture, where it was there without waiting.
+  /// - Parameter atOnce: the image, where it was there without waiting.
   static func named(
     _ request: ImageRequest, _ atOnce: ImageDelivery?, by provider: any ImageProvider
   ) async throws(ImageError) -> ImageDelivery {
     var found = atOnce
     if found == nil { found = try await provider.variant(for: request) }
-    guard let delivery = found else { throw .internal(detail: "no picture to be sent on to") }
+    guard let delivery = found else { throw .internal(detail: "no image to be sent on to") }
     await provider.keepNamed(delivery.variant, of: request)
     return delivery
   }

@@ -177,8 +177,8 @@ struct RequestContext {
     }
   }
 
-  /// The head of an answer with a picture, but for those that are prepared.
-  func pictureHead(
+  /// The head of an answer with an image, but for those that are prepared.
+  func imageHead(
     _ info: VariantInfo, of request: ImageRequest, _ cacheStatus: CacheStatus, _ timings: Timings,
     microseconds: Int
   ) -> ResponseHead {
@@ -203,7 +203,7 @@ struct RequestContext {
     let variant = delivery.variant
     let status = handler.isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds = client.elapsedMicroseconds
-    let head = pictureHead(
+    let head = imageHead(
       variant.info, of: request, delivery.cacheStatus, delivery.timings, microseconds: microseconds)
     do throws(ImageError) {
       if status == 200, client.method == .get, case .file(let region) = variant.body,
@@ -252,7 +252,7 @@ struct RequestContext {
 
   /// Answers with an error of the contract.
   func refuse(_ error: ImageError) -> MHD_Result {
-    if client.target?.route?.isForPictures == true { handler.figures.origins.add("error") }
+    if client.target?.route?.isForImages == true { handler.figures.origins.add("error") }
     let body = ErrorBody(
       error, id: client.requestID.description, explains: handler.configuration.explainsErrors,
       hint: client.target?.hint(for: error))

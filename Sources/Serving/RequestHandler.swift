@@ -75,7 +75,7 @@ final class RequestHandler: Sendable {
   /// Whether new requests are refused.
   var isDraining: Bool { draining.load(ordering: .relaxed) }
 
-  /// From now on, pictures are refused with 503 `draining`.
+  /// From now on, images are refused with 503 `draining`.
   func drain() { draining.store(true, ordering: .relaxed) }
 
   // MARK: Connections

@@ -1,4 +1,4 @@
-// RequestRules: what is known of every request for a picture before its query is read.
+// RequestRules: what is known of every request for an image before its query is read.
 
 import Model
 
@@ -12,7 +12,7 @@ struct RequestRules: Sendable {
   let onOffer: AcceptedFormats
   /// Whether a request that leaves the format open is sent on to one that names it.
   let redirectsAuto: Bool
-  /// Whether pictures are asked for by presets alone.
+  /// Whether images are asked for by presets alone.
   private(set) var presetsOnly: Bool
   /// Whether clients may ask for more pixels than a source has.
   private(set) var allowsEnlarging: Bool
@@ -22,7 +22,7 @@ struct RequestRules: Sendable {
   let qualities: FormatQualities
   /// Named sets of parameters.
   private(set) var presets: [String: ImageQuery] = [:]
-  /// The pictures that may be laid on others, by the names that clients know them by.
+  /// The images that may be laid on others, by the names that clients know them by.
   let watermarks: [String: SourceURL]
   /// Whether files below the local root may be, too.
   let allowsLocalWatermarks: Bool
@@ -87,6 +87,6 @@ struct RequestRules: Sendable {
 
   /// Whether the answer depends on what its client takes.
   func isNegotiated(_ transform: Transform) -> Bool {
-    transform.format == nil && transform.product == .picture && !onOffer.isEmpty
+    transform.format == nil && transform.product == .image && !onOffer.isEmpty
   }
 }

@@ -4,7 +4,7 @@ import Model
 
 /// Where a path leads, by the path, decoded. A new endpoint is a new row.
 enum Route: String, Sendable {
-  /// A picture.
+  /// An image.
   case image = "/image"
   /// What a source is.
   case info = "/info"
@@ -40,7 +40,7 @@ enum Route: String, Sendable {
   }
 
   /// Whether its answers are made of a source and kept.
-  var isForPictures: Bool { self == .image || self == .info }
+  var isForImages: Bool { self == .image || self == .info }
 
   /// What can be done with it.
   var methods: [Method] {
@@ -112,7 +112,7 @@ final class RequestTarget {
     path = decoded ?? displayable(origin[..<end])
     let found = decoded.flatMap(Route.find)
     (route, name) = (found?.route, found?.name)
-    guard let route, route.isForPictures else {
+    guard let route, route.isForImages else {
       (request, forwarding, key, isNegotiated, vary) = (nil, nil, nil, false, nil)
       return
     }

@@ -146,19 +146,19 @@ struct ResponseHead {
 }
 
 extension ResponseHead {
-  /// Adds what every answer with a picture carries, whoever asks, but for `Age` and `Cache-Control`.
+  /// Adds what every answer with an image carries, whoever asks, but for `Age` and `Cache-Control`.
   mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
     add("Content-Type", info.format.mediaType)
     add("ETag", info.etag)
     if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
-    // A description of a picture is none.
-    let isPicture = info.format != .json
-    if isPicture { add("Content-DPR", Self.decimal(info.density)) }
+    // A description of an image is none.
+    let isImage = info.format != .json
+    if isImage { add("Content-DPR", Self.decimal(info.density)) }
     if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
     if let quality = info.quality { add("X-Quality", "\(quality)") }
     if info.isDamaged { add("X-Damaged", "1") }
     add("Cache-Status", cacheStatus.headerValue)
-    if isPicture {
+    if isImage {
       add("Content-Disposition", ContentDisposition.inline(source: source, format: info.format))
     }
     add("Content-Security-Policy", "default-src 'none'; sandbox")

@@ -1,4 +1,4 @@
-// Server: HTTP in, pictures out. Starts the parts, and stops them in the right order.
+// Server: HTTP in, images out. Starts the parts, and stops them in the right order.
 
 import Glibc
 import Model
@@ -30,7 +30,7 @@ public final class Server: Sendable {
   ///
   /// - Parameters:
   ///   - configuration: address and bounds.
-  ///   - provider: who has the pictures.
+  ///   - provider: who has the images.
   ///   - operations: what `/admin` leads to.
   ///   - stats: composes `/stats` from the server's own figures and whether it is draining; called on a thread that
   ///     answers requests, so it must not wait.
@@ -111,7 +111,7 @@ public final class Server: Sendable {
     running.withLock { $0 }?.handler.operatorTokens.withLock { $0 = tokens }
   }
 
-  /// Stops accepting and refuses new requests for pictures with 503 `draining`; what runs goes on, and `/stats` is
+  /// Stops accepting and refuses new requests for images with 503 `draining`; what runs goes on, and `/stats` is
   /// answered on connections that are open.
   public func drain() {
     guard let parts = running.withLock({ $0 }) else { return }

@@ -51,18 +51,18 @@ public struct ServerConfiguration: Sendable {
   public var loggedRequests = LoggedRequests.misses
   /// Tokens of operators; without any there is no `/admin`.
   public var operatorTokens: [String] = []
-  /// Most bytes of a picture that an operator puts into the cache.
+  /// Most bytes of an image that an operator puts into the cache.
   public var maximumUpload = 64 << 20
   /// Queries of `/image` without `url`, by name.
   public var presets: [String: String] = [:]
-  /// Whether clients may ask for pictures by presets alone.
+  /// Whether clients may ask for images by presets alone.
   public var presetsOnly = false
   /// Formats of `ImageFormat.negotiable` for clients who name them, where the request leaves the format open; the best
   /// first. Empty: `Accept` is not looked at.
   public var autoFormats: [ImageFormat] = [.avif, .webp]
   /// Whether a request that leaves the format open is sent on to one that names it.
   public var redirectsAuto = false
-  /// Pictures that may be laid on others, by name.
+  /// Images that may be laid on others, by name.
   public var watermarks: [String: SourceURL] = [:]
   /// Whether files below the local root may be, by their `local:///` URLs.
   public var allowsLocalWatermarks = false

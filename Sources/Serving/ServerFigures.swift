@@ -11,7 +11,7 @@ final class ServerFigures: Sendable {
   let origins = CodeCounts()
   /// Clients that left before their answer.
   let clientsGone = Counter()
-  /// Pictures that were no memory hits.
+  /// Images that were no memory hits.
   let missLatency = LatencyHistogram()
 
   private let workers = Lock<[EventLoopState]>([])
@@ -43,8 +43,8 @@ final class ServerFigures: Sendable {
     let memory = figures.hitLatency?.count ?? 0
     figures.byOrigin["memory", default: 0] += memory
     let hits = ["memory", "disk", "source", "stale"].reduce(0) { $0 + (figures.byOrigin[$1] ?? 0) }
-    let pictures = hits + (figures.byOrigin["origin"] ?? 0)
-    figures.hitRatio = pictures > 0 ? Double(hits) / Double(pictures) : 0
+    let images = hits + (figures.byOrigin["origin"] ?? 0)
+    figures.hitRatio = images > 0 ? Double(hits) / Double(images) : 0
     figures.bytesSent = sum(\.bytesSent)
     figures.clientsGone = clientsGone.value
     figures.connections = connections

@@ -7,7 +7,7 @@ import Platform
 import Synchronization
 
 /// Requests with an `X-Operation-Key`, by client and key (SDWebImage's SetImageOperationKey): a list that scrolls fast
-/// asks for the next picture of a row while the last is under way, and only the next one matters.
+/// asks for the next image of a row while the last is under way, and only the next one matters.
 ///
 /// A client is an address, without the port: its requests may come on several connections. Behind a proxy all clients
 /// are one, so keys have to be told apart there by whoever chooses them.

@@ -4,9 +4,9 @@ import Model
 
 /// How a suspended request ended.
 enum Outcome: Sendable {
-  /// There is a picture.
+  /// There is an image.
   case delivery(ImageDelivery)
-  /// There is a picture that is still coming in.
+  /// There is an image that is still coming in.
   case coming(StreamingDelivery)
   /// An operator's wish was done: JSON, with a status and fields of the head.
   case done([UInt8], status: Int, fields: [AnswerField] = [])

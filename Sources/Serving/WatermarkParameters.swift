@@ -62,8 +62,8 @@ extension ImageParameter.Draft {
 }
 
 extension RequestRules {
-  /// What clients may lay on pictures under a name, or as a local file; no address of their own: whoever can name any
-  /// could have the server put any two pictures of the web together.
+  /// What clients may lay on images under a name, or as a local file; no address of their own: whoever can name any
+  /// could have the server put any two images of the web together.
   fileprivate func watermark(_ text: String) -> SourceURL? {
     if let url = watermarks[text] { return url }
     guard allowsLocalWatermarks, let url = try? SourceURL(parsing: text), url.scheme == .local

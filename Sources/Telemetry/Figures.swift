@@ -41,7 +41,7 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   /// `/image` answers by where they came from: `memory`, `disk`, `source`, `variant`, `origin`, `stale` (kept, in
   /// place of an origin that failed), `error`.
   public var byOrigin: [String: Int] = [:]
-  /// `/image` answers from memory or disk ÷ all `/image` answers with a picture.
+  /// `/image` answers from memory or disk ÷ all `/image` answers with an image.
   public var hitRatio = 0.0
   /// Body bytes sent.
   public var bytesSent = 0
@@ -51,7 +51,7 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   public var connections = 0
   /// From the request's header to its answer, memory hits.
   public var hitLatency: LatencyFigures?
-  /// The same, all other requests for pictures.
+  /// The same, all other requests for images.
   public var missLatency: LatencyFigures?
 
   /// Nothing yet.
@@ -127,7 +127,7 @@ public struct FlightFigures: Codable, Hashable, Sendable {
   public var failedURLs = 0
   /// Results that were larger than their source, which is kept and sent in their place.
   public var sourcesInstead = 0
-  /// Pictures made of larger variants, since their source was not kept.
+  /// Images made of larger variants, since their source was not kept.
   public var derived = 0
   /// AVIFs made behind quicker answers.
   public var avifsLater = 0
@@ -153,17 +153,17 @@ public struct FlightFigures: Codable, Hashable, Sendable {
 public struct PrefetchFigures: Codable, Hashable, Sendable {
   /// Lists being worked on now.
   public var lists = 0
-  /// Pictures waiting for their turn.
+  /// Images waiting for their turn.
   public var waiting = 0
-  /// Pictures being asked for now.
+  /// Images being asked for now.
   public var running = 0
-  /// Most pictures that may be asked for at once.
+  /// Most images that may be asked for at once.
   public var limit = 0
-  /// Pictures that were loaded or made.
+  /// Images that were loaded or made.
   public var finished = 0
-  /// Pictures that were kept and fresh already.
+  /// Images that were kept and fresh already.
   public var skipped = 0
-  /// Pictures that could not be had.
+  /// Images that could not be had.
   public var failed = 0
 
   /// Nothing yet.
@@ -172,7 +172,7 @@ public struct PrefetchFigures: Codable, Hashable, Sendable {
 
 /// The worker processes.
 public struct ImagingFigures: Codable, Hashable, Sendable {
-  /// Pictures made.
+  /// Images made.
   public var succeeded = 0
   /// Jobs that ended in an error, by the contract's error code.
   public var failed: [String: Int] = [:]

@@ -21,7 +21,7 @@ enum Imager {
       let pipeline = try Pipeline()
       try socket.send(AnswerMessage.ready.encoded())
       while true {
-        // After large pictures most of what a worker holds is free: 98 MB became 30 in one run.
+        // After large images most of what a worker holds is free: 98 MB became 30 in one run.
         if !socket.hasMessage(within: idleMilliseconds) { pictor_linux_trim_memory() }
         try answer(socket.receive(passed: 2), on: socket, with: pipeline)
       }
@@ -35,7 +35,7 @@ enum Imager {
   }
 
   /// How long a worker has had nothing to do when it gives its free memory back. Under load it would take it again for
-  /// the next picture.
+  /// the next image.
   private static let idleMilliseconds: CInt = 1_000
 
   private static func answer(
@@ -95,7 +95,7 @@ enum Imager {
     }
   }
 
-  /// The picture in a memory file that can no longer be changed.
+  /// The image in a memory file that can no longer be changed.
   private static func sealed(_ image: borrowing EncodedImage) throws(SystemError) -> FileRegion {
     var file = try MemoryFile(name: "pictor-result")
     // `withUnsafeBytes` knows no types of errors, so this one is carried past it.

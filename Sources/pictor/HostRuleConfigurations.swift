@@ -1,4 +1,4 @@
-// HostRuleConfigurations: from the rules of hosts to what keys are made of, how long pictures are fresh, and what downloads
+// HostRuleConfigurations: from the rules of hosts to what keys are made of, how long images are fresh, and what downloads
 // are told.
 
 import Caching

@@ -51,7 +51,7 @@ private final class Walk {
   /// How often what happened.
   private(set) var counts: [String: Int] = [:]
 
-  private static let pictures = 24
+  private static let images = 24
   private static let widths = 1...3
 
   /// What has to happen now and then, or the walk shows nothing.
@@ -64,7 +64,7 @@ private final class Walk {
 
   init(_ room: CacheModelTests.Room, seed: UInt64) throws {
     self.room = room
-    world = World(pictures: Self.pictures, clock: clock)
+    world = World(images: Self.images, clock: clock)
     folder = try TemporaryFolder()
     random = SeededGenerator(seed: seed)
     (memory, disk, manager) = try Self.open(room, world, clock, folder)
@@ -117,7 +117,7 @@ private final class Walk {
 
   private func request() async throws {
     let variety = Oracle.Variety(
-      number: Int.random(in: 0..<Self.pictures, using: &random),
+      number: Int.random(in: 0..<Self.images, using: &random),
       width: Int.random(in: Self.widths, using: &random))
     var options = LoadOptions()
     switch Int.random(in: 0..<100, using: &random) {
@@ -180,25 +180,25 @@ private final class Walk {
   }
 
   private func changeOrigin() {
-    let number = Int.random(in: 0..<Self.pictures, using: &random)
+    let number = Int.random(in: 0..<Self.images, using: &random)
     let terms = Terms(
       lifetime: [0, 5, 20, 60, 600].randomElement(using: &random) ?? 60,
       staleWhileRevalidate: chance(40) ? 15 : 0, staleIfError: chance(40) ? 120 : 0,
       mustRevalidate: chance(15), noStore: chance(8))
     let health: World.Health = chance(75) ? .up : chance(60) ? .down : .gone
     let changes = chance(40)
-    world.change(number) { picture in
-      picture.terms = terms
-      picture.health = health
-      if changes { picture.version += 1 }
+    world.change(number) { image in
+      image.terms = terms
+      image.health = health
+      if changes { image.version += 1 }
     }
   }
 
   private func purge() async throws {
     note("purge")
-    let number = Int.random(in: 0..<Self.pictures, using: &random)
+    let number = Int.random(in: 0..<Self.images, using: &random)
     let url = try SourceURL(parsing: World.url(number))
-    let all = 0..<Self.pictures
+    let all = 0..<Self.images
     switch Int.random(in: 0..<10, using: &random) {
     case 0..<6:
       _ = try await manager.purge(.url(url))

@@ -28,7 +28,7 @@ struct Oracle {
   private var kept: [Variety: Kept] = [:]
   private(set) var step = 0
 
-  /// One picture in one width.
+  /// One image in one width.
   struct Variety: Hashable {
     let number: Int
     let width: Int
@@ -72,7 +72,7 @@ struct Oracle {
     }
   }
 
-  /// All that these pictures had is gone, and nothing from before is right any more.
+  /// All that these images had is gone, and nothing from before is right any more.
   mutating func purge(_ numbers: [Int]) {
     for number in numbers {
       sightings[number] = nil
@@ -172,7 +172,7 @@ struct Oracle {
     disappearances[number].map { now.seconds - $0.seconds <= Self.memoryOfGone } ?? false
   }
 
-  /// The version that a variant was made of; `nil` where it is not of this picture in this width.
+  /// The version that a variant was made of; `nil` where it is not of this image in this width.
   private func version(of variant: Variant, _ variety: Variety) -> Int? {
     guard case .memory(let bytes) = variant.body else { return nil }
     let words = bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }.split(separator: " ")

@@ -1,4 +1,4 @@
-// World: an origin whose pictures change, vanish and come back as the model test wants, and workers that tell which
+// World: an origin whose images change, vanish and come back as the model test wants, and workers that tell which
 // bytes they were given.
 
 import Model
@@ -13,7 +13,7 @@ final class WorldClock: Sendable {
   func advance(by amount: Int) { seconds.withLock { $0 += amount } }
 }
 
-/// What an origin says about a picture's age.
+/// What an origin says about an image's age.
 struct Terms {
   var lifetime = 60
   var staleWhileRevalidate = 0
@@ -43,40 +43,40 @@ struct Load {
   let outcome: Outcome
 }
 
-/// The pictures of an origin, by number, and all that was asked of it.
+/// The images of an origin, by number, and all that was asked of it.
 final class World: ImageLoader, ImageProcessor {
   enum Health { case up, down, gone }
 
-  struct Picture {
+  struct Image {
     var version = 1
     var terms = Terms()
     var health = Health.up
   }
 
   private struct State {
-    var pictures: [Picture]
+    var images: [Image]
     var loads: [Load] = []
   }
 
   let clock: WorldClock
   private let state: Lock<State>
 
-  init(pictures: Int, clock: WorldClock) {
+  init(images: Int, clock: WorldClock) {
     self.clock = clock
-    state = Lock(State(pictures: Array(repeating: Picture(), count: pictures)))
+    state = Lock(State(images: Array(repeating: Image(), count: images)))
   }
 
   static func url(_ number: Int) -> String {
     "https://host\(number % 4).example/\(number % 2 == 0 ? "even" : "odd")/\(number).jpg"
   }
 
-  func picture(_ number: Int) -> Picture { state.withLock { $0.pictures[number] } }
+  func image(_ number: Int) -> Image { state.withLock { $0.images[number] } }
 
-  func change(_ number: Int, _ change: (inout Picture) -> Void) {
-    state.withLock { change(&$0.pictures[number]) }
+  func change(_ number: Int, _ change: (inout Image) -> Void) {
+    state.withLock { change(&$0.images[number]) }
   }
 
-  private static func etag(_ picture: Picture) -> String { "\"\(picture.version)\"" }
+  private static func etag(_ image: Image) -> String { "\"\(image.version)\"" }
 
   /// What was asked since the last time of asking this.
   func takeLoads() -> [Load] {
@@ -90,34 +90,34 @@ final class World: ImageLoader, ImageProcessor {
     guard let name = request.url.fileName.split(separator: ".").first, let number = Int(name) else {
       throw .internal(detail: "a URL that is none of the test's")
     }
-    let picture = state.withLock { state in
-      let picture = state.pictures[number]
+    let image = state.withLock { state in
+      let image = state.images[number]
       let outcome: Load.Outcome =
-        switch picture.health {
+        switch image.health {
         case .up:
           .right(
-            version: picture.version, picture.terms,
-            isSent: request.validators?.etag != Self.etag(picture))
+            version: image.version, image.terms,
+            isSent: request.validators?.etag != Self.etag(image))
         case .down: .failed
         case .gone: .gone
         }
       state.loads.append(Load(number: number, time: clock.now, outcome: outcome))
-      return picture
+      return image
     }
-    switch picture.health {
+    switch image.health {
     case .down: throw .sourceError(status: 503)
     case .gone: throw .sourceNotFound(status: 404)
     case .up: break
     }
     var origin = OriginResponse(status: 200)
-    origin.etag = Self.etag(picture)
-    origin.cacheControl = picture.terms.text
+    origin.etag = Self.etag(image)
+    origin.cacheControl = image.terms.text
     if request.validators?.etag == origin.etag {
       origin.status = 304
       return .notModified(origin, Timings())
     }
     do {
-      let file = try FileRegion.sealed(Array("\(number) \(picture.version)".utf8))
+      let file = try FileRegion.sealed(Array("\(number) \(image.version)".utf8))
       return .fetched(Download(file: file, origin: origin, timings: Timings()))
     } catch {
       throw .internal(detail: "no memory file: \(error)")

@@ -16,7 +16,7 @@ struct DiskSweepTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  static func text(_ number: Int) -> String { "https://pictures.example/\(number).jpg w=1" }
+  static func text(_ number: Int) -> String { "https://images.example/\(number).jpg w=1" }
 
   static func digest(_ number: Int) -> EntryDigest { EntryDigest(of: CacheKey(text: text(number))) }
 
@@ -53,7 +53,7 @@ struct DiskSweepTests {
       let digest = Self.digest(number)
       parts.store.index.shard(of: digest).table.withLock { $0.records[digest] = record }
     }
-    let purge = purges.add(.prefix(try SourceURL(parsing: "https://pictures.example/1")))
+    let purge = purges.add(.prefix(try SourceURL(parsing: "https://images.example/1")))
     // When a sweep has come to its middle
     let gate = Semaphore()
     let steps = Lock(0)
@@ -106,7 +106,7 @@ struct DiskSweepTests {
       Issue.record("not placed")
       return
     }
-    let purge = purges.add(.prefix(try SourceURL(parsing: "https://pictures.example/")))
+    let purge = purges.add(.prefix(try SourceURL(parsing: "https://images.example/")))
     #expect(parts.store.sweep([purge]) { false }.removed == 1)
     purges.finish(purge)
     guard case .unwanted = try parts.store.place(.variant(variants[1]), tickets[1]) else {
@@ -163,7 +163,7 @@ struct DiskSweepTests {
     // Given one file that would be found damaged if it was read
     let path = parts.store.folder.file(.variant, Self.digest(0))
     #expect(truncate(path, 10) == 0)
-    let purge = purges.add(.url(try SourceURL(parsing: "https://pictures.example/1.jpg")))
+    let purge = purges.add(.url(try SourceURL(parsing: "https://images.example/1.jpg")))
     let result = parts.store.sweep([purge]) { false }
     #expect(result.isComplete && result.removed == 1)
     #expect(parts.store.counts.damaged.value == 0)
@@ -190,7 +190,7 @@ struct DiskSweepTests {
               let bytes = Sample.bytes(Int.random(in: 1..<5_000, using: &random), seed: step)
               tier.store(Sample.variant(key.text, generation: generation, bytes))
             case 20:
-              let prefix = "https://pictures.example/\(number % 3)"
+              let prefix = "https://images.example/\(number % 3)"
               guard let url = try? SourceURL(parsing: prefix) else { continue }
               let purge = purges.add(.prefix(url))
               #expect((try? await tier.purge(purge)) == .some(nil))

@@ -8,7 +8,7 @@ import Testing
 struct FreshnessTests {
   let url: SourceURL
 
-  init() throws { url = try SourceURL(parsing: "https://pictures.example/a.jpg") }
+  init() throws { url = try SourceURL(parsing: "https://images.example/a.jpg") }
 
   static let now = UnixTime(seconds: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT
 
@@ -213,7 +213,7 @@ extension FreshnessTests {
     var configuration = FreshnessConfiguration()
     var first = FreshnessRule(host: try #require(HostPattern("*.example")))
     (first.defaultLifetime, first.staleIfError) = (50, 7)
-    var second = FreshnessRule(host: try #require(HostPattern("pictures.example")))
+    var second = FreshnessRule(host: try #require(HostPattern("images.example")))
     (second.defaultLifetime, second.minimumLifetime) = (9, 9)
     configuration.hostRules = [first, second]
     let ruled = freshness(configuration) { _ in }
@@ -237,7 +237,7 @@ extension FreshnessTests {
   {
     var configuration = FreshnessConfiguration()
     configuration.bounds.minimumLifetime = 50
-    var rule = FreshnessRule(host: try #require(HostPattern("pictures.example")))
+    var rule = FreshnessRule(host: try #require(HostPattern("images.example")))
     rule.keepsCookies = true
     func isSelected(_ vary: String, cookies: Bool) -> Bool {
       configuration.hostRules = cookies ? [rule] : []

@@ -118,7 +118,7 @@ struct MemoryTierTests {
     let tier = tier(limit: 200 * 1_200)
     let popular = Sample.variantKey(1)
     for number in 0..<5_000 {
-      // A renewal now and then, as of a picture whose freshness has ended.
+      // A renewal now and then, as of an image whose freshness has ended.
       if number.isMultiple(of: 500) { tier.store(Sample.variant(popular, [1])) }
       _ = tier.variant(for: popular)
       tier.store(Sample.variant(100 + number, []))

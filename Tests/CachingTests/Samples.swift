@@ -18,7 +18,7 @@ final class TestClock: Sendable {
 
 enum Sample {
   static func sourceKey(_ number: Int) -> CacheKey {
-    CacheKey(text: "https://pictures.example/\(number).jpg")
+    CacheKey(text: "https://images.example/\(number).jpg")
   }
 
   static func variantKey(_ number: Int) -> CacheKey {

@@ -15,9 +15,9 @@ struct VariantRemovalTests {
 
   /// Keys that are not those of a variant of source 1 and look like one.
   static let lookAlikes = [
-    "https://pictures.example/1.jpgx w=1", "https://pictures.example/1.jp w=1",
-    "https://pictures.example/1.jpg?w=1 w=1", "https://pictures.example/2.jpg w=1",
-    "https://pictures.exbmple/1.jpg w=1", "https://pictures.example/11.jpg w=1",
+    "https://images.example/1.jpgx w=1", "https://images.example/1.jp w=1",
+    "https://images.example/1.jpg?w=1 w=1", "https://images.example/2.jpg w=1",
+    "https://images.exbmple/1.jpg w=1", "https://images.example/11.jpg w=1",
   ].map { CacheKey(text: $0) }
 
   func open() throws -> DiskTier { try DiskTier(Sample.configuration(folder), log: .silent) }

@@ -73,7 +73,7 @@ import Testing
     #expect(sent.headers["content-type"] == "application/jsonl")
     #expect(sent.headers["authorization"] == "Bearer 0123456789abcdef")
     #expect(server.received(at: "/admin/prefetch/7f").map(\.method) == ["GET", "GET", "GET"])
-    #expect(output == "finished after 2.0 s: 4 pictures, 3 loaded, 1 skipped, 0 failed\n")
+    #expect(output == "finished after 2.0 s: 4 images, 3 loaded, 1 skipped, 0 failed\n")
     #expect(errors.hasPrefix("\r[") && errors.hasSuffix("\u{1B}[K\n"))
     #expect(errors.split(separator: "\r").count == 3)
   }

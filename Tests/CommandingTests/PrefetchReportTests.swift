@@ -58,16 +58,16 @@ struct PrefetchReportTests {
       status.reasons = ["undecodable": 1, "source_not_found": 3, "missing_parameter": 1]
       status.failures = [
         .init(line: 9, code: "missing_parameter", message: "evil \u{1B}[2J words"),
-        .init(line: 7, code: "undecodable", message: "the source cannot be decoded as a picture"),
+        .init(line: 7, code: "undecodable", message: "the source cannot be decoded as an image"),
       ]
     }
     #expect(
       PrefetchReport.summary(ended) == """
-        finished after 3.3 s: 200 pictures, 150 loaded, 45 skipped, 5 failed
+        finished after 3.3 s: 200 images, 150 loaded, 45 skipped, 5 failed
         failed: 3 source_not_found
         failed: 1 missing_parameter
         failed: 1 undecodable
-        line 7: undecodable: the source cannot be decoded as a picture
+        line 7: undecodable: the source cannot be decoded as an image
         line 9: missing_parameter: evil \u{FFFD}[2J words
         and 3 more that failed
 
@@ -78,7 +78,7 @@ struct PrefetchReportTests {
     let ended = status { ($0.state, $0.finished) = (.cancelled, 1) }
     #expect(
       PrefetchReport.summary(ended) == """
-        cancelled after 0.0 s: 200 pictures, 1 loaded, 0 skipped, 0 failed
+        cancelled after 0.0 s: 200 images, 1 loaded, 0 skipped, 0 failed
         not tried: 199
 
         """)

@@ -22,7 +22,7 @@ enum Content {
   }
 
   static func sourceKey(_ number: Int) -> CacheKey {
-    CacheKey(text: "https://pictures.example/\(number).jpg")
+    CacheKey(text: "https://images.example/\(number).jpg")
   }
 
   static func variantKey(_ number: Int, width: Int) -> CacheKey {

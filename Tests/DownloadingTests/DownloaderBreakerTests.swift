@@ -81,7 +81,7 @@ struct DownloaderBreakerTests {
   }
 
   @Test
-  func `time-outs and connections that fail count, what an origin says of a picture does not`()
+  func `time-outs and connections that fail count, what an origin says of an image does not`()
     async throws
   {
     // Given

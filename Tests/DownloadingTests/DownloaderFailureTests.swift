@@ -171,7 +171,7 @@ struct DownloaderFailureTests {
     #expect(try await downloader.load(origin.url("/a")).file.count == body.count)
   }
 
-  @Test func `an empty body is no picture`() async throws {
+  @Test func `an empty body is no image`() async throws {
     let origin = try Origin()
     origin.serve("/length", [])
     origin.route("/chunked", .chunked([], size: 1))

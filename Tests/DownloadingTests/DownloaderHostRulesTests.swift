@@ -7,7 +7,7 @@ import Testing
 
 struct DownloaderHostRulesTests {
   private let origin: Origin
-  private let bytes: [UInt8] = Array("picture".utf8)
+  private let bytes: [UInt8] = Array("image".utf8)
 
   init() throws {
     origin = try Origin()

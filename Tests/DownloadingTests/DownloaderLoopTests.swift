@@ -12,7 +12,7 @@ struct DownloaderLoopTests {
 
   init() throws {
     origin = try Origin()
-    origin.serve("/a", Array("picture".utf8))
+    origin.serve("/a", Array("image".utf8))
   }
 
   private func request(_ url: String, _ trail: String = "") throws -> LoadRequest {
@@ -74,7 +74,7 @@ struct DownloaderLoopTests {
     listening: String, hosts: [String]
   ) async throws {
     let own = try Origin()
-    own.serve("/a", Array("picture".utf8))
+    own.serve("/a", Array("image".utf8))
     let downloader = try makeDownloader {
       $0.allowedNetworks = ["0.0.0.0/0", "::/0"].compactMap { CIDR($0) }
     }

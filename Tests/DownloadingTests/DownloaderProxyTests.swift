@@ -8,7 +8,7 @@ import Testing
 
 struct DownloaderProxyTests {
   private let proxy: Origin
-  private let bytes: [UInt8] = Array("picture".utf8)
+  private let bytes: [UInt8] = Array("image".utf8)
 
   init() throws { proxy = try Origin() }
 
@@ -22,22 +22,22 @@ struct DownloaderProxyTests {
 
   @Test func `a proxy is asked with the whole URL, and resolves the name itself`() async throws {
     // A request to a proxy has its target in absolute form, which this origin takes for a path.
-    proxy.serve("http://pictures.example/a.jpg", bytes)
+    proxy.serve("http://images.example/a.jpg", bytes)
     let downloader = try makeDownloader { $0.proxy = url }
-    let load = try await downloader.load("http://pictures.example/a.jpg")
+    let load = try await downloader.load("http://images.example/a.jpg")
     #expect(try load.file.bytes == bytes)
-    let headers = try #require(proxy.received(at: "http://pictures.example/a.jpg").first).headers
-    #expect(headers["host"] == "pictures.example")
+    let headers = try #require(proxy.received(at: "http://images.example/a.jpg").first).headers
+    #expect(headers["host"] == "images.example")
     #expect(headers["proxy-authorization"] == nil)
   }
 
   @Test func `the proxy's own address needs no leave`() async throws {
-    proxy.serve("http://pictures.example/a.jpg", bytes)
+    proxy.serve("http://images.example/a.jpg", bytes)
     let downloader = try makeDownloader {
       $0.proxy = url
       $0.allowedNetworks = []
     }
-    #expect(try await downloader.load("http://pictures.example/a.jpg").file.bytes == bytes)
+    #expect(try await downloader.load("http://images.example/a.jpg").file.bytes == bytes)
   }
 
   @Test(arguments: [
@@ -57,12 +57,12 @@ struct DownloaderProxyTests {
   }
 
   @Test func `a redirect to such an address is not followed by a proxy`() async throws {
-    proxy.route("http://pictures.example/a.jpg", .redirect(to: "http://10.0.0.1/a.jpg"))
+    proxy.route("http://images.example/a.jpg", .redirect(to: "http://10.0.0.1/a.jpg"))
     let downloader = try makeDownloader {
       $0.proxy = url
       $0.allowedNetworks = []
     }
-    let failure = await downloader.failure(of: "http://pictures.example/a.jpg")
+    let failure = await downloader.failure(of: "http://images.example/a.jpg")
     #expect(failure?.code == "forbidden_source")
     #expect(proxy.totalRequests == 1)
   }
@@ -100,7 +100,7 @@ struct DownloaderProxyTests {
   }
 
   @Test func `user and password of its URL are for the proxy`() async throws {
-    proxy.serve("http://pictures.example/a", bytes)
+    proxy.serve("http://images.example/a", bytes)
     let secret = try #require(HeaderField(bearer: "origin's"))
     var rule = HostRule(host: try #require(HostPattern("*")))
     rule.secretHeaders = [secret]
@@ -108,8 +108,8 @@ struct DownloaderProxyTests {
       $0.proxy = "http://me:open%20sesame@127.0.0.1:\(proxy.port)"
       $0.hostRules = [rule]
     }
-    _ = try await downloader.load("http://pictures.example/a")
-    let headers = try #require(proxy.received(at: "http://pictures.example/a").first).headers
+    _ = try await downloader.load("http://images.example/a")
+    let headers = try #require(proxy.received(at: "http://images.example/a").first).headers
     #expect(headers["proxy-authorization"] == "Basic bWU6b3BlbiBzZXNhbWU=")
     #expect(headers["authorization"] == "Bearer origin's")
   }
@@ -122,10 +122,10 @@ struct DownloaderProxyTests {
       $0.proxy = url
       $0.hostRules = [rule]
     }
-    proxy.route("pictures.example:443", .status(403, Array("no".utf8)))
-    let failure = await downloader.failure(of: "https://pictures.example/a")
+    proxy.route("images.example:443", .status(403, Array("no".utf8)))
+    let failure = await downloader.failure(of: "https://images.example/a")
     #expect(failure?.code == "source_unreachable", "\(String(describing: failure))")
-    let asked = try #require(proxy.received(at: "pictures.example:443").first)
+    let asked = try #require(proxy.received(at: "images.example:443").first)
     #expect(asked.method == "CONNECT")
     #expect(asked.headers["authorization"] == nil)
   }
@@ -136,14 +136,14 @@ struct DownloaderProxyTests {
     let downloader = try makeDownloader {
       $0.proxy = "http://me:secret@127.0.0.1:\(closed.port)"
     }
-    let failure = await downloader.failure(of: "http://pictures.example/a")
+    let failure = await downloader.failure(of: "http://images.example/a")
     #expect(failure?.code == "source_unreachable")
     #expect(failure?.logDetail?.contains("secret") == false)
   }
 }
 
 struct DownloaderCertificateTests {
-  private let bytes: [UInt8] = Array("picture".utf8)
+  private let bytes: [UInt8] = Array("image".utf8)
 
   private func unverified(_ host: String) throws -> HostRule {
     var rule = HostRule(host: try #require(HostPattern(host)))

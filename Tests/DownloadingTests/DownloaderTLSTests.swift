@@ -7,11 +7,11 @@ import TestSupport
 import Testing
 
 struct DownloaderTLSTests {
-  private let picture = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) }
+  private let image = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) }
 
   @Test func `a trusted origin is fetched from over one HTTP/2 connection`() async throws {
     // Given
-    let nginx = try await Nginx(files: ["a.jpg": picture])
+    let nginx = try await Nginx(files: ["a.jpg": image])
     let downloader = try makeDownloader {
       $0.caFile = nginx.certificate
       $0.limitPerHost = 20
@@ -24,7 +24,7 @@ struct DownloaderTLSTests {
       return try await group.reduce(into: []) { $0.append($1) }
     }
     // Then
-    for load in loads { #expect(try load.file.bytes == picture) }
+    for load in loads { #expect(try load.file.bytes == image) }
     #expect(loads.count { $0.timings.tls != nil } == 1)
     #expect(loads.contains { $0.origin.contentType == "image/jpeg" && $0.origin.etag != nil })
     let answers = try nginx.accessLog()
@@ -35,14 +35,14 @@ struct DownloaderTLSTests {
   }
 
   @Test func `an origin whose certificate nobody vouches for is not trusted`() async throws {
-    let nginx = try await Nginx(files: ["a.jpg": picture])
+    let nginx = try await Nginx(files: ["a.jpg": image])
     let failure = try await makeDownloader().failure(of: nginx.url("/a.jpg"))
     #expect(failure?.code == "source_tls", "\(String(describing: failure))")
     #expect(failure?.logDetail?.isEmpty == false)
   }
 
   @Test func `a certificate for another name is not trusted`() async throws {
-    let nginx = try await Nginx(files: ["a.jpg": picture])
+    let nginx = try await Nginx(files: ["a.jpg": image])
     let downloader = try makeDownloader { $0.caFile = nginx.certificate }
     let failure = await downloader.failure(of: nginx.url("/a.jpg", host: "127.0.0.1"))
     #expect(failure?.code == "source_tls", "\(String(describing: failure))")
@@ -50,19 +50,19 @@ struct DownloaderTLSTests {
 
   @Test func `a server that does not speak TLS fails as TLS`() async throws {
     let origin = try Origin()
-    origin.serve("/a", picture)
+    origin.serve("/a", image)
     let url = "https://127.0.0.1:\(origin.port)/a"
     #expect(try await makeDownloader().failure(of: url)?.code == "source_tls")
   }
 
   @Test func `a file of authorities that is not there trusts nobody`() async throws {
-    let nginx = try await Nginx(files: ["a.jpg": picture])
+    let nginx = try await Nginx(files: ["a.jpg": image])
     let downloader = try makeDownloader { $0.caFile = "/nowhere/ca.pem" }
     #expect(await downloader.failure(of: nginx.url("/a.jpg"))?.code == "source_tls")
   }
 
   @Test func `TLS loads are cancelled, bounded and refused like others`() async throws {
-    let nginx = try await Nginx(files: ["a.jpg": picture])
+    let nginx = try await Nginx(files: ["a.jpg": image])
     let downloader = try makeDownloader {
       $0.caFile = nginx.certificate
       $0.maximumBytes = 1_000

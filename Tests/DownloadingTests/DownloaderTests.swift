@@ -7,17 +7,17 @@ import TestSupport
 import Testing
 
 struct DownloaderTests {
-  private let picture = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+  private let image = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
   @Test func `a body arrives whole in a file that cannot be changed`() async throws {
     // Given
     let origin = try Origin()
-    origin.serve("/a.jpg", picture)
+    origin.serve("/a.jpg", image)
     let downloader = try makeDownloader()
     // When
     let download = try await downloader.load(origin.url("/a.jpg?x=1"))
     // Then
-    #expect(try download.file.bytes == picture)
+    #expect(try download.file.bytes == image)
     #expect(download.origin.status == 200)
     #expect(write(download.file.descriptor, "x", 1) == -1 && errno == EPERM)
     #expect(ftruncate(download.file.descriptor, 1) == -1 && errno == EPERM)
@@ -27,7 +27,7 @@ struct DownloaderTests {
 
   @Test func `the origin sees who asks and what is accepted, and nothing else`() async throws {
     let origin = try Origin()
-    origin.serve("/a", picture, headers: ["Set-Cookie: a=b"])
+    origin.serve("/a", image, headers: ["Set-Cookie: a=b"])
     let downloader = try makeDownloader { $0.userAgent = "Pictor/1.2" }
     _ = try await downloader.load(origin.url("/a"))
     _ = try await downloader.load(origin.url("/a"))
@@ -43,7 +43,7 @@ struct DownloaderTests {
   @Test func `what the origin says of the body comes along`() async throws {
     let origin = try Origin()
     origin.serve(
-      "/a", picture, type: "image/png",
+      "/a", image, type: "image/png",
       headers: [
         "Cache-Control: max-age=60", "cache-control:public ", "ETag: W/\"x\"", "Age: 7",
         "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT", "Date: Mon, 07 Nov 1994 08:49:37 GMT",
@@ -65,28 +65,28 @@ struct DownloaderTests {
     async throws
   {
     let origin = try Origin()
-    origin.route("/chunked", .chunked(picture, size: 999, trailers: ["ETag: \"trailer\""]))
-    origin.route("/close", .untilClose(picture))
+    origin.route("/chunked", .chunked(image, size: 999, trailers: ["ETag: \"trailer\""]))
+    origin.route("/close", .untilClose(image))
     let downloader = try makeDownloader()
     let chunked = try await downloader.load(origin.url("/chunked"))
-    #expect(try chunked.file.bytes == picture)
+    #expect(try chunked.file.bytes == image)
     #expect(chunked.origin.etag == nil)
-    #expect(try await downloader.load(origin.url("/close")).file.bytes == picture)
+    #expect(try await downloader.load(origin.url("/close")).file.bytes == image)
   }
 
   @Test func `interim answers leave nothing behind`() async throws {
     let origin = try Origin()
     let early = Array("HTTP/1.1 103 Early Hints\r\nETag: \"early\"\r\n\r\n".utf8)
-    origin.route("/a", OriginReply([.send(early)] + OriginReply.ok(picture).steps))
+    origin.route("/a", OriginReply([.send(early)] + OriginReply.ok(image).steps))
     let download = try await makeDownloader().load(origin.url("/a"))
     #expect(download.origin.status == 200)
     #expect(download.origin.etag == nil)
-    #expect(try download.file.bytes == picture)
+    #expect(try download.file.bytes == image)
   }
 
   @Test func `203 is as good as 200`() async throws {
     let origin = try Origin()
-    origin.route("/a", .status(203, picture))
+    origin.route("/a", .status(203, image))
     #expect(try await makeDownloader().load(origin.url("/a")).origin.status == 203)
   }
 
@@ -94,8 +94,8 @@ struct DownloaderTests {
     async throws
   {
     let origin = try Origin()
-    origin.serve("/a", picture)
-    origin.route("/gone", .status(404, picture))
+    origin.serve("/a", image)
+    origin.route("/gone", .status(404, image))
     origin.route("/moved", .redirect(to: "/a"))
     let downloader = try makeDownloader()
     for _ in 0..<5 {
@@ -109,7 +109,7 @@ struct DownloaderTests {
 
   @Test func `times are measured, and a connection used again took none to make`() async throws {
     let origin = try Origin()
-    origin.serve("/a", picture)
+    origin.serve("/a", image)
     let downloader = try makeDownloader()
     let first = try await downloader.load(origin.url("/a")).timings
     #expect(first.queue != nil && first.dns != nil && first.connect != nil)
@@ -121,15 +121,15 @@ struct DownloaderTests {
 
   @Test func `IPv6 origins are reached, too`() async throws {
     let origin = try Origin(on: "::1")
-    origin.serve("/a", picture)
-    #expect(try await makeDownloader().load(origin.url("/a")).file.bytes == picture)
+    origin.serve("/a", image)
+    #expect(try await makeDownloader().load(origin.url("/a")).file.bytes == image)
   }
 
   @Test func `hundreds of loads run at once on one thread`() async throws {
     // Given: an origin that answers nobody until everyone has asked
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/a", .hold(gate, then: .ok(picture)))
+    origin.route("/a", .hold(gate, then: .ok(image)))
     let downloader = try makeDownloader {
       $0.limit = 300
       $0.limitPerHost = 300
@@ -138,7 +138,7 @@ struct DownloaderTests {
     let whole = try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<300 {
         group.addTask {
-          try await downloader.load(origin.url("/a?\(number)")).file.bytes == self.picture
+          try await downloader.load(origin.url("/a?\(number)")).file.bytes == self.image
         }
       }
       await eventually("all have asked") { origin.activeRequests == 300 }
@@ -149,7 +149,7 @@ struct DownloaderTests {
     #expect(whole == 300)
     #expect(downloader.figures.succeeded == 300)
     #expect(downloader.figures.running == 0)
-    #expect(downloader.figures.bytes == 300 * picture.count)
+    #expect(downloader.figures.bytes == 300 * image.count)
     #expect(downloader.figures.latency?.count == 300)
   }
 
@@ -160,9 +160,9 @@ struct DownloaderTests {
     origin.route("/2", .redirect(to: "//127.0.0.1:\(origin.port)/3", status: 303))
     origin.route("/3", .redirect(to: other.url("/4"), status: 307))
     other.route("/4", .redirect(to: other.url("/a b"), status: 308))
-    other.serve("/a%20b", picture, headers: ["ETag: \"final\""])
+    other.serve("/a%20b", image, headers: ["ETag: \"final\""])
     let download = try await makeDownloader().load(origin.url("/1"))
-    #expect(try download.file.bytes == picture)
+    #expect(try download.file.bytes == image)
     #expect(download.origin.status == 200)
     #expect(download.origin.etag == "\"final\"")
     #expect(origin.received(at: "/2").map(\.target) == ["/2?x=y"])

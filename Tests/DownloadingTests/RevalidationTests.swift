@@ -9,7 +9,7 @@ struct RevalidationTests {
   private let body: [UInt8] = [1, 2, 3]
   private let date = "Sun, 06 Nov 1994 08:49:37 GMT"
 
-  @Test func `an origin whose picture is the same says so, with its header fields`() async throws {
+  @Test func `an origin whose image is the same says so, with its header fields`() async throws {
     // Given
     let origin = try Origin()
     let fields = [
@@ -36,7 +36,7 @@ struct RevalidationTests {
     #expect(origin.connections == 1)
   }
 
-  @Test func `one that has another picture sends it`() async throws {
+  @Test func `one that has another image sends it`() async throws {
     let origin = try Origin()
     origin.serve("/a", body, headers: ["ETag: \"y\""])
     let request = LoadRequest(

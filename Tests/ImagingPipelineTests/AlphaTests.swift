@@ -9,7 +9,7 @@ import Testing
 
   @Test func `what is transparent lends its colour to nobody`() throws {
     // given: opaque white beside fully transparent black, the edge where the resize has to mix them
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       Pixels(width: 90, height: 90, bands: 4) { x, _ in
         x < 45 ? [255, 255, 255, 255] : [0, 0, 0, 0]
       }, ".png")
@@ -25,7 +25,7 @@ import Testing
     [31, 64, 200])
   func `what is transparent bleeds nowhere`(suffix: String, width: Int) throws {
     // given: opaque white in transparent green, by our own code and, enlarged, by libvips's
-    let source = try Pictures.encode(disc(white: [255, 255, 255, 255]), suffix)
+    let source = try TestImages.encode(disc(white: [255, 255, 255, 255]), suffix)
     // when
     let made = try Made(source) { ($0.width, $0.format, $0.enlarge) = (width, .png, true) }.pixels()
     // then
@@ -35,7 +35,7 @@ import Testing
   @Test(arguments: [31, 200])
   func `what is transparent bleeds nowhere at 16 bits either`(width: Int) throws {
     let values = disc(white: [255, 255, 255, 255]).values.map { UInt16($0) * 257 }
-    let source = try Pictures.encode(values, width: 90, bands: 4, as: .rgb16, ".png")
+    let source = try TestImages.encode(values, width: 90, bands: 4, as: .rgb16, ".png")
     let made = try Made(source) { ($0.width, $0.enlarge) = (width, true) }.pixels()
     expectNoGreen(made)
   }
@@ -44,7 +44,7 @@ import Testing
   func `what is transparent bleeds into no frame`(suffix: String, width: Int) throws {
     // given
     let frames = [disc(white: [255, 255, 255, 255]), disc(white: [240, 240, 240, 255])]
-    let source = try Pictures.animation(frames, as: suffix)
+    let source = try TestImages.animation(frames, as: suffix)
     // when
     let made = try Made(source) { ($0.width, $0.enlarge) = (width, true) }
     // then
@@ -56,7 +56,7 @@ import Testing
   func `a faint colour stays what it is`(width: Int) throws {
     // given: an alpha that leaves a colour three bits of eight
     for alpha in [6, 10, 40] as [UInt8] {
-      let source = try Pictures.encode(
+      let source = try TestImages.encode(
         Pixels(width: 64, height: 64, color: [200, 100, 50, alpha]), ".png")
       // when
       let made = try Made(source) { ($0.width, $0.enlarge) = (width, true) }.pixels()
@@ -93,13 +93,13 @@ import Testing
 
   @Test func `unresized pixels stay exactly what they are`() throws {
     let scene = Pixels.scene(width: 90, height: 60, alpha: true)
-    let made = try Made(try Pictures.encode(scene, ".png"))
+    let made = try Made(try TestImages.encode(scene, ".png"))
     #expect(try made.pixels().values == scene.values)
   }
 
   @Test(arguments: [ImageFormat.png, .webp, .gif])
   func `formats with an alpha keep it`(format: ImageFormat) throws {
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       Pixels(width: 40, height: 40, bands: 4) { x, _ in
         x < 20 ? [10, 200, 10, 255] : [0, 0, 0, 0]
       }, ".png")
@@ -109,7 +109,7 @@ import Testing
 
   @Test func `a JPEG shows the background where the source was transparent`() throws {
     // given
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       Pixels(width: 40, height: 40, color: [0, 0, 255, 128]), ".png")
     // when
     let white = try Made(source) { $0.format = .jpeg }.pixels()
@@ -121,7 +121,7 @@ import Testing
 
   @Test func `contain pads with the background`() throws {
     // given
-    let source = try Pictures.jpeg(width: 200, height: 100)
+    let source = try TestImages.jpeg(width: 200, height: 100)
     // when
     let white = try Made(source) { ($0.width, $0.height, $0.fit) = (80, 80, .contain) }
     let onRed = try Made(source) {
@@ -140,7 +140,7 @@ import Testing
 
   @Test func `a background with an alpha makes transparent padding, and so a PNG`() throws {
     // given
-    let source = try Pictures.jpeg(width: 200, height: 100)
+    let source = try TestImages.jpeg(width: 200, height: 100)
     // when
     let made = try Made(source) {
       ($0.width, $0.height, $0.fit) = (80, 80, .contain)

@@ -10,7 +10,7 @@ import Testing
   private func isPlain(_ made: Made, frames: Int, within tolerance: Int = 6) throws -> Bool {
     for frame in 0..<frames {
       let pixels = try made.pixels(frame: frame)
-      let color = Pictures.frameColor(frame)
+      let color = TestImages.frameColor(frame)
       let (right, bottom) = (pixels.size.width - 1, pixels.size.height - 1)
       for (x, y) in [(0, 0), (right, 0), (0, bottom), (right, bottom), (right / 2, bottom / 2)]
       where !isClose(pixels.rgb(x, y), color, within: tolerance) { return false }
@@ -21,38 +21,39 @@ import Testing
   @Test(arguments: [ImageFormat?.none, .gif, .webp])
   func `a GIF keeps its frames, and none bleeds into the next`(format: ImageFormat?) throws {
     // given
-    let source = try Pictures.gif(width: 97, height: 61, frames: 5, delays: [30, 70, 120, 40, 990])
+    let source = try TestImages.gif(
+      width: 97, height: 61, frames: 5, delays: [30, 70, 120, 40, 990])
     // when
     let made = try Made(source) { ($0.width, $0.format, $0.quality) = (40, format, 95) }
     // then
     #expect(made.format == format ?? .gif && made.frames == 5)
     #expect(made.size == PixelSize(width: 40, height: 25))
     #expect(try isPlain(made, frames: 5, within: format == .webp ? 16 : 6))
-    #expect(try Pictures.delays(of: made.bytes) == [30, 70, 120, 40, 990])
+    #expect(try TestImages.delays(of: made.bytes) == [30, 70, 120, 40, 990])
   }
 
   @Test func `an animated WebP keeps its frames`() throws {
-    let source = try Pictures.animatedWebP(
+    let source = try TestImages.animatedWebP(
       width: 96, height: 64, frames: 8, delays: (1...8).map { $0 * 20 })
     for format in [nil, ImageFormat.webp] {
       let made = try Made(source) { ($0.width, $0.format, $0.quality) = (48, format, 95) }
       #expect(made.frames == 8 && made.size == PixelSize(width: 48, height: 32))
       #expect(try isPlain(made, frames: 8, within: 16))
-      #expect(try Pictures.delays(of: made.bytes) == (1...8).map { $0 * 20 })
+      #expect(try TestImages.delays(of: made.bytes) == (1...8).map { $0 * 20 })
     }
   }
 
   @Test(arguments: [0, 1, 3])
   func `the number of runs is kept`(loop: Int) throws {
     // given
-    let gif = try Pictures.gif(width: 20, height: 10, frames: 2, loop: loop)
-    let webp = try Pictures.animatedWebP(width: 20, height: 10, frames: 2, loop: loop)
-    #expect(try Pictures.loop(of: gif) == loop)
-    #expect(try Pictures.loop(of: webp) == loop)
+    let gif = try TestImages.gif(width: 20, height: 10, frames: 2, loop: loop)
+    let webp = try TestImages.animatedWebP(width: 20, height: 10, frames: 2, loop: loop)
+    #expect(try TestImages.loop(of: gif) == loop)
+    #expect(try TestImages.loop(of: webp) == loop)
     // when, then
     for source in [gif, webp] {
       for format in [nil, ImageFormat.webp] {
-        #expect(try Pictures.loop(of: try Made(source) { $0.format = format }.bytes) == loop)
+        #expect(try TestImages.loop(of: try Made(source) { $0.format = format }.bytes) == loop)
       }
     }
   }
@@ -60,47 +61,47 @@ import Testing
   @Test(arguments: [ImageFormat?.none, .gif, .webp])
   func `a still is made of an animation where that is wanted`(format: ImageFormat?) throws {
     for source in [
-      try Pictures.gif(width: 40, height: 20, frames: 3),
-      try Pictures.animatedWebP(width: 40, height: 20, frames: 3),
+      try TestImages.gif(width: 40, height: 20, frames: 3),
+      try TestImages.animatedWebP(width: 40, height: 20, frames: 3),
     ] {
       let made = try Made(source) { ($0.isAnimated, $0.format) = (false, format) }
       #expect(made.frames == 1 && made.format != .gif || format == .gif)
-      #expect(isClose(try made.pixels().rgb(20, 10), Pictures.frameColor(0)))
+      #expect(isClose(try made.pixels().rgb(20, 10), TestImages.frameColor(0)))
       // Another frame goes by its number all the same.
       let other = try Made(source) { ($0.isAnimated, $0.format, $0.frame) = (false, format, 2) }
-      #expect(isClose(try other.pixels().rgb(20, 10), Pictures.frameColor(2)))
+      #expect(isClose(try other.pixels().rgb(20, 10), TestImages.frameColor(2)))
     }
   }
 
   @Test(arguments: [ImageFormat.jpeg, .png, .avif, .jxl, .tiff])
   func `a still format takes the first frame`(format: ImageFormat) throws {
-    let source = try Pictures.gif(width: 40, height: 20, frames: 3)
+    let source = try TestImages.gif(width: 40, height: 20, frames: 3)
     let made = try Made(source) { $0.format = format }
     #expect(made.frames == 1 && made.size == PixelSize(width: 40, height: 20))
-    #expect(isClose(try made.pixels().rgb(20, 10), Pictures.frameColor(0)))
+    #expect(isClose(try made.pixels().rgb(20, 10), TestImages.frameColor(0)))
   }
 
   @Test(arguments: 0..<4)
   func `one frame can be picked out`(frame: Int) throws {
     for source in [
-      try Pictures.gif(width: 40, height: 20, frames: 4),
-      try Pictures.animatedWebP(width: 40, height: 20, frames: 4),
+      try TestImages.gif(width: 40, height: 20, frames: 4),
+      try TestImages.animatedWebP(width: 40, height: 20, frames: 4),
     ] {
       let made = try Made(source) { ($0.frame, $0.width) = (frame, 10) }
       #expect(made.frames == 1 && made.size == PixelSize(width: 10, height: 5))
       #expect(made.format != .gif)
-      #expect(isClose(try made.pixels().rgb(5, 2), Pictures.frameColor(frame)))
+      #expect(isClose(try made.pixels().rgb(5, 2), TestImages.frameColor(frame)))
       // An animation format asked for makes a still one of it.
       let still = try Made(source) { ($0.frame, $0.format) = (frame, .gif) }
-      #expect(isClose(try still.pixels().rgb(20, 10), Pictures.frameColor(frame)))
+      #expect(isClose(try still.pixels().rgb(20, 10), TestImages.frameColor(frame)))
       #expect(still.frames == 1)
     }
   }
 
   @Test func `a frame that is not there is refused and the answer says how many there are`() throws
   {
-    let animation = try Pictures.gif(width: 40, height: 20, frames: 4)
-    let still = try Pictures.jpeg(width: 40, height: 20)
+    let animation = try TestImages.gif(width: 40, height: 20, frames: 4)
+    let still = try TestImages.jpeg(width: 40, height: 20)
     #expect(
       Made.error(animation) { $0.frame = 4 }
         == .invalidParameter(name: "frame", value: "4", allowed: "the source has 4 frames, 0 to 3"))
@@ -113,7 +114,7 @@ import Testing
   @Test(arguments: [Fit.cover, .contain, .fill, .outside])
   func `each fit works on each frame`(fit: Fit) throws {
     // given
-    let source = try Pictures.gif(width: 80, height: 40, frames: 3)
+    let source = try TestImages.gif(width: 80, height: 40, frames: 3)
     let wanted =
       fit == .outside ? PixelSize(width: 40, height: 20) : PixelSize(width: 20, height: 20)
     // when
@@ -123,14 +124,15 @@ import Testing
     for frame in 0..<3 {
       let pixels = try made.pixels(frame: frame)
       #expect(pixels.size == wanted)
-      #expect(isClose(pixels.rgb(10, 10), Pictures.frameColor(frame)))
+      #expect(isClose(pixels.rgb(10, 10), TestImages.frameColor(frame)))
       #expect(
-        isClose(pixels.rgb(10, 0), fit == .contain ? [255, 255, 255] : Pictures.frameColor(frame)))
+        isClose(
+          pixels.rgb(10, 0), fit == .contain ? [255, 255, 255] : TestImages.frameColor(frame)))
     }
   }
 
   @Test func `many frames larger than the decoder's strips come out in order`() throws {
-    let source = try Pictures.gif(width: 120, height: 700, frames: 12)
+    let source = try TestImages.gif(width: 120, height: 700, frames: 12)
     let made = try Made(source) { $0.height = 350 }
     #expect(made.frames == 12)
     #expect(try isPlain(made, frames: 12))
@@ -138,7 +140,7 @@ import Testing
 
   @Test func `more frames than allowed are refused, whatever is wanted of them`() throws {
     // given
-    let source = try Pictures.gif(width: 8, height: 8, frames: 6)
+    let source = try TestImages.gif(width: 8, height: 8, frames: 6)
     var limits = ImagingLimits()
     limits.maximumFrames = 5
     // when, then
@@ -150,7 +152,7 @@ import Testing
   }
 
   @Test func `the pixels of all frames count`() throws {
-    let source = try Pictures.gif(width: 10, height: 10, frames: 6)
+    let source = try TestImages.gif(width: 10, height: 10, frames: 6)
     var limits = ImagingLimits()
     limits.maximumPixels = 599
     #expect(Made.error(source, limits: limits) == .tooManyPixels(pixels: 600, limit: 599))
@@ -160,11 +162,11 @@ import Testing
     // given
     let frames = (0..<3).map { frame in
       Pixels(width: 40, height: 40, bands: 4) { x, _ in
-        x < 20 ? Pictures.frameColor(frame) + [255] : [0, 0, 0, 0]
+        x < 20 ? TestImages.frameColor(frame) + [255] : [0, 0, 0, 0]
       }
     }
     // when
-    let made = try Made(try Pictures.animation(frames, as: ".gif[dither=0]")) { $0.width = 20 }
+    let made = try Made(try TestImages.animation(frames, as: ".gif[dither=0]")) { $0.width = 20 }
     // then
     for frame in 0..<3 {
       let pixels = try made.pixels(frame: frame)

@@ -159,7 +159,7 @@ import Testing
     return (bytes + [0, 1], Array(rows.reversed().joined()))
   }
 
-  @Test func `runs may end a picture before its last row, but not just stop`() throws {
+  @Test func `runs may end an image before its last row, but not just stop`() throws {
     var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 3), depth: 8)
     (bitmap.compression, bitmap.palette) = (1, [[10, 20, 30], [200, 100, 50]])
     bitmap.runs = [4, 1, 0, 1]
@@ -175,7 +175,7 @@ import Testing
 
   @Test func `a profile of its own is applied`() throws {
     // given: libvips's Display P3
-    let png = try Pictures.encode(
+    let png = try TestImages.encode(
       Pixels(width: 4, height: 4, color: [200, 100, 50]), ".png[profile=p3]")
     var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 4), depth: 24)
     bitmap.headerLength = 124

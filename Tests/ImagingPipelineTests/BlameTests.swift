@@ -13,7 +13,7 @@ import Testing
   private let failure = ImageError.ofVariant(.undecodable(detail: "some stage"))
 
   private func settled(_ bytes: [UInt8], frame: Int? = nil) throws -> ImageError {
-    Pictures.start()
+    TestImages.start()
     return try bytes.withUnsafeBytes { bytes in
       let format = try #require(FormatSigns.format(of: bytes))
       let header = try SourceHeader(of: bytes, as: format, frame: frame, failOn: .warning)
@@ -69,7 +69,7 @@ import Testing
 
   @Test func `a TIFF whose directory has no entries is to blame, not the memory`() throws {
     // Given: of a TIFF with one page the directory's count as 0; its place is the header's last number
-    var bytes = try Pictures.encode(.scene(width: 20, height: 10), ".tif")
+    var bytes = try TestImages.encode(.scene(width: 20, height: 10), ".tif")
     #expect(bytes.starts(with: [0x49, 0x49, 42, 0]))
     let place = (4..<8).reversed().reduce(0) { $0 << 8 | Int(bytes[$1]) }
     bytes.replaceSubrange(place..<place + 2, with: [0, 0])

@@ -82,15 +82,15 @@ struct CodedBitmap {
       + (clear.isEmpty ? [] : packed(clear.map { $0 ? 1 : 0 }, depth: 1))
   }
 
-  /// An icon of pictures, whose directory says nothing true of their sizes.
-  static func icon(of pictures: [[UInt8]]) -> [UInt8] {
+  /// An icon of images, whose directory says nothing true of their sizes.
+  static func icon(of images: [[UInt8]]) -> [UInt8] {
     var (directory, data): ([UInt8], [UInt8]) = ([], [])
-    for picture in pictures {
-      directory += [16, 16, 0, 0] + little(1, 2) + little(32, 2) + little(picture.count, 4)
-      directory += little(6 + 16 * pictures.count + data.count, 4)
-      data += picture
+    for image in images {
+      directory += [16, 16, 0, 0] + little(1, 2) + little(32, 2) + little(image.count, 4)
+      directory += little(6 + 16 * images.count + data.count, 4)
+      data += image
     }
-    return [0, 0, 1, 0] + little(pictures.count, 2) + directory + data
+    return [0, 0, 1, 0] + little(images.count, 2) + directory + data
   }
 
   /// A number, the lowest byte first.

@@ -65,7 +65,7 @@ struct CodedJPEG {
 
   // MARK: What must come out
 
-  /// The picture divided by `shrink`, of the lowest frequencies of its blocks, in floating point.
+  /// The image divided by `shrink`, of the lowest frequencies of its blocks, in floating point.
   func reduced(by shrink: Int) -> [Double] {
     let most = factors.count == 1 ? (across: 1, down: 1) : most
     let (width, height) = (

@@ -27,7 +27,7 @@ import Testing
     arguments: [[200, 100, 50], [100, 150, 120], [128, 128, 128], [60, 90, 160]] as [[UInt8]])
   func `an embedded profile lands in sRGB`(color: [UInt8]) throws {
     // given
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       Pixels(width: 64, height: 48, color: color), ".png[profile=p3]")
     // when
     let made = try Made(source) { ($0.width, $0.format) = (32, .png) }
@@ -37,14 +37,14 @@ import Testing
   }
 
   @Test func `an sRGB profile changes nothing`() throws {
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       Pixels(width: 64, height: 48, color: [200, 100, 50]), ".png[profile=srgb]")
     let made = try Made(source) { $0.format = .png }
     #expect(isClose(try made.pixels().rgb(16, 12), [200, 100, 50], within: 1))
   }
 
   @Test func `a profile survives alpha`() throws {
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       Pixels(width: 64, height: 48, color: [200, 100, 50, 128]), ".png[profile=p3]")
     let made = try Made(source) { $0.width = 32 }
     let pixel = try made.pixels()[16, 12]
@@ -53,8 +53,8 @@ import Testing
   }
 
   @Test func `a profile for another colour model is ignored`() throws {
-    // given: a grey picture that says it is CMYK
-    let source = try Pictures.encode(
+    // given: a grey image that says it is CMYK
+    let source = try TestImages.encode(
       Pixels(width: 64, height: 48, color: [90]), ".tif[profile=cmyk]")
     // when
     let made = try Made(source) { $0.format = .png }
@@ -66,7 +66,7 @@ import Testing
   func `CMYK becomes sRGB, with and without a profile`(profile: Bool) throws {
     // given: ink by ink. Printed cyan is no screen cyan: what is asked for is which colour it is.
     func made(_ color: [UInt8]) throws -> [UInt8] {
-      let source = try Pictures.cmykJPEG(width: 64, height: 48, color: color, profile: profile)
+      let source = try TestImages.cmykJPEG(width: 64, height: 48, color: color, profile: profile)
       let made = try Made(source) { ($0.width, $0.format) = (32, .png) }
       #expect(try made.pixels().bands == 3)
       return try made.pixels().rgb(16, 12)
@@ -87,7 +87,7 @@ import Testing
   @Test func `grey stays one band where the format has such`() throws {
     // given
     let grey = Pixels(width: 64, height: 48, bands: 1) { x, _ in [UInt8(x * 4)] }
-    let source = try Pictures.encode(grey, ".png")
+    let source = try TestImages.encode(grey, ".png")
     // when, then
     for format in [nil, ImageFormat.jpeg, .png] {
       let made = try Made(source) { ($0.width, $0.format) = (32, format) }
@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test func `grey with a coloured ground becomes colour`() throws {
-    let source = try Pictures.encode(Pixels(width: 20, height: 40, color: [90, 0]), ".png")
+    let source = try TestImages.encode(Pixels(width: 20, height: 40, color: [90, 0]), ".png")
     let made = try Made(source) {
       ($0.format, $0.background) = (.jpeg, Color(red: 255, green: 0, blue: 0))
     }
@@ -108,9 +108,9 @@ import Testing
 
   @Test func `16 bits become 8`() throws {
     // given
-    let colour = try Pictures.png(width: 96, height: 64, sixteenBits: true)
-    let alpha = try Pictures.png(width: 96, height: 64, alpha: true, sixteenBits: true)
-    let grey = try Pictures.encode(
+    let colour = try TestImages.png(width: 96, height: 64, sixteenBits: true)
+    let alpha = try TestImages.png(width: 96, height: 64, alpha: true, sixteenBits: true)
+    let grey = try TestImages.encode(
       Pixels(width: 90, height: 60, color: [77]), ".png[bitdepth=16]", sixteenBits: true)
     // when, then
     let small = Pixels.scene(width: 48, height: 32, alpha: true)
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test func `indexed colours come out as colours`() throws {
-    let source = try Pictures.png(width: 90, height: 60, palette: true)
+    let source = try TestImages.png(width: 90, height: 60, palette: true)
     let made = try Made(source) { $0.format = .png }
     #expect(try made.pixels().psnr(to: .scene(width: 90, height: 60)) > 30)
   }

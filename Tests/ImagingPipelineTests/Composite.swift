@@ -1,10 +1,10 @@
-// Composite: what a watermark on a picture has to look like, computed from the definition alone.
+// Composite: what a watermark on an image has to look like, computed from the definition alone.
 
 import Model
 import TestSupport
 
 extension Pixels {
-  /// This picture with `mark` on it: Porter and Duff's `over` on straight values (Compositing Digital Images, 1984).
+  /// This image with `mark` on it: Porter and Duff's `over` on straight values (Compositing Digital Images, 1984).
   ///
   /// - Parameters:
   ///   - x: Where the mark's left edge lies.
@@ -31,7 +31,7 @@ extension Pixels {
     }
   }
 
-  /// The largest difference of two pictures' values, in steps of 8 bits; colours count where both have any alpha to speak
+  /// The largest difference of two images' values, in steps of 8 bits; colours count where both have any alpha to speak
   /// of. 256 where sizes or bands differ.
   func largestDifference(to other: Pixels) -> Int {
     guard size == other.size, bands == other.bands else { return 256 }

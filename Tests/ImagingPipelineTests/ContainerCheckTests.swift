@@ -21,7 +21,7 @@ import Testing
   // MARK: GIF
 
   private static func animation(frames: Int) throws -> [UInt8] {
-    try Pictures.animation(
+    try TestImages.animation(
       (0..<frames).map { DamagedKind.textured(width: 40, height: 30, seed: UInt64($0)) },
       as: ".gif")
   }
@@ -82,7 +82,7 @@ import Testing
 
   @Test func `a still GIF without its last byte is whole`() throws {
     // Given: without the extension that makes it an animation
-    var bytes = try Pictures.encode(.scene(width: 40, height: 30), ".gif")
+    var bytes = try TestImages.encode(.scene(width: 40, height: 30), ".gif")
     let loop = try #require(
       bytes.indices.first { bytes[$0...].starts(with: [0x21, 0xff, 11] + "NETSCAPE2.0".utf8) })
     bytes.removeSubrange(loop..<loop + 19)
@@ -95,7 +95,7 @@ import Testing
 
   @Test func `a PNG without its end, or with a wrong checksum of pixels, is damaged`() throws {
     // Given
-    let whole = try Pictures.png(width: 90, height: 60)
+    let whole = try TestImages.png(width: 90, height: 60)
     // When
     var changed = whole
     changed[whole.count - 14] ^= 1
@@ -107,7 +107,7 @@ import Testing
 
   @Test func `a wrong checksum of a PNG's text is harmless`() throws {
     // Given
-    let whole = try Pictures.png(width: 90, height: 60)
+    let whole = try TestImages.png(width: 90, height: 60)
     let text: [UInt8] =
       [0, 0, 0, 9] + Array("tEXt".utf8) + Array("Title\0abc".utf8) + [1, 2, 3, 4]
     // When
@@ -121,7 +121,7 @@ import Testing
   @Test(arguments: [FailOn.none, .truncated, .error, .warning])
   func `milder damage than refused is answered and marked`(failOn: FailOn) throws {
     // Given
-    let jpeg = try Pictures.encode(DamagedKind.textured(width: 96, height: 64), ".jpg[Q=85]")
+    let jpeg = try TestImages.encode(DamagedKind.textured(width: 96, height: 64), ".jpg[Q=85]")
     var zeroed = jpeg
     for index in jpeg.count / 2..<jpeg.count * 3 / 4 { zeroed[index] = 0 }
     let cut = Array(jpeg.prefix(jpeg.count / 2))
@@ -149,7 +149,7 @@ import Testing
   func `a description may be had of whole pixels alone`(format: ImageFormat) throws {
     // Given
     let scene = DamagedKind.textured(width: 96, height: 64)
-    let whole = try Pictures.encode(scene, ".\(format.fileExtension)")
+    let whole = try TestImages.encode(scene, ".\(format.fileExtension)")
     let cut = Array(whole.prefix(whole.count * 3 / 4))
     // When, then
     #expect(try !Made(whole, verifies: true) { $0.product = .info(nil) }.isDamaged)

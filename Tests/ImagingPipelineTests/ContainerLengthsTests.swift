@@ -106,7 +106,7 @@ import Testing
 
   @Test func `a TIFF whose tag claims more values than there are is refused`() throws {
     // Given: the first entry whose values do not stand in it, in the directory that the head leads to
-    let whole = try Pictures.tiff(width: 90, height: 60)
+    let whole = try TestImages.tiff(width: 90, height: 60)
     #expect(whole.starts(with: "II".utf8))
     func number(_ place: Int, _ width: Int) -> Int {
       whole[place..<place + width].reversed().reduce(0) { $0 << 8 | Int($1) }
@@ -124,7 +124,7 @@ import Testing
   @Test func `a JPEG 2000 whose tile claims more than there is, or that has countless, is refused`()
     throws
   {
-    let whole = try Pictures.encode(.scene(width: 120, height: 90), ".jp2")
+    let whole = try TestImages.encode(.scene(width: 120, height: 90), ".jp2")
     func marker(_ low: UInt8) throws -> Int {
       try #require(whole.indices.first { whole[$0...].starts(with: [0xff, low]) })
     }

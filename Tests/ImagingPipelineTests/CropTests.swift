@@ -1,4 +1,4 @@
-// cover: which part of a picture is kept.
+// cover: which part of an image is kept.
 
 import Model
 import TestSupport
@@ -13,7 +13,7 @@ import Testing
     (.right, 200), (.rightTop, 200), (.rightBottom, 200),
   ])
   func `cover keeps the part that the position names`(position: Position, x: Int) throws {
-    let source = try Pictures.jpeg(width: 1200, height: 800)
+    let source = try TestImages.jpeg(width: 1200, height: 800)
     let made = try Made(source) {
       ($0.width, $0.height, $0.fit, $0.position) = (100, 200, .cover, position)
     }
@@ -23,7 +23,7 @@ import Testing
 
   @Test(arguments: [Position.top, .bottom])
   func `cover keeps the upper or the lower part`(position: Position) throws {
-    let source = try Pictures.jpeg(width: 1200, height: 800)
+    let source = try TestImages.jpeg(width: 1200, height: 800)
     let made = try Made(source) {
       ($0.width, $0.height, $0.fit, $0.position) = (300, 50, .cover, position)
     }
@@ -33,7 +33,7 @@ import Testing
 
   /// A grey field with a loud, colourful pattern in its right quarter.
   private func loudOnTheRight() throws -> [UInt8] {
-    try Pictures.encode(
+    try TestImages.encode(
       Pixels(width: 400, height: 100) { x, y in
         x < 300 ? [120, 120, 120] : [UInt8(x * 37 % 256), UInt8(y * 91 % 256), UInt8(x * y % 256)]
       }, ".png")
@@ -63,7 +63,7 @@ import Testing
           ? [UInt8(x * 37 % 256), UInt8(y * 5), 200] : [120, 120, UInt8(118 + frame)]
       }
     }
-    let source = try Pictures.animation(frames, as: ".webp[lossless]")
+    let source = try TestImages.animation(frames, as: ".webp[lossless]")
     // when
     let made = try Made(source) {
       ($0.width, $0.height, $0.fit, $0.position) = (50, 50, .cover, position)

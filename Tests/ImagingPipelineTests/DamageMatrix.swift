@@ -18,7 +18,7 @@ struct DamagedKind: Sendable {
   static let all: [DamagedKind] = {
     let scene = textured(width: 256, height: 192)
     func encoded(_ suffix: String) -> @Sendable () throws -> [UInt8] {
-      { try Pictures.encode(scene, suffix) }
+      { try TestImages.encode(scene, suffix) }
     }
     let frames = (0..<8).map { textured(width: 96, height: 72, seed: UInt64($0 + 1)) }
     return [
@@ -27,7 +27,7 @@ struct DamagedKind: Sendable {
       DamagedKind(
         name: "JPEG with restarts", format: .jpeg,
         make: {
-          try Pictures.encode(scene, ".jpg[Q=85,strip,restart_interval=4]")
+          try TestImages.encode(scene, ".jpg[Q=85,strip,restart_interval=4]")
         }),
       DamagedKind(
         name: "JPEG, progressive", format: .jpeg, make: encoded(".jpg[Q=85,strip,interlace]")),
@@ -36,24 +36,24 @@ struct DamagedKind: Sendable {
       DamagedKind(name: "GIF", format: .gif, make: encoded(".gif")),
       DamagedKind(
         name: "GIF, animated", format: .gif, frames: frames.count,
-        make: { try Pictures.animation(frames, as: ".gif") }),
+        make: { try TestImages.animation(frames, as: ".gif") }),
       DamagedKind(name: "WebP", format: .webp, make: encoded(".webp[Q=85,strip]")),
       DamagedKind(name: "WebP, lossless", format: .webp, make: encoded(".webp[lossless,strip]")),
       DamagedKind(
         name: "WebP, animated", format: .webp, frames: frames.count,
-        make: { try Pictures.animation(frames, as: ".webp[Q=85]") }),
+        make: { try TestImages.animation(frames, as: ".webp[Q=85]") }),
       DamagedKind(name: "TIFF", format: .tiff, make: encoded(".tif")),
       DamagedKind(name: "TIFF, LZW", format: .tiff, make: encoded(".tif[compression=lzw]")),
-      DamagedKind(name: "HEIC", format: .heic, make: { try Pictures.heif(scene, isAVIF: false) }),
+      DamagedKind(name: "HEIC", format: .heic, make: { try TestImages.heif(scene, isAVIF: false) }),
       DamagedKind(name: "AVIF", format: .avif, make: encoded(".avif[Q=70,effort=0]")),
       DamagedKind(name: "JPEG XL", format: .jxl, make: encoded(".jxl[effort=3]")),
       DamagedKind(name: "JPEG 2000", format: .jp2, make: encoded(".jp2[Q=70]")),
       DamagedKind(name: "BMP", format: .bmp, make: { bitmap(of: scene) }),
       DamagedKind(
         name: "ICO", format: .ico,
-        make: { icon(try Pictures.encode(textured(width: 128, height: 128), ".png")) }),
+        make: { icon(try TestImages.encode(textured(width: 128, height: 128), ".png")) }),
       DamagedKind(
-        name: "SVG", format: .svg, make: { Pictures.svg(width: 256, height: 192) }),
+        name: "SVG", format: .svg, make: { TestImages.svg(width: 256, height: 192) }),
     ]
   }()
 
@@ -176,15 +176,15 @@ struct DamageRow {
 
   /// What the decoder behind the format makes of it at its strictest.
   private static func decoded(_ bytes: [UInt8], _ kind: DamagedKind) throws -> [Pixels] {
-    Pictures.start()
+    TestImages.start()
     return try bytes.withUnsafeBytes { buffer in
-      let picture = try Loader.open(
+      let image = try Loader.open(
         buffer, as: kind.format, pages: kind.frames > 1 ? .all : .first, failOn: .warning)
-      let (size, bands) = (picture.size, picture.bands)
-      guard size.pixels < 2_000_000, picture.format.rawValue == 0 else {
+      let (size, bands) = (image.size, image.bands)
+      guard size.pixels < 2_000_000, image.format.rawValue == 0 else {
         throw ImageError.internal(detail: "\(size)")
       }
-      let rows = try PixelRows(of: picture)
+      let rows = try PixelRows(of: image)
       var pixels = Pixels(
         width: size.width, height: size.height, color: [UInt8](repeating: 0, count: bands))
       pixels.values.removeAll(keepingCapacity: true)

@@ -15,7 +15,7 @@ import Testing
   func `each of 65,536 greys becomes the nearest of 256`(suffix: String) throws {
     // given
     let values = (0..<65_536).map { UInt16($0) }
-    let source = try Pictures.encode(values, width: 256, bands: 1, as: .grey16, suffix)
+    let source = try TestImages.encode(values, width: 256, bands: 1, as: .grey16, suffix)
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
     // then
@@ -31,7 +31,7 @@ import Testing
       return Array([up, 65_535 - UInt16(index * 13), UInt16(index * 7 + 129), up + 15][..<bands])
     }
     for suffix in [".png", ".tif"] {
-      let source = try Pictures.encode(values, width: 64, bands: bands, as: .rgb16, suffix)
+      let source = try TestImages.encode(values, width: 64, bands: bands, as: .rgb16, suffix)
       // when
       let made = try Made(source) { $0.format = .png }.pixels()
       // then
@@ -42,7 +42,7 @@ import Testing
   @Test func `a dark slope of 16 bits keeps its light when it is made smaller`() throws {
     // given: 16 of 255 steps along 1,024 pixels
     let slope = (0..<1_024).map { UInt16(2_000 + $0 * 4) }
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       (0..<64).flatMap { _ in slope }, width: 1_024, bands: 1, as: .grey16, ".png")
     // when
     let made = try Made(source) { ($0.width, $0.format) = (256, .png) }.pixels()
@@ -63,7 +63,7 @@ import Testing
       let code = codes[index / 2_048 * 2 + index % 64 / 32]
       return [code, code, code]
     }
-    let source = try Pictures.heic(
+    let source = try TestImages.heic(
       values, width: 64, primaries: 1, transfer: 13,
       insteadOf: LittleCMS.profile(LittleCMS.displayP3))
     // when
@@ -78,7 +78,7 @@ import Testing
   @Test func `floats without a profile are linear light`() throws {
     // given
     let light: [Float] = [0.75, 0.214, 0.02]
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       (0..<64).flatMap { _ in light }, width: 8, bands: 3, as: .linear, ".tif")
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
@@ -93,7 +93,7 @@ import Testing
     // given
     let profile = LittleCMS.profile(LittleCMS.adobeRGB, gamma: 2.2)
     let color: [UInt8] = [51, 153, 102]
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       (0..<64).flatMap { _ in color.map { Float($0) / 255 } }, width: 8, bands: 3, as: .linear,
       profile: profile, ".tif")
     // when
@@ -108,8 +108,8 @@ import Testing
     let colors: [[UInt8]] = [
       [154, 231, 231, 50], [255, 0, 1, 255], [3, 2, 1, 128], [0, 0, 0, 0],
     ]
-    let picture = Pixels(width: 64, height: 48, bands: 4) { x, y in colors[(x / 8 + y / 8) % 4] }
-    let source = try Pictures.encode(picture, ".png[palette,Q=100,dither=0]")
+    let image = Pixels(width: 64, height: 48, bands: 4) { x, y in colors[(x / 8 + y / 8) % 4] }
+    let source = try TestImages.encode(image, ".png[palette,Q=100,dither=0]")
     #expect(source.contains("PLTE") && source.contains("tRNS"))
     // when
     let made = try Made(source).pixels()
@@ -121,10 +121,10 @@ import Testing
   @Test(arguments: [1, 2, 4])
   func `greys of few bits reach from black to white`(bits: Int) throws {
     let most = 1 << bits - 1
-    let picture = Pixels(width: 64, height: 8, bands: 1) { x, _ in
+    let image = Pixels(width: 64, height: 8, bands: 1) { x, _ in
       [UInt8(x * (most + 1) / 64 * 255 / most)]
     }
-    let source = try Pictures.encode(picture, ".png[bitdepth=\(bits)]")
+    let source = try TestImages.encode(image, ".png[bitdepth=\(bits)]")
     let made = try Made(source) { $0.format = .png }.pixels()
     #expect(made.bands == 1 && made[0, 4] == [0] && made[63, 4] == [255])
   }

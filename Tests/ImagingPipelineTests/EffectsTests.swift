@@ -26,20 +26,20 @@ import Testing
 
   @Test(arguments: [1, 6.0])
   func `what is transparent lends its colour to no blur`(sigma: Double) throws {
-    let picture = Pixels(width: 60, height: 30, bands: 4) { x, _ in
+    let image = Pixels(width: 60, height: 30, bands: 4) { x, _ in
       x < 30 ? [250, 250, 250, 255] : [0, 0, 0, 0]
     }
-    let blurred = try Made.pixels(of: picture) { $0.blur = sigma }
+    let blurred = try Made.pixels(of: image) { $0.blur = sigma }
     for x in 0..<60 where blurred[x, 15][3] > 16 {
       #expect(blurred.rgb(x, 15).allSatisfy { $0 > 240 })
     }
   }
 
   @Test(arguments: [(1, 1), (1, 90), (7, 3)])
-  func `a picture smaller than its blur ends as one colour`(width: Int, height: Int) throws {
-    let picture = Pixels.textured(width: width, height: height)
-    let blurred = try Made.pixels(of: picture) { $0.blur = 100 }
-    #expect(blurred.meanDifference(to: picture.blurred(by: 100)) < 1.5)
+  func `an image smaller than its blur ends as one colour`(width: Int, height: Int) throws {
+    let image = Pixels.textured(width: width, height: height)
+    let blurred = try Made.pixels(of: image) { $0.blur = 100 }
+    #expect(blurred.meanDifference(to: image.blurred(by: 100)) < 1.5)
   }
 
   // MARK: Sharpen
@@ -65,11 +65,11 @@ import Testing
   }
 
   @Test func `an edge that only alpha makes is not sharpened, and alpha stays`() throws {
-    let picture = Pixels(width: 40, height: 20, bands: 4) { x, _ in
+    let image = Pixels(width: 40, height: 20, bands: 4) { x, _ in
       x < 20 ? [120, 130, 140, 255] : [0, 0, 0, 0]
     }
-    let sharp = try Made.pixels(of: picture) { $0.sharpen = 2 }
-    #expect(sharp.alpha.values == picture.alpha.values)
+    let sharp = try Made.pixels(of: image) { $0.sharpen = 2 }
+    #expect(sharp.alpha.values == image.alpha.values)
     for x in 0..<20 { #expect(isClose(sharp.rgb(x, 10), [120, 130, 140], within: 2)) }
   }
 
@@ -95,7 +95,7 @@ import Testing
   @Test(arguments: [(1, 1), (7, 7), (20, 20), (100, 30)])
   func `corners are cut by how much of a pixel is inside`(points: Int, radius: Double) throws {
     // given, when
-    let made = try Made(try Pictures.encode(Self.texture, ".png")) {
+    let made = try Made(try TestImages.encode(Self.texture, ".png")) {
       $0.effects.radius = .points(points)
     }
     let pixels = try made.pixels()
@@ -107,21 +107,21 @@ import Testing
 
   @Test(arguments: [(61, 61), (60, 30), (2, 2), (3, 9)])
   func `the largest radius is half of the shorter side`(width: Int, height: Int) throws {
-    let picture = Pixels(width: width, height: height, color: [90, 90, 90])
-    let rounded = try Made.pixels(of: picture) { $0.radius = .maximum }
+    let image = Pixels(width: width, height: height, color: [90, 90, 90])
+    let rounded = try Made.pixels(of: image) { $0.radius = .maximum }
     #expect(
       rounded.alpha.psnr(to: coverage(width, height, Double(min(width, height)) / 2)) > 42)
   }
 
   @Test func `a radius counts in points of the result`() throws {
-    let source = try Pictures.encode(Self.texture, ".png")
+    let source = try TestImages.encode(Self.texture, ".png")
     let made = try Made(source, density: 2) { $0.effects.radius = .points(10) }
     #expect(try made.pixels().alpha.psnr(to: coverage(90, 60, 20)) > 45)
   }
 
   @Test func `round corners show the background in a JPEG, and leave padding alone`() throws {
     // given
-    let source = try Pictures.encode(Pixels(width: 60, height: 60, color: [0, 0, 250]), ".png")
+    let source = try TestImages.encode(Pixels(width: 60, height: 60, color: [0, 0, 250]), ".png")
     let red = Color(red: 255, green: 0, blue: 0)
     // when
     let jpeg = try Made(source) {
@@ -154,10 +154,11 @@ import Testing
   {
     // given
     let frames = (0..<3).map { frame in
-      Pixels(width: 40, height: 30) { x, _ in x < 20 ? Pictures.frameColor(frame) : [200, 200, 200]
+      Pixels(width: 40, height: 30) { x, _ in
+        x < 20 ? TestImages.frameColor(frame) : [200, 200, 200]
       }
     }
-    let source = try Pictures.animation(
+    let source = try TestImages.animation(
       frames, delays: [50, 70, 90], loop: 4, as: ".webp[lossless]")
     // when
     let made = try Made(source) {
@@ -177,26 +178,26 @@ import Testing
       )
       #expect(part.meanDifference(to: expected) < 5)
     }
-    #expect(try Pictures.delays(of: made.bytes) == [50, 70, 90])
-    #expect(try Pictures.loop(of: made.bytes) == 4)
+    #expect(try TestImages.delays(of: made.bytes) == [50, 70, 90])
+    #expect(try TestImages.loop(of: made.bytes) == 4)
   }
 
   @Test func `effects come after the resize and before the padding`() throws {
     // given
-    let source = try Pictures.encode(Pixels.textured(width: 180, height: 120), ".png")
+    let source = try TestImages.encode(Pixels.textured(width: 180, height: 120), ".png")
     let small = try Made(source) { ($0.width, $0.format) = (90, .png) }.pixels()
     // when
     let made = try Made(source) {
       ($0.width, $0.height, $0.fit, $0.format) = (90, 90, .contain, .png)
       ($0.effects.blur, $0.background) = (3, Color(red: 0, green: 0, blue: 0))
     }.pixels()
-    // then: no black in the picture, no picture in the black
+    // then: no black in the image, no image in the black
     #expect(made.cut(x: 0, y: 15, width: 90, height: 60).psnr(to: small.blurred(by: 3)) > 40)
     #expect(made.cut(x: 0, y: 0, width: 90, height: 15).values.allSatisfy { $0 == 0 })
   }
 
   @Test func `the same effects give the same bytes, and none changes nothing`() throws {
-    let source = try Pictures.encode(Self.clear, ".png")
+    let source = try TestImages.encode(Self.clear, ".png")
     func run() throws -> [UInt8] {
       try Made(source) {
         ($0.effects.blur, $0.effects.sharpen, $0.effects.radius) = (3, 1, .points(9))

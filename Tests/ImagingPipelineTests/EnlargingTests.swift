@@ -1,4 +1,4 @@
-// Enlarging: a picture that grows stays where it is.
+// Enlarging: an image that grows stays where it is.
 
 import Model
 import TestSupport
@@ -6,10 +6,10 @@ import Testing
 
 @Suite struct EnlargingTests {
   @Test(arguments: [25, 40, 60, 137], [3, 4, 9])
-  func `an enlarged picture stays where it is`(width: Int, height: Int) throws {
+  func `an enlarged image stays where it is`(width: Int, height: Int) throws {
     // given: a shade that rises by 12 each pixel to the right
     for bands in [3, 4] {
-      let source = try Pictures.encode(
+      let source = try TestImages.encode(
         Pixels(width: 20, height: 4, bands: bands) { x, _ in
           [UInt8(x * 12), 80, 80] + (bands == 4 ? [255] : [])
         }, ".png")

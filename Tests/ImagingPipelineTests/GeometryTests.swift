@@ -29,7 +29,7 @@ import Testing
 
   @Test func `nothing asked for changes nothing`() {
     let result = geometry(640, 480)
-    #expect(result.canvas == size(640, 480) && result.picture == size(640, 480))
+    #expect(result.canvas == size(640, 480) && result.image == size(640, 480))
     #expect(result.density == 1 && result.scaledDownFrom == nil)
     #expect(geometry(640, 480, density: 2).density == 2)
   }
@@ -90,7 +90,7 @@ import Testing
       // One pixel fewer than a box of one pixel a point changes nothing.
       (299, 2, 300, nil, 299, 1),
     ] as [(Int, Int, Int?, Double?, Int, Double)])
-  func `the density says at which size a picture is to be shown, never larger than it is`(
+  func `the density says at which size an image is to be shown, never larger than it is`(
     side: Int, sourceDensity: Int, width: Int?, scale: Double?, pixels: Int, density: Double
   ) {
     for fit in [Fit.inside, .outside, .cover, .fill] {
@@ -128,10 +128,10 @@ import Testing
     (.contain, 100, 50, 100, 100), (.fill, 100, 100, 100, 100),
   ])
   func `each fit does what it does in sharp`(
-    fit: Fit, pictureWidth: Int, pictureHeight: Int, width: Int, height: Int
+    fit: Fit, imageWidth: Int, imageHeight: Int, width: Int, height: Int
   ) {
     let result = geometry(400, 200) { ($0.width, $0.height, $0.fit) = (100, 100, fit) }
-    #expect(result.picture == size(pictureWidth, pictureHeight))
+    #expect(result.image == size(imageWidth, imageHeight))
     #expect(result.canvas == size(width, height))
   }
 
@@ -140,16 +140,16 @@ import Testing
     (.contain, 40, 20, 100, 100), (.fill, 40, 20, 40, 20),
   ])
   func `of a source smaller than the box no axis grows`(
-    fit: Fit, pictureWidth: Int, pictureHeight: Int, width: Int, height: Int
+    fit: Fit, imageWidth: Int, imageHeight: Int, width: Int, height: Int
   ) {
     let result = geometry(40, 20) { ($0.width, $0.height, $0.fit) = (100, 100, fit) }
-    #expect(result.picture == size(pictureWidth, pictureHeight))
+    #expect(result.image == size(imageWidth, imageHeight))
     #expect(result.canvas == size(width, height))
   }
 
   @Test func `cover cuts the axis the box cannot hold and leaves the other`() {
     let result = geometry(400, 20) { ($0.width, $0.height, $0.fit) = (100, 100, .cover) }
-    #expect(result.picture == size(400, 20) && result.canvas == size(100, 20))
+    #expect(result.image == size(400, 20) && result.canvas == size(100, 20))
   }
 
   @Test(arguments: Fit.allCases)
@@ -176,7 +176,7 @@ import Testing
     (Position.center, 0, 25), (.top, 0, 0), (.bottom, 0, 50), (.leftBottom, 0, 50),
     (.attention, 0, 25),
   ])
-  func `the position says where contain puts the picture`(position: Position, x: Int, y: Int) {
+  func `the position says where contain puts the image`(position: Position, x: Int, y: Int) {
     let offset = geometry(400, 200) {
       ($0.width, $0.height, $0.fit, $0.position) = (100, 100, .contain, position)
     }.offset
@@ -210,7 +210,7 @@ import Testing
       }
       #expect(result.canvas.pixels <= 1_000_000)
       #expect(result.canvas.pixels * frames <= max(1_000_000, width * height * frames))
-      #expect(result.picture.pixels <= max(1_000_000, width * height))
+      #expect(result.image.pixels <= max(1_000_000, width * height))
     }
   }
 
@@ -220,11 +220,11 @@ import Testing
       ($0.width, $0.height, $0.scale, $0.enlarge, $0.fit) = (65_535, 65_535, 10, true, fit)
       $0.limitBytes = .max
     }
-    #expect(result.canvas.pixels <= 150_000_000 && result.picture.pixels <= 150_000_000)
+    #expect(result.canvas.pixels <= 150_000_000 && result.image.pixels <= 150_000_000)
     #expect(result.canvas.width >= 1 && result.canvas.height >= 1)
   }
 
-  @Test func `no side becomes longer than a picture can be`() {
+  @Test func `no side becomes longer than an image can be`() {
     // given: room for the pixels, but not for one of the sides
     let result = geometry(1, 10_000_000, isVector: true) { $0.width = 100 }
     let cut = geometry(1_000_000, 1) {
@@ -232,7 +232,7 @@ import Testing
     }
     // then
     #expect(result.canvas == size(1, 1_000_000))
-    #expect(cut.picture.width <= 10_000_000 && cut.scaledDownFrom == size(50, 50))
+    #expect(cut.image.width <= 10_000_000 && cut.scaledDownFrom == size(50, 50))
   }
 
   @Test(arguments: Fit.allCases)
@@ -253,7 +253,7 @@ import Testing
       }
       // then
       #expect(result.canvas.pixels * 4 <= limit || result.canvas == size(1, 1))
-      #expect(result.picture.width <= width && result.picture.height <= height)
+      #expect(result.image.width <= width && result.image.height <= height)
       if fit == .inside { #expect(result.canvas.width <= box.0 && result.canvas.height <= box.1) }
       if fit != .contain { #expect(!result.isPadded) }
       if fit != .cover { #expect(!result.isCut) }

@@ -1,4 +1,4 @@
-// HEIC and AVIF: which picture of a container counts, how it is turned, and more than 8 bits.
+// HEIC and AVIF: which image of a container counts, how it is turned, and more than 8 bits.
 
 import Model
 import TestSupport
@@ -14,7 +14,7 @@ import Testing
   @Test(arguments: 1...8, [false, true])
   func `the container's turn counts once, and Exif not at all`(tag: Int, isAVIF: Bool) throws {
     for exif in [nil, tag, 6] {
-      let heif = try Pictures.heif(
+      let heif = try TestImages.heif(
         Self.scene.stored(forOrientation: tag), isAVIF: isAVIF, orientation: tag,
         exifOrientation: exif)
       let pixels = try decoded(heif)
@@ -26,7 +26,7 @@ import Testing
   func `a photo that the container turns comes out upright`(isAVIF: Bool) throws {
     // given
     let photo = Pixels.scene(width: 150, height: 100).stored(forOrientation: 6).zoomed(by: 6)
-    let heif = try Pictures.heif(photo, isAVIF: isAVIF, orientation: 6, exifOrientation: 6)
+    let heif = try TestImages.heif(photo, isAVIF: isAVIF, orientation: 6, exifOrientation: 6)
     // when
     let made = try Made(heif) { $0.width = 300 }
     // then
@@ -35,14 +35,14 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `of several pictures the primary one counts`(isAVIF: Bool) throws {
-    let heif = try Pictures.heif(Self.scene, isAVIF: isAVIF, hasCover: true)
+  func `of several images the primary one counts`(isAVIF: Bool) throws {
+    let heif = try TestImages.heif(Self.scene, isAVIF: isAVIF, hasCover: true)
     #expect(try decoded(heif).psnr(to: Self.scene) > 28)
   }
 
   @Test(arguments: [8, 10, 12])
   func `an AVIF may have more than 8 bits`(depth: Int) throws {
-    let avif = try Pictures.heif(Self.scene, isAVIF: true, bits: depth)
+    let avif = try TestImages.heif(Self.scene, isAVIF: true, bits: depth)
     let made = try Made(avif) { ($0.format, $0.width) = (.png, 72) }
     #expect(try made.pixels().psnr(to: .scene(width: 72, height: 48)) > 28)
   }

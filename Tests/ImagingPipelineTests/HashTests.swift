@@ -7,7 +7,7 @@ import Testing
 @testable import ImagingPipeline
 
 /// The vectors were made by the packages blurhash-python 1.2.2 (woltapp's C) and thumbhash-rs 0.1.0 (evanw's Rust) of
-/// PyPI, of pictures with the pixels of `pattern`. Pictures of one colour have no vectors of ThumbHash: their swings are
+/// PyPI, of images with the pixels of `pattern`. TestImages of one colour have no vectors of ThumbHash: their swings are
 /// what rounding leaves, blown up to 4 bits.
 struct HashTests {
   private static func pattern(_ width: Int, _ height: Int, alpha: Bool = false) -> SmallImage {
@@ -19,9 +19,9 @@ struct HashTests {
     }
   }
 
-  private static func pixel(_ picture: SmallImage, _ x: Int, _ y: Int) -> [UInt8] {
-    let start = (y * picture.size.width + x) * 4
-    return Array(picture.values[start..<start + 4])
+  private static func pixel(_ image: SmallImage, _ x: Int, _ y: Int) -> [UInt8] {
+    let start = (y * image.size.width + x) * 4
+    return Array(image.values[start..<start + 4])
   }
 
   // MARK: BlurHash
@@ -45,7 +45,7 @@ struct HashTests {
     #expect(BlurHash(text: text) == hash)
   }
 
-  @Test func `a white picture has the reference's BlurHash`() {
+  @Test func `a white image has the reference's BlurHash`() {
     let white = SmallImage(PixelSize(width: 16, height: 16)) { _, _ in [255, 255, 255, 255] }
     #expect(BlurHash(of: white).text == "LKTSUA~qfQ~q~qoffQoffQfQfQfQ")
   }
@@ -54,13 +54,13 @@ struct HashTests {
     // given
     let hash = try #require(BlurHash(text: "LEHV6nWB2yk8pyo0adR*.7kCMdnj"))
     // when
-    let picture = hash.picture(PixelSize(width: 32, height: 32))
+    let image = hash.image(PixelSize(width: 32, height: 32))
     // then
     let expected: [(Int, Int, [UInt8])] = [
       (0, 0, [135, 164, 177]), (31, 0, [137, 166, 181]), (0, 31, [136, 144, 147]),
       (31, 31, [133, 142, 147]), (16, 16, [158, 125, 108]), (7, 20, [139, 135, 138]),
     ]
-    for (x, y, color) in expected { #expect(Self.pixel(picture, x, y) == color + [255]) }
+    for (x, y, color) in expected { #expect(Self.pixel(image, x, y) == color + [255]) }
     #expect(hash.text == "LEHV6nWB2yk8pyo0adR*.7kCMdnj")
   }
 
@@ -91,7 +91,7 @@ struct HashTests {
     #expect(Data(hash.bytes).base64EncodedString() == text)
   }
 
-  @Test func `a picture that is all transparent has the reference's ThumbHash`() {
+  @Test func `an image that is all transparent has the reference's ThumbHash`() {
     let clear = SmallImage(PixelSize(width: 16, height: 16)) { _, _ in [0, 0, 0, 0] }
     #expect(
       Data(ThumbHash(of: clear).bytes).base64EncodedString()
@@ -115,12 +115,12 @@ struct HashTests {
   func `a ThumbHash is drawn as the reference draws it`(
     source: (Int, Int, Bool), size: (Int, Int), corners: [[Int]]
   ) {
-    let picture = ThumbHash(of: Self.pattern(source.0, source.1, alpha: source.2)).picture
-    #expect(picture.size == PixelSize(width: size.0, height: size.1))
+    let image = ThumbHash(of: Self.pattern(source.0, source.1, alpha: source.2)).image
+    #expect(image.size == PixelSize(width: size.0, height: size.1))
     let (right, bottom) = (size.0 - 1, size.1 - 1)
     for ((x, y), corner) in zip([(0, 0), (right, 0), (0, bottom), (right, bottom)], corners) {
       // The reference counts with 32 bits.
-      #expect(isClose(Self.pixel(picture, x, y), corner.map { UInt8($0) }, within: 1))
+      #expect(isClose(Self.pixel(image, x, y), corner.map { UInt8($0) }, within: 1))
     }
   }
 }

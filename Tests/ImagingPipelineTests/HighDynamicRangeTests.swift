@@ -96,10 +96,10 @@ import Testing
     }
   }
 
-  // MARK: Pictures
+  // MARK: TestImages
 
   /// 10-bit colours in squares of 32, four in a row.
-  private func picture(_ colors: [[UInt16]]) -> [UInt16] {
+  private func image(_ colors: [[UInt16]]) -> [UInt16] {
     (0..<32).flatMap { _ in
       colors.flatMap { color in (0..<32).flatMap { _ in color } }
     }
@@ -108,7 +108,7 @@ import Testing
   private func heic(
     _ values: [UInt16], width: Int, primaries: UInt8, transfer: UInt8, bands: Int = 3
   ) throws -> [UInt8] {
-    try Pictures.heic(
+    try TestImages.heic(
       values, width: width, bands: bands, primaries: primaries, transfer: transfer,
       insteadOf: LittleCMS.profile(LittleCMS.displayP3))
   }
@@ -123,7 +123,7 @@ import Testing
   @Test func `PQ is shown as the formulae of BT.2390 have it`() throws {
     // given
     let source = try heic(
-      picture(Self.colors), width: 32 * Self.colors.count, primaries: 9, transfer: 16)
+      image(Self.colors), width: 32 * Self.colors.count, primaries: 9, transfer: 16)
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
     // then
@@ -143,7 +143,7 @@ import Testing
       [0, 0, 0], [390, 390, 390], [767, 767, 767], [1_023, 1_023, 1_023], [600, 520, 470],
       [420, 500, 360], [560, 640, 760],
     ]
-    let source = try heic(picture(colors), width: 32 * colors.count, primaries: 9, transfer: 18)
+    let source = try heic(image(colors), width: 32 * colors.count, primaries: 9, transfer: 18)
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
     // then
@@ -183,8 +183,8 @@ import Testing
     // given: 8-bit AVIF
     let colors: [[UInt8]] = [[180, 120, 90], [110, 140, 110], [200, 200, 200], [70, 90, 150]]
     let row = colors.flatMap { color in (0..<32).flatMap { _ in color } }
-    let source = try Pictures.withCodePoints(
-      Pictures.encode(
+    let source = try TestImages.withCodePoints(
+      TestImages.encode(
         (0..<32).flatMap { _ in row }, width: 128, bands: 3, as: .sRGB, ".avif[Q=85,effort=0]"),
       primaries: primaries, transfer: transfer)
     // when
@@ -203,10 +203,10 @@ import Testing
     }
   }
 
-  @Test func `a JPEG with a gain map is its base picture`() throws {
-    // given: the map lies behind the picture's end (CIPA DC-007)
-    let base = try Pictures.jpeg(width: 400, height: 300)
-    let map = try Pictures.encode(Pixels(width: 100, height: 75, color: [255]), ".jpg")
+  @Test func `a JPEG with a gain map is its base image`() throws {
+    // given: the map lies behind the image's end (CIPA DC-007)
+    let base = try TestImages.jpeg(width: 400, height: 300)
+    let map = try TestImages.encode(Pixels(width: 100, height: 75, color: [255]), ".jpg")
     for width in [40, 400] {
       // when
       let made = try Made(base + map) { ($0.width, $0.format) = (width, .png) }
@@ -223,7 +223,7 @@ import Testing
     return [0, 0, UInt8(size >> 8), UInt8(size & 255)] + Array(type.utf8) + content
   }
 
-  /// A HEIC's boxes without a picture: item 7 is the primary one and has the properties of these numbers.
+  /// A HEIC's boxes without an image: item 7 is the primary one and has the properties of these numbers.
   private func container(_ properties: [[UInt8]], of primary: [UInt8]) -> [UInt8] {
     let associations =
       [0, 0, 0, 0, 0, 0, 0, 2, 0, 6, 1, 1, 0, 7, UInt8(primary.count)] + primary
@@ -235,7 +235,7 @@ import Testing
             "iprp", box("ipco", properties.flatMap { $0 }) + box("ipma", associations)))
   }
 
-  @Test func `code points are those of the primary picture, and go behind its profile`() {
+  @Test func `code points are those of the primary image, and go behind its profile`() {
     // given
     func colr(_ primaries: UInt8, _ transfer: UInt8) -> [UInt8] {
       box("colr", Array("nclx".utf8) + [0, primaries, 0, transfer, 0, 9, 0x80])
@@ -267,10 +267,10 @@ import Testing
     #expect(shown(1_000) < 0.98 && shown(1_000) > shown(203) && abs(shown(20) - 20 / 203) < 0.001)
   }
 
-  @Test func `code points in damaged boxes end in an error of the contract or in a picture`() throws
+  @Test func `code points in damaged boxes end in an error of the contract or in an image`() throws
   {
-    // given: the same damage each time, in front of the picture's data
-    let whole = try heic(picture([[500, 500, 500]]), width: 32, primaries: 9, transfer: 16)
+    // given: the same damage each time, in front of the image's data
+    let whole = try heic(image([[500, 500, 500]]), width: 32, primaries: 9, transfer: 16)
     var random = SeededGenerator(seed: 3)
     for _ in 0..<60 {
       var bytes = whole

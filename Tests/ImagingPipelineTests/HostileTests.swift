@@ -12,20 +12,20 @@ import Testing
 
   static func source(_ kind: String) throws -> [UInt8] {
     switch kind {
-    case "jpeg": try Pictures.jpeg(width: 300, height: 200)
-    case "progressive": try Pictures.jpeg(width: 300, height: 200, progressive: true)
-    case "png": try Pictures.png(width: 90, height: 60)
+    case "jpeg": try TestImages.jpeg(width: 300, height: 200)
+    case "progressive": try TestImages.jpeg(width: 300, height: 200, progressive: true)
+    case "png": try TestImages.png(width: 90, height: 60)
     case "gif":
-      try Pictures.animation(
+      try TestImages.animation(
         (0..<3).map { _ in Pixels.scene(width: 60, height: 40) }, as: ".gif")
-    case "webp": try Pictures.webp(width: 90, height: 60)
-    case "animated webp": try Pictures.animatedWebP(width: 90, height: 60, frames: 4)
-    case "tiff": try Pictures.tiff(width: 90, height: 60)
-    case "avif": try Pictures.avif(width: 64, height: 64)
-    case "heic": try Pictures.heic(width: 64, height: 64)
-    case "jxl": try Pictures.jxl(.scene(width: 90, height: 60))
-    case "jp2": try Pictures.encode(.scene(width: 90, height: 60), ".jp2")
-    default: Pictures.svg(width: 90, height: 60)
+    case "webp": try TestImages.webp(width: 90, height: 60)
+    case "animated webp": try TestImages.animatedWebP(width: 90, height: 60, frames: 4)
+    case "tiff": try TestImages.tiff(width: 90, height: 60)
+    case "avif": try TestImages.avif(width: 64, height: 64)
+    case "heic": try TestImages.heic(width: 64, height: 64)
+    case "jxl": try TestImages.jxl(.scene(width: 90, height: 60))
+    case "jp2": try TestImages.encode(.scene(width: 90, height: 60), ".jp2")
+    default: TestImages.svg(width: 90, height: 60)
     }
   }
 
@@ -33,7 +33,7 @@ import Testing
     "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "jxl",
     "jp2", "svg",
   ])
-  func `a source cut short is undecodable, never half a picture`(kind: String) throws {
+  func `a source cut short is undecodable, never half an image`(kind: String) throws {
     // given
     let whole = try Self.source(kind)
     for share in [0.2, 0.5, 0.8] {
@@ -50,7 +50,7 @@ import Testing
     "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "jxl",
     "jp2", "svg",
   ])
-  func `damage ends in an error of the contract or in a picture, never worse`(kind: String) throws {
+  func `damage ends in an error of the contract or in an image, never worse`(kind: String) throws {
     // given: the same damage each time
     let whole = try Self.source(kind)
     var seed: UInt64 = 7
@@ -81,7 +81,7 @@ import Testing
       Array("\0\0\0\u{c}jP  \r\n".utf8) + [0x87, 0x0a],
       Array("BM".utf8) + [UInt8](repeating: 0, count: 12) + [40] + [UInt8](repeating: 0, count: 11),
     ] as [[UInt8]])
-  func `a beginning without a picture is undecodable`(bytes: [UInt8]) {
+  func `a beginning without an image is undecodable`(bytes: [UInt8]) {
     #expect(isUndecodable(Made.error(bytes)))
   }
 
@@ -99,7 +99,7 @@ import Testing
 
   @Test func `a PNG of 50000 by 50000 is refused by its header`() throws {
     // given: a small PNG whose header says otherwise
-    var bytes = try Pictures.png(width: 8, height: 8)
+    var bytes = try TestImages.png(width: 8, height: 8)
     let side: [UInt8] = [0, 0, 0xc3, 0x50]
     bytes.replaceSubrange(16..<24, with: side + side)
     bytes.replaceSubrange(29..<33, with: CodedPNG.crc32(of: bytes[12..<29]))
@@ -109,7 +109,7 @@ import Testing
 
   @Test func `a JPEG of 65000 by 65000 is refused by its header`() throws {
     // given: the frame header's sides, behind its marker, length and precision
-    var bytes = try Pictures.jpeg(width: 16, height: 16)
+    var bytes = try TestImages.jpeg(width: 16, height: 16)
     let frame = try #require(bytes.indices.first { bytes[$0...].starts(with: [0xff, 0xc0]) })
     bytes.replaceSubrange(frame + 5..<frame + 9, with: [0xfd, 0xe8, 0xfd, 0xe8])
     // when, then
@@ -117,7 +117,7 @@ import Testing
   }
 
   @Test func `an SVG of any size is rendered within the limit`() throws {
-    let made = try Made(Pictures.svg(width: 30_000, height: 30_000)) { $0.limitBytes = 40_000 }
+    let made = try Made(TestImages.svg(width: 30_000, height: 30_000)) { $0.limitBytes = 40_000 }
     #expect(made.size == PixelSize(width: 100, height: 100))
     #expect(made.scaledDownFrom == PixelSize(width: 30_000, height: 30_000))
   }
@@ -125,7 +125,7 @@ import Testing
   @Test func `an SVG of any size is drawn with no more pixels than it takes`() throws {
     // given: of 10 and of 100 gigapixels
     for side in [100_000, 300_000] {
-      let source = Pictures.svg(width: side, height: side)
+      let source = TestImages.svg(width: side, height: side)
       // when
       let small = try Made(source) { $0.width = 40 }
       let trimmed = try Made(source) { ($0.width, $0.trim) = (40, 255) }
@@ -142,7 +142,7 @@ import Testing
     var limits = ImagingLimits()
     limits.maximumPixels = 1_000_000
     // when
-    let made = try Made(Pictures.svg(width: 100, height: 100), limits: limits) {
+    let made = try Made(TestImages.svg(width: 100, height: 100), limits: limits) {
       ($0.width, $0.height, $0.fit) = (65_535, 1, .fill)
     }
     // then

@@ -1,4 +1,4 @@
-// Icons: which of their pictures counts, and what their masks leave to be seen.
+// Icons: which of their images counts, and what their masks leave to be seen.
 
 import ImagingWire
 import Model
@@ -21,14 +21,14 @@ import Testing
     return bitmap
   }
 
-  private func decoded(_ pictures: [[UInt8]]) throws -> Pixels {
-    try Made(CodedBitmap.icon(of: pictures)).pixels()
+  private func decoded(_ images: [[UInt8]]) throws -> Pixels {
+    try Made(CodedBitmap.icon(of: images)).pixels()
   }
 
-  @Test func `the largest picture counts, wherever it stands`() throws {
+  @Test func `the largest image counts, wherever it stands`() throws {
     let (small, large) = (bitmap(16, [255, 0, 0]).icon, bitmap(48, [0, 0, 255]).icon)
-    for pictures in [[small, large], [large, small]] {
-      let pixels = try decoded(pictures)
+    for images in [[small, large], [large, small]] {
+      let pixels = try decoded(images)
       #expect(pixels.size == PixelSize(width: 48, height: 48))
       #expect(pixels[40, 20] == [0, 0, 255, 255])
     }
@@ -36,24 +36,24 @@ import Testing
 
   @Test func `a profile in an icon counts for nothing`() throws {
     // given
-    let wide = try Pictures.encode(
+    let wide = try TestImages.encode(
       Pixels(width: 4, height: 4, color: [200, 100, 50]), ".png[profile=p3]")
     let profile = try wide.withUnsafeBytes {
       try Loader.open($0, as: .png, pages: .first, failOn: .none).foreignProfile
     }
-    var picture = bitmap(20, [200, 100, 50], depth: 24)
-    (picture.headerLength, picture.profile) = (124, profile)
-    var bytes = picture.icon
+    var image = bitmap(20, [200, 100, 50], depth: 24)
+    (image.headerLength, image.profile) = (124, profile)
+    var bytes = image.icon
     bytes.replaceSubrange(112..<116, with: CodedBitmap.little(bytes.count, 4))
     // when, then
     #expect(!profile.isEmpty)
     #expect(try decoded([bytes + profile])[17, 10] == [200, 100, 50, 255])
   }
 
-  @Test func `of pictures as large the one with the most colours counts`() throws {
+  @Test func `of images as large the one with the most colours counts`() throws {
     let (few, many) = (bitmap(32, [255, 0, 0], depth: 4).icon, bitmap(32, [0, 255, 0]).icon)
-    for pictures in [[few, many], [many, few]] {
-      #expect(try decoded(pictures)[30, 2] == [0, 255, 0, 255])
+    for images in [[few, many], [many, few]] {
+      #expect(try decoded(images)[30, 2] == [0, 255, 0, 255])
     }
   }
 
@@ -78,9 +78,9 @@ import Testing
     #expect(isUndecodable(CodedBitmap.icon(of: [short.icon])))
   }
 
-  @Test func `a PNG in an icon is a picture of it`() throws {
+  @Test func `a PNG in an icon is an image of it`() throws {
     // given: one that is larger than a directory can say
-    let png = try Pictures.png(width: 300, height: 300, alpha: true)
+    let png = try TestImages.png(width: 300, height: 300, alpha: true)
     let icon = CodedBitmap.icon(of: [bitmap(256, [255, 0, 0]).icon, png])
     // when
     let made = try Made(icon)
@@ -91,7 +91,7 @@ import Testing
     #expect(try Made(icon) { $0.width = 30 }.size == PixelSize(width: 30, height: 30))
   }
 
-  @Test func `a picture that is none is passed over`() throws {
+  @Test func `an image that is none is passed over`() throws {
     let good = bitmap(16, [0, 0, 255]).icon
     let bad = Array(bitmap(64, [255, 0, 0]).icon.prefix(900))
     #expect(try decoded([bad, good, [1, 2, 3]])[12, 8] == [0, 0, 255, 255])
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test func `a PNG that is too large is refused by its header`() throws {
-    var png = try Pictures.png(width: 8, height: 8)
+    var png = try TestImages.png(width: 8, height: 8)
     png.replaceSubrange(16..<24, with: [0, 0, 0xc3, 0x50, 0, 0, 0xc3, 0x50])
     png.replaceSubrange(29..<33, with: CodedPNG.crc32(of: png[12..<29]))
     #expect(
@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test(arguments: 0..<6)
-  func `damage by chance ends in an error of the contract or in a picture`(victim: Int) {
+  func `damage by chance ends in an error of the contract or in an image`(victim: Int) {
     // given: headers are hit more often than pixels, with small and great numbers
     let whole = victims[victim]
     var generator = SeededGenerator(seed: UInt64(victim))

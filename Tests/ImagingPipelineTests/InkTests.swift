@@ -14,7 +14,7 @@ import Testing
   private func encode(_ inks: [[UInt8]], profile: [UInt8] = [], _ suffix: String) throws -> [UInt8]
   {
     let row = inks.flatMap { color in (0..<32).flatMap { _ in color } }
-    return try Pictures.encode(
+    return try TestImages.encode(
       (0..<32).flatMap { _ in row }, width: 32 * inks.count, bands: 4, as: .cmyk, profile: profile,
       suffix)
   }
@@ -53,7 +53,7 @@ import Testing
   @Test func `16 bits of CMYK count as 8`() throws {
     let row = Self.inks.flatMap { color in (0..<32).flatMap { _ in color.map { UInt16($0) * 257 } }
     }
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       (0..<32).flatMap { _ in row }, width: 32 * Self.inks.count, bands: 4, as: .cmyk,
       profile: Self.profile, ".tif")
     try expect(source, Self.references, within: 2)
@@ -71,7 +71,7 @@ import Testing
       try expect(encode(Self.inks, profile: profile, ".tif"), untagged, within: 0)
     }
     // libvips's own, embedded by name.
-    let named = try Pictures.cmykJPEG(width: 64, height: 48, color: Self.inks[2], profile: true)
+    let named = try TestImages.cmykJPEG(width: 64, height: 48, color: Self.inks[2], profile: true)
     let made = try Made(named) { $0.format = .png }.pixels()
     #expect(isClose(made.rgb(16, 16), untagged[2], within: 3))
   }
@@ -118,7 +118,7 @@ import Testing
   @Test func `Lab of a TIFF is that of ICC profiles`() throws {
     for color in Self.lab {
       let values = (0..<64).flatMap { _ in color.map { Float($0) } }
-      let source = try Pictures.encode(values, width: 8, bands: 3, as: .lab, ".tif")
+      let source = try TestImages.encode(values, width: 8, bands: 3, as: .lab, ".tif")
       let made = try Made(source)
       #expect(made.format == .jpeg)
       let pixels = try Made(source) { $0.format = .png }.pixels()

@@ -16,7 +16,7 @@ import Testing
   }
 
   private static func jpeg(_ options: String) throws -> [UInt8] {
-    try Pictures.encode(DamagedKind.textured(width: 131, height: 77), ".jpg[\(options)]")
+    try TestImages.encode(DamagedKind.textured(width: 131, height: 77), ".jpg[\(options)]")
   }
 
   private static let kinds = [
@@ -48,7 +48,8 @@ import Testing
       }
     }
     #expect(
-      Self.soundness(of: try Pictures.cmyk(.scene(width: 60, height: 40), ".jpg[Q=90]")) == .whole)
+      Self.soundness(of: try TestImages.cmyk(.scene(width: 60, height: 40), ".jpg[Q=90]")) == .whole
+    )
   }
 
   @Test(arguments: kinds, [nil, 40])

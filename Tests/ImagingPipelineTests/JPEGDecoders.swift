@@ -28,15 +28,15 @@ enum JPEGDecoders {
   /// What libjpeg makes, held to what the pipeline holds it to; `nil` where it refuses. Unlike the reducer libvips drops
   /// the last row and column where they are not whole; it cannot open what has nothing left then.
   static func libjpeg(_ bytes: [UInt8], by shrink: Int) -> Pixels? {
-    Pictures.start()
+    TestImages.start()
     return try? withExactly(bytes) { buffer in
       let header = try Loader.open(buffer, as: .jpeg, pages: .first, failOn: .truncated)
       let (width, height) = (header.size.width, header.size.height)
       guard min(width, height) >= shrink, header.size.pixels < mostPixels else { return nil }
-      let picture = try Loader.open(
+      let image = try Loader.open(
         buffer, as: .jpeg, pages: .first, shrink: shrink, failOn: .truncated)
-      let (size, bands) = (picture.size, picture.bands)
-      let rows = try PixelRows(of: picture)
+      let (size, bands) = (image.size, image.bands)
+      let rows = try PixelRows(of: image)
       var pixels = Pixels(
         width: size.width, height: size.height, color: [UInt8](repeating: 0, count: bands))
       pixels.values = try (0..<size.height).flatMap { y in

@@ -19,7 +19,7 @@ import Testing
   func `lightness and colours are put together at any sampling`(
     sampling: (Int, Int), progressive: Bool
   ) throws {
-    let jpeg = try Pictures.jpeg(
+    let jpeg = try TestImages.jpeg(
       Self.scene, as: .ycc, sampling: sampling, progressive: progressive)
     // At the edges of the scene's blocks colours are mixed where there are fewer of them.
     #expect(try decoded(jpeg).psnr(to: Self.scene) > (sampling == (1, 1) ? 40 : 26))
@@ -29,15 +29,15 @@ import Testing
 
   @Test(arguments: [false, true])
   func `grey and plain RGB come out as they went in`(progressive: Bool) throws {
-    let grey = try decoded(try Pictures.jpeg(Self.grey, as: .grey, progressive: progressive))
+    let grey = try decoded(try TestImages.jpeg(Self.grey, as: .grey, progressive: progressive))
     #expect(grey.bands == 1 && grey.psnr(to: Self.grey) > 40)
-    let rgb = try decoded(try Pictures.jpeg(Self.scene, as: .rgb, progressive: progressive))
+    let rgb = try decoded(try TestImages.jpeg(Self.scene, as: .rgb, progressive: progressive))
     #expect(rgb.psnr(to: Self.scene) > 40)
   }
 
   @Test func `an arithmetically coded one is decoded too`() throws {
     for progressive in [false, true] {
-      let jpeg = try Pictures.jpeg(
+      let jpeg = try TestImages.jpeg(
         Self.scene, as: .ycc, progressive: progressive, arithmetic: true)
       #expect(try decoded(jpeg).psnr(to: Self.scene) > 40)
     }
@@ -51,12 +51,12 @@ import Testing
         ? (y < 24 ? [255, 0, 0, 0] : [0, 255, 0, 20])
         : (y < 24 ? [0, 0, 255, 0] : [40, 30, 20, 200])
     }
-    let libvips = try decoded(try Pictures.cmyk(inks, ".jpg[Q=100,strip]"))
+    let libvips = try decoded(try TestImages.cmyk(inks, ".jpg[Q=100,strip]"))
     // when
-    let cmyk = try decoded(try Pictures.jpeg(inks, as: .cmyk, progressive: progressive))
-    let ycck = try decoded(try Pictures.jpeg(inks, as: .ycck, progressive: progressive))
+    let cmyk = try decoded(try TestImages.jpeg(inks, as: .cmyk, progressive: progressive))
+    let ycck = try decoded(try TestImages.jpeg(inks, as: .ycck, progressive: progressive))
     let thin = try decoded(
-      try Pictures.jpeg(inks, as: .ycck, sampling: (2, 2), progressive: progressive))
+      try TestImages.jpeg(inks, as: .ycck, sampling: (2, 2), progressive: progressive))
     // then: three bands, not inverted
     #expect(cmyk.bands == 3 && ycck.bands == 3)
     #expect(cmyk.psnr(to: libvips) > 35 && ycck.psnr(to: cmyk) > 35)
@@ -66,7 +66,7 @@ import Testing
 
   @Test func `what libjpeg cannot decode is of no supported format, and the log says why`() throws {
     // given: the frame header's marker and precision, behind the tables
-    let whole = try Pictures.jpeg(Self.scene, as: .ycc)
+    let whole = try TestImages.jpeg(Self.scene, as: .ycc)
     let frame = try #require(whole.indices.first { whole[$0...].starts(with: [0xff, 0xc0]) })
     func refused(as marker: UInt8, precision: UInt8) -> ImageError? {
       var bytes = whole

@@ -12,7 +12,7 @@ import Testing
   ) throws {
     for (bands, width, height) in [(3, 24, 16), (3, 21, 13), (1, 16, 16), (1, 33, 9)] {
       // given: colours in full, so that what is decoded in full is what was coded
-      let bytes = try Pictures.encode(
+      let bytes = try TestImages.encode(
         Self.noise(width: width, height: height, bands: bands),
         ".jpg[Q=96,subsample_mode=off\(options)]")
       // when
@@ -39,7 +39,7 @@ import Testing
   func `colours with fewer samples come out in the same place`(shrink: Int) throws {
     // given
     let scene = Pixels.scene(width: 240, height: 160)
-    let bytes = try Pictures.encode(scene, ".jpg[Q=92,subsample_mode=on]")
+    let bytes = try TestImages.encode(scene, ".jpg[Q=92,subsample_mode=on]")
     // when
     let reduced = try #require(try JPEGDecoders.reduced(bytes, by: shrink))
     // then
@@ -49,12 +49,12 @@ import Testing
   @Test func `other kinds are left to libjpeg and come out alike`() throws {
     // given
     let scene = Pixels.scene(width: 480, height: 320)
-    let progressive = try Pictures.encode(scene, ".jpg[Q=92,interlace]")
-    let cmyk = try Pictures.cmykJPEG(width: 480, height: 320, color: [0, 200, 100, 20])
+    let progressive = try TestImages.encode(scene, ".jpg[Q=92,interlace]")
+    let cmyk = try TestImages.cmykJPEG(width: 480, height: 320, color: [0, 200, 100, 20])
     // when, then
     #expect(try JPEGDecoders.reduced(progressive, by: 4) == nil)
     #expect(try JPEGDecoders.reduced(cmyk, by: 4) == nil)
-    let plain = try Made(try Pictures.encode(scene, ".jpg[Q=92]")) { $0.width = 60 }.pixels()
+    let plain = try Made(try TestImages.encode(scene, ".jpg[Q=92]")) { $0.width = 60 }.pixels()
     #expect(try Made(progressive) { $0.width = 60 }.pixels().psnr(to: plain) > 38)
     #expect(Made.error(cmyk) { $0.width = 60 } == nil)
   }

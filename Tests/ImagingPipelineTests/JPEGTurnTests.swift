@@ -25,7 +25,7 @@ extension Pixels {
 @Suite struct JPEGTurnTests {
   struct Kind: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    let colors: Pictures.JPEGColors
+    let colors: TestImages.JPEGColors
     var sampling = (across: 1, down: 1)
     var isProgressive = false
     var restartInterval = 0
@@ -39,7 +39,7 @@ extension Pixels {
     }
 
     func jpeg(_ size: PixelSize) throws -> [UInt8] {
-      try Pictures.jpeg(
+      try TestImages.jpeg(
         .noisy(width: size.width, height: size.height, bands: colors == .grey ? 1 : 3), as: colors,
         sampling: sampling, progressive: isProgressive, quality: 75,
         restartInterval: restartInterval)
@@ -126,7 +126,7 @@ extension Pixels {
 
   @Test func `CMYK is not turned by its coefficients`() throws {
     let inks = Pixels(width: 16, height: 16, color: [0, 90, 90, 0])
-    #expect(turned(try Pictures.jpeg(inks, as: .cmyk), 3) == nil)
-    #expect(turned(try Pictures.jpeg(inks, as: .ycck), 3) == nil)
+    #expect(turned(try TestImages.jpeg(inks, as: .cmyk), 3) == nil)
+    #expect(turned(try TestImages.jpeg(inks, as: .ycck), 3) == nil)
   }
 }

@@ -10,9 +10,9 @@ import Testing
 @Suite struct JobCostTests {
   private static func animation(_ format: String) throws -> [UInt8] {
     format == "gif"
-      ? try Pictures.animation(
+      ? try TestImages.animation(
         (0..<20).map { _ in Pixels.scene(width: 60, height: 40) }, as: ".gif")
-      : try Pictures.animatedWebP(width: 60, height: 40, frames: 20)
+      : try TestImages.animatedWebP(width: 60, height: 40, frames: 20)
   }
 
   @Test(arguments: ["gif", "webp"])
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test func `a search for quality costs several encodes`() throws {
-    let source = try Pictures.jpeg(width: 300, height: 200)
+    let source = try TestImages.jpeg(width: 300, height: 200)
     var limits = ImagingLimits()
     // 60,000 pixels: 0.9 ms to decode, 1.2 to encode once.
     limits.mostSeconds = 0.004

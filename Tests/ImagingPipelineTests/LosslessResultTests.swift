@@ -29,10 +29,10 @@ import Testing
 
   /// A JPEG with all that cameras and editors leave in one.
   private static func described(
-    _ pixels: Pixels = scene, orientation: Int = 1, as colors: Pictures.JPEGColors = .ycc,
+    _ pixels: Pixels = scene, orientation: Int = 1, as colors: TestImages.JPEGColors = .ycc,
     sampling: (Int, Int) = (2, 2), quality: Int = 60, progressive: Bool = false
   ) throws -> [UInt8] {
-    let jpeg = try Pictures.jpeg(
+    let jpeg = try TestImages.jpeg(
       pixels, as: colors, sampling: (sampling.0, sampling.1), progressive: progressive,
       quality: quality)
     let more =
@@ -50,9 +50,9 @@ import Testing
   // MARK: JPEG
 
   @Test(
-    arguments: [(Pictures.JPEGColors.grey, 1), (.ycc, 1), (.ycc, 2), (.rgb, 1)], [false, true])
+    arguments: [(TestImages.JPEGColors.grey, 1), (.ycc, 1), (.ycc, 2), (.rgb, 1)], [false, true])
   func `a JPEG keeps its pixels and loses its metadata`(
-    coded: (colors: Pictures.JPEGColors, sampling: Int), isProgressive: Bool
+    coded: (colors: TestImages.JPEGColors, sampling: Int), isProgressive: Bool
   ) throws {
     // Given
     let isGrey = coded.colors == .grey
@@ -162,7 +162,7 @@ import Testing
   {
     // Given
     let profile = LittleCMS.profile(LittleCMS.adobeRGB, gamma: 2.2)
-    let jpeg = try Pictures.jpeg(Self.scene, as: .ycc, sampling: (2, 2), quality: 60)
+    let jpeg = try TestImages.jpeg(Self.scene, as: .ycc, sampling: (2, 2), quality: 60)
     let icc = Self.segment(0xe2, Array("ICC_PROFILE\0\u{1}\u{1}".utf8) + profile)
     let source = Array(jpeg[..<20]) + icc + jpeg[20...]
     let reference = LittleCMS.sRGB(
@@ -215,7 +215,7 @@ import Testing
     let drawing = Pixels(width: 90, height: 60, bands: 1) { x, y in
       [UInt8((x / 30 + y / 20) % 2) * 255]
     }
-    let png = try Pictures.encode(drawing, ".png[bitdepth=1,palette,compression=9,strip]")
+    let png = try TestImages.encode(drawing, ".png[bitdepth=1,palette,compression=9,strip]")
     let chunks =
       CodedPNG.chunk("tEXt", Array("Comment\0a comment".utf8))
       + CodedPNG.chunk("iTXt", Array("XML:com.adobe.xmp\0\0\0\0\0XMP".utf8))
@@ -238,7 +238,7 @@ import Testing
   @Test func `a WebP keeps pixels, alpha and frames, and the flags of what is left`() throws {
     for (alpha, frames) in [(false, 1), (true, 1), (false, 4)] {
       // Given
-      let bare = try Pictures.bareWebP(
+      let bare = try TestImages.bareWebP(
         width: 64, height: 48, alpha: alpha, frames: frames, isExtended: true)
       var source = bare + Self.chunk("EXIF", Self.exif(1)) + Self.chunk("XMP ", Array("XMP".utf8))
       source[20] |= 0x0c
@@ -264,8 +264,8 @@ import Testing
 
   @Test func `what is stripped twice is what is stripped once, and damage is no crash`() throws {
     let all: [(ImageFormat, [UInt8])] = [
-      (.jpeg, try Self.described()), (.png, try Pictures.png(width: 40, height: 30)),
-      (.webp, try Pictures.bareWebP(width: 40, height: 30, frames: 3)),
+      (.jpeg, try Self.described()), (.png, try TestImages.png(width: 40, height: 30)),
+      (.webp, try TestImages.bareWebP(width: 40, height: 30, frames: 3)),
     ]
     var random = SeededGenerator(seed: 9)
     for (format, bytes) in all {

@@ -33,7 +33,7 @@ struct Made {
 
   private static let pipeline: Result<Pipeline, any Error> = Result {
     // Tests run side by side, and libvips's start is not made for two at a time.
-    Pictures.start()
+    TestImages.start()
     return try Pipeline()
   }
 
@@ -89,13 +89,13 @@ struct Made {
   static func pixels(
     of pixels: Pixels, _ change: (inout Effects) -> Void
   ) throws -> Pixels {
-    try Made(try Pictures.encode(pixels, ".png")) {
+    try Made(try TestImages.encode(pixels, ".png")) {
       $0.format = .png
       change(&$0.effects)
     }.pixels()
   }
 
-  /// The error a source ends in; `nil` when it ends in a picture.
+  /// The error a source ends in; `nil` when it ends in an image.
   static func error(
     _ source: [UInt8], limits: ImagingLimits = ImagingLimits(), mark: Mark? = nil,
     _ change: (inout Transform) -> Void = { _ in }

@@ -8,7 +8,7 @@ import Testing
   @Test(arguments: [ImageFormat.jpeg, .webp, .avif, .jxl])
   func `the best quality that fits is taken, and said`(format: ImageFormat) throws {
     // given
-    let source = try Pictures.jpeg(width: 240, height: 160)
+    let source = try TestImages.jpeg(width: 240, height: 160)
     let full = try Made(source) { $0.format = format }
     let limit = full.bytes.count * 3 / 4
     // when
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test func `quality given beside it is the upper bound`() throws {
-    let source = try Pictures.jpeg(width: 240, height: 160)
+    let source = try TestImages.jpeg(width: 240, height: 160)
     let plain = try Made(source) { ($0.format, $0.quality) = (.webp, 40) }
     let made = try Made(source) { ($0.format, $0.quality, $0.maxBytes) = (.webp, 40, 1_000_000) }
     #expect(made.bytes == plain.bytes && made.quality == 40)
@@ -36,7 +36,7 @@ import Testing
   @Test(arguments: ImageFormat.outputs)
   func `the size gives way where quality does not help`(format: ImageFormat) throws {
     // given
-    let source = try Pictures.jpeg(width: 240, height: 160)
+    let source = try TestImages.jpeg(width: 240, height: 160)
     let least = try Made(source) { ($0.format, $0.quality) = (format, format == .avif ? 20 : 10) }
     let smallest = try Made(source) { ($0.format, $0.maxBytes) = (format, 1) }
     let limit = (least.bytes.count + smallest.bytes.count) / 2
@@ -53,7 +53,7 @@ import Testing
 
   @Test(arguments: ImageFormat.outputs)
   func `where nothing fits a single pixel is sent`(format: ImageFormat) throws {
-    let source = try Pictures.png(width: 120, height: 80, alpha: true)
+    let source = try TestImages.png(width: 120, height: 80, alpha: true)
     let made = try Made(source) { ($0.format, $0.maxBytes) = (format, 1) }
     #expect(made.size == PixelSize(width: 1, height: 1))
     #expect(try made.pixels().size == made.size)
@@ -67,7 +67,7 @@ import Testing
         [UInt8((x * 7 + frame * 31) % 256), UInt8((y * 5 + x) % 256), UInt8((x * y + frame) % 256)]
       }
     }
-    let source = try Pictures.animation(
+    let source = try TestImages.animation(
       frames, delays: [30, 70, 120, 40], loop: 3, as: ".webp[lossless]")
     let least = try Made(source) { ($0.format, $0.quality) = (format, 10) }
     let limit = least.bytes.count / 2
@@ -75,15 +75,15 @@ import Testing
     let made = try Made(source) { ($0.format, $0.maxBytes) = (format, limit) }
     // then
     #expect(made.bytes.count <= limit && made.frames == 4 && made.size.width < 96)
-    #expect(try Pictures.delays(of: made.bytes) == [30, 70, 120, 40])
-    #expect(try Pictures.loop(of: made.bytes) == 3)
+    #expect(try TestImages.delays(of: made.bytes) == [30, 70, 120, 40])
+    #expect(try TestImages.loop(of: made.bytes) == 3)
     #expect(try made.pixels(frame: 3).size == made.size)
   }
 
   @Test func `transparency and metadata outlive it`() throws {
     // given
-    let source = try Pictures.png(width: 120, height: 80, alpha: true)
-    let described = try Pictures.described(width: 240, height: 160, as: ".jpg")
+    let source = try TestImages.png(width: 120, height: 80, alpha: true)
+    let described = try TestImages.described(width: 240, height: 160, as: ".jpg")
     // when
     let small = try Made(source) { $0.maxBytes = 500 }
     let kept = try Made(described) {
@@ -92,11 +92,11 @@ import Testing
     // then
     #expect(small.format == .png && small.bytes.count <= 500 && small.size.width < 120)
     #expect(try small.pixels()[0, small.size.height - 1][3] < 40)
-    #expect(kept.bytes.count <= 2_200 && kept.bytes.contains(Pictures.exifMark))
+    #expect(kept.bytes.count <= 2_200 && kept.bytes.contains(TestImages.exifMark))
   }
 
-  @Test func `a large picture's own limit is told before this one`() throws {
-    let source = try Pictures.jpeg(width: 525, height: 345)
+  @Test func `a large image's own limit is told before this one`() throws {
+    let source = try TestImages.jpeg(width: 525, height: 345)
     let made = try Made(source) { ($0.limitBytes, $0.maxBytes) = (629_145, 1_000) }
     #expect(made.scaledDownFrom == PixelSize(width: 525, height: 345) && made.size.width < 489)
   }

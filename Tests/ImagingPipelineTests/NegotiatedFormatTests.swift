@@ -6,8 +6,8 @@ import Testing
 
 @Suite struct NegotiatedFormatTests {
   @Test func `the first accepted format is taken, whatever the source`() throws {
-    let jpeg = try Pictures.jpeg(width: 40, height: 30)
-    let png = try Pictures.png(width: 40, height: 30, alpha: true)
+    let jpeg = try TestImages.jpeg(width: 40, height: 30)
+    let png = try TestImages.png(width: 40, height: 30, alpha: true)
     for source in [jpeg, png] {
       #expect(try Made(source) { $0.accepted = [.avif, .webp] }.format == .avif)
       #expect(try Made(source) { $0.accepted = [.webp, .avif] }.format == .webp)
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test func `an animation takes the first that moves, else it is a GIF`() throws {
-    let source = try Pictures.gif(width: 40, height: 30, frames: 3)
+    let source = try TestImages.gif(width: 40, height: 30, frames: 3)
     let moving = try Made(source) { $0.accepted = [.avif, .jxl, .webp] }
     #expect(moving.format == .webp && moving.frames == 3)
     let fallen = try Made(source) { $0.accepted = [.avif, .jxl] }
@@ -32,8 +32,8 @@ import Testing
 
   @Test func `what is too long for a format goes to the next`() throws {
     // given: an AVIF holds 16,384 pixels a side, a WebP one less; flipped, so that no source is the answer
-    let longest = try Pictures.encode(Pixels(width: 16_384, height: 1, color: [9, 9, 9]), ".png")
-    let longer = try Pictures.encode(Pixels(width: 16_385, height: 1, color: [9, 9, 9]), ".png")
+    let longest = try TestImages.encode(Pixels(width: 16_384, height: 1, color: [9, 9, 9]), ".png")
+    let longer = try TestImages.encode(Pixels(width: 16_385, height: 1, color: [9, 9, 9]), ".png")
     // when, then
     #expect(try Made(longest) { ($0.accepted, $0.flip) = ([.webp, .avif], .both) }.format == .avif)
     let avif = try Made(longest) { ($0.accepted, $0.flip) = ([.avif], .both) }
@@ -42,9 +42,9 @@ import Testing
     #expect(Made.error(longer) { $0.format = .avif }?.parameter == "format")
   }
 
-  @Test func `what would take too long is not made of a large picture unless by name`() throws {
+  @Test func `what would take too long is not made of a large image unless by name`() throws {
     // given: plain, and a little above 4 megapixels
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       Pixels(width: 63, height: 63, color: [90, 120, 60]), ".png[compression=1]", zoom: 32)
     // when, then
     #expect(try Made(source) { $0.accepted = [.avif, .jxl, .webp] }.format == .webp)

@@ -23,22 +23,22 @@ import Testing
 
   @Test func `a JPEG XL of every number of bands comes out as it went in`() throws {
     for pixels in [Self.scene, Self.alpha, Self.grey, Self.greyAlpha] {
-      let made = try Made(try Pictures.jxl(pixels))
+      let made = try Made(try TestImages.jxl(pixels))
       #expect(made.format == (pixels.bands.isMultiple(of: 2) ? .png : .jpeg))
-      let decoded = try decoded(try Pictures.jxl(pixels))
+      let decoded = try decoded(try TestImages.jxl(pixels))
       #expect(isSame(decoded, pixels), "\(pixels.bands)")
     }
   }
 
   @Test func `a JPEG XL of 16 bits is one of 8`() throws {
     for pixels in [Self.scene, Self.grey] {
-      let decoded = try decoded(try Pictures.jxl(pixels, sixteenBits: true))
+      let decoded = try decoded(try TestImages.jxl(pixels, sixteenBits: true))
       #expect(isSame(decoded, pixels), "\(pixels.bands)")
     }
   }
 
   @Test func `a lossy JPEG XL, without a container`() throws {
-    let bytes = try Pictures.encode(Self.scene, ".jxl[Q=95,effort=3]")
+    let bytes = try TestImages.encode(Self.scene, ".jxl[Q=95,effort=3]")
     #expect(bytes.starts(with: [0xff, 0x0a]))
     #expect(try decoded(bytes).psnr(to: Self.scene) > 32)
     let small = try Made(bytes) { $0.width = 30 }
@@ -48,7 +48,7 @@ import Testing
   @Test(arguments: 1...8)
   func `a JPEG XL is turned as its codestream says, and not by Exif`(tag: Int) throws {
     for exif in [nil, 6] {
-      let bytes = try Pictures.jxl(
+      let bytes = try TestImages.jxl(
         Self.scene.stored(forOrientation: tag), orientation: tag, exifOrientation: exif)
       #expect(isSame(try decoded(bytes), Self.scene))
     }
@@ -57,7 +57,7 @@ import Testing
   @Test(arguments: [3, 6])
   func `a JPEG XL of a photo's size is turned too`(tag: Int) throws {
     let photo = Pixels.scene(width: 150, height: 100).stored(forOrientation: tag).zoomed(by: 8)
-    let made = try Made(try Pictures.jxl(photo, orientation: tag)) { $0.width = 300 }
+    let made = try Made(try TestImages.jxl(photo, orientation: tag)) { $0.width = 300 }
     #expect(try made.pixels().psnr(to: .scene(width: 300, height: 200)) > 30)
   }
 
@@ -65,22 +65,22 @@ import Testing
     "lossless", "lossless,tile-width=32,tile-height=32", "Q=60", "Q=60,subsample-mode=on",
   ])
   func `a JPEG 2000 in tiles, lossy and lossless`(options: String) throws {
-    let bytes = try Pictures.encode(Self.scene, ".jp2[\(options)]")
+    let bytes = try TestImages.encode(Self.scene, ".jp2[\(options)]")
     #expect(try decoded(bytes).psnr(to: Self.scene) > (options.hasPrefix("lossless") ? 90 : 26))
   }
 
   @Test func `a JPEG 2000 of every number of bands, and of 16 bits`() throws {
     for pixels in [Self.scene, Self.alpha, Self.grey, Self.greyAlpha] {
-      let bytes = try Pictures.encode(pixels, ".jp2[lossless]")
+      let bytes = try TestImages.encode(pixels, ".jp2[lossless]")
       #expect(isSame(try decoded(bytes), pixels), "\(pixels.bands)")
     }
-    let wide = try Pictures.encode(Self.scene, ".jp2[lossless]", sixteenBits: true)
+    let wide = try TestImages.encode(Self.scene, ".jp2[lossless]", sixteenBits: true)
     #expect(isSame(try decoded(wide), Self.scene))
   }
 
   @Test func `a codestream of JPEG 2000 needs no box around it`() throws {
     // given: what is in the last box, up to the file's end
-    let boxed = try Pictures.encode(Self.scene, ".jp2[lossless]")
+    let boxed = try TestImages.encode(Self.scene, ".jp2[lossless]")
     let start = try #require(
       boxed.indices.first { boxed[$0...].starts(with: [0xff, 0x4f, 0xff, 0x51]) })
     // when, then
@@ -89,7 +89,7 @@ import Testing
 
   @Test func `sides that are too long are refused by the header`() throws {
     // given: SIZ has width and height behind its marker, its length and the profile (ISO/IEC 15444-1, A.5.1)
-    var bytes = try Pictures.encode(Self.scene, ".jp2[lossless]")
+    var bytes = try TestImages.encode(Self.scene, ".jp2[lossless]")
     let size = try #require(
       bytes.indices.first { bytes[$0...].starts(with: [0xff, 0x4f, 0xff, 0x51]) })
     bytes.replaceSubrange(size + 8..<size + 16, with: [0, 0, 0xc3, 0x50, 0, 0, 0xc3, 0x50])

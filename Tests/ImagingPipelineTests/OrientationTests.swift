@@ -1,4 +1,4 @@
-// The eight EXIF orientations on pictures large enough to need more than a decoder's buffer.
+// The eight EXIF orientations on images large enough to need more than a decoder's buffer.
 
 import Model
 import TestSupport
@@ -12,7 +12,7 @@ import Testing
   @Test(arguments: 1...8)
   func `a turned photo comes out upright and without the tag`(tag: Int) throws {
     // given
-    let photo = try Pictures.jpeg(width: 1800, height: 1200, orientation: tag)
+    let photo = try TestImages.jpeg(width: 1800, height: 1200, orientation: tag)
     // when
     let whole = try Made(photo)
     let small = try Made(photo) { $0.width = 300 }
@@ -25,9 +25,9 @@ import Testing
   }
 
   @Test(arguments: 1...8)
-  func `a crop counts on the upright picture`(tag: Int) throws {
+  func `a crop counts on the upright image`(tag: Int) throws {
     // given
-    let photo = try Pictures.jpeg(width: 1200, height: 800, orientation: tag)
+    let photo = try TestImages.jpeg(width: 1200, height: 800, orientation: tag)
     // when: the left third, 100 of 300 columns
     let left = try Made(photo) {
       ($0.width, $0.height, $0.fit, $0.position) = (100, 200, .cover, .left)
@@ -39,8 +39,8 @@ import Testing
   }
 
   @Test(arguments: 1...8)
-  func `unequal stretching happens on the upright picture`(tag: Int) throws {
-    let photo = try Pictures.jpeg(width: 600, height: 400, orientation: tag)
+  func `unequal stretching happens on the upright image`(tag: Int) throws {
+    let photo = try TestImages.jpeg(width: 600, height: 400, orientation: tag)
     let stretched = try Made(photo) { ($0.width, $0.height, $0.fit) = (300, 50, .fill) }
     #expect(try stretched.pixels().psnr(to: .scene(width: 300, height: 50)) > 28)
   }
@@ -54,7 +54,7 @@ import Testing
   func `other formats are turned by their tag too`(tag: Int, suffix: String) throws {
     // given: each pixel of a small scene 12 times across and down, 1800 by 1200 in all
     let stored = Pixels.scene(width: 150, height: 100).stored(forOrientation: tag)
-    var photo = try Pictures.encode(stored, suffix, zoom: 12, orientation: tag)
+    var photo = try TestImages.encode(stored, suffix, zoom: 12, orientation: tag)
     if suffix.hasPrefix(".png") { photo = CodedPNG.adding(orientation: tag, to: photo) }
     // when
     let made = try Made(photo) { ($0.width, $0.format) = (300, .png) }

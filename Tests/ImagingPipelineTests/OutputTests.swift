@@ -7,24 +7,24 @@ import Testing
 
 @Suite struct OutputTests {
   @Test func `without a wish alpha gives PNG, an animation GIF, everything else JPEG`() throws {
-    #expect(try Made(try Pictures.jpeg(width: 20, height: 10)).format == .jpeg)
-    #expect(try Made(try Pictures.png(width: 20, height: 10)).format == .jpeg)
-    #expect(try Made(try Pictures.png(width: 20, height: 10, alpha: true)).format == .png)
-    #expect(try Made(try Pictures.webp(width: 20, height: 10, alpha: true)).format == .png)
-    #expect(try Made(try Pictures.tiff(width: 20, height: 10)).format == .jpeg)
-    #expect(try Made(try Pictures.avif(width: 64, height: 64)).format == .jpeg)
-    #expect(try Made(try Pictures.heic(width: 64, height: 64)).format == .jpeg)
-    #expect(try Made(try Pictures.gif(width: 20, height: 10, frames: 3)).format == .gif)
-    #expect(try Made(try Pictures.animatedWebP(width: 20, height: 10, frames: 3)).format == .gif)
+    #expect(try Made(try TestImages.jpeg(width: 20, height: 10)).format == .jpeg)
+    #expect(try Made(try TestImages.png(width: 20, height: 10)).format == .jpeg)
+    #expect(try Made(try TestImages.png(width: 20, height: 10, alpha: true)).format == .png)
+    #expect(try Made(try TestImages.webp(width: 20, height: 10, alpha: true)).format == .png)
+    #expect(try Made(try TestImages.tiff(width: 20, height: 10)).format == .jpeg)
+    #expect(try Made(try TestImages.avif(width: 64, height: 64)).format == .jpeg)
+    #expect(try Made(try TestImages.heic(width: 64, height: 64)).format == .jpeg)
+    #expect(try Made(try TestImages.gif(width: 20, height: 10, frames: 3)).format == .gif)
+    #expect(try Made(try TestImages.animatedWebP(width: 20, height: 10, frames: 3)).format == .gif)
     // libvips's encoder gives every GIF an alpha, and one that is opaque counts like any other.
-    #expect(try Made(try Pictures.gif(width: 20, height: 10, frames: 1)).format == .png)
-    #expect(try Made(Pictures.svg(width: 20, height: 10)).format == .png)
+    #expect(try Made(try TestImages.gif(width: 20, height: 10, frames: 1)).format == .png)
+    #expect(try Made(TestImages.svg(width: 20, height: 10)).format == .png)
   }
 
   @Test(arguments: ImageFormat.outputs)
   func `a wished format is what the bytes are in`(format: ImageFormat) throws {
     // given
-    let source = try Pictures.jpeg(width: 600, height: 400)
+    let source = try TestImages.jpeg(width: 600, height: 400)
     // when
     let made = try Made(source) { ($0.width, $0.format) = (300, format) }
     // then
@@ -37,7 +37,7 @@ import Testing
 
   @Test(arguments: [ImageFormat.heic, .svg, .jp2, .bmp, .ico, .json])
   func `what cannot be written is refused by name`(format: ImageFormat) throws {
-    let source = try Pictures.jpeg(width: 20, height: 10)
+    let source = try TestImages.jpeg(width: 20, height: 10)
     guard
       case .invalidParameter("format", format.rawValue, _) = Made.error(
         source, { $0.format = format })
@@ -49,7 +49,7 @@ import Testing
 
   @Test func `a side that a format cannot hold is refused by name, or avoided`() throws {
     // given: a WebP holds 16,383 pixels a side, a JPEG 65,500
-    let wide = try Pictures.encode(Pixels(width: 66_000, height: 1, color: [9, 9, 9]), ".png")
+    let wide = try TestImages.encode(Pixels(width: 66_000, height: 1, color: [9, 9, 9]), ".png")
     // when, then
     #expect(Made.error(wide) { $0.format = .webp }?.parameter == "format")
     #expect(Made.error(wide) { $0.format = .jpeg }?.parameter == "format")
@@ -60,7 +60,7 @@ import Testing
   @Test(arguments: [ImageFormat.jpeg, .webp, .avif, .jxl])
   func `quality trades bytes for likeness`(format: ImageFormat) throws {
     // given
-    let source = try Pictures.png(width: 240, height: 160)
+    let source = try TestImages.png(width: 240, height: 160)
     // when
     let made = try [20, nil, 95].map { quality in
       try Made(source) { ($0.format, $0.quality) = (format, quality) }
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test func `progressive results draw coarsely first, where the format can`() throws {
-    let source = try Pictures.jpeg(width: 600, height: 400)
+    let source = try TestImages.jpeg(width: 600, height: 400)
     func made(_ format: ImageFormat, progressive: Bool) throws -> [UInt8] {
       try Made(source) { ($0.width, $0.format, $0.progressive) = (300, format, progressive) }.bytes
     }
@@ -96,7 +96,7 @@ import Testing
   @Test(arguments: ImageFormat.outputs)
   func `transparency survives wherever the format has it`(format: ImageFormat) throws {
     // given: opaque above, more and more transparent to the left below
-    let source = try Pictures.png(width: 80, height: 60, alpha: true)
+    let source = try TestImages.png(width: 80, height: 60, alpha: true)
     // when
     let pixels = try Made(source) { ($0.format, $0.quality) = (format, 95) }.pixels()
     // then
@@ -118,7 +118,7 @@ import Testing
     // given
     let grey = Pixels(width: 64, height: 48, bands: 1) { x, y in [UInt8(x * 3 + y)] }
     // when
-    let pixels = try Made(try Pictures.encode(grey, ".png")) {
+    let pixels = try Made(try TestImages.encode(grey, ".png")) {
       ($0.format, $0.quality) = (format, 90)
     }.pixels()
     // then
@@ -139,15 +139,15 @@ import Testing
   {
     // given
     let sources = [
-      try Pictures.jpeg(width: 300, height: 200, orientation: 6),
-      try Pictures.png(width: 150, height: 100, alpha: true),
-      try Pictures.gif(width: 30, height: 20, frames: 4),
-      try Pictures.animatedWebP(width: 30, height: 20, frames: 3),
-      try Pictures.webp(width: 150, height: 100),
-      try Pictures.tiff(width: 150, height: 100),
-      try Pictures.avif(width: 64, height: 64),
-      try Pictures.heic(width: 64, height: 64),
-      Pictures.svg(width: 300, height: 200),
+      try TestImages.jpeg(width: 300, height: 200, orientation: 6),
+      try TestImages.png(width: 150, height: 100, alpha: true),
+      try TestImages.gif(width: 30, height: 20, frames: 4),
+      try TestImages.animatedWebP(width: 30, height: 20, frames: 3),
+      try TestImages.webp(width: 150, height: 100),
+      try TestImages.tiff(width: 150, height: 100),
+      try TestImages.avif(width: 64, height: 64),
+      try TestImages.heic(width: 64, height: 64),
+      TestImages.svg(width: 300, height: 200),
     ]
     for source in sources {
       // when
@@ -162,16 +162,16 @@ import Testing
   }
 
   @Test func `several threads of an encoder's own make the same bytes`() throws {
-    // libaom has them, and divides larger pictures among them.
-    let source = try Pictures.jpeg(width: 900, height: 600)
+    // libaom has them, and divides larger images among them.
+    let source = try TestImages.jpeg(width: 900, height: 600)
     let made = try (0..<3).map { _ in try Made(source) { $0.format = .avif }.bytes }
     #expect(made[0] == made[1] && made[1] == made[2])
   }
 
   @Test func `the digest is the first half of the bytes' SHA-256 and the times are there`() throws {
     // given, when
-    let made = try Made(try Pictures.jpeg(width: 30, height: 20))
-    let other = try Made(try Pictures.jpeg(width: 30, height: 20)) { $0.quality = 50 }
+    let made = try Made(try TestImages.jpeg(width: 30, height: 20))
+    let other = try Made(try TestImages.jpeg(width: 30, height: 20)) { $0.quality = 50 }
     // then
     #expect(made.digest.count == 32 && made.digest != other.digest)
     #expect(made.digest.allSatisfy { "0123456789abcdef".contains($0) })
@@ -184,7 +184,7 @@ import Testing
   ])
   func `the computed size is the size that comes out`(width: Int, height: Int) throws {
     // given
-    let source = try Pictures.jpeg(width: 600, height: 400)
+    let source = try TestImages.jpeg(width: 600, height: 400)
     // when
     let made = try Made(source) { ($0.width, $0.height, $0.fit) = (width, height, .fill) }
     // then
@@ -194,7 +194,7 @@ import Testing
 
   @Test(arguments: [(601, 400), (700, 467), (1201, 801), (1999, 3)])
   func `enlarging comes out in the computed size too`(width: Int, height: Int) throws {
-    let source = try Pictures.jpeg(width: 600, height: 400)
+    let source = try TestImages.jpeg(width: 600, height: 400)
     let made = try Made(source) {
       ($0.width, $0.height, $0.fit, $0.enlarge) = (width, height, .fill, true)
     }
@@ -204,7 +204,7 @@ import Testing
   @Test(arguments: [3000, 2400, 1800, 1200, 900, 840])
   func `shrinking while decoding stays alike`(width: Int) throws {
     // given: reductions to 300 by 10, 8, 6, 4, 3 and 2.8, so with each of the decoder's factors
-    let source = try Pictures.jpeg(width: width, height: width * 2 / 3, quality: 95)
+    let source = try TestImages.jpeg(width: width, height: width * 2 / 3, quality: 95)
     // when
     let made = try Made(source) { ($0.width, $0.format) = (300, .png) }
     // then
@@ -212,11 +212,11 @@ import Testing
   }
 
   @Test(arguments: [(10_000, 1), (1, 10_000), (10_000, 3), (1, 1)])
-  func `the narrowest pictures come out too`(width: Int, height: Int) throws {
+  func `the narrowest images come out too`(width: Int, height: Int) throws {
     for source in [
-      try Pictures.jpeg(width: width, height: height, orientation: 6),
-      try Pictures.png(width: width, height: height, alpha: true),
-      try Pictures.webp(width: width, height: height),
+      try TestImages.jpeg(width: width, height: height, orientation: 6),
+      try TestImages.png(width: width, height: height, alpha: true),
+      try TestImages.webp(width: width, height: height),
     ] {
       for fit in [Fit.inside, .cover, .contain] {
         let made = try Made(source) { ($0.width, $0.height, $0.fit) = (100, 100, fit) }
@@ -230,9 +230,9 @@ import Testing
     }
   }
 
-  @Test func `a large picture is scaled down and says from what`() throws {
+  @Test func `a large image is scaled down and says from what`() throws {
     // given
-    let source = try Pictures.jpeg(width: 525, height: 345)
+    let source = try TestImages.jpeg(width: 525, height: 345)
     // when
     let made = try Made(source) { $0.limitBytes = 629_145 }
     let tiny = try Made(source) { $0.limitBytes = 1 }
@@ -246,7 +246,7 @@ import Testing
   @Test func `a result too large to be held streams through`() throws {
     // given: 4.2 million pixels, turned and not
     for tag in [1, 6] {
-      let source = try Pictures.jpeg(width: 2520, height: 1680, orientation: tag)
+      let source = try TestImages.jpeg(width: 2520, height: 1680, orientation: tag)
       // when
       let made = try Made(source) { $0.format = .jpeg }
       // then

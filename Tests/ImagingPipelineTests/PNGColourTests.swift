@@ -120,7 +120,7 @@ import Testing
   @Test func `an embedded profile goes before them`() throws {
     // Given
     let profile = LittleCMS.profile(LittleCMS.displayP3)
-    let png = try Pictures.encode(
+    let png = try TestImages.encode(
       ProfileTests.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".png")
     // Signature and header have 33 bytes.
     let (name, content) = Self.gamma(100_000)

@@ -11,7 +11,7 @@ import Testing
     (4, 8), (4, 16), (6, 8), (6, 16),
   ]
 
-  private static func picture(
+  private static func image(
     _ colorType: Int, _ depth: Int, width: Int = 37, height: Int = 21
   ) -> CodedPNG {
     var generator = SeededGenerator(seed: UInt64(colorType * 100 + depth))
@@ -37,7 +37,7 @@ import Testing
   func `every colour type and depth comes out as it went in`(kind: Int, isInterlaced: Bool) throws {
     // given
     let (colorType, depth) = Self.kinds[kind]
-    var png = Self.picture(colorType, depth)
+    var png = Self.image(colorType, depth)
     png.isInterlaced = isInterlaced
     let palette = Self.palette(colorType == 3 ? 1 << depth : 0)
     if colorType == 3 { png.before = [("PLTE", palette)] }
@@ -56,7 +56,7 @@ import Testing
   @Test(arguments: [1, 2, 4, 8])
   func `a palette may have an alpha, for its first colours`(depth: Int) throws {
     // given: all but the last colour, which is opaque
-    var png = Self.picture(3, depth)
+    var png = Self.image(3, depth)
     let count = 1 << depth
     let alphas = (0..<count - 1).map { UInt8($0 * 255 / count) }
     let palette = Self.palette(count)
@@ -78,7 +78,7 @@ import Testing
   @Test(arguments: [(0, 1), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16)])
   func `grey and colour may have one transparent value`(colorType: Int, depth: Int) throws {
     // given: that of the first pixel
-    var png = Self.picture(colorType, depth)
+    var png = Self.image(colorType, depth)
     let channels = CodedPNG.channels(colorType)
     let key = Array(png.samples[0..<channels])
     png.before = [("tRNS", key.flatMap { CodedPNG.big($0, 2) })]
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test func `an animated PNG gives its first frame`() throws {
-    // given: the animation's chunks (PNG 3, 11.3.6) around two frames, of which the first is the picture
+    // given: the animation's chunks (PNG 3, 11.3.6) around two frames, of which the first is the image
     var first = CodedPNG(
       size: PixelSize(width: 4, height: 4), colorType: 2, depth: 8,
       samples: [Int](repeating: 200, count: 48))

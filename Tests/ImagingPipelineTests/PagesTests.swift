@@ -17,19 +17,19 @@ import Testing
 
   private static let large = Pixels.scene(width: 700, height: 500)
   static let singles = [
-    Sample("JPEG 2000") { try Pictures.encode(large, ".jp2[lossless]") },
+    Sample("JPEG 2000") { try TestImages.encode(large, ".jp2[lossless]") },
     Sample("JPEG 2000 in tiles") {
-      try Pictures.encode(large, ".jp2[tile-width=256,tile-height=256]")
+      try TestImages.encode(large, ".jp2[tile-width=256,tile-height=256]")
     },
-    Sample("pyramid TIFF") { try Pictures.encode(large, ".tif[pyramid,tile]") },
+    Sample("pyramid TIFF") { try TestImages.encode(large, ".tif[pyramid,tile]") },
     Sample("pyramid TIFF in sub-directories") {
-      try Pictures.encode(large, ".tif[pyramid,subifd,tile]")
+      try TestImages.encode(large, ".tif[pyramid,subifd,tile]")
     },
-    Sample("pyramid BigTIFF") { try Pictures.encode(large, ".tif[pyramid,tile,bigtiff]") },
-    Sample("SVG") { Pictures.svg(width: 700, height: 500) },
-    Sample("JPEG XL") { try Pictures.jxl(large) },
-    Sample("PNG") { try Pictures.encode(large, ".png") },
-    Sample("JPEG") { try Pictures.encode(large, ".jpg") },
+    Sample("pyramid BigTIFF") { try TestImages.encode(large, ".tif[pyramid,tile,bigtiff]") },
+    Sample("SVG") { TestImages.svg(width: 700, height: 500) },
+    Sample("JPEG XL") { try TestImages.jxl(large) },
+    Sample("PNG") { try TestImages.encode(large, ".png") },
+    Sample("JPEG") { try TestImages.encode(large, ".jpg") },
   ]
 
   @Test(arguments: singles)
@@ -98,7 +98,7 @@ import Testing
   func `the first frame of a HEIC is its first image, whichever is primary`(isAVIF: Bool) throws {
     // Given: the cover, half as light, stands in front of the primary image.
     let scene = Pixels(width: 144, height: 96, color: [200, 180, 160])
-    let heif = try Pictures.heif(scene, isAVIF: isAVIF, hasCover: true)
+    let heif = try TestImages.heif(scene, isAVIF: isAVIF, hasCover: true)
     // When
     let primary = try Made(heif) { $0.format = .png }.pixels()
     let frames = try (0..<2).map { frame in
@@ -114,7 +114,7 @@ import Testing
   @Test func `an icon's entries are one image in several sizes`() throws {
     // Given
     let icon = CodedBitmap.icon(
-      of: try [32, 64].map { try Pictures.encode(.scene(width: $0, height: $0), ".png") })
+      of: try [32, 64].map { try TestImages.encode(.scene(width: $0, height: $0), ".png") })
     // When
     let info = try SourceInfo(icon)
     // Then

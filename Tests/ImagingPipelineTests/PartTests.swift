@@ -1,4 +1,4 @@
-// crop: the part of the picture as seen that everything else knows only.
+// crop: the part of the image as seen that everything else knows only.
 
 import Glibc
 import ImagingWire
@@ -12,11 +12,11 @@ import Testing
   }
 
   @Test(arguments: Rotation.allCases)
-  func `a crop is cut out of the picture as turned, to the pixel`(rotation: Rotation) throws {
+  func `a crop is cut out of the image as turned, to the pixel`(rotation: Rotation) throws {
     // given
     let scene = Pixels.textured(width: 60, height: 40, bands: 4)
     for suffix in [".png", ".webp[lossless]"] {
-      let source = try Pictures.encode(scene, suffix)
+      let source = try TestImages.encode(scene, suffix)
       // when
       let made = try Made(source) {
         ($0.rotation, $0.crop, $0.format) = (rotation, area(7, 11, 30, 20), .png)
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  /// What a window of a picture comes to at another size when each pixel of the result is the mean of what it covers.
+  /// What a window of an image comes to at another size when each pixel of the result is the mean of what it covers.
   private func averaged(
     _ source: Pixels, x: Double, y: Double, width: Double, height: Double, to size: PixelSize
   ) -> Pixels {
@@ -70,7 +70,7 @@ import Testing
         UInt8(128 + 100 * sin(Double(x + y) / 23)),
       ]
     }
-    let source = try Pictures.encode(waves, suffix)
+    let source = try TestImages.encode(waves, suffix)
     let decoded = try Pixels(decoding: source)
     // when
     let made = try Made(source) {
@@ -93,16 +93,16 @@ import Testing
 
   @Test(arguments: 1...8)
   func `a crop of a turned photo is of the photo as seen`(tag: Int) throws {
-    let photo = try Pictures.jpeg(width: 1200, height: 800, orientation: tag)
+    let photo = try TestImages.jpeg(width: 1200, height: 800, orientation: tag)
     let made = try Made(photo) { ($0.crop, $0.width) = (area(3, 5, 597, 395), 150) }
     #expect(made.size == PixelSize(width: 150, height: 99))
     let expected = Pixels.scene(width: 300, height: 200).cut(x: 1, y: 1, width: 150, height: 99)
     #expect(try made.pixels().psnr(to: expected) > 26)
   }
 
-  @Test func `what sticks out of the picture is cut off, what lies outside is refused`() throws {
+  @Test func `what sticks out of the image is cut off, what lies outside is refused`() throws {
     // given
-    let source = try Pictures.encode(.textured(width: 60, height: 40), ".png")
+    let source = try TestImages.encode(.textured(width: 60, height: 40), ".png")
     // when, then
     let made = try Made(source) { $0.crop = area(50, 30, 1_000, 1_000) }
     #expect(made.size == PixelSize(width: 10, height: 10))
@@ -111,7 +111,7 @@ import Testing
         Made.error(source) { $0.crop = outside }
           == .invalidParameter(
             name: "crop", value: outside.description,
-            allowed: "a part of the picture, which is 60x40"))
+            allowed: "a part of the image, which is 60x40"))
     }
     #expect(
       try Made(source) { ($0.crop, $0.rotation) = (area(0, 40, 9, 9), .quarter) }.size.width == 9)
@@ -119,7 +119,7 @@ import Testing
 
   @Test func `sizes, densities and limits count from the crop`() throws {
     // given
-    let source = try Pictures.encode(.textured(width: 240, height: 160), ".png")
+    let source = try TestImages.encode(.textured(width: 240, height: 160), ".png")
     // when
     let whole = try Made(source, density: 2) { $0.crop = area(0, 0, 100, 50) }
     let half = try Made(source, density: 2) { ($0.crop, $0.scale) = (area(0, 0, 100, 50), 1) }
@@ -134,7 +134,7 @@ import Testing
 
   @Test func `a crop of a drawing is drawn, not enlarged`() throws {
     // given: blue from 15 to 30 across and 10 to 20 down
-    let source = Pictures.svg(width: 30, height: 20)
+    let source = TestImages.svg(width: 30, height: 20)
     // when
     let made = try Made(source) { ($0.crop, $0.width) = (area(10, 9, 10, 5), 400) }
     let pixels = try made.pixels()
@@ -151,7 +151,7 @@ import Testing
   {
     var limits = ImagingLimits()
     limits.maximumPixels = 1_000_000
-    let made = try Made(Pictures.svg(width: 3_000, height: 2_000), limits: limits) {
+    let made = try Made(TestImages.svg(width: 3_000, height: 2_000), limits: limits) {
       ($0.crop, $0.width) = (area(1_490, 1_490, 20, 20), 400)
     }
     #expect(made.size == PixelSize(width: 400, height: 400))
@@ -162,10 +162,10 @@ import Testing
   @Test func `a crop is the same part of each frame`() throws {
     let frames = (0..<3).map { frame in
       Pixels(width: 40, height: 30) { x, y in
-        x >= 20 && y >= 10 ? [250, 250, 250] : Pictures.frameColor(frame)
+        x >= 20 && y >= 10 ? [250, 250, 250] : TestImages.frameColor(frame)
       }
     }
-    let made = try Made(try Pictures.animation(frames, as: ".gif[dither=0]")) {
+    let made = try Made(try TestImages.animation(frames, as: ".gif[dither=0]")) {
       $0.crop = area(16, 8, 8, 4)
     }
     #expect(made.frames == 3 && made.size == PixelSize(width: 8, height: 4))
@@ -179,7 +179,7 @@ import Testing
   func `cover keeps a focal point as near to the middle as edges allow`(share: Double, x: Int)
     throws
   {
-    let source = try Pictures.encode(.scene(width: 300, height: 200), ".png")
+    let source = try TestImages.encode(.scene(width: 300, height: 200), ".png")
     let made = try Made(source) {
       ($0.width, $0.height, $0.fit, $0.format) = (100, 200, .cover, .png)
       $0.focalPoint = FocalPoint(x: share, y: 0.5)
@@ -188,10 +188,10 @@ import Testing
     #expect(try made.pixels().values == expected.values)
   }
 
-  @Test func `contain puts the room before and behind the picture by the focal point's shares`()
+  @Test func `contain puts the room before and behind the image by the focal point's shares`()
     throws
   {
-    let source = try Pictures.encode(Pixels(width: 20, height: 10, color: [9, 9, 9]), ".png")
+    let source = try TestImages.encode(Pixels(width: 20, height: 10, color: [9, 9, 9]), ".png")
     let made = try Made(source) {
       ($0.width, $0.height, $0.fit, $0.format) = (20, 30, .contain, .png)
       $0.focalPoint = FocalPoint(x: 0, y: 0.25)

@@ -1,4 +1,4 @@
-// Placeholders of real pictures: as texts for /info, and as pictures.
+// Placeholders of real images: as texts for /info, and as images.
 
 import FoundationEssentials
 import Model
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: [1, 6, 8])
-  func `a low-quality picture is a tiny one of the upright picture`(tag: Int) throws {
+  func `a low-quality image is a tiny one of the upright image`(tag: Int) throws {
     // given: of so few pixels some lie on an edge of the scene, so each is the mean of a hundred
     let scene = Pixels.scene(width: 160, height: 100)
     let mean = Pixels(width: 16, height: 10) { x, y in
@@ -31,7 +31,7 @@ import Testing
         return UInt8(sum / 100)
       }
     }
-    let photo = try Pictures.jpeg(width: 1800, height: 1200, orientation: tag)
+    let photo = try TestImages.jpeg(width: 1800, height: 1200, orientation: tag)
     // when
     let made = try shown(photo, .lqip)
     // then
@@ -44,7 +44,7 @@ import Testing
         == "data:image/jpeg;base64," + Data(made.bytes).base64EncodedString())
   }
 
-  @Test func `the largest low-quality picture has little more than a kilobyte`() throws {
+  @Test func `the largest low-quality image has little more than a kilobyte`() throws {
     // given: noise, which nothing compresses, with an alpha
     var state: UInt32 = 1
     let noise = Pixels(width: 16, height: 16, bands: 4) { _, _ in
@@ -54,19 +54,19 @@ import Testing
       }
     }
     // when
-    let made = try shown(try Pictures.encode(noise, ".png"), .lqip)
+    let made = try shown(try TestImages.encode(noise, ".png"), .lqip)
     // then
     #expect(made.format == .png)
     #expect(made.bytes.count < 1_200)
   }
 
-  @Test func `a BlurHash is that of the picture`() throws {
+  @Test func `a BlurHash is that of the image`() throws {
     // given
     let scene = Pixels.scene(width: 64, height: 42)
     let exact = BlurHash(
       of: SmallImage(scene.size) { x, y in scene.rgb(x, y) + [255] }
-    ).picture(PixelSize(width: 32, height: 21))
-    let photo = try Pictures.jpeg(width: 1800, height: 1200, orientation: 3)
+    ).image(PixelSize(width: 32, height: 21))
+    let photo = try TestImages.jpeg(width: 1800, height: 1200, orientation: 3)
     // when
     let made = try shown(photo, .blurhash)
     let hash = try #require(BlurHash(text: try text(photo, .blurhash)))
@@ -82,7 +82,7 @@ import Testing
 
   @Test func `a ThumbHash keeps what is transparent`() throws {
     // given: transparent in its lower left
-    let source = try Pictures.png(width: 300, height: 200, alpha: true)
+    let source = try TestImages.png(width: 300, height: 200, alpha: true)
     // when
     let made = try shown(source, .thumbhash)
     // then
@@ -99,7 +99,7 @@ import Testing
     let halves = Pixels(width: 64, height: 64) { x, _ in
       x < 32 ? [0, 0, 0] : [255, 255, 255]
     }
-    let source = try Pictures.encode(halves, ".png")
+    let source = try TestImages.encode(halves, ".png")
     // when, then
     #expect(try text(source, .color) == "#bcbcbc")
     let made = try shown(source, .color)
@@ -107,10 +107,10 @@ import Testing
     #expect(try made.pixels()[0, 0] == [188, 188, 188])
   }
 
-  @Test func `colours and BlurHashes are of the picture on its background`() throws {
+  @Test func `colours and BlurHashes are of the image on its background`() throws {
     // given
-    let clear = try Pictures.encode(Pixels(width: 40, height: 30, color: [9, 9, 9, 0]), ".png")
-    let plain = try Pictures.encode(Pixels(width: 40, height: 30, color: [20, 200, 90]), ".png")
+    let clear = try TestImages.encode(Pixels(width: 40, height: 30, color: [9, 9, 9, 0]), ".png")
+    let plain = try TestImages.encode(Pixels(width: 40, height: 30, color: [20, 200, 90]), ".png")
     // when, then
     #expect(try text(clear, .color) == "#ffffff")
     #expect(try text(plain, .color) == "#14c85a")
@@ -123,12 +123,12 @@ import Testing
 
   @Test(arguments: PlaceholderKind.allCases)
   func `an animation's placeholder is of its first frame`(kind: PlaceholderKind) throws {
-    let source = try Pictures.gif(width: 60, height: 40, frames: 3)
+    let source = try TestImages.gif(width: 60, height: 40, frames: 3)
     let made = try shown(source, kind)
     #expect(made.frames == 1)
-    #expect(isClose(try made.pixels().rgb(0, 0), Pictures.frameColor(0), within: 20))
+    #expect(isClose(try made.pixels().rgb(0, 0), TestImages.frameColor(0), within: 20))
     let third = try shown(source, kind) { $0.frame = 2 }
-    #expect(isClose(try third.pixels().rgb(0, 0), Pictures.frameColor(2), within: 20))
+    #expect(isClose(try third.pixels().rgb(0, 0), TestImages.frameColor(2), within: 20))
   }
 
   @Test(arguments: PlaceholderKind.allCases)
@@ -136,7 +136,7 @@ import Testing
     kind: PlaceholderKind
   ) throws {
     // given, when
-    let made = try shown(try Pictures.jpeg(width: 1200, height: 800), kind) {
+    let made = try shown(try TestImages.jpeg(width: 1200, height: 800), kind) {
       ($0.width, $0.height, $0.fit) = (320, 320, .cover)
     }
     // then
@@ -146,15 +146,15 @@ import Testing
   }
 
   @Test func `what is smaller than a placeholder keeps its size`() throws {
-    let source = try Pictures.png(width: 5, height: 3)
+    let source = try TestImages.png(width: 5, height: 3)
     #expect(try shown(source, .lqip).size == PixelSize(width: 5, height: 3))
     #expect(try shown(source, .blurhash).size == PixelSize(width: 5, height: 3))
-    #expect(try shown(try Pictures.png(width: 900, height: 2), .lqip).size.height == 1)
+    #expect(try shown(try TestImages.png(width: 900, height: 2), .lqip).size.height == 1)
   }
 
   @Test(arguments: PlaceholderKind.allCases)
   func `the same request gives the same bytes`(kind: PlaceholderKind) throws {
-    let source = try Pictures.png(width: 90, height: 60, alpha: true)
+    let source = try TestImages.png(width: 90, height: 60, alpha: true)
     #expect(try shown(source, kind).bytes == shown(source, kind).bytes)
     #expect(try text(source, kind) == text(source, kind))
   }

@@ -38,9 +38,9 @@ import Testing
     let wide = Self.chart.map { UInt16($0) * 257 }
     let source =
       depth == 8
-      ? try Pictures.encode(
+      ? try TestImages.encode(
         Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".png")
-      : try Pictures.encode(wide, width: 16, bands: 3, as: .rgb16, profile: profile, ".png")
+      : try TestImages.encode(wide, width: 16, bands: 3, as: .rgb16, profile: profile, ".png")
     let reference =
       depth == 8
       ? LittleCMS.sRGB(of: Self.chart, bands: 3, profile: profile)
@@ -59,7 +59,7 @@ import Testing
     let color: [UInt8] = [200, 100, 50]
     let values = (0..<64 * 48).flatMap { _ in color }
     let suffix = [.jpeg: ".jpg[Q=100]", .webp: ".webp[lossless]"][format] ?? ".tif"
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       values, width: 64, bands: 3, as: .sRGB, profile: Self.profiles[1].bytes, suffix)
     // when: smaller, so that JPEG and WebP are reduced while decoding
     let made = try Made(source) { ($0.width, $0.format) = (16, .png) }
@@ -71,7 +71,7 @@ import Testing
   @Test func `colours are converted after the resize as well as before it`() throws {
     // given
     let profile = Self.profiles[0].bytes
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       Pixels.scene(width: 192, height: 128).values, width: 192, bands: 3, as: .sRGB,
       profile: profile, ".png")
     let small = Pixels.scene(width: 48, height: 32)
@@ -92,8 +92,8 @@ import Testing
     let ramp = (0..<256).map { UInt8($0) }
     let source =
       depth == 8
-      ? try Pictures.encode(ramp, width: 256, bands: 1, as: .grey, profile: profile, ".png")
-      : try Pictures.encode(
+      ? try TestImages.encode(ramp, width: 256, bands: 1, as: .grey, profile: profile, ".png")
+      : try TestImages.encode(
         ramp.map { UInt16($0) * 257 }, width: 256, bands: 1, as: .grey16, profile: profile, ".png")
     let reference = LittleCMS.sRGB(of: ramp, bands: 1, profile: profile)
     // when
@@ -112,7 +112,7 @@ import Testing
       let alpha = index / 2 * 257 + (index.isMultiple(of: 2) ? -100 : 100)
       return [51_400, 25_700, 12_850, UInt16(clamping: alpha)]
     }
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       values, width: 512, bands: 4, as: .rgb16, profile: Self.profiles[0].bytes, ".png")
     let color = LittleCMS.sRGB(
       of: [200, 100, 50] as [UInt8], bands: 3, profile: Self.profiles[0].bytes)
@@ -125,16 +125,16 @@ import Testing
     }
   }
 
-  @Test func `a profile for another kind of picture counts for nothing`() throws {
+  @Test func `a profile for another kind of image counts for nothing`() throws {
     let profiles = [
       LittleCMS.greyProfile(gamma: 1), LittleCMS.tableProfile(inks: true), [1, 2, 3],
       Array("no profile at all, but a text that goes on for a while longer than a header".utf8),
     ]
     for profile in profiles {
-      let source = try Pictures.encode(
+      let source = try TestImages.encode(
         Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile,
         ".jpg[Q=100,subsample_mode=off]")
-      let plain = try Pictures.encode(
+      let plain = try TestImages.encode(
         Self.chart, width: 16, bands: 3, as: .sRGB, ".jpg[Q=100,subsample_mode=off]")
       let (made, reference) = (
         try Made(source) { $0.format = .png }, try Made(plain) { $0.format = .png }
@@ -150,7 +150,7 @@ import Testing
       var torn = Array(profile.prefix(132))
       torn.replaceSubrange(128..<132, with: [0, 0, 0, 0])
       torn.replaceSubrange(0..<4, with: [0, 0, 0, 132])
-      let source = try Pictures.encode(
+      let source = try TestImages.encode(
         Self.chart, width: 16, bands: 3, as: .sRGB, profile: torn, ".tif")
       // when, then
       #expect(try Made(source) { $0.format = .png }.pixels().values == Self.chart)
@@ -175,8 +175,9 @@ import Testing
       if round.isMultiple(of: 7) { profile.removeLast(profile.count / 3) }
       let source =
         hasInks
-        ? try Pictures.encode(four, width: 16, bands: 4, as: .cmyk, profile: profile, ".tif")
-        : try Pictures.encode(Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".tif")
+        ? try TestImages.encode(four, width: 16, bands: 4, as: .cmyk, profile: profile, ".tif")
+        : try TestImages.encode(
+          Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".tif")
       // when, then
       #expect(Made.error(source) { $0.format = .png } == nil)
     }

@@ -99,19 +99,19 @@ import Testing
   }
 
   private static func reduced(_ source: Pixels, to target: PixelSize) throws -> Pixels {
-    Pictures.start()
-    let picture = try Image(blank: source.size, bands: source.bands, profile: [])
+    TestImages.start()
+    let image = try Image(blank: source.size, bands: source.bands, profile: [])
     let length = source.size.width * source.bands
     try source.values.withUnsafeBufferPointer { values in
       let start = try #require(values.baseAddress)
-      for y in 0..<source.size.height { try picture.write(start + y * length, row: y) }
+      for y in 0..<source.size.height { try image.write(start + y * length, row: y) }
     }
     var result = Pixels(
       width: target.width, height: target.height,
       color: [UInt8](repeating: 0, count: source.bands))
     let row = target.width * source.bands
     var rows = 0
-    try Resampler(of: picture, to: target).run { y, bytes in
+    try Resampler(of: image, to: target).run { y, bytes in
       rows += 1
       result.values.replaceSubrange(
         y * row..<(y + 1) * row, with: UnsafeBufferPointer(start: bytes, count: row))

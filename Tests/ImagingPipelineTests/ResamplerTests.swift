@@ -18,7 +18,7 @@ import Testing
       let source = Self.noise(width: width, height: height, bands: bands)
       let expected = Self.lanczos(of: source, width: toWidth, height: toHeight)
       // when
-      let made = try Made(try Pictures.encode(source, ".png")) {
+      let made = try Made(try TestImages.encode(source, ".png")) {
         ($0.width, $0.height, $0.fit, $0.format) = (toWidth, toHeight, .fill, .png)
       }.pixels()
       // then: half a step for the last rounding, the rest for those before it; colours of little alpha are coarser
@@ -40,7 +40,7 @@ import Testing
     // given: reductions by up to 100, whose sides no average divides evenly
     let source = Pixels.scene(width: width, height: height, alpha: true)
     // when
-    let made = try Made(try Pictures.encode(source, ".png")) {
+    let made = try Made(try TestImages.encode(source, ".png")) {
       ($0.width, $0.height, $0.fit) = (20, 20, .fill)
     }.pixels()
     // then
@@ -55,7 +55,7 @@ import Testing
     for color: [UInt8] in [
       [255, 255, 255], [0, 0, 0], [1, 128, 254], [9, 200, 31, 255], [77, 7],
     ] {
-      let source = try Pictures.encode(Pixels(width: 60, height: 40, color: color), ".png")
+      let source = try TestImages.encode(Pixels(width: 60, height: 40, color: color), ".png")
       let made = try Made(source) { ($0.width, $0.format) = (width, .png) }.pixels()
       let isPlain = made.values.indices.allSatisfy { made.values[$0] == color[$0 % color.count] }
       // The colour under an alpha is known to as many steps as there are of the alpha.
@@ -63,12 +63,13 @@ import Testing
     }
   }
 
-  @Test func `a reduced picture keeps the profile its colours are converted by`() throws {
+  @Test func `a reduced image keeps the profile its colours are converted by`() throws {
     // given: pure red of Display P3, which sRGB does not have; without its profile it would stay 200, 40, 40
     let source = Pixels(width: 60, height: 40, color: [200, 40, 40])
     // when
-    let small = try Made(try Pictures.encode(source, ".png[profile=p3]")) { $0.width = 20 }.pixels()
-    let same = try Made(try Pictures.encode(source, ".png[profile=p3]")).pixels()
+    let small = try Made(try TestImages.encode(source, ".png[profile=p3]")) { $0.width = 20 }
+      .pixels()
+    let same = try Made(try TestImages.encode(source, ".png[profile=p3]")).pixels()
     // then
     #expect(isClose(small[10, 5], same[30, 20], within: 2))
     #expect(!isClose(small[10, 5], [200, 40, 40], within: 8))

@@ -1,4 +1,4 @@
-// SVGs that reach for something: nothing of the network, the disk or a script gets into the picture; and that exhaust.
+// SVGs that reach for something: nothing of the network, the disk or a script gets into the image; and that exhaust.
 
 import Model
 import TestSupport
@@ -53,9 +53,9 @@ import Testing
   }
 
   @Test func `the network is not asked for anything`() throws {
-    // given: an origin that has a picture, a drawing and a style sheet
+    // given: an origin that has an image, a drawing and a style sheet
     let origin = try Origin()
-    let red = try Pictures.encode(Pixels(width: 40, height: 40, color: [255, 0, 0]), ".png")
+    let red = try TestImages.encode(Pixels(width: 40, height: 40, color: [255, 0, 0]), ".png")
     origin.serve("/red.png", red, type: "image/png")
     origin.serve(
       "/red.svg", Array("<svg xmlns='http://www.w3.org/2000/svg'><rect id='a'/></svg>".utf8),
@@ -73,7 +73,7 @@ import Testing
   @Test func `no file is read, by any path`() throws {
     // given
     let folder = try TemporaryFolder()
-    let red = try Pictures.encode(Pixels(width: 40, height: 40, color: [255, 0, 0]), ".png")
+    let red = try TestImages.encode(Pixels(width: 40, height: 40, color: [255, 0, 0]), ".png")
     try folder.write("red.png", red)
     try folder.write(
       "red.svg",
@@ -166,7 +166,7 @@ import Testing
   }
 
   @Test(arguments: ["1e9", "0.2", "2147483648", "1e300", "-5", "0", "nan"])
-  func `a size that no picture has is scaled down or refused`(side: String) throws {
+  func `a size that no image has is scaled down or refused`(side: String) throws {
     let text =
       "<svg xmlns='http://www.w3.org/2000/svg' width='\(side)' height='\(side)' viewBox='0 0 9 9'><rect width='9' height='9'/></svg>"
     for width in [nil, 40] {

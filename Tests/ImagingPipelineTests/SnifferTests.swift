@@ -15,17 +15,17 @@ import Testing
   private func sniff(_ text: String) -> ImageFormat? { sniff(Array(text.utf8)) }
 
   @Test func `every raster format is told from its first bytes`() throws {
-    #expect(sniff(try Pictures.jpeg(width: 8, height: 8)) == .jpeg)
-    #expect(sniff(try Pictures.png(width: 8, height: 8)) == .png)
-    #expect(sniff(try Pictures.gif(width: 8, height: 8, frames: 2)) == .gif)
-    #expect(sniff(try Pictures.webp(width: 8, height: 8)) == .webp)
-    #expect(sniff(try Pictures.tiff(width: 8, height: 8)) == .tiff)
-    #expect(sniff(try Pictures.avif(width: 64, height: 64)) == .avif)
-    #expect(sniff(try Pictures.heic(width: 64, height: 64)) == .heic)
+    #expect(sniff(try TestImages.jpeg(width: 8, height: 8)) == .jpeg)
+    #expect(sniff(try TestImages.png(width: 8, height: 8)) == .png)
+    #expect(sniff(try TestImages.gif(width: 8, height: 8, frames: 2)) == .gif)
+    #expect(sniff(try TestImages.webp(width: 8, height: 8)) == .webp)
+    #expect(sniff(try TestImages.tiff(width: 8, height: 8)) == .tiff)
+    #expect(sniff(try TestImages.avif(width: 64, height: 64)) == .avif)
+    #expect(sniff(try TestImages.heic(width: 64, height: 64)) == .heic)
     let scene = Pixels.scene(width: 8, height: 8)
-    #expect(sniff(try Pictures.jxl(scene)) == .jxl)
-    #expect(sniff(try Pictures.encode(scene, ".jxl")) == .jxl)
-    #expect(sniff(try Pictures.encode(scene, ".jp2")) == .jp2)
+    #expect(sniff(try TestImages.jxl(scene)) == .jxl)
+    #expect(sniff(try TestImages.encode(scene, ".jxl")) == .jxl)
+    #expect(sniff(try TestImages.encode(scene, ".jp2")) == .jp2)
     #expect(sniff([0xff, 0x4f, 0xff, 0x51, 0, 47]) == .jp2)
     var bitmap = CodedBitmap(size: PixelSize(width: 2, height: 2), depth: 24)
     bitmap.pixels = [1, 2, 3, 4]
@@ -39,7 +39,7 @@ import Testing
     var icon = CodedBitmap.icon(of: [[UInt8](repeating: 0, count: 40)])
     #expect(sniff(text) == nil)
     #expect(sniff(icon) == .ico)
-    // when: no picture, or one inside of the directory
+    // when: no image, or one inside of the directory
     icon[4] = 0
     #expect(sniff(icon) == nil)
     (icon[4], icon[18]) = (1, 10)
@@ -109,7 +109,7 @@ import Testing
 
   @Test func `a format that is turned off is refused like an unknown one`() throws {
     // given
-    let tiff = try Pictures.tiff(width: 8, height: 8)
+    let tiff = try TestImages.tiff(width: 8, height: 8)
     var limits = ImagingLimits()
     limits.formats = [.jpeg, .png]
     // when

@@ -14,7 +14,7 @@ import Testing
 
   @Test func `a JPEG of hundreds of scans of many megapixels is too costly, few are not`() throws {
     // Given: a progressive one, which has 6 to 12
-    let whole = try Pictures.jpeg(width: 64, height: 48, progressive: true)
+    let whole = try TestImages.jpeg(width: 64, height: 48, progressive: true)
     let few = scans(of: whole)
     #expect((6...12).contains(few))
     #expect(Made.error(whole) == nil)

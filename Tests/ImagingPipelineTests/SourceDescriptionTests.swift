@@ -18,7 +18,7 @@ extension SourceInfo {
 
 @Suite struct SourceDescriptionTests {
   @Test func `a turned photo is described upright, with the tag it has`() throws {
-    let photo = try Pictures.jpeg(width: 300, height: 200, orientation: 6)
+    let photo = try TestImages.jpeg(width: 300, height: 200, orientation: 6)
     let info = try SourceInfo(photo, density: 2)
     #expect(info.format == "jpeg")
     #expect((info.width, info.height, info.orientation) == (300, 200, 6))
@@ -29,7 +29,7 @@ extension SourceInfo {
   }
 
   @Test func `the text is one line in a fixed order`() throws {
-    let source = try Pictures.encode(Pixels(width: 3, height: 2, color: [7]), ".png[strip]")
+    let source = try TestImages.encode(Pixels(width: 3, height: 2, color: [7]), ".png[strip]")
     let made = try Made(source) { $0.product = .info(nil) }
     #expect(
       String(decoding: made.bytes, as: UTF8.self)
@@ -39,8 +39,9 @@ extension SourceInfo {
 
   @Test func `an animation has frames, loops and a duration`() throws {
     for source in [
-      try Pictures.gif(width: 20, height: 10, frames: 3, delays: [100, 200, 50], loop: 2),
-      try Pictures.animatedWebP(width: 20, height: 10, frames: 3, delays: [100, 200, 50], loop: 2),
+      try TestImages.gif(width: 20, height: 10, frames: 3, delays: [100, 200, 50], loop: 2),
+      try TestImages.animatedWebP(
+        width: 20, height: 10, frames: 3, delays: [100, 200, 50], loop: 2),
     ] {
       let info = try SourceInfo(source)
       #expect((info.width, info.height) == (20, 10))
@@ -49,23 +50,24 @@ extension SourceInfo {
   }
 
   @Test func `alpha, depth and colour space are the source's own`() throws {
-    let deep = try SourceInfo(Pictures.png(width: 9, height: 6, alpha: true, sixteenBits: true))
+    let deep = try SourceInfo(TestImages.png(width: 9, height: 6, alpha: true, sixteenBits: true))
     #expect((deep.alpha, deep.colour.space, deep.colour.bits) == (true, "rgb", 16))
     let ink = try SourceInfo(
-      Pictures.cmykJPEG(width: 9, height: 6, color: [0, 9, 9, 0], profile: true))
+      TestImages.cmykJPEG(width: 9, height: 6, color: [0, 9, 9, 0], profile: true))
     #expect((ink.alpha, ink.colour.space, ink.colour.profile != nil) == (false, "cmyk", true))
-    let drawing = try SourceInfo(Pictures.svg(width: 40, height: 30))
+    let drawing = try SourceInfo(TestImages.svg(width: 40, height: 30))
     #expect((drawing.format, drawing.width, drawing.height) == ("svg", 40, 30))
   }
 
   @Test func `the profile is called what it calls itself`() throws {
-    let info = try SourceInfo(Pictures.jpeg(width: 30, height: 20, profile: "p3"))
+    let info = try SourceInfo(TestImages.jpeg(width: 30, height: 20, profile: "p3"))
     #expect(info.colour.profile?.contains("P3") == true)
-    #expect(try SourceInfo(Pictures.jpeg(width: 30, height: 20, bare: true)).colour.profile == nil)
+    #expect(
+      try SourceInfo(TestImages.jpeg(width: 30, height: 20, bare: true)).colour.profile == nil)
   }
 
   @Test func `half a file is described, since its pixels are left alone`() throws {
-    let photo = try Pictures.jpeg(width: 300, height: 200)
+    let photo = try TestImages.jpeg(width: 300, height: 200)
     let half = Array(photo.prefix(photo.count / 2))
     #expect(try SourceInfo(half).width == 300)
     guard case .undecodable? = Made.error(half, { $0.product = .info(.color) }) else {
@@ -82,7 +84,7 @@ extension SourceInfo {
     var limits = ImagingLimits()
     limits.maximumPixels = 100
     #expect(
-      Made.error(try Pictures.png(width: 20, height: 10), limits: limits) {
+      Made.error(try TestImages.png(width: 20, height: 10), limits: limits) {
         $0.product = .info(nil)
       }
         == .tooManyPixels(pixels: 200, limit: 100))

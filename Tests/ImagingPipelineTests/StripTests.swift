@@ -8,7 +8,8 @@ import Testing
 
 @Suite struct StripTests {
   private static let traces = [
-    Pictures.exifMark, Pictures.xmpMark, Pictures.iptcMark, Pictures.thumbnailMark, "Exif", "EXIF",
+    TestImages.exifMark, TestImages.xmpMark, TestImages.iptcMark, TestImages.thumbnailMark, "Exif",
+    "EXIF",
     "eXIf", "XMP", "xmpmeta", "8BIM", "Photoshop", "ICC_PROFILE", "ICCP", "iCCP", "acsp",
   ]
 
@@ -16,7 +17,7 @@ import Testing
   func `no metadata comes out of any format`(format: ImageFormat) throws {
     for suffix in [".jpg", ".png", ".webp", ".tif", ".avif"] {
       // given
-      let source = try Pictures.described(width: 60, height: 40, as: suffix)
+      let source = try TestImages.described(width: 60, height: 40, as: suffix)
       // when
       let made = try Made(source) { $0.format = format }
       // then
@@ -25,7 +26,7 @@ import Testing
         #expect(!isThere, "\(trace) from \(suffix)")
       }
       // libjxl makes a profile for whoever asks, of what the codestream says in numbers.
-      let found = try Pictures.metadata(of: made.bytes).keys.filter {
+      let found = try TestImages.metadata(of: made.bytes).keys.filter {
         format != .jxl || $0 != "icc-profile-data"
       }
       #expect(found.isEmpty, "from \(suffix)")
@@ -38,21 +39,21 @@ import Testing
   ) throws {
     for suffix in [".jpg", ".png", ".webp"] {
       // given
-      let source = try Pictures.described(width: 60, height: 40, as: suffix)
+      let source = try TestImages.described(width: 60, height: 40, as: suffix)
       // when
       let made = try Made(source) { ($0.format, $0.stripsMetadata) = (format, false) }
       // then
-      let found = try Pictures.metadata(of: made.bytes)
+      let found = try TestImages.metadata(of: made.bytes)
       let exif = found["exif-data"] ?? []
-      #expect(exif.contains(Pictures.exifMark) == (format != .tiff))
-      #expect(Pictures.orientation(inExif: exif) == (format == .tiff ? 0 : 1))
+      #expect(exif.contains(TestImages.exifMark) == (format != .tiff))
+      #expect(TestImages.orientation(inExif: exif) == (format == .tiff ? 0 : 1))
       let xmp = try #require(found["xmp-data"])
-      #expect(xmp.contains(Pictures.xmpMark) && xmp.contains(#"tiff:Orientation="1""#))
+      #expect(xmp.contains(TestImages.xmpMark) && xmp.contains(#"tiff:Orientation="1""#))
       let iptc = found[format == .tiff ? "photoshop-data" : "iptc-data"] ?? []
       let holdsIPTC = suffix == ".jpg" && [.jpeg, .tiff].contains(format)
-      #expect(iptc.contains(Pictures.iptcMark) == holdsIPTC)
+      #expect(iptc.contains(TestImages.iptcMark) == holdsIPTC)
       #expect(iptc.starts(with: "Photoshop".utf8) == (holdsIPTC && format == .jpeg))
-      #expect(!made.bytes.contains(Pictures.thumbnailMark) && found["jpeg-thumbnail-data"] == nil)
+      #expect(!made.bytes.contains(TestImages.thumbnailMark) && found["jpeg-thumbnail-data"] == nil)
       // The pixels are sRGB and upright.
       #expect(!made.bytes.contains("acsp") && found["icc-profile-data"] == nil)
       #expect(made.size == PixelSize(width: 60, height: 40))
@@ -62,21 +63,21 @@ import Testing
 
   @Test func `what a TIFF or an AVIF says is kept too`() throws {
     // given
-    let tiff = try Pictures.described(width: 60, height: 40, as: ".tif")
-    let avif = try Pictures.described(width: 60, height: 40, as: ".avif")
+    let tiff = try TestImages.described(width: 60, height: 40, as: ".tif")
+    let avif = try TestImages.described(width: 60, height: 40, as: ".avif")
     // when
     let made = try [tiff, avif].map {
       try Made($0) { ($0.format, $0.stripsMetadata) = (.jpeg, false) }
     }
     // then: a TIFF's Exif is its own directory, which libvips does not pass on
-    #expect(made.allSatisfy { $0.bytes.contains(Pictures.xmpMark) })
-    #expect(made[0].bytes.contains(Pictures.iptcMark))
-    #expect(made[1].bytes.contains(Pictures.exifMark))
+    #expect(made.allSatisfy { $0.bytes.contains(TestImages.xmpMark) })
+    #expect(made[0].bytes.contains(TestImages.iptcMark))
+    #expect(made[1].bytes.contains(TestImages.exifMark))
   }
 
   @Test func `formats and sources without metadata come out as ever`() throws {
-    let plain = try Pictures.jpeg(width: 60, height: 40, bare: true)
-    let described = try Pictures.described(width: 60, height: 40, as: ".jpg")
+    let plain = try TestImages.jpeg(width: 60, height: 40, bare: true)
+    let described = try TestImages.described(width: 60, height: 40, as: ".jpg")
     for format in ImageFormat.outputs {
       let stripped = try Made(plain) { $0.format = format }
       let kept = try Made(plain) { ($0.format, $0.stripsMetadata) = (format, false) }
@@ -88,14 +89,14 @@ import Testing
     }
   }
 
-  @Test func `XMP that shows the picture as it was is dropped`() throws {
+  @Test func `XMP that shows the image as it was is dropped`() throws {
     // given
-    let source = try Pictures.described(width: 60, height: 40, as: ".jpg", xmpThumbnail: true)
-    #expect(source.contains(Pictures.xmpMark))
+    let source = try TestImages.described(width: 60, height: 40, as: ".jpg", xmpThumbnail: true)
+    #expect(source.contains(TestImages.xmpMark))
     // when
     let made = try Made(source) { $0.stripsMetadata = false }
     // then
-    #expect(made.bytes.contains(Pictures.exifMark) && !made.bytes.contains(Pictures.xmpMark))
+    #expect(made.bytes.contains(TestImages.exifMark) && !made.bytes.contains(TestImages.xmpMark))
   }
 
   @Test func `XMP says upright however it is written, and nothing else is touched`() {
@@ -116,14 +117,14 @@ import Testing
 
   @Test func `damaged metadata is left out or comes out in part, wherever it ends`() throws {
     // given
-    let source = try Pictures.described(width: 60, height: 40, as: ".jpg")
-    let found = try Pictures.metadata(of: source)
+    let source = try TestImages.described(width: 60, height: 40, as: ".jpg")
+    let found = try TestImages.metadata(of: source)
     let exif = try #require(found["exif-data"])
     let iptc = try #require(found["iptc-data"])
-    #expect(IPTC(iptc)?.segment.contains(Pictures.iptcMark) == true)
-    #expect(IPTC(iptc)?.segment.contains(Pictures.thumbnailMark) == false)
-    #expect(Exif.cleaned(exif)?.contains(Pictures.exifMark) == true)
-    #expect(Exif.cleaned(exif)?.contains(Pictures.thumbnailMark) == false)
+    #expect(IPTC(iptc)?.segment.contains(TestImages.iptcMark) == true)
+    #expect(IPTC(iptc)?.segment.contains(TestImages.thumbnailMark) == false)
+    #expect(Exif.cleaned(exif)?.contains(TestImages.exifMark) == true)
+    #expect(Exif.cleaned(exif)?.contains(TestImages.thumbnailMark) == false)
     // when, then: nothing is read or written beyond the end
     for count in 0..<exif.count { _ = Exif.cleaned(Array(exif.prefix(count))) }
     for count in 0..<iptc.count - 1 { #expect(IPTC(Array(iptc.prefix(count))) == nil) }

@@ -17,7 +17,7 @@ import Testing
       "deflate,predictor=horizontal", "zstd", "jpeg,Q=95", "webp,lossless",
     ], ["", ",tile,tile-width=64,tile-height=64", ",bigtiff", ",pyramid,tile"])
   func `strips and tiles of every compression`(compression: String, layout: String) throws {
-    let tiff = try Pictures.encode(Self.scene, ".tif[compression=\(compression)\(layout)]")
+    let tiff = try TestImages.encode(Self.scene, ".tif[compression=\(compression)\(layout)]")
     #expect(try decoded(tiff).psnr(to: Self.scene) > (compression.hasPrefix("jpeg") ? 32 : 90))
   }
 
@@ -27,7 +27,7 @@ import Testing
     }
     for compression in ["none", "packbits", "ccittfax4", "lzw,predictor=none"] {
       for more in ["", ",miniswhite"] {
-        let tiff = try Pictures.encode(
+        let tiff = try TestImages.encode(
           drawing, ".tif[bitdepth=1,compression=\(compression)\(more)]")
         #expect(try decoded(tiff).values == drawing.values, "\(compression)\(more)")
       }
@@ -37,31 +37,31 @@ import Testing
   @Test(arguments: [2, 4])
   func `grey of a few bits`(depth: Int) throws {
     let steps = Pixels(width: 64, height: 40, bands: 1) { x, _ in [UInt8(x / 16 * 85)] }
-    let tiff = try Pictures.encode(steps, ".tif[bitdepth=\(depth)]")
+    let tiff = try TestImages.encode(steps, ".tif[bitdepth=\(depth)]")
     #expect(try decoded(tiff).values == steps.values)
   }
 
   @Test func `16 bits, an alpha, and inks`() throws {
-    let wide = try Pictures.encode(Self.scene, ".tif[compression=lzw]", sixteenBits: true)
+    let wide = try TestImages.encode(Self.scene, ".tif[compression=lzw]", sixteenBits: true)
     #expect(try decoded(wide).psnr(to: Self.scene) > 50)
     let alpha = Pixels.scene(width: 60, height: 40, alpha: true)
-    let made = try Made(try Pictures.encode(alpha, ".tif[compression=deflate]"))
+    let made = try Made(try TestImages.encode(alpha, ".tif[compression=deflate]"))
     #expect(made.format == .png)
     #expect(isClose(try made.pixels()[50, 30], alpha[50, 30], within: 1))
     let cyan = try decoded(
-      try Pictures.cmyk(Pixels(width: 40, height: 40, color: [255, 0, 0, 0]), ".tif"))
+      try TestImages.cmyk(Pixels(width: 40, height: 40, color: [255, 0, 0, 0]), ".tif"))
     #expect(cyan.bands == 3 && cyan.rgb(9, 9)[0] < 80 && cyan.rgb(9, 9)[2] > 180)
   }
 
-  @Test func `of several pages the first is the picture, and others can be asked for`() throws {
+  @Test func `of several pages the first is the image, and others can be asked for`() throws {
     // given
-    let pages = (0..<3).map { Pixels(width: 40, height: 30, color: Pictures.frameColor($0)) }
-    let tiff = try Pictures.animation(pages, as: ".tif")
+    let pages = (0..<3).map { Pixels(width: 40, height: 30, color: TestImages.frameColor($0)) }
+    let tiff = try TestImages.animation(pages, as: ".tif")
     // when, then
     let made = try Made(tiff)
     #expect(made.frames == 1 && made.size == PixelSize(width: 40, height: 30))
-    #expect(isClose(try made.pixels().rgb(20, 15), Pictures.frameColor(0), within: 4))
+    #expect(isClose(try made.pixels().rgb(20, 15), TestImages.frameColor(0), within: 4))
     let last = try Made(tiff) { ($0.frame, $0.format) = (2, .png) }
-    #expect(isClose(try last.pixels().rgb(20, 15), Pictures.frameColor(2), within: 1))
+    #expect(isClose(try last.pixels().rgb(20, 15), TestImages.frameColor(2), within: 1))
   }
 }

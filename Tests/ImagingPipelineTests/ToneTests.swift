@@ -18,26 +18,26 @@ import Testing
   }
 
   @Test(arguments: ["ff000080", "00ff00ff", "12345600"])
-  func `a tint is laid over as strongly as its alpha says, and the picture's alpha stays`(
+  func `a tint is laid over as strongly as its alpha says, and the image's alpha stays`(
     hexadecimal: String
   ) throws {
     // given
     let tint = try #require(Color(hexadecimal: hexadecimal))
     let strength = Double(tint.alpha) / 255
     let color = [tint.red, tint.green, tint.blue].map { Double($0) / 255 }
-    for picture in [Self.texture, Self.clear] {
+    for image in [Self.texture, Self.clear] {
       // when
-      let tinted = try Made.pixels(of: picture) { $0.tint = tint }
+      let tinted = try Made.pixels(of: image) { $0.tint = tint }
       // then
-      let expected = picture.mapped { pixel in
+      let expected = image.mapped { pixel in
         zip(pixel, color).map { $0 + ($1 - $0) * strength } + pixel.dropFirst(3)
       }
       #expect(tinted.psnr(to: expected) > 55)
-      #expect(tinted.bands == picture.bands && tinted.alpha.psnr(to: expected.alpha) > 55)
+      #expect(tinted.bands == image.bands && tinted.alpha.psnr(to: expected.alpha) > 55)
     }
   }
 
-  @Test func `a grey picture can be tinted in colour, and stays grey in grey`() throws {
+  @Test func `a grey image can be tinted in colour, and stays grey in grey`() throws {
     let red = try Made.pixels(of: Self.grey) {
       $0.tint = Color(red: 255, green: 0, blue: 0, alpha: 102)
     }
@@ -55,16 +55,16 @@ import Testing
   }
 
   @Test func `grayscale keeps the lightness and nothing else`() throws {
-    for picture in [Self.texture, Self.clear] {
-      let grey = try Made.pixels(of: picture) { $0.isGrayscale = true }
-      let expected = picture.mapped { pixel in
+    for image in [Self.texture, Self.clear] {
+      let grey = try Made.pixels(of: image) { $0.isGrayscale = true }
+      let expected = image.mapped { pixel in
         [Lab.rgb([Lab.of(Array(pixel.prefix(3)))[0], 0, 0])[0]] + pixel.dropFirst()
       }
-      #expect(grey.bands == picture.bands - 2)
+      #expect(grey.bands == image.bands - 2)
       #expect(
         Pixels(width: 90, height: 60, bands: 1) { [grey[$0, $1][0]] }
           .psnr(to: Pixels(width: 90, height: 60, bands: 1) { [expected[$0, $1][0]] }) > 50)
-      if picture.bands == 4 { #expect(grey.alpha.values == picture.alpha.values) }
+      if image.bands == 4 { #expect(grey.alpha.values == image.alpha.values) }
     }
     #expect(try Made.pixels(of: Self.grey) { $0.isGrayscale = true }.values == Self.grey.values)
   }

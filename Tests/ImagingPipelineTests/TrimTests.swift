@@ -18,19 +18,19 @@ import Testing
   }
 
   @Test func `plain edges are cut off, to the pixel`() throws {
-    let picture = framed()
-    let made = try Made(try Pictures.encode(picture, ".png")) { ($0.trim, $0.format) = (10, .png) }
-    #expect(try made.pixels().values == picture.cut(x: 5, y: 3, width: 20, height: 12).values)
+    let image = framed()
+    let made = try Made(try TestImages.encode(image, ".png")) { ($0.trim, $0.format) = (10, .png) }
+    #expect(try made.pixels().values == image.cut(x: 5, y: 3, width: 20, height: 12).values)
   }
 
   @Test(arguments: 1...8)
-  func `the upper left pixel is that of the picture as seen`(tag: Int) throws {
+  func `the upper left pixel is that of the image as seen`(tag: Int) throws {
     // given: two plain grounds, so that it matters which corner counts
     let seen = Pixels(width: 30, height: 20) { x, y in
       (10..<20).contains(x) && (5..<9).contains(y)
         ? [200, 10, 10] : y < 15 ? Self.white : [0, 0, 0]
     }
-    let source = try Pictures.encode(
+    let source = try TestImages.encode(
       seen.stored(forOrientation: tag), ".webp[lossless]", orientation: tag)
     // when
     let made = try Made(source) { ($0.trim, $0.format) = (10, .png) }
@@ -45,32 +45,32 @@ import Testing
 
   @Test func `the tolerance is how much an edge may differ`() throws {
     // given: a ground that rises by 6 to the right
-    let picture = Pixels(width: 60, height: 30) { x, y in
+    let image = Pixels(width: 60, height: 30) { x, y in
       (20..<30).contains(x) && (10..<20).contains(y) ? [0, 0, 0] : [200, 200, UInt8(200 + x / 10)]
     }
-    let source = try Pictures.encode(picture, ".png")
+    let source = try TestImages.encode(image, ".png")
     // when, then
     #expect(try Made(source) { $0.trim = 5 }.size == PixelSize(width: 10, height: 10))
     #expect(try Made(source) { $0.trim = 4 }.size == PixelSize(width: 40, height: 30))
   }
 
-  @Test func `a picture that is all alike stays whole`() throws {
-    let plain = try Pictures.encode(Pixels(width: 40, height: 30, color: [7, 8, 9]), ".png")
+  @Test func `an image that is all alike stays whole`() throws {
+    let plain = try TestImages.encode(Pixels(width: 40, height: 30, color: [7, 8, 9]), ".png")
     #expect(try Made(plain) { $0.trim = 1 }.size == PixelSize(width: 40, height: 30))
-    let loud = try Pictures.encode(framed(), ".png")
+    let loud = try TestImages.encode(framed(), ".png")
     #expect(try Made(loud) { $0.trim = 255 }.size == PixelSize(width: 40, height: 30))
   }
 
   @Test func `transparent edges go, whatever their colour`() throws {
     // given: transparent ground in many colours
     let field = framed([1, 2, 3, 0], bands: 4)
-    let picture = Pixels(width: 40, height: 30, bands: 4) { x, y in
+    let image = Pixels(width: 40, height: 30, bands: 4) { x, y in
       field[x, y][3] == 0 ? [UInt8(x * 6), UInt8(y * 8), 77, 0] : field[x, y]
     }
     // when
-    let made = try Made(try Pictures.encode(picture, ".png")) { $0.trim = 10 }
+    let made = try Made(try TestImages.encode(image, ".png")) { $0.trim = 10 }
     // then
-    #expect(try made.pixels().values == picture.cut(x: 5, y: 3, width: 20, height: 12).values)
+    #expect(try made.pixels().values == image.cut(x: 5, y: 3, width: 20, height: 12).values)
   }
 
   @Test func `grey and 16 bits are looked at like all others`() throws {
@@ -78,14 +78,14 @@ import Testing
       (5..<25).contains(x) && (3..<15).contains(y) ? [40] : [250]
     }
     for bits in [false, true] {
-      let made = try Made(try Pictures.encode(grey, ".png", sixteenBits: bits)) { $0.trim = 10 }
+      let made = try Made(try TestImages.encode(grey, ".png", sixteenBits: bits)) { $0.trim = 10 }
       #expect(made.size == PixelSize(width: 20, height: 12))
     }
   }
 
   @Test func `crop comes before, sizes come after`() throws {
     // given
-    let source = try Pictures.encode(framed(), ".png")
+    let source = try TestImages.encode(framed(), ".png")
     // when
     let cropped = try Made(source) {
       ($0.trim, $0.crop) = (10, PixelArea(x: 0, y: 0, size: PixelSize(width: 10, height: 30)))
@@ -101,12 +101,12 @@ import Testing
   @Test func `a photo larger than the decoder's strips is trimmed and made small`() throws {
     // given: a field of 1200 by 800 with 200 around it
     let field = Pixels.scene(width: 300, height: 200)
-    let picture = Pixels(width: 400, height: 300) { x, y in
+    let image = Pixels(width: 400, height: 300) { x, y in
       (50..<350).contains(x) && (50..<250).contains(y) ? field[x - 50, y - 50] : Self.white
     }
     for orientation in [1, 3, 8] {
-      let source = try Pictures.encode(
-        picture.stored(forOrientation: orientation), ".jpg[Q=95]", zoom: 4, orientation: orientation
+      let source = try TestImages.encode(
+        image.stored(forOrientation: orientation), ".jpg[Q=95]", zoom: 4, orientation: orientation
       )
       // when
       let made = try Made(source) { ($0.trim, $0.width) = (20, 300) }
@@ -121,11 +121,11 @@ import Testing
     let frames = (0..<4).map { frame in
       Pixels(width: 40, height: 20) { x, y in
         frame < 3 && (10 + 4 * frame..<14 + 4 * frame).contains(x) && (5..<9).contains(y)
-          ? [255, 255, 255] : Pictures.frameColor(frame)
+          ? [255, 255, 255] : TestImages.frameColor(frame)
       }
     }
     // when
-    let source = try Pictures.animation(frames, delays: [50, 60, 70, 80], as: ".gif[dither=0]")
+    let source = try TestImages.animation(frames, delays: [50, 60, 70, 80], as: ".gif[dither=0]")
     let made = try Made(source) { $0.trim = 10 }
     let one = try Made(source) { ($0.trim, $0.frame) = (10, 1) }
     // then
@@ -134,7 +134,7 @@ import Testing
       let expected = frames[frame].cut(x: 10, y: 5, width: 12, height: 4)
       #expect(try made.pixels(frame: frame).meanDifference(to: expected) < 4)
     }
-    #expect(try Pictures.delays(of: made.bytes) == [50, 60, 70, 80])
+    #expect(try TestImages.delays(of: made.bytes) == [50, 60, 70, 80])
     #expect(one.size == PixelSize(width: 4, height: 4))
   }
 

@@ -9,7 +9,7 @@ import Testing
   @Test(arguments: [10, 100, 333, 1_000])
   func `an SVG is rendered at the wanted size, not enlarged afterwards`(width: Int) throws {
     // given: 30 by 20 units, an edge in the middle
-    let made = try Made(Pictures.svg(width: 30, height: 20)) { $0.width = width }
+    let made = try Made(TestImages.svg(width: 30, height: 20)) { $0.width = width }
     // when
     let pixels = try made.pixels()
     // then
@@ -21,7 +21,7 @@ import Testing
 
   @Test func `an SVG without a size has that of its viewBox`() throws {
     #expect(
-      try Made(Pictures.svg(width: 30, height: 20, isSized: false)).size
+      try Made(TestImages.svg(width: 30, height: 20, isSized: false)).size
         == PixelSize(width: 30, height: 20))
   }
 
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test func `a vector stretched by fill is exact`() throws {
-    let made = try Made(Pictures.svg(width: 30, height: 20)) {
+    let made = try Made(TestImages.svg(width: 30, height: 20)) {
       ($0.width, $0.height, $0.fit) = (101, 33, .fill)
     }
     #expect(try made.pixels().size == PixelSize(width: 101, height: 33))
@@ -55,9 +55,9 @@ import Testing
 
   @Test(arguments: ["file://%", "%"])
   func `an SVG cannot show files of the host`(address: String) throws {
-    // given: a red picture in a file, which the SVG asks for by its path
+    // given: a red image in a file, which the SVG asks for by its path
     let folder = try TemporaryFolder()
-    let red = try Pictures.encode(Pixels(width: 20, height: 20, color: [255, 0, 0]), ".png")
+    let red = try TestImages.encode(Pixels(width: 20, height: 20, color: [255, 0, 0]), ".png")
     try folder.write("red.png", red)
     let link = address.split(separator: "%", omittingEmptySubsequences: false)
       .joined(separator: folder.path + "/red.png")
@@ -72,17 +72,17 @@ import Testing
     #expect(isClose(try made.pixels().rgb(10, 10), [0, 255, 0], within: 0))
   }
 
-  @Test func `an SVG can hold pictures of its own, but only in formats of ours`() throws {
+  @Test func `an SVG can hold images of its own, but only in formats of ours`() throws {
     // given: 2 by 2 pixels of red, as a PNG and as a BMP (24 bits, rows padded to 4 bytes)
-    let png = try Pictures.encode(Pixels(width: 2, height: 2, color: [255, 0, 0]), ".png")
+    let png = try TestImages.encode(Pixels(width: 2, height: 2, color: [255, 0, 0]), ".png")
     let row: [UInt8] = [0, 0, 255, 0, 0, 255, 0, 0]
     let bmp: [UInt8] =
       Array("BM".utf8) + [
         70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0,
       ]
       + [1, 0, 24, 0, 0, 0, 0, 0, 16, 0, 0, 0] + [UInt8](repeating: 0, count: 16) + row + row
-    func drawn(_ picture: [UInt8], as type: String) throws -> [UInt8] {
-      let link = "data:image/\(type);base64,\(Data(picture).base64EncodedString())"
+    func drawn(_ image: [UInt8], as type: String) throws -> [UInt8] {
+      let link = "data:image/\(type);base64,\(Data(image).base64EncodedString())"
       let text = """
         <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" \
         width="20" height="20"><rect width="20" height="20" fill="#00ff00"/>\
@@ -90,7 +90,7 @@ import Testing
         """
       return try Made(Array(text.utf8)).pixels().rgb(10, 10)
     }
-    // then: what was painted below shows where there is no picture
+    // then: what was painted below shows where there is no image
     #expect(isClose(try drawn(png, as: "png"), [255, 0, 0], within: 2))
     #expect(isClose(try drawn(bmp, as: "bmp"), [0, 255, 0], within: 0))
   }

@@ -1,4 +1,4 @@
-// Watermarks: a second picture laid on the result, held against a composite computed by itself.
+// Watermarks: a second image laid on the result, held against a composite computed by itself.
 
 import ImagingWire
 import Model
@@ -15,7 +15,7 @@ import Testing
   }
 
   private func png(_ pixels: Pixels) throws -> [UInt8] {
-    try Pictures.encode(pixels, ".png[compression=1]")
+    try TestImages.encode(pixels, ".png[compression=1]")
   }
 
   @Test(arguments: [true, false], [true, false])
@@ -55,11 +55,11 @@ import Testing
 
   @Test func `its width is a share of the result's`() throws {
     // given
-    let source = try Pictures.png(width: 400, height: 300)
+    let source = try TestImages.png(width: 400, height: 300)
     // when
     let made = try Made(
       source,
-      mark: Mark(try Pictures.png(width: 320, height: 160, alpha: true)) {
+      mark: Mark(try TestImages.png(width: 320, height: 160, alpha: true)) {
         ($0.scale, $0.position) = (0.25, .leftTop)
       }
     ) { ($0.width, $0.format) = (200, .png) }
@@ -145,7 +145,7 @@ import Testing
   func `each frame of an animation gets it, and the times stay`(format: ImageFormat) throws {
     // given
     let delays = [40, 70, 100, 130]
-    let source = try Pictures.animatedWebP(
+    let source = try TestImages.animatedWebP(
       width: 96, height: 64, frames: 4, delays: delays, loop: 3)
     let mark = try png(Pixels(width: 24, height: 16, color: [250, 250, 0]))
     // when
@@ -157,13 +157,13 @@ import Testing
     for frame in 0..<4 {
       let pixels = try made.pixels(frame: frame)
       #expect(isClose(pixels.rgb(42, 3), [250, 250, 0], within: 20))
-      #expect(isClose(pixels.rgb(10, 20), Pictures.frameColor(frame), within: 20))
+      #expect(isClose(pixels.rgb(10, 20), TestImages.frameColor(frame), within: 20))
     }
-    #expect(try Pictures.delays(of: made.bytes) == delays)
-    #expect(try Pictures.loop(of: made.bytes) == 3)
+    #expect(try TestImages.delays(of: made.bytes) == delays)
+    #expect(try TestImages.loop(of: made.bytes) == 3)
   }
 
-  @Test func `a grey picture stays grey under a grey mark, and gets colour from a coloured one`()
+  @Test func `a grey image stays grey under a grey mark, and gets colour from a coloured one`()
     throws
   {
     // given
@@ -180,14 +180,14 @@ import Testing
     #expect(try underRed.pixels().largestDifference(to: colored.under(redMark, x: 40, y: 20)) <= 1)
   }
 
-  @Test func `a grey mark on a coloured picture is grey`() throws {
+  @Test func `a grey mark on a coloured image is grey`() throws {
     let scene = Pixels.scene(width: 60, height: 40)
     let greyMark = Pixels(width: 20, height: 20, color: [200, 128])
     let made = try Made(try png(scene), mark: Mark(try png(greyMark))) { $0.format = .png }
     #expect(try made.pixels().largestDifference(to: scene.under(greyMark, x: 40, y: 20)) <= 1)
   }
 
-  @Test func `a mark is any picture: turned upright, drawn, and of an animation the first frame`()
+  @Test func `a mark is any image: turned upright, drawn, and of an animation the first frame`()
     throws
   {
     // given
@@ -200,24 +200,24 @@ import Testing
     }
     // when, then
     for orientation in [1, 3, 6, 8] {
-      let bytes = try Pictures.jpeg(width: 240, height: 160, orientation: orientation)
+      let bytes = try TestImages.jpeg(width: 240, height: 160, orientation: orientation)
       #expect(try laid(bytes).psnr(to: plain) > 28, "orientation \(orientation)")
     }
     #expect(
-      try laid(try Pictures.png(width: 240, height: 160, sixteenBits: true)).psnr(to: plain) > 28)
-    let drawn = try laid(Pictures.svg(width: 12, height: 8))
+      try laid(try TestImages.png(width: 240, height: 160, sixteenBits: true)).psnr(to: plain) > 28)
+    let drawn = try laid(TestImages.svg(width: 12, height: 8))
     #expect(drawn.rgb(10, 10) == [255, 0, 0] && drawn.rgb(110, 70) == [0, 0, 255])
     #expect(drawn.rgb(58, 70) == [255, 0, 0] && drawn.rgb(61, 70) == [0, 0, 255])
-    let gif = try Pictures.gif(width: 120, height: 80, frames: 3)
-    #expect(isClose(try laid(gif).rgb(60, 40), Pictures.frameColor(0)))
-    let cmyk = try Pictures.cmykJPEG(width: 120, height: 80, color: [0, 255, 255, 0])
+    let gif = try TestImages.gif(width: 120, height: 80, frames: 3)
+    #expect(isClose(try laid(gif).rgb(60, 40), TestImages.frameColor(0)))
+    let cmyk = try TestImages.cmykJPEG(width: 120, height: 80, color: [0, 255, 255, 0])
     let red = try laid(cmyk).rgb(60, 40)
     #expect(red[0] > 180 && red[1] < 80 && red[2] < 80)
   }
 
   @Test func `a result too large to be held is marked while it streams`() throws {
     // given: 6 megapixels, more than are held, from a decoder that gives rows in order
-    let source = try Pictures.jpeg(width: 3_000, height: 2_000)
+    let source = try TestImages.jpeg(width: 3_000, height: 2_000)
     let mark = try png(Pixels(width: 300, height: 200, color: [255, 0, 255]))
     // when
     let made = try Made(source, mark: Mark(mark))
@@ -229,7 +229,7 @@ import Testing
   }
 
   @Test func `the same request gives the same bytes`() throws {
-    let source = try Pictures.jpeg(width: 200, height: 150)
+    let source = try TestImages.jpeg(width: 200, height: 150)
     let mark = Mark(try png(mark())) { ($0.scale, $0.opacity, $0.repeats) = (0.2, 0.3, true) }
     let made = try (0..<3).map { _ in try Made(source, mark: mark) { $0.format = .webp }.digest }
     #expect(Set(made).count == 1)
@@ -238,8 +238,8 @@ import Testing
 
   @Test func `a hostile mark is refused by its own name`() throws {
     // given
-    let source = try Pictures.png(width: 40, height: 30)
-    let bomb = try Pictures.png(width: 60, height: 60)
+    let source = try TestImages.png(width: 40, height: 30)
+    let bomb = try TestImages.png(width: 60, height: 60)
     var limits = ImagingLimits()
     limits.maximumPixels = 2_000
     // when, then
@@ -250,21 +250,21 @@ import Testing
     limits.maximumFrames = 2
     #expect(
       Made.error(
-        source, limits: limits, mark: Mark(try Pictures.gif(width: 4, height: 4, frames: 3)))
+        source, limits: limits, mark: Mark(try TestImages.gif(width: 4, height: 4, frames: 3)))
         == .watermark(.tooManyFrames(frames: 3, limit: 2)))
     limits.formats.remove(.svg)
-    let svg = Pictures.svg(width: 8, height: 8)
+    let svg = TestImages.svg(width: 8, height: 8)
     #expect(
       Made.error(source, limits: limits, mark: Mark(svg))
         == .watermark(.unsupportedFormat(detail: "svg is turned off")))
     for bytes in [
-      Array(bomb.prefix(200)), Array(try Pictures.jpeg(width: 90, height: 90).dropLast(900)),
+      Array(bomb.prefix(200)), Array(try TestImages.jpeg(width: 90, height: 90).dropLast(900)),
     ] {
       let error = Made.error(source, mark: Mark(bytes))
       #expect(error?.status == 422 && error?.code == "undecodable")
       #expect(error?.parameter == "watermark")
     }
-    for bytes in [[], Array("no picture".utf8)] {
+    for bytes in [[], Array("no image".utf8)] {
       let error = Made.error(source, mark: Mark(bytes))
       #expect(error?.status == 415 && error?.parameter == "watermark")
     }

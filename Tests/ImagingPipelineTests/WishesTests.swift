@@ -1,4 +1,4 @@
-// Many wishes at once: whatever is asked for together, a picture comes out, and the same one each time.
+// Many wishes at once: whatever is asked for together, an image comes out, and the same one each time.
 
 import Model
 import TestSupport
@@ -7,14 +7,14 @@ import Testing
 @Suite struct WishesTests {
   private static func sources() throws -> [[UInt8]] {
     [
-      try Pictures.encode(.textured(width: 1, height: 1, bands: 4), ".png"),
-      try Pictures.encode(.textured(width: 37, height: 23, bands: 4), ".png"),
-      try Pictures.encode(.textured(width: 2, height: 61, bands: 1), ".png"),
-      try Pictures.encode(.textured(width: 40, height: 30, bands: 2), ".png", sixteenBits: true),
-      try Pictures.jpeg(width: 160, height: 120, orientation: 5, progressive: true),
-      try Pictures.jpeg(width: 320, height: 240, orientation: 8, profile: "p3"),
-      try Pictures.webp(width: 150, height: 100, alpha: true),
-      try Pictures.gif(width: 24, height: 18, frames: 3), Pictures.svg(width: 30, height: 20),
+      try TestImages.encode(.textured(width: 1, height: 1, bands: 4), ".png"),
+      try TestImages.encode(.textured(width: 37, height: 23, bands: 4), ".png"),
+      try TestImages.encode(.textured(width: 2, height: 61, bands: 1), ".png"),
+      try TestImages.encode(.textured(width: 40, height: 30, bands: 2), ".png", sixteenBits: true),
+      try TestImages.jpeg(width: 160, height: 120, orientation: 5, progressive: true),
+      try TestImages.jpeg(width: 320, height: 240, orientation: 8, profile: "p3"),
+      try TestImages.webp(width: 150, height: 100, alpha: true),
+      try TestImages.gif(width: 24, height: 18, frames: 3), TestImages.svg(width: 30, height: 20),
     ]
   }
 
@@ -63,7 +63,7 @@ import Testing
       let wish = Self.transform(&random)
       let text = "round \(round): \(wish.canonicalText)"
       if let error = Made.error(source, { $0 = wish }) {
-        // A crop of small pictures may lie outside.
+        // A crop of small images may lie outside.
         #expect(error.parameter == "crop" && wish.crop != nil, "\(text): \(error)")
         continue
       }

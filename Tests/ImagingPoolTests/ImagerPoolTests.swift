@@ -10,7 +10,7 @@ import Testing
 
 /// One after the other: each starts processes of its own, and two cores are soon busy.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct ImagerPoolTests {
-  @Test func `a picture comes back with everything known about it`() async throws {
+  @Test func `an image comes back with everything known about it`() async throws {
     try await PoolSupport.withPool { pool in
       // When
       var transform = Transform()
@@ -31,14 +31,14 @@ import Testing
   }
 
   @Test(arguments: [ImageFormat.heic, .avif])
-  func `a worker has none of libvips's modules until a picture needs one`(_ format: ImageFormat)
+  func `a worker has none of libvips's modules until an image needs one`(_ format: ImageFormat)
     async throws
   {
-    let picture =
+    let image =
       format == .heic
-      ? try Pictures.heic(width: 64, height: 48) : try Pictures.avif(width: 64, height: 48)
+      ? try TestImages.heic(width: 64, height: 48) : try TestImages.avif(width: 64, height: 48)
     let job = ImageJob(
-      file: try PoolSupport.file(of: picture), transform: Transform(), density: 1)
+      file: try PoolSupport.file(of: image), transform: Transform(), density: 1)
     try await PoolSupport.withPool { pool in
       // Given
       let pid = try #require(pool.pids.first)
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `a picture inside a larger file is found at its offset`() async throws {
+  @Test func `an image inside a larger file is found at its offset`() async throws {
     try await PoolSupport.withPool { pool in
       let png = PoolSupport.png(width: 10, height: 20)
       let padding = [UInt8](repeating: 0xff, count: 5_000)
@@ -89,7 +89,7 @@ import Testing
     var transform = Transform()
     transform.format = .avif
     let job = ImageJob(
-      file: try PoolSupport.file(of: Pictures.jpeg(width: 3_900, height: 3_900)),
+      file: try PoolSupport.file(of: TestImages.jpeg(width: 3_900, height: 3_900)),
       transform: transform, density: 1)
     try await PoolSupport.withPool(configuration) { pool in
       // When, then: neither an image of 201 bytes nor the source's fault
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `what is no picture is an error and the worker lives on`() async throws {
+  @Test func `what is no image is an error and the worker lives on`() async throws {
     try await PoolSupport.withPool { pool in
       let pids = pool.pids
       let text = try PoolSupport.file(
@@ -258,7 +258,7 @@ import Testing
     }
   }
 
-  @Test func `a task cancelled beforehand gets no picture`() async throws {
+  @Test func `a task cancelled beforehand gets no image`() async throws {
     try await PoolSupport.withPool { pool in
       let task = Task {
         withUnsafeCurrentTask { $0?.cancel() }

@@ -1,4 +1,4 @@
-// JobAnswerTests: what a worker taken over by a picture might answer.
+// JobAnswerTests: what a worker taken over by an image might answer.
 
 import FoundationEssentials
 import Glibc

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(2))) struct LongJobTests {
   /// 48 megapixels, which is estimated to take more than a second, in 38 kB.
-  private static let long = Pictures.blackPNG(width: 8_000, height: 6_000)
+  private static let long = TestImages.blackPNG(width: 8_000, height: 6_000)
 
   private static func job(_ bytes: [UInt8]) throws -> ImageJob {
     var transform = Transform()
@@ -69,7 +69,7 @@ import Testing
       } throws: {
         ($0 as? ImageError)?.code == "too_costly"
       }
-      _ = try await pool.process(Self.job(Pictures.blackPNG(width: 3_000, height: 2_000)))
+      _ = try await pool.process(Self.job(TestImages.blackPNG(width: 3_000, height: 2_000)))
       #expect(pool.figures.workersLost == 0)
     }
   }
@@ -83,7 +83,7 @@ import Testing
     try await PoolSupport.withPool(configuration) { pool in
       let pids = pool.pids
       let size = (width: 12_000, height: 10_000)
-      let interlaced = Pictures.blackPNG(
+      let interlaced = TestImages.blackPNG(
         width: size.width, height: size.height, isInterlaced: true)
       await #expect {
         try await pool.process(Self.job(interlaced))
@@ -92,7 +92,7 @@ import Testing
         return true
       }
       // Row by row it is no matter.
-      let plain = Pictures.blackPNG(width: size.width, height: size.height)
+      let plain = TestImages.blackPNG(width: size.width, height: size.height)
       let image = try await pool.process(Self.job(plain))
       #expect(image.size.width == 8)
       #expect(pool.pids == pids && pool.figures.workersLost == 0)

@@ -74,8 +74,8 @@ import Testing
   }
 
   @Test(.disabled(if: PoolSupport.isThreadSanitized, "the sanitizer's malloc gives nothing back"))
-  func `a worker with nothing to do gives back what large pictures took`() async throws {
-    let source = try Pictures.avif(width: 2_048, height: 2_048)
+  func `a worker with nothing to do gives back what large images took`() async throws {
+    let source = try TestImages.avif(width: 2_048, height: 2_048)
     try await PoolSupport.withPool { pool in
       // Given
       let pid = try #require(pool.pids.first)

@@ -1,4 +1,4 @@
-// PoolSupport: pools with real workers, pictures for them, and ways to wait for what happens to them.
+// PoolSupport: pools with real workers, images for them, and ways to wait for what happens to them.
 
 import FoundationEssentials
 import Glibc
@@ -47,7 +47,7 @@ enum PoolSupport {
     await pool.shutDown(within: .zero)
   }
 
-  /// A job to make a picture of this size smaller, or just to encode it.
+  /// A job to make an image of this size smaller, or just to encode it.
   static func job(width: Int = 64, height: Int = 48, to transform: Transform = Transform()) throws
     -> ImageJob
   {

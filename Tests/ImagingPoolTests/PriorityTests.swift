@@ -111,9 +111,9 @@ private final class OneWorker: Sendable {
   }
 
   private func submit(_ name: String, _ priority: TestPriority?) throws {
-    let picture = try PoolSupport.job()
+    let image = try PoolSupport.job()
     let job = ImageJob(
-      file: picture.file, transform: picture.transform, density: 1, priority: priority)
+      file: image.file, transform: image.transform, density: 1, priority: priority)
     let task = Task { [pool, done] in
       _ = try await pool.process(job)
       done.withLock { $0.append(name) }

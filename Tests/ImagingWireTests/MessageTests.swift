@@ -81,7 +81,7 @@ import Testing
     #expect(try JobMessage(decoding: Self.fullJob.encoded()) == Self.fullJob)
   }
 
-  @Test func `a size that was only asked for may be larger than any picture`() throws {
+  @Test func `a size that was only asked for may be larger than any image`() throws {
     var result = Self.fullResult
     result.scaledDownFrom = PixelSize(width: 655_350, height: 6_553_500_000_000)
     #expect(try AnswerMessage(decoding: result.encoded()) == .result(result))
@@ -116,7 +116,7 @@ import Testing
     var transform = Transform()
     (transform.rotation, transform.flip) = (rotation, flip)
     let products: [Product] =
-      [.picture, .info(nil)] + PlaceholderKind.allCases.map(Product.info)
+      [.image, .info(nil)] + PlaceholderKind.allCases.map(Product.info)
       + PlaceholderKind.allCases.map(Product.placeholder)
     for radius in [nil, CornerRadius.maximum, .points(1)] {
       for product in products {

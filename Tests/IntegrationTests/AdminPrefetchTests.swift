@@ -16,8 +16,8 @@ import Testing
   @Test func `a list loads what it can, says what it cannot, and skips what is there`() throws {
     // Given
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
-    let picture = try Pictures.jpeg(width: 60, height: 40)
-    for path in ["/1.jpg", "/2.jpg", "/3.jpg"] { origin.serve(path, picture) }
+    let image = try TestImages.jpeg(width: 60, height: 40)
+    for path in ["/1.jpg", "/2.jpg", "/3.jpg"] { origin.serve(path, image) }
     let list = [
       origin.url("/1.jpg"), "# a comment", "no URL", "",
       "{\"url\": \"\(origin.url("/2.jpg"))\", \"w\": 20}", "\"\(origin.url("/absent.jpg"))\"",
@@ -52,11 +52,11 @@ import Testing
     #expect(all.text.contains(began.id) && all.text.contains(again.id))
   }
 
-  @Test func `a list is taken times the presets, each picture loaded once`() throws {
+  @Test func `a list is taken times the presets, each image loaded once`() throws {
     let pictor = try PictorProcess(
       in: folder, PictorProcess.operated + ["--presets", "thumb=w=10,wide=w=30&h=5&fit=cover"])
     for path in ["/1.jpg", "/2.jpg"] {
-      origin.serve(path, try Pictures.jpeg(width: 60, height: 40))
+      origin.serve(path, try TestImages.jpeg(width: 60, height: 40))
     }
     let began = try pictor.prefetch(
       ["/1.jpg", "/2.jpg"].map { origin.url($0) }, "?preset=thumb&preset=wide")
@@ -70,11 +70,11 @@ import Testing
   }
 
   @Test func `three at a time at low priority, one of a host, until it is cancelled`() throws {
-    // Given: pictures of five hosts that nobody sends
+    // Given: images of five hosts that nobody sends
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let everywhere = try Origin(on: "0.0.0.0")
     everywhere.route("/a.jpg", .silence)
-    origin.serve("/b.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/b.jpg", try TestImages.jpeg(width: 30, height: 20))
     let list = (1...5).flatMap { host in
       (0..<3).map { everywhere.url("/a.jpg?\($0)", host: "127.0.0.\(host)") }
     }
@@ -98,10 +98,10 @@ import Testing
     #expect(try pictor.operate("DELETE", "/admin/prefetch/\(began.id)").status == 404)
   }
 
-  @Test func `cancelling a list keeps the picture for whoever else wants it`() throws {
+  @Test func `cancelling a list keeps the image for whoever else wants it`() throws {
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let began = try pictor.prefetch([origin.url("/a.jpg")])
     try pictor.waitFor("it runs") { $0.downloads.running == 1 }
     let client = try pictor.ask(origin.target("/a.jpg"))

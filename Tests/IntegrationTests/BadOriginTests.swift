@@ -22,11 +22,11 @@ import Testing
         "--imaging.maximum_pixels", "10000", "--imaging.maximum_frames", "3",
         "--imaging.formats", "jpeg,png,gif",
       ])
-    let picture = try Pictures.jpeg(width: 60, height: 40)
-    origin.route("/truncated", .truncated(picture, declaring: picture.count * 2))
-    origin.route("/chunked", .truncatedChunked(picture))
+    let image = try TestImages.jpeg(width: 60, height: 40)
+    origin.route("/truncated", .truncated(image, declaring: image.count * 2))
+    origin.route("/chunked", .truncatedChunked(image))
     origin.route("/reset", .resetBeforeHead)
-    origin.route("/midway", .reset(after: Array(picture.prefix(100)), declaring: picture.count))
+    origin.route("/midway", .reset(after: Array(image.prefix(100)), declaring: image.count))
     origin.route("/endless", .endlessBody)
     origin.route("/headers", .endlessHeaders)
     origin.route("/silent", .silence)
@@ -38,10 +38,10 @@ import Testing
     origin.route("/file", .redirect(to: "file:///etc/passwd"))
     origin.route("/inside", .redirect(to: "http://169.254.169.254/latest/meta-data/"))
     origin.serve("/text", Array("2 2\n1 2\n3 4\n".utf8), headers: ["Content-Type: image/jpeg"])
-    origin.serve("/half", Array(picture.prefix(picture.count / 2)))
-    origin.serve("/webp", try Pictures.webp(width: 6, height: 4))
-    origin.serve("/wide", try Pictures.png(width: 101, height: 100))
-    origin.serve("/moves", try Pictures.gif(width: 6, height: 4, frames: 4))
+    origin.serve("/half", Array(image.prefix(image.count / 2)))
+    origin.serve("/webp", try TestImages.webp(width: 6, height: 4))
+    origin.serve("/wide", try TestImages.png(width: 101, height: 100))
+    origin.serve("/moves", try TestImages.gif(width: 6, height: 4, frames: 4))
     origin.serve("/nothing", [])
     let cases: [(String, Int, String)] = [
       ("/truncated", 502, "source_incomplete"), ("/chunked", 502, "source_incomplete"),
@@ -65,13 +65,12 @@ import Testing
       #expect((answer["cache-control"] == "no-store") == !isRemembered, "\(path)")
       #expect(!answer.text.contains(folder.path) && !answer.text.contains("169.254"))
     }
-    origin.serve("/good", picture)
+    origin.serve("/good", image)
     #expect(try pictor.get(origin.target("/good")).status == 200)
     #expect(try pictor.get("/stats").status == 200)
   }
 
-  @Test func `unreachable origins and refused connections are told apart from bad pictures`() throws
-  {
+  @Test func `unreachable origins and refused connections are told apart from bad images`() throws {
     let pictor = try PictorProcess(in: folder)
     let closed = try Origin()
     let url = closed.url("/a.jpg")

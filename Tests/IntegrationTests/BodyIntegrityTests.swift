@@ -15,7 +15,7 @@ import Testing
     folder = try TemporaryFolder()
     origin = try Origin()
     pictor = try PictorProcess(in: folder)
-    image = try Pictures.jpeg(width: 400, height: 300, bare: true)
+    image = try TestImages.jpeg(width: 400, height: 300, bare: true)
   }
 
   @Test func `an image that its origin's digest does not fit is no image, and is asked for again`()

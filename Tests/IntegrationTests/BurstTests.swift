@@ -18,7 +18,7 @@ import Testing
     let folder = try TemporaryFolder()
     let origin = try Origin(on: "0.0.0.0")
     let dead = try Origin(on: "0.0.0.0", answers: false)
-    let picture = try Pictures.jpeg(width: 8, height: 6)
+    let image = try TestImages.jpeg(width: 8, height: 6)
     // A quarter of the descriptors there may be: 5,000 where 20,000 may be open.
     let count = min(5_000, openFilesAllow(5_000) * 2)
     var (live, doomed): ([String], [String]) = ([], [])
@@ -28,7 +28,7 @@ import Testing
       if host.isMultiple(of: Self.hosts / Self.deadHosts) {
         doomed.append(encoded(dead.url(path, host: address)))
       } else {
-        origin.serve(path, picture)
+        origin.serve(path, image)
         live.append(encoded(origin.url(path, host: address)))
       }
     }

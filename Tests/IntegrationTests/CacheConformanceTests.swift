@@ -184,7 +184,7 @@ import Testing
     // Given
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder, Self.strict)
-    let image = try Pictures.jpeg(width: 16, height: 16)
+    let image = try TestImages.jpeg(width: 16, height: 16)
     for (number, item) in Self.updates.enumerated() {
       let path = "/\(number).jpg"
       origin.route(path) { request in
@@ -215,7 +215,7 @@ import Testing
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(
       in: folder, ["--freshness.stale_while_revalidate", "0s", "--download.retries", "0"])
-    let image = try Pictures.jpeg(width: 16, height: 16)
+    let image = try TestImages.jpeg(width: 16, height: 16)
     for (number, failure) in [OriginReply.closeBeforeHead, .status(503)].enumerated() {
       let path = "/\(number).jpg"
       origin.route(path) {
@@ -238,7 +238,7 @@ import Testing
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let rule = "[{ host: '127.0.0.1', forward_headers: ['Foo', 'Bar', 'Baz'] }]"
     let pictor = try PictorProcess(in: folder, Self.strict + ["--hosts", rule])
-    let image = try Pictures.jpeg(width: 16, height: 16)
+    let image = try TestImages.jpeg(width: 16, height: 16)
     origin.serve(
       "/a.jpg", image, headers: ["Cache-Control: max-age=5000", "Vary: Foo, Bar, Baz"])
     // Each differs from all others in what the origin is sent; the order of fields and what is not named do not count.
@@ -276,7 +276,7 @@ import Testing
     // Given
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder, Self.strict)
-    let image = try Pictures.jpeg(width: 16, height: 16)
+    let image = try TestImages.jpeg(width: 16, height: 16)
     let client = try pictor.connect()
     for (number, item) in kind.cases.enumerated() {
       let path = "/\(number).jpg"

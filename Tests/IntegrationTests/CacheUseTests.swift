@@ -13,12 +13,12 @@ import Testing
     origin = try Origin()
   }
 
-  /// An origin that answers 304 to whoever has its picture already. All it says besides is in `headers`.
-  private func route(_ path: String, _ picture: [UInt8], _ headers: [String]) {
+  /// An origin that answers 304 to whoever has its image already. All it says besides is in `headers`.
+  private func route(_ path: String, _ image: [UInt8], _ headers: [String]) {
     let headers = headers + ["ETag: \"1\"", "Last-Modified: \(Self.modified)"]
     origin.route(path) { request in
       request.headers["if-none-match"] == "\"1\""
-        ? .status(304, headers: headers) : .ok(picture, headers: headers)
+        ? .status(304, headers: headers) : .ok(image, headers: headers)
     }
   }
 
@@ -29,13 +29,13 @@ import Testing
   {
     // Given
     let pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 60, height: 40)
+    let image = try TestImages.jpeg(width: 60, height: 40)
     let modified = Self.modified
     origin.route("/a.jpg") { request in
       request.headers["if-none-match"] == "\"1\""
         ? .status(304, headers: ["Cache-Control: max-age=6000"])
         : .ok(
-          picture,
+          image,
           headers: [
             "ETag: \"1\"", "Last-Modified: \(modified)", "Cache-Control: max-age=6000", "Age: 5000",
           ])
@@ -64,7 +64,7 @@ import Testing
     // Given
     var pictor = try PictorProcess(in: folder)
     let (wide, tall) = (
-      try Pictures.jpeg(width: 60, height: 30), try Pictures.jpeg(width: 30, height: 60)
+      try TestImages.jpeg(width: 60, height: 30), try TestImages.jpeg(width: 30, height: 60)
     )
     origin.route("/a.jpg") { request in
       .ok(request.number == 1 ? wide : tall, headers: ["ETag: \"\(request.number)\""])
@@ -81,7 +81,7 @@ import Testing
     let other = try pictor.get(origin.target("/a.jpg", "&w=20"))
     #expect(other["cache-status"] == "pictor; hit; detail=source")
     #expect(try Pixels(decoding: other.body).size.height == 40)
-    // Nothing of the old picture is left anywhere.
+    // Nothing of the old image is left anywhere.
     #expect(try pictor.end() == 0)
     pictor = try PictorProcess(in: folder)
     for width in [10, 20] {
@@ -94,9 +94,9 @@ import Testing
 
   @Test func `what is too old is asked for with its validators`() throws {
     let pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    route("/same.jpg", picture, ["Cache-Control: max-age=0"])
-    origin.serve("/other.jpg", picture, headers: ["Cache-Control: max-age=0", "ETag: \"2\""])
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    route("/same.jpg", image, ["Cache-Control: max-age=0"])
+    origin.serve("/other.jpg", image, headers: ["Cache-Control: max-age=0", "ETag: \"2\""])
     for (path, status) in [("/same.jpg", 304), ("/other.jpg", 200)] {
       _ = try pictor.get(origin.target(path))
       let again = try pictor.get(origin.target(path))
@@ -110,9 +110,9 @@ import Testing
 
   @Test func `only what is kept leaves the network alone`() throws {
     let pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    origin.serve("/a.jpg", picture)
-    origin.serve("/old.jpg", picture, headers: ["Cache-Control: max-age=0"])
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    origin.serve("/a.jpg", image)
+    origin.serve("/old.jpg", image, headers: ["Cache-Control: max-age=0"])
     let absent = try pictor.get(origin.target("/a.jpg", "&cache=only"))
     #expect(absent.status == 504 && absent.text.contains("\"not_cached\""))
     #expect(origin.totalRequests == 0)
@@ -129,7 +129,7 @@ import Testing
   @Test func `a bypass looks nowhere, and keeps what it loads in place of all there was`() throws {
     let pictor = try PictorProcess(in: folder)
     let (wide, tall) = (
-      try Pictures.jpeg(width: 60, height: 30), try Pictures.jpeg(width: 30, height: 60)
+      try TestImages.jpeg(width: 60, height: 30), try TestImages.jpeg(width: 30, height: 60)
     )
     origin.route("/a.jpg") { .ok($0.number == 1 ? wide : tall, headers: ["ETag: \"1\""]) }
     for rest in ["", "&w=20"] { _ = try pictor.get(origin.target("/a.jpg", rest)) }
@@ -146,7 +146,7 @@ import Testing
 
   @Test func `the answer is kept where the request wants it, as a restart shows`() throws {
     var pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let image = try TestImages.jpeg(width: 30, height: 20)
     // Where each is found before the restart and after it; `nil`: nowhere.
     let cases: [(store: String, before: String?, after: String?)] = [
       ("all", "memory", "disk"), ("memory", "memory", nil), ("disk", "disk", "disk"),
@@ -158,7 +158,7 @@ import Testing
       #expect(answer["cache-status"] == tier.map { "pictor; hit; detail=\($0)" }, "\(store)")
     }
     for (store, before, _) in cases {
-      origin.serve("/\(store).jpg", picture)
+      origin.serve("/\(store).jpg", image)
       let answer = try pictor.get(origin.target("/\(store).jpg", "&store=\(store)"))
       let isStored = answer["cache-status"]?.contains("stored") == true
       #expect(answer.status == 200 && isStored == (before != nil), "\(store)")
@@ -175,7 +175,7 @@ import Testing
   @Test func `detached work goes on to its end though its client goes`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let client = try pictor.ask(origin.target("/a.jpg", "&detach=1"))
     try pictor.waitUntil("it is asked for") { origin.requests(to: "/a.jpg") == 1 }
     client.close()
@@ -192,9 +192,9 @@ import Testing
   @Test func `a request's Cache-Control means what RFC 9111 says`() throws {
     // Given: one that is fresh for 5,000 seconds more, and one that has been stale for as long
     let pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    route("/fresh", picture, ["Cache-Control: max-age=10000", "Age: 5000"])
-    route("/stale", picture, ["Cache-Control: max-age=5000", "Age: 10000"])
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    route("/fresh", image, ["Cache-Control: max-age=10000", "Age: 5000"])
+    route("/stale", image, ["Cache-Control: max-age=5000", "Age: 10000"])
     for path in ["/fresh", "/stale"] { _ = try pictor.get(origin.target(path)) }
     let cases: [(path: String, directive: String, asks: Bool)] = [
       ("/fresh", "no-cache", true), ("/fresh", "max-age=100", true),
@@ -223,7 +223,7 @@ import Testing
 
   @Test func `no-store keeps the answer nowhere`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     let client = try pictor.connect()
     let answer = try client.get(
       origin.target("/a.jpg"), headers: ["Cache-Control": "no-store"])

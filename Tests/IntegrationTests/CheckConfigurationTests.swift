@@ -91,7 +91,7 @@ import Testing
   @Test func `what a running server has is a warning, and it keeps it`() throws {
     // Given
     let origin = try Origin()
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     let pictor = try PictorProcess(in: folder)
     let options = ["--server.port", "\(pictor.port)", "--disk.path", folder.path + "/cache"]
     let occupied = [
@@ -147,7 +147,7 @@ import Testing
     try expect(line, of: options)
     // When
     unlink(folder.path + "/root/logo.png")
-    try folder.write("root/logo.png", try Pictures.jpeg(width: 3, height: 2))
+    try folder.write("root/logo.png", try TestImages.jpeg(width: 3, height: 2))
     // Then
     #expect(try run(["--check-config"] + right + options).status == 0)
   }

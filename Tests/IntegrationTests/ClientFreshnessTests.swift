@@ -35,7 +35,7 @@ import Testing
   {
     // Given
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 16, height: 16), headers: [field])
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 16, height: 16), headers: [field])
     // When
     let answer = try pictor.get(origin.target("/a.jpg"))
     // Then
@@ -52,7 +52,7 @@ import Testing
     // Given: two hours old when it comes
     let options = ["--freshness.client_default", "10m"]
     origin.serve(
-      "/a.jpg", try Pictures.jpeg(width: 16, height: 16), headers: ["Age: 7200"])
+      "/a.jpg", try TestImages.jpeg(width: 16, height: 16), headers: ["Age: 7200"])
     var answers: [HTTPAnswer] = []
     do {
       let pictor = try PictorProcess(in: folder, options)
@@ -75,7 +75,7 @@ import Testing
     // Given
     let pictor = try PictorProcess(
       in: folder, ["--hosts", "[{ host: '127.0.0.1', client_default: '0s' }]"])
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 16, height: 16))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 16, height: 16))
     // When
     let answer = try pictor.get(origin.target("/a.jpg"))
     // Then
@@ -127,7 +127,7 @@ import Testing
   {
     // Given
     let pictor = try PictorProcess(in: folder, ["--download.maximum_bytes", "20KiB"])
-    let image = try Pictures.jpeg(width: 60, height: 40)
+    let image = try TestImages.jpeg(width: 60, height: 40)
     let bodies: [(String, [UInt8], Int)] = [
       ("half", Array(image.prefix(image.count / 2)), 422), ("text", Array("1 2\n3 4\n".utf8), 415),
       ("large", [UInt8](repeating: 0xff, count: 30_000), 413),

@@ -14,7 +14,7 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    whole = try Pictures.jpeg(width: 640, height: 480, bare: true)
+    whole = try TestImages.jpeg(width: 640, height: 480, bare: true)
     // A third of the coded data is gone, so that no chance makes it fit.
     damaged = Array(whole.prefix(whole.count / 3) + whole.suffix(whole.count / 3))
   }
@@ -104,7 +104,7 @@ import Testing
         [UInt8(truncatingIfNeeded: x * 5 + index * 9), UInt8(truncatingIfNeeded: y * 7), 90]
       }
     }
-    let gif = try Pictures.animation(frames, as: ".gif")
+    let gif = try TestImages.animation(frames, as: ".gif")
     origin.route("/whole.gif", .untilClose(gif))
     origin.route("/cut.gif", .untilClose(Array(gif.prefix(gif.count / 2))))
     // When

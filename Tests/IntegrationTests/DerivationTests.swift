@@ -1,4 +1,4 @@
-// Tests of pictures that are made of larger ones where their source is not kept, with real encoders.
+// Tests of images that are made of larger ones where their source is not kept, with real encoders.
 
 import Model
 import Telemetry
@@ -14,8 +14,8 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    let picture = try Pictures.jpeg(width: 1_200, height: 900, quality: 95)
-    for path in ["/a.jpg", "/b.jpg"] { origin.serve(path, picture) }
+    let image = try TestImages.jpeg(width: 1_200, height: 900, quality: 95)
+    for path in ["/a.jpg", "/b.jpg"] { origin.serve(path, image) }
   }
 
   @Test(arguments: [
@@ -23,7 +23,7 @@ import Testing
     ("&format=png", "&w=300&h=100&fit=fill&format=png"),
     ("&quality=90&w=800", "&w=400&format=png"), ("&quality=90", "&w=76&scale=2&format=png"),
   ])
-  func `a derived picture is like the one from the source, and costs no download`(
+  func `a derived image is like the one from the source, and costs no download`(
     large: String, small: String
   ) throws {
     let pictor = try PictorProcess(in: folder)

@@ -20,10 +20,10 @@ import Testing
   @Test func `six at a time from one host, and others do not wait for it`() throws {
     // Given
     let pictor = try PictorProcess(in: folder)
-    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 30, height: 20))
-    origin.route("/a.jpg", .hold(gate, then: .ok(picture)))
+    let (gate, image) = (Gate(), try TestImages.jpeg(width: 30, height: 20))
+    origin.route("/a.jpg", .hold(gate, then: .ok(image)))
     let other = try Origin()
-    other.serve("/a.jpg", picture)
+    other.serve("/a.jpg", image)
     // When
     let clients = try (0..<9).map { try pictor.ask(origin.target("/a.jpg?\($0)")) }
     try pictor.waitFor("six run") { $0.downloads.running == 6 && $0.downloads.waiting == 3 }
@@ -38,9 +38,9 @@ import Testing
   @Test func `so many at a time from all hosts, and so many may wait`() throws {
     let pictor = try PictorProcess(
       in: folder, ["--download.limit", "2", "--download.queue_limit", "1"])
-    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 30, height: 20))
+    let (gate, image) = (Gate(), try TestImages.jpeg(width: 30, height: 20))
     let origins = try [origin, Origin(), Origin(), Origin()]
-    for origin in origins { origin.route("/a.jpg", .hold(gate, then: .ok(picture))) }
+    for origin in origins { origin.route("/a.jpg", .hold(gate, then: .ok(image))) }
     let clients = try origins.prefix(3).enumerated().map { index, origin in
       let client = try pictor.ask(origin.target("/a.jpg"))
       try pictor.waitFor("it is there") { $0.downloads.running + $0.downloads.waiting == index + 1 }
@@ -62,8 +62,8 @@ import Testing
     let pictor = try PictorProcess(
       in: folder,
       PictorProcess.operated + ["--download.limit_per_host", "1", "--download.order", order])
-    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 30, height: 20))
-    origin.route("/p.jpg") { $0.number == 1 ? .hold(gate, then: .ok(picture)) : .ok(picture) }
+    let (gate, image) = (Gate(), try TestImages.jpeg(width: 30, height: 20))
+    origin.route("/p.jpg") { $0.number == 1 ? .hold(gate, then: .ok(image)) : .ok(image) }
     var clients = [try pictor.ask(origin.target("/p.jpg"))]
     try pictor.waitFor("it runs") { $0.downloads.running == 1 }
     // When
@@ -97,11 +97,11 @@ import Testing
       in: folder, ["--download.connect_timeout", "1s", "--download.first_byte_timeout", "300ms"])
     let other = try TemporaryFolder()
     let patient = try PictorProcess(in: other, ["--download.low_speed_time", "1s"])
-    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let image = try TestImages.jpeg(width: 30, height: 20)
     // It takes connections and says nothing, where TLS is wanted: there is never a connection to send a request over.
     let deaf = try Origin(answers: false)
     origin.route("/silent", .silence)
-    origin.route("/slow", .trickle(picture, milliseconds: 20))
+    origin.route("/slow", .trickle(image, milliseconds: 20))
     // When
     let clients = [
       try pictor.ask("/image?url=\(encoded("https://127.0.0.1:\(deaf.port)/a.jpg"))"),
@@ -122,7 +122,7 @@ import Testing
     // Given
     let pictor = try PictorProcess(
       in: folder, ["--download.retry_delay", "10ms", "--download.breaker_threshold", "0"])
-    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let image = try TestImages.jpeg(width: 30, height: 20)
     let replies: [(path: String, reply: OriginReply, requests: Int, status: Int)] = [
       ("/503-soon", .status(503, headers: ["Retry-After: 1"]), 2, 200),
       ("/502-now", .status(502, headers: ["Retry-After: 0"]), 2, 200),
@@ -130,14 +130,14 @@ import Testing
       ("/503-late", .status(503, headers: ["Retry-After: 60"]), 1, 502),
       ("/503", .status(503), 1, 502), ("/500", .status(500, headers: ["Retry-After: 0"]), 1, 502),
       ("/429", .status(429, headers: ["Retry-After: 0"]), 1, 502),
-      ("/midway", .reset(after: Array(picture.prefix(50)), declaring: picture.count), 1, 502),
+      ("/midway", .reset(after: Array(image.prefix(50)), declaring: image.count), 1, 502),
     ]
     for (path, reply, _, _) in replies {
-      origin.route(path) { $0.number == 1 ? reply : .ok(picture) }
+      origin.route(path) { $0.number == 1 ? reply : .ok(image) }
     }
     // An origin of its own: curl itself tries again where a connection used before has gone.
     let resetting = try Origin()
-    resetting.route("/reset") { $0.number == 1 ? .resetBeforeHead : .ok(picture) }
+    resetting.route("/reset") { $0.number == 1 ? .resetBeforeHead : .ok(image) }
     // When
     let reset = try pictor.ask(resetting.target("/reset"))
     let clients = try replies.map { try pictor.ask(origin.target($0.path)) }
@@ -156,7 +156,7 @@ import Testing
   @Test func `a host that fails five times in a row is left alone, and others are not`() throws {
     let pictor = try PictorProcess(in: folder)
     let other = try Origin()
-    other.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    other.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     let down = try Origin()
     let target = down.target("/a.jpg")
     down.stop()
@@ -170,7 +170,7 @@ import Testing
 
   @Test func `what one URL is answered with keeps no other image of its host away`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/good.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/good.jpg", try TestImages.jpeg(width: 30, height: 20))
     origin.route("/bad.jpg", .status(500))
     for _ in 0..<30 { #expect(try pictor.get(origin.target("/bad.jpg")).status == 502) }
     #expect(try pictor.stats().downloads.circuitsOpen == 0)
@@ -180,9 +180,9 @@ import Testing
   @Test func `an open circuit lets kept and stale images be served`() throws {
     // Given a fresh image and a stale one, and a host that fails for every URL
     let pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    origin.route("/fresh.jpg", .ok(picture, headers: ["Cache-Control: max-age=1000"]))
-    origin.route("/stale.jpg", .ok(picture, headers: ["Cache-Control: max-age=0"]))
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    origin.route("/fresh.jpg", .ok(image, headers: ["Cache-Control: max-age=1000"]))
+    origin.route("/stale.jpg", .ok(image, headers: ["Cache-Control: max-age=0"]))
     for path in ["/fresh.jpg", "/stale.jpg"] {
       #expect(try pictor.get(origin.target(path, "&w=20")).status == 200)
     }
@@ -204,10 +204,10 @@ import Testing
   {
     // Given: a circuit that opened and whose time is over
     let pictor = try PictorProcess(in: folder, ["--download.breaker_open_time", "1ms"])
-    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 30, height: 20))
+    let (gate, image) = (Gate(), try TestImages.jpeg(width: 30, height: 20))
     origin.route("/bad.jpg", .status(500))
-    origin.route("/probe.jpg", .hold(gate, then: .ok(picture)))
-    origin.serve("/a.jpg", picture)
+    origin.route("/probe.jpg", .hold(gate, then: .ok(image)))
+    origin.serve("/a.jpg", image)
     for number in 0..<20 { _ = try pictor.get(origin.target("/bad.jpg?\(number)")) }
     usleep(2_000)
     // When
@@ -229,7 +229,7 @@ import Testing
 
   @Test func `the origin sees Pictor's own header and nothing of a client's`() throws {
     let pictor = try PictorProcess(in: folder, ["--server.id", "me"])
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     let answer = try pictor.connect().get(
       origin.target("/a.jpg"),
       headers: [
@@ -249,7 +249,7 @@ import Testing
   @Test func `five redirects are followed, to other hosts too, and no sixth`() throws {
     let pictor = try PictorProcess(in: folder)
     let other = try Origin()
-    other.serve("/0.jpg", try Pictures.jpeg(width: 30, height: 20))
+    other.serve("/0.jpg", try TestImages.jpeg(width: 30, height: 20))
     origin.route("/1.jpg", .redirect(to: other.url("/0.jpg"), status: 301))
     for (number, status) in zip(2...6, [302, 303, 307, 308, 302]) {
       origin.route("/\(number).jpg", .redirect(to: "/\(number - 1).jpg", status: status))
@@ -270,7 +270,7 @@ import Testing
         "127.0.0.1,127.0.0.2",
       ])
     let everywhere = try Origin(on: "0.0.0.0")
-    everywhere.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    everywhere.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     origin.route("/good.jpg", .redirect(to: everywhere.url("/a.jpg", host: "127.0.0.1")))
     origin.route("/inside.jpg", .redirect(to: everywhere.url("/a.jpg", host: "127.0.0.2")))
     origin.route("/name.jpg", .redirect(to: everywhere.url("/a.jpg", host: "localhost")))

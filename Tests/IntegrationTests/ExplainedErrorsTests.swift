@@ -10,7 +10,7 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
   }
 
   @Test(arguments: [false, true])
@@ -49,7 +49,7 @@ import Testing
   @Test func `a plus that stands for itself is hinted at where nothing is found`() throws {
     // Given
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a+b.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/a+b.jpg", try TestImages.jpeg(width: 30, height: 20))
     let url = origin.url("/not+there.jpg")
     let hint = "its path has a '+', which stands for itself: write %20 for a space"
     // Then: the first failure, and the remembered one

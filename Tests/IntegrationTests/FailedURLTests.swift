@@ -18,10 +18,10 @@ import Testing
     // Given
     let pictor = try PictorProcess(
       in: folder, PictorProcess.operated + ["--download.maximum_bytes", "20KiB"])
-    let picture = try Pictures.jpeg(width: 60, height: 40)
+    let image = try TestImages.jpeg(width: 60, height: 40)
     origin.route("/absent", .status(404))
     origin.route("/gone", .status(410))
-    origin.serve("/half", Array(picture.prefix(picture.count / 2)))
+    origin.serve("/half", Array(image.prefix(image.count / 2)))
     origin.serve("/text", Array("2 2\n1 2\n3 4\n".utf8))
     origin.serve("/large", [UInt8](repeating: 0xff, count: 30_000))
     let cases = [
@@ -97,8 +97,8 @@ import Testing
       }
     }
 
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    origin.route("/a.jpg") { $0.number == 1 ? .silence : .ok(picture) }
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    origin.route("/a.jpg") { $0.number == 1 ? .silence : .ok(image) }
     let client = try pictor.ask(origin.target("/a.jpg"))
     try pictor.waitUntil("it is asked for") { origin.requests(to: "/a.jpg") == 1 }
     client.close()
@@ -110,8 +110,8 @@ import Testing
   @Test func `retry passes the list, and success takes the URL off it`() throws {
     // Given
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    origin.route("/a.jpg") { $0.number <= 2 ? .status(404) : .ok(picture) }
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    origin.route("/a.jpg") { $0.number <= 2 ? .status(404) : .ok(image) }
     #expect(try pictor.get(origin.target("/a.jpg")).status == 404)
     // When it fails again
     #expect(try pictor.get(origin.target("/a.jpg", "&retry=1")).status == 404)
@@ -132,8 +132,8 @@ import Testing
     let pictor = try PictorProcess(
       in: folder,
       PictorProcess.operated + ["--failures.ttl", "404=1s,410=1d", "--failures.limit", "2"])
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    origin.route("/brief") { $0.number == 1 ? .status(404) : .ok(picture) }
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    origin.route("/brief") { $0.number == 1 ? .status(404) : .ok(image) }
     for path in ["/1", "/2", "/3"] { origin.route(path, .status(410)) }
     #expect(try pictor.get(origin.target("/brief")).status == 404)
     // No retry and no operator: only its time.
@@ -147,9 +147,9 @@ import Testing
 
   @Test func `what is kept is served though its source is listed`() throws {
     let pictor = try PictorProcess(in: folder, ["--download.maximum_bytes", "100KiB"])
-    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let image = try TestImages.jpeg(width: 30, height: 20)
     let large = [UInt8](repeating: 0, count: 200_000)
-    origin.route("/a.jpg") { $0.number == 1 ? .ok(picture) : .ok(large) }
+    origin.route("/a.jpg") { $0.number == 1 ? .ok(image) : .ok(large) }
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
     #expect(try pictor.get(origin.target("/a.jpg", "&cache=bypass")).status == 413)
     #expect(try pictor.get(origin.target("/a.jpg"))["cache-status"] == "pictor; hit; detail=memory")

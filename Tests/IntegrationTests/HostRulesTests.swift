@@ -11,7 +11,7 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 40, height: 30))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 40, height: 30))
   }
 
   @Test func `two URLs that differ in a dropped parameter are one download`() throws {
@@ -42,7 +42,7 @@ import Testing
 
   @Test func `a forwarded header makes a variant for each of its values, also on disk`() throws {
     let (red, blue) = (
-      try Pictures.jpeg(width: 40, height: 30), try Pictures.jpeg(width: 20, height: 10)
+      try TestImages.jpeg(width: 40, height: 30), try TestImages.jpeg(width: 20, height: 10)
     )
     origin.route("/b.jpg") { request in
       let image = request.headers["authorization"] == "Bearer red" ? red : blue
@@ -91,7 +91,7 @@ import Testing
     let pictor = try PictorProcess(
       in: folder, ["--hosts", "[{ host: '*', forward_headers: ['Authorization', 'X-Tenant'] }]"])
     origin.serve(
-      "/b.jpg", try Pictures.jpeg(width: 40, height: 30), headers: ["Cache-Control: \(control)"])
+      "/b.jpg", try TestImages.jpeg(width: 40, height: 30), headers: ["Cache-Control: \(control)"])
     origin.route("/none.jpg", .status(404, headers: ["Cache-Control: \(control)"]))
     for (path, status) in [("/b.jpg", 200), ("/none.jpg", 404)] {
       // When
@@ -167,14 +167,14 @@ import Testing
 
   @Test func `a proxy is asked for every host but those that go directly`() throws {
     let proxy = try Origin()
-    proxy.serve("http://pictures.example/a.jpg", try Pictures.jpeg(width: 40, height: 30))
+    proxy.serve("http://images.example/a.jpg", try TestImages.jpeg(width: 40, height: 30))
     let pictor = try PictorProcess(
       in: folder,
       [
         "--download.proxy", "http://127.0.0.1:\(proxy.port)", "--hosts",
         "[{ host: '127.0.0.1', proxy: 'direct' }]",
       ])
-    let byProxy = try pictor.get("/image?url=\(encoded("http://pictures.example/a.jpg"))")
+    let byProxy = try pictor.get("/image?url=\(encoded("http://images.example/a.jpg"))")
     #expect(byProxy.status == 200)
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
     #expect(proxy.totalRequests == 1)

@@ -1,4 +1,4 @@
-// /info and placeholders end to end: real program, real origin, real pictures.
+// /info and placeholders end to end: real program, real origin, real images.
 
 import Model
 import TestSupport
@@ -27,10 +27,10 @@ import Testing
 
   @Test func `sources are described as they are, upright`() throws {
     let pictor = try PictorProcess(in: folder)
-    let photo = try Pictures.jpeg(width: 300, height: 200, orientation: 6)
+    let photo = try TestImages.jpeg(width: 300, height: 200, orientation: 6)
     origin.serve("/photo@2x.jpg", photo)
-    origin.serve("/moves", try Pictures.gif(width: 60, height: 40, frames: 5))
-    origin.serve("/alpha", try Pictures.png(width: 30, height: 20, alpha: true))
+    origin.serve("/moves", try TestImages.gif(width: 60, height: 40, frames: 5))
+    origin.serve("/alpha", try TestImages.png(width: 30, height: 20, alpha: true))
 
     let turned = try info(pictor, "/photo@2x.jpg")
     #expect((turned.format, turned.width, turned.height) == ("jpeg", 300, 200))
@@ -41,9 +41,9 @@ import Testing
     #expect((clear.format, clear.alpha, clear.placeholder?.kind) == ("png", true, "thumbhash"))
   }
 
-  @Test func `a description costs no download beside its picture, and is kept`() throws {
+  @Test func `a description costs no download beside its image, and is kept`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 90, height: 60))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 90, height: 60))
     #expect(try pictor.get(origin.target("/a.jpg", "&w=30")).status == 200)
     let first = try pictor.get(infoTarget("/a.jpg"))
     #expect(first["cache-status"] == "pictor; hit; detail=source")
@@ -57,10 +57,10 @@ import Testing
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
-  @Test func `a description and a picture asked for at once cause one download`() throws {
+  @Test func `a description and an image asked for at once cause one download`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 90, height: 60))))
+    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 90, height: 60))))
     let targets = [infoTarget("/a.jpg"), origin.target("/a.jpg"), infoTarget("/a.jpg")]
     let clients = try targets.map { target in
       let client = try pictor.connect()
@@ -76,19 +76,19 @@ import Testing
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
-  @Test func `what cannot be described has the errors of pictures`() throws {
+  @Test func `what cannot be described has the errors of images`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.route("/absent", .status(404))
-    origin.serve("/text", Array("no picture".utf8))
+    origin.serve("/text", Array("no image".utf8))
     #expect(try pictor.get(infoTarget("/absent")).status == 404)
     #expect(try pictor.get(infoTarget("/text")).status == 415)
     #expect(try pictor.get("/info").status == 400)
     #expect(try pictor.get(infoTarget("/text", "&w=3")).status == 400)
   }
 
-  @Test func `a placeholder is a tiny picture`() throws {
+  @Test func `a placeholder is a tiny image`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 900, height: 600))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 900, height: 600))
     let cases = [
       ("", "image/jpeg", 16, 10), ("&placeholder=blurhash", "image/png", 32, 21),
       ("&placeholder=thumbhash", "image/png", 32, 23), ("&placeholder=color", "image/png", 1, 1),

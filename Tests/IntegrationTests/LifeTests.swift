@@ -19,7 +19,9 @@ import Testing
     // Given
     let pictor = try PictorProcess(in: folder)
     let origin = try Origin()
-    for number in 0..<50 { origin.serve("/\(number).jpg", try Pictures.jpeg(width: 8, height: 8)) }
+    for number in 0..<50 {
+      origin.serve("/\(number).jpg", try TestImages.jpeg(width: 8, height: 8))
+    }
     // When
     for number in 0..<50 { #expect(try pictor.get(origin.target("/\(number).jpg")).status == 200) }
     #expect(try pictor.stats().log.written > 0)
@@ -31,7 +33,7 @@ import Testing
   }
 
   @Test func `what was made and what was loaded survive a restart`() throws {
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 300, height: 200))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 300, height: 200))
     var pictor = try PictorProcess(in: folder)
     let before = try pictor.get(origin.target("/a.jpg", "&w=100"))
     #expect(try pictor.end() == 0)
@@ -49,7 +51,7 @@ import Testing
   }
 
   @Test func `a damaged file is a miss and never an answer`() throws {
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 300, height: 200))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 300, height: 200))
     var pictor = try PictorProcess(in: folder)
     let before = try pictor.get(origin.target("/a.jpg", "&w=100"))
     #expect(try pictor.end() == 0)
@@ -69,7 +71,7 @@ import Testing
     let pictor = try PictorProcess(
       in: folder,
       ["--memory.limit", "200KiB", "--disk.limit", "1MiB", "--download.limit_per_host", "64"])
-    origin.route("/a.png") { _ in .ok((try? Pictures.png(width: 100, height: 100)) ?? []) }
+    origin.route("/a.png") { _ in .ok((try? TestImages.png(width: 100, height: 100)) ?? []) }
     let client = try pictor.connect()
     for number in 0..<100 {
       let answer = try client.get(origin.target("/a.png?\(number)", "&format=png"))
@@ -88,7 +90,7 @@ import Testing
     // Given a server with five places and an origin that waits
     let pictor = try PictorProcess(in: folder, ["--server.active_requests", "5"])
     let gate = Gate()
-    origin.route("/a.png", .hold(gate, then: .ok(try Pictures.png(width: 8, height: 8))))
+    origin.route("/a.png", .hold(gate, then: .ok(try TestImages.png(width: 8, height: 8))))
     // When many ask for different images and leave
     for number in 0..<20 {
       let client = try pictor.ask(origin.target("/a.png?\(number)", "&detach=1"))
@@ -110,7 +112,7 @@ import Testing
   @Test func `the count limit of memory holds, and stats tell of its pressure unless it is off`()
     throws
   {
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     for (pressure, isOff) in [("0", true), ("0.9", false)] {
       let pictor = try PictorProcess(
         in: folder, ["--memory.count_limit", "2", "--memory.pressure", pressure])
@@ -130,7 +132,7 @@ import Testing
   func `a stop lets running requests finish and exits 0`(signal: CInt) throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let idle = try pictor.connect()
     #expect(try idle.get("/stats").status == 200)
     let client = try pictor.connect()
@@ -154,7 +156,7 @@ import Testing
   @Test func `after SIGTERM it serves on and says 503, until a second one or the delay is over`()
     throws
   {
-    origin.route("/a.jpg", .ok(try Pictures.jpeg(width: 30, height: 20)))
+    origin.route("/a.jpg", .ok(try TestImages.jpeg(width: 30, height: 20)))
     for (delay, isHurried) in [("1h", true), ("300ms", false)] {
       // Given
       let pictor = try PictorProcess(in: folder, ["--server.shutdown_delay", delay])
@@ -180,7 +182,7 @@ import Testing
   @Test func `signals without a meaning lose no request`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let client = try pictor.connect()
     try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }

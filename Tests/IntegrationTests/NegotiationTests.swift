@@ -12,10 +12,10 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 80, height: 60))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 80, height: 60))
   }
 
-  @Test func `each class of clients has its picture, of one download, also on disk`() throws {
+  @Test func `each class of clients has its image, of one download, also on disk`() throws {
     let target = origin.target("/a.jpg", "&w=40")
     func answers(_ pictor: PictorProcess) throws -> [HTTPAnswer] {
       let client = try pictor.connect()
@@ -45,10 +45,10 @@ import Testing
     #expect(kept.map { $0["etag"] } == first.map { $0["etag"] })
   }
 
-  @Test func `an AVIF is there some time after a quicker picture was, and outlives a restart`()
+  @Test func `an AVIF is there some time after a quicker image was, and outlives a restart`()
     throws
   {
-    origin.serve("/large.jpg", try Pictures.jpeg(width: 600, height: 400))
+    origin.serve("/large.jpg", try TestImages.jpeg(width: 600, height: 400))
     let target = origin.target("/large.jpg")
     func answer(_ pictor: PictorProcess) throws -> HTTPAnswer {
       try pictor.connect().get(target, headers: ["Accept": chrome])
@@ -73,35 +73,35 @@ import Testing
     #expect(origin.requests(to: "/large.jpg") == 1)
   }
 
-  @Test func `a redirection leads to a picture that is made once`() throws {
+  @Test func `a redirection leads to an image that is made once`() throws {
     let pictor = try PictorProcess(in: folder, ["--server.redirect_auto", "true"])
     let client = try pictor.connect()
     let answer = try client.get(origin.target("/a.jpg", "&format=auto&w=40"))
     #expect(answer.status == 302)
     let location = try #require(answer["location"])
     #expect("/" + location == origin.target("/a.jpg", "&w=40&format=jpeg"))
-    let picture = try client.get("/" + location)
-    #expect(picture["cache-status"] == "pictor; hit; detail=memory")
-    #expect(picture["vary"] == nil)
-    #expect(try Pixels(decoding: picture.body).size.width == 40)
+    let image = try client.get("/" + location)
+    #expect(image["cache-status"] == "pictor; hit; detail=memory")
+    #expect(image["vary"] == nil)
+    #expect(try Pixels(decoding: image.body).size.width == 40)
     #expect(try pictor.stats().imaging.succeeded == 1)
   }
 
   @Test func `a redirection leads to no AVIF that would have to be waited for`() throws {
-    origin.serve("/large.jpg", try Pictures.jpeg(width: 600, height: 400))
+    origin.serve("/large.jpg", try TestImages.jpeg(width: 600, height: 400))
     let pictor = try PictorProcess(in: folder, ["--server.redirect_auto", "true"])
     let client = try pictor.connect()
-    func picture(_ format: String) throws -> HTTPAnswer {
+    func image(_ format: String) throws -> HTTPAnswer {
       let answer = try client.get(origin.target("/large.jpg"), headers: ["Accept": chrome])
       let location = try #require(answer["location"])
       #expect("/" + location == origin.target("/large.jpg", "&format=" + format))
       return try client.get("/" + location)
     }
-    let quick = try picture("webp")
+    let quick = try image("webp")
     #expect(quick["cache-status"] == "pictor; hit; detail=memory")
     #expect(quick["cache-control"] != "public, max-age=30")
     try pictor.waitFor("the AVIF") { $0.flights.avifsLater == 1 }
-    #expect(try picture("avif")["cache-status"] == "pictor; hit; detail=memory")
+    #expect(try image("avif")["cache-status"] == "pictor; hit; detail=memory")
     #expect(try pictor.stats().imaging.succeeded == 2)
   }
 

@@ -8,13 +8,13 @@ import Testing
 @Suite(.onThreadsOfTheirOwn) struct NeverBiggerTests {
   private let folder: TemporaryFolder
   private let origin: Origin
-  private let picture: [UInt8]
+  private let image: [UInt8]
 
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    picture = try Pictures.jpeg(width: 320, height: 240, quality: 40, bare: true)
-    origin.serve("/a.jpg", picture)
+    image = try TestImages.jpeg(width: 320, height: 240, quality: 40, bare: true)
+    origin.serve("/a.jpg", image)
   }
 
   @Test func `what could only come out larger is sent as it came, and after a restart from disk`()
@@ -26,7 +26,7 @@ import Testing
       let pictor = try PictorProcess(in: folder)
       for detail in ["fwd=uri-miss; fwd-status=200; stored", "hit; detail=memory"] {
         let answer = try pictor.get(target)
-        #expect(answer.body == picture)
+        #expect(answer.body == image)
         #expect(answer["content-type"] == "image/jpeg")
         #expect(answer["cache-status"] == "pictor; \(detail)")
         tags.insert(answer["etag"])
@@ -36,7 +36,7 @@ import Testing
     }
     let pictor = try PictorProcess(in: folder)
     let answer = try pictor.get(target)
-    #expect(answer.body == picture && answer["cache-status"] == "pictor; hit; detail=disk")
+    #expect(answer.body == image && answer["cache-status"] == "pictor; hit; detail=disk")
     tags.insert(answer["etag"])
     #expect(tags.count == 1 && !tags.contains(nil))
     #expect(try pictor.stats().imaging.succeeded == 0)
@@ -46,10 +46,10 @@ import Testing
     let pictor = try PictorProcess(in: folder)
     for wish in ["&quality=10", "&quality=100&format=webp", "&quality=100&w=319"] {
       let answer = try pictor.get(origin.target("/a.jpg", wish))
-      #expect(answer.status == 200 && answer.body != picture)
+      #expect(answer.status == 200 && answer.body != image)
     }
     // With Exif, its own pixels come out without it.
-    let exif = try Pictures.jpeg(width: 320, height: 240, quality: 40)
+    let exif = try TestImages.jpeg(width: 320, height: 240, quality: 40)
     origin.serve("/b.jpg", exif)
     let answer = try pictor.get(origin.target("/b.jpg", "&quality=100"))
     let sign = Array("Exif".utf8)

@@ -21,9 +21,9 @@ import Testing
     // Given
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    for path in ["/1.jpg", "/other.jpg"] { origin.route(path, .hold(gate, then: .ok(picture))) }
-    origin.serve("/2.jpg", picture)
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    for path in ["/1.jpg", "/other.jpg"] { origin.route(path, .hold(gate, then: .ok(image))) }
+    origin.serve("/2.jpg", image)
     let older = try pictor.ask(origin.target("/1.jpg"), headers: ["X-Operation-Key": "row 7"])
     let other = try pictor.ask(origin.target("/other.jpg"), headers: ["X-Operation-Key": "row 8"])
     try pictor.waitUntil("both run") { origin.activeRequests == 2 }
@@ -39,10 +39,10 @@ import Testing
     #expect(try other.readAnswer().status == 200)
   }
 
-  @Test func `a superseded request leaves others who want its picture alone`() throws {
+  @Test func `a superseded request leaves others who want its image alone`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let older = try pictor.ask(origin.target("/a.jpg"), headers: ["X-Operation-Key": "k"])
     let other = try pictor.ask(origin.target("/a.jpg"))
     try pictor.waitFor("both wait") { $0.flights.coalesced == 1 }
@@ -60,8 +60,8 @@ import Testing
     // Given
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let gate = Gate()
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    for path in ["/1.jpg", "/2.jpg"] { origin.route(path, .hold(gate, then: .ok(picture))) }
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    for path in ["/1.jpg", "/2.jpg"] { origin.route(path, .hold(gate, then: .ok(image))) }
     let clients = try ["/1.jpg", "/1.jpg", "/2.jpg"].map { try pictor.ask(origin.target($0)) }
     try pictor.waitFor("they run") {
       $0.flights.variants == 2 && $0.flights.sources == 2 && $0.flights.coalesced == 1
@@ -87,12 +87,12 @@ import Testing
   // MARK: suspended
 
   @Test func `a pause holds back what has not begun, and nothing else`() throws {
-    // Given: a picture that is kept, and a download that runs
+    // Given: an image that is kept, and a download that runs
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let gate = Gate()
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    for path in ["/kept.jpg", "/waits.jpg"] { origin.serve(path, picture) }
-    origin.route("/runs.jpg", .hold(gate, then: .ok(picture)))
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    for path in ["/kept.jpg", "/waits.jpg"] { origin.serve(path, image) }
+    origin.route("/runs.jpg", .hold(gate, then: .ok(image)))
     _ = try pictor.get(origin.target("/kept.jpg"))
     let running = try pictor.ask(origin.target("/runs.jpg"))
     try pictor.waitFor("it runs") { $0.downloads.running == 1 }
@@ -119,16 +119,16 @@ import Testing
     // Given: one that waits, one whose length is known, one whose length nobody says
     let pictor = try PictorProcess(
       in: folder, PictorProcess.operated + ["--download.limit_per_host", "2"])
-    let (gate, picture) = (Gate(), try Pictures.jpeg(width: 60, height: 40))
-    origin.route("/known.jpg", .ok(picture, holdingAfter: 100, at: gate))
-    let chunks = [picture.prefix(100), picture.dropFirst(100)].map { OriginReply.chunk(Array($0)) }
+    let (gate, image) = (Gate(), try TestImages.jpeg(width: 60, height: 40))
+    origin.route("/known.jpg", .ok(image, holdingAfter: 100, at: gate))
+    let chunks = [image.prefix(100), image.dropFirst(100)].map { OriginReply.chunk(Array($0)) }
     origin.route(
       "/unknown.jpg",
       OriginReply([
         .send(OriginReply.chunkedHead + chunks[0]), .hold(gate),
         .send(chunks[1] + Array("0\r\n\r\n".utf8)),
       ]))
-    origin.serve("/waits.jpg", picture)
+    origin.serve("/waits.jpg", image)
     var clients = try ["/known.jpg", "/unknown.jpg"].map { try pictor.ask(origin.target($0)) }
     try pictor.waitUntil("both have begun") {
       try pictor.downloads().count { $0.received == 100 } == 2
@@ -142,7 +142,7 @@ import Testing
     for status in list {
       switch status.url {
       case origin.url("/known.jpg"):
-        #expect(status.state == .running && status.expected == picture.count)
+        #expect(status.state == .running && status.expected == image.count)
         #expect(status.waiters == 2 && status.priority == "high")
         #expect(status.bytesPerSecond > 0 && status.seconds > 0)
       case origin.url("/unknown.jpg"):
@@ -164,15 +164,15 @@ import Testing
   ) throws {
     // Given
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let image = try TestImages.jpeg(width: 30, height: 20)
     // Each piece is sent when the test has been told of the one before it, where it is told.
     let gates = (0..<3).map { _ in Gate() }
-    let quarter = picture.count / 4
-    let pieces = (0..<4).map { Array(picture[($0 * quarter)...].prefix($0 < 3 ? quarter : .max)) }
+    let quarter = image.count / 4
+    let pieces = (0..<4).map { Array(image[($0 * quarter)...].prefix($0 < 3 ? quarter : .max)) }
     origin.route(
       "/a.jpg",
       OriginReply(
-        [.send(OriginReply.head(200, ["Content-Length: \(picture.count)"])), .send(pieces[0])]
+        [.send(OriginReply.head(200, ["Content-Length: \(image.count)"])), .send(pieces[0])]
           + zip(gates, pieces.dropFirst()).flatMap { [.hold($0), .send($1)] }))
     let events: EventReader<DownloadStatus> = try pictor.events(
       at: "/admin/downloads?interval=\(interval)")
@@ -187,8 +187,8 @@ import Testing
     #expect(try client.readAnswer().status == 200)
     let told = try events.events { $0.state != .waiting && $0.state != .running }
     // Then
-    #expect(told.last?.state == .finished && told.last?.received == picture.count)
-    #expect(told.last?.expected == picture.count)
+    #expect(told.last?.state == .finished && told.last?.received == image.count)
+    #expect(told.last?.expected == image.count)
     let steps = told.dropLast().compactMap(\.fraction)
     for (before, after) in zip(steps, steps.dropFirst()) {
       #expect(after - before >= interval, "\(steps)")
@@ -197,12 +197,12 @@ import Testing
 
   @Test func `a length that nobody says is not guessed, to the end`() throws {
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
-    origin.route("/a.jpg", .chunked(picture, size: 100))
+    let image = try TestImages.jpeg(width: 30, height: 20)
+    origin.route("/a.jpg", .chunked(image, size: 100))
     let events: EventReader<DownloadStatus> = try pictor.events(at: "/admin/downloads")
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
     let told = try events.events { $0.state == .finished }
-    #expect(told.last?.received == picture.count)
+    #expect(told.last?.received == image.count)
     #expect(told.allSatisfy { $0.expected == -1 })
   }
 

@@ -45,7 +45,7 @@ extension PictorProcess {
       PrefetchStatus.self, from: Data(try operate("GET", "/admin/prefetch/" + id).body))
   }
 
-  /// Asks for a picture without reading the answer, which the connection that is returned will have.
+  /// Asks for an image without reading the answer, which the connection that is returned will have.
   func ask(
     _ target: String, headers: KeyValuePairs<String, String> = [:], timeout: Int = 20
   ) throws -> HTTPClient {

@@ -214,7 +214,7 @@ func contents(of path: String) -> String {
 }
 
 extension Origin {
-  /// What to ask pictor for, for the picture at `path` here; `rest` is further parameters, `&w=100`.
+  /// What to ask pictor for, for the image at `path` here; `rest` is further parameters, `&w=100`.
   func target(_ path: String, _ rest: String = "") -> String {
     "/image?url=\(encoded(url(path)))\(rest)"
   }

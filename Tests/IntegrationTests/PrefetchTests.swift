@@ -37,44 +37,44 @@ import Testing
 
   @Test func `what the command had loaded is there, and is skipped the next time`() throws {
     for number in 0..<5 {
-      origin.serve("/\(number).jpg", try Pictures.jpeg(width: 30 + number, height: 20))
+      origin.serve("/\(number).jpg", try TestImages.jpeg(width: 30 + number, height: 20))
     }
     let lines = (0..<5).map { origin.target("/\($0).jpg", "&w=10") }
     let first = try prefetch(lines)
     #expect(try first.end(0) == 0)
-    #expect(first.log.contains("5 pictures, 5 loaded, 0 skipped, 0 failed"), "\(first.log)")
+    #expect(first.log.contains("5 images, 5 loaded, 0 skipped, 0 failed"), "\(first.log)")
     let answer = try pictor.get(lines[2])
     #expect(answer["cache-status"] == "pictor; hit; detail=memory")
     let again = try prefetch(lines)
     #expect(try again.end(0) == 0)
-    #expect(again.log.contains("5 pictures, 0 loaded, 5 skipped, 0 failed"), "\(again.log)")
+    #expect(again.log.contains("5 images, 0 loaded, 5 skipped, 0 failed"), "\(again.log)")
     #expect(origin.totalRequests == 5)
     let figures = try pictor.stats().prefetch
     #expect((figures.finished, figures.skipped, figures.failed) == (5, 5, 0))
     #expect((figures.lists, figures.waiting, figures.running) == (0, 0, 0))
   }
 
-  @Test func `bad lines and missing pictures are told, and the rest is loaded`() throws {
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+  @Test func `bad lines and missing images are told, and the rest is loaded`() throws {
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     let command = try prefetch([
       origin.url("/absent.jpg"), "ftp://nowhere/", origin.target("/a.jpg", "&ww=1"),
       origin.url("/a.jpg"), origin.url("/a.jpg"),
     ])
     #expect(try command.end(0) == 1)
-    #expect(command.log.contains("5 pictures, 1 loaded, 1 skipped, 3 failed"), "\(command.log)")
+    #expect(command.log.contains("5 images, 1 loaded, 1 skipped, 3 failed"), "\(command.log)")
     #expect(command.log.contains("failed: 1 source_not_found\n"))
     #expect(command.log.contains("line 1: source_not_found: the source does not exist (404)\n"))
     #expect(command.log.contains("line 2: invalid_url: "))
     #expect(command.log.contains("line 3: unknown_parameter: there is no parameter 'ww'\n"))
   }
 
-  @Test func `one host is asked for one picture at a time, and clients go first`() throws {
+  @Test func `one host is asked for one image at a time, and clients go first`() throws {
     let gate = Gate()
-    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let image = try TestImages.jpeg(width: 30, height: 20)
     for number in 0..<4 {
-      origin.route("/\(number).jpg", .hold(gate, then: .ok(picture)))
+      origin.route("/\(number).jpg", .hold(gate, then: .ok(image)))
     }
-    origin.serve("/client.jpg", picture)
+    origin.serve("/client.jpg", image)
     let command = try prefetch((0..<4).map { origin.url("/\($0).jpg") })
     try pictor.waitFor("the first is loaded") { $0.downloads.running == 1 }
     #expect(try pictor.get(origin.target("/client.jpg")).status == 200)

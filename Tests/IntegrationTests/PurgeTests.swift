@@ -47,12 +47,12 @@ import Testing
 
   @Test(arguments: ["url", "prefix", "host", "tag"])
   func `each kind of purge takes effect at once, on what it means alone`(kind: String) throws {
-    // Given: two sizes of one picture and one of another, which is of another host
+    // Given: two sizes of one image and one of another, which is of another host
     let hosts = folder.path + "/hosts.json5"
     try folder.write("hosts.json5", Array(#"{hosts: [{host: "localhost", tags: ["shop"]}]}"#.utf8))
     let pictor = try operated(["--config", hosts])
     for path in ["/a/1.jpg", "/b/1.jpg"] {
-      origin.serve(path, try Pictures.jpeg(width: 60, height: 40))
+      origin.serve(path, try TestImages.jpeg(width: 60, height: 40))
     }
     let meant = origin.url("/a/1.jpg", host: "localhost")
     let targets = ["", "&w=20"].map { "/image?url=\(encoded(meant))\($0)" }
@@ -80,7 +80,7 @@ import Testing
     let pictor = try operated()
     #expect(try pictor.get(origin.target("/a.jpg")).status == 404)
     #expect(try purge(pictor, "url=" + encoded(origin.url("/a.jpg"))).failed == 1)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 60, height: 40))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 60, height: 40))
     #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
   }
 
@@ -91,7 +91,7 @@ import Testing
     let pictor = try operated()
     let gate = Gate()
     let (old, new) = (
-      try Pictures.jpeg(width: 60, height: 40), try Pictures.jpeg(width: 40, height: 60)
+      try TestImages.jpeg(width: 60, height: 40), try TestImages.jpeg(width: 40, height: 60)
     )
     origin.route("/a.jpg") { request in
       request.number == 1 ? .ok(old, holdingAfter: 100, at: gate) : .ok(new)
@@ -119,7 +119,7 @@ import Testing
   @Test func `a purge survives a restart`() throws {
     var pictor = try operated()
     for path in ["/1.jpg", "/2.jpg", "/3.jpg"] {
-      origin.serve(path, try Pictures.jpeg(width: 60, height: 40))
+      origin.serve(path, try TestImages.jpeg(width: 60, height: 40))
       _ = try pictor.get(origin.target(path))
     }
     try pictor.waitFor("it is on disk") { $0.disk.entries == 6 }
@@ -141,7 +141,8 @@ import Testing
   {
     let pictor = try operated()
     origin.serve(
-      "/a.jpg", try Pictures.jpeg(width: 60, height: 40), headers: ["Cache-Control: max-age=5000"])
+      "/a.jpg", try TestImages.jpeg(width: 60, height: 40), headers: ["Cache-Control: max-age=5000"]
+    )
     #expect(try look(pictor, "/a.jpg") == nil)
     _ = try pictor.get(origin.target("/a.jpg"))
     #expect(try look(pictor, "/a.jpg") == "memory disk source")
@@ -167,12 +168,12 @@ import Testing
 
   // MARK: Put
 
-  @Test func `a picture that is put is served without its origin, and again after a restart`()
+  @Test func `an image that is put is served without its origin, and again after a restart`()
     throws
   {
     var pictor = try operated()
     let (mine, theirs) = (
-      try Pictures.jpeg(width: 40, height: 60), try Pictures.jpeg(width: 60, height: 40)
+      try TestImages.jpeg(width: 40, height: 60), try TestImages.jpeg(width: 60, height: 40)
     )
     origin.serve("/a.jpg", theirs)
     let before = try pictor.get(origin.target("/a.jpg"))
@@ -203,11 +204,11 @@ import Testing
     #expect(try look(pictor, "/b.jpg") == "source")
   }
 
-  @Test func `curl can put a large picture`() throws {
+  @Test func `curl can put a large image`() throws {
     let pictor = try operated()
-    let picture = try Pictures.tiff(width: 1_500, height: 1_000)
-    #expect(picture.count > 1 << 20, "curl asks for leave before it sends so much")
-    try folder.write("a.tiff", picture)
+    let image = try TestImages.tiff(width: 1_500, height: 1_000)
+    #expect(image.count > 1 << 20, "curl asks for leave before it sends so much")
+    try folder.write("a.tiff", image)
     let url = "http://127.0.0.1:\(pictor.port)/admin/cache?url=" + encoded(origin.url("/a.tiff"))
     let status = try run([
       "/usr/bin/curl", "-s", "-f", "-o", "/dev/null", "-T", folder.path + "/a.tiff", "-H",
@@ -222,7 +223,7 @@ import Testing
 
   @Test func `the command purges, says what went, and fails where the server refuses`() throws {
     let pictor = try operated()
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 60, height: 40))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 60, height: 40))
     _ = try pictor.get(origin.target("/a.jpg"))
     func command(_ arguments: [String]) throws -> PictorProcess {
       try PictorProcess(

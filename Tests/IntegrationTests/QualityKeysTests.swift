@@ -11,7 +11,7 @@ import Testing
     folder = try TemporaryFolder()
     origin = try Origin()
     origin.serve(
-      "/a.png", try Pictures.encode(.scene(width: 320, height: 240, alpha: false), ".png"))
+      "/a.png", try TestImages.encode(.scene(width: 320, height: 240, alpha: false), ".png"))
   }
 
   private func answers(

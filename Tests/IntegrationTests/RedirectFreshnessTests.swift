@@ -62,7 +62,7 @@ import Testing
     // Given
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder)
-    let image = try Pictures.jpeg(width: 16, height: 16)
+    let image = try TestImages.jpeg(width: 16, height: 16)
     for (number, fields) in item.hops.enumerated() {
       let next = number + 1 < item.hops.count ? "/hop\(number + 1)" : "/target.jpg"
       origin.route(
@@ -102,7 +102,7 @@ import Testing
     // Given: what is stale at once is renewed, and the redirect has changed its mind
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder)
-    let image = try Pictures.jpeg(width: 16, height: 16)
+    let image = try TestImages.jpeg(width: 16, height: 16)
     origin.route("/latest") { request in
       let control = request.number == 1 ? "max-age=0" : "max-age=600"
       return .status(

@@ -19,7 +19,7 @@ import Testing
 
   @Test func `without core files, or with small files only, it serves images`() throws {
     // Given: workers lower these limits themselves
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 60, height: 40))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 60, height: 40))
     let pictor = try pictor("--core=0:0", "--fsize=10000000:10000000")
     // Then
     #expect(try pictor.get(origin.target("/a.jpg", "&w=30")).status == 200)
@@ -39,7 +39,7 @@ import Testing
 
   @Test func `with few open files it serves images`() throws {
     // Given
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 60, height: 40))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 60, height: 40))
     let pictor = try PictorProcess(
       in: folder, ["--server.workers", "2", "--imaging.workers", "2"],
       wrapper: ["/usr/bin/prlimit", "--nofile=108:108"])
@@ -55,9 +55,9 @@ import Testing
   @Test func `a file that becomes too large is an error, and does not end the server`() throws {
     // Given: one image beyond the limit, one far below it
     let limit = 400_000
-    let large = try Pictures.jpeg(width: 60, height: 40) + [UInt8](repeating: 0, count: limit)
+    let large = try TestImages.jpeg(width: 60, height: 40) + [UInt8](repeating: 0, count: limit)
     origin.serve("/large.jpg", large)
-    origin.serve("/small.jpg", try Pictures.jpeg(width: 60, height: 40))
+    origin.serve("/small.jpg", try TestImages.jpeg(width: 60, height: 40))
     let pictor = try pictor("--fsize=\(limit):\(limit)")
     kill(pictor.id, SIGXFSZ)
     // Then

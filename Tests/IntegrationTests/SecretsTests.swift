@@ -21,7 +21,7 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 40, height: 30))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 40, height: 30))
     origin.route("/text", .ok(Array("no image".utf8), headers: ["Set-Cookie: s=\(Mark.header)"]))
     origin.route("/broken", .status(503, headers: ["WWW-Authenticate: Basic \(Mark.header)"]))
     origin.route("/cut", .truncated([1, 2, 3], declaring: 9))

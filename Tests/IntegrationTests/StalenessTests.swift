@@ -1,4 +1,4 @@
-// Tests of what the program serves stale: while the origin is asked, where it fails, and across a restart. Pictures are
+// Tests of what the program serves stale: while the origin is asked, where it fails, and across a restart. TestImages are
 // stale from the first because their origin says that they are old already.
 
 import Glibc
@@ -20,7 +20,7 @@ import Testing
     answer[field].flatMap { Int($0) } ?? -1
   }
 
-  /// Waits until a picture is answered like this, which it is sooner or later.
+  /// Waits until an image is answered like this, which it is sooner or later.
   private func wait(
     _ pictor: PictorProcess, for target: String, with status: String
   ) throws -> HTTPAnswer {
@@ -36,17 +36,17 @@ import Testing
 
   // MARK: While revalidating
 
-  @Test func `a stale picture is answered at once while its origin hangs, and is renewed once`()
+  @Test func `a stale image is answered at once while its origin hangs, and is renewed once`()
     throws
   {
     // Given
     let pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 60, height: 40)
+    let image = try TestImages.jpeg(width: 60, height: 40)
     let gate = Gate()
     let stale = Self.old + ["Cache-Control: max-age=100, stale-while-revalidate=5000"]
     origin.route("/a.jpg") { request in
       request.number == 1
-        ? .ok(picture, headers: stale)
+        ? .ok(image, headers: stale)
         : .hold(gate, then: .status(304, headers: ["Cache-Control: max-age=1000"]))
     }
     let target = origin.target("/a.jpg", "&w=30")
@@ -78,7 +78,7 @@ import Testing
   @Test func `other bytes are made in the background, and are the next answer`() throws {
     let pictor = try PictorProcess(in: folder)
     let (wide, tall) = (
-      try Pictures.jpeg(width: 60, height: 30), try Pictures.jpeg(width: 30, height: 60)
+      try TestImages.jpeg(width: 60, height: 30), try TestImages.jpeg(width: 30, height: 60)
     )
     let stale = Self.old + ["Cache-Control: max-age=100, stale-while-revalidate=5000"]
     origin.route("/a.jpg") { request in
@@ -93,7 +93,7 @@ import Testing
 
   @Test func `what an origin wants nobody to have stale, nobody has`() throws {
     let pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let image = try TestImages.jpeg(width: 30, height: 20)
     for (path, control) in [
       ("/must", "max-age=100, stale-while-revalidate=5000, must-revalidate"),
       ("/vary", "max-age=1000, stale-while-revalidate=5000"),
@@ -102,7 +102,7 @@ import Testing
       let more = path == "/vary" ? ["Vary: *"] : []
       origin.route(path) { request in
         request.headers["if-none-match"] == "\"1\""
-          ? .status(304, headers: headers + more) : .ok(picture, headers: headers + more)
+          ? .status(304, headers: headers + more) : .ok(image, headers: headers + more)
       }
       let first = try pictor.get(origin.target(path))
       #expect(first["cache-control"]?.hasSuffix(", must-revalidate") == true)
@@ -116,7 +116,7 @@ import Testing
   @Test func `a reload of what is immutable asks nobody`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve(
-      "/a.jpg", try Pictures.jpeg(width: 30, height: 20),
+      "/a.jpg", try TestImages.jpeg(width: 30, height: 20),
       headers: ["Cache-Control: max-age=1000, immutable"])
     let client = try pictor.connect()
     let first = try client.get(origin.target("/a.jpg"))
@@ -129,15 +129,15 @@ import Testing
 
   // MARK: On error
 
-  @Test func `an origin that is down takes no picture down, across a restart, until it is back`()
+  @Test func `an origin that is down takes no image down, across a restart, until it is back`()
     throws
   {
     // Given
     let options = ["--freshness.error_interval", "0s", "--download.breaker_threshold", "0"]
     var pictor = try PictorProcess(in: folder, options)
-    let picture = try Pictures.jpeg(width: 60, height: 40)
+    let image = try TestImages.jpeg(width: 60, height: 40)
     let stale = Self.old + ["Cache-Control: max-age=100"]
-    origin.serve("/a.jpg", picture, headers: stale)
+    origin.serve("/a.jpg", image, headers: stale)
     let target = origin.target("/a.jpg", "&w=30")
     let first = try pictor.get(target)
     // When
@@ -171,11 +171,11 @@ import Testing
 
   @Test func `an origin's error is named, and it is left alone as long as it wants`() throws {
     let pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let image = try TestImages.jpeg(width: 30, height: 20)
     let stale = Self.old + ["Cache-Control: max-age=100"]
     origin.route("/a.jpg") { request in
       request.number == 1
-        ? .ok(picture, headers: stale) : .status(503, headers: ["Retry-After: 3000"])
+        ? .ok(image, headers: stale) : .status(503, headers: ["Retry-After: 3000"])
     }
     let target = origin.target("/a.jpg")
     _ = try pictor.get(target)
@@ -193,11 +193,11 @@ import Testing
   }
 
   @Test(arguments: [404, 410])
-  func `a picture that its origin says is gone is taken down, in all sizes`(_ status: Int) throws {
+  func `an image that its origin says is gone is taken down, in all sizes`(_ status: Int) throws {
     var pictor = try PictorProcess(in: folder)
-    let picture = try Pictures.jpeg(width: 60, height: 40)
+    let image = try TestImages.jpeg(width: 60, height: 40)
     let stale = Self.old + ["Cache-Control: max-age=100"]
-    origin.serve("/a.jpg", picture, headers: stale)
+    origin.serve("/a.jpg", image, headers: stale)
     let targets = ["&w=30", "&w=20"].map { origin.target("/a.jpg", $0) }
     for target in targets { #expect(try pictor.get(target).status == 200) }
     origin.route("/a.jpg", .status(status))
@@ -213,21 +213,21 @@ import Testing
     }
   }
 
-  @Test func `rules for hosts bound how long pictures are fresh`() throws {
+  @Test func `rules for hosts bound how long images are fresh`() throws {
     let pictor = try PictorProcess(
       in: folder,
       [
         "--hosts",
         "[{ host: '127.0.0.1', minimum_lifetime: '1h', maximum_lifetime: '2h', default_lifetime: '90m' }]",
       ])
-    let picture = try Pictures.jpeg(width: 30, height: 20)
+    let image = try TestImages.jpeg(width: 30, height: 20)
     // What is kept here for longer than an origin wants is for browsers what the origin says.
     for (path, headers, shared, told) in [
       ("/none", [], 5_400, 3_600), ("/short", ["Cache-Control: max-age=5"], 3_600, 5),
       ("/never", ["Cache-Control: no-cache"], 3_600, 0),
       ("/long", ["Cache-Control: max-age=100000"], 7_200, 7_200),
     ] as [(String, [String], Int, Int)] {
-      origin.serve(path, picture, headers: headers)
+      origin.serve(path, image, headers: headers)
       let answer = try pictor.get(origin.target(path))
       // A default counts from the answer.
       let age = path == "/none" ? try #require(answer["age"].flatMap { Int($0) }) : 0

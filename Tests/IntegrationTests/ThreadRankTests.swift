@@ -49,7 +49,7 @@ import Testing
     // Given a program that was started like that
     let folder = try TemporaryFolder()
     let origin = try Origin()
-    let image = try Pictures.jpeg(width: 64, height: 48)
+    let image = try TestImages.jpeg(width: 64, height: 48)
     origin.serve("/a.jpg", image)
     try folder.write("local.jpg", image)
     let pictor = try PictorProcess(

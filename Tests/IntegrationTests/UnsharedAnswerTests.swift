@@ -14,7 +14,7 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    image = try Pictures.jpeg(width: 1_600, height: 1_200, bare: true)
+    image = try TestImages.jpeg(width: 1_600, height: 1_200, bare: true)
   }
 
   private func serve(_ control: String) {

@@ -13,7 +13,7 @@ import Testing
     folder = try TemporaryFolder()
     origin = try Origin()
     mkdir(folder.path + "/root", 0o755)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 400, height: 300))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 400, height: 300))
   }
 
   private func start(_ options: [String] = []) throws -> PictorProcess {
@@ -21,7 +21,7 @@ import Testing
   }
 
   private func plain(_ color: [UInt8], width: Int = 40, height: Int = 30) throws -> [UInt8] {
-    try Pictures.encode(Pixels(width: width, height: height, color: color), ".png")
+    try TestImages.encode(Pixels(width: width, height: height, color: color), ".png")
   }
 
   private func parameter(_ answer: HTTPAnswer) -> Bool {
@@ -38,9 +38,9 @@ import Testing
         origin.target("/a.jpg", "&w=\(width)&watermark=logo&watermark_scale=0.2&format=png"))
       // then
       #expect(answer.status == 200)
-      let picture = try Pixels(decoding: answer.body)
-      #expect(picture[width - 1, width * 3 / 4 - 1] == [255, 0, 255])
-      #expect(picture[width * 4 / 5 - 2, width * 3 / 4 - 1] != [255, 0, 255])
+      let image = try Pixels(decoding: answer.body)
+      #expect(image[width - 1, width * 3 / 4 - 1] == [255, 0, 255])
+      #expect(image[width * 4 / 5 - 2, width * 3 / 4 - 1] != [255, 0, 255])
     }
     #expect(origin.requests(to: "/logo.png") == 1 && origin.requests(to: "/a.jpg") == 1)
   }
@@ -100,14 +100,14 @@ import Testing
   @Test func `each frame of an animation gets it`() throws {
     // given
     try folder.write("root/mark.png", try plain([255, 255, 255], width: 10, height: 10))
-    origin.serve("/moves.gif", try Pictures.gif(width: 40, height: 40, frames: 3))
+    origin.serve("/moves.gif", try TestImages.gif(width: 40, height: 40, frames: 3))
     // when
     let answer = try start().get(origin.target("/moves.gif", "&watermark=local:///mark.png"))
     // then
     for frame in 0..<3 {
-      let picture = try Pixels(decoding: answer.body, frame: frame)
-      #expect(picture.rgb(36, 36).allSatisfy { $0 > 240 })
-      #expect(picture.rgb(5, 5) != picture.rgb(36, 36))
+      let image = try Pixels(decoding: answer.body, frame: frame)
+      #expect(image.rgb(36, 36).allSatisfy { $0 > 240 })
+      #expect(image.rgb(5, 5) != image.rgb(36, 36))
     }
   }
 }

@@ -15,8 +15,8 @@ final class AVIFLaterTests: ManagedTests {
     processor.result.withLock { result in
       result = { job in
         job.transform.accepted.first == .avif && frames == 1
-          ? TestProcessor.picture(bytes: bytes, .avif)
-          : TestProcessor.picture(bytes: 100, .webp, frames: frames)
+          ? TestProcessor.image(bytes: bytes, .avif)
+          : TestProcessor.image(bytes: 100, .webp, frames: frames)
       }
     }
   }
@@ -86,7 +86,7 @@ final class AVIFLaterTests: ManagedTests {
     _ = try await manager.variant(for: try wish())
     let kept = try #require(manager.cachedVariant(for: other.key))
     #expect(kept.info.freshness.lifetime == 3_600)
-    // The other way round, for another picture: what is there is found.
+    // The other way round, for another image: what is there is found.
     #expect(jobs.count { $0 == [.webp] } == 1)
     let found = try await manager.variant(for: other)
     #expect(found.cacheStatus == .hit(.memory))
@@ -158,7 +158,7 @@ final class AVIFLaterTests: ManagedTests {
   @Test func `the quick one under a watermark is kept on for as long as both are fresh`()
     async throws
   {
-    // Given: a watermark loaded a thousand seconds before the picture
+    // Given: a watermark loaded a thousand seconds before the image
     open(avif: 100)
     avifGate.open()
     _ = try await manager.variant(for: try request(mark))

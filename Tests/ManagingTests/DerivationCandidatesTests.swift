@@ -1,4 +1,4 @@
-// Tests of DerivationCandidates: what a picture may be made from besides its source.
+// Tests of DerivationCandidates: what an image may be made from besides its source.
 
 import Model
 import TestSupport

@@ -1,4 +1,4 @@
-// Tests of pictures that are made of larger ones, where their source is not kept.
+// Tests of images that are made of larger ones, where their source is not kept.
 
 import Model
 import Testing
@@ -12,7 +12,7 @@ final class DerivationTests: ManagedTests {
     processor.result.withLock { result in
       result = { job in
         let width = job.transform.width ?? 4_000
-        return TestProcessor.picture(
+        return TestProcessor.image(
           bytes: 9, .jpeg, PixelSize(width: width, height: width / 4))
       }
     }
@@ -29,7 +29,7 @@ final class DerivationTests: ManagedTests {
     return request
   }
 
-  /// A large picture is kept and its source is not.
+  /// A large image is kept and its source is not.
   private func makeLarge(quality: Int? = 95) async throws -> Variant {
     open()
     let made = try await manager.variant(for: try wish(1_000, quality: quality))

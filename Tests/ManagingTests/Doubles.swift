@@ -267,8 +267,8 @@ final class TestProcessor: ImageProcessor {
   let avifGate = Lock<Gate?>(nil)
   let avifFailure = Lock<ImageError?>(nil)
 
-  /// A picture of so many bytes.
-  static func picture(
+  /// An image of so many bytes.
+  static func image(
     bytes: Int, _ format: ImageFormat, _ size: PixelSize = PixelSize(width: 3, height: 1),
     frames: Int = 1, scaledDownFrom: PixelSize? = nil
   ) -> ProcessedImage {
@@ -289,7 +289,7 @@ final class TestProcessor: ImageProcessor {
     }
     if let failure = failure.withLock({ $0 }) { throw failure }
     if isAVIF, let failure = avifFailure.withLock({ $0 }) { throw failure }
-    return result.withLock { $0 }?(job) ?? Self.picture(bytes: 3, .jpeg)
+    return result.withLock { $0 }?(job) ?? Self.image(bytes: 3, .jpeg)
   }
 }
 
@@ -337,7 +337,7 @@ class ManagedTests {
       now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
   }
 
-  /// A request for a picture at the origin, with its options as `change` leaves them.
+  /// A request for an image at the origin, with its options as `change` leaves them.
   func request(
     _ url: String = "http://origin/a.jpg", scale: Double? = nil,
     _ change: (inout LoadOptions) -> Void = { _ in }
@@ -349,7 +349,7 @@ class ManagedTests {
     return request
   }
 
-  /// Asks for a picture, beside whatever the test does next.
+  /// Asks for an image, beside whatever the test does next.
   func asking(_ request: ImageRequest) -> Task<ImageDelivery, any Error> {
     Task { [manager] in try await manager.variant(for: request) }
   }

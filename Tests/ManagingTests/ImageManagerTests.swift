@@ -7,7 +7,7 @@ import Testing
 @testable import Managing
 
 final class ImageManagerTests: ManagedTests {
-  @Test func `a picture asked for the first time is loaded, made and kept in both tiers`()
+  @Test func `an image asked for the first time is loaded, made and kept in both tiers`()
     async throws
   {
     openAll()

@@ -339,7 +339,7 @@ final class LoadOptionsTests: ManagedTests {
     tiers: StoreTiers
   ) async throws {
     openAll()
-    // Given a picture in one tier, and its source, other bytes by now, in none it was made of.
+    // Given an image in one tier, and its source, other bytes by now, in none it was made of.
     let asked = try request(scale: 0.5) { $0.store = StoreTiers.all.subtracting(tiers) }
     _ = try await manager.variant(for: asked)
     await disk.remove(asked.key.source)

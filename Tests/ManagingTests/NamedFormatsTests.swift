@@ -6,7 +6,7 @@ import Testing
 @testable import Managing
 
 final class NamedFormatsTests: ManagedTests {
-  @Test func `a picture is kept under the name of its format too, if it may be kept at all`()
+  @Test func `an image is kept under the name of its format too, if it may be kept at all`()
     async throws
   {
     openAll()
@@ -49,7 +49,7 @@ final class NamedFormatsTests: ManagedTests {
   @Test func `what stands in for an AVIF is kept by its name for its whole time`() async throws {
     openAll()
     processor.avifGate.withLock { $0 = Gate() }
-    processor.result.withLock { $0 = { _ in TestProcessor.picture(bytes: 100, .webp) } }
+    processor.result.withLock { $0 = { _ in TestProcessor.image(bytes: 100, .webp) } }
     let wish = try request().accepting([.avif, .webp])
     let quick = try await manager.variant(for: wish).variant
     #expect(quick.info.freshness.lifetime == ImageManager.quickLifetime)

@@ -19,7 +19,7 @@ final class NeverBiggerTests: ManagedTests {
       source: try SourceURL(parsing: "http://origin/a"), transform: transform)
   }
 
-  /// An origin with such a picture, and workers that make so many bytes more of it, of another size where one is given.
+  /// An origin with such an image, and workers that make so many bytes more of it, of another size where one is given.
   private func serve(
     _ source: [UInt8], made more: Int, of size: PixelSize? = nil, scaledDownFrom: PixelSize? = nil
   ) {
@@ -28,7 +28,7 @@ final class NeverBiggerTests: ManagedTests {
     let size = size ?? self.size
     processor.result.withLock { result in
       result = { _ in
-        TestProcessor.picture(
+        TestProcessor.image(
           bytes: source.count + more, .webp, size, scaledDownFrom: scaledDownFrom)
       }
     }
@@ -41,10 +41,10 @@ final class NeverBiggerTests: ManagedTests {
 
   private func plain(_ format: ImageFormat) throws -> [UInt8] {
     switch format {
-    case .png: try Pictures.png(width: 40, height: 30)
-    case .gif: try Pictures.gif(width: 40, height: 30, frames: 2)
-    case .webp: try Pictures.bareWebP(width: 40, height: 30)
-    default: try Pictures.jpeg(width: 40, height: 30, bare: true)
+    case .png: try TestImages.png(width: 40, height: 30)
+    case .gif: try TestImages.gif(width: 40, height: 30, frames: 2)
+    case .webp: try TestImages.bareWebP(width: 40, height: 30)
+    default: try TestImages.jpeg(width: 40, height: 30, bare: true)
     }
   }
 
@@ -96,7 +96,7 @@ final class NeverBiggerTests: ManagedTests {
     #expect(try bytes(second.variant) == bytes(third.variant))
   }
 
-  @Test func `who wants another picture gets it, however large it is`() async throws {
+  @Test func `who wants another image gets it, however large it is`() async throws {
     let source = try plain(.jpeg)
     serve(source, made: 9)
     let watermark = Watermark(source: try SourceURL(parsing: "local:///w.png"))
@@ -144,10 +144,10 @@ final class NeverBiggerTests: ManagedTests {
 
   @Test func `a source with anything to turn, convert or strip does not do`() async throws {
     let needy = [
-      try Pictures.jpeg(width: 40, height: 30, orientation: 3),
-      try Pictures.jpeg(width: 40, height: 30, profile: "p3"),
-      try Pictures.jpeg(width: 40, height: 30),
-      try Pictures.jpeg(width: 40, height: 30, bare: true) + Array("a text behind it".utf8),
+      try TestImages.jpeg(width: 40, height: 30, orientation: 3),
+      try TestImages.jpeg(width: 40, height: 30, profile: "p3"),
+      try TestImages.jpeg(width: 40, height: 30),
+      try TestImages.jpeg(width: 40, height: 30, bare: true) + Array("a text behind it".utf8),
     ]
     for (number, source) in needy.enumerated() {
       serve(source, made: 9)

@@ -1,4 +1,4 @@
-// Tests of PassThroughCheck: which pictures may be passed on as they are, told from their first bytes.
+// Tests of PassThroughCheck: which images may be passed on as they are, told from their first bytes.
 
 import Model
 import TestSupport
@@ -6,28 +6,29 @@ import Testing
 
 @testable import Managing
 
-struct PictureHeadTests {
+struct ImageHeadTests {
   private func head(_ bytes: [UInt8], _ format: ImageFormat) -> PassThroughCheck {
     bytes.withUnsafeBytes { PassThroughCheck.read($0, as: format) }
   }
 
   private func webp(alpha: Bool = false, isExtended: Bool = false) throws -> [UInt8] {
-    try Pictures.bareWebP(width: 40, height: 30, alpha: alpha, isExtended: isExtended)
+    try TestImages.bareWebP(width: 40, height: 30, alpha: alpha, isExtended: isExtended)
   }
 
   private func movingWebP() throws -> [UInt8] {
-    try Pictures.bareWebP(width: 40, height: 30, frames: 3)
+    try TestImages.bareWebP(width: 40, height: 30, frames: 3)
   }
 
   private let size = PassThroughCheck.plain(PixelSize(width: 40, height: 30))
 
-  @Test func `plain pictures of each format are passed on, with their size`() throws {
-    #expect(head(try Pictures.jpeg(width: 40, height: 30, bare: true), .jpeg) == size)
+  @Test func `plain images of each format are passed on, with their size`() throws {
+    #expect(head(try TestImages.jpeg(width: 40, height: 30, bare: true), .jpeg) == size)
     #expect(
-      head(try Pictures.jpeg(width: 40, height: 30, progressive: true, bare: true), .jpeg) == size)
-    #expect(head(try Pictures.png(width: 40, height: 30), .png) == size)
-    #expect(head(try Pictures.png(width: 40, height: 30, palette: true), .png) == size)
-    #expect(head(try Pictures.gif(width: 40, height: 30, frames: 3), .gif) == size)
+      head(try TestImages.jpeg(width: 40, height: 30, progressive: true, bare: true), .jpeg) == size
+    )
+    #expect(head(try TestImages.png(width: 40, height: 30), .png) == size)
+    #expect(head(try TestImages.png(width: 40, height: 30, palette: true), .png) == size)
+    #expect(head(try TestImages.gif(width: 40, height: 30, frames: 3), .gif) == size)
     #expect(head(try webp(), .webp) == size)
     #expect(head(try webp(alpha: true, isExtended: true), .webp) == size)
     #expect(head(try movingWebP(), .webp) == size)
@@ -35,17 +36,17 @@ struct PictureHeadTests {
 
   @Test func `what has to be turned, converted or stripped needs work`() throws {
     let needy = [
-      try Pictures.jpeg(width: 40, height: 30, orientation: 6),
-      try Pictures.jpeg(width: 40, height: 30, profile: "p3"),
-      try Pictures.jpeg(width: 40, height: 30),
+      try TestImages.jpeg(width: 40, height: 30, orientation: 6),
+      try TestImages.jpeg(width: 40, height: 30, profile: "p3"),
+      try TestImages.jpeg(width: 40, height: 30),
     ]
     for bytes in needy { #expect(head(bytes, .jpeg) == .needsWork) }
-    #expect(head(try Pictures.png(width: 40, height: 30, sixteenBits: true), .png) == .needsWork)
+    #expect(head(try TestImages.png(width: 40, height: 30, sixteenBits: true), .png) == .needsWork)
   }
 
   @Test func `a PNG that means other colours than sRGB's by its chunks needs work`() throws {
     // Given
-    let png = try Pictures.png(width: 40, height: 30)
+    let png = try TestImages.png(width: 40, height: 30)
     func head(with chunks: [(kind: String, content: [UInt8])]) -> PassThroughCheck {
       var bytes = Array(png[..<33])
       for (kind, content) in chunks {
@@ -68,11 +69,11 @@ struct PictureHeadTests {
     #expect(head(with: [("PLTE", [1, 2, 3]), ("gAMA", numbers([100_000]))]) == size)
   }
 
-  @Test func `a picture of another format than it is to be of needs work`() throws {
+  @Test func `an image of another format than it is to be of needs work`() throws {
     let all: [(ImageFormat, [UInt8])] = [
-      (.jpeg, try Pictures.jpeg(width: 40, height: 30, bare: true)),
-      (.png, try Pictures.png(width: 40, height: 30)),
-      (.gif, try Pictures.gif(width: 40, height: 30, frames: 1)),
+      (.jpeg, try TestImages.jpeg(width: 40, height: 30, bare: true)),
+      (.png, try TestImages.png(width: 40, height: 30)),
+      (.gif, try TestImages.gif(width: 40, height: 30, frames: 1)),
       (.webp, try webp()),
     ]
     for (format, bytes) in all {
@@ -84,17 +85,17 @@ struct PictureHeadTests {
 
   @Test func `a comment, Exif, XMP or a foreign profile in front of the pixels needs work`() throws
   {
-    let jpeg = try Pictures.jpeg(width: 40, height: 30, bare: true)
+    let jpeg = try TestImages.jpeg(width: 40, height: 30, bare: true)
     for marker: UInt8 in [0xe1, 0xe2, 0xed, 0xfe] {
       let segment: [UInt8] = [0xff, marker, 0, 6] + Array("abcd".utf8)
       #expect(head(Array(jpeg[..<2]) + segment + jpeg[2...], .jpeg) == .needsWork)
     }
-    let png = try Pictures.png(width: 40, height: 30)
+    let png = try TestImages.png(width: 40, height: 30)
     for kind in ["tEXt", "zTXt", "iTXt", "eXIf", "iCCP", "acTL", "abCd"] {
       let chunk = [0, 0, 0, 1] + Array(kind.utf8) + [65, 0, 0, 0, 0]
       #expect(head(Array(png[..<33]) + chunk + png[33...], .png) == .needsWork)
     }
-    let gif = try Pictures.gif(width: 40, height: 30, frames: 1)
+    let gif = try TestImages.gif(width: 40, height: 30, frames: 1)
     let table = gif[10] & 0x80 == 0 ? 0 : 3 << (Int(gif[10] & 7) + 1)
     let comment: [UInt8] = [0x21, 0xfe, 2, 65, 66, 0]
     #expect(
@@ -110,9 +111,9 @@ struct PictureHeadTests {
     throws
   {
     let all: [(ImageFormat, [UInt8])] = [
-      (.jpeg, try Pictures.jpeg(width: 40, height: 30, bare: true)),
-      (.png, try Pictures.png(width: 40, height: 30)),
-      (.gif, try Pictures.gif(width: 40, height: 30, frames: 2)),
+      (.jpeg, try TestImages.jpeg(width: 40, height: 30, bare: true)),
+      (.png, try TestImages.png(width: 40, height: 30)),
+      (.gif, try TestImages.gif(width: 40, height: 30, frames: 2)),
       (.webp, try webp()),
     ]
     for (format, bytes) in all {
@@ -133,7 +134,7 @@ struct PictureHeadTests {
     #expect(head(filled, .jpeg) == .needsWork)
   }
 
-  @Test func `sides that no picture has need work`() {
+  @Test func `sides that no image has need work`() {
     func png(_ width: [UInt8], _ height: [UInt8]) -> [UInt8] {
       [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13] + Array("IHDR".utf8) + width
         + height + [8, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9] + Array("IDAT".utf8)
@@ -149,9 +150,9 @@ struct PictureHeadTests {
   @Test func `damage of any kind is a verdict and no crash`() throws {
     var random = SeededGenerator(seed: 7)
     let all: [(ImageFormat, [UInt8])] = [
-      (.jpeg, try Pictures.jpeg(width: 40, height: 30, bare: true)),
-      (.png, try Pictures.png(width: 40, height: 30)),
-      (.gif, try Pictures.gif(width: 40, height: 30, frames: 2)),
+      (.jpeg, try TestImages.jpeg(width: 40, height: 30, bare: true)),
+      (.png, try TestImages.png(width: 40, height: 30)),
+      (.gif, try TestImages.gif(width: 40, height: 30, frames: 2)),
       (.webp, try movingWebP()),
     ]
     var verdicts: Set<String> = []

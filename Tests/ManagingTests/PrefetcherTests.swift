@@ -10,7 +10,7 @@ import Testing
 /// Answers each URL as told, and remembers how many were under way at once.
 private final class ScriptedProvider: ImageProvider {
   struct State {
-    /// Answers by URL, the first first; without any, the picture was loaded.
+    /// Answers by URL, the first first; without any, the image was loaded.
     var answers: [String: [Result<CacheStatus, ImageError>]] = [:]
     var asked: [ImageRequest] = []
     var running: [String: Int] = [:]

@@ -19,7 +19,7 @@ final class PrefetchingTests: ManagedTests {
     #expect(kept.cacheStatus == .hit(.memory))
     let again = try await end(of: try prefetcher.prefetch(prefetchLines(urls)), in: prefetcher)
     #expect((again.finished, again.skipped) == (0, 20))
-    // Looking whether a picture is there is no look-up of the memory tier's.
+    // Looking whether an image is there is no look-up of the memory tier's.
     #expect(memory.lookups.value == 0)
     #expect(loader.started.value == 20)
     let figures = prefetcher.figures
@@ -76,7 +76,7 @@ final class PrefetchingTests: ManagedTests {
     #expect(loader.started.value == 2)
   }
 
-  @Test func `it loads at low priority until somebody else wants the picture`() async throws {
+  @Test func `it loads at low priority until somebody else wants the image`() async throws {
     let prefetcher = Prefetcher(provider: manager)
     let id = try prefetcher.prefetch(prefetchLines(["http://origin/a.jpg"]))
     try await waitUntil { [loader] in loader.started.value == 1 }

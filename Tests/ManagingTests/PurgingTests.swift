@@ -125,7 +125,7 @@ final class PurgingTests: ManagedTests {
     #expect(memory.peek(scaled.key) != nil)
   }
 
-  @Test func `a picture that is being made is delivered, and kept nowhere`() async throws {
+  @Test func `an image that is being made is delivered, and kept nowhere`() async throws {
     loader.gate.open()
     let request = try request()
     let waiting = asking(request)

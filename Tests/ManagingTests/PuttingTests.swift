@@ -1,4 +1,4 @@
-// Tests of pictures that operators put into the cache.
+// Tests of images that operators put into the cache.
 
 import Model
 import TestSupport
@@ -21,14 +21,14 @@ final class PuttingTests: ManagedTests {
     await disk.source(for: try request().key.source)?.version
   }
 
-  @Test func `a picture that was put is what its URL has, in place of all that was kept of it`()
+  @Test func `an image that was put is what its URL has, in place of all that was kept of it`()
     async throws
   {
     openAll()
     let request = try request()
     _ = try await manager.variant(for: request)
     let old = try await version()
-    #expect(try await put(try Pictures.png(width: 8, height: 8)).memory == 1)
+    #expect(try await put(try TestImages.png(width: 8, height: 8)).memory == 1)
     let new = try await version()
     #expect(new != nil && new != old)
     let delivery = try await manager.variant(for: request)
@@ -45,7 +45,7 @@ final class PuttingTests: ManagedTests {
     let request = try request()
     let before = asking(request)
     try await waitUntil { [loader] in loader.started.value == 1 }
-    _ = try await put(try Pictures.png(width: 8, height: 8))
+    _ = try await put(try TestImages.png(width: 8, height: 8))
     let put = try await version()
     let after = asking(request)
     try await waitUntil { [processor] in processor.started.value == 1 }
@@ -65,7 +65,8 @@ final class PuttingTests: ManagedTests {
     let request = try request()
     let putting = Task { [manager] in
       try await manager.put(
-        request.source, .sealed(try Pictures.png(width: 8, height: 8)), OriginResponse(status: 200))
+        request.source, .sealed(try TestImages.png(width: 8, height: 8)),
+        OriginResponse(status: 200))
     }
     try await waitUntil { [disk] in disk.purged.withLock { $0.count } == 1 }
     let before = asking(request)
@@ -88,17 +89,17 @@ final class PuttingTests: ManagedTests {
     let request = try request()
     _ = try await manager.variant(for: request)
     _ = try await manager.variant(for: try self.request { $0.cache = .refresh })
-    _ = try await put(try Pictures.png(width: 8, height: 8))
+    _ = try await put(try TestImages.png(width: 8, height: 8))
     _ = try await manager.variant(for: request)
     #expect(try await manager.variant(for: request).cacheStatus == .hit(.memory))
   }
 
   @Test func `every format that is decoded is taken, and nothing else`() async throws {
     for bytes in [
-      try Pictures.jpeg(width: 8, height: 8), try Pictures.png(width: 8, height: 8),
-      try Pictures.gif(width: 8, height: 8, frames: 2), try Pictures.webp(width: 8, height: 8),
-      try Pictures.tiff(width: 8, height: 8), try Pictures.avif(width: 64, height: 64),
-      try Pictures.heic(width: 64, height: 64),
+      try TestImages.jpeg(width: 8, height: 8), try TestImages.png(width: 8, height: 8),
+      try TestImages.gif(width: 8, height: 8, frames: 2), try TestImages.webp(width: 8, height: 8),
+      try TestImages.tiff(width: 8, height: 8), try TestImages.avif(width: 64, height: 64),
+      try TestImages.heic(width: 64, height: 64),
       Array("<svg xmlns='http://www.w3.org/2000/svg'/>".utf8),
     ] { _ = try await put(bytes) }
     let taken = try await version()
@@ -116,7 +117,7 @@ final class PuttingTests: ManagedTests {
     let manager = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: TestFreshness(), purges: purges, sourceFormats: [.jpeg])
-    let file = try FileRegion.sealed(try Pictures.png(width: 8, height: 8))
+    let file = try FileRegion.sealed(try TestImages.png(width: 8, height: 8))
     await #expect(throws: ImageError.unsupportedFormat(detail: "\(file.count) bytes of png")) {
       try await manager.put(
         try SourceURL(parsing: self.url), file, OriginResponse(status: 200))
@@ -126,13 +127,13 @@ final class PuttingTests: ManagedTests {
   @Test func `what says that it may not be stored, a local file, and a full disk are refused`()
     async throws
   {
-    let picture = try Pictures.png(width: 8, height: 8)
+    let image = try TestImages.png(width: 8, height: 8)
     await #expect {
-      _ = try await self.put(picture) { $0.cacheControl = "no-store" }
+      _ = try await self.put(image) { $0.cacheControl = "no-store" }
     } throws: {
       ($0 as? ImageError)?.status == 400
     }
-    let file = try FileRegion.sealed(picture)
+    let file = try FileRegion.sealed(image)
     await #expect {
       try await self.manager.put(
         try SourceURL(parsing: "local:///a.png"), file, OriginResponse(status: 200))
@@ -141,7 +142,7 @@ final class PuttingTests: ManagedTests {
     }
     disk.isFull.withLock { $0 = true }
     await #expect(throws: ImageError.overloaded(queue: "disk", retryAfter: 1)) {
-      _ = try await self.put(picture)
+      _ = try await self.put(image)
     }
   }
 }

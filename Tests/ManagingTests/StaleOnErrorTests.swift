@@ -11,7 +11,7 @@ final class StaleOnErrorTests: StaleTests {
     .sourceIncomplete(detail: ""), .sourceError(status: 500), .sourceError(status: 429),
     .overloaded(queue: "download", retryAfter: 1),
   ])
-  func `an origin that is down takes no picture down`(_ error: ImageError) async throws {
+  func `an origin that is down takes no image down`(_ error: ImageError) async throws {
     try await makeStale(ifError: 100)
     fail(error)
     let request = try request()
@@ -38,7 +38,7 @@ final class StaleOnErrorTests: StaleTests {
     #expect(processor.started.value == 2)
   }
 
-  @Test func `so is a picture that would have been sent while it comes in`() async throws {
+  @Test func `so is an image that would have been sent while it comes in`() async throws {
     try await makeStale(ifError: 100)
     fail(.sourceError(status: 503))
     var transform = Transform()
@@ -139,7 +139,7 @@ final class StaleOnErrorTests: StaleTests {
     #expect(processor.started.value == 1)
   }
 
-  @Test func `a picture that has gone since is taken down by its revalidation`() async throws {
+  @Test func `an image that has gone since is taken down by its revalidation`() async throws {
     try await makeStale(whileRevalidate: 10, ifError: 100, [nil, 0.5])
     fail(.sourceNotFound(status: 404))
     let request = try request()

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Managing
 
-/// Pictures that have been stale for a moment.
+/// TestImages that have been stale for a moment.
 class StaleTests: ManagedTests {
-  /// A picture that was made an hour and five seconds ago, of which an hour it was fresh.
+  /// An image that was made an hour and five seconds ago, of which an hour it was fresh.
   func makeStale(
     whileRevalidate: Int = 0, ifError: Int = 0, _ scales: [Double?] = [nil]
   ) async throws {
@@ -116,7 +116,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     pass(seconds: 10)
     let waiting = Task { [manager] in try await manager.variant(for: request) }
     try await waitUntil { [manager] in manager.figures.waiting >= 4 }
-    // It is somebody's picture now, and no longer nobody's.
+    // It is somebody's image now, and no longer nobody's.
     #expect(loader.requests.withLock { $0.last?.priority?.observe { _ in } } == .normal)
     loader.gate.open()
     let answer = try await waiting.value

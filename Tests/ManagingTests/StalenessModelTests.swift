@@ -8,7 +8,7 @@ import Testing
 
 /// What an answer was, as far as freshness is concerned.
 private enum Outcome: Equatable {
-  /// A picture of these bytes, kept and fresh.
+  /// An image of these bytes, kept and fresh.
   case fresh(bytes: Int)
   /// The same, kept and stale.
   case stale(bytes: Int, CacheStatus.StaleReason, ttl: Int)
@@ -16,7 +16,7 @@ private enum Outcome: Equatable {
   case asked(bytes: Int, status: Int?)
   /// The same, kept, since the origin failed.
   case stoodIn(bytes: Int)
-  /// No picture; with the status that is answered.
+  /// No image; with the status that is answered.
   case failed(Int)
 }
 

@@ -26,11 +26,11 @@ final class StalledDiskTests: ManagedTests {
   @Test func `while all reads of files are stuck, misses of other keys are made`() async throws {
     // Given results that are larger than their source, which would have to be read
     openAll()
-    let source = try Pictures.jpeg(width: 40, height: 30, bare: true)
+    let source = try TestImages.jpeg(width: 40, height: 30, bare: true)
     loader.body.withLock { $0 = source }
     processor.result.withLock { result in
       result = { _ in
-        TestProcessor.picture(bytes: source.count + 9, .jpeg, PixelSize(width: 40, height: 30))
+        TestProcessor.image(bytes: source.count + 9, .jpeg, PixelSize(width: 40, height: 30))
       }
     }
     let (isOver, reads) = try await stall()

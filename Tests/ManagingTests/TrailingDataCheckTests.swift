@@ -1,4 +1,4 @@
-// Tests of TrailingDataCheck: whether a whole picture has nothing in it but what is to be seen.
+// Tests of TrailingDataCheck: whether a whole image has nothing in it but what is to be seen.
 
 import Model
 import TestSupport
@@ -6,19 +6,19 @@ import Testing
 
 @testable import Managing
 
-struct PictureRestTests {
+struct ImageRestTests {
   private func isClean(_ bytes: [UInt8], _ format: ImageFormat) -> Bool {
     bytes.withUnsafeBytes { TrailingDataCheck.isClean($0, as: format) }
   }
 
   private func all() throws -> [(ImageFormat, [UInt8])] {
     [
-      (.jpeg, try Pictures.jpeg(width: 40, height: 30, bare: true)),
-      (.jpeg, try Pictures.jpeg(width: 40, height: 30, progressive: true, bare: true)),
-      (.png, try Pictures.png(width: 40, height: 30, palette: true)),
-      (.gif, try Pictures.gif(width: 40, height: 30, frames: 3)),
-      (.webp, try Pictures.bareWebP(width: 40, height: 30)),
-      (.webp, try Pictures.bareWebP(width: 40, height: 30, frames: 3)),
+      (.jpeg, try TestImages.jpeg(width: 40, height: 30, bare: true)),
+      (.jpeg, try TestImages.jpeg(width: 40, height: 30, progressive: true, bare: true)),
+      (.png, try TestImages.png(width: 40, height: 30, palette: true)),
+      (.gif, try TestImages.gif(width: 40, height: 30, frames: 3)),
+      (.webp, try TestImages.bareWebP(width: 40, height: 30)),
+      (.webp, try TestImages.bareWebP(width: 40, height: 30, frames: 3)),
     ]
   }
 
@@ -32,7 +32,7 @@ struct PictureRestTests {
 
   @Test func `what stands behind the pixels is found`() throws {
     let comment: [UInt8] = [0xff, 0xfe, 0, 6] + Array("text".utf8)
-    let jpeg = try Pictures.jpeg(width: 40, height: 30, progressive: true, bare: true)
+    let jpeg = try TestImages.jpeg(width: 40, height: 30, progressive: true, bare: true)
     #expect(!isClean(jpeg.dropLast(2) + comment + [0xff, 0xd9], .jpeg))
     let exif: [UInt8] = [0xff, 0xe1, 0, 6] + Array("Exif".utf8)
     #expect(!isClean(jpeg.dropLast(2) + exif + [0xff, 0xd9], .jpeg))
@@ -42,16 +42,16 @@ struct PictureRestTests {
     #expect(!isClean(Array(jpeg[..<scan]) + comment + jpeg[scan...], .jpeg))
     #expect(isClean(Array(jpeg[..<scan]) + [0xff, 0xff] + jpeg[scan...], .jpeg), "fill bytes")
 
-    let png = try Pictures.png(width: 40, height: 30)
+    let png = try TestImages.png(width: 40, height: 30)
     for kind in ["tEXt", "eXIf", "tIME", "abCd"] {
       let chunk: [UInt8] = [0, 0, 0, 1] + Array(kind.utf8) + [65, 0, 0, 0, 0]
       #expect(!isClean(png.dropLast(12) + chunk + png.suffix(12), .png))
     }
-    let gif = try Pictures.gif(width: 40, height: 30, frames: 2)
+    let gif = try TestImages.gif(width: 40, height: 30, frames: 2)
     let text: [UInt8] = [0x21, 0xfe, 2, 65, 66, 0]
     #expect(!isClean(gif.dropLast() + text + [0x3b], .gif))
 
-    var webp = try Pictures.bareWebP(width: 40, height: 30) + Array("EXIF".utf8) + [0, 0, 0, 0]
+    var webp = try TestImages.bareWebP(width: 40, height: 30) + Array("EXIF".utf8) + [0, 0, 0, 0]
     let length = webp.count - 8
     for byte in 0..<4 { webp[4 + byte] = UInt8(truncatingIfNeeded: length >> (8 * byte)) }
     #expect(!isClean(webp, .webp))

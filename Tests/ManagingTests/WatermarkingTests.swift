@@ -8,7 +8,7 @@ import Testing
 final class WatermarkingTests: ManagedTests {
   private let mark = "http://marks/logo@2x.png"
 
-  /// A request for a picture with the mark on it.
+  /// A request for an image with the mark on it.
   private func marked(
     scale: Double? = nil, _ change: (inout LoadOptions) -> Void = { _ in }
   ) throws -> ImageRequest {
@@ -63,8 +63,8 @@ final class WatermarkingTests: ManagedTests {
     #expect(loads(of: mark) == 1 && processor.started.value == 10)
   }
 
-  @Test func `one that is not there is no word about the picture`() async throws {
-    // given: a picture that is kept
+  @Test func `one that is not there is no word about the image`() async throws {
+    // given: an image that is kept
     openAll()
     _ = try await manager.variant(for: try request())
     loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
@@ -132,8 +132,8 @@ final class WatermarkingTests: ManagedTests {
     #expect(processor.started.value == 1)
   }
 
-  @Test func `a picture is as fresh as the older of both`() async throws {
-    // given: a watermark loaded a thousand seconds before the picture
+  @Test func `an image is as fresh as the older of both`() async throws {
+    // given: a watermark loaded a thousand seconds before the image
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
     _ = try await manager.variant(for: try request(mark))
@@ -141,7 +141,7 @@ final class WatermarkingTests: ManagedTests {
     let made = try await manager.variant(for: try marked())
     let expiry = made.variant.info.freshness
     #expect(expiry.receivedAt == UnixTime(seconds: 1_000) && expiry.lifetime == 3_600)
-    // when: the watermark's time is over and the picture's is not
+    // when: the watermark's time is over and the image's is not
     pass(seconds: 2_700)
     let renewed = try await manager.variant(for: try marked())
     // then: it was asked for, and nothing was made
@@ -150,7 +150,7 @@ final class WatermarkingTests: ManagedTests {
     #expect(renewed.variant.info.freshness.receivedAt == UnixTime(seconds: 2_000))
   }
 
-  @Test func `a changed watermark shows when the picture is renewed`() async throws {
+  @Test func `a changed watermark shows when the image is renewed`() async throws {
     // given
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
@@ -166,7 +166,7 @@ final class WatermarkingTests: ManagedTests {
     #expect(after.sourceVersion == before.sourceVersion && processor.started.value == 2)
   }
 
-  @Test func `a picture is kept nowhere where its watermark may not be`() async throws {
+  @Test func `an image is kept nowhere where its watermark may not be`() async throws {
     openAll()
     _ = try await manager.variant(for: try request())
     loader.cacheControl.withLock { $0 = "no-store" }

@@ -30,7 +30,7 @@ struct CacheKeyTests {
     }
   }
 
-  @Test func `every parameter that changes the picture changes the key`() throws {
+  @Test func `every parameter that changes the image changes the key`() throws {
     let changes: [(inout Transform) -> Void] = [
       { _ in }, { $0.scale = 0.5 }, { $0.width = 10 }, { $0.height = 10 }, { $0.fit = .cover },
       { $0.position = .top }, { $0.enlarge = true }, { $0.format = .png }, { $0.quality = 50 },

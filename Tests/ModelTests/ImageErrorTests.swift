@@ -96,7 +96,7 @@ struct ImageErrorTests {
     }
   }
 
-  @Test func `a watermark's failure says so, unless it is nobody's picture that failed`() {
+  @Test func `a watermark's failure says so, unless it is nobody's image that failed`() {
     let error = ImageError.remembered(.sourceNotFound(status: 404), seconds: 9, isRepeated: true)
     #expect(error.ofWatermark == .watermark(.sourceNotFound(status: 404)))
     #expect(error.ofWatermark.parameter == "watermark")

@@ -27,7 +27,7 @@ struct SourceURLTests {
     "http://example.com:0/", "http://example.com:65536/", "http://example.com/\u{0}",
     "http://example.com/\n", "local://host/a.jpg", "local:///", "javascript:alert(1)",
   ])
-  func `what is no address of a picture is refused with a reason`(text: String) {
+  func `what is no address of an image is refused with a reason`(text: String) {
     #expect {
       try SourceURL(parsing: text)
     } throws: { error in

@@ -18,7 +18,7 @@ struct WatermarkTests {
     return transform.canonicalText
   }
 
-  @Test func `all that changes the picture is in the key, the address last`() throws {
+  @Test func `all that changes the image is in the key, the address last`() throws {
     #expect(
       try text()
         == "w=10&watermark=right-bottom,1.0&watermark_url=local:///a%20b.png")
@@ -40,7 +40,7 @@ struct WatermarkTests {
     #expect(try text("http://h/logo.png?t=5", keyURL: plain) == text("http://h/logo.png"))
   }
 
-  @Test func `the nine places can be named, and nothing that the picture decides`() {
+  @Test func `the nine places can be named, and nothing that the image decides`() {
     #expect(WatermarkPlacement.positions.count == 9)
   }
 }

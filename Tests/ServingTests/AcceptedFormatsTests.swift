@@ -93,7 +93,7 @@ struct AcceptedFormatsTests {
     let all = rules.request(plain, accepting: AcceptedFormats(ImageFormat.negotiable))
     // In the operator's order.
     #expect(all.transform.accepted == [.webp, .avif])
-    #expect(all.key.text == pictureURL + " auto=webp,avif")
+    #expect(all.key.text == imageURL + " auto=webp,avif")
     #expect(all.key.source == plain.key.source)
     let named = plain.naming(.png)
     #expect(rules.request(named, accepting: AcceptedFormats([.webp])).key == named.key)

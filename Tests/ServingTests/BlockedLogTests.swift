@@ -29,7 +29,7 @@ import Testing
       // When more is asked than the queue has room for
       let client = try HTTPClient(port: server.port, timeout: 10)
       for _ in 0..<100 {
-        #expect(try client.get(pictureTarget).status == 200)
+        #expect(try client.get(imageTarget).status == 200)
         #expect(try client.get("/image?url=https://example.org/other.png").status == 404)
         #expect(try client.get("/nothing").status == 404)
         #expect(try client.get("/stats").status == 200)

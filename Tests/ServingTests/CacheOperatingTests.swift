@@ -122,7 +122,7 @@ struct CacheOperatingTests {
     try await withOperators({ $0.maximumActiveRequests = 0 }) { client, header in
       let answer = try client.request("DELETE", "/admin/cache?url=" + url, headers: header)
       #expect(answer.status == 200)
-      #expect(try client.get(pictureTarget).status == 503)
+      #expect(try client.get(imageTarget).status == 503)
     }
   }
 
@@ -274,7 +274,7 @@ struct CacheOperatingTests {
       let part = try client.request(
         "PUT", "/admin/cache?url=" + url,
         headers: ["Authorization": "Bearer " + token, "Content-Range": "bytes 0-1/9"], body: [1, 2])
-      #expect(part.status == 400 && part.text.contains("whole pictures only"))
+      #expect(part.status == 400 && part.text.contains("whole images only"))
       let nowhere = try client.request("PUT", "/admin/cache", headers: header, body: [1])
       #expect(nowhere.status == 400 && nowhere.text.contains("missing_parameter"))
     }
@@ -329,7 +329,7 @@ struct CacheOperatingTests {
 }
 
 extension Transform {
-  /// What keys call a picture of this width.
+  /// What keys call an image of this width.
   fileprivate static func canonicalText(width: Int) -> String {
     var transform = Transform()
     transform.width = width

@@ -23,7 +23,7 @@ struct CrossOriginTests {
 
   /// A hit, a miss, an error of each kind, figures, and a path that leads nowhere.
   private static let targets = [
-    pictureTarget, "/image?url=https://example.org/miss", "/image?url=https://example.org/missing",
+    imageTarget, "/image?url=https://example.org/miss", "/image?url=https://example.org/missing",
     "/image?url=ftp://h/a", "/image", "/stats", "/nowhere", "/admin/failed",
   ]
 
@@ -130,7 +130,7 @@ struct CrossOriginTests {
       try provider(), configure: { $0.keyFilter = CacheKeyFilter(rules: [rule]) }
     ) { server in
       let client = try HTTPClient(port: server.port)
-      let fields = try client.request("OPTIONS", pictureTarget)["Access-Control-Allow-Headers"]
+      let fields = try client.request("OPTIONS", imageTarget)["Access-Control-Allow-Headers"]
       #expect(fields?.hasSuffix(", Authorization") == true)
       let others = try client.request("OPTIONS", "/image?url=https://h/a")
       #expect(others["Access-Control-Allow-Headers"]?.contains("Authorization") == false)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Serving
 
-/// Has every picture in memory, and holds up the first thread that asks.
+/// Has every image in memory, and holds up the first thread that asks.
 private final class HoldingProvider: ImageProvider {
   private let isFirst = Atomic<Bool>(true)
   let isHolding = Atomic<Bool>(false)
@@ -38,7 +38,7 @@ private final class HoldingProvider: ImageProvider {
   ) async throws {
     try await withCrowd(count) { _, clients, holdWhile in
       try await holdWhile {
-        for client in clients { try client.send(HTTPClient.text("GET", pictureTarget)) }
+        for client in clients { try client.send(HTTPClient.text("GET", imageTarget)) }
       }
       for client in clients { #expect(try client.readAnswer().status == 200) }
     }
@@ -65,7 +65,7 @@ private final class HoldingProvider: ImageProvider {
         try OwnThread(name: "test-client", rank: .foreground) { [port = server.port] in
           for _ in 0..<20 {
             guard let client = try? HTTPClient(port: port, timeout: 10) else { return }
-            for _ in 0..<50 { _ = try? client.get(pictureTarget) }
+            for _ in 0..<50 { _ = try? client.get(imageTarget) }
           }
         }
       }
@@ -118,7 +118,7 @@ private final class HoldingProvider: ImageProvider {
         try await body(server, clients) { change in
           let holder = try HTTPClient(port: server.port, timeout: 10)
           try holder.send(
-            HTTPClient.text("GET", pictureTarget, headers: ["Connection": "close"]))
+            HTTPClient.text("GET", imageTarget, headers: ["Connection": "close"]))
           #expect(await eventually { provider.isHolding.load(ordering: .relaxed) })
           try change()
           provider.release.post()

@@ -76,7 +76,7 @@ final class TestOperations: ManagerOperations, CacheOperations, DownloadOperatio
   let looked = Lock<[ImageRequest]>([])
   /// What was put, in order.
   let put = Lock<[(url: SourceURL, bytes: [UInt8], origin: OriginResponse)]>([])
-  /// What further pictures are refused with.
+  /// What further images are refused with.
   let putFailure = Lock<ImageError?>(nil)
 
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
@@ -203,11 +203,11 @@ final class Gate: Sendable {
   }
 }
 
-/// The URL every test picture comes from, and its target.
-let pictureURL = "https://example.org/a/photo.png"
-let pictureTarget = "/image?url=https%3A%2F%2Fexample.org%2Fa%2Fphoto.png"
+/// The URL every test image comes from, and its target.
+let imageURL = "https://example.org/a/photo.png"
+let imageTarget = "/image?url=https%3A%2F%2Fexample.org%2Fa%2Fphoto.png"
 
-func makeRequest(_ url: String = pictureURL) throws -> ImageRequest {
+func makeRequest(_ url: String = imageURL) throws -> ImageRequest {
   ImageRequest(source: try SourceURL(parsing: url), transform: Transform())
 }
 

@@ -38,7 +38,7 @@ struct ForwardingTests {
   {
     let recorder = Recorder()
     let filter = try filter()
-    let target = pictureTarget + "%3Ft%3D1%26id%3D2"
+    let target = imageTarget + "%3Ft%3D1%26id%3D2"
     try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
       let answer = try HTTPClient(port: server.port).get(target)
       #expect(answer.status == 200)
@@ -46,19 +46,19 @@ struct ForwardingTests {
       #expect(answer["Cache-Control"] == "public, max-age=3600")
     }
     let request = try #require(recorder.last)
-    #expect(request.source.text == pictureURL + "?t=1&id=2")
-    #expect(request.key.text == pictureURL + "?id=2 ")
+    #expect(request.source.text == imageURL + "?t=1&id=2")
+    #expect(request.key.text == imageURL + "?id=2 ")
     #expect(request.forwarded.isEmpty)
   }
 
   @Test func `two URLs of one key share a memory hit`() async throws {
     let provider = TestProvider()
-    provider.keep(makeVariant(try makeRequest(pictureURL + "?id=2").key))
+    provider.keep(makeVariant(try makeRequest(imageURL + "?id=2").key))
     let filter = try filter()
     try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
       let client = try HTTPClient(port: server.port)
       for number in 1...2 {
-        let answer = try client.get(pictureTarget + "%3Ft%3D\(number)%26id%3D2")
+        let answer = try client.get(imageTarget + "%3Ft%3D\(number)%26id%3D2")
         #expect(answer["Cache-Status"] == "pictor; hit; detail=memory")
       }
     }
@@ -68,7 +68,7 @@ struct ForwardingTests {
     let recorder = Recorder()
     try await withServer(recorder.provider()) { server in
       let answer = try HTTPClient(port: server.port).get(
-        pictureTarget, headers: ["Authorization": "Bearer a", "Cookie": "b=c", "X-Team": "red"])
+        imageTarget, headers: ["Authorization": "Bearer a", "Cookie": "b=c", "X-Team": "red"])
       #expect(answer["Vary"] == "Accept")
       #expect(answer["Cache-Control"] == "public, max-age=3600")
     }
@@ -84,7 +84,7 @@ struct ForwardingTests {
     try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
       let client = try HTTPClient(port: server.port)
       let answer = try client.get(
-        pictureTarget, headers: ["x-team": "red", "Cookie": "s3cret=1", "X-Other": "no"])
+        imageTarget, headers: ["x-team": "red", "Cookie": "s3cret=1", "X-Other": "no"])
       #expect(answer["Vary"] == "X-Team, Cookie, Accept")
       #expect(answer["Cache-Control"] == "private, max-age=3600")
     }
@@ -94,16 +94,16 @@ struct ForwardingTests {
         == Set(
           [HeaderField("X-Team", "red"), HeaderField("Cookie", "s3cret=1")].compactMap(\.self))
     )
-    #expect(request.key.url == pictureURL)
+    #expect(request.key.url == imageURL)
     let digest = try Regex("#[0-9a-f]{32} ")
-    #expect(request.key.text.dropFirst(pictureURL.count).wholeMatch(of: digest) != nil)
-    #expect(request.source.text == pictureURL)
+    #expect(request.key.text.dropFirst(imageURL.count).wholeMatch(of: digest) != nil)
+    #expect(request.source.text == imageURL)
   }
 
   @Test func `fields that are no credentials leave an answer public`() async throws {
     let filter = try filter("X-Team")
     try await withServer(Recorder().provider(), configure: { $0.keyFilter = filter }) { server in
-      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
       #expect(answer["Vary"] == "X-Team, Accept")
       #expect(answer["Cache-Control"] == "public, max-age=3600")
     }
@@ -118,7 +118,7 @@ struct ForwardingTests {
         ["X-Team": "red"], ["X-Team": "blue"], ["X-Other": "red"], [:],
         ["X-Team": "red", "X-Other": "red"], ["X-Team": "red"],
       ]
-      for headers in requests { _ = try client.get(pictureTarget, headers: headers) }
+      for headers in requests { _ = try client.get(imageTarget, headers: headers) }
     }
     let keys = recorder.requests.withLock { $0.map(\.key) }
     #expect(Set(keys).count == 5)
@@ -136,15 +136,15 @@ struct ForwardingTests {
     try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
       let client = try HTTPClient(port: server.port)
       for _ in 0..<2 {
-        let red = try client.get(pictureTarget, headers: ["X-Team": "red"])
+        let red = try client.get(imageTarget, headers: ["X-Team": "red"])
         #expect(red.text == "red")
         #expect(red["Cache-Status"] == "pictor; hit; detail=memory")
         #expect(red["Vary"] == "X-Team, Accept")
-        let plain = try client.get(pictureTarget)
+        let plain = try client.get(imageTarget)
         #expect(plain.text == "plain")
         #expect(plain["Cache-Status"] == "pictor; hit; detail=memory")
         #expect(plain["Vary"] == "X-Team, Accept")
-        #expect(try client.get(pictureTarget, headers: ["X-Team": "blue"]).status == 404)
+        #expect(try client.get(imageTarget, headers: ["X-Team": "blue"]).status == 404)
       }
     }
     #expect(provider.asked.value == 2)
@@ -157,8 +157,8 @@ struct ForwardingTests {
     let filter = try filter("X-Team")
     try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
       let client = try HTTPClient(port: server.port)
-      _ = try client.get(pictureTarget + "&refresh=1")
-      _ = try client.get(pictureTarget, headers: ["Cache-Control": "no-cache"])
+      _ = try client.get(imageTarget + "&refresh=1")
+      _ = try client.get(imageTarget, headers: ["Cache-Control": "no-cache"])
     }
     #expect(provider.asked.value == 2)
     #expect(recorder.requests.withLock { $0.map(\.options.cache) } == [.refresh, .refresh])
@@ -170,7 +170,7 @@ struct ForwardingTests {
     try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
       let client = try HTTPClient(port: server.port)
       try client.send(
-        "GET \(pictureTarget) HTTP/1.1\r\nHost: h\r\nX-Team: a\r\nCookie: b=1\r\nX-TEAM: c\r\n"
+        "GET \(imageTarget) HTTP/1.1\r\nHost: h\r\nX-Team: a\r\nCookie: b=1\r\nX-TEAM: c\r\n"
           + "Cookie: d=2\r\n\r\n")
       _ = try client.readAnswer()
     }
@@ -183,7 +183,7 @@ struct ForwardingTests {
     }
     let filter = try filter("Authorization")
     try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
-      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
       #expect(answer.status == 404)
       #expect(answer["Cache-Control"] == "private, max-age=60")
       #expect(answer["Vary"] == "Authorization, Accept")
@@ -202,15 +202,15 @@ struct ForwardingTests {
     #expect(try digest(("A", "1")) == "cc00afe311e4319f99a6b216147456ac")
   }
 
-  @Test func `a list of pictures forwards nothing and has filtered keys`() throws {
+  @Test func `a list of images forwards nothing and has filtered keys`() throws {
     var configuration = ServerConfiguration()
     configuration.keyFilter = try filter("Cookie")
     let lines = try PrefetchRequestParser.parse(
-      Array("\(pictureURL)?t=1\n".utf8), presets: [],
+      Array("\(imageURL)?t=1\n".utf8), presets: [],
       rules: RequestRules(configuration))
     let request = try #require(lines.first).request.get()
-    #expect(request.key.source.text == pictureURL)
-    #expect(request.source.text == pictureURL + "?t=1")
+    #expect(request.key.source.text == imageURL)
+    #expect(request.source.text == imageURL + "?t=1")
     #expect(request.forwarded.isEmpty)
   }
 
@@ -218,7 +218,7 @@ struct ForwardingTests {
     let operations = TestOperations()
     let filter = try filter()
     operations.failed.withLock {
-      $0 = [FailedURL(url: pictureURL, transform: nil, code: "x", status: 404, seconds: 1)]
+      $0 = [FailedURL(url: imageURL, transform: nil, code: "x", status: 404, seconds: 1)]
     }
     try await withServer(
       TestProvider(), operations: operations,

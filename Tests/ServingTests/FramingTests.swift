@@ -137,7 +137,7 @@ struct FramingTests {
         let long = "A: " + String(repeating: "x", count: size) + "\r\n"
         let many = String(repeating: "A: b\r\n", count: size / 71)
         for fields in [long, many] {
-          let text = "GET \(pictureTarget) HTTP/1.1\r\nHost: t\r\n\(fields)\r\n"
+          let text = "GET \(imageTarget) HTTP/1.1\r\nHost: t\r\n\(fields)\r\n"
           let connection = size < 12_900 ? client : try HTTPClient(port: server.port)
           try connection.send(text)
           let status = try connection.readAnswer().status
@@ -148,7 +148,7 @@ struct FramingTests {
       for size in stride(from: 11_000, through: 13_400, by: 100) {
         let many = String(repeating: "a=b;", count: size / (2 * 4 + 64))
         for cookies in [many, "a=" + String(repeating: "x", count: size / 2)] {
-          let text = "GET \(pictureTarget) HTTP/1.1\r\nHost: t\r\nCookie: \(cookies)\r\n\r\n"
+          let text = "GET \(imageTarget) HTTP/1.1\r\nHost: t\r\nCookie: \(cookies)\r\n\r\n"
           let connection = try HTTPClient(port: server.port)
           try connection.send(text)
           let status = try connection.readAnswer().status

@@ -100,7 +100,7 @@ struct HitBudgetTests {
     ) { server in
       let client = try HTTPClient(port: server.port)
       func hit() throws -> Int {
-        try client.send("\(method) \(pictureTarget) HTTP/1.1\r\nHost: t\r\n\(header)\r\n")
+        try client.send("\(method) \(imageTarget) HTTP/1.1\r\nHost: t\r\n\(header)\r\n")
         let answer = try client.readAnswer(hasBody: method != "HEAD")
         #expect(answer.status == status)
         return provider.allocations.load(ordering: .acquiring)

@@ -13,7 +13,7 @@ struct HitTests {
     let body = (0..<18_000).map { UInt8(truncatingIfNeeded: $0) }
     provider.keep(makeVariant(try makeRequest().key, body: body, info: makeInfo(receivedAgo: 7)))
     try await withServer(provider) { server in
-      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
       #expect(answer.status == 200)
       #expect(answer.body == body)
       #expect(answer["Content-Type"] == "image/jpeg")
@@ -56,7 +56,7 @@ struct HitTests {
     info.freshness = freshness
     provider.keep(makeVariant(try makeRequest().key, info: info))
     try await withServer(provider) { server in
-      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
       #expect(answer["Cache-Control"] == control)
     }
   }
@@ -80,7 +80,7 @@ struct HitTests {
           configuration.corsOrigins = ["https://a.example", "https://b.example"]
         }
       ) { server in
-        try ["GET \(pictureTarget)", "HEAD \(pictureTarget)", "GET /nothing", "GET /image?x=1"]
+        try ["GET \(imageTarget)", "HEAD \(imageTarget)", "GET /nothing", "GET /image?x=1"]
           .flatMap { request in
             try (0..<3).map { _ in
               let client = try HTTPClient(port: server.port)
@@ -116,9 +116,9 @@ struct HitTests {
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
-      let get = try client.get(pictureTarget)
-      let head = try client.head(pictureTarget)
-      let again = try client.get(pictureTarget)
+      let get = try client.get(imageTarget)
+      let head = try client.head(imageTarget)
+      let again = try client.get(imageTarget)
       #expect(head.status == 200)
       #expect(head.body.isEmpty)
       #expect(head.headers.map(\.name) == get.headers.map(\.name))
@@ -139,7 +139,7 @@ struct HitTests {
           group.addTask {
             let client = try HTTPClient(port: port)
             try client.send(
-              String(repeating: HTTPClient.text("GET", pictureTarget), count: 50))
+              String(repeating: HTTPClient.text("GET", imageTarget), count: 50))
             return try (0..<50).map { _ in
               let answer = try client.readAnswer()
               #expect(answer.status == 200 && answer.body == [1, 2, 3])
@@ -165,14 +165,14 @@ struct HitTests {
     ("If-Modified-Since", "Sun, 06 Nov 1994 08:49:36 GMT", 200),
     ("If-Modified-Since", "yesterday", 200),
   ])
-  func `a client that has the picture is told so`(name: String, value: String, status: Int)
+  func `a client that has the image is told so`(name: String, value: String, status: Int)
     async throws
   {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
-      try client.send("GET \(pictureTarget) HTTP/1.1\r\nHost: t\r\n\(name): \(value)\r\n\r\n")
+      try client.send("GET \(imageTarget) HTTP/1.1\r\nHost: t\r\n\(name): \(value)\r\n\r\n")
       let answer = try client.readAnswer()
       #expect(answer.status == status)
       #expect(answer.body.count == (status == 200 ? 18_000 : 0))
@@ -188,7 +188,7 @@ struct HitTests {
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider) { server in
       let answer = try HTTPClient(port: server.port).get(
-        pictureTarget,
+        imageTarget,
         headers: [
           "If-None-Match": "\"other\"", "If-Modified-Since": "Sun, 06 Nov 1994 08:49:37 GMT",
         ])
@@ -205,7 +205,7 @@ struct HitTests {
       var ages: [Int] = []
       // From the ninth second to the tenth the number grows by a digit.
       let grown = await eventually {
-        guard let age = try? client.get(pictureTarget)["Age"].flatMap({ Int($0) }) else {
+        guard let age = try? client.get(imageTarget)["Age"].flatMap({ Int($0) }) else {
           return false
         }
         ages.append(age)
@@ -223,8 +223,8 @@ struct HitTests {
       try await withServer(
         provider, configure: { $0.corsOrigins = ["https://a.example"] }
       ) { second in
-        let one = try HTTPClient(port: first.port).get(pictureTarget)
-        let two = try HTTPClient(port: second.port).get(pictureTarget)
+        let one = try HTTPClient(port: first.port).get(imageTarget)
+        let two = try HTTPClient(port: second.port).get(imageTarget)
         #expect(one["Access-Control-Allow-Origin"] == "*")
         #expect(two["Access-Control-Allow-Origin"] == "https://a.example")
         #expect(one.body == two.body)
@@ -237,9 +237,9 @@ struct HitTests {
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
-      for _ in 0..<5 { _ = try client.get(pictureTarget) }
-      _ = try client.head(pictureTarget)
-      _ = try client.get(pictureTarget, headers: ["If-None-Match": "*"])
+      for _ in 0..<5 { _ = try client.get(imageTarget) }
+      _ = try client.head(imageTarget)
+      _ = try client.get(imageTarget, headers: ["If-None-Match": "*"])
       _ = try client.get("/nothing")
       #expect(await eventually { server.figures.active == 0 && server.figures.total == 8 })
       let figures = server.figures

@@ -36,7 +36,7 @@ struct InfoTests {
     #expect(Set(keys.map(\.source)).count == 1)
   }
 
-  @Test func `a description is loaded as a picture is, and changed by nothing`() throws {
+  @Test func `a description is loaded as an image is, and changed by nothing`() throws {
     let request = try parse("url=https://h/a&refresh=1&store=disk&retry=1&priority=low&detach=1")
     #expect(request.options.cache == .refresh)
     #expect((request.options.store, request.options.priority) == (.disk, .low))
@@ -53,7 +53,7 @@ struct InfoTests {
     }
   }
 
-  @Test func `a placeholder in place of a picture is asked for by its format`() throws {
+  @Test func `a placeholder in place of an image is asked for by its format`() throws {
     let tiny = try parse("url=https://h/a&w=30&format=placeholder", .image).transform
     #expect((tiny.product, tiny.format, tiny.width) == (.placeholder(.lqip), nil, 30))
     for kind in PlaceholderKind.allCases {
@@ -78,7 +78,7 @@ struct InfoTests {
     info.format = .json
     let target = "/info?url=https%3A%2F%2Fexample.org%2Fa%2Fphoto.png"
     let body = Array("{}\n".utf8)
-    provider.keep(makeVariant(try parse("url=" + pictureURL).key, body: body, info: info))
+    provider.keep(makeVariant(try parse("url=" + imageURL).key, body: body, info: info))
     try await withServer(provider) { server in
       // when
       let client = try HTTPClient(port: server.port)
@@ -100,7 +100,7 @@ struct InfoTests {
     }
   }
 
-  @Test func `its failures are those of pictures`() async throws {
+  @Test func `its failures are those of images`() async throws {
     let provider = TestProvider { _ throws(ImageError) in
       throw .unsupportedFormat(detail: "text")
     }

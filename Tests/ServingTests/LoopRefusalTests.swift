@@ -25,7 +25,7 @@ struct LoopRefusalTests {
       }
     ) { server in
       let client = try HTTPClient(port: server.port)
-      for target in [pictureTarget, "/info" + pictureTarget.dropFirst(6)] {
+      for target in [imageTarget, "/info" + imageTarget.dropFirst(6)] {
         let answer = try client.get(target, headers: headers)
         #expect(answer.status == 403 && answer.text.contains("\"forbidden_source\""))
         #expect(answer["Cache-Control"] == "no-store")
@@ -44,7 +44,7 @@ struct LoopRefusalTests {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider, configure: { $0.id = "me" }) { server in
-      let answer = try HTTPClient(port: server.port).get(pictureTarget, headers: ["CDN-Loop": "me"])
+      let answer = try HTTPClient(port: server.port).get(imageTarget, headers: ["CDN-Loop": "me"])
       #expect(answer.status == 200)
     }
   }
@@ -57,9 +57,9 @@ struct LoopRefusalTests {
     }
     try await withServer(provider, configure: { $0.id = "me" }) { server in
       let client = try HTTPClient(port: server.port)
-      _ = try client.get(pictureTarget)
+      _ = try client.get(imageTarget)
       _ = try client.get(
-        pictureTarget, headers: ["CDN-Loop": "a; b=1", "CDN-Loop": "c", "Via": "1.1 d"])
+        imageTarget, headers: ["CDN-Loop": "a; b=1", "CDN-Loop": "c", "Via": "1.1 d"])
     }
     #expect(trails.withLock { $0 } == [ServerTrail(), ServerTrail(parsing: "a; b=1, c")])
   }

@@ -38,36 +38,36 @@ struct NegotiationTests {
         (chrome, "image/avif"), ("image/webp,*/*", "image/webp"), (oldSafari, "image/jpeg"),
         (curl, "image/jpeg"), ("image/avif;q=0,image/webp;q=0.1", "image/webp"),
       ] {
-        for target in [pictureTarget, pictureTarget + "&format=auto"] {
+        for target in [imageTarget, imageTarget + "&format=auto"] {
           let answer = try client.get(target, headers: ["Accept": accept])
           #expect(answer["Content-Type"] == type, "\(accept)")
           #expect(answer["Vary"] == "Accept")
         }
       }
-      let none = try client.get(pictureTarget)
+      let none = try client.get(imageTarget)
       #expect(none["Content-Type"] == "image/jpeg" && none["Vary"] == "Accept")
     }
     #expect(
       Set(maker.keys)
-        == [pictureURL + " ", pictureURL + " auto=avif,webp", pictureURL + " auto=webp"])
+        == [imageURL + " ", imageURL + " auto=avif,webp", imageURL + " auto=webp"])
   }
 
   @Test func `a format that is named is what comes, whatever Accept says`() async throws {
     let maker = Maker()
     try await withServer(maker.provider) { server in
       let answer = try HTTPClient(port: server.port).get(
-        pictureTarget + "&format=png", headers: ["Accept": chrome])
+        imageTarget + "&format=png", headers: ["Accept": chrome])
       #expect(answer["Content-Type"] == "image/png")
       #expect(answer["Vary"] == nil)
     }
-    #expect(maker.keys == [pictureURL + " format=png"])
+    #expect(maker.keys == [imageURL + " format=png"])
   }
 
   @Test func `without formats on offer Accept says nothing`() async throws {
     let maker = Maker()
     try await withServer(maker.provider, configure: { $0.autoFormats = [] }) { server in
       let answer = try HTTPClient(port: server.port).get(
-        pictureTarget, headers: ["Accept": chrome])
+        imageTarget, headers: ["Accept": chrome])
       #expect(answer["Content-Type"] == "image/jpeg")
       #expect(answer["Vary"] == nil)
     }
@@ -90,21 +90,21 @@ struct NegotiationTests {
         for (accept, format) in [
           (chrome, "avif"), ("image/webp", "webp"), (curl, "jpeg"), ("image/jxl", "jpeg"),
         ] {
-          let answer = try client.get(pictureTarget, headers: ["Accept": accept])
+          let answer = try client.get(imageTarget, headers: ["Accept": accept])
           #expect(answer["Cache-Status"] == "pictor; hit; detail=memory")
           #expect(answer["Content-Type"] == "image/" + format)
           #expect(answer["Vary"] == "Accept")
         }
         let other = try client.get(
-          pictureTarget, headers: ["Accept": chrome, "If-None-Match": "\"webp\""])
+          imageTarget, headers: ["Accept": chrome, "If-None-Match": "\"webp\""])
         #expect(other.status == 200)
         let same = try client.get(
-          pictureTarget, headers: ["Accept": "image/webp", "If-None-Match": "\"webp\""])
+          imageTarget, headers: ["Accept": "image/webp", "If-None-Match": "\"webp\""])
         #expect(same.status == 304 && same["Vary"] == "Accept")
       }
       // Several lines are one list.
       try client.send(
-        "GET \(pictureTarget) HTTP/1.1\r\nHost: t\r\nAccept: text/html\r\n"
+        "GET \(imageTarget) HTTP/1.1\r\nHost: t\r\nAccept: text/html\r\n"
           + "accept: image/webp\r\n\r\n")
       #expect(try client.readAnswer()["Content-Type"] == "image/webp")
     }
@@ -117,8 +117,8 @@ struct NegotiationTests {
     }
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
-      #expect(try client.get(pictureTarget)["Vary"] == "Accept")
-      #expect(try client.get(pictureTarget + "&format=png")["Vary"] == nil)
+      #expect(try client.get(imageTarget)["Vary"] == "Accept")
+      #expect(try client.get(imageTarget + "&format=png")["Vary"] == nil)
     }
   }
 
@@ -133,12 +133,12 @@ struct NegotiationTests {
       for accept in [curl, chrome] {
         let headers: KeyValuePairs = ["Authorization": "Bearer " + token, "Accept": accept]
         _ = try client.get(
-          "/admin/cache" + pictureTarget.dropFirst("/image".count), headers: headers)
+          "/admin/cache" + imageTarget.dropFirst("/image".count), headers: headers)
         _ = try client.request(
-          "POST", "/admin/prefetch", headers: headers, body: Array(pictureURL.utf8))
+          "POST", "/admin/prefetch", headers: headers, body: Array(imageURL.utf8))
       }
     }
-    let keys = [pictureURL + " ", pictureURL + " auto=avif,webp"]
+    let keys = [imageURL + " ", imageURL + " auto=avif,webp"]
     #expect(operations.looked.withLock { $0.map(\.key.text) } == keys)
     let lines = try ["1", "2"].map { id in
       try #require(operations.lists.withLock { $0[id]?.first }).request.get().key.text
@@ -161,12 +161,12 @@ struct NegotiationTests {
       // A shared cache that does not heed Vary would send everybody there.
       #expect(answer["Cache-Control"] == "private, max-age=3600")
       #expect(answer.body.isEmpty)
-      let picture = try client.get("/" + location, headers: ["Accept": curl])
-      #expect(picture.status == 200 && picture["Content-Type"] == "image/avif")
-      #expect(picture["Vary"] == nil && picture["Cache-Control"] == "public, max-age=3600")
-      let head = try client.head(pictureTarget)
+      let image = try client.get("/" + location, headers: ["Accept": curl])
+      #expect(image.status == 200 && image["Content-Type"] == "image/avif")
+      #expect(image["Vary"] == nil && image["Cache-Control"] == "public, max-age=3600")
+      let head = try client.head(imageTarget)
       #expect(head.status == 302)
-      #expect(head["Location"] == pictureTarget.dropFirst() + "&format=jpeg")
+      #expect(head["Location"] == imageTarget.dropFirst() + "&format=jpeg")
     }
   }
 
@@ -199,11 +199,11 @@ struct NegotiationTests {
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider, configure: { $0.redirectsAuto = true }) { server in
       let client = try HTTPClient(port: server.port)
-      let answer = try client.get(pictureTarget)
+      let answer = try client.get(imageTarget)
       #expect(answer.status == 302)
       #expect(answer["Cache-Status"] == "pictor; hit; detail=memory")
-      #expect(try client.get(pictureTarget + "&w=0").status == 400)
-      #expect(try client.get(pictureTarget + "&w=5").status == 404)
+      #expect(try client.get(imageTarget + "&w=0").status == 400)
+      #expect(try client.get(imageTarget + "&w=5").status == 404)
     }
     #expect(provider.asked.value == 1)
   }

@@ -109,14 +109,14 @@ struct OperatingTests {
       }
     ) { server in
       let waiting = try HTTPClient(port: server.port)
-      try waiting.send(HTTPClient.text("GET", pictureTarget))
+      try waiting.send(HTTPClient.text("GET", imageTarget))
       #expect(await eventually { work.provider.asked.value == 1 })
       let client = try HTTPClient(port: server.port)
       let header: KeyValuePairs = ["Authorization": "Bearer " + token]
       for path in ["/admin/downloads", "/admin/failed", "/admin/prefetch"] {
         #expect(try client.get(path, headers: header).status == 200)
       }
-      #expect(try client.get(pictureTarget).status == 503)
+      #expect(try client.get(imageTarget).status == 503)
     }
   }
 
@@ -145,10 +145,10 @@ struct OperatingTests {
     let work = CancellableProvider()
     try await withServer(work.provider) { server in
       let older = try HTTPClient(port: server.port)
-      try older.send(HTTPClient.text("GET", pictureTarget + "&w=1", headers: key))
+      try older.send(HTTPClient.text("GET", imageTarget + "&w=1", headers: key))
       #expect(await eventually { work.provider.asked.value == 1 })
       let newer = try HTTPClient(port: server.port)
-      try newer.send(HTTPClient.text("GET", pictureTarget + "&w=2", headers: key))
+      try newer.send(HTTPClient.text("GET", imageTarget + "&w=2", headers: key))
       let answer = try older.readAnswer()
       #expect(answer.status == 409)
       #expect(answer.text.contains("\"code\":\"superseded\""))
@@ -166,29 +166,29 @@ struct OperatingTests {
         key, ["X-Operation-Key": "row 8"], [:], ["X-Operation-Key": long],
       ]
       for (client, header) in zip(clients, headers) {
-        try client.send(HTTPClient.text("GET", pictureTarget, headers: header))
+        try client.send(HTTPClient.text("GET", imageTarget, headers: header))
       }
       #expect(await eventually { server.figures.active == 3 })
       let further = try HTTPClient(port: server.port)
-      try further.send(HTTPClient.text("GET", pictureTarget, headers: ["X-Operation-Key": long]))
+      try further.send(HTTPClient.text("GET", imageTarget, headers: ["X-Operation-Key": long]))
       #expect(await eventually { server.figures.active == 4 })
       #expect(work.cancelled.value == 0)
     }
   }
 
-  @Test func `a picture from memory supersedes too`() async throws {
+  @Test func `an image from memory supersedes too`() async throws {
     let work = CancellableProvider()
     work.provider.keep(makeVariant(try makeRequest().key))
     try await withServer(work.provider) { server in
       let older = try HTTPClient(port: server.port)
-      try older.send(HTTPClient.text("GET", pictureTarget + "&w=1", headers: key))
+      try older.send(HTTPClient.text("GET", imageTarget + "&w=1", headers: key))
       #expect(await eventually { work.provider.asked.value == 1 })
       let request = try makeRequest()
       work.provider.atHand.withLock {
         $0[request.key] = makeDelivery(makeVariant(request.key, body: [1]))
       }
       let newer = try HTTPClient(port: server.port)
-      #expect(try newer.get(pictureTarget, headers: key).status == 200)
+      #expect(try newer.get(imageTarget, headers: key).status == 200)
       #expect(try older.readAnswer().status == 409)
     }
   }
@@ -199,7 +199,7 @@ struct OperatingTests {
     }
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
-      for _ in 0..<3 { #expect(try client.get(pictureTarget, headers: key).status == 200) }
+      for _ in 0..<3 { #expect(try client.get(imageTarget, headers: key).status == 200) }
     }
   }
 
@@ -216,7 +216,7 @@ struct OperatingTests {
       let clients = try (0..<16).map { _ in try HTTPClient(port: server.port) }
       for _ in 0..<500 {
         for client in clients {
-          try client.send(HTTPClient.text("GET", pictureTarget, headers: key))
+          try client.send(HTTPClient.text("GET", imageTarget, headers: key))
         }
         for client in clients { #expect([200, 409].contains(try client.readAnswer().status)) }
       }
@@ -245,11 +245,11 @@ struct OperatingTests {
     }
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
-      let first = try client.get(pictureTarget)
+      let first = try client.get(imageTarget)
       #expect(first.status == 404)
       #expect(first["Cache-Control"] == "public, max-age=600")
       #expect(first["Cache-Status"] == nil)
-      let second = try client.get(pictureTarget)
+      let second = try client.get(imageTarget)
       #expect(second.text.contains("\"code\":\"source_not_found\""))
       #expect(second["Cache-Status"] == "pictor; hit; detail=failed-url")
     }

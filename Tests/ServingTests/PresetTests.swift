@@ -85,7 +85,7 @@ struct PresetTests {
     #expect(configuration(presets).invalidPresets.isEmpty)
   }
 
-  @Test func `where presets alone are allowed, all else that shapes a picture is forbidden`() {
+  @Test func `where presets alone are allowed, all else that shapes an image is forbidden`() {
     let configuration = configuration(presets, only: true)
     for query in [
       "", "&refresh=1", "&cache=only&store=none&retry=1&priority=low&detach=1",
@@ -117,19 +117,19 @@ struct PresetTests {
       }
     ) { server in
       let client = try HTTPClient(port: server.port)
-      let refused = try client.get(pictureTarget + "&w=3")
+      let refused = try client.get(imageTarget + "&w=3")
       #expect(refused.status == 403)
       #expect(refused.text.contains("\"code\":\"forbidden_parameter\""))
       #expect(refused.text.contains("\"parameter\":\"w\""))
-      let answer = try client.get(pictureTarget + "&preset=thumb")
+      let answer = try client.get(imageTarget + "&preset=thumb")
       #expect(answer.status == 302)
       #expect(try client.get("/" + (answer["Location"] ?? "")).status == 200)
       let headers: KeyValuePairs = ["Authorization": "Bearer " + token]
       _ = try client.get(
-        "/admin/cache" + pictureTarget.dropFirst("/image".count) + "&w=3", headers: headers)
+        "/admin/cache" + imageTarget.dropFirst("/image".count) + "&w=3", headers: headers)
       _ = try client.request(
         "POST", "/admin/prefetch?preset=thumb", headers: headers,
-        body: Array((pictureURL + "\n" + pictureTarget + "&w=3").utf8))
+        body: Array((imageURL + "\n" + imageTarget + "&w=3").utf8))
     }
     #expect(operations.looked.withLock { $0.first?.transform.width } == 3)
     let lines = operations.lists.withLock { $0["1"] ?? [] }

@@ -81,7 +81,7 @@ struct ProtocolTests {
     "GET /stats HTTP/1.1\r\nHost: t\r\nA: " + String(repeating: "x", count: 20_000) + "\r\n\r\n",
     "POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
   ])
-  func `a request that is not HTTP gets no picture and ends its connection`(text: String)
+  func `a request that is not HTTP gets no image and ends its connection`(text: String)
     async throws
   {
     try await withServer(
@@ -144,7 +144,7 @@ struct ProtocolTests {
       }
     ) { server in
       let client = try HTTPClient(port: server.port, receiveBuffer: 4_096)
-      try client.send(HTTPClient.text("GET", pictureTarget))
+      try client.send(HTTPClient.text("GET", imageTarget))
       #expect(await eventually { server.figures.byStatus["200"] == 1 })
       #expect(await eventually { server.figures.connections == 0 })
       #expect(server.figures.bytesSent == 0)
@@ -157,7 +157,7 @@ struct ProtocolTests {
     provider.keep(makeVariant(try makeRequest().key, body: large))
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port, receiveBuffer: 4_096)
-      try client.send(HTTPClient.text("GET", pictureTarget))
+      try client.send(HTTPClient.text("GET", imageTarget))
       // Full when it does not grow any more.
       var (earlier, now) = (0, 0)
       let isFull = await eventually {

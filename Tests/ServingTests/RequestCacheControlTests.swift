@@ -79,11 +79,11 @@ struct RequestDirectivesTests {
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
-      #expect(try client.get(pictureTarget, headers: ["Priority": "u=0"]).body.count == 18_000)
+      #expect(try client.get(imageTarget, headers: ["Priority": "u=0"]).body.count == 18_000)
       #expect(
-        try client.get(pictureTarget, headers: ["Cache-Control": "no-cache", "Priority": "u=6"])
+        try client.get(imageTarget, headers: ["Cache-Control": "no-cache", "Priority": "u=6"])
           .body == [1])
-      #expect(try client.get(pictureTarget + "&refresh=1&detach=1").body == [1])
+      #expect(try client.get(imageTarget + "&refresh=1&detach=1").body == [1])
       let options = seen.withLock { $0 }
       #expect(options.map(\.cache) == [.refresh, .refresh])
       #expect(options.map(\.priority) == [.low, .normal])
@@ -103,7 +103,7 @@ struct RequestDirectivesTests {
         "Cache-Control": "max-age=5", "Priority": "i", "cache-control": "no-store",
         "priority": "u=0", "CACHE-CONTROL": "no-cache",
       ]
-      #expect(try client.get(pictureTarget, headers: header).status == 200)
+      #expect(try client.get(imageTarget, headers: header).status == 200)
       let options = seen.withLock { $0 }
       #expect(options.map(\.cache) == [.refresh])
       #expect(options.map(\.age.maxAge) == [5])
@@ -121,14 +121,14 @@ struct RequestDirectivesTests {
     try await withServer(provider, configure: { $0.allowsReload = false }) { server in
       let client = try HTTPClient(port: server.port)
       for parameter in ["refresh=1", "cache=bypass", "retry=1"] {
-        let answer = try client.get(pictureTarget + "&" + parameter)
+        let answer = try client.get(imageTarget + "&" + parameter)
         #expect(answer.status == 403)
         #expect(answer.text.contains("\"code\":\"forbidden_parameter\""))
         let name = parameter.prefix { $0 != "=" }
         #expect(answer.text.contains("\"parameter\":\"\(name)\""))
       }
-      #expect(try client.get(pictureTarget + "&cache=only").status == 200)
-      #expect(try client.get(pictureTarget, headers: ["Cache-Control": "no-cache"]).status == 200)
+      #expect(try client.get(imageTarget + "&cache=only").status == 200)
+      #expect(try client.get(imageTarget, headers: ["Cache-Control": "no-cache"]).status == 200)
     }
   }
 }

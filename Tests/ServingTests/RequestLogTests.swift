@@ -97,13 +97,13 @@ import Testing
   ) async throws {
     let found = try await lines(level: .debug) { server in
       let client = try HTTPClient(port: server.port)
-      for target in [pictureTarget, "/nothing", "/stats", pictureTarget] {
+      for target in [imageTarget, "/nothing", "/stats", imageTarget] {
         let answer = try client.get(target, headers: ["X-Request-ID": id])
         let told = try #require(answer["x-request-id"])
         #expect((told == id) == isTaken && (isTaken || told.utf8.count == RequestID.ownLength))
       }
       // A hit of another client on the same head
-      let other = try client.get(pictureTarget)
+      let other = try client.get(imageTarget)
       #expect(other["x-request-id"]?.utf8.count == RequestID.ownLength)
       #expect(other["server-timing"]?.hasPrefix("total;dur=") == true && other["age"] != nil)
     }
@@ -184,7 +184,7 @@ import Testing
   ) async throws {
     let found = try await lines(level: level, configure: { $0.loggedRequests = which }) { server in
       let client = try HTTPClient(port: server.port)
-      #expect(try client.get(pictureTarget).status == 200)
+      #expect(try client.get(imageTarget).status == 200)
       #expect(try client.get("/stats").status == 200)
       #expect(try client.request("OPTIONS", "/image").status == 204)
       #expect(try client.get("/nothing").status == 404)

@@ -69,7 +69,7 @@ import Testing
       #expect(await eventually { reads.value == 1 })
       // Then others are answered
       let client = try HTTPClient(port: server.port, timeout: 10)
-      for _ in 0..<10 { #expect(try client.get(pictureTarget).body.count == 18_000) }
+      for _ in 0..<10 { #expect(try client.get(imageTarget).body.count == 18_000) }
       #expect(reads.value == 1)
       // When the disk answers, once for each piece
       for _ in 0..<(content.count / FileBody.pieceLength + 1) { mayRead.post() }
@@ -122,7 +122,7 @@ import Testing
       #expect(all.count > FileBody.pieceLength && all.count < content.count)
       #expect(reads.value == 2)
       // Then others are served.
-      #expect(try HTTPClient(port: server.port).get(pictureTarget).status == 200)
+      #expect(try HTTPClient(port: server.port).get(imageTarget).status == 200)
     }
   }
 }

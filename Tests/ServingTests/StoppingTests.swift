@@ -19,7 +19,7 @@ struct StoppingTests {
     provider.keep(makeVariant(try makeRequest("https://example.org/hit").key))
     try await withServer(provider, configure: { $0.graceTime = .seconds(20) }) { server in
       let running = try HTTPClient(port: server.port)
-      try running.send(HTTPClient.text("GET", pictureTarget))
+      try running.send(HTTPClient.text("GET", imageTarget))
       let kept = try HTTPClient(port: server.port)
       let other = try HTTPClient(port: server.port)
       #expect(try kept.get("/stats").status == 200)
@@ -69,7 +69,7 @@ struct StoppingTests {
     try await withServer(provider.provider) { server in
       let clients = try (0..<20).map { _ in
         let client = try HTTPClient(port: server.port)
-        try client.send(HTTPClient.text("GET", pictureTarget))
+        try client.send(HTTPClient.text("GET", imageTarget))
         return client
       }
       #expect(await eventually { provider.provider.asked.value == 20 })
@@ -93,7 +93,7 @@ struct StoppingTests {
       log: Log(level: .error))
     try server?.start()
     let client = try HTTPClient(port: server?.port ?? 0)
-    try client.send(HTTPClient.text("GET", pictureTarget))
+    try client.send(HTTPClient.text("GET", imageTarget))
     #expect(await eventually { provider.provider.asked.value == 1 })
     server = nil
     try client.waitForClose()

@@ -1,4 +1,4 @@
-// Tests of pictures that are sent while they come in: who gets them so, how they are cut, and what is told of it.
+// Tests of images that are sent while they come in: who gets them so, how they are cut, and what is told of it.
 
 import FoundationEssentials
 import Glibc
@@ -55,7 +55,7 @@ final class TestBody: StreamingBody {
   }
 }
 
-/// A provider that has one picture, which is coming in, for whoever can take it so.
+/// A provider that has one image, which is coming in, for whoever can take it so.
 final class ComingProvider: ImageProvider {
   let body: TestBody
   /// Shares that were given up.
@@ -80,8 +80,8 @@ final class ComingProvider: ImageProvider {
   }
 }
 
-struct ComingPictureTests {
-  private let target = pictureTarget + "&format=jpeg&progressive=1"
+struct ComingImageTests {
+  private let target = imageTarget + "&format=jpeg&progressive=1"
   private let key: KeyValuePairs = ["X-Operation-Key": "row 7"]
 
   /// Reads on until `text` has come.
@@ -91,8 +91,7 @@ struct ComingPictureTests {
     return String(decoding: all, as: UTF8.self)
   }
 
-  @Test func `a client of HTTP/1.0, who could not see a picture torn, gets it whole`() async throws
-  {
+  @Test func `a client of HTTP/1.0, who could not see an image torn, gets it whole`() async throws {
     let provider = ComingProvider()
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
@@ -143,7 +142,7 @@ struct ComingPictureTests {
     }
   }
 
-  @Test func `a later request with the same key cuts a picture that is being sent`() async throws {
+  @Test func `a later request with the same key cuts an image that is being sent`() async throws {
     let provider = ComingProvider()
     provider.body.add([1, 2, 3])
     try await withServer(provider) { server in
@@ -151,13 +150,13 @@ struct ComingPictureTests {
       try older.send(HTTPClient.text("GET", target, headers: key))
       _ = try read(older, until: "\r\n3\r\n")
       let newer = try HTTPClient(port: server.port)
-      #expect(try newer.get(pictureTarget, headers: key).status == 200)
+      #expect(try newer.get(imageTarget, headers: key).status == 200)
       #expect(try older.readToEnd() == [1, 2, 3, 0x0d, 0x0a])
       #expect(await eventually { provider.ended.value == 1 })
     }
   }
 
-  @Test func `the key of a picture that was sent to its end is free`() async throws {
+  @Test func `the key of an image that was sent to its end is free`() async throws {
     let provider = ComingProvider()
     provider.body.add([1, 2, 3])
     provider.body.end(isWhole: true)
@@ -220,7 +219,7 @@ struct CompletionTests {
       descriptor: -1, peer: nil, by: EventLoopState(index: 0, memoBytes: 1_000, wake: wake))
   }
 
-  @Test func `a picture that began to come when its client went is given up`() async throws {
+  @Test func `an image that began to come when its client went is given up`() async throws {
     let provider = ComingProvider()
     // Nobody watches it, so nobody resumes what is no connection.
     let exchange = SuspendedRequest(

@@ -18,7 +18,7 @@ struct ExchangeTests {
     }
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
-      try client.send(HTTPClient.text("GET", pictureTarget))
+      try client.send(HTTPClient.text("GET", imageTarget))
       #expect(await eventually { provider.asked.value == 1 })
       #expect(server.figures.active == 1)
       // Others are answered meanwhile.
@@ -34,10 +34,10 @@ struct ExchangeTests {
       #expect(answer["Age"] == "0")
       #expect(answer["ETag"] == "\"0123abcd\"")
       #expect(answer["Content-Disposition"] == "inline; filename=\"photo.jpg\"")
-      // The connection stays, and a client that has the picture is told so.
-      let second = try client.get(pictureTarget, headers: ["If-None-Match": "\"0123abcd\""])
+      // The connection stays, and a client that has the image is told so.
+      let second = try client.get(imageTarget, headers: ["If-None-Match": "\"0123abcd\""])
       #expect(second.status == 304)
-      #expect(try client.head(pictureTarget)["Content-Length"] == "3")
+      #expect(try client.head(imageTarget)["Content-Length"] == "3")
       #expect(server.figures.byOrigin["origin"] == 3)
     }
   }
@@ -51,7 +51,7 @@ struct ExchangeTests {
       variant: makeVariant(request.key, body: [4, 5]), cacheStatus: .hit(.disk), timings: timings)
     provider.atHand.withLock { $0[request.key] = delivery }
     try await withServer(provider) { server in
-      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
       #expect(answer.status == 200)
       #expect(answer.body == [4, 5])
       #expect(answer["Cache-Status"] == "pictor; hit; detail=disk")
@@ -66,7 +66,7 @@ struct ExchangeTests {
       makeDelivery(makeVariant(request.key, info: makeInfo(isStorable: false)))
     }
     try await withServer(provider) { server in
-      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
       #expect(answer["Cache-Control"] == "no-store")
     }
   }
@@ -83,11 +83,11 @@ struct ExchangeTests {
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
       for _ in 0..<3 {
-        let answer = try client.get(pictureTarget)
+        let answer = try client.get(imageTarget)
         #expect(answer.body == Array(content[1_000..<251_000]))
         #expect(answer["Cache-Status"] == "pictor; hit; detail=disk")
       }
-      #expect(try client.head(pictureTarget)["Content-Length"] == "250000")
+      #expect(try client.head(imageTarget)["Content-Length"] == "250000")
       #expect(server.figures.byOrigin["disk"] == 4)
     }
   }
@@ -98,7 +98,7 @@ struct ExchangeTests {
     }
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
-      let answer = try client.get(pictureTarget)
+      let answer = try client.get(imageTarget)
       #expect(answer.status == 502)
       #expect(answer["Content-Type"] == "application/json")
       #expect(answer["Cache-Control"] == "no-store")
@@ -110,7 +110,7 @@ struct ExchangeTests {
           "request_id":"\(id)"}}
 
           """)
-      let head = try client.head(pictureTarget)
+      let head = try client.head(imageTarget)
       #expect(head.status == 502 && head.body.isEmpty)
       #expect(server.figures.byOrigin["error"] == 2)
     }
@@ -121,7 +121,7 @@ struct ExchangeTests {
     let provider = CancellableProvider()
     try await withServer(provider.provider) { server in
       let client = try HTTPClient(port: server.port)
-      try client.send(HTTPClient.text("GET", pictureTarget))
+      try client.send(HTTPClient.text("GET", imageTarget))
       #expect(await eventually { provider.provider.asked.value == 1 })
       if closesWhole { client.close() } else { client.finishSending() }
       #expect(await eventually { provider.cancelled.value == 1 })
@@ -148,8 +148,8 @@ struct ExchangeTests {
     }
     try await withServer(provider, log: log) { server in
       let client = try HTTPClient(port: server.port)
-      let id = try client.get(pictureTarget)["X-Request-ID"]
-      #expect(try client.head(pictureTarget).status == 200)
+      let id = try client.get(imageTarget)["X-Request-ID"]
+      #expect(try client.head(imageTarget).status == 200)
       #expect(try client.get("/image?w=0").status == 400)
       try client.send(HTTPClient.text("GET", "/image?url=https://h/gone"))
       #expect(await eventually { gone.provider.asked.value == 1 })
@@ -169,7 +169,7 @@ struct ExchangeTests {
       #expect(lines.allSatisfy { $0.path == "/image" })
       #expect(lines.map { $0.cache != nil } == [true, true, false, false])
       #expect(lines.map(\.error) == [nil, nil, "invalid_parameter", "cancelled"])
-      #expect(lines.map(\.url) == [pictureURL, pictureURL, nil, "https://h/gone"])
+      #expect(lines.map(\.url) == [imageURL, imageURL, nil, "https://h/gone"])
     }
   }
 
@@ -179,7 +179,7 @@ struct ExchangeTests {
       provider.provider, configure: { $0.requestTimeout = .milliseconds(100) }
     ) { server in
       let client = try HTTPClient(port: server.port)
-      let answer = try client.get(pictureTarget)
+      let answer = try client.get(imageTarget)
       #expect(answer.status == 504)
       #expect(answer.text.contains("\"deadline_exceeded\""))
       #expect(await eventually { provider.cancelled.value == 1 })
@@ -196,7 +196,7 @@ struct ExchangeTests {
     try await withServer(
       provider, configure: { $0.requestTimeout = .milliseconds(100) }
     ) { server in
-      let answer = try HTTPClient(port: server.port).get(pictureTarget)
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
       #expect(answer.status == 504)
     }
     gate.open()
@@ -209,12 +209,12 @@ struct ExchangeTests {
     ) { server in
       let waiting = try (0..<3).map { _ in
         let client = try HTTPClient(port: server.port)
-        try client.send(HTTPClient.text("GET", pictureTarget))
+        try client.send(HTTPClient.text("GET", imageTarget))
         return client
       }
       #expect(await eventually { provider.provider.asked.value == 3 })
       let client = try HTTPClient(port: server.port)
-      let answer = try client.get(pictureTarget)
+      let answer = try client.get(imageTarget)
       #expect(answer.status == 503)
       #expect(answer["Retry-After"] == "1")
       #expect(answer.text.contains("\"overloaded\""))
@@ -222,7 +222,7 @@ struct ExchangeTests {
       #expect(stats.status == 200 && stats.text.contains("\"limit\" : 3"))
       waiting[0].close()
       #expect(await eventually { provider.cancelled.value == 1 })
-      try client.send(HTTPClient.text("GET", pictureTarget))
+      try client.send(HTTPClient.text("GET", imageTarget))
       #expect(await eventually { provider.provider.asked.value == 4 })
     }
   }

@@ -1,4 +1,4 @@
-// Tests of the watermark's parameters: which pictures may be one, and how it may lie.
+// Tests of the watermark's parameters: which images may be one, and how it may lie.
 
 import Model
 import Testing

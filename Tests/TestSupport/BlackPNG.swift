@@ -1,6 +1,6 @@
 // BlackPNG: PNGs of many megapixels in a few kilobytes.
 
-extension Pictures {
+extension TestImages {
   /// A black PNG of 1 bit a pixel (PNG 1.2), compressed a thousand times by one repetition after the other.
   public static func blackPNG(width: Int, height: Int, isInterlaced: Bool = false) -> [UInt8] {
     let header = big(width) + big(height) + [1, 0, 0, 0, isInterlaced ? 1 : 0]

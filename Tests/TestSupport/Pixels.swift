@@ -1,10 +1,10 @@
-// Pixels: a picture as numbers, computed or decoded, and how alike two of them are.
+// Pixels: an image as numbers, computed or decoded, and how alike two of them are.
 
 import CVips
 import Glibc
 import Model
 
-/// An uncompressed picture: 8 bits a band, rows from top to bottom, bands interleaved.
+/// An uncompressed image: 8 bits a band, rows from top to bottom, bands interleaved.
 public struct Pixels: Sendable {
   /// Size in pixels.
   public private(set) var size: PixelSize
@@ -13,7 +13,7 @@ public struct Pixels: Sendable {
   /// `width × height × bands` values.
   public var values: [UInt8]
 
-  /// A picture whose pixels are computed one by one.
+  /// An image whose pixels are computed one by one.
   public init(width: Int, height: Int, bands: Int = 3, _ pixel: (_ x: Int, _ y: Int) -> [UInt8]) {
     size = PixelSize(width: width, height: height)
     self.bands = bands
@@ -22,7 +22,7 @@ public struct Pixels: Sendable {
     for y in 0..<height { for x in 0..<width { values.append(contentsOf: pixel(x, y)) } }
   }
 
-  /// A picture of one colour, given as one value a band.
+  /// An image of one colour, given as one value a band.
   public init(width: Int, height: Int, color: [UInt8]) {
     self.init(width: width, height: height, bands: color.count) { _, _ in color }
   }
@@ -45,23 +45,25 @@ public struct Pixels: Sendable {
     }
   }
 
-  /// Decodes a picture in any format libvips reads.
+  /// Decodes an image in any format libvips reads.
   ///
   /// - Parameters:
-  ///   - bytes: The encoded picture.
+  ///   - bytes: The encoded image.
   ///   - frame: Which frame of an animation.
-  /// - Throws: `Pictures.Failure` with libvips's text.
+  /// - Throws: `TestImages.Failure` with libvips's text.
   public init(decoding bytes: [UInt8], frame: Int? = nil) throws {
     let options = frame.map { "[page=\($0)]" } ?? ""
-    (size, bands, values) = try Pictures.withImage(bytes, options: options) { image in
+    (size, bands, values) = try TestImages.withImage(bytes, options: options) { image in
       var count = 0
-      guard let memory = vips_image_write_to_memory(image, &count) else { throw Pictures.Failure() }
+      guard let memory = vips_image_write_to_memory(image, &count) else {
+        throw TestImages.Failure()
+      }
       defer { g_free(memory) }
       let size = PixelSize(
         width: Int(vips_image_get_width(image)), height: Int(vips_image_get_height(image)))
       let bands = Int(vips_image_get_bands(image))
       guard count == size.width * size.height * bands else {
-        throw Pictures.Failure(text: "not 8 bits a band")
+        throw TestImages.Failure(text: "not 8 bits a band")
       }
       return (size, bands, [UInt8](UnsafeRawBufferPointer(start: memory, count: count)))
     }
@@ -73,7 +75,7 @@ public struct Pixels: Sendable {
     return Array(values[start..<start + bands])
   }
 
-  /// Red, green and blue of one pixel, of grey pictures too.
+  /// Red, green and blue of one pixel, of grey images too.
   public func rgb(_ x: Int, _ y: Int) -> [UInt8] {
     let pixel = self[x, y]
     return bands < 3 ? [pixel[0], pixel[0], pixel[0]] : Array(pixel[0..<3])
@@ -91,7 +93,7 @@ public struct Pixels: Sendable {
     Pixels(width: width, height: height, bands: bands) { self[x + $0, y + $1] }
   }
 
-  /// It, each of whose pixels became a square of so many: large pictures without computing as many pixels.
+  /// It, each of whose pixels became a square of so many: large images without computing as many pixels.
   public func zoomed(by factor: Int) -> Pixels {
     var zoomed = Pixels(width: 0, height: 0, color: [UInt8](repeating: 0, count: bands))
     zoomed.size = PixelSize(width: size.width * factor, height: size.height * factor)
@@ -104,12 +106,12 @@ public struct Pixels: Sendable {
     return zoomed
   }
 
-  /// How a picture that is to look like this one lies in a file with that EXIF orientation, 1–8.
+  /// How an image that is to look like this one lies in a file with that EXIF orientation, 1–8.
   public func stored(forOrientation tag: Int) -> Pixels {
     let (w, h) = (size.width, size.height)
     let swaps = tag >= 5
     return Pixels(width: swaps ? h : w, height: swaps ? w : h, bands: bands) { x, y in
-      // EXIF 2.32, 4.6.4: where the stored 0th row and 0th column are in the picture as it is seen.
+      // EXIF 2.32, 4.6.4: where the stored 0th row and 0th column are in the image as it is seen.
       switch tag {
       case 2: self[w - 1 - x, y]
       case 3: self[w - 1 - x, h - 1 - y]
@@ -123,13 +125,13 @@ public struct Pixels: Sendable {
     }
   }
 
-  /// Mean difference of two pictures' colours, in steps of 8 bits: 0 is equal, below 3 hardly to be seen. Infinite when
+  /// Mean difference of two images' colours, in steps of 8 bits: 0 is equal, below 3 hardly to be seen. Infinite when
   /// the sizes differ.
   public func meanDifference(to other: Pixels) -> Double {
     compare(other) { abs($0) }
   }
 
-  /// Peak signal-to-noise ratio of two pictures' colours in dB: above 30 alike, infinite when equal, negative infinity
+  /// Peak signal-to-noise ratio of two images' colours in dB: above 30 alike, infinite when equal, negative infinity
   /// when the sizes differ.
   public func psnr(to other: Pixels) -> Double {
     let error = compare(other) { $0 * $0 }

@@ -13,7 +13,7 @@ struct DiskCost: Encodable {
   let waitedHit: Double
   /// Microseconds of a look-up that finds nothing.
   let miss: Double
-  /// Milliseconds from opening the folder to the first picture read.
+  /// Milliseconds from opening the folder to the first image read.
   let firstAnswer: Double
   /// The same, until the index is complete.
   let indexed: Double

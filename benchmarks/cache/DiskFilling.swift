@@ -15,7 +15,7 @@ struct DiskFill: Encodable {
 enum DiskFilling {
   /// How many stores are measured, after all others.
   static let stores = 1_000
-  /// A small picture: with header and metadata it takes a block of 4 KiB.
+  /// A small image: with header and metadata it takes a block of 4 KiB.
   private static let body = [UInt8](repeating: 0x5a, count: 1_000)
 
   /// Fills the folder up to `count` entries, of which there are `stores` less at most.
@@ -48,7 +48,7 @@ enum DiskFilling {
 
   /// The key of an entry.
   static func key(_ number: Int) -> CacheKey {
-    CacheKey(text: "https://origin.example/\(number)/picture.jpg w=300")
+    CacheKey(text: "https://origin.example/\(number)/image.jpg w=300")
   }
 
   /// Stores, and returns when all is written.

@@ -59,7 +59,7 @@ private struct Variants {
   init(_ trace: Trace) {
     self.trace = trace
     let count = max(trace.objects, (trace.requests.max() ?? 0) + 1)
-    let keys = (0..<count).map { CacheKey(text: "https://origin.example/\($0)/picture.jpg w=300") }
+    let keys = (0..<count).map { CacheKey(text: "https://origin.example/\($0)/image.jpg w=300") }
     self.keys = keys
     bytes = [UInt8](repeating: 0, count: trace.sizes.max() ?? 0)
     guard !trace.sizes.isEmpty else {

@@ -151,7 +151,7 @@ struct S3FIFO: Policy {
         main.add(object)
       } else {
         ghosts.add(object)
-        // As many names as there is room for pictures in the large queue.
+        // As many names as there is room for images in the large queue.
         while ghosts.cost > capacity * 9 / 10, let forgotten = ghosts.oldest {
           ghosts.remove(forgotten)
         }

@@ -30,7 +30,7 @@ struct Trace {
       objects: objects)
   }
 
-  /// Every fifth request is a crawler's, which asks for thousands of pictures in a row that nobody asks for again.
+  /// Every fifth request is a crawler's, which asks for thousands of images in a row that nobody asks for again.
   private static func scans(_ requests: Int, _ objects: Int) -> Trace {
     var chance = Chance(seed: 2)
     let zipf = Zipf(objects, alpha: 0.9)
@@ -47,7 +47,7 @@ struct Trace {
       name: "Zipf 0.9, scans", requests: Array(made.prefix(requests)), sizes: [], objects: objects)
   }
 
-  /// Ten times on the way, everything is another's: today's pictures are not tomorrow's.
+  /// Ten times on the way, everything is another's: today's images are not tomorrow's.
   private static func shifts(_ requests: Int, _ objects: Int) -> Trace {
     var chance = Chance(seed: 3)
     let zipf = Zipf(objects, alpha: 0.9)

@@ -49,7 +49,7 @@ def entries(bench: Bench) -> Claim:
         how="Variants of 1,000 bytes, 4 KiB on disk with header and metadata, all of it in the kernel's caches. Look-ups of "
             "up to 20,000 different ones, one after the other: at once, as the server's own threads do it; by way of the "
             "tier's threads; and of what is not there. Stores are from the first to the last written, of a thousand at a "
-            "time (with few entries most of them make a folder first). Start is from opening the folder to the first picture, and until the index is complete. Memory is "
+            "time (with few entries most of them make a folder first). Start is from opening the folder to the first image, and until the index is complete. Memory is "
             "what malloc has handed out by then, about 0.3 MB of it whatever the number. Filling is all stores that led to the number.",
         columns=["entries", "hit µs", "by threads µs", "miss µs", "store µs", "first answer ms", "index complete ms",
                  "index bytes an entry", "filling s"],
@@ -61,7 +61,7 @@ def entries(bench: Bench) -> Claim:
             for what, of in (("hit", lambda it: it["hit"]), ("miss", lambda it: it["miss"]),
                              ("store", lambda it: it["filled"]["store"]))
         ] + [
-            Mark("ms from opening to the first picture, the most", max(it["firstAnswer"] for it in measured), 20, at_most=True),
+            Mark("ms from opening to the first image, the most", max(it["firstAnswer"] for it in measured), 20, at_most=True),
             Mark(f"index bytes an entry, {large['entries']:,} entries", large["indexBytes"], 100, at_most=True),
         ])
 

@@ -1,4 +1,4 @@
-"""A thousand clients who ask for one picture at once."""
+"""A thousand clients who ask for one image at once."""
 
 from statistics import median
 
@@ -29,8 +29,8 @@ def run(bench: Bench) -> Claim:
     pictor.stop()
     origin.stop()
     return Claim(
-        name="coalescing", title=f"{CLIENTS:,} clients, one picture",
-        how=f"{CLIENTS:,} open connections ask for the same picture at 300 px at once; milliseconds from the first request "
+        name="coalescing", title=f"{CLIENTS:,} clients, one image",
+        how=f"{CLIENTS:,} open connections ask for the same image at 300 px at once; milliseconds from the first request "
             "to the first and the last whole answer, the client's own time included.",
         columns=["source", "downloads", "encodes", "first ms", "last ms"], rows=rows,
         marks=[

@@ -57,7 +57,7 @@ def run(bench: Bench) -> Claim:
     mine, nginx = measured.values()
     return Claim(
         name="disk", title=f"Disk hits among {ENTRIES:,} entries",
-        how=f"{(bench.pictures / 'hit.jpg').stat().st_size} bytes each, one of {ENTRIES:,} by chance, all in the page cache; "
+        how=f"{(bench.images / 'hit.jpg').stat().st_size} bytes each, one of {ENTRIES:,} by chance, all in the page cache; "
             "each asked for once before; Pictor without a memory tier; 64 kept connections, the server on core 0, wrk with a script on core 1; "
             f"in turn, medians of {bench.rounds} rounds.",
         columns=["", "requests/s", "CPU µs a hit", "p99 ms"],

@@ -3,7 +3,7 @@
 import threading
 from pathlib import Path
 
-from kit import http, pictures
+from kit import http, images
 from kit.processes import Failure, Process
 from kit.report import Claim, Mark
 from kit.servers import PICTOR, Bench
@@ -44,12 +44,12 @@ def high_water(server: Process) -> int:
 
 
 def measure(bench: Bench, source: str, **parameters):
-    """One picture after the other on a fresh server: (bytes, CPU seconds a picture, peak Pss, sum of VmHWM)."""
+    """One image after the other on a fresh server: (bytes, CPU seconds an image, peak Pss, sum of VmHWM)."""
     server = bench.pictor()
     watch = Watch(server)
     size = 0
     for number in range(-1, bench.rounds):
-        # Each is another variant of the same source: the box is wider than the picture is let be high.
+        # Each is another variant of the same source: the box is wider than the image is let be high.
         path = http.image(f"local:///{source}", w=4000 + number, **parameters)
         status, _, body = http.get(PICTOR, path, timeout=120)
         if status != 200:
@@ -69,7 +69,7 @@ def row(source: str, result: str, measured) -> list[str]:
 
 
 def run(bench: Bench) -> Claim:
-    pictures.make_formats(bench.pictures)
+    images.make_formats(bench.images)
     made = {source: measure(bench, source, h=300 if source == LARGE else 200, format="jpeg") for source in SOURCES}
     rows = [
         row(source, "JPEG, 400×300" if source == LARGE else "JPEG, 300×200", it) for source, it in made.items()]
@@ -78,11 +78,11 @@ def run(bench: Bench) -> Claim:
         rows.append(row("3000x2000.jpg", f"{format_}, 800×533", measured))
     return Claim(
         name="formats", title="What each format costs",
-        how=f"A fresh server at its defaults, one picture after the other, {bench.rounds} of each kind after one that is not "
+        how=f"A fresh server at its defaults, one image after the other, {bench.rounds} of each kind after one that is not "
             "counted; sums over the server and its workers. Processor time is told in ticks of 10 ms, here divided by the "
-            "number of pictures. The peak is of resident pages with those that they share counted once (Pss), looked at "
+            "number of images. The peak is of resident pages with those that they share counted once (Pss), looked at "
             "about every 4 ms; VmHWM misses nothing, and counts shared pages for each process.",
         columns=["source", "result", "bytes", "CPU ms", "peak MB", "sum of VmHWM MB"], rows=rows,
         marks=[Mark(f"{LARGE} to 300 px: peak MB", made[LARGE][2] / 1e6, MOST_MEMORY, at_most=True)],
-        bars={"CPU ms a picture, 3000×2000 to 300×200":
+        bars={"CPU ms an image, 3000×2000 to 300×200":
               {source.removeprefix("3000x2000."): it[1] * 1e3 for source, it in made.items() if source != LARGE}})

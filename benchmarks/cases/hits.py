@@ -21,10 +21,10 @@ def save_answer(bench: Bench, path: str):
     """What is sent for `path`: the file of its body and the file of its fields."""
     http.get(PICTOR, path)
     _, fields, body = http.get(PICTOR, path)
-    (bench.pictures / "hit.jpg").write_bytes(body)
+    (bench.images / "hit.jpg").write_bytes(body)
     head = bench.work / "hit.head"
     head.write_text("".join(f"{name}: {value}\n" for name, value in fields.items() if name not in OWN_FIELDS))
-    return bench.pictures / "hit.jpg", head
+    return bench.images / "hit.jpg", head
 
 
 def run(bench: Bench) -> Claim:

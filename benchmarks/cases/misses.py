@@ -1,4 +1,4 @@
-"""Misses beside thumbor and nginx's image_filter, beside the pipeline alone, and what the pictures are worth."""
+"""Misses beside thumbor and nginx's image_filter, beside the pipeline alone, and what the images are worth."""
 
 import json
 import os
@@ -26,7 +26,7 @@ SOURCES = {"800x600.jpg": 1.1, "3000x2000.jpg": 1.25, "12000x9000.jpg": 1.25, "1
 
 
 def paths(source: str) -> dict[str, tuple[int, str, str]]:
-    """Where each server has the picture: port, and the path in two parts with room for what makes it another one."""
+    """Where each server has the image: port, and the path in two parts with room for what makes it another one."""
     return {
         "Pictor": (PICTOR, http.image(f"{LOCAL_ORIGIN}/{source}?"), f"&w={WIDTH}"),
         "thumbor": (THUMBOR, f"/unsafe/{WIDTH}x0/http%3A%2F%2F127.0.0.1%3A{ORIGIN}%2F{source}%3F", ""),
@@ -72,7 +72,7 @@ def likeness(body: bytes, source: bytes) -> float:
 
 def pipeline_alone(bench: Bench, source: str, seconds: float) -> float:
     """Seconds of processor per job of the imaging pipeline in a loop of its own, one loop a core as there are workers."""
-    command = [bench.build / "benchmark-pipeline", bench.pictures / source, WIDTH, seconds]
+    command = [bench.build / "benchmark-pipeline", bench.images / source, WIDTH, seconds]
     with ThreadPoolExecutor() as pool:
         runs = list(pool.map(
             lambda _: json.loads(output_of(*command, env={**os.environ, **WORKER_ENVIRONMENT})), range(os.cpu_count())))
@@ -103,7 +103,7 @@ def run(bench: Bench) -> Claim:
     rows, marks, bars = [], [], {}
     rounds = max(bench.rounds // 2, 1)
     for source, bound in SOURCES.items():
-        original = (bench.pictures / source).read_bytes()
+        original = (bench.images / source).read_bytes()
         measured, quality, frames = {}, {}, {}
         able = {}
         for name, (port, prefix, suffix) in paths(source).items():

@@ -47,7 +47,7 @@ def run(bench: Bench) -> Claim:
     mebibytes = lambda count: f"{count / 2**20:.1f}"
     return Claim(
         name="slow", title=f"{CLIENTS:,} slow clients",
-        how=f"{CLIENTS:,} clients ask for a picture of {size:,} bytes, read a byte and wait, while others hit on 4 connections; "
+        how=f"{CLIENTS:,} clients ask for an image of {size:,} bytes, read a byte and wait, while others hit on 4 connections; "
             "in the end they read the rest.",
         columns=["", "memory MiB", "hits/s for the others", "p99 ms"],
         rows=[["before", mebibytes(before), f"{alone.rate:,.0f}", f"{alone.p99 * 1e3:.2f}"],

@@ -1,1 +1,1 @@
-"""What every case of the benchmarks needs: processes, servers, load, pictures, and the report."""
+"""What every case of the benchmarks needs: processes, servers, load, images, and the report."""

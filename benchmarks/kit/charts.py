@@ -1,4 +1,4 @@
-"""The pictures of the report: horizontal bars, one colour a server, as SVG."""
+"""The images of the report: horizontal bars, one colour a server, as SVG."""
 
 from pathlib import Path
 

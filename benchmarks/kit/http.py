@@ -45,7 +45,7 @@ def stats(port: int) -> dict:
 
 
 def image(source: str, **parameters) -> str:
-    """The path of a picture of Pictor's."""
+    """The path of an image of Pictor's."""
     rest = "".join(f"&{name}={value}" for name, value in parameters.items())
     return f"/image?url={quote(source, safe='')}{rest}"
 

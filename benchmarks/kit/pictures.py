@@ -1,4 +1,4 @@
-"""The pictures of the benchmarks, made by libvips's own program and Pillow: sky and hills with a camera's noise on them."""
+"""The images of the benchmarks, made by libvips's own program and Pillow: sky and hills with a camera's noise on them."""
 
 from pathlib import Path
 

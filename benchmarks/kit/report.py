@@ -1,4 +1,4 @@
-"""The report: claims with their marks, tables and pictures, as text, as JSON, and in docs/performance.md."""
+"""The report: claims with their marks, tables and images, as text, as JSON, and in docs/performance.md."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from .processes import output_of
 from .servers import BENCHMARKS, ROOT
 
 PAGE = ROOT / "docs" / "performance.md"
-PICTURES = ROOT / "docs" / "performance"
+IMAGES = ROOT / "docs" / "performance"
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Claim:
     columns: list[str]
     rows: list[list[str]]
     marks: list[Mark] = field(default_factory=list)
-    #: Bars of the picture, by group, then by bar; `unit` stands below them.
+    #: Bars of the image, by group, then by bar; `unit` stands below them.
     bars: dict[str, dict[str, float]] = field(default_factory=dict)
     unit: str = ""
 
@@ -85,7 +85,7 @@ def show(claim: Claim) -> None:
 
 
 def write(bench, claims: list[Claim]) -> None:
-    """Writes what was measured over what was measured earlier: benchmarks/results/latest.json, the pictures, and the
+    """Writes what was measured over what was measured earlier: benchmarks/results/latest.json, the images, and the
     tables of docs/performance.md. Each claim says which run it is of."""
     results = BENCHMARKS / "results"
     results.mkdir(exist_ok=True)
@@ -97,12 +97,12 @@ def write(bench, claims: list[Claim]) -> None:
     blocks = {}
     for claim in claims:
         if claim.bars:
-            charts.draw(claim, PICTURES / f"{claim.name}.svg")
+            charts.draw(claim, IMAGES / f"{claim.name}.svg")
     for name, entry in kept.items():
-        picture = f"![{entry['title']}](performance/{name}.svg)\n\n" if entry["bars"] else ""
+        image = f"![{entry['title']}](performance/{name}.svg)\n\n" if entry["bars"] else ""
         rebuilt = Claim(**{key: value for key, value in entry.items() if key not in ("run", "marks")},
                         marks=[Mark(**mark) for mark in entry["marks"]])
-        blocks[name] = f"{picture}{rebuilt.markdown()}\n\n{entry['run']}"
+        blocks[name] = f"{image}{rebuilt.markdown()}\n\n{entry['run']}"
     fill_page(blocks)
     print(f"\nbench: written to {store.relative_to(ROOT)} and {PAGE.relative_to(ROOT)}")
 

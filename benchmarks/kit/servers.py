@@ -33,8 +33,8 @@ class Bench:
             if rests:
                 print(f"bench: waiting {self.REST} s for the file system to forget the files of the last run", flush=True)
                 time.sleep(self.REST)
-        self.pictures = self.work / "pictures"
-        self.pictures.mkdir(parents=True)
+        self.images = self.work / "images"
+        self.images.mkdir(parents=True)
         self.disks = 0
         self.new_disk()
 
@@ -49,7 +49,7 @@ class Bench:
             self.new_disk()
         server = Process(
             [(build or self.build) / "pictor", "--server.port", PICTOR, "--disk.path", self.disk, "--log.level", "warning",
-             "--download.allow_networks", "127.0.0.0/8", "--sources.local_root", self.pictures, *options],
+             "--download.allow_networks", "127.0.0.0/8", "--sources.local_root", self.images, *options],
             self.work / "pictor.log", cores)
         self._ready(server, PICTOR, "/stats")
         return server
@@ -59,7 +59,7 @@ class Bench:
         folder = self.work / f"nginx-{role}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        (folder / "pictures").symlink_to(self.pictures)
+        (folder / "images").symlink_to(self.images)
         command = ["nginx", "-p", folder, "-c", BENCHMARKS / "nginx" / f"{role}.conf", "-e", folder / "error.log"]
         if loops:
             loop = "nice -n 5 sh -c 'while :; do :; done' & " * loops

@@ -11,29 +11,29 @@ struct PlainThumbnail {
 
   /// Makes one.
   func make(from source: UnsafeRawBufferPointer) throws(ImageError) -> [UInt8] {
-    var picture: UnsafeMutablePointer<VipsImage>?
+    var image: UnsafeMutablePointer<VipsImage>?
     // Only a loader with pages takes the option that asks for all of them.
     let sniffed = vips_foreign_find_load_buffer(source.baseAddress, source.count)
       .map { String(cString: $0) }
     let pages = ["gif", "Webp"].contains { sniffed?.contains($0) == true } ? "[n=-1]" : ""
     guard
-      pictor_vips_thumbnail(source.baseAddress, source.count, &picture, CInt(width), pages) == 0,
-      let picture
+      pictor_vips_thumbnail(source.baseAddress, source.count, &image, CInt(width), pages) == 0,
+      let image
     else { throw Self.failure }
-    defer { pictor_g_object_unref(picture) }
+    defer { pictor_g_object_unref(image) }
     var bytes: UnsafeMutableRawPointer?
     var count = 0
-    guard pictor_vips_image_write_to_buffer(picture, suffix(for: picture), &bytes, &count) == 0,
+    guard pictor_vips_image_write_to_buffer(image, suffix(for: image), &bytes, &count) == 0,
       let bytes
     else { throw Self.failure }
     defer { g_free(bytes) }
     return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
   }
 
-  private func suffix(for picture: UnsafeMutablePointer<VipsImage>) -> String {
+  private func suffix(for image: UnsafeMutablePointer<VipsImage>) -> String {
     if let format { return ".\(format.rawValue)[strip]" }
-    if vips_image_get_n_pages(picture) > 1 { return ".gif[strip]" }
-    return vips_image_hasalpha(picture) != 0 ? ".png[strip]" : ".jpg[strip]"
+    if vips_image_get_n_pages(image) > 1 { return ".gif[strip]" }
+    return vips_image_hasalpha(image) != 0 ? ".png[strip]" : ".jpg[strip]"
   }
 
   private static var failure: ImageError {

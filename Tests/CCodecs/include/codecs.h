@@ -1,4 +1,4 @@
-// Pictures that libvips's encoders do not write, by the libraries behind them; libvips-dev brings their headers along.
+// Images that libvips's encoders do not write, by the libraries behind them; libvips-dev brings their headers along.
 //
 // Each function gives memory that is to be freed with free(3), NULL where the library refused.
 #pragma once
@@ -34,6 +34,6 @@ uint8_t *pictor_write_jxl(const void *pixels, int width, int height, int bands, 
 ///
 /// `bits`: 8, 10 or 12 of a band in the file; `pixels` have 8.
 /// `orientation`: in the container, as `irot` and `imir`. `exif_orientation`: in Exif, which does not count; 0: none.
-/// `cover`: another picture of the same size and half of each band's value, in front of the primary one.
+/// `cover`: another image of the same size and half of each band's value, in front of the primary one.
 uint8_t *pictor_write_heif(const uint8_t *pixels, int width, int height, int is_avif,
     int bits, int orientation, int exif_orientation, int has_cover, size_t *count);

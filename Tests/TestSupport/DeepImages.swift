@@ -1,10 +1,10 @@
-// DeepPictures: pictures of other numbers than 8 bits, and with any colour profile, for tests of colour and depth.
+// DeepImages: images of other numbers than 8 bits, and with any colour profile, for tests of colour and depth.
 
 import CVips
 import Model
 
-extension Pictures {
-  /// What the numbers of a picture mean, in libvips's terms.
+extension TestImages {
+  /// What the numbers of an image mean, in libvips's terms.
   public enum Meaning: Sendable {
     case grey, sRGB, grey16, rgb16, linear, cmyk, lab
 
@@ -84,7 +84,7 @@ extension Pictures {
     return try withCodePoints(bytes, primaries: primaries, transfer: transfer)
   }
 
-  /// The same picture with these code points.
+  /// The same image with these code points.
   ///
   /// - Parameter bytes: A HEIC or AVIF with a profile, or with code points, which libheif writes into an AVIF.
   public static func withCodePoints(_ bytes: [UInt8], primaries: UInt8, transfer: UInt8) throws

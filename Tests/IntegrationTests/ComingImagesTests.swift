@@ -1,4 +1,4 @@
-// Tests of pictures that are sent while they come in, with the real program and an origin that takes its time.
+// Tests of images that are sent while they come in, with the real program and an origin that takes its time.
 
 import Glibc
 import Model
@@ -6,16 +6,16 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct ComingPicturesTests {
+@Suite(.onThreadsOfTheirOwn) struct ComingImagesTests {
   private let folder: TemporaryFolder
   private let origin: Origin
-  private let picture: [UInt8]
+  private let image: [UInt8]
   private let wish = "&format=jpeg&progressive=1"
 
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    picture = try Pictures.jpeg(width: 1_600, height: 1_200, bare: true)
+    image = try TestImages.jpeg(width: 1_600, height: 1_200, bare: true)
   }
 
   /// What a client has got of its answer's body so far, once that is `count` bytes.
@@ -29,27 +29,27 @@ import Testing
   @Test func `several clients read one transfer from its first byte while it comes in`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .ok(picture, holdingAfter: 30_000, at: gate))
+    origin.route("/a.jpg", .ok(image, holdingAfter: 30_000, at: gate))
     let clients = try (0..<3).map { _ in try pictor.connect() }
     for client in clients {
       try client.send(HTTPClient.text("GET", origin.target("/a.jpg", wish)))
       var head = ""
-      // The origin waits in the middle of the picture, and its beginning is here already.
-      #expect(try read(client, head: &head, count: 30_000) == Array(picture[..<30_000]))
+      // The origin waits in the middle of the image, and its beginning is here already.
+      #expect(try read(client, head: &head, count: 30_000) == Array(image[..<30_000]))
       #expect(head.contains("Content-Type: image/jpeg"))
-      #expect(head.contains("Content-Length: \(picture.count)"))
+      #expect(head.contains("Content-Length: \(image.count)"))
       #expect(head.contains("Cache-Status: pictor; fwd=uri-miss; fwd-status=200"))
       #expect(head.contains("ETag: \""))
     }
     gate.open()
     for client in clients {
-      #expect(try client.read(picture.count - 30_000) == Array(picture[30_000...]))
+      #expect(try client.read(image.count - 30_000) == Array(image[30_000...]))
     }
     #expect(origin.requests(to: "/a.jpg") == 1)
     // And it is kept: the same bytes, then other sizes, without another download.
     try pictor.waitFor("it is kept") { $0.memory.entries == 1 }
     let again = try clients[0].get(origin.target("/a.jpg", wish))
-    #expect(again.body == picture && again["cache-status"] == "pictor; hit; detail=memory")
+    #expect(again.body == image && again["cache-status"] == "pictor; hit; detail=memory")
     let small = try clients[0].get(origin.target("/a.jpg", "&w=100"))
     #expect(small["cache-status"] == "pictor; hit; detail=source")
     #expect(origin.requests(to: "/a.jpg") == 1)
@@ -58,7 +58,7 @@ import Testing
   @Test func `the entity tag is the same while it comes in and afterwards, after a restart too`()
     throws
   {
-    origin.serve("/a.jpg", picture)
+    origin.serve("/a.jpg", image)
     var tags: [String?] = []
     do {
       let pictor = try PictorProcess(in: folder)
@@ -70,29 +70,29 @@ import Testing
     tags.append(answer["etag"])
     #expect(answer["cache-status"] == "pictor; hit; detail=source")
     #expect(Set(tags).count == 1 && tags[0] != nil)
-    #expect(answer.body == picture)
+    #expect(answer.body == image)
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
   @Test func `a length the origin does not tell is no hindrance`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.route("/a.jpg", .chunked(picture, size: 10_000))
+    origin.route("/a.jpg", .chunked(image, size: 10_000))
     let answer = try pictor.get(origin.target("/a.jpg", wish))
-    #expect(answer.body == picture)
-    #expect(answer["content-length"] == nil || answer["content-length"] == "\(picture.count)")
+    #expect(answer.body == image)
+    #expect(answer["content-length"] == nil || answer["content-length"] == "\(image.count)")
   }
 
   @Test func `a transfer that ends too early cuts the answer, and is not kept`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.route("/a.jpg") { [picture] request in
+    origin.route("/a.jpg") { [image] request in
       request.number == 1
-        ? .truncated(Array(picture[..<50_000]), declaring: picture.count) : .ok(picture)
+        ? .truncated(Array(image[..<50_000]), declaring: image.count) : .ok(image)
     }
     let client = try pictor.connect()
     try client.send(HTTPClient.text("GET", origin.target("/a.jpg", wish)))
     #expect(throws: HTTPClientError.self) { try client.readAnswer() }
     let again = try pictor.get(origin.target("/a.jpg", wish))
-    #expect(again.status == 200 && again.body == picture)
+    #expect(again.status == 200 && again.body == image)
     #expect(origin.requests(to: "/a.jpg") == 2)
   }
 
@@ -100,7 +100,7 @@ import Testing
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
     for path in ["/a.jpg", "/b.jpg"] {
-      origin.route(path, .ok(picture, holdingAfter: 30_000, at: gate))
+      origin.route(path, .ok(image, holdingAfter: 30_000, at: gate))
     }
     for (path, more) in [("/a.jpg", ""), ("/b.jpg", "&detach=1")] {
       let client = try pictor.connect()
@@ -113,17 +113,17 @@ import Testing
     gate.open()
     try pictor.waitFor("the other is kept") { $0.downloads.succeeded == 1 }
     let kept = try pictor.get(origin.target("/b.jpg", wish))
-    #expect(kept.body == picture)
+    #expect(kept.body == image)
     #expect(origin.requests(to: "/b.jpg") == 1)
   }
 
   @Test func `what needs work is worked on, and drawn progressively`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/turned.jpg", try Pictures.jpeg(width: 90, height: 60, orientation: 6))
-    origin.serve("/plain.jpg", picture)
+    origin.serve("/turned.jpg", try TestImages.jpeg(width: 90, height: 60, orientation: 6))
+    origin.serve("/plain.jpg", image)
     let turned = try pictor.get(origin.target("/turned.jpg", wish))
     #expect(try Pixels(decoding: turned.body).size == PixelSize(width: 90, height: 60))
-    #expect(turned.body != picture)
+    #expect(turned.body != image)
     #expect(turned["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
     // Another format, a size, a quality, a limit that it passes.
     for more in [
@@ -131,13 +131,13 @@ import Testing
       wish + "&limitbytes=40000",
     ] {
       let answer = try pictor.get(origin.target("/plain.jpg", more))
-      #expect(answer.status == 200 && answer.body != picture, "\(more)")
+      #expect(answer.status == 200 && answer.body != image, "\(more)")
     }
     // Without the wish it is made anew, too.
-    #expect(try pictor.get(origin.target("/plain.jpg", "&format=jpeg")).body != picture)
+    #expect(try pictor.get(origin.target("/plain.jpg", "&format=jpeg")).body != image)
   }
 
-  @Test func `a picture of absurd size is refused, and the server goes on`() throws {
+  @Test func `an image of absurd size is refused, and the server goes on`() throws {
     let pictor = try PictorProcess(in: folder)
     let side: [UInt8] = [0x7f, 0xff, 0xff, 0xff]
     let header = Array("IHDR".utf8) + side + side + [8, 2, 0, 0, 0, 0, 0, 0, 0]
@@ -155,14 +155,14 @@ import Testing
 
   @Test func `a head is asked for and answered whole`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", picture)
+    origin.serve("/a.jpg", image)
     let head = try pictor.connect().head(origin.target("/a.jpg", wish))
-    #expect(head.status == 200 && head["content-length"] == "\(picture.count)")
+    #expect(head.status == 200 && head["content-length"] == "\(image.count)")
   }
 
-  @Test func `a failure before the picture has begun is the failure it would be`() throws {
+  @Test func `a failure before the image has begun is the failure it would be`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/text", Array("no picture at all".utf8))
+    origin.serve("/text", Array("no image at all".utf8))
     let first = try pictor.get(origin.target("/none", wish))
     #expect(first.status == 404 && first["cache-status"] == nil)
     #expect(origin.requests(to: "/none") == 1)
@@ -172,7 +172,7 @@ import Testing
     #expect(try pictor.get(origin.target("/text", wish)).status == 415)
     // Nor is what needs work, and may not be kept, loaded twice.
     origin.serve(
-      "/turned.jpg", try Pictures.jpeg(width: 90, height: 60, orientation: 6),
+      "/turned.jpg", try TestImages.jpeg(width: 90, height: 60, orientation: 6),
       headers: ["Cache-Control: no-store"])
     #expect(try pictor.get(origin.target("/turned.jpg", wish)).status == 200)
     #expect(origin.requests(to: "/turned.jpg") == 1)
@@ -180,7 +180,7 @@ import Testing
 
   @Test func `a server that stops cuts what still comes in at the end of its grace`() throws {
     let pictor = try PictorProcess(in: folder, ["--server.grace_time", "100ms"])
-    origin.route("/a.jpg", .ok(picture, holdingAfter: 30_000, at: Gate()))
+    origin.route("/a.jpg", .ok(image, holdingAfter: 30_000, at: Gate()))
     let client = try pictor.connect()
     try client.send(HTTPClient.text("GET", origin.target("/a.jpg", wish)))
     var head = ""

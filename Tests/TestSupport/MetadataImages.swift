@@ -1,8 +1,8 @@
-// MetadataPictures: pictures that say a great deal beside their pixels, and what a finished picture still says.
+// MetadataImages: images that say a great deal beside their pixels, and what a finished image still says.
 
 import CVips
 
-extension Pictures {
+extension TestImages {
   /// What the Exif of `described` has in its description.
   public static let exifMark = "EXIFMARK"
   /// What stands in its XMP.
@@ -16,8 +16,8 @@ extension Pictures {
   /// say that it has orientation 6, and it is stored so.
   ///
   /// - Parameters:
-  ///   - width: Of the upright picture in pixels.
-  ///   - height: Of the upright picture in pixels.
+  ///   - width: Of the upright image in pixels.
+  ///   - height: Of the upright image in pixels.
   ///   - suffix: libvips's name of the encoder, as `.jpg`.
   ///   - xmpThumbnail: Whether the XMP has a thumbnail too.
   public static func described(
@@ -51,7 +51,7 @@ extension Pictures {
     return suffix == ".jpg" ? jpeg : try converted(jpeg, to: suffix)
   }
 
-  /// The same picture with the same metadata in another format.
+  /// The same image with the same metadata in another format.
   private static func converted(_ bytes: [UInt8], to suffix: String) throws -> [UInt8] {
     try withImage(bytes) { image in
       // What a JPEG calls its IPTC are Photoshop's resources behind a name; a TIFF has them without.
@@ -69,7 +69,7 @@ extension Pictures {
     }
   }
 
-  /// The metadata of a picture: all fields that libvips has of it and that are bytes, by name.
+  /// The metadata of an image: all fields that libvips has of it and that are bytes, by name.
   public static func metadata(of bytes: [UInt8]) throws -> [String: [UInt8]] {
     try withImage(bytes) { image in
       var found: [String: [UInt8]] = [:]

@@ -1,9 +1,9 @@
-// CodecPictures: pictures by the libraries behind libvips, for what its encoders do not write.
+// CodecImages: images by the libraries behind libvips, for what its encoders do not write.
 
 import CCodecs
 import Glibc
 
-extension Pictures {
+extension TestImages {
   /// What the pixels of a JPEG are stored as; CMYK and YCCK with Adobe's marker.
   public enum JPEGColors: UInt32, CaseIterable, Sendable {
     case grey, ycc, rgb, cmyk, ycck
@@ -65,7 +65,7 @@ extension Pictures {
   ///   - bits: Of a band in the file: 8, 10 or 12.
   ///   - orientation: What the container says (`irot`, `imir`), in EXIF's numbers; the pixels are stored as they are.
   ///   - exifOrientation: What Exif says.
-  ///   - hasCover: Whether a darker picture, which is not the primary one, comes before.
+  ///   - hasCover: Whether a darker image, which is not the primary one, comes before.
   public static func heif(
     _ pixels: Pixels, isAVIF: Bool, bits: Int = 8, orientation: Int = 1,
     exifOrientation: Int? = nil, hasCover: Bool = false

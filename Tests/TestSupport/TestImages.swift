@@ -1,13 +1,13 @@
-// Pictures: encoded pictures that tests make for themselves, so that they run anywhere.
+// TestImages: encoded images that tests make for themselves, so that they run anywhere.
 
 import CVips
 import Model
 
-/// Makes pictures in every format Pictor reads. All functions may be called from any thread.
+/// Makes images in every format Pictor reads. All functions may be called from any thread.
 ///
-/// Where no pixels are given, a picture shows `Pixels.scene`.
-public enum Pictures {
-  /// What libvips had to say when it could not make or read a picture.
+/// Where no pixels are given, an image shows `Pixels.scene`.
+public enum TestImages {
+  /// What libvips had to say when it could not make or read an image.
   public struct Failure: Error, CustomStringConvertible {
     /// Its words.
     public let description: String
@@ -29,11 +29,11 @@ public enum Pictures {
   /// A JPEG.
   ///
   /// - Parameters:
-  ///   - width: Of the stored picture in pixels.
-  ///   - height: Of the stored picture in pixels.
+  ///   - width: Of the stored image in pixels.
+  ///   - height: Of the stored image in pixels.
   ///   - quality: 1–100.
   ///   - orientation: EXIF orientation, 1–8. The scene is stored so that it is upright once that was applied, and then
-  ///     `width` and `height` are those of the upright picture.
+  ///     `width` and `height` are those of the upright image.
   ///   - progressive: In several scans.
   ///   - profile: `p3`, `srgb` or the path of an ICC profile to embed.
   ///   - bare: Without any metadata; libvips writes Exif otherwise.
@@ -195,7 +195,7 @@ public enum Pictures {
     }
   }
 
-  /// Opens a picture in any format libvips reads and lends it out.
+  /// Opens an image in any format libvips reads and lends it out.
   static func withImage<Result>(
     _ bytes: [UInt8], options: String = "",
     _ body: (UnsafeMutablePointer<VipsImage>) throws -> Result
@@ -249,7 +249,7 @@ public enum Pictures {
   ///   - orientation: EXIF orientation to be noted; the pixels are stored as they are.
   ///   - sixteenBits: Whether values are stretched to 16 bits first.
   ///   - interpretation: What the bands mean; `nil`: grey for 1 and 2, sRGB for more.
-  ///   - prepare: Changes the picture's metadata.
+  ///   - prepare: Changes the image's metadata.
   public static func encode(
     _ pixels: Pixels, _ suffix: String, zoom: Int = 1, orientation: Int? = nil,
     sixteenBits: Bool = false,

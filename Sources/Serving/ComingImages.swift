@@ -1,4 +1,4 @@
-// ComingPictures: pictures that are sent while they come in.
+// ComingImages: images that are sent while they come in.
 
 import CMicrohttpd
 import Model
@@ -6,10 +6,10 @@ import Platform
 import Telemetry
 
 extension RequestContext {
-  /// Bytes of a picture whose length nobody knows that its client has time for.
+  /// Bytes of an image whose length nobody knows that its client has time for.
   private static let presumedLength = 64 << 20
 
-  /// Sends a picture as it comes in; the connection is cut where its rest does not come.
+  /// Sends an image as it comes in; the connection is cut where its rest does not come.
   func answer(with coming: StreamingDelivery, to exchange: SuspendedRequest) -> MHD_Result {
     let body = StreamingAnswer(coming)
     guard case .success(let request)? = client.target?.request else {
@@ -18,7 +18,7 @@ extension RequestContext {
       return refuse(.internal(detail: "a delivery without a request"))
     }
     let microseconds = client.elapsedMicroseconds
-    let head = pictureHead(
+    let head = imageHead(
       coming.info, of: request, coming.cacheStatus, Timings(), microseconds: microseconds)
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,

@@ -1,4 +1,4 @@
-// The main job end to end: real program, real origin, real pictures.
+// The main job end to end: real program, real origin, real images.
 
 import Glibc
 import Model
@@ -6,7 +6,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct ServingPicturesTests {
+@Suite(.onThreadsOfTheirOwn) struct ServingImagesTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 
@@ -15,17 +15,17 @@ import Testing
     origin = try Origin()
   }
 
-  @Test func `a picture is loaded, scaled, kept and served again`() throws {
+  @Test func `an image is loaded, scaled, kept and served again`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 400, height: 300))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 400, height: 300))
 
     let first = try pictor.get(origin.target("/a.jpg", "&scale=0.5"))
     #expect(first.status == 200)
     #expect(first["content-type"] == "image/jpeg")
     #expect(first["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
-    let picture = try Pixels(decoding: first.body)
-    #expect(picture.size == PixelSize(width: 200, height: 150))
-    #expect(picture.psnr(to: .scene(width: 200, height: 150)) > 28)
+    let image = try Pixels(decoding: first.body)
+    #expect(image.size == PixelSize(width: 200, height: 150))
+    #expect(image.psnr(to: .scene(width: 200, height: 150)) > 28)
 
     let second = try pictor.get(origin.target("/a.jpg", "&scale=0.5"))
     #expect(second["cache-status"] == "pictor; hit; detail=memory")
@@ -36,7 +36,7 @@ import Testing
 
   @Test func `nothing is called stored where nothing is kept`() throws {
     let pictor = try PictorProcess(in: folder, ["--memory.limit", "0", "--disk.limit", "0"])
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     for _ in 0..<2 {
       let answer = try pictor.get(origin.target("/a.jpg"))
       #expect(answer["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200")
@@ -46,18 +46,18 @@ import Testing
   @Test(arguments: 1...8)
   func `every EXIF orientation comes out upright`(tag: Int) throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 600, height: 400, orientation: tag))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 600, height: 400, orientation: tag))
     let answer = try pictor.get(origin.target("/a.jpg", "&w=150"))
-    let picture = try Pixels(decoding: answer.body)
-    #expect(picture.size == PixelSize(width: 150, height: 100))
-    #expect(picture.psnr(to: .scene(width: 150, height: 100)) > 25)
+    let image = try Pixels(decoding: answer.body)
+    #expect(image.size == PixelSize(width: 150, height: 100))
+    #expect(image.psnr(to: .scene(width: 150, height: 100)) > 25)
   }
 
   @Test func `every output format comes from the workers, whose encoders are loaded when needed`()
     throws
   {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 120, height: 80))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 120, height: 80))
     for format in ImageFormat.outputs {
       let answer = try pictor.get(origin.target("/a.jpg", "&format=\(format.rawValue)"))
       #expect(answer.status == 200 && answer["content-type"] == format.mediaType)
@@ -73,9 +73,9 @@ import Testing
 
   @Test func `alpha stays, animations stay, formats are what was asked for`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/photo", try Pictures.tiff(width: 60, height: 40))
-    origin.serve("/alpha", try Pictures.png(width: 60, height: 40, alpha: true))
-    origin.serve("/moves", try Pictures.gif(width: 60, height: 40, frames: 5, loop: 1))
+    origin.serve("/photo", try TestImages.tiff(width: 60, height: 40))
+    origin.serve("/alpha", try TestImages.png(width: 60, height: 40, alpha: true))
+    origin.serve("/moves", try TestImages.gif(width: 60, height: 40, frames: 5, loop: 1))
     let cases: [(String, String, String)] = [
       ("/photo", "", "image/jpeg"), ("/alpha", "", "image/png"), ("/moves", "", "image/gif"),
       ("/photo", "&format=webp", "image/webp"), ("/alpha", "&format=jpeg", "image/jpeg"),
@@ -86,13 +86,13 @@ import Testing
       #expect(answer.status == 200 && answer["content-type"] == type, "\(path)\(rest)")
     }
     let moving = try pictor.get(origin.target("/moves"))
-    #expect(try Pictures.delays(of: moving.body).count == 5)
-    #expect(try Pictures.loop(of: moving.body) == 1)
+    #expect(try TestImages.delays(of: moving.body).count == 5)
+    #expect(try TestImages.loop(of: moving.body) == 1)
   }
 
   @Test func `the name tells the density, and what is too large is scaled down`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/logo@2x.png", try Pictures.png(width: 80, height: 60))
+    origin.serve("/logo@2x.png", try TestImages.png(width: 80, height: 60))
     let plain = try pictor.get(origin.target("/logo@2x.png"))
     #expect(try Pixels(decoding: plain.body).size == PixelSize(width: 80, height: 60))
     #expect(plain["content-dpr"] == "2")
@@ -112,7 +112,7 @@ import Testing
         "--download.timeout", "90s", "--download.low_speed_time", "90s",
       ])
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 300, height: 200))))
+    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 300, height: 200))))
     let target = origin.target("/a.jpg", "&w=100")
     let count = openFilesAllow(1_000)
     let clients = try (0..<count).map { _ in try pictor.connect(timeout: 90) }
@@ -129,7 +129,7 @@ import Testing
   @Test func `ten sizes asked for at once cause one download`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 300, height: 200))))
+    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 300, height: 200))))
     let clients = try (1...10).map { number in
       let client = try pictor.connect()
       try client.send(
@@ -152,7 +152,7 @@ import Testing
   @Test func `the last client to go ends the download, others only leave it`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try Pictures.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let clients = try (0..<3).map { _ in
       let client = try pictor.connect()
       try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
@@ -171,7 +171,7 @@ import Testing
 
   @Test func `killing workers in the middle of a job loses no request`() throws {
     let pictor = try PictorProcess(in: folder, ["--imaging.workers", "1"])
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 3_000, height: 2_000))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 3_000, height: 2_000))
     let client = try pictor.connect(timeout: 60)
     try client.send(HTTPClient.text("GET", origin.target("/a.jpg", "&format=webp")))
     try pictor.waitFor("the job runs") { $0.imaging.running == 1 }
@@ -185,7 +185,7 @@ import Testing
 
   @Test func `the server never decodes and does not even load libvips`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
     #expect(!contents(of: "/proc/\(pictor.id)/maps").contains("libvips"))
     let workers = pictor.workers()
@@ -195,7 +195,7 @@ import Testing
 
   @Test func `every part has its figures`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try Pictures.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
     for _ in 0..<4 { #expect(try pictor.get(origin.target("/a.jpg")).status == 200) }
     let stats = try pictor.stats()
     #expect(stats.status == "serving")
