@@ -1,4 +1,5 @@
-// What Swift cannot call of curl/curl.h by itself: one call a function, no policy.
+// CCurl: the variadic functions of curl/curl.h, which Swift cannot call. One call a function, no
+// policy.
 #pragma once
 
 #include <curl/curl.h>

@@ -1,4 +1,4 @@
-// libdeflate.h, for its CRC-32; Swift calls it by itself.
+// CDeflate: libdeflate.h, for its CRC-32.
 #pragma once
 
 #include <libdeflate.h>

@@ -1,4 +1,4 @@
-// What Swift cannot call of glib.h by itself: one call a function, no policy.
+// CGLib: glib.h, for its checksums.
 #pragma once
 
 #include <glib.h>

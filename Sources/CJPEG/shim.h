@@ -1,7 +1,8 @@
-// libjpeg's access to coefficients, one call a function, no policy.
+// CJPEG: libjpeg's access to DCT coefficients. One call a function, no policy.
 //
-// libjpeg reports an error by a function that must not return. Each function here catches it with longjmp(3) before it
-// leaves C, since no Swift frame may be jumped over. Results: 0 is good, -1 is an error.
+// libjpeg reports an error with a function that must not return. Each function here catches the
+// error with longjmp(3) before it returns, because longjmp must not skip a Swift frame. Results: 0
+// is success, -1 is an error.
 #pragma once
 
 #include <setjmp.h>
@@ -11,9 +12,9 @@
 
 #include <jpeglib.h>
 
-/// A JPEG that is read, and the one that is written of it.
+/// A JPEG that is read and the JPEG that is written from it.
 struct pictor_jpeg {
-  /// The first member: libjpeg hands its address to `pictor_jpeg_fail`.
+  /// Must be the first member: libjpeg passes its address to `pictor_jpeg_fail`.
   struct jpeg_error_mgr errors;
   jmp_buf place;
   struct jpeg_decompress_struct source;
@@ -32,7 +33,7 @@ static inline void pictor_jpeg_fail(j_common_ptr jpeg) {
 
 static inline void pictor_jpeg_stay_silent(j_common_ptr jpeg) { (void)jpeg; }
 
-/// Frees everything.
+/// Frees all resources.
 static inline void pictor_jpeg_close(struct pictor_jpeg *jpeg) {
   if (setjmp(jpeg->place) == 0) {
     jpeg_destroy_compress(&jpeg->result);
@@ -42,7 +43,7 @@ static inline void pictor_jpeg_close(struct pictor_jpeg *jpeg) {
   free(jpeg);
 }
 
-/// Reads a header; NULL where it cannot be read. The bytes are not copied.
+/// Reads a header. Returns NULL if it is invalid. The bytes are not copied.
 static inline struct pictor_jpeg *pictor_jpeg_open(const void *bytes, size_t count) {
   struct pictor_jpeg *jpeg = calloc(1, sizeof *jpeg);
   if (jpeg == NULL) return NULL;
@@ -61,7 +62,8 @@ static inline struct pictor_jpeg *pictor_jpeg_open(const void *bytes, size_t cou
   return jpeg;
 }
 
-/// Sets room aside for a component of the result, all of it 0. Only before `pictor_jpeg_read`.
+/// Allocates the coefficients of a component of the result, all 0. Must be called before
+/// `pictor_jpeg_read`.
 static inline int pictor_jpeg_make_room(
     struct pictor_jpeg *jpeg, int component, unsigned columns, unsigned rows, unsigned at_once) {
   if (setjmp(jpeg->place) != 0) return -1;
@@ -70,7 +72,7 @@ static inline int pictor_jpeg_make_room(
   return 0;
 }
 
-/// Reads all coefficients, and gives the result the source's parameters.
+/// Reads all coefficients and copies the source's parameters to the result.
 static inline int pictor_jpeg_read(struct pictor_jpeg *jpeg) {
   if (setjmp(jpeg->place) != 0) return -1;
   jpeg->read = jpeg_read_coefficients(&jpeg->source);
@@ -79,7 +81,7 @@ static inline int pictor_jpeg_read(struct pictor_jpeg *jpeg) {
   return 0;
 }
 
-/// A row of blocks, 64 coefficients each in natural order; NULL where there is none.
+/// Returns a row of blocks with 64 coefficients each, in natural order; NULL on error.
 static inline JCOEF *pictor_jpeg_row(
     struct pictor_jpeg *jpeg, int component, unsigned row, int is_written) {
   if (setjmp(jpeg->place) != 0) return NULL;

@@ -1,8 +1,9 @@
-// What Swift's Glibc does not offer of Linux: GNU's declarations, C variadics and the cmsg macros. One call a function,
-// no policy.
+// CLinux: Linux functions that Swift's Glibc lacks: GNU declarations, variadic functions and the
+// cmsg macros. One call a function, no policy.
 //
-// _GNU_SOURCE must not be defined here: it changes types (fd_set, enum __rusage_who) that Swift's Glibc has imported
-// without it, and clang refuses two definitions. What glibc only declares with it is declared below.
+// _GNU_SOURCE must not be defined here. It changes types (fd_set, enum __rusage_who) that Swift's
+// Glibc has imported without it, and clang refuses two definitions. Declarations that need it in
+// glibc are repeated below.
 #pragma once
 
 #include <fcntl.h>
@@ -27,7 +28,8 @@ int pipe2(int ends[2], int flags);
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int least);
 
 #ifndef F_ADD_SEALS
-// The kernel's include/uapi/linux/fcntl.h, which cannot be included beside glibc's fcntl.h.
+// From the kernel's include/uapi/linux/fcntl.h, which cannot be included together with glibc's
+// fcntl.h.
 #define F_ADD_SEALS 1033
 #define F_GET_SEALS 1034
 #define F_SEAL_SEAL 0x0001
@@ -36,24 +38,24 @@ int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions
 #define F_SEAL_WRITE 0x0008
 #endif
 
-// The kernel's include/uapi/asm-generic/fcntl.h; glibc declares it with _GNU_SOURCE only.
+// From the kernel's include/uapi/asm-generic/fcntl.h; glibc declares it only with _GNU_SOURCE.
 #ifndef O_NOATIME
 #define O_NOATIME 01000000
 #endif
 
-// The kernel's include/uapi/linux/fs.h and glibc's, which declares it with _GNU_SOURCE only.
+// From the kernel's include/uapi/linux/fs.h; glibc declares both only with _GNU_SOURCE.
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x00000008
 #endif
 ssize_t preadv2(int descriptor, const struct iovec *parts, int count, off_t offset, int flags);
 
-/// openat2(2) for reading, with RESOLVE_CACHED: EAGAIN where the disk would have to be asked for the path.
+/// openat2(2) for reading, with RESOLVE_CACHED: EAGAIN if the path is not in the directory cache.
 static inline int pictor_linux_open_cached(const char *path) {
   struct open_how how = {.flags = O_RDONLY | O_CLOEXEC, .resolve = RESOLVE_CACHED};
   return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
-/// open(2) for reading, with O_NOATIME: EPERM for another owner's file.
+/// open(2) for reading, with O_NOATIME: EPERM for a file of another owner.
 static inline int pictor_linux_open_noatime(const char *path) {
   return open(path, O_RDONLY | O_CLOEXEC | O_NOATIME);
 }
@@ -70,7 +72,7 @@ static inline int pictor_linux_memory_file(const char *name) {
   return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/// What keeps a memory file from being written to, shortened, made longer, or unsealed.
+/// The seals that prevent writing, shrinking, growing and further sealing of a memory file.
 static inline int pictor_linux_all_seals(void) {
   return F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 }
@@ -80,7 +82,7 @@ static inline int pictor_linux_add_seals(int descriptor, int seals) {
   return fcntl(descriptor, F_ADD_SEALS, seals);
 }
 
-/// fcntl(2), F_GET_SEALS; -1 for what is not a memory file.
+/// fcntl(2), F_GET_SEALS; -1 for anything but a memory file.
 static inline int pictor_linux_get_seals(int descriptor) {
   return fcntl(descriptor, F_GET_SEALS);
 }
@@ -95,7 +97,7 @@ static inline int pictor_linux_set_status_flags(int descriptor, int flags) {
   return fcntl(descriptor, F_SETFL, flags);
 }
 
-/// socketpair(2): two connected ends that keep messages apart, close-on-exec.
+/// socketpair(2): two connected ends that preserve message boundaries, close-on-exec.
 static inline int pictor_linux_message_pair(int ends[2]) {
   return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
 }
@@ -105,15 +107,15 @@ static inline int pictor_linux_pipe(int ends[2]) {
   return pipe2(ends, O_CLOEXEC | O_NONBLOCK);
 }
 
-/// eventfd(2), close-on-exec and non-blocking, at 0.
+/// eventfd(2), close-on-exec and non-blocking, with the value 0.
 static inline int pictor_linux_event(void) {
   return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
-/// Most descriptors that go along with a message.
+/// Maximum number of descriptors in a message.
 #define PICTOR_LINUX_PASSED 2
 
-/// sendmsg(2) without SIGPIPE: one message, and with it that many descriptors (unix(7), SCM_RIGHTS).
+/// sendmsg(2) without SIGPIPE: one message with `passed_count` descriptors (unix(7), SCM_RIGHTS).
 static inline ssize_t pictor_linux_send(int socket, const void *bytes, size_t count,
                                         const int *passed, int passed_count) {
   union {
@@ -135,21 +137,23 @@ static inline ssize_t pictor_linux_send(int socket, const void *bytes, size_t co
   return sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-/// What came with a message besides its bytes.
+/// The descriptors received with a message.
 struct pictor_linux_received {
-  /// Descriptors that were passed and are now ours to close. There is room for more than anyone expects, who must see them.
+  /// The received descriptors; the caller must close them. There is room for more than expected, so
+  /// that the caller can detect excess ones.
   int descriptors[2 * PICTOR_LINUX_PASSED];
-  /// How many of them there are.
+  /// The number of received descriptors.
   int descriptor_count;
-  /// Whether the message was longer than the buffer, or came with more descriptors than there is room for.
+  /// Whether the message was longer than the buffer, or had more descriptors than fit.
   int was_cut;
 };
 
-/// recvmsg(2): one message; descriptors passed with it are close-on-exec (unix(7), SCM_RIGHTS).
+/// recvmsg(2): one message; its descriptors are close-on-exec (unix(7), SCM_RIGHTS).
 static inline ssize_t pictor_linux_receive(int socket, void *buffer, size_t capacity,
                                            struct pictor_linux_received *received) {
   union {
-    // No more than `descriptors` hold: CMSG_SPACE rounds up to eight bytes, and the kernel fills what it finds.
+    // At most the size of `descriptors`: CMSG_SPACE rounds up to eight bytes, and the kernel fills
+    // all of it.
     char bytes[CMSG_SPACE(2 * PICTOR_LINUX_PASSED * sizeof(int))];
     struct cmsghdr aligned;
   } control;
@@ -180,17 +184,18 @@ static inline int pictor_linux_close_from(posix_spawn_file_actions_t *actions, i
   return posix_spawn_file_actions_addclosefrom_np(actions, least);
 }
 
-/// prctl(2), PR_SET_PDEATHSIG: the signal this process gets when the thread that started it ends.
+/// prctl(2), PR_SET_PDEATHSIG: sets the signal that this process receives when the thread that
+/// started it ends.
 static inline int pictor_linux_set_death_signal(int signal) {
   return prctl(PR_SET_PDEATHSIG, signal);
 }
 
-/// prctl(2), PR_SET_NO_NEW_PRIVS: no program started from here on gains privileges.
+/// prctl(2), PR_SET_NO_NEW_PRIVS: programs started later cannot gain privileges.
 static inline int pictor_linux_set_no_new_privileges(void) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/// prctl(2), PR_SET_NAME: what the calling thread is called in ps(1).
+/// prctl(2), PR_SET_NAME: sets the name of the calling thread, as ps(1) shows it.
 static inline int pictor_linux_set_thread_name(const char *name) {
   return prctl(PR_SET_NAME, name);
 }

@@ -1,5 +1,5 @@
-// What Swift cannot call of microhttpd.h by itself: one call a function, no policy. Also epoll and eventfd, which
-// Swift's module of the C library leaves out.
+// CMicrohttpd: the variadic functions and unions of microhttpd.h, which Swift cannot use. One call
+// a function, no policy. Also includes epoll and eventfd, which Swift's Glibc lacks.
 #pragma once
 
 #include <microhttpd.h>
@@ -7,15 +7,16 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-/// MHD_OPTION_UNESCAPE_CALLBACK that leaves the text as it is and tells its length: libmicrohttpd would decode path and
-/// arguments byte by byte, and nobody reads them from it.
+/// An MHD_OPTION_UNESCAPE_CALLBACK that keeps the text and returns its length. Pictor parses the
+/// raw target itself, so decoding would be wasted.
 static inline size_t pictor_mhd_keep_escapes(void *context, struct MHD_Connection *connection,
                                              char *text) {
   (void)context, (void)connection;
   return strlen(text);
 }
 
-/// MHD_start_daemon with every option Pictor sets. `context` goes to each callback but that for connections.
+/// MHD_start_daemon with every option Pictor sets. `context` is passed to each callback except the
+/// connection callback.
 static inline struct MHD_Daemon *pictor_mhd_start_daemon(
     unsigned int flags, void *context, MHD_AccessHandlerCallback handler,
     void *(*target)(void *context, const char *uri, struct MHD_Connection *connection),
@@ -35,7 +36,7 @@ static inline struct MHD_Daemon *pictor_mhd_start_daemon(
       MHD_OPTION_END);
 }
 
-/// MHD_get_connection_info: what the connection callback left in its socket context.
+/// MHD_get_connection_info: the socket context that the connection callback has set.
 static inline void *pictor_mhd_socket_context(struct MHD_Connection *connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
@@ -45,7 +46,7 @@ static inline int pictor_mhd_descriptor(struct MHD_Connection *connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
-/// MHD_get_daemon_info: the epoll set of a daemon that has no thread of its own.
+/// MHD_get_daemon_info: the epoll descriptor of a daemon without its own thread.
 static inline int pictor_mhd_epoll_descriptor(struct MHD_Daemon *daemon) {
   return MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }

@@ -1,5 +1,5 @@
-// receiving: the program's own recv(2). The dynamic linker takes a program's symbol before the C library's, so
-// libmicrohttpd calls this one.
+// receiving: the program's own recv(2). The dynamic linker prefers a program's symbol to the C
+// library's, so libmicrohttpd calls this function.
 
 #define _GNU_SOURCE
 #include "receiving.h"

@@ -1,13 +1,14 @@
-// What Swift cannot call of vips/vips.h by itself: one call a function, no policy.
+// CVips: the functions and macros of libvips that Swift cannot call. One call a function, no
+// policy.
 //
-// libvips's operations take their optional arguments as a NULL-terminated list, which Swift cannot call. Results follow
-// libvips: 0 is good, anything else left a text in its error buffer.
+// libvips's operations take optional arguments as a NULL-terminated list, which Swift cannot pass.
+// Results follow libvips: 0 is success, any other value means that its error buffer holds a text.
 #pragma once
 
 #include <gmodule.h>
 #include <vips/vips.h>
 
-// dlfcn.h has these for GNU only; see CLinux.
+// dlfcn.h declares these only with _GNU_SOURCE; see CLinux.
 struct pictor_vips_symbol {
   const char *file;
   void *base;
@@ -16,7 +17,7 @@ struct pictor_vips_symbol {
 };
 int dladdr(const void *address, struct pictor_vips_symbol *found);
 
-// Loaders. The bytes are not copied: they must outlive the image.
+// Loaders. The bytes are not copied, so they must outlive the image.
 
 static inline int pictor_vips_jpegload(
     const void *bytes, size_t count, VipsImage **out, VipsAccess access, VipsFailOn fail_on, int shrink) {
@@ -85,7 +86,7 @@ static inline int pictor_vips_resize(
   return vips_resize(in, out, horizontal, "vscale", vertical, "kernel", kernel, NULL);
 }
 
-/// Pixels are areas, and those of both images begin at the same edge: out + 0.5 = (in + 0.5) * scale.
+/// Pixels are areas, and the edges of both images coincide: out + 0.5 = (in + 0.5) * scale.
 static inline int pictor_vips_enlarge(
     VipsImage *in, VipsImage **out, int width, int height, const char *interpolation) {
   VipsInterpolate *interpolate = vips_interpolate_new(interpolation);
@@ -230,7 +231,7 @@ static inline int pictor_vips_sharpen(VipsImage *in, VipsImage **out, double sig
   return vips_sharpen(in, out, "sigma", sigma, NULL);
 }
 
-// Encoders. The bytes are to be given back with g_free.
+// Encoders. The caller must free the bytes with g_free.
 
 static inline int pictor_vips_jpegsave(VipsImage *in, void **bytes, size_t *count, int quality,
     gboolean optimize, gboolean interlace, gboolean strip) {
@@ -280,7 +281,7 @@ static inline int pictor_vips_tiffsave(VipsImage *in, void **bytes, size_t *coun
       predictor, "strip", strip, NULL);
 }
 
-// For benchmarks, which compare with it.
+// For comparison in benchmarks.
 
 static inline int pictor_vips_thumbnail(
     const void *bytes, size_t count, VipsImage **out, int width, const char *options) {
@@ -288,7 +289,7 @@ static inline int pictor_vips_thumbnail(
       (void *)bytes, count, out, width, "height", VIPS_MAX_COORD, "option_string", options, NULL);
 }
 
-// For tests, which make images of their own: any loader and encoder, options in brackets.
+// For tests, which create images: any loader and encoder, with options in brackets.
 
 static inline VipsImage *pictor_vips_image_new_from_buffer(
     const void *bytes, size_t count, const char *options) {
@@ -304,7 +305,7 @@ static inline int pictor_vips_zoom(VipsImage *in, VipsImage **out, int across, i
   return vips_zoom(in, out, across, down, NULL);
 }
 
-// What only macros say.
+// Macros.
 
 static inline void pictor_g_object_unref(void *object) { g_object_unref(object); }
 
@@ -312,7 +313,7 @@ static inline VipsArea *pictor_vips_area_of_array(VipsArrayDouble *array) {
   return VIPS_AREA(array);
 }
 
-/// dladdr(3): the file that libvips was loaded from, NULL where it is in the program itself.
+/// Returns the path of the libvips library (dladdr(3)); NULL if it cannot be determined.
 static inline const char *pictor_vips_library_path(void) {
   struct pictor_vips_symbol found;
   return dladdr((const void *)vips_init, &found) != 0 ? found.file : NULL;

@@ -1,10 +1,12 @@
-// Monitor: a state under a lock that threads can wait for.
+// Monitor: a state with a lock and a condition that threads can wait for.
 
 import Glibc
 
-/// A lock with a condition, for own threads; never waited for in a task.
+/// A state with a lock and a condition variable. Only the tier's own threads may wait for it, never
+/// a task.
 final class Monitor<State>: @unchecked Sendable {
-  // Sound as Sendable: the state is touched under the lock alone, and what is handed out was copied or moved out of it.
+  // Sound as Sendable: the state is only accessed under the lock, and results are copied or moved
+  // out of it.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private var state: State
@@ -26,7 +28,7 @@ final class Monitor<State>: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  /// Reads or changes the state, and wakes everyone waiting.
+  /// Reads or changes the state and wakes all waiting threads.
   func change<Result>(_ body: (inout State) -> Result) -> Result {
     pthread_mutex_lock(mutex)
     defer {
@@ -36,7 +38,7 @@ final class Monitor<State>: @unchecked Sendable {
     return body(&state)
   }
 
-  /// Waits until `body` returns something, or so long; at the end of the time `nil`.
+  /// Waits until `body` returns a value. Returns `nil` when the time limit is over.
   func wait<Result>(for limit: Duration? = nil, _ body: (inout State) -> Result?) -> Result? {
     var deadline = timespec()
     if let limit {

@@ -1,20 +1,21 @@
-// Console: what commands say, and to whom.
+// Console: the output of commands.
 
 import Glibc
 
-/// One line on standard error, whatever the log's format: it is for whoever started the program.
+/// Writes one line to standard error, regardless of the log's format, because it is for the
+/// operator who started the program.
 public func complain(_ line: String) { Console.standard.complain(line) }
 
-/// Where a command's words go.
+/// The output functions of a command.
 struct Console: Sendable {
-  /// Results.
+  /// Writes results.
   let output: @Sendable (String) -> Void
-  /// Complaints and progress.
+  /// Writes errors and progress.
   let errors: @Sendable (String) -> Void
-  /// Columns of the terminal that shows `errors`; `nil` where that is none.
+  /// Returns the columns of the terminal that shows `errors`; `nil` without a terminal.
   let columns: @Sendable () -> Int?
 
-  /// The program's own.
+  /// The console of the program.
   static let standard = Console(
     output: { write($0, to: STDOUT_FILENO) }, errors: { write($0, to: STDERR_FILENO) },
     columns: {
@@ -24,16 +25,16 @@ struct Console: Sendable {
       return Int(size.ws_col)
     })
 
-  /// What is wrong, in one line.
+  /// Writes an error as one line.
   func complain(_ line: String) { errors("pictor: \(line)\n") }
 
-  /// All of a text, as far as anybody takes it.
+  /// Writes a text, and stops when the descriptor is closed.
   private static func write(_ text: String, to descriptor: CInt) {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
-      // Nothing is left to be done where nobody reads any more.
+      // The reader is gone.
       guard count > 0 else { return }
       rest = rest.dropFirst(count)
     }

@@ -1,15 +1,16 @@
-// HealthCheck: asks a running server for its health, for containers that have no curl.
+// HealthCheck: checks the health of a running server, for containers without curl.
 
 import Configuring
 import Glibc
 
-/// `pictor healthcheck`: `GET /stats` with a deadline; serving is 200.
+/// `pictor healthcheck`: requests `GET /stats` with a deadline. The server is healthy if the status
+/// is 200.
 public struct HealthCheck {
   private let client: ServerClient
   private let seconds: Int
   private let console: Console
 
-  /// A check of the server that `configuration` describes; it takes three seconds at most.
+  /// Creates a check of the configured server. It takes at most three seconds.
   public init(_ configuration: Configuration.Server) {
     self.init(configuration, seconds: 3, console: .standard)
   }
@@ -19,7 +20,8 @@ public struct HealthCheck {
     (self.seconds, self.console) = (seconds, console)
   }
 
-  /// The exit status: 0 when the server is serving, 1 with a line on standard error otherwise.
+  /// Performs the check. Returns the exit status: 0 if the server is healthy, otherwise 1 with a
+  /// line on standard error.
   public func run() -> CInt {
     do throws(ServerClient.Failure) {
       let answer = try client.request("GET", "/stats", seconds: seconds)

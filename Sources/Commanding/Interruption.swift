@@ -1,24 +1,25 @@
-// Interruption: Ctrl-C and its like as something to look for and to wait for, so that what was begun can be ended.
+// Interruption: turns SIGINT and similar signals into a state and a descriptor, so that a command
+// can clean up.
 
 import Glibc
 import Platform
 
-/// Whether somebody wants the program to end. Stays once it came.
+/// Whether the command must stop. Once set, it stays set.
 final class Interruption: Sendable {
-  /// What comes this soon after the first signal, in microseconds, was sent with it: a terminal that closes or a service
-  /// manager sends two at once, and a person who is impatient needs longer.
+  /// Signals within this time after the first one, in microseconds, belong to it. A closing
+  /// terminal or a service manager sends two at once; a second Ctrl-C takes longer.
   private static let together: useconds_t = 200_000
 
   private let noted = Lock<CInt?>(nil)
   private let wake: WakeSignal
 
-  /// One that comes by `note` alone.
+  /// Creates an interruption that only `note` sets.
   init() throws(SystemError) { wake = try WakeSignal() }
 
-  /// The one that SIGINT, SIGTERM and SIGHUP bring from here on; a second one ends the program at once. SIGHUP is left
-  /// alone where it is ignored, as nohup(1) has it.
+  /// Creates an interruption that SIGINT, SIGTERM and SIGHUP set. A second signal ends the program
+  /// at once. SIGHUP stays ignored if it was, as under nohup(1).
   ///
-  /// To be made once, on the first thread, with no other there.
+  /// Must be called once, on the main thread, before any other thread starts.
   static func ofProgram() throws(SystemError) -> Interruption {
     let interruption = try Interruption()
     var set = sigset_t()
@@ -40,22 +41,23 @@ final class Interruption: Sendable {
     return interruption
   }
 
-  /// The signal, once it came.
+  /// The signal; `nil` before it arrives.
   var signal: CInt? { noted.withLock { $0 } }
 
-  /// To wait on: readable from the signal on.
+  /// A descriptor that becomes readable with the signal.
   var descriptor: CInt { wake.descriptor }
 
-  /// Has it come, by this signal.
+  /// Sets the interruption. The first signal counts.
   func note(_ signal: CInt) {
     noted.withLock { $0 = $0 ?? signal }
     wake.set()
   }
 
-  /// Waits for so many milliseconds, or until it comes; returns the signal then.
+  /// Waits until the signal arrives, for at most `milliseconds`. Returns the signal; `nil` if it
+  /// has not arrived.
   func wait(milliseconds: CInt) -> CInt? {
     var watched = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    // Cut short by a stray signal, it only returns earlier.
+    // Another signal may end the wait earlier, which is harmless.
     _ = poll(&watched, 1, milliseconds)
     return signal
   }
@@ -63,7 +65,7 @@ final class Interruption: Sendable {
   private static func isIgnored(_ signal: CInt) -> Bool {
     var action = sigaction()
     sigaction(signal, nil, &action)
-    // SIG_IGN is the number 1 in a pointer's place (signal.h): it can be compared, and not be called.
+    // SIG_IGN is the pointer value 1 (signal.h): it can be compared but not called.
     return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
   }
 

@@ -1,4 +1,4 @@
-// ListFile: the bytes of a list that was named on the command line.
+// ListFile: reads a list file that the command line names.
 
 import Glibc
 import Model
@@ -6,24 +6,25 @@ import Platform
 
 /// A file, or standard input.
 struct ListFile {
-  /// Why it cannot be read.
+  /// A read error.
   struct Failure: Error {
-    /// In one line, for whoever gave the command.
+    /// The error as one line for the user.
     let description: String
   }
 
-  /// Longest list read, in bytes; the server's own bound is lower, and it says so itself.
+  /// Maximum length of the list in bytes. The server's own limit is lower, and the server reports
+  /// it.
   static let most = 64 << 20
 
   private let path: String
   private let input: CInt
 
-  /// The file at `path`; of `-`, what the descriptor `input` gives.
+  /// Creates the file at `path`. For `-`, the descriptor `input` is read.
   init(_ path: String, input: CInt) { (self.path, self.input) = (path, input) }
 
   private var name: String { path == "-" ? "standard input" : path }
 
-  /// All of it.
+  /// Reads the whole file.
   func contents() throws(Failure) -> [UInt8] {
     let opened = OwnedDescriptor(owning: path == "-" ? -1 : open(path, O_RDONLY | O_CLOEXEC))
     guard path == "-" || opened.value >= 0 else {

@@ -1,4 +1,4 @@
-// PrefetchCommand: has a running server prefetch a list.
+// PrefetchCommand: sends a list to a running server for prefetching and watches the progress.
 
 import Configuring
 import FoundationEssentials
@@ -8,20 +8,20 @@ import Platform
 
 /// `pictor prefetch FILE`.
 public struct PrefetchCommand {
-  /// Why it cannot be begun.
+  /// Why the prefetch cannot start.
   private struct Failure: Error {
-    /// In one line.
+    /// The error as one line.
     let description: String
     /// The exit status.
     var status: CInt = 1
   }
 
-  /// What the server answers first.
+  /// The server's answer to the list.
   private struct Begun: Decodable {
     let id: String
   }
 
-  /// Seconds for handing over the list, which the server reads whole before it answers.
+  /// Deadline in seconds for sending the list. The server answers after it has read the whole list.
   private static let seconds = 60
 
   private let server: Configuration.Server
@@ -32,15 +32,17 @@ public struct PrefetchCommand {
   private let pace: PrefetchWatch.Pace
   private let interruption: Interruption?
 
-  /// The list in `file` (`-`: standard input), each line with each of the presets, on the server that `configuration`
-  /// describes, by its first token.
+  /// Creates the command for the list in `file` (`-`: standard input), with each preset for each
+  /// line. It uses the configured server and its first token.
   public init(_ configuration: Configuration, file: String, presets: [String]) {
     self.init(
       configuration, list: ListFile(file, input: STDIN_FILENO), presets: presets,
       console: .standard, pace: .init(), interruption: nil)
   }
 
-  /// - Parameter interruption: `nil` is the program's.
+  /// Creates the command with test doubles.
+  ///
+  /// - Parameter interruption: `nil` for the program's own signals.
   init(
     _ configuration: Configuration, list: ListFile, presets: [String], console: Console,
     pace: PrefetchWatch.Pace, interruption: Interruption?
@@ -50,9 +52,13 @@ public struct PrefetchCommand {
     (self.pace, self.interruption) = (pace, interruption)
   }
 
-  /// The exit status: 0 when nothing failed; 1 when something did, or a line on standard error says why it could not be
-  /// begun or watched; 128 and the signal (130 for Ctrl-C) when it was interrupted, and the list was cancelled unless a
-  /// line says that it could not be. To be called on the first thread.
+  /// Runs the command on the main thread. Returns the exit status:
+  ///
+  /// - 0: all items succeeded.
+  /// - 1: an item failed, or the prefetch could not be started or watched. A line on standard error
+  ///   says which.
+  /// - 128 plus the signal (130 for Ctrl-C): the command was interrupted. The prefetch is then
+  ///   cancelled; a line on standard error says if that fails.
   public func run() -> CInt {
     do throws(Failure) {
       guard let token else {
@@ -99,7 +105,7 @@ public struct PrefetchCommand {
     let hint = "; it may have begun all the same: GET /admin/prefetch tells"
     let answer: ServerAnswer
     do throws(ServerClient.Failure) {
-      // Once it is sent, the answer is waited for: without the id, the list could not be cancelled.
+      // Waits for the answer even if interrupted: cancelling needs the id in it.
       answer = try client.request(
         "POST", target, type: "application/jsonl", body: list, seconds: Self.seconds,
         patience: .sent(interruption))
@@ -120,7 +126,8 @@ public struct PrefetchCommand {
     return begun.id
   }
 
-  /// As part of a path or a query: everything but letters, digits and `-._~` percent-encoded (RFC 3986, section 2.3).
+  /// Percent-encodes everything but letters, digits and `-._~` (RFC 3986, section 2.3), for a path
+  /// or a query.
   static func encoded(_ text: String) -> String {
     let digits = Array("0123456789ABCDEF")
     return text.utf8.map { byte in
@@ -136,13 +143,13 @@ public struct PrefetchCommand {
 }
 
 extension ServerAnswer {
-  /// The body of an error, as far as it matters here.
+  /// The relevant part of an error body.
   private struct Refusal: Decodable {
     struct Content: Decodable { let message: String }
     let error: Content
   }
 
-  /// What the server says no with to an operator, in one line.
+  /// Describes an error status in one line for the operator.
   func refusal(_ client: ServerClient) -> String {
     let said = (try? JSONDecoder().decode(Refusal.self, from: Data(body)))?.error.message
     switch status {

@@ -1,10 +1,10 @@
-// PrefetchReport: what people read of a prefetch: a line while it runs, a summary at its end.
+// PrefetchReport: formats the progress and the summary of a prefetch.
 
 import Model
 
-/// Texts about a prefetch. Pure.
+/// The texts about a prefetch. Pure functions.
 enum PrefetchReport {
-  /// How far it is, with a bar, in at most `width` columns.
+  /// Returns the progress with a bar, in at most `width` columns.
   static func progress(_ status: PrefetchStatus, width: Int) -> String {
     var text = "\(status.done)/\(status.total)"
     if status.skipped > 0 { text += ", \(status.skipped) skipped" }
@@ -19,7 +19,8 @@ enum PrefetchReport {
       + String(repeating: ".", count: room - full) + "] " + text
   }
 
-  /// How it ended: one line, then the reasons of failures, then by line the failures that the server told.
+  /// Returns the result in one line, then the reasons of failures, then the reported failures by
+  /// line.
   static func summary(_ status: PrefetchStatus) -> String {
     let verb =
       switch status.state {
@@ -45,7 +46,7 @@ enum PrefetchReport {
     return text
   }
 
-  /// `0:45`, `12:03` or `1:02:03`.
+  /// Formats seconds as `0:45`, `12:03` or `1:02:03`.
   static func clock(_ seconds: Double) -> String {
     let whole = Int(min(max(seconds, 0), 359_999).rounded(.up))
     let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60)
@@ -57,8 +58,8 @@ enum PrefetchReport {
     "\((min(max(value, 0), 1e9) * 10).rounded() / 10)"
   }
 
-  /// Without what a terminal would obey, or show in another order or line than it stands: messages repeat what stood in
-  /// the list.
+  /// Replaces control characters and characters that change the order or line of a terminal's text.
+  /// Messages repeat text of the list.
   static func printable(_ text: String) -> String {
     String(String.UnicodeScalarView(text.unicodeScalars.map(printable)))
   }

@@ -1,42 +1,42 @@
-// PrefetchWatch: shows how far a server's prefetch is until its end, and cancels it when it is interrupted.
+// PrefetchWatch: shows the progress of a server's prefetch and cancels it when interrupted.
 
 import FoundationEssentials
 import Glibc
 import Model
 
-/// A look at a prefetch now and then.
+/// Polls the state of a prefetch.
 struct PrefetchWatch {
-  /// When it looks. Figures of its own are for tests.
+  /// The timing of the polls. Tests replace it.
   struct Pace: Sendable {
-    /// What time it is.
+    /// Returns the current time.
     var now: @Sendable () -> ContinuousClock.Instant = { .now }
-    /// Milliseconds between two looks.
+    /// Milliseconds between two polls.
     var milliseconds: CInt = 250
   }
 
-  /// What one look finds.
+  /// The result of one poll.
   private enum Look {
     case status(PrefetchStatus)
-    /// There is none of this name any more.
+    /// The server does not know the prefetch any more.
     case unknown
-    /// The next one will fail too.
+    /// A permanent failure.
     case refused(String)
-    /// The next one may do better.
+    /// A temporary failure.
     case failed(String)
     case interrupted
   }
 
-  /// Why nobody looks any more.
+  /// Why the watch ends.
   private enum End {
     case status(PrefetchStatus)
     case lost(String)
     case interrupted(CInt)
   }
 
-  /// How long looks may fail in a row: a server that starts anew or has no place for a connection is back by then, and
-  /// the list runs on meanwhile.
+  /// How long polls may fail in a row. A restarting or overloaded server is back by then, and the
+  /// prefetch continues meanwhile.
   private static let bearable = Duration.seconds(10)
-  /// Seconds for one look, of which two that hang are borne.
+  /// Deadline of one poll in seconds. Two polls may time out.
   private static let seconds = 5
 
   private let path: String
@@ -45,7 +45,7 @@ struct PrefetchWatch {
   private let console: Console
   private let pace: Pace
 
-  /// A watch of the prefetch with this id.
+  /// Creates a watch of the prefetch with this id.
   init(
     of id: String, by client: ServerClient, until interruption: Interruption, on console: Console,
     pace: Pace
@@ -55,7 +55,7 @@ struct PrefetchWatch {
     (self.console, self.pace) = (console, pace)
   }
 
-  /// The exit status, as of `PrefetchCommand.run`.
+  /// Watches until the end. Returns the exit status, see `PrefetchCommand.run`.
   func run() -> CInt {
     var line = ProgressLine(on: console, now: pace.now)
     let end = follow(&line)
@@ -95,7 +95,7 @@ struct PrefetchWatch {
     }
   }
 
-  /// How to look again, since the list does not end with whoever watches it.
+  /// Explains how to check again, because the prefetch continues without a watch.
   private var hint: String { "; it may still run: GET \(path) tells how far it is" }
 
   private func look(_ patience: ServerClient.Patience) -> Look {
@@ -107,7 +107,8 @@ struct PrefetchWatch {
         else { return .failed("what \(client.place) answered is no prefetch") }
         return .status(status)
       case 404: return .unknown
-      // Time-outs and limits of whatever stands between (RFC 9110, section 15.5.9; RFC 6585, section 4) pass.
+      // Time-outs and limits of intermediaries are temporary (RFC 9110, section 15.5.9; RFC 6585,
+      // section 4).
       case 408, 429, 500...: return .failed(answer.refusal(client))
       default: return .refused(answer.refusal(client))
       }
@@ -119,11 +120,11 @@ struct PrefetchWatch {
     }
   }
 
-  /// Has the server end the list, and tells how it ended.
+  /// Cancels the prefetch and reports its end.
   private func cancel() {
     do throws(ServerClient.Failure) {
       let answer = try client.request("DELETE", path, seconds: Self.seconds)
-      // 404: it ended in the meantime.
+      // 404: it has ended meanwhile.
       guard (200..<300).contains(answer.status) || answer.status == 404 else {
         console.complain("the list could not be cancelled and runs on: \(answer.refusal(client))")
         return

@@ -1,4 +1,4 @@
-// PurgeCommand: has a running server take out of its cache what the command line names.
+// PurgeCommand: purges the subjects of the command line from a running server's cache.
 
 import Configuring
 import FoundationEssentials
@@ -6,12 +6,13 @@ import Model
 
 /// `pictor purge …`.
 public struct PurgeCommand {
-  /// The part of the server's answer that is told.
+  /// The used part of the server's answer.
   private struct Answer: Decodable {
     let purged: PurgeReport
   }
 
-  /// Seconds for one purge: memory may have to be gone through, and the disk tier to be emptied.
+  /// Deadline in seconds for one purge. The server may have to check all entries in memory and
+  /// empty the disk tier.
   private static let seconds = 60
 
   private let server: Configuration.Server
@@ -19,7 +20,7 @@ public struct PurgeCommand {
   private let subjects: [PurgeSubject]
   private let console: Console
 
-  /// A purge of each of these, on the server that `configuration` describes, by its first token.
+  /// Creates a purge of these subjects on the configured server, with its first token.
   public init(_ configuration: Configuration, _ subjects: [PurgeSubject]) {
     self.init(configuration, subjects, console: .standard)
   }
@@ -29,9 +30,9 @@ public struct PurgeCommand {
     (self.subjects, self.console) = (subjects, console)
   }
 
-  /// The exit status: 0 when all of it was purged, with a line for each; 1 when something was not, and a line on standard
-  /// error says why. What the server refuses keeps nothing else from being purged; where there is no answer, what is left
-  /// is not tried.
+  /// Runs the purges, with a line of output for each. Returns the exit status: 0 if all succeeded,
+  /// otherwise 1 with lines on standard error. After a refused purge the next one is tried; after a
+  /// failed connection the command ends.
   public func run() -> CInt {
     guard let token else {
       console.complain("no operator's token: set admin.tokens as the server has it")
@@ -80,7 +81,7 @@ extension PurgeSubject {
     }
   }
 
-  /// As the lines about it begin.
+  /// The subject as shown in messages.
   fileprivate var name: String {
     switch self {
     case .url(let text): PrefetchReport.printable(text)
@@ -93,7 +94,7 @@ extension PurgeSubject {
 }
 
 extension PurgeReport {
-  /// `2 in memory, 3 on disk, 1 failure`.
+  /// Returns, for example, `purged: 2 in memory, 3 on disk, 1 failure`.
   fileprivate var summary: String {
     let onDisk = disk.map { "\($0) on disk" } ?? "those on disk are being looked for"
     let failures = "\(failed) failure" + (failed == 1 ? "" : "s")

@@ -1,22 +1,23 @@
-// ServerClient: asks the running server, for commands. A blocking HTTP/1.1 client with a deadline for each request.
+// ServerClient: a blocking HTTP/1.1 client for the running server, with a deadline for each
+// request.
 
 import Configuring
 import Glibc
 import Model
 import Platform
 
-/// Requests to the server that a configuration describes, each over a connection of its own.
+/// A client of the configured server. Each request has its own connection.
 struct ServerClient {
   /// Why there is no answer.
   enum Failure: Error, CustomStringConvertible {
-    /// The server has not got the whole request.
+    /// The server did not receive the whole request.
     case unsent(String)
-    /// The server may have done what it was asked.
+    /// The request was sent, so the server may have performed it.
     case unanswered(String)
-    /// Somebody wants the program to end: the request was given up.
+    /// The request was cancelled by a signal.
     case interrupted
 
-    /// In one line, for whoever gave the command.
+    /// The error as one line for the user.
     var description: String {
       switch self {
       case .unsent(let text), .unanswered(let text): text
@@ -25,25 +26,27 @@ struct ServerClient {
     }
   }
 
-  /// What an interruption ends.
+  /// What an interruption may cancel.
   enum Patience {
     /// Nothing.
     case full
-    /// A request that is not sent whole; the answer to one that is is waited for.
+    /// A request that is not completely sent. The answer to a sent request is awaited.
     case sent(Interruption)
-    /// The request.
+    /// The request at any time.
     case none(Interruption)
   }
 
   private let address: String
   private let port: Int
-  /// An operator's token; `nil` goes without.
+  /// The operator's token, if any.
   private let token: String?
 
-  /// Longest answer taken, in bytes; the longest there is, with a hundred failures of long URLs, is far below.
+  /// Maximum length of an answer in bytes, far above the longest one, which lists a hundred
+  /// failures with long URLs.
   private static let longestAnswer = 16 << 20
 
-  /// A client of the server at the address and port of `configuration`; one on all addresses is asked on loopback.
+  /// Creates a client for the address and port of `configuration`. A server on all addresses is
+  /// reached over loopback.
   init(_ configuration: Configuration.Server, token: String? = nil) {
     address =
       switch configuration.address {
@@ -55,14 +58,14 @@ struct ServerClient {
     self.token = token
   }
 
-  /// Where the server is, as messages say it.
+  /// The server's address as shown in messages.
   var place: String { "\(address) port \(port)" }
 
   /// Sends a request and waits for its answer.
   ///
   /// - Parameters:
-  ///   - seconds: for all of it, from connecting to the answer's last byte.
-  ///   - patience: what an interruption ends.
+  ///   - seconds: the deadline for everything, from the connection to the answer's last byte.
+  ///   - patience: what an interruption may cancel.
   func request(
     _ method: String, _ target: String, type: String? = nil, body: [UInt8]? = nil, seconds: Int,
     patience: Patience = .full
@@ -104,13 +107,13 @@ struct ServerClient {
     return socket
   }
 
-  /// Sends and receives at once: a server that refuses a request early need not read it to its end, and what it says
-  /// then is the answer.
+  /// Sends and receives at the same time. A server may refuse a request before it has read all of
+  /// it; that refusal is the answer.
   private func answer(
     to request: [UInt8], over socket: borrowing OwnedDescriptor, _ wait: Wait
   ) throws(Failure) -> ServerAnswer {
     var unsent = request[...]
-    // Whether the server takes what is sent.
+    // Whether the server still accepts data.
     var isTaken = true
     var received: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -146,14 +149,14 @@ struct ServerClient {
     throw unsent.isEmpty ? .unanswered(text) : .unsent(text)
   }
 
-  /// The waits of one request.
+  /// The deadline and the interruption of one request.
   private struct Wait {
     let end: ContinuousClock.Instant
-    /// What it began with.
+    /// The whole time in seconds, for messages.
     let seconds: Int
     let patience: Patience
 
-    /// Waits for events of poll(2); returns none at the deadline.
+    /// Waits for events of poll(2). Returns 0 at the deadline.
     func ready(
       _ socket: CInt, _ events: Int16, isSent: Bool
     ) throws(Failure) -> Int16 {
@@ -163,7 +166,7 @@ struct ServerClient {
         case .sent(let interruption): isSent ? -1 : interruption.descriptor
         case .none(let interruption): interruption.descriptor
         }
-      // A negative one is passed over.
+      // poll(2) ignores negative descriptors.
       var watched = [
         pollfd(fd: interruption, events: Int16(POLLIN), revents: 0),
         pollfd(fd: socket, events: events, revents: 0),
@@ -171,7 +174,7 @@ struct ServerClient {
       while true {
         let left = end - .now
         guard left > .zero else { return 0 }
-        // Rounded up: cut to 0, it would not wait through the last millisecond.
+        // Rounded up: with 0, poll(2) would return at once throughout the last millisecond.
         let count = poll(&watched, 2, CInt(left / .milliseconds(1)) + 1)
         if count > 0 { break }
       }
@@ -188,11 +191,11 @@ struct ServerAnswer: Hashable {
   /// The body.
   let body: [UInt8]
 
-  /// Reads the answer at the front of `received`, past interim ones (RFC 9110, section 15.2).
+  /// Parses the answer at the start of `received`, after interim answers (RFC 9110, section 15.2).
   ///
-  /// - Parameter isWhole: whether nothing more will come.
-  /// - Returns: `nil` where it is not there yet, or no HTTP. The server gives the length of all that is asked of it here,
-  ///   so chunks are none.
+  /// - Parameter isWhole: whether the connection has ended.
+  /// - Returns: `nil` if the answer is incomplete or is not HTTP. Chunked encoding is not
+  ///   supported, because the server states the length of all these answers.
   init?(_ received: [UInt8], isWhole: Bool) {
     var rest = received[...]
     while true {
@@ -211,7 +214,7 @@ struct ServerAnswer: Hashable {
         return Int(parts[1].drop { $0 == " " })
       }.first
       guard let length, length >= 0 else {
-        // Until the end of the connection (RFC 9112, section 6.3).
+        // The body ends with the connection (RFC 9112, section 6.3).
         guard isWhole else { return nil }
         (self.status, body) = (status, Array(rest))
         return

@@ -1,36 +1,37 @@
-// Configuration: every setting of the server with its default. The keys that lead to them are in ConfigurationKeys.
+// Configuration: all settings of the server with their defaults.
 
 import Model
 
-/// The settings of a server. The defaults alone make one that is safe and useful.
+/// The settings of a server. The defaults are safe and useful. `ConfigurationKeys` maps keys to
+/// settings.
 public struct Configuration: Hashable, Sendable {
-  /// `server.…`: who may connect, how many, for how long.
+  /// `server.…`: listening, connection limits and time-outs.
   public struct Server: Hashable, Sendable {
-    /// Address to listen on, numeric.
+    /// Numeric address to listen on.
     public var address = "127.0.0.1"
-    /// Port to listen on; 0 takes any that is free.
+    /// Port to listen on; 0 selects a free port.
     public var port = 8080
     /// The server's name in `CDN-Loop` and `Via`; empty: one by chance at each start.
     public var id = ""
     /// Threads that serve; 0 is one per core.
     public var workers = 0
-    /// Most open connections.
+    /// Maximum number of open connections.
     public var connections = 4_096
-    /// Most requests that may wait for an image at once.
+    /// Maximum number of requests waiting for a response.
     public var activeRequests = 2_048
-    /// How long a kept connection may be silent.
+    /// Time-out of an idle keep-alive connection.
     public var idleTimeout = Duration.seconds(60)
-    /// How long a client may take to send a request's header.
+    /// Time-out for a request's header.
     public var headerTimeout = Duration.seconds(10)
-    /// How long an answer may take.
+    /// Time limit for producing a response.
     public var requestTimeout = Duration.seconds(30)
-    /// How long a client may take to read its answer.
+    /// Time limit for a client to read its response.
     public var answerTimeout = Duration.seconds(120)
-    /// How long the server goes on listening after SIGTERM.
+    /// How long the server keeps serving after SIGTERM.
     public var shutdownDelay = Duration.seconds(5)
-    /// How long running requests may go on after a stop was asked for.
+    /// Grace period for running requests during a stop.
     public var graceTime = Duration.seconds(20)
-    /// Origins whose pages may read answers; `*` for all, empty for none.
+    /// Origins whose pages may read responses; `*` for all, empty for none.
     public var corsOrigin = ["*"]
     /// Networks of the proxies that name their clients' addresses.
     public var trustedProxies: [String] = []
@@ -38,168 +39,171 @@ public struct Configuration: Hashable, Sendable {
     public var forwardedHeader = "auto"
     /// Whether clients may have origins asked though something fresh is kept.
     public var allowReload = true
-    /// Whether clients may ask for more pixels than a source has.
+    /// Whether clients may enlarge an image beyond its source's size.
     public var allowEnlarge = true
-    /// Whether clients may ask for images by presets alone.
+    /// Whether clients may request images by preset only.
     public var presetsOnly = false
-    /// Whether a request that leaves the format open is sent on to one that names it.
+    /// Whether a request without a format is redirected to a URL that names the negotiated format.
     public var redirectAuto = false
     /// Whether errors name the key that decides.
     public var explainErrors = false
   }
 
-  /// `admin.…`: the operators' paths.
+  /// `admin.…`: the admin endpoints.
   public struct Admin: Hashable, Sendable {
-    /// Tokens that open them; without any there are none.
+    /// Tokens of operators; without tokens the endpoints are disabled.
     public var tokens: [String] = []
   }
 
   /// `memory.…`: the memory tier.
   public struct Memory: Hashable, Sendable {
-    /// Most bytes kept. `nil`: by the memory that there is (`MemoryPlan`).
+    /// Maximum bytes; `nil` depends on the available memory (`MemoryPlan`).
     public var limit: Int?
-    /// Most images kept; 0 is as many as fit.
+    /// Maximum number of images; 0 is no limit.
     public var countLimit = 0
-    /// Share of the memory that the control group may use from which on fewer are kept; 0 is never.
+    /// Share of the control group's memory limit at which images are evicted; 0 is never.
     public var pressure = 0.9
   }
 
   /// `disk.…`: the disk tier.
   public struct Disk: Hashable, Sendable {
-    /// Its folder.
+    /// The folder of the tier.
     public var path = ".cache/pictor"
-    /// Most bytes kept; 0 turns the tier off.
+    /// Maximum bytes; 0 disables the tier.
     public var limit = 10 << 30
-    /// Most entries kept, each a file; 0 is no limit.
+    /// Maximum number of entries, one file each; 0 is no limit.
     public var countLimit = 1_000_000
-    /// What share of both limits sources have; variants have the rest.
+    /// Share of both limits for sources; variants get the rest.
     public var sourceShare = 0.5
-    /// Age after which a file is removed; `nil` is never.
+    /// Age after which a file expires; `nil` is never.
     public var maximumAge: Duration? = .seconds(7 * 86_400)
-    /// What that age counts from: `access`, `modification` or `creation`.
+    /// The time that the age counts from: `access`, `modification` or `creation`.
     public var expireBy = "access"
-    /// How often old files are looked for.
+    /// Interval of the search for expired files.
     public var cleanInterval = Duration.seconds(600)
-    /// Part of a share that a cleaning at its limit leaves.
+    /// The fraction of a share that remains after a cleaning at its limit.
     public var cleanFraction = 0.5
-    /// Bodies up to so many bytes are brought to memory when read.
+    /// Maximum size in bytes of entries that a read promotes to memory.
     public var promotionThreshold = 1 << 20
-    /// Most bytes that may wait to be written. `nil`: by the memory that there is.
+    /// Maximum bytes waiting to be written; `nil` depends on the available memory.
     public var writeQueueLimit: Int?
   }
 
-  /// `freshness.…`: how long images are served without asking their origin.
+  /// `freshness.…`: the freshness lifetimes of images.
   public struct Freshness: Hashable, Sendable {
-    /// Where the origin says nothing.
+    /// Freshness lifetime if the origin sets none.
     public var defaultLifetime = Duration.seconds(7 * 86_400)
-    /// At most this of what `Last-Modified` suggests, where the origin says nothing else; 0: it suggests nothing.
+    /// Maximum heuristic lifetime derived from `Last-Modified`; 0 disables heuristics.
     public var heuristicLifetime = Duration.seconds(7 * 86_400)
-    /// For how long clients' own caches keep an answer whose origin says nothing.
+    /// Lifetime in clients' caches if the origin sets none.
     public var clientDefault = Duration.seconds(3_600)
-    /// At the least, whatever the origin says.
+    /// Minimum freshness lifetime, overriding the origin.
     public var minimumLifetime = Duration.zero
-    /// At the most, whatever the origin says.
+    /// Maximum freshness lifetime, overriding the origin.
     public var maximumLifetime = Duration.seconds(365 * 86_400)
-    /// After it, while the origin is asked, where the origin does not say.
+    /// How long a stale image may be served during revalidation, if the origin does not say.
     public var staleWhileRevalidate = Duration.seconds(10)
-    /// After it, where the origin cannot be had, and does not say.
+    /// How long a stale image may be served on errors, if the origin does not say.
     public var staleIfError = Duration.seconds(86_400)
-    /// For how long an origin that failed is not asked for that image again.
+    /// Time after an origin failure during which the origin is not asked for that image.
     public var errorInterval = Duration.seconds(10)
 
-    /// What lifetimes and times to be stale may be.
+    /// The allowed range of lifetimes and stale times.
     static let allowed = Duration.zero...(.seconds(10 * 365 * 86_400))
   }
 
-  /// `failures.…`: the list of failed URLs.
+  /// `failures.…`: the negative cache of failed URLs.
   public struct Failures: Hashable, Sendable {
-    /// For how long each is remembered, `STATUS=TIME`.
+    /// How long failures are remembered, as `STATUS=TIME`.
     public var ttl = ["404=10m", "410=1d", "413=1h", "415=1h", "422=1h"]
-    /// Most URLs remembered; 0 is none.
+    /// Maximum number of failed URLs; 0 disables the list.
     public var limit = 10_000
   }
 
   /// `download.…`: transfers from origins.
   public struct Download: Hashable, Sendable {
-    /// How long a whole transfer may take.
+    /// Time-out of a whole transfer.
     public var timeout = Duration.seconds(15)
-    /// How long connecting may take, name and TLS included.
+    /// Time-out of connecting, including name resolution and TLS.
     public var connectTimeout = Duration.seconds(5)
-    /// How long an origin may be as good as silent, before its first byte and after.
+    /// How long an origin may send next to nothing, before the first byte or after it.
     public var lowSpeedTime = Duration.seconds(15)
-    /// How long an origin may take from a request to the first byte of its answer; zero is as long as all else allows.
+    /// Time-out from sending a request to the first byte of its response; zero is no separate
+    /// limit.
     public var firstByteTimeout = Duration.seconds(10)
-    /// How often what failed before a byte came is tried again.
+    /// Maximum number of retries after failures before the first byte.
     public var retries = 1
-    /// Before the first retry, give or take half.
+    /// Delay before the first retry, with ± 50 % jitter.
     public var retryDelay = Duration.milliseconds(200)
-    /// Failures in a row after which a host is left alone; 0 is never.
+    /// Consecutive failures that open a host's circuit breaker; 0 is never.
     public var breakerThreshold = 5
-    /// For how long it is.
+    /// How long the circuit breaker stays open the first time.
     public var breakerOpenTime = Duration.seconds(30)
-    /// Which of those that wait goes first.
+    /// The order of waiting downloads of equal priority: `fifo` or `lifo`.
     public var order = "fifo"
-    /// Most transfers at once.
+    /// Maximum number of concurrent transfers.
     public var limit = 64
-    /// Most transfers at once from one host and port.
+    /// Maximum number of concurrent transfers per host and port.
     public var limitPerHost = 6
-    /// Most downloads that may wait for a place.
+    /// Maximum number of waiting downloads.
     public var queueLimit = 1_024
-    /// Most bytes of one source.
+    /// Maximum size of a source in bytes.
     public var maximumBytes = 64 << 20
-    /// Most bytes of all bodies being received. `nil`: by the memory that there is.
+    /// Maximum total bytes of the bodies being received; `nil` depends on the available memory.
     public var maximumBytesInFlight: Int?
-    /// Most redirects followed.
+    /// Maximum number of redirects followed.
     public var maximumRedirects = 5
-    /// Networks (CIDR) let through the address check.
+    /// Networks (CIDR) that are allowed although they are not public.
     public var allowNetworks: [String] = []
-    /// Hosts that may be asked; empty is all.
+    /// Allowed hosts; empty is all.
     public var allowHosts: [String] = []
-    /// Hosts that may not be asked.
+    /// Denied hosts.
     public var denyHosts: [String] = []
-    /// URL of the HTTP proxy that hosts are asked by, or where it stands; `nil` is none.
+    /// URL of the HTTP proxy, or a reference to it; `nil` disables the proxy.
     public var proxy: SecretText?
-    /// File with certificate authorities to trust; empty is the system's.
+    /// File of trusted certificate authorities; empty is the system's.
     public var caFile = ""
   }
 
   /// `sources.…`: sources other than origins.
   public struct Sources: Hashable, Sendable {
-    /// Folder that `local:///` names; empty turns local sources off.
+    /// Folder of `local:///` URLs; empty disables local sources.
     public var localRoot = ""
-    /// How long what was made of a local file is served without looking at the file.
+    /// Freshness lifetime of local files.
     public var localLifetime = Duration.seconds(60)
   }
 
-  /// `imaging.…`: the worker processes.
+  /// `imaging.…`: the imaging workers.
   public struct Imaging: Hashable, Sendable {
-    /// Worker processes; 0 is one per core, or as many as there is memory for.
+    /// Number of worker processes; 0 is one per core, as far as memory allows.
     public var workers = 0
-    /// How long one image may take; below the time for an answer, so that it is known why there was none.
+    /// Time limit of an imaging job. Shorter than the time limit for a response, so that the
+    /// response can tell the reason.
     public var deadline = Duration.seconds(20)
-    /// How much processor time one image may take.
+    /// Processor time limit of an imaging job.
     public var processorTime = Duration.seconds(10)
-    /// Most jobs that may wait for a worker.
+    /// Maximum number of waiting jobs.
     public var queueLimit = 1_024
-    /// Jobs after which a worker is replaced.
+    /// Number of jobs after which a worker is replaced.
     public var jobsPerWorker = 10_000
-    /// Most memory a worker may allocate, in bytes. `nil`: by the memory that there is.
+    /// Maximum memory of a worker in bytes; `nil` depends on the available memory.
     public var workerMemory: Int?
-    /// Resident bytes above which a worker is replaced after its job. `nil`: by the memory that there is.
+    /// Resident bytes above which a worker is replaced after its job; `nil` depends on the
+    /// available memory.
     public var retireAbove: Int?
-    /// Niceness of the workers beside the server.
+    /// Niceness of the workers relative to the server.
     public var niceness = 5
     /// Formats that are decoded.
     public var formats = ImageFormat.inputs
-    /// Formats for clients who name them in `Accept`, the best first.
+    /// Formats for clients whose `Accept` names them, in order of preference.
     public var autoFormats: [ImageFormat] = [.avif, .webp]
-    /// Most pixels of a source, all frames together.
+    /// Maximum pixels of a source, all frames together.
     public var maximumPixels = 150_000_000
-    /// Most pixels of a result.
+    /// Maximum pixels of a result.
     public var maximumResultPixels = 25_000_000
-    /// Most frames of a source.
+    /// Maximum frames of a source.
     public var maximumFrames = 1_000
-    /// The mildest damage for which a source is refused.
+    /// The minimum severity of damage for which a source is refused.
     public var failOn = FailOn.warning.rawValue
     /// Quality of lossy results where the request does not say.
     public var qualities = FormatQualities()
@@ -207,21 +211,21 @@ public struct Configuration: Hashable, Sendable {
     public var efforts = EncoderEfforts()
     /// Whether a negotiated AVIF that is not there yet is made behind a quicker answer.
     public var avifLater = true
-    /// Whether a small image may be made of a larger one where the source is not kept.
+    /// Whether a small image may be derived from a larger one if the source is not cached.
     public var derive = true
   }
 
-  /// `prefetch.…`: lists that operators have loaded ahead.
+  /// `prefetch.…`: prefetching of operators' lists.
   public struct Prefetch: Hashable, Sendable {
-    /// Most images asked for at once.
+    /// Maximum number of concurrent requests.
     public var limit = 3
-    /// Most of them from one host.
+    /// Maximum number of concurrent requests per host.
     public var limitPerHost = 1
-    /// Most lists worked on at once.
+    /// Maximum number of concurrent lists.
     public var lists = 8
   }
 
-  /// `log.…`: what operators read.
+  /// `log.…`: the log.
   public struct Log: Hashable, Sendable {
     /// `json` or `text`.
     public var format = "text"
@@ -233,11 +237,11 @@ public struct Configuration: Hashable, Sendable {
 
   /// `server.…`
   public var server = Server()
-  /// `presets`: queries of `/image` without `url`, by name.
+  /// `presets`: named queries of `/image`, without `url`.
   public var presets: [String: String] = [:]
-  /// `watermarks`: URLs of images that may be laid on others, by name.
+  /// `watermarks`: URLs of watermark images, by name.
   public var watermarks: [String: String] = [:]
-  /// `hosts`: what is different for some hosts.
+  /// `hosts`: settings for particular hosts.
   public var hosts: [HostRule] = []
   /// `admin.…`
   public var admin = Admin()
@@ -260,6 +264,6 @@ public struct Configuration: Hashable, Sendable {
   /// `log.…`
   public var log = Log()
 
-  /// The defaults.
+  /// Creates the default configuration.
   public init() {}
 }

@@ -1,12 +1,12 @@
-// Reading a configuration: default, file, environment, command line, each over the one before.
+// ConfigurationLoading: applies file, environment and command line over the defaults.
 
 import Model
 
 extension Configuration {
-  /// The variables this program reads start like this.
+  /// The prefix of this program's environment variables.
   public static let environmentPrefix = "PICTOR_"
 
-  /// Takes over what a JSON5 file says (https://spec.json5.org).
+  /// Applies the settings of a JSON5 file (https://spec.json5.org).
   ///
   /// - Parameters:
   ///   - text: the file's text; empty is an empty object.
@@ -23,7 +23,7 @@ extension Configuration {
     try problems.check()
   }
 
-  /// Takes over the variables that are keys' own.
+  /// Applies the environment variables of keys.
   ///
   /// - Returns: the names of variables that start like ours and are no key's: a typing error, or something that
   ///   Kubernetes put there for a service called `pictor`; so they are no error.
@@ -74,13 +74,14 @@ extension Configuration {
     try set(key, .argument(value), at: "--\(path)")
   }
 
-  /// The configuration as a JSON5 file that can be read again, with what each key is for.
+  /// The configuration as a JSON5 file with the purpose of each key. `apply(json5:file:)` can read
+  /// it.
   public var json5: String {
     var text = "{\n"
     var section = ""
     for key in Self.keys {
       let parts = key.path.split(separator: ".", maxSplits: 1)
-      // A key of one word stands beside the sections.
+      // A key without a dot belongs to no section.
       let newSection = parts.count == 2 ? String(parts[0]) : ""
       if newSection != section {
         if !section.isEmpty { text += "  },\n" }

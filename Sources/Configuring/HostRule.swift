@@ -1,42 +1,42 @@
-// HostRule: what an operator decides about some hosts, and what of it does not go together.
+// HostRule: the settings for particular hosts, and their conflicts.
 
 import Model
 
 extension Configuration {
-  /// One rule of `hosts`; of several for one host, the first counts.
+  /// One rule of `hosts`. The first rule that matches a host applies.
   public struct HostRule: Hashable, Sendable {
-    /// The hosts it is for.
+    /// The hosts that the rule applies to.
     public var host: HostPattern
-    /// Which parameters of the query are part of keys.
+    /// The query parameters that are part of cache keys.
     public var parameters = KeyRule.Parameters.all
-    /// Names under which the sources of these hosts can be purged.
+    /// Tags by which the sources of these hosts can be purged.
     public var tags: [String] = []
-    /// How long their images are served.
+    /// Freshness settings for these hosts.
     public var freshness = FreshnessOverrides()
-    /// Header fields that origins are sent, by name.
+    /// Request fields sent to the hosts, by name.
     public var headers: [String: SecretText] = [:]
-    /// Names of the default fields that they are not.
+    /// Names of default fields that are not sent.
     public var dropHeaders: [String] = []
-    /// Names of the fields that a client's request passes on to them.
+    /// Names of the client's request fields that are forwarded.
     public var forwardHeaders: [String] = []
     /// The user for Basic authentication.
     public var user: String?
-    /// Its password.
+    /// The password for Basic authentication.
     public var password: SecretText?
     /// The token for bearer authentication.
     public var token: SecretText?
-    /// Whether cookies are kept and sent.
+    /// Whether cookies are kept and sent back.
     public var cookies = false
-    /// Whether certificates are trusted that nobody vouches for.
+    /// Whether invalid certificates are accepted.
     public var allowInvalidCertificates = false
-    /// The proxy by which these hosts are asked; `nil`: `download.proxy`.
+    /// The proxy for these hosts; `nil`: `download.proxy`.
     public var proxy: ProxySetting?
 
-    /// A rule that changes nothing.
+    /// Creates a rule without settings.
     public init(host: HostPattern) { self.host = host }
   }
 
-  /// What of `freshness` is different for some hosts; `nil` where nothing is.
+  /// Overrides of `Freshness` for some hosts; `nil` members are not overridden.
   public struct FreshnessOverrides: Hashable, Sendable {
     /// See `Freshness`.
     public var defaultLifetime: Duration?
@@ -53,18 +53,18 @@ extension Configuration {
     /// See `Freshness`.
     public var staleIfError: Duration?
 
-    /// Nothing is.
+    /// Creates an empty set of overrides.
     public init() {}
   }
 
-  /// By which proxy hosts are asked.
+  /// The proxy for some hosts.
   public enum ProxySetting: Hashable, Sendable {
-    /// None.
+    /// No proxy.
     case direct
-    /// One with this URL; with a user and a password in it only where it stands elsewhere.
+    /// A proxy with this URL. User and password are allowed only in a reference.
     case url(SecretText)
 
-    /// What is written for it.
+    /// The setting as written in a configuration.
     public var text: String {
       switch self {
       case .direct: "direct"
@@ -75,8 +75,9 @@ extension Configuration {
 }
 
 extension Configuration.HostRule {
-  /// Fields that belong to the message and its connection, or change what an answer is (RFC 9110, sections 7.6.1, 8.4,
-  /// 13.1 and 14.2, RFC 9112): sent by nobody but the downloader, which knows what it does.
+  /// Whether only the downloader may set the field. Such fields belong to the message and its
+  /// connection, or change the kind of response (RFC 9110, sections 7.6.1, 8.4, 13.1 and 14.2; RFC
+  /// 9112).
   static func isReserved(_ name: String) -> Bool {
     let name = name.lowercased()
     return name.hasPrefix("if-")
@@ -87,12 +88,12 @@ extension Configuration.HostRule {
       ].contains(name)
   }
 
-  /// Fields that tell who asks.
+  /// Whether the field identifies the client.
   static func isCredential(_ name: String) -> Bool {
     ["authorization", "cookie"].contains(name.lowercased())
   }
 
-  /// The first thing that does not go together: the member, and why.
+  /// The first conflict between members: the member, and the problem.
   var conflict: (member: String, problem: String)? {
     if user != nil, password == nil { return ("user", "a password has to stand beside it") }
     if user == nil, password != nil { return ("password", "a user has to stand beside it") }
@@ -100,7 +101,7 @@ extension Configuration.HostRule {
     return conflictOfFields ?? conflictOfCookies
   }
 
-  /// Each field has one value, from one place.
+  /// Each field has one value, from one member.
   private var conflictOfFields: (member: String, problem: String)? {
     var places: [String: String] = [:]
     if user != nil { places["authorization"] = "user" }
@@ -121,7 +122,8 @@ extension Configuration.HostRule {
     return nil
   }
 
-  /// A jar is shared by all clients: what an origin gives one of them for its credentials is not for the others.
+  /// Clients share the cookie jar, so cookies that an origin sets for one client's credentials must
+  /// not reach others.
   private var conflictOfCookies: (member: String, problem: String)? {
     guard cookies else { return nil }
     if headers.keys.contains(where: { $0.lowercased() == "cookie" }) {

@@ -1,54 +1,55 @@
-// Invocation: what the command line asks for.
+// Invocation: parses the command line.
 
-/// What is to be purged, as it was written: the server knows what can be.
+/// The unparsed subject of a purge; the server validates it.
 public enum PurgeSubject: Hashable, Sendable {
-  /// Everything of a URL.
+  /// A URL with all its variants.
   case url(String)
-  /// Everything of the URLs that begin with this one.
+  /// All URLs with this prefix.
   case prefix(String)
-  /// Everything of the hosts that match.
+  /// All URLs of the hosts that match.
   case host(String)
-  /// Everything of the hosts whose rule has this tag.
+  /// All URLs of the hosts whose rule has this tag.
   case tag(String)
-  /// All there is.
+  /// Everything.
   case everything
 }
 
 /// The program's arguments, parsed.
 public struct Invocation: Hashable, Sendable {
-  /// What to do.
+  /// The command.
   public enum Action: Hashable, Sendable {
-    /// Serve until a signal comes.
+    /// Serve until a signal arrives.
     case serve
-    /// Read the configuration, say whether it can be used, and end.
+    /// Read the configuration, report whether it is valid, and exit.
     case checkConfiguration
-    /// Write the effective configuration and end.
+    /// Write the effective configuration and exit.
     case printConfiguration
-    /// Ask the server that this configuration describes for its health, and end with 0 or 1.
+    /// Check the health of the configured server, and exit with 0 or 1.
     case healthcheck
-    /// Have that server prefetch the list in a file (`-`: standard input), each line with each of these presets.
+    /// Make the configured server prefetch the list in a file (`-`: standard input), each line with
+    /// each preset.
     case prefetch(file: String, presets: [String])
-    /// Have that server take these out of its cache.
+    /// Make the configured server purge these subjects.
     case purge([PurgeSubject])
-    /// Write the version and end.
+    /// Write the version and exit.
     case version
     /// Write the help text, of a command or of the program, and end.
     case help(Command?)
   }
 
-  /// One `--key value`.
+  /// One option `--key value`.
   public struct Option: Hashable, Sendable {
     /// The key's path.
     public let path: String
-    /// Its value as text.
+    /// The unparsed value.
     public let value: String
   }
 
-  /// What to do.
+  /// The command.
   public private(set) var action = Action.serve
-  /// The configuration file; `nil`: none.
+  /// The configuration file; `nil` for none.
   public private(set) var file: String?
-  /// Settings given as options, in their order.
+  /// Settings given as options, in order.
   public private(set) var options: [Option] = []
 
   /// Options that stand beside those of the keys.
@@ -170,7 +171,7 @@ public struct Invocation: Hashable, Sendable {
 }
 
 extension Configuration {
-  /// The effective configuration of an invocation, and the environment variables that were not understood.
+  /// Returns the effective configuration of an invocation, and the unknown environment variables.
   ///
   /// - Throws: all that is wrong with it.
   public static func load(

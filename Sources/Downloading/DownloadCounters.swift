@@ -1,16 +1,16 @@
-// DownloadCounters: what /stats says about downloads, written by the transfer thread and read by any.
+// DownloadCounters: the download figures of /stats, written by the transfer thread.
 
 import Model
 import Synchronization
 import Telemetry
 
-/// The figures of downloads as they come about.
+/// The download figures. The transfer thread writes them and any thread may read them.
 final class DownloadCounters: Sendable {
   private let succeeded = Counter()
   private let cancelled = Counter()
   private let bytes = Counter()
   private let failed = CodeCounts()
-  /// Requests made once more after a failure.
+  /// Retried requests.
   let retries = Counter()
   private let latency = LatencyHistogram()
   private let running = Atomic<Int>(0)
@@ -19,7 +19,12 @@ final class DownloadCounters: Sendable {
   private let circuitsOpen = Atomic<Int>(0)
   private let isPaused = Atomic<Bool>(false)
 
-  /// Counts a load's end. `duration`: of its transfer, where there was one.
+  /// Counts the end of a download.
+  ///
+  /// - Parameters:
+  ///   - result: its result.
+  ///   - bytes: the bytes it received.
+  ///   - duration: the time of its transfer; `nil` without a transfer.
   func count(_ result: Result<LoadResult, ImageError>, bytes: Int, duration: Duration?) {
     switch result {
     case .success: succeeded.add()
@@ -30,7 +35,7 @@ final class DownloadCounters: Sendable {
     if let duration { latency.record(duration) }
   }
 
-  /// Takes over the present state of queue and circuits.
+  /// Stores the current state of the queue and the circuit breaker.
   func publish(_ queue: DownloadQueue, _ breaker: CircuitBreaker) {
     running.store(queue.runningCount, ordering: .relaxed)
     waiting.store(queue.waitingCount, ordering: .relaxed)

@@ -1,16 +1,16 @@
-// DownloadMonitor: what operators see of the loads, written by the transfer thread and read by any.
+// DownloadMonitor: the list of current downloads, written by the transfer thread.
 
 import Model
 import Platform
 
-/// All loads that have no answer yet, and whoever wants to be told of their steps.
+/// All unfinished downloads, and the observers of their progress.
 final class DownloadMonitor: Sendable {
   private struct Line {
     var status: DownloadStatus
     let load: PendingDownload
     var firstByteAt: ContinuousClock.Instant?
 
-    /// The line as it is told at `now`.
+    /// Returns the download's status at `now`.
     func status(at now: ContinuousClock.Instant) -> DownloadStatus {
       var status = status
       status.priority = load.priority.value.rawValue
@@ -26,7 +26,7 @@ final class DownloadMonitor: Sendable {
   private let lines = Lock<[DownloadQueue.ID: Line]>([:])
   private let observers = Observers<DownloadStatus>()
 
-  /// All of them, first come first.
+  /// All downloads, in order of arrival.
   var all: [DownloadStatus] {
     let now = ContinuousClock.now
     return lines.withLock { Array($0.values) }.sorted { $0.load.id < $1.load.id }
@@ -37,7 +37,7 @@ final class DownloadMonitor: Sendable {
     observers.add(observer)
   }
 
-  /// A load came in.
+  /// Adds a download.
   func add(_ load: PendingDownload) {
     let status = DownloadStatus(
       id: UInt64(load.id), url: SecretMask.withoutUsers(load.target.url.text),
@@ -48,12 +48,12 @@ final class DownloadMonitor: Sendable {
     tell(line)
   }
 
-  /// Its transfer begins, or goes on at another host.
+  /// Records that the transfer began, or followed a redirect to another host.
   func run(_ id: DownloadQueue.ID, at host: String) {
     update(id) { ($0.status.state, $0.status.host) = (.running, host) }
   }
 
-  /// Its body is there as far as `received`; `expected` is −1 while nobody has said.
+  /// Records the received bytes of the body; `expected` is −1 while its length is unknown.
   func progress(_ id: DownloadQueue.ID, received: Int, expected: Int) {
     update(id) { line in
       (line.status.received, line.status.expected) = (received, expected)
@@ -61,7 +61,7 @@ final class DownloadMonitor: Sendable {
     }
   }
 
-  /// It has its answer: the last that is told of it.
+  /// Removes a finished download, and reports its last step.
   func end(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
     guard var line = lines.withLock({ $0.removeValue(forKey: id) }) else { return }
     line.status.state = .finished
@@ -83,7 +83,7 @@ final class DownloadMonitor: Sendable {
   }
 
   private func tell(_ line: Line) {
-    // Nobody, as a rule.
+    // Usually there are no observers.
     if observers.count > 0 { observers.tell(line.status(at: .now)) }
   }
 }

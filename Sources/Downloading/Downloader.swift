@@ -4,12 +4,14 @@ import Model
 import Platform
 import Telemetry
 
-/// Fetches `http` and `https` sources with libcurl: hundreds of transfers on one thread of its own, connections kept
-/// and shared (HTTP/2 over TLS), redirects followed hop by hop, each hop's scheme, host and address checked.
+/// Fetches `http` and `https` sources with libcurl. One thread runs hundreds of transfers and
+/// reuses connections (HTTP/2 over TLS).
 ///
-/// A body ends up in a sealed memory file. What is neither a whole body of acceptable size nor the word that nothing was
-/// modified is an `ImageError`: see `load(_:)`. What is often over in a moment is tried once more (`RetryPolicy`), and a
-/// host that fails time and again is left alone for a while (`CircuitBreaker`).
+/// - Redirects are followed hop by hop; each hop's scheme, host and address are checked.
+/// - A complete body is returned in a sealed memory file; everything else except 304 is an
+///   `ImageError`.
+/// - Transient failures are retried (`RetryPolicy`).
+/// - Hosts that fail repeatedly are not asked for a while (`CircuitBreaker`).
 public final class Downloader: ImageLoader, DownloadOperations {
   private let configuration: DownloaderConfiguration
   private let mailbox: Mailbox
@@ -19,9 +21,9 @@ public final class Downloader: ImageLoader, DownloadOperations {
   private let board = DownloadMonitor()
   private let own = OwnEndpoint()
 
-  /// Starts the transfer thread. Hosts whose certificates are not looked at are warned of.
+  /// Starts the transfer thread. Logs a warning for hosts whose certificates are not verified.
   ///
-  /// - Throws: `ImageError.internal` when curl or the thread cannot be had.
+  /// - Throws: `ImageError.internal` if curl or the thread cannot be created.
   public init(
     configuration: DownloaderConfiguration = DownloaderConfiguration(), log: Log
   ) throws(ImageError) {
@@ -63,12 +65,19 @@ public final class Downloader: ImageLoader, DownloadOperations {
   /// task takes it out of the queue or closes its transfer at once. Raising the request's priority moves it up in the
   /// queue.
   ///
-  /// - Throws: `forbiddenSource`: scheme, host or address, of the URL or a redirect's. `sourceNotFound`: 404, 410.
-  ///   `sourceError`: any other status than 200 and 203, or 304 to validators, with its `Retry-After`. `sourceTooLarge`,
-  ///   `sourceIncomplete` (also where the body is not what its origin's digests say), `sourceTimeout`, `sourceUnreachable` (also for an answer that makes no sense, and at once for
-  ///   a host that failed time and again), `sourceTLS`, `tooManyRedirects`. `unsupportedFormat`: an empty body, or a
-  ///   content coding that is not known here. `overloaded`: the queue is full, the wait for a place too long, or the
-  ///   bodies being received too large together. `draining`: after `shutDown`. `cancelled`, `invalidURL`, `internal`.
+  /// - Throws:
+  ///   - `forbiddenSource`: scheme, host or address of the URL or a redirect are not allowed.
+  ///   - `sourceNotFound`: status 404 or 410.
+  ///   - `sourceError`: any status other than 200 and 203, or 304 to validators, with its
+  ///     `Retry-After`.
+  ///   - `sourceTooLarge`, `sourceTimeout`, `sourceTLS`, `tooManyRedirects`.
+  ///   - `sourceIncomplete`: the body is truncated or does not match its digests.
+  ///   - `sourceUnreachable`: no connection, an invalid response, or an open circuit breaker.
+  ///   - `unsupportedFormat`: an empty body or an unknown content coding.
+  ///   - `overloaded`: the queue is full, the wait in the queue took too long, or the bodies being
+  ///     received exceed their total limit.
+  ///   - `draining`: after `shutDown`.
+  ///   - `cancelled`, `invalidURL`, `internal`.
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     let target: DownloadTarget
     do {
@@ -89,9 +98,9 @@ public final class Downloader: ImageLoader, DownloadOperations {
         let load = PendingDownload(
           id: id, target: target, request: request, arrived: ContinuousClock.now,
           priority: priority, reply: reply)
-        // A load that the mailbox did not take is answered by nobody else.
+        // The mailbox is closed, so the load is answered here.
         guard mailbox.post(.load(load)) else { return load.answer(.failure(.draining)) }
-        // A task cancelled earlier had its handler called before there was anything to cancel.
+        // For a task that was cancelled before, the handler ran before the load was posted.
         if Task.isCancelled { mailbox.post(.cancel(id)) }
       }
     } onCancel: {
@@ -100,14 +109,15 @@ public final class Downloader: ImageLoader, DownloadOperations {
     return try (result ?? .failure(.internal(detail: "a load without an answer"))).get()
   }
 
-  /// Lets no waiting load begin until `resume` (SDWebImageDownloader's `suspended`). Running transfers end, and the wait
-  /// for a place is no longer for it: who has waited too long is turned away as ever.
+  /// Starts no waiting download until `resume` (SDWebImageDownloader's `suspended`). Running
+  /// transfers continue, and waiting downloads still expire after `queueTimeout`.
   public func pause() { mailbox.post(.pause) }
 
   /// Ends a pause.
   public func resume() { mailbox.post(.resume) }
 
-  /// All loads, first come first. The transfer thread notes each step, so a load that came this moment may be missing.
+  /// Returns all downloads, in order of arrival. The transfer thread updates the list, so a
+  /// download that was just added may be missing.
   public func downloads() -> [DownloadStatus] { board.all }
 
   /// See `DownloadOperations`.
@@ -115,14 +125,14 @@ public final class Downloader: ImageLoader, DownloadOperations {
     _ observer: @escaping @Sendable (DownloadStatus) -> Void
   ) -> Observation { board.observe(observer) }
 
-  /// Ends all transfers and waits for the thread, which takes milliseconds. Loads not answered yet, and later ones,
-  /// fail with `ImageError.draining`. May be called more than once.
+  /// Ends all transfers and waits for the thread, which takes milliseconds. Unanswered and later
+  /// downloads fail with `ImageError.draining`. May be called more than once.
   public func shutDown() {
     mailbox.close()
     thread.join()
     verifier.shutDown()
   }
 
-  /// What `/stats` says about downloads.
+  /// The download figures of `/stats`.
   public var figures: DownloadFigures { counters.figures(configuration) }
 }

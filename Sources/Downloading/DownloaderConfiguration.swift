@@ -1,77 +1,84 @@
-// DownloaderConfiguration: what an operator decides about downloads.
+// DownloaderConfiguration: the settings of the downloader.
 
 import Model
 
-/// How downloads are made. The defaults alone are safe and useful.
+/// The settings of the downloader. The defaults are safe.
 public struct DownloaderConfiguration: Sendable {
-  /// For a whole transfer: name, connection, TLS, redirects, body. SDWebImage's 15 s.
+  /// Time-out of a whole transfer: name, connection, TLS, redirects and body. SDWebImage's 15 s.
   public var timeout: Duration = .seconds(15)
-  /// For name, connection and TLS of one hop; at most `timeout` counts.
+  /// Time-out for name, connection and TLS of one hop; limited by `timeout`.
   public var connectTimeout: Duration = .seconds(5)
-  /// From a request being sent to the first byte of its answer; at most what is left of `timeout` counts. 0: no limit.
+  /// Time-out from sending a request to the first byte of the response; limited by the rest of
+  /// `timeout`. 0: no limit.
   public var firstByteTimeout: Duration = .seconds(10)
-  /// Most retries of one load, 0–5. Only connection failures before a byte came are retried, and 502, 503 and 504 with a
-  /// `Retry-After` of two seconds at most; all within `timeout`.
+  /// Maximum retries of one download, 0–5, all within `timeout`. Retried are connection failures
+  /// before the first byte, and 502, 503 and 504 with a `Retry-After` of at most two seconds.
   public var retries = 1
-  /// Before the first retry, give or take half of it by chance; it doubles with each further one.
+  /// Delay before the first retry, with ± 50 % jitter; doubles with each further retry.
   public var retryDelay: Duration = .milliseconds(200)
-  /// Failures in a row (no connection, time-outs, 5xx) after which a host is left alone; 0: never.
+  /// Consecutive failures (no connection, time-outs, 5xx) that open a host's circuit breaker; 0:
+  /// never.
   public var breakerThreshold = 5
-  /// For how long a host is left alone the first time; each failed probe doubles it, up to five minutes.
+  /// How long a circuit breaker stays open the first time. Each failed probe doubles the time, up
+  /// to five minutes.
   public var breakerOpenTime: Duration = .seconds(30)
-  /// A transfer slower than this many bytes a second …
+  /// The minimum rate of a transfer, in bytes per second.
   public var lowSpeedLimit = 128
-  /// … for this long, in whole seconds, has timed out; waiting for the first byte counts as slow. 0: never.
+  /// Time in whole seconds below `lowSpeedLimit` after which a transfer times out, including the
+  /// wait for the first byte. 0: never.
   public var lowSpeedTime: Duration = .seconds(15)
-  /// Most bytes of one body.
+  /// Maximum size of a body, in bytes.
   public var maximumBytes = 64 << 20
-  /// Most bytes of all bodies being received at once.
+  /// Maximum total size of the bodies being received, in bytes.
   public var maximumBytesInFlight = 512 << 20
-  /// Most bytes of the headers of one answer, interim answers and trailers included.
+  /// Maximum size of a response's header in bytes, including interim responses and trailers.
   public var maximumHeaderBytes = 64 << 10
-  /// Most redirects that are followed; 0 follows none.
+  /// Maximum number of redirects followed; 0 follows none.
   public var maximumRedirects = 5
-  /// Most transfers at once, at least 1.
+  /// Maximum number of concurrent transfers, at least 1.
   public var limit = 64
-  /// Most transfers at once for one host and port, at least 1. SDWebImage's and the browsers' 6.
+  /// Maximum number of concurrent transfers per host and port, at least 1. Browsers and SDWebImage
+  /// use 6.
   public var limitPerHost = 6
-  /// After this long without a word of the host it asks, a transfer counts in `limit` no more …
+  /// A transfer with no response after this long stops counting against `limit` (at most
+  /// `silentLimit` of them).
   ///
-  /// An operator has no keys for these two: they end no load, which is for the time-outs to do, and what they let
-  /// through is as good as idle, a socket each. How many are silent is a figure (`DownloadFigures.silent`).
+  /// Not configurable by operators, because these transfers are nearly idle and their time-outs
+  /// still apply. `DownloadFigures.silent` counts them.
   public var silentAfter: Duration = .seconds(1)
-  /// … as long as no more than so many do.
+  /// Maximum number of silent transfers that do not count against `limit`.
   public var silentLimit = 256
-  /// Most loads that wait for a place; more are refused.
+  /// Maximum number of waiting downloads; further ones are refused.
   public var queueLimit = 1_024
-  /// Longest wait for a place.
+  /// Maximum wait in the queue.
   public var queueTimeout: Duration = .seconds(15)
-  /// The order in which loads of one priority get their places.
+  /// The order of downloads of equal priority.
   public var order = DownloadOrder.fifo
-  /// Networks that are let through the address check though they are not public.
+  /// Networks that are allowed although they are not public.
   public var allowedNetworks: [CIDR] = []
-  /// Hosts that may be fetched from, redirects included.
+  /// Hosts that downloads may use, including redirects.
   public var hosts = HostPolicy()
-  /// What is different for some hosts; of several rules for one host, the first counts.
+  /// Settings for particular hosts; the first matching rule applies.
   public var hostRules: [HostRule] = []
-  /// URL of the HTTP proxy that all hosts are asked by for which no rule says otherwise, `http://host:port`; it may hold
-  /// a user and a password. `nil`: none, whatever the environment says.
+  /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, optionally
+  /// with user and password. `nil`: no proxy; environment variables are ignored.
   public var proxy: String?
   /// What this server is called in `CDN-Loop` (RFC 8586) and `Via`: a token. Empty: neither is sent.
   public var serverID = ""
   /// The `User-Agent` header.
   public var userAgent = "Pictor"
-  /// The `Accept` header: SDWebImage's, with AVIF.
+  /// The `Accept` field: SDWebImage's, with AVIF.
   public var accept = "image/avif,image/webp,image/*;q=0.8"
-  /// Idle connections kept for reuse, at least 1.
+  /// Maximum number of idle connections kept for reuse, at least 1.
   public var idleConnectionLimit = 64
-  /// How long an idle connection may be reused. Servers commonly close theirs after one or two minutes.
+  /// How long an idle connection may be reused. Servers commonly close theirs after one or two
+  /// minutes.
   public var idleConnectionLifetime: Duration = .seconds(60)
-  /// How long a resolved name is remembered, whatever its record says. 0: not at all.
+  /// How long a resolved name is cached, regardless of its TTL. 0: not at all.
   public var dnsCacheLifetime: Duration = .seconds(60)
-  /// File of the certificate authorities (PEM) that are trusted; `nil`: the system's.
+  /// File of trusted certificate authorities (PEM); `nil`: the system's.
   public var caFile: String?
 
-  /// The defaults.
+  /// Creates the default configuration.
   public init() {}
 }

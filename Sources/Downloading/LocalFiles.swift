@@ -1,25 +1,28 @@
-// LocalFiles: sources below a folder of this machine, `local:///path`.
+// LocalFiles: loads sources from a local folder, `local:///path`.
 
 import Glibc
 import Model
 import Platform
 
-/// Opens regular files below one folder, and nothing else: no file outside of it, no device, no pipe.
+/// Opens regular files below one folder, but no devices, pipes or files outside it.
 ///
-/// The path is walked one component after the other from the root's descriptor, and a symbolic link on the way is not
-/// followed, wherever it points: so there is no moment in which a link swapped in could lead outside. The root itself
-/// may be a link. Opening is done on threads of its own, since a folder of another machine may not answer.
+/// Walks the path component by component from the root's descriptor and never follows symbolic
+/// links. A link that is swapped in during the walk therefore cannot lead outside. The root itself
+/// may be a link. Files are opened on separate threads, because a network file system may not
+/// respond.
 public struct LocalFiles: ImageLoader {
   private let root: String?
   private let maximumBytes: Int
   private let lifetime: Int
   private let threads: BlockingThreads
 
+  /// Creates a loader.
+  ///
   /// - Parameters:
-  ///   - root: the folder; `nil`: every load is refused.
-  ///   - maximumBytes: most bytes of one file.
-  ///   - lifetime: for how many seconds a file's image is fresh.
-  ///   - threads: where files are opened.
+  ///   - root: the folder; `nil` refuses every load.
+  ///   - maximumBytes: maximum size of a file, in bytes.
+  ///   - lifetime: the freshness lifetime of a file, in seconds.
+  ///   - threads: the threads that open files.
   public init(
     root: String?, maximumBytes: Int = 64 << 20, lifetime: Int,
     threads: BlockingThreads = BlockingThreads(name: "pictor-local")
@@ -28,13 +31,17 @@ public struct LocalFiles: ImageLoader {
     self.threads = threads
   }
 
-  /// Opens the file; its bytes are not copied. Validators are passed over: local sources are kept nowhere, and opening
-  /// one costs as little as looking whether it changed.
+  /// Opens the file without copying its bytes. Ignores validators: local sources are not cached,
+  /// and opening a file costs as little as checking it.
   ///
-  /// - Throws: `forbiddenSource` when there is no root or the URL is not `local`; `sourceNotFound(status: 404)` for what
-  ///   is absent, not readable, outside of the root, behind a link, or no regular file; `sourceTooLarge`;
-  ///   `unsupportedFormat` for an empty file; `sourceTimeout` where the disk does not answer, `overloaded` where too many
-  ///   wait for it; `cancelled`.
+  /// - Throws:
+  ///   - `forbiddenSource`: no root is configured, or the URL is not `local`.
+  ///   - `sourceNotFound(status: 404)`: absent, unreadable, outside the root, behind a link, or not
+  ///     a regular file.
+  ///   - `sourceTooLarge`, `cancelled`.
+  ///   - `unsupportedFormat`: the file is empty.
+  ///   - `sourceTimeout`: the disk does not respond.
+  ///   - `overloaded`: too many loads wait for the disk.
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     let url = request.url
     guard let root else {
@@ -60,7 +67,7 @@ public struct LocalFiles: ImageLoader {
     return try opened.get()
   }
 
-  /// Opens a file. Waits for the disk.
+  /// Opens a file. Blocks on the disk.
   private func load(_ path: String, below root: String) throws(ImageError) -> LoadResult {
     let descriptor = try Self.open(path, below: root)
     var status = stat()
@@ -68,7 +75,7 @@ public struct LocalFiles: ImageLoader {
       close(descriptor)
       throw .sourceNotFound(status: 404)
     }
-    // From here on the region closes the descriptor.
+    // From here on the region owns the descriptor.
     let file = FileRegion(owning: descriptor, count: Int(status.st_size))
     guard file.count <= maximumBytes else { throw .sourceTooLarge(limit: maximumBytes) }
     guard file.count > 0 else { throw .unsupportedFormat(detail: "empty file") }
@@ -77,7 +84,7 @@ public struct LocalFiles: ImageLoader {
       Download(file: file, origin: answer, timings: Timings(), version: Self.version(of: answer)))
   }
 
-  /// What an HTTP server would say of the file.
+  /// Returns the response that an HTTP server would send for the file.
   private func answer(for status: stat) -> OriginResponse {
     let modified = status.st_mtim
     var answer = OriginResponse(status: 200)
@@ -89,8 +96,8 @@ public struct LocalFiles: ImageLoader {
     return answer
   }
 
-  /// The same for the same bytes, as far as the entity tag tells: what was made of a file that did not change stays right.
-  /// FNV-1a, 64 bits.
+  /// Returns a version that changes with the entity tag, so that variants of an unchanged file stay
+  /// valid. FNV-1a, 64 bits.
   private static func version(of answer: OriginResponse) -> UInt64 {
     let hash = (answer.etag ?? "").utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
       ($0 ^ UInt64($1)) &* 0x100_0000_01b3
@@ -111,7 +118,8 @@ public struct LocalFiles: ImageLoader {
     }
     guard folder >= 0 else { throw .sourceNotFound(status: 404) }
     defer { close(folder) }
-    // O_NONBLOCK: opening a named pipe would otherwise wait for its other end. It means nothing to regular files.
+    // O_NONBLOCK: opening a named pipe would block until its other end opens. No effect on regular
+    // files.
     let flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
     let descriptor = openat(folder, String(name), flags)
     guard descriptor >= 0 else { throw .sourceNotFound(status: 404) }

@@ -1,13 +1,13 @@
-// SourceLoader: every kind of source behind one loader.
+// SourceLoader: selects the loader for each kind of source.
 
 import Model
 
-/// Sends a load to whoever knows its scheme.
+/// Passes each load to the loader of its URL's scheme.
 public struct SourceLoader: ImageLoader {
   private let remote: Downloader
   private let local: LocalFiles
 
-  /// `http` and `https` go to `remote`, `local` goes to `local`.
+  /// Creates a loader that uses `remote` for `http` and `https`, and `local` for `local`.
   public init(remote: Downloader, local: LocalFiles) {
     (self.remote, self.local) = (remote, local)
   }

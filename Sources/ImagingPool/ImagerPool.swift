@@ -1,4 +1,4 @@
-// ImagerPool: decoding, transforming and encoding, done by worker processes.
+// ImagerPool: the image processor that decodes, transforms and encodes in worker processes.
 
 import ImagingWire
 import Model
@@ -6,29 +6,32 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// The server's side of imaging: one queue, and one worker process per core that takes jobs from it. Strangers' bytes
-/// are decoded nowhere else.
+/// The server's side of imaging: one queue and one imaging worker per core. Untrusted input is
+/// decoded only in the workers.
 ///
-/// A job whose worker dies is tried once more with a fresh one (`JobDeaths`). One that takes more processor time than it may
-/// is `tooCostly`. One that takes longer than its deadline by the clock is `deadlineExceeded` and not tried again: that may be
-/// the image's fault or a busy machine's, so it says nothing lasting about the source.
+/// - If a worker crashes, another worker retries its job once (`JobDeaths`).
+/// - A job over its limit of processor time fails with `tooCostly`.
+/// - A job over its deadline fails with `deadlineExceeded` and is not retried. The cause may be the
+///   image or a busy machine, so the source is not negatively cached.
 public final class ImagerPool: ImageProcessor {
   private let configuration: ImagerPoolConfiguration
   private let log: Log
-  /// Set by `start`, never replaced.
+  /// Set once, by `start`.
   private let core = AtomicLazyReference<PoolCore>()
 
-  /// A pool that has yet to be started.
+  /// Creates a pool. Call `start` before `process`.
   public init(configuration: ImagerPoolConfiguration, log: Log) {
     (self.configuration, self.log) = (configuration, log)
   }
 
-  /// A pool that nobody shut down ends its workers at once.
+  /// Stops the workers at once if `shutDown` was not called.
   deinit { core.load()?.stop(at: .now) }
 
-  /// Starts the workers and waits until the first one takes jobs; at most `startDeadline` and a second.
+  /// Starts the workers and waits until the first one is ready, for at most `startDeadline` plus
+  /// one second.
   ///
-  /// - Throws: `ImagerStartError`, naming the program, when it cannot be started; nothing is left behind then.
+  /// - Throws: `ImagerStartError` with the program's path if no worker can start. All workers are
+  ///   then stopped.
   public func start() throws(ImagerStartError) {
     let created: PoolCore
     do throws(SystemError) {
@@ -42,19 +45,24 @@ public final class ImagerPool: ImageProcessor {
     try created.start()
   }
 
-  /// Makes a variant. Cancelling the calling task gives the job up at once; one that a worker has begun is finished
-  /// there if that takes no longer than `cancelGrace`.
+  /// Makes a variant. Cancelling the calling task cancels the job at once. A worker that has
+  /// started the job may finish it within `cancelGrace`.
   ///
-  /// - Throws: What the pipeline found wrong with the image; `tooCostly`; `deadlineExceeded`; `ofVariant` with
-  ///   `undecodable` for one that crashes workers; `outOfMemory` for one whose workers are lost to memory; `overloaded`
-  ///   when the queue is full; `draining` once the pool is shut down; `cancelled`.
+  /// - Throws:
+  ///   - the pipeline's error if the image is faulty
+  ///   - `tooCostly` or `deadlineExceeded` if a limit is exceeded
+  ///   - `ofVariant` with `undecodable` if the job crashes workers
+  ///   - `outOfMemory` if its workers are lost for lack of memory
+  ///   - `overloaded` if the queue is full
+  ///   - `draining` after `shutDown`
+  ///   - `cancelled`
   public func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
     guard let core = core.load() else { throw .internal(detail: "imaging has not been started") }
     let id = core.nextID()
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { caller in
         core.submit(id, PendingJob(job: job, submittedAt: .now, caller: caller))
-        // A cancellation that came before the job was there found nothing to cancel.
+        // A cancellation before `submit` had no effect, so repeat it.
         if Task.isCancelled { core.cancel(id) }
       }
     } onCancel: {
@@ -63,15 +71,15 @@ public final class ImagerPool: ImageProcessor {
     return try result.get()
   }
 
-  /// Admits no more jobs, waits for those there are, at most for `grace`, and ends all workers. What is not done by
-  /// then is answered with `draining`. When this returns no worker is left.
+  /// Refuses new jobs, waits for the others for at most `grace`, and stops all workers. Unfinished
+  /// jobs fail with `draining`. No worker is left when this returns.
   public func shutDown(within grace: Duration) async {
     guard let core = core.load() else { return }
     core.stop(at: .now + grace)
     await core.ended()
   }
 
-  /// What `/stats` shows.
+  /// The figures for `/stats`.
   public var figures: ImagingFigures {
     var figures = ImagingFigures()
     figures.limit = max(configuration.queueLimit, 0)
@@ -90,10 +98,10 @@ public final class ImagerPool: ImageProcessor {
     return figures
   }
 
-  /// Workers that wait for a job; for tests.
+  /// The number of idle workers; for tests.
   package var idleWorkers: Int { core.load()?.read { $0.idleCount } ?? 0 }
 
-  /// The workers that take jobs, and of those the ones that have one; for tests.
+  /// The workers that are ready, and whether each has a job; for tests.
   package var workerPIDs: [(pid: Int32, isBusy: Bool)] {
     core.load()?.read { $0.slots.compactMap { slot in slot.pid.map { ($0, slot.isBusy) } } } ?? []
   }

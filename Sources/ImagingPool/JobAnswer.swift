@@ -1,11 +1,13 @@
-// JobAnswer: what a worker answered, believed only as far as it can be checked.
+// JobAnswer: validates a worker's answer to a job.
 
 import ImagingWire
 import Model
 
-/// Reads the answer to a job. A worker decodes strangers' bytes, so its answer counts for no more than a network's.
+/// Reads the answer to a job. Workers decode untrusted input, so their answers are validated like
+/// network input.
 enum JobAnswer {
-  /// Checks an answer and brings its image into memory.
+  /// Validates an answer and loads its image into memory. A result that does not match the job is a
+  /// failure of the worker, not of the source.
   ///
   /// A worker that says it made something else than was asked for has failed, whatever the source is like.
   ///
@@ -59,7 +61,7 @@ extension ProcessedImage {
 }
 
 extension ResultMessage {
-  /// What differs from what was asked for, or from what is said of the bytes; `nil`: nothing.
+  /// Returns how the result contradicts its bytes or the transform; `nil` if it does not.
   fileprivate func fault(in bytes: ImageBytes, of transform: Transform) -> String? {
     let isJSON = format == .json
     let found = bytes.withUnsafeBytes { bytes in
@@ -82,7 +84,8 @@ extension ResultMessage {
 }
 
 extension Transform {
-  /// Most pixels of a side of the box; rounded up where the result is rounded to the nearest.
+  /// Returns the maximum pixels of a side. Rounds up, because the pipeline may round to the nearest
+  /// pixel.
   fileprivate func pixels(_ points: Int?) -> Int {
     points.map { max(1, Int((Double($0) * (scale ?? 1)).rounded(.up))) } ?? .max
   }

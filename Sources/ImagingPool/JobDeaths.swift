@@ -1,35 +1,39 @@
-// JobDeaths: what is done about a job whose worker died, and what it is told in the end.
+// JobDeaths: decides what happens to a job whose worker died.
 
 import Model
 
-/// The workers that died with one job. Pure.
+/// The deaths of workers with one job. A pure state machine.
 ///
-/// | A worker that | is followed by | and a second one by |
+/// | The worker | first death | second death |
 /// | --- | --- | --- |
-/// | was killed (the OOM killer) | another, once no other job runs | 503, for now |
-/// | met its bound of memory | another, unless it was new | 503, for now |
-/// | crashed | another | 422 for this variant |
+/// | was killed (the OOM killer) | retry when no other job runs | 503 |
+/// | reached its memory limit | retry, or 503 if the worker was new | 503 |
+/// | crashed | retry | 422 for this variant |
 ///
-/// No source is listed for any of it: what ends a worker may be the encoder's fault, or the machine's. A variant that
-/// crashes two workers is, since a crash is no matter of chance, and would cost two more each time.
+/// If only one of two workers crashed, the job fails with 503, because memory may be the cause.
+///
+/// No death is negatively cached for the source, because the encoder or the machine may be at
+/// fault. A second crash is negatively cached for the variant, because each request would crash two
+/// more workers.
 struct JobDeaths {
-  /// What comes next.
+  /// What happens next.
   enum Verdict: Equatable {
-    /// Another worker tries.
+    /// Retry with another worker.
     case again
-    /// Another worker tries, once no other job runs.
+    /// Retry with another worker when no other job runs.
     case againAlone
-    /// This is the answer.
+    /// Answer with this error.
     case giveUp(ImageError)
   }
 
   private var causes: [WorkerEnd.Cause] = []
 
-  /// Takes note of a death.
+  /// Records a death.
   ///
   /// - Parameters:
-  ///   - end: How the worker ended by itself; `nil` where it had to be ended, or that is not known.
-  ///   - isFresh: Whether it was the worker's first job.
+  ///   - end: how the worker ended by itself; `nil` if it was killed by the pool or the end is
+  ///     unknown.
+  ///   - isFresh: whether this was the worker's first job.
   mutating func add(_ end: WorkerEnd?, isFresh: Bool) -> Verdict {
     causes.append(end?.cause ?? .crash)
     let detail = "a worker ended with \(end?.description ?? "nonsense")"

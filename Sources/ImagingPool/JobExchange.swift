@@ -1,4 +1,4 @@
-// JobExchange: one job with a worker: sent, waited for, checked, tried once more if the worker died.
+// JobExchange: sends one job to a worker, waits for the answer, and retries if the worker dies.
 
 import Glibc
 import ImagingWire
@@ -8,7 +8,7 @@ import Telemetry
 extension WorkerSlot {
   private static let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
 
-  /// How it went.
+  /// The outcome of one attempt.
   private enum Outcome {
     /// The worker answered.
     case answered(Result<ProcessedImage, ImageError>)
@@ -18,15 +18,15 @@ extension WorkerSlot {
     case unsent(String)
     /// The worker died with the job.
     case died
-    /// The worker said what makes no sense.
+    /// The worker's answer is invalid.
     case confused(String)
-    /// The job took too long.
+    /// The job exceeded its deadline.
     case late
-    /// The job took too much processor time.
+    /// The job exceeded its processor time.
     case costly
-    /// No caller wants it any more, and the worker goes on with it.
+    /// The job was cancelled, and the worker did not finish it within `cancelGrace`.
     case abandoned
-    /// The pool ends.
+    /// The pool stops.
     case stopped
   }
 
@@ -34,7 +34,7 @@ extension WorkerSlot {
   func perform(_ id: UInt64, _ pending: PendingJob) {
     if let result = result(of: id, pending) { core.finish(id, result) }
     core.releaseRoom(slot: index)
-    // No caller waits for this.
+    // After the answer, so that no caller waits for it.
     if let worker = current { tidy(worker) }
   }
 
@@ -98,16 +98,17 @@ extension WorkerSlot {
     return .failure(.internal(detail: "workers end before they get a job"))
   }
 
-  /// What made a job too costly: of one that asks for little but to make the source smaller, the source.
+  /// Returns the error for a costly job. It blames the source if the job only reduces it, otherwise
+  /// the variant.
   private func tooCostly(_ transform: Transform) -> ImageError {
     let error = ImageError.tooCostly(
       reason: "more than \(configuration.processorTime) of processor time")
     return transform.isPlainReduction ? error : .ofVariant(error)
   }
 
-  /// Waits until no other worker has a job, so that this one has all the memory there is.
+  /// Waits until no other worker has a job, so that this job can use all memory.
   ///
-  /// - Returns: Why it is not waited for any longer; `nil`: there is room.
+  /// - Returns: the reason to stop waiting; `nil` if the job may run.
   private func waitForRoom(_ id: UInt64) -> ImageError? {
     let deadline = ContinuousClock.now + configuration.jobDeadline
     while !core.claimRoom(slot: index) {
@@ -119,7 +120,7 @@ extension WorkerSlot {
     return nil
   }
 
-  /// After a job: reads what there is to know of the worker, cheaply.
+  /// Collects the worker's standard error and its memory use after a job.
   private func tidy(_ worker: WorkerProcess) {
     configuration.willTidy?(worker.pid)
     let complaint = worker.readComplaints()
@@ -128,7 +129,8 @@ extension WorkerSlot {
     core.update(slot: index) { $0.residentBytes = residentBytes }
   }
 
-  /// A fresh worker for a job whose own has died; `nil` if none starts, or nobody waits for it any more.
+  /// Starts a worker for a job whose worker died. Returns `nil` if none starts or if the job was
+  /// cancelled.
   private func replacement(for id: UInt64) -> WorkerProcess? {
     if successor == nil { start() }
     while current == nil, let worker = successor, endedEarly(id) == nil {
@@ -141,7 +143,7 @@ extension WorkerSlot {
     return current
   }
 
-  /// Why a job should not be gone on with.
+  /// Returns why the job should not continue; `nil` if it should.
   private func endedEarly(_ id: UInt64) -> ImageError? {
     let orders = core.orders(for: id)
     if orders.isAbandoned { return .cancelled }
@@ -172,7 +174,7 @@ extension WorkerSlot {
       var (until, outcome) = (deadline, Outcome.late)
       let timeLeft = configuration.processorTime - (worker.processorTime ?? .zero) + timeBefore
       if timeLeft <= .zero { return .costly }
-      // It takes no more than all cores give it until then.
+      // The earliest time at which the job can exceed its limit, using all cores.
       let timeIsUp = ContinuousClock.now + timeLeft / Self.cores
       if orders.isAbandoned {
         let since = abandonedAt ?? .now
@@ -208,7 +210,7 @@ extension WorkerSlot {
 }
 
 extension OverlayMessage {
-  /// The watermark of a job; `nil`: it has none.
+  /// Creates the message for the job's watermark; `nil` without one.
   fileprivate init?(_ job: ImageJob) {
     guard let overlay = job.overlay else { return nil }
     self.init(

@@ -1,31 +1,31 @@
-// JobQueue: the jobs that wait for a worker, in the order in which they are to be done.
+// JobQueue: the jobs that wait for a worker, by priority and arrival.
 
 import Model
 
-/// When it is a waiting job's turn.
+/// The position class of a waiting job.
 enum JobPriority: Comparable {
   /// After all that is quick, whatever its priority: it takes long.
   case later
   /// After all of a higher priority.
   case by(LoadPriority)
-  /// Before all others: a worker is on its way to it.
+  /// Before all others, because a worker has been woken for it.
   case next
 }
 
-/// Jobs in the order of their turns, first come, first served within one. Adding and taking take constant time; so does
-/// leaving, which leaves a hole behind that is passed over later. Moving up takes as long as there are later ones where
-/// the job comes to: none, for the job that came last.
+/// A priority queue, first come, first served within a priority. Appending, taking and removing
+/// take constant time. A removed job leaves a hole, which is skipped later. Raising a job takes
+/// time in proportion to the later jobs of its new priority.
 struct JobQueue<Job> {
   private struct Entry {
     let job: Job
     var turn: JobPriority
-    /// Which job it is in order of arrival.
+    /// The position in the order of arrival.
     let number: Int
   }
 
-  /// The jobs of one turn by arrival, and holes.
+  /// The jobs of one priority by arrival, with holes.
   private struct Lane {
-    /// How many wait here.
+    /// The number of jobs, without holes.
     var count = 0
     var order: [(number: Int, id: UInt64)] = []
     var head = 0
@@ -35,23 +35,23 @@ struct JobQueue<Job> {
   private var lanes = [Lane](repeating: Lane(), count: JobPriority.next.index + 1)
   private var arrivals = 0
 
-  /// How many wait.
+  /// The number of waiting jobs.
   var count: Int { entries.count }
 
-  /// How many wait for this turn.
+  /// Returns the number of waiting jobs of this priority.
   func count(of turn: JobPriority) -> Int { lanes[turn.index].count }
 
-  /// Places in memory, holes included; for tests.
+  /// The number of places in memory, holes included; for tests.
   var places: Int { lanes.reduce(0) { $0 + $1.order.count } }
 
-  /// Adds a job behind all others of its turn.
+  /// Adds a job behind all others of its priority.
   mutating func append(_ id: UInt64, _ job: Job, _ turn: JobPriority) {
     arrivals += 1
     insert(id, Entry(job: job, turn: turn, number: arrivals))
   }
 
-  /// Gives a job an earlier turn, never a later one; there it counts as having come when it did. One that does not wait
-  /// is ignored.
+  /// Raises the priority of a job; never lowers it. The job keeps its position in the order of
+  /// arrival. Ignores a job that does not wait.
   mutating func raise(_ id: UInt64, to turn: JobPriority) {
     // What takes long does so for everyone.
     guard var entry = entries[id], entry.turn < turn, entry.turn != .later else { return }
@@ -85,7 +85,7 @@ struct JobQueue<Job> {
     }
   }
 
-  /// Takes a job out of its turn; `nil` if it does not wait.
+  /// Removes a job. Returns `nil` if it does not wait.
   mutating func remove(_ id: UInt64) -> Job? {
     guard let entry = entries.removeValue(forKey: id) else { return nil }
     lanes[entry.turn.index].count -= 1
@@ -93,13 +93,13 @@ struct JobQueue<Job> {
     return entry.job
   }
 
-  /// Takes those that are meant, in no order.
+  /// Removes and returns the matching jobs, unordered.
   mutating func removeAll(where isMeant: (Job) -> Bool) -> [Job] {
     let ids = entries.filter { isMeant($0.value.job) }.map(\.key)
     return ids.compactMap { remove($0) }
   }
 
-  /// Takes all, in their order.
+  /// Removes and returns all jobs in their order.
   mutating func removeAll() -> [Job] {
     var jobs: [Job] = []
     while let (_, job, _) = popFirst() { jobs.append(job) }
@@ -117,8 +117,8 @@ struct JobQueue<Job> {
     lanes[index].order.insert((entry.number, id), at: place)
   }
 
-  /// Forgets holes once they are more than the jobs, so that neither time nor memory grows with those who left. A job
-  /// that moved up is a hole where it was: it is never there again.
+  /// Removes the holes when they outnumber the jobs, so that time and memory stay in proportion to
+  /// the jobs. A raised job is a hole in its old lane.
   private mutating func compact(_ index: Int) {
     guard lanes[index].order.count > 2 * lanes[index].count + 32 else { return }
     let rest = lanes[index].order[lanes[index].head...]
@@ -128,7 +128,7 @@ struct JobQueue<Job> {
 }
 
 extension JobPriority {
-  /// Its place among all, from the last turn on.
+  /// The rank among all priorities, lowest first.
   fileprivate var index: Int {
     switch self {
     case .later: 0

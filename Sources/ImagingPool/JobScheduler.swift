@@ -1,50 +1,53 @@
-// JobScheduler: which job waits, which worker has which, and who is to be told what. No threads, no clocks, no processes.
+// JobScheduler: assigns jobs to worker slots; a pure state machine without threads, clocks or
+// processes.
 
 import Glibc
 import Model
 
-/// The state of the pool. Each call says what happened and returns what is to be done about it, outside of any lock.
+/// The state of the pool. Each call reports an event and returns the actions to take outside the
+/// lock.
 ///
-/// Every job that was admitted is handed back exactly once, for its caller to be answered: by `finish`, by `cancel` or
-/// by `leave`.
+/// Each admitted job is handed back exactly once to answer its caller: by `finish`, `cancel`,
+/// `removeWaiting`, `update` or `leave`.
 struct JobScheduler<Job> {
-  /// The answer to a new job.
+  /// The result of submitting a job.
   enum Admission {
-    /// A slot has nothing to do and is to be woken: nothing goes before this job, whatever its priority.
+    /// A slot is idle and must be woken. The job goes before all others, regardless of its
+    /// priority.
     case next(wake: Int)
-    /// It waits for its turn, which it may be given earlier with `raise`.
+    /// The job is queued. `raise` can move it forward.
     case waits
-    /// There is no place for it.
+    /// The job is refused.
     case refused(ImageError)
   }
 
-  /// What a slot does next.
+  /// The next action of a slot.
   enum Next {
-    /// This job.
+    /// Perform this job.
     case job(UInt64, Job)
-    /// Wait to be woken; `wake`: a slot that has to take over a job this one was woken for.
+    /// Wait for a signal. `wake` is an idle slot to wake for a job that this slot cannot take.
     case wait(wake: Int?)
-    /// End its worker, and itself.
+    /// Stop the worker and end the slot.
     case leave
   }
 
-  /// What a slot with a job must know.
+  /// Changes that a slot with a job must obey.
   struct Orders: Equatable {
-    /// Nobody waits for the job any more.
+    /// Whether the job was cancelled or answered.
     var isAbandoned = false
-    /// When the worker is to be ended, job or not.
+    /// When the worker must be stopped, even with a job.
     var stopAt: ContinuousClock.Instant?
   }
 
-  /// What is known of a slot, besides its job.
+  /// The state of a slot, besides its job.
   struct Slot {
-    /// The worker that takes jobs, once there is one.
+    /// The ready worker, if any.
     var pid: pid_t?
     /// Resident memory of the worker after its last job, in bytes.
     var residentBytes = 0
-    /// Why there is no worker and none could be started, until one could.
+    /// Why no worker could start. Cleared by the next successful start.
     var fault: String?
-    /// Whether a job has been sent to the worker, for tests.
+    /// Whether a job has been sent to the worker; for tests.
     var isBusy = false
   }
 
@@ -68,14 +71,14 @@ struct JobScheduler<Job> {
   private var passed = 0
   /// Slots that wait to be woken; the last one is the one that worked last, whose memory is warm.
   private var idle: [Int] = []
-  /// Slots that have entered and not left.
+  /// The number of slots that run.
   private(set) var staffed = 0
-  /// The slot that is to work alone, because its job found too little memory beside others.
+  /// The slot that must run its job alone, because the job ran out of memory beside others.
   private(set) var alone: Int?
-  /// Set once the pool is to end.
+  /// When the pool must have stopped; `nil` while it runs.
   private(set) var stopAt: ContinuousClock.Instant?
 
-  /// No jobs yet, and places for so many slots, none of which has entered.
+  /// Creates a state with `count` slots, none of which runs yet.
   init(slots count: Int, limit: Int) {
     self.limit = limit
     slots = Array(repeating: Slot(), count: count)
@@ -85,39 +88,41 @@ struct JobScheduler<Job> {
   var runningCount: Int { running.count }
   var idleCount: Int { idle.count }
 
-  /// A job came. A full queue refuses it whatever its priority: those that were let in before keep their places.
+  /// Adds a job. A full queue refuses it regardless of its priority, because queued jobs keep their
+  /// places.
   mutating func submit(_ id: UInt64, _ job: Job, _ priority: LoadPriority) -> Admission {
     guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
     if let fault = commonFault { return .refused(.internal(detail: fault)) }
-    // Slots wait only while nobody else does, or others have been woken for them.
+    // A slot is idle only if no job waits or if other slots have been woken for the waiting jobs.
     if let slot = idle.popLast() {
       waiting.append(id, job, .next)
       return .next(wake: slot)
     }
-    // A slot will take the others at once, so they do not count as waiting.
+    // Jobs with a woken slot do not count against the limit.
     guard waiting.count - waiting.count(of: .next) < limit else {
-      // Nobody knows how long; a second is what a full queue of small images takes.
+      // The waiting time is unknown. One second is enough for a full queue of small images.
       return .refused(.overloaded(queue: "imaging", retryAfter: 1))
     }
     waiting.append(id, job, .by(priority))
     return .waits
   }
 
-  /// Somebody wants a job sooner. Only one that waits for its turn is moved, and never back.
+  /// Raises the priority of a queued job. Never lowers it.
   mutating func raise(_ id: UInt64, to priority: LoadPriority) {
     waiting.raise(id, to: .by(priority))
   }
 
-  /// A slot begins.
+  /// Records that a slot runs.
   mutating func enter() { staffed += 1 }
 
-  /// A slot asks for work; `isReady`: it has a worker that takes jobs.
+  /// Returns the next action of a slot. `isReady` tells whether the slot has a ready worker.
   mutating func next(slot: Int, isReady: Bool, now: ContinuousClock.Instant) -> Next {
     idle.removeAll { $0 == slot }
     if let stopAt, now >= stopAt || waiting.count == 0 { return .leave }
-    // A slot whose worker died as it was woken cannot do the job, and nobody else was told of it.
+    // The worker died while the slot was woken. Only this slot knows of the job, so it wakes
+    // another one.
     guard isReady else { return .wait(wake: waiting.count > 0 ? idle.popLast() : nil) }
-    // All slots are woken when that one is done.
+    // `releaseRoom` wakes all slots.
     guard alone == nil else { return .wait(wake: nil) }
     guard let (id, job, isLong) = takeFirst() else {
       idle.append(slot)
@@ -162,30 +167,31 @@ struct JobScheduler<Job> {
     waiting.removeAll(where: isMeant)
   }
 
-  /// What has changed for the slot that has this job.
+  /// Returns the orders for the slot that has this job.
   func orders(for id: UInt64) -> Orders {
     Orders(isAbandoned: running[id].map { $0.job == nil } ?? true, stopAt: stopAt)
   }
 
-  /// A slot with a job asks to work alone; tells whether it does now. Until it does, it asks again whenever it is woken;
-  /// no slot is given another job meanwhile.
+  /// Requests that a slot runs its job alone. Returns whether it may start now. If not, the slot
+  /// asks again at each signal, and no other slot gets a job meanwhile.
   mutating func claimRoom(slot: Int) -> Bool {
     guard alone ?? slot == slot else { return false }
     alone = slot
     return running.values.allSatisfy { $0.slot == slot }
   }
 
-  /// The slot need not work alone any more, or has given up to wait for it. Every slot must be woken if it says so.
+  /// Ends a request of `claimRoom`. If this returns `true`, the caller must wake every slot.
   mutating func releaseRoom(slot: Int) -> Bool {
     guard alone == slot else { return false }
     alone = nil
     return true
   }
 
-  /// A slot is done with a job, one way or another; the job is handed back unless that was done before.
+  /// Ends a job. Returns the job unless its caller was answered before.
   mutating func finish(_ id: UInt64) -> Job? { running.removeValue(forKey: id)?.job }
 
-  /// Nobody wants this job any more; `wake`: the slot that has it. `nil` if it is already answered.
+  /// Cancels a job. Returns the job and the slot to wake if a slot has it; `nil` if the caller was
+  /// answered before.
   mutating func cancel(_ id: UInt64) -> (job: Job, wake: Int?)? {
     if let job = waiting.remove(id) { return (job, nil) }
     guard let entry = running[id], let job = entry.job else { return nil }
@@ -193,8 +199,8 @@ struct JobScheduler<Job> {
     return (job, entry.slot)
   }
 
-  /// Changes what is known of a slot. Returns jobs that must be refused, with the reason, because no slot has a worker
-  /// or could start one.
+  /// Changes the state of a slot. If now no slot has a worker or can start one, returns all queued
+  /// jobs and the error for their callers.
   mutating func update(
     slot: Int, _ change: (inout Slot) -> Void
   ) -> (jobs: [Job], reason: ImageError)? {
@@ -204,13 +210,13 @@ struct JobScheduler<Job> {
     return (waiting.removeAll(), .internal(detail: commonFault))
   }
 
-  /// The pool is to end: nothing more is admitted, and what has not ended at `instant` is given up. Every slot must be
-  /// woken. An earlier call's instant holds if it comes first.
+  /// Stops the pool. New jobs are refused, and jobs that have not ended at `instant` fail. The
+  /// caller must wake every slot. The earliest instant of several calls counts.
   mutating func stop(at instant: ContinuousClock.Instant) {
     stopAt = min(stopAt ?? instant, instant)
   }
 
-  /// A slot has ended. The last one hands back the jobs that nobody will do.
+  /// Ends a slot. The last one returns the queued jobs, which can no longer run.
   mutating func leave(slot: Int) -> [Job] {
     idle.removeAll { $0 == slot }
     slots[slot] = Slot()
@@ -218,7 +224,7 @@ struct JobScheduler<Job> {
     return staffed == 0 ? waiting.removeAll() : []
   }
 
-  /// The fault of a slot, where all have one.
+  /// The fault of the first slot if all slots have a fault.
   private var commonFault: String? {
     slots.allSatisfy { $0.fault != nil } ? slots.first?.fault : nil
   }

@@ -1,4 +1,4 @@
-// PoolCore: what the pool's callers and its slots share.
+// PoolCore: the state shared by the pool's callers and its slots.
 
 import Glibc
 import ImagingWire
@@ -7,14 +7,15 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// A job with the caller who waits for it.
+/// A job and the continuation of its caller.
 struct PendingJob: Sendable {
   let job: ImageJob
   let submittedAt: ContinuousClock.Instant
   let caller: CheckedContinuation<Result<ProcessedImage, ImageError>, Never>
 }
 
-/// The board under its lock, the signals of its slots, and the figures. Callers are answered outside of the lock.
+/// The scheduler under its lock, the wake signals of the slots, and the counters. Callers are
+/// resumed outside the lock.
 final class PoolCore: Sendable {
   let configuration: ImagerPoolConfiguration
   let log: Log
@@ -56,15 +57,17 @@ final class PoolCore: Sendable {
     }
   }
 
-  /// Gives a waiting job the priority it has, and any that it is raised to.
+  /// Applies the job's priority and each later raise.
   ///
-  /// Most jobs find a free worker and never come here: that costs them no observer, and they lose no raise, since
-  /// nothing goes before them. Those that wait are asked for their priority outside of the board's lock, which those who
-  /// raise need; until it is known, for less than a microsecond as a rule, they stand among the low. No raise is lost
-  /// then: `observe` tells of each one after the priority that it returns, and the order in which they come here is no
-  /// matter, since none lowers. One for a job that no longer waits finds nothing.
+  /// - Only queued jobs are observed. A job with a free worker needs no priority.
+  /// - The priority is read outside the lock, because raising takes the lock. Until then the job is
+  ///   queued as low.
+  /// - No raise is lost: `observe` reports each one after the priority that it returns. Their order
+  ///   does not matter, because a priority is never lowered.
+  /// - A raise of a job that no longer waits has no effect.
   private func follow(_ priority: any WorkPriority, for id: UInt64) {
-    // Core, board, job and priority hold each other until the board hands the job back, as it does with every one.
+    // A cycle of references: core, scheduler, job, priority. It ends when the scheduler hands the
+    // job back.
     let present = priority.observe { [self] raised in raise(id, to: raised) }
     raise(id, to: present)
   }
@@ -80,13 +83,13 @@ final class PoolCore: Sendable {
     job.caller.resume(returning: .failure(.cancelled))
   }
 
-  /// Ends the pool at `instant`, or earlier once everything is done.
+  /// Stops the pool at `instant`, or earlier when all jobs are done.
   func stop(at instant: ContinuousClock.Instant) {
     board.withLock { $0.stop(at: instant) }
     for signal in signals { signal.set() }
   }
 
-  /// Waits until every slot has ended its worker and left.
+  /// Waits until every slot has stopped its worker and ended.
   func ended() async {
     await withCheckedContinuation { continuation in
       let isOver = endWaiters.withLock { waiters in
@@ -104,7 +107,7 @@ final class PoolCore: Sendable {
 
   // MARK: Start
 
-  /// Starts the slots and waits for the first that has a worker, or could not start one: then all end again.
+  /// Starts the slots and waits for the first result. If no worker starts, stops all slots.
   func start() throws(ImagerStartError) {
     do throws(ImagerStartError) {
       try startSlots()
@@ -143,7 +146,7 @@ final class PoolCore: Sendable {
     }
   }
 
-  /// How a slot's start went; only the first one matters.
+  /// Reports the result of a slot's start. Only the first one counts.
   func started(_ outcome: Result<Void, ImagerStartError>) {
     startOutcome.withLock { $0 = $0 ?? outcome }
     startSignal.set()
@@ -175,7 +178,7 @@ final class PoolCore: Sendable {
     for job in jobs { answer(job, .failure(reason)) }
   }
 
-  /// Answers the caller of a job, unless that was done before.
+  /// Answers the caller of a job, unless it was answered before.
   func finish(_ id: UInt64, _ result: Result<ProcessedImage, ImageError>) {
     let (job, alone) = board.withLock { ($0.finish(id), $0.alone) }
     if let job { answer(job, result) }
@@ -185,22 +188,22 @@ final class PoolCore: Sendable {
     wake(alone)
   }
 
-  /// Answers the waiting jobs of a source that is to blame itself: they would fail as well, each after as long.
+  /// Fails the queued jobs of a faulty source. Each would fail the same way, after as much work.
   private func refuseWaiting(of source: SourceIdentity, _ error: ImageError) {
     let jobs = board.withLock { $0.removeWaiting { $0.job.source == source } }
     for job in jobs { answer(job, .failure(error)) }
   }
 
-  /// Whether a slot works alone now, as it wants to.
+  /// Requests that a slot runs alone. Returns whether it may start now.
   func claimRoom(slot: Int) -> Bool { board.withLock { $0.claimRoom(slot: slot) } }
 
-  /// A slot need not work alone any more.
+  /// Ends the request of `claimRoom` and wakes the other slots.
   func releaseRoom(slot: Int) {
     guard board.withLock({ $0.releaseRoom(slot: slot) }) else { return }
     for signal in signals { signal.set() }
   }
 
-  /// A slot has ended.
+  /// Records that a slot has ended.
   func leave(slot: Int) {
     let (jobs, isLast) = board.withLock { ($0.leave(slot: slot), $0.staffed == 0) }
     for job in jobs { answer(job, .failure(.draining)) }

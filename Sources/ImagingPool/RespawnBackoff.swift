@@ -1,9 +1,10 @@
-// RespawnBackoff: how soon a worker is started again after one that could not even start.
+// RespawnBackoff: the back-off between attempts to start a worker.
 
-/// Doubles the wait with every failed start, from 100 ms to 5 s; a start that worked ends it.
+/// A back-off that doubles with each failed start, from 100 ms to 5 s. A successful start resets
+/// it.
 struct RespawnBackoff {
   private var failures = 0
-  /// Before this, no further attempt is made; `nil`: at once.
+  /// The earliest time of the next attempt; `nil` for now.
   private(set) var notBefore: ContinuousClock.Instant?
 
   mutating func failed(at now: ContinuousClock.Instant) {

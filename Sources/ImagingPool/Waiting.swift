@@ -1,9 +1,11 @@
-// Waiting for several descriptors at once, with a deadline.
+// Waiting: waits for several descriptors at once, with a deadline.
 
 import Glibc
 
-/// Waits until one of `descriptors` has something to say; negative ones are passed over. The result says which do.
-/// Without a deadline it waits for as long as it takes.
+/// Waits until one of `descriptors` is readable or closed, or until the deadline. Negative
+/// descriptors are ignored.
+///
+/// - Returns: for each descriptor, whether it is ready.
 func wait(
   for descriptors: [CInt], until deadline: ContinuousClock.Instant?
 ) -> [Bool] {
@@ -11,11 +13,11 @@ func wait(
   var milliseconds: CInt = -1
   if let deadline {
     let left = ContinuousClock.now.duration(to: deadline)
-    // Rounded up, so that the deadline is over when poll(2) returns for it.
+    // Rounded up, so that the deadline has passed when poll(2) times out.
     milliseconds =
       left <= .zero ? 0 : CInt(min((left / .milliseconds(1)).rounded(.up), 3_600_000))
   }
-  // An interruption (EINTR) looks like nothing happened, and callers look at the time and wait again.
+  // After EINTR nothing is ready. Callers check the time and wait again.
   let ready = poll(&entries, nfds_t(entries.count), milliseconds)
   return entries.map { ready > 0 && $0.revents != 0 }
 }

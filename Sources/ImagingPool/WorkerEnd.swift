@@ -1,17 +1,17 @@
-// WorkerEnd: how a worker process ended, and what that says about the job it had.
+// WorkerEnd: how a worker process ended and what caused it.
 
 import CLinux
 import Glibc
 
-/// The end of a worker as the kernel tells it (wait4(2)), with its last words.
+/// The exit status of a worker (wait4(2)) and the end of its standard error.
 struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
-  /// What a job can be told of its worker's end.
+  /// The cause of a worker's end.
   enum Cause: Hashable, Sendable {
-    /// The kernel, or an operator, killed it: as a rule the OOM killer, which takes workers first.
+    /// It was killed, usually by the OOM killer, which chooses workers first.
     case killed
-    /// An allocation failed under the worker's own bound, and the library that made it gave up.
+    /// An allocation failed at the worker's memory limit, and the library aborted.
     case memoryBound
-    /// A fault of a decoder or of our own.
+    /// A fault in a decoder or in Pictor.
     case crash
   }
 
@@ -20,7 +20,8 @@ struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
   /// The end of its standard error.
   var lastWords = ""
 
-  /// Nobody but the kernel's OOM killer and operators send SIGKILL to a worker that was not given up before.
+  /// The cause. Only the OOM killer and operators send SIGKILL to a worker that the pool has not
+  /// killed.
   ///
   /// GLib, the C++ library and Rust end a process whose allocation fails, and say so: "failed to allocate 4096 bytes",
   /// "std::bad_alloc", "memory allocation of 4096 bytes failed".

@@ -1,4 +1,4 @@
-// WorkerProcess: one worker from its start to its end, with everything the server holds of it.
+// WorkerProcess: one worker process and the server's resources for it.
 
 import CLinux
 import Glibc
@@ -6,28 +6,28 @@ import ImagingWire
 import Model
 import Platform
 
-/// A running `pictor-imager`. Used by one thread, which must outlive it: the kernel kills a worker when the thread that
-/// started it ends (prctl(2), PR_SET_PDEATHSIG).
+/// A running `pictor-imager`. It belongs to one thread, which must outlive it: the kernel kills a
+/// worker when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
 final class WorkerProcess {
-  /// The process.
+  /// The process id.
   let pid: pid_t
   /// When it was started.
   let startedAt = ContinuousClock.now
-  /// The server's end of the connection; does not wait.
+  /// The server's end of the connection, non-blocking.
   let socket: WireSocket
-  /// How many jobs were sent to it.
+  /// The number of jobs sent to it.
   private(set) var jobs = 0
-  /// Resident memory in bytes when last measured.
+  /// Resident memory in bytes at the last measurement.
   private(set) var lastResidentBytes = 0
-  /// What it writes to its standard error: a last word of GLib's, or of the dynamic linker's.
+  /// Its standard error, for messages of GLib or the dynamic linker.
   private let complaints: OwnedDescriptor
-  /// `/proc/PID/statm`, kept open: reading it is then one call. Negative without /proc.
+  /// `/proc/PID/statm`, kept open so that a reading takes one system call. Negative without /proc.
   private let memory: OwnedDescriptor
 
-  /// Starts a worker, which says `ready` once it can take jobs.
+  /// Starts a worker, which sends `ready` when it can take jobs.
   ///
-  /// - Throws: `ImagerStartError` when the program cannot be run at all; a program that ends at once is found out by
-  ///   its connection.
+  /// - Throws: `ImagerStartError` if the program cannot be run. A program that exits at once is
+  ///   detected by its closed connection.
   init(_ configuration: ImagerPoolConfiguration) throws(ImagerStartError) {
     func fault(_ reason: String) -> ImagerStartError {
       ImagerStartError(executable: configuration.executable, reason: reason)
@@ -61,12 +61,12 @@ final class WorkerProcess {
   /// Sends a job.
   func send(_ job: JobMessage, source: FileRegion, overlay: FileRegion?) throws(WireError) {
     jobs += 1
-    // A descriptor is open as long as its region, which nobody else may hold any more.
+    // A descriptor stays open as long as its region, and this may be the last reference.
     defer { withExtendedLifetime((source, overlay)) {} }
     try socket.send(job.encoded(), passing: source.descriptor, overlay?.descriptor)
   }
 
-  /// Processor time that it has taken, all of its threads together; `nil` once it has ended.
+  /// Processor time used by all its threads; `nil` once it has ended.
   var processorTime: Duration? {
     var clock = clockid_t()
     var time = timespec()
@@ -76,7 +76,7 @@ final class WorkerProcess {
     return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
   }
 
-  /// Resident memory in bytes, 0 if unknown; also kept as `lastResidentBytes`.
+  /// Returns and stores the resident memory in bytes; 0 if unknown.
   func measure() -> Int {
     lastResidentBytes = residentBytes
     return lastResidentBytes
@@ -86,7 +86,7 @@ final class WorkerProcess {
     var text = [UInt8](repeating: 0, count: 128)
     let count = pread(memory.value, &text, text.count, 0)
     guard count > 0 else { return 0 }
-    // proc(5), statm: all pages, then those resident.
+    // proc(5), statm: all pages, then the resident ones.
     let fields = text[..<count].split(separator: UInt8(ascii: " "))
     guard fields.count > 1, let pages = Int(String(decoding: fields[1], as: UTF8.self)) else {
       return 0
@@ -94,12 +94,12 @@ final class WorkerProcess {
     return pages * Int(getpagesize())
   }
 
-  /// Takes what the worker has written to its standard error since the last time, so that there is always room for a
-  /// last word; the end of it, if it is long.
+  /// Reads the new text on the worker's standard error, at most its last 500 bytes. Reading keeps
+  /// room in the pipe for a final message.
   func readComplaints() -> String {
     var tail: [UInt8] = []
     withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 1) { buffer in
-      // A pipe holds 64 KiB; a worker that goes on writing is not listened to for longer.
+      // A pipe holds 64 KiB, so a worker that never stops writing does not block this thread.
       for _ in 0..<16 {
         let count = read(complaints.value, buffer.baseAddress, buffer.count)
         guard count > 0 else { break }
@@ -110,10 +110,10 @@ final class WorkerProcess {
     return String(decoding: tail, as: UTF8.self)
   }
 
-  /// Kills the worker, whatever it is doing.
+  /// Kills the worker.
   func kill() { _ = Glibc.kill(pid, SIGKILL) }
 
-  /// Takes the process's end from the kernel, so that no zombie stays; `nil` if it has not ended within `patience`.
+  /// Reaps the process. Returns `nil` if it has not ended within `patience`.
   static func reap(_ pid: pid_t, within patience: Duration) -> WorkerEnd? {
     let deadline = ContinuousClock.now + patience
     var pause: useconds_t = 100

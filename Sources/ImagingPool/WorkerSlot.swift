@@ -1,4 +1,4 @@
-// WorkerSlot: the server's side of one worker at a time: keeps one running, hands it jobs, replaces it.
+// WorkerSlot: keeps one imaging worker running, gives it jobs and replaces it.
 
 import Glibc
 import ImagingWire
@@ -6,19 +6,20 @@ import Model
 import Platform
 import Telemetry
 
-/// What a slot's thread runs. All of its state belongs to that thread.
+/// The state and the loop of a slot's thread.
 final class WorkerSlot: @unchecked Sendable {
-  // Sound as Sendable: it is made by one thread, given to another before anything happens, and used only there.
+  // Sound as Sendable: one thread creates it and hands it to the slot's thread, which alone uses it
+  // afterwards.
 
   let index: Int
   let core: PoolCore
   let signal: WakeSignal
-  /// The worker that takes jobs.
+  /// The ready worker.
   var current: WorkerProcess?
-  /// A worker that is starting, to take the other's place.
+  /// A starting worker that will replace the current one.
   var successor: WorkerProcess?
   private var backoff = RespawnBackoff()
-  /// Killed and not yet taken from the kernel.
+  /// Killed processes that are not reaped yet.
   private var ending: [pid_t] = []
 
   var configuration: ImagerPoolConfiguration { core.configuration }
@@ -27,7 +28,7 @@ final class WorkerSlot: @unchecked Sendable {
     (self.index, self.core, self.signal) = (index, core, signal)
   }
 
-  /// Works until the pool ends.
+  /// Runs until the pool stops.
   func run() {
     while true {
       tendWorkers()
@@ -39,7 +40,8 @@ final class WorkerSlot: @unchecked Sendable {
     }
   }
 
-  /// Between jobs: starts a worker if there is none, or if the one there is old; never waits.
+  /// Between jobs: starts a worker if none runs or if the current one must be replaced. Never
+  /// blocks.
   private func tendWorkers() {
     lookAtSuccessor()
     ending.removeAll { WorkerProcess.reap($0, within: .zero) != nil }
@@ -75,7 +77,7 @@ final class WorkerSlot: @unchecked Sendable {
     if current == nil { core.update(slot: index) { $0.fault = "\(error)" } }
   }
 
-  /// Waits for work, or for something to happen to the workers.
+  /// Waits for a job, a deadline, or an event of a worker.
   private func rest() {
     var deadlines = [core.stopAt, successorDeadline]
     if successor == nil && current.map(isDue) ?? true { deadlines.append(backoff.notBefore) }
@@ -85,7 +87,7 @@ final class WorkerSlot: @unchecked Sendable {
         signal.descriptor, current?.socket.descriptor ?? -1, successor?.socket.descriptor ?? -1,
       ], until: deadlines.compactMap(\.self).min())
     if ready[0] { signal.reset() }
-    // A worker without a job has nothing to say.
+    // A worker without a job has nothing to send.
     if ready[1], let worker = current {
       if worker.jobs == 0 { backoff.failed(at: .now) }
       lose(worker, "it ended, or spoke, without a job")
@@ -96,7 +98,7 @@ final class WorkerSlot: @unchecked Sendable {
     successor.map { $0.startedAt + configuration.startDeadline }
   }
 
-  /// Puts the successor in its place if it says that it is ready, and gives it up if it does not.
+  /// Makes the successor the current worker when it is ready. Discards it if it fails.
   func lookAtSuccessor() {
     guard let worker = successor else { return }
     do throws(WireError) {
@@ -128,12 +130,13 @@ final class WorkerSlot: @unchecked Sendable {
     core.started(.success(()))
   }
 
-  /// Gives up the worker that takes jobs.
+  /// Discards the current worker.
   ///
   /// - Parameters:
-  ///   - isOurs: It has done nothing wrong.
-  ///   - hasEnded: It closed its connection, so it is ending by itself; what it ends with is waited for, as it says why.
-  /// - Returns: How it ended; `nil` where that is not known yet.
+  ///   - isOurs: whether the pool discards it without a fault of the worker.
+  ///   - hasEnded: whether it closed its connection and is ending by itself. Its exit status is
+  ///     then awaited.
+  /// - Returns: how it ended; `nil` if that is not known yet.
   @discardableResult
   func lose(
     _ worker: WorkerProcess, _ reason: String, isOurs: Bool = false, hasEnded: Bool = false
@@ -156,7 +159,8 @@ final class WorkerSlot: @unchecked Sendable {
     return cause
   }
 
-  /// Kills a worker; the result says how it ended, if it did so within `patience`. Otherwise that is looked after later.
+  /// Kills a worker. Returns how it ended; if it has not ended within `patience`, it is reaped
+  /// later.
   private func end(_ worker: WorkerProcess, patience: Duration) -> WorkerEnd? {
     worker.kill()
     let cause = WorkerProcess.reap(worker.pid, within: patience)
@@ -167,7 +171,7 @@ final class WorkerSlot: @unchecked Sendable {
   private func leave() {
     for worker in [current, successor].compactMap(\.self) { _ = end(worker, patience: .zero) }
     (current, successor) = (nil, nil)
-    // A killed process ends at once, unless the kernel itself is stuck with it.
+    // A killed process ends at once, unless the kernel is stuck.
     for pid in ending where WorkerProcess.reap(pid, within: .seconds(2)) == nil {
       core.log.error("a killed worker does not end", ["pid": .int(Int(pid))])
     }

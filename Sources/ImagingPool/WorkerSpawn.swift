@@ -1,13 +1,13 @@
-// WorkerSpawn: starting a process that inherits nothing it should not.
+// WorkerSpawn: starts a process that inherits only what it needs.
 
 import CLinux
 import Glibc
 import ImagingWire
 import Platform
 
-/// posix_spawn(3) as workers need it.
+/// posix_spawn(3) with the settings for workers.
 enum WorkerSpawn {
-  /// Both ends of a pipe that does not wait.
+  /// Both ends of a non-blocking pipe.
   struct Pipe: ~Copyable {
     var reader: OwnedDescriptor?
     var writer: OwnedDescriptor?
@@ -19,13 +19,13 @@ enum WorkerSpawn {
     return Pipe(reader: OwnedDescriptor(owning: ends[0]), writer: OwnedDescriptor(owning: ends[1]))
   }
 
-  /// Starts a program with `socket` as descriptor 3, `complaints` as standard error, nothing to read, and no other
-  /// descriptor.
+  /// Starts a program with `socket` as descriptor 3, `complaints` as standard error, an empty
+  /// standard input, and no other descriptor.
   static func spawn(
     path: String, arguments: [String], socket: borrowing OwnedDescriptor,
     complaints: borrowing OwnedDescriptor
   ) throws(WireError) -> pid_t {
-    // Out of the way of the numbers they are copied to.
+    // Moved above the numbers that they are copied to.
     let socket = try duplicate(socket)
     let complaints = try duplicate(complaints)
 
@@ -46,7 +46,7 @@ enum WorkerSpawn {
     var all = sigset_t()
     sigfillset(&all)
     posix_spawnattr_setsigdefault(&attributes, &all)
-    // Blocked until the worker ignores them: a Ctrl-C must not end one that is just starting.
+    // Blocked until the worker ignores them, so that Ctrl-C does not end a starting worker.
     var blocked = sigset_t()
     sigemptyset(&blocked)
     for number in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&blocked, number) }
@@ -61,10 +61,13 @@ enum WorkerSpawn {
     return pid
   }
 
-  /// Nothing of the server's environment, which may hold secrets, but where to find libraries. No back-traces: a
-  /// crash is to end a worker at once. One arena for malloc: after 690 mixed jobs a worker held 129 MB, and 420 MB with
-  /// glibc's default, at equal processor time. One thread for libimagequant: what more of them make of a GIF differs
-  /// with their number, and waiting for each other took 13 % more processor on two cores.
+  /// The worker's environment. Of the server's, which may hold secrets, it keeps only the library
+  /// path.
+  ///
+  /// - No back-traces: a crash must end a worker at once.
+  /// - One malloc arena: it saves memory and costs no processor time.
+  /// - One thread for libimagequant: more threads would wait for each other, and the bytes of a GIF
+  ///   would depend on their number.
   private static var environment: [String] {
     var environment = ["SWIFT_BACKTRACE=enable=no", "MALLOC_ARENA_MAX=1", "OMP_NUM_THREADS=1"]
     if let path = getenv("LD_LIBRARY_PATH") {
@@ -82,7 +85,7 @@ enum WorkerSpawn {
   }
 }
 
-/// Texts as C's `char *[]`, freed at the end.
+/// Strings as C's `char *[]`, freed at the end.
 private struct CStrings: ~Copyable {
   let pointers: [UnsafeMutablePointer<CChar>?]
 

@@ -1,20 +1,19 @@
-// AnswerMessage: what a worker says to the server.
+// AnswerMessage: the messages from a worker to the server.
 
 import Model
 
-/// A worker's word. Whatever it says was said by a process that decodes strangers' bytes, so every value is checked
-/// before anyone sees it.
+/// A message from a worker. Workers decode untrusted input, so every field is validated.
 public enum AnswerMessage: Hashable, Sendable {
-  /// The worker has started and can take jobs. Said once, before anything else.
+  /// The worker has started and can take jobs. Sent once, as the first message.
   case ready
-  /// The job is done; the image's descriptor comes along.
+  /// The job is done. The image's descriptor is passed along.
   case result(ResultMessage)
-  /// The job cannot be done.
+  /// The job failed.
   case failure(id: UInt64, ImageError)
   /// The job would take long, and was to be done only if it does not.
   case takesLong(id: UInt64)
 
-  /// The message's bytes.
+  /// Returns the encoded message.
   public func encoded() -> [UInt8] {
     switch self {
     case .ready: return WireWriter(.ready).bytes
@@ -31,7 +30,7 @@ public enum AnswerMessage: Hashable, Sendable {
     }
   }
 
-  /// Reads a message's bytes.
+  /// Decodes a message.
   ///
   /// - Throws: `WireError.malformed`.
   public init(decoding bytes: [UInt8]) throws(WireError) {
@@ -47,35 +46,35 @@ public enum AnswerMessage: Hashable, Sendable {
   }
 }
 
-/// What is said of a finished image; its bytes are in a sealed memory file.
+/// The metadata of a finished image. Its bytes are in a sealed memory file.
 public struct ResultMessage: Hashable, Sendable {
-  /// The job's.
+  /// The id of the job.
   public var id: UInt64
   /// Format of the bytes, one of `ImageFormat.outputs`, or `json`.
   public var format: ImageFormat
   /// Size in pixels.
   public var size: PixelSize
-  /// Frames, 1 for a still.
+  /// Number of frames; 1 for a still image.
   public var frames: Int
   /// Pixels per point.
   public var density: Double
-  /// Size before large-image downsizing, where that happened.
+  /// Size before large-image downsizing, if it was applied.
   public var scaledDownFrom: PixelSize?
-  /// Lossy quality, where `maxbytes` decided it.
+  /// Lossy quality, if `maxbytes` determined it.
   public var quality: Int?
   /// 32 lower-case hexadecimal digits.
   public var digest: String
-  /// `decode`, `transform` and `encode`; others do not go along.
+  /// `decode`, `transform` and `encode`; other timings are not sent.
   public var timings: Timings
-  /// How many bytes the image has; the memory file has just as many.
+  /// Length of the image in bytes, which is also the length of the memory file.
   public var byteCount: Int
-  /// Whether the source has damage that its decoder got over.
+  /// Whether the source is damaged but could be decoded.
   public var isDamaged: Bool
 
-  /// libvips's `VIPS_MAX_COORD`: no image has a longer side.
+  /// The range of a side, up to libvips's `VIPS_MAX_COORD`.
   static let sideRange = 1...10_000_000
 
-  /// All of it.
+  /// Creates a result.
   public init(
     id: UInt64, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
     scaledDownFrom: PixelSize?, quality: Int? = nil, digest: String, timings: Timings,
@@ -121,7 +120,7 @@ public struct ResultMessage: Hashable, Sendable {
     size = try reader.size()
     frames = try reader.integer("frames", in: 1...Int(Int32.max))
     density = try reader.double("density", in: Double.leastNormalMagnitude...1_000)
-    // A size that was never made: `enlarge` may ask for sides of any length.
+    // Any length is valid, because this size was only requested (`enlarge`), not rendered.
     scaledDownFrom = try reader.optional("scaledDownFrom") { reader throws(WireError) in
       try reader.size(in: 1...Int.max)
     }
@@ -148,13 +147,13 @@ extension WireWriter {
     put(Int64(size.height))
   }
 
-  /// Whole nanoseconds.
+  /// Appends whole nanoseconds.
   mutating func put(_ duration: Duration) {
     let parts = duration.components
     put(parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
   }
 
-  /// What a pipeline can throw goes over as it is; anything else is a fault of ours and goes over as such.
+  /// Appends an error. Errors that a pipeline cannot throw become internal errors.
   mutating func put(_ error: ImageError) {
     switch error {
     case .invalidParameter(let name, let value, let allowed):
@@ -205,15 +204,17 @@ extension WireReader {
     PixelSize(width: try integer("width", in: range), height: try integer("height", in: range))
   }
 
-  /// At most a day: no job runs longer.
+  /// Reads a duration of at most a day, since no job runs longer.
   mutating func optionalDuration(_ name: String) throws(WireError) -> Duration? {
     try optional(name) { reader throws(WireError) in
       .nanoseconds(try reader.integer(name, in: 0...86_400_000_000_000))
     }
   }
 
-  /// - Parameter holders: Those that hold another one and may stand here: that of a variant may be a watermark's, and a
-  ///   watermark has none of its own.
+  /// Reads an error.
+  ///
+  /// - Parameter holders: the allowed kinds that wrap another error. A variant's error may wrap a
+  ///   watermark's error. A watermark's error wraps neither.
   mutating func imageError(holders: Set<UInt8> = [8, 9]) throws(WireError) -> ImageError {
     let kind = try number(UInt8.self)
     switch kind {

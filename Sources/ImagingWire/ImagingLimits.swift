@@ -1,16 +1,17 @@
-// ImagingLimits: what a worker may be made to do; goes along with every job, so that workers hold no configuration.
+// ImagingLimits: the limits for decoding, sent with every job so that workers need no
+// configuration.
 
 import Model
 
 /// Bounds on what is decoded and on the work of encoders, from the configuration's `imaging.…` keys.
 public struct ImagingLimits: Hashable, Sendable {
-  /// Formats that may be decoded; bytes of any other are `unsupported_format`.
+  /// Formats that may be decoded. Other formats fail with `unsupported_format`.
   public var formats: Set<ImageFormat> = Set(ImageFormat.inputs)
-  /// Most pixels of a source, all frames together, as its header says.
+  /// Maximum pixels of a source, all frames together, according to its header.
   public var maximumPixels = 150_000_000
-  /// Most pixels of a result.
+  /// Maximum pixels of a result.
   public var maximumResultPixels = 25_000_000
-  /// Most frames of a source.
+  /// Maximum frames of a source.
   public var maximumFrames = 1_000
   /// Most seconds of processor that a job may be estimated to take, all stages together.
   public var mostSeconds = 15.0
@@ -19,6 +20,6 @@ public struct ImagingLimits: Hashable, Sendable {
   /// How much work encoders take.
   public var efforts = EncoderEfforts()
 
-  /// The defaults.
+  /// Creates the default limits.
   public init() {}
 }

@@ -1,24 +1,25 @@
-// JobMessage: what the server asks of a worker.
+// JobMessage: the message that sends a job to a worker.
 
 import Model
 
-/// A job on its way to a worker; the source's descriptor goes along with it, and then the watermark's where it has one.
+/// A job for a worker. The source's descriptor is passed along, then the watermark's if there is
+/// one.
 public struct JobMessage: Hashable, Sendable {
-  /// Comes back with the answer.
+  /// The id, which the answer repeats.
   public let id: UInt64
-  /// What is wanted.
+  /// The requested transform.
   public let transform: Transform
   /// Pixels per point of the source, from its name: 1, 2 or 3.
   public let density: Int
-  /// Bounds on what is decoded.
+  /// The limits for decoding.
   public let limits: ImagingLimits
-  /// Where the source starts in its file.
+  /// Offset of the source in its file.
   public let offset: Int
-  /// How many bytes the source has.
+  /// Length of the source in bytes.
   public let count: Int
-  /// The watermark; that of the transform does not go over.
+  /// The watermark. That of the transform is not sent.
   public let overlay: OverlayMessage?
-  /// Whether a description is only wanted of a source whose pixels are whole.
+  /// Whether a description requires that all pixels of the source decode.
   public let verifies: Bool
 
   /// Whether a job that would take long is only to be told as such.
@@ -40,7 +41,7 @@ public struct JobMessage: Hashable, Sendable {
     self.verifies = verifies
   }
 
-  /// The message's bytes.
+  /// Returns the encoded message.
   public func encoded() -> [UInt8] {
     var writer = WireWriter(.job)
     writer.put(id)
@@ -55,7 +56,7 @@ public struct JobMessage: Hashable, Sendable {
     return writer.bytes
   }
 
-  /// Reads a message's bytes.
+  /// Decodes a message.
   ///
   /// - Throws: `WireError.malformed`.
   public init(decoding bytes: [UInt8]) throws(WireError) {
@@ -63,7 +64,7 @@ public struct JobMessage: Hashable, Sendable {
     guard reader.kind == .job else { throw .malformed("kind \(reader.kind), not a job") }
     id = try reader.number(UInt64.self)
     density = try reader.integer("density", in: 1...3)
-    // A file's offsets are signed, so neither of the two, nor their sum, overflows.
+    // The ranges ensure that the sum of both does not overflow.
     offset = try reader.integer("offset", in: 0...Int.max / 2)
     count = try reader.integer("count", in: 0...Int.max / 2)
     limits = try reader.limits()

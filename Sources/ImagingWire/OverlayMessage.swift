@@ -1,19 +1,19 @@
-// OverlayMessage: what goes over to a worker with the second image of a job.
+// OverlayMessage: the watermark part of a job message.
 
 import Model
 
-/// A job's watermark, whose descriptor goes along behind the source's.
+/// A job's watermark. Its descriptor is passed after the source's.
 public struct OverlayMessage: Hashable, Sendable {
-  /// Where the image starts in its file.
+  /// Offset of the image in its file.
   public let offset: Int
-  /// How many bytes it has.
+  /// Length of the image in bytes.
   public let count: Int
-  /// Pixels per point of it, from its name: 1, 2 or 3.
+  /// Pixels per point of the image, from its name: 1, 2 or 3.
   public let density: Int
-  /// How it lies on the result.
+  /// Placement on the result.
   public let placement: WatermarkPlacement
 
-  /// A watermark.
+  /// Creates a watermark.
   public init(offset: Int, count: Int, density: Int, placement: WatermarkPlacement) {
     (self.offset, self.count) = (offset, count)
     (self.density, self.placement) = (density, placement)
@@ -34,7 +34,7 @@ extension WireWriter {
 
 extension WireReader {
   mutating func overlay() throws(WireError) -> OverlayMessage {
-    // As with the source: neither of the two, nor their sum, overflows.
+    // The ranges ensure that the sum of both does not overflow.
     let offset = try integer("overlay's offset", in: 0...Int.max / 2)
     let count = try integer("overlay's count", in: 0...Int.max / 2)
     let density = try integer("overlay's density", in: 1...3)
@@ -48,7 +48,7 @@ extension WireReader {
     return OverlayMessage(offset: offset, count: count, density: density, placement: placement)
   }
 
-  /// Above 0, at most 1.
+  /// Reads a share above 0, at most 1.
   private mutating func share(_ name: String) throws(WireError) -> Double {
     try double(name, in: .leastNonzeroMagnitude...WatermarkPlacement.shareRange.upperBound)
   }

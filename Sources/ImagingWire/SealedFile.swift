@@ -1,16 +1,16 @@
-// SealedFile: a stranger's memory file, looked at before anyone trusts it.
+// SealedFile: validates a memory file received from another process.
 
 import CLinux
 import Glibc
 import Model
 import Platform
 
-/// Memory files (memfd_create(2)) with every seal, as `MemoryFile` makes them: whoever maps one need not fear that it
-/// is shortened or changed.
+/// Memory files (memfd_create(2)) with all seals, as `MemoryFile` creates them. A mapped file with
+/// all seals cannot be truncated or changed.
 public enum SealedFile {
-  /// Checks that it is a memory file, has every seal, and has exactly so many bytes.
+  /// Checks that the file is a memory file with all seals and exactly `count` bytes.
   ///
-  /// - Throws: `WireError.malformed` when one of these is not so.
+  /// - Throws: `WireError.malformed` otherwise.
   public static func check(
     _ file: borrowing OwnedDescriptor, count: Int
   ) throws(WireError) {

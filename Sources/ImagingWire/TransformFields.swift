@@ -1,4 +1,4 @@
-// TransformFields: a transform as a part of a message, field by field.
+// TransformFields: encodes and decodes a transform as part of a message.
 
 import Model
 
@@ -53,7 +53,7 @@ extension WireWriter {
     put(effects.blur) { $0.put($1) }
     put(effects.sharpen) { $0.put($1) }
     put(effects.radius) { writer, radius in
-      // 0 is no radius, so it can stand for the largest.
+      // 0 is no valid radius, so it encodes the maximum radius.
       if case .points(let points) = radius {
         writer.put(Int64(points))
       } else {

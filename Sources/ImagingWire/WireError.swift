@@ -1,19 +1,19 @@
-// WireError: what can go wrong between the server and a worker.
+// WireError: the errors of the connection between the server and a worker.
 
 import Model
 
-/// Why nothing could be said or understood. Whoever gets one gives the other side up.
+/// A failure to send or receive a message. The receiver of this error closes the connection.
 public enum WireError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The other side is gone.
+  /// The peer has closed the connection.
   case closed
-  /// Nothing to receive, or no room to send, on a socket that does not wait.
+  /// Nothing to receive, or no room to send, on a non-blocking socket.
   case wouldBlock
-  /// A message that breaks the rules: of another version, cut, too long, or with a value out of range.
+  /// An invalid message: of another version, truncated, too long, or with a value out of range.
   case malformed(String)
   /// A system call failed.
   case system(call: String, code: CInt)
 
-  /// One line for the log.
+  /// The error as one line for the log.
   public var description: String {
     switch self {
     case .closed: "the other side is gone"

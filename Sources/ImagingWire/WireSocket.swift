@@ -1,15 +1,16 @@
-// WireSocket: one end of the connection between the server and a worker; messages and, with them, descriptors.
+// WireSocket: one end of the connection between the server and a worker, for messages with
+// descriptors.
 
 import CLinux
 import Glibc
 import Model
 import Platform
 
-/// A message as it came: not looked at yet.
+/// A received message, not decoded yet.
 public struct WireMessage: ~Copyable, Sendable {
-  /// What `JobMessage` or `AnswerMessage` reads.
+  /// The bytes for `JobMessage` or `AnswerMessage`.
   public let bytes: [UInt8]
-  /// What was passed along, in its order.
+  /// The passed descriptors in order.
   private var first: OwnedDescriptor?
   private var second: OwnedDescriptor?
 
@@ -21,35 +22,36 @@ public struct WireMessage: ~Copyable, Sendable {
     self.second = second
   }
 
-  /// Gives the next descriptor that came along to the caller; `nil`: there is no other.
+  /// Returns the next passed descriptor; `nil` if there is no other.
   public mutating func takeDescriptor() -> OwnedDescriptor? {
-    // Not with `??`, which does not take what cannot be copied.
+    // `??` cannot take a noncopyable value.
     if let descriptor = first.take() { return descriptor }
     return second.take()
   }
 }
 
-/// One end of a `SOCK_SEQPACKET` pair (unix(7)): messages keep their bounds, and the end of the other side is seen.
+/// One end of a `SOCK_SEQPACKET` pair (unix(7)). It preserves message boundaries and detects when
+/// the peer closes.
 public struct WireSocket: ~Copyable, Sendable {
-  /// Where a worker finds its end.
+  /// The descriptor of a worker's end.
   public static let workerDescriptor: CInt = 3
 
   private let owned: OwnedDescriptor
 
-  /// Takes over a connected socket.
+  /// Takes ownership of a connected socket.
   public init(owning descriptor: consuming OwnedDescriptor) { owned = descriptor }
 
-  /// The descriptor, to wait on.
+  /// The descriptor, for polling.
   public var descriptor: CInt { owned.value }
 
-  /// Makes receiving throw `wouldBlock` instead of waiting, and sending too.
+  /// Makes `receive` and `send` throw `wouldBlock` instead of blocking.
   public func setNonBlocking() throws(WireError) {
     guard pictor_linux_set_status_flags(owned.value, O_NONBLOCK) == 0 else {
       throw .system(call: "fcntl", code: errno)
     }
   }
 
-  /// Sends one message, with up to two descriptors that stay the caller's.
+  /// Sends one message with up to two descriptors, which the caller keeps.
   public func send(
     _ bytes: [UInt8], passing first: CInt? = nil, _ second: CInt? = nil
   ) throws(WireError) {
@@ -65,15 +67,16 @@ public struct WireSocket: ~Copyable, Sendable {
     }
   }
 
-  /// Waits until there is something to receive, be it the end, for at most so many milliseconds; tells whether there is.
+  /// Waits up to `milliseconds` for a message or the end of the connection. Returns whether there
+  /// is one.
   public func hasMessage(within milliseconds: CInt) -> Bool {
     var poll = pollfd(fd: owned.value, events: Int16(POLLIN), revents: 0)
     return Glibc.poll(&poll, 1, milliseconds) != 0
   }
 
-  /// Receives one message. Whatever descriptors came with one that is refused are closed.
+  /// Receives one message. The descriptors of a refused message are closed.
   ///
-  /// - Parameter most: how many descriptors may come along, 1 or 2.
+  /// - Parameter most: the maximum number of descriptors, 1 or 2.
   public func receive(passed most: Int = 1) throws(WireError) -> WireMessage {
     var received = pictor_linux_received()
     var status = 0
@@ -84,7 +87,7 @@ public struct WireSocket: ~Copyable, Sendable {
       if status < 0 { status = -Int(errno) }
       count = max(status, 0)
     }
-    // Owned from here on, so that no way out forgets them.
+    // Owned from here on, so that every exit closes them.
     let (first, second, third, fourth) = received.descriptors
     let count = received.descriptor_count
     var firstOwned = count > 0 ? OwnedDescriptor(owning: first) : nil
@@ -103,7 +106,7 @@ public struct WireSocket: ~Copyable, Sendable {
     guard count <= most else {
       throw .malformed("it has \(count) descriptors")
     }
-    // An empty message cannot be told from the end, and nobody sends one.
+    // An empty message looks like the end of the connection; no peer sends one.
     guard status > 0 else { throw .closed }
     return WireMessage(bytes: bytes, first: firstOwned.take(), second: secondOwned.take())
   }

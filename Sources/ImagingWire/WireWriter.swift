@@ -1,11 +1,11 @@
-// WireWriter and WireReader: numbers and texts to bytes and back, little-endian, with nothing taken on trust.
+// WireWriter: encodes and decodes the values of a message, little-endian and with all checks.
 
-/// Puts a message together.
+/// An encoder of messages.
 struct WireWriter {
-  /// The message so far.
+  /// The encoded bytes so far.
   private(set) var bytes: [UInt8] = []
 
-  /// Starts a message with the version of the wire and its kind.
+  /// Starts a message with the version and the kind.
   init(_ kind: WireKind) {
     bytes.reserveCapacity(256)
     bytes.append(WireKind.version)
@@ -20,7 +20,7 @@ struct WireWriter {
 
   mutating func put(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
 
-  /// A text of at most `longestText` bytes; the rest of a longer one is left out.
+  /// Appends a text. Text beyond `longestText` bytes is cut off.
   mutating func put(_ text: String) {
     var kept = text
     if kept.utf8.count > WireKind.longestText {
@@ -30,7 +30,7 @@ struct WireWriter {
     bytes.append(contentsOf: kept.utf8)
   }
 
-  /// The place of `value` among all values of its type.
+  /// Appends the index of `value` among all values of its type.
   mutating func put<Value: CaseIterable & Equatable>(_ value: Value) {
     bytes.append(UInt8(Value.allCases.prefix { $0 != value }.count))
   }
@@ -41,7 +41,7 @@ struct WireWriter {
   }
 }
 
-/// Takes a message apart; whatever is not as it must be throws.
+/// A decoder of messages. It throws for every invalid value.
 struct WireReader {
   private let bytes: [UInt8]
   private var position = 0
@@ -49,7 +49,7 @@ struct WireReader {
   /// The kind of the message.
   let kind: WireKind
 
-  /// Opens a message.
+  /// Starts to decode a message.
   init(_ bytes: [UInt8]) throws(WireError) {
     guard bytes.count >= 2 else { throw .malformed("it has \(bytes.count) bytes") }
     guard bytes[0] == WireKind.version else {
@@ -70,14 +70,14 @@ struct WireReader {
     return value
   }
 
-  /// A number written as 64 bits, within `range`.
+  /// Reads a 64-bit number and checks that it is within `range`.
   mutating func integer(_ name: String, in range: ClosedRange<Int>) throws(WireError) -> Int {
     let value = try number(Int64.self)
     guard range.contains(Int(value)) else { throw .malformed("\(name) is \(value)") }
     return Int(value)
   }
 
-  /// A finite number within `range`.
+  /// Reads a finite number and checks that it is within `range`.
   mutating func double(_ name: String, in range: ClosedRange<Double>) throws(WireError) -> Double {
     let value = Double(bitPattern: try number(UInt64.self))
     guard range.contains(value) else { throw .malformed("\(name) is \(value)") }
@@ -120,7 +120,7 @@ struct WireReader {
     try flag(name) ? try body(&self) : nil
   }
 
-  /// Ends the reading: nothing may be left over.
+  /// Checks that all bytes were read.
   func end() throws(WireError) {
     guard position == bytes.count else {
       throw .malformed("\(bytes.count - position) bytes too many")
@@ -128,15 +128,15 @@ struct WireReader {
   }
 }
 
-/// The kinds of message, and what holds for all of them.
+/// The kinds of messages and the limits of all messages.
 enum WireKind: UInt8 {
-  /// To the worker: make this of that.
+  /// To the worker: a job.
   case job = 1
-  /// From the worker, once: it can take jobs.
+  /// From the worker, once: ready for jobs.
   case ready = 2
-  /// From the worker: it is made.
+  /// From the worker: the result of a job.
   case result = 3
-  /// From the worker: it cannot be made.
+  /// From the worker: the failure of a job.
   case failure = 4
   /// From the worker: it would take long, and was to be made only if it does not.
   case takesLong = 5
@@ -145,6 +145,6 @@ enum WireKind: UInt8 {
   static let version: UInt8 = 5
   /// Longest text in a message, in bytes.
   static let longestText = 2_048
-  /// Longest message, in bytes: each has at most three texts, and a few hundred bytes of numbers.
+  /// Maximum length of a message in bytes: at most three texts and a few hundred bytes of numbers.
   static let longestMessage = 8_192
 }

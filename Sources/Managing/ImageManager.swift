@@ -1,13 +1,14 @@
-// ImageManager: decides where an image comes from. It reads as a table of contents; flights live beside it.
+// ImageManager: the façade that decides where a variant comes from.
 
 import Model
 import Platform
 import Telemetry
 
-/// The one manager between everyone who wants an image and everyone who has one (SDWebImageManager).
+/// The manager between image requests and the places that have images (compare SDWebImageManager).
 ///
-/// Memory tier → disk tier → failed URLs → source on disk → origin. Two levels of flights: however many ask, one
-/// variant is made once and one source is loaded once.
+/// A request tries the memory tier, the disk tier, the negative cache, the source on disk and the
+/// origin, in this order. Flights coalesce requests on two levels: each variant is rendered once
+/// and each source is loaded once.
 public final class ImageManager: ImageProvider {
   let memory: any MemoryCache
   let disk: any DiskCache
@@ -25,7 +26,7 @@ public final class ImageManager: ImageProvider {
   let failed: Lock<FailedURLs>
   let failing: Lock<OriginBackoff>
   let revalidations = Lock(Revalidations())
-  /// Whether small images may be made of larger ones.
+  /// Whether small variants may be derived from larger ones.
   let derives: Bool
   let larger = Lock(DerivationCandidates())
   let backlog: Lock<DeferredAVIFQueue>
@@ -33,23 +34,25 @@ public final class ImageManager: ImageProvider {
   let makings = SubstitutionCounters()
   let clockWatch = Lock(ClockWatch())
   let log: Log
-  /// For reading files: a task would hold up others where the disk is slow.
+  /// Threads for file reads. A blocking read in a task would occupy a thread of the cooperative
+  /// pool.
   let files: BlockingThreads
   let changed = SourceVersions()
   let gate = PurgeGate()
 
-  /// A manager over its tiers, its loader and its workers.
+  /// Creates a manager with its tiers, its loader and its image processor.
   ///
   /// - Parameters:
-  ///   - purges: what was taken out of the tiers, which share the list.
-  ///   - failurePolicy: what is remembered of failures.
-  ///   - stalePolicy: how origins are spared that failed.
-  ///   - sourceFormats: what an image may be in that somebody puts here.
-  ///   - passing: what may be sent as it came from an origin, where a request lets it.
-  ///   - avifPolicy: whether negotiated AVIFs are waited for.
-  ///   - derives: whether small images may be made of larger ones where their source is not kept.
-  ///   - files: threads that read files.
-  ///   - log: is told that the clock was set back.
+  ///   - purges: the list of purges, shared with the tiers.
+  ///   - failurePolicy: how long failures are negatively cached.
+  ///   - stalePolicy: the back-off from failing origins.
+  ///   - sourceFormats: the formats accepted for uploaded images.
+  ///   - passing: which sources may be passed through.
+  ///   - avifPolicy: how requests that negotiate AVIF are answered.
+  ///   - derives: whether small variants may be derived from larger ones if their source is not
+  ///     cached.
+  ///   - files: the threads that read files.
+  ///   - log: receives warnings about the clock and about slow file reads.
   ///   - now: the wall clock.
   public init(
     memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
@@ -80,18 +83,20 @@ public final class ImageManager: ImageProvider {
     backlog = Lock(DeferredAVIFQueue(atOnce: avifPolicy.atOnce))
   }
 
-  /// What memory holds and is fresh.
+  /// Returns the variant from memory if it is fresh.
   public func cachedVariant(for key: CacheKey) -> Variant? {
     memory.variant(for: key, freshAt: now())
   }
 
-  /// Whether memory holds what is fresh. Not counted.
+  /// Returns whether memory has a fresh variant. Does not update hit statistics.
   public func isCached(_ key: CacheKey) -> Bool {
     memory.peek(key)?.info.freshness.isFresh(at: now()) ?? false
   }
 
-  /// What memory has that is not fresh enough for everybody, or stands in for an AVIF, or the disk tier can give without
-  /// waiting, if the request may have it; the latter is in memory from then on, if the request lets it.
+  /// Returns a response available without blocking. It is a stale memory entry the request accepts,
+  /// a small disk entry in the page cache, or the fallback for a pending AVIF.
+  ///
+  /// A disk entry is promoted to memory if the request's storage options allow it.
   public func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? {
     guard request.options.cache.looks else { return nil }
     if let variant = memory.peek(request.key), isRight(variant),
@@ -112,7 +117,7 @@ public final class ImageManager: ImageProvider {
     return delivery(of: variant, use, from: .disk, to: request, timings)
   }
 
-  /// Work that goes on for detached requests whose clients have gone.
+  /// The number of detached flights that run without waiters.
   public var unattendedCount: Int {
     variantFlights.unattendedCount + sourceFlights.unattendedCount
   }
@@ -126,13 +131,13 @@ public final class ImageManager: ImageProvider {
     return ImageDelivery(variant: variant, cacheStatus: status, timings: timings)
   }
 
-  /// The answer to a request that neither of these had: from the first place that has it, else made, once
-  /// for all who ask meanwhile.
+  /// Returns the response to a request that neither `cachedVariant` nor `deliveryAtOnce` could
+  /// answer. Concurrent requests for one variant share a flight.
   public func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
     try await variant(for: request, of: nil)
   }
 
-  /// The same, with a source that this request has its share in already.
+  /// Returns the response to a request that may already hold its source.
   func variant(
     for request: ImageRequest, of held: SourceLease?
   ) async throws(ImageError) -> ImageDelivery {
@@ -146,7 +151,7 @@ public final class ImageManager: ImageProvider {
       timings: made.timings)
   }
 
-  /// Flights as they are now, and counts since the start.
+  /// The current flights, and counts since the start.
   public var figures: FlightFigures {
     var figures = FlightFigures()
     variantFlights.add(to: &figures, running: \.variants)
@@ -157,7 +162,7 @@ public final class ImageManager: ImageProvider {
     return figures
   }
 
-  /// What was served stale since the start.
+  /// Stale responses and revalidations since the start.
   public var freshnessFigures: FreshnessFigures {
     var figures = counts.figures
     figures.revalidating = revalidations.withLock { $0.count }
@@ -182,8 +187,8 @@ extension ImageManager: ManagerOperations {
 
   /// See `ManagerOperations`.
   public func cancelAll() -> Int {
-    // Variant flights first: the waiters of source flights are their tasks, which end with them, and clients that read
-    // a source while it comes in.
+    // Cancels variant flights first: their tasks wait for source flights. The other waiters of
+    // source flights are clients that stream a source.
     variantFlights.cancelAll(.revoked) + sourceFlights.cancelAll(.revoked)
   }
 }

@@ -1,20 +1,21 @@
-// FileRegion and ImageBytes: who owns bytes in a file and bytes in memory.
+// ByteStorage: owns bytes in files (`FileRegion`) and in memory (`ImageBytes`).
 
 import Glibc
 
-/// Bytes of an open file: the one owner of its descriptor, which is closed with the last reference.
+/// A region of an open file. Owns the descriptor and closes it with the last reference.
 ///
-/// The bytes are not changed while a region of them exists: files of the disk tier are replaced by renaming, memory
-/// files are sealed. A local source may be changed by its owner all the same, so nobody may trust its bytes twice.
+/// The bytes of a region do not change: the disk tier replaces files by renaming, and memory files
+/// are sealed. The exception is a local source, which its owner may change. So readers must
+/// validate its bytes on every read.
 public final class FileRegion: Sendable {
-  /// The open descriptor; readable, never written through.
+  /// The open descriptor, for reading only.
   public let descriptor: CInt
-  /// Where the bytes start in the file.
+  /// The offset of the first byte in the file.
   public let offset: Int
-  /// How many bytes there are.
+  /// The number of bytes.
   public let count: Int
 
-  /// Takes over `descriptor`.
+  /// Takes ownership of `descriptor`.
   public init(owning descriptor: CInt, offset: Int = 0, count: Int) {
     (self.descriptor, self.offset, self.count) = (descriptor, offset, count)
   }
@@ -22,21 +23,21 @@ public final class FileRegion: Sendable {
   deinit { close(descriptor) }
 }
 
-/// Bytes in memory that never change: copied when few, mapped when many where that is safe, released with the last
-/// reference.
+/// Immutable bytes in memory: copied if few, mapped if many and mapping is safe.
 ///
-/// Each mapping counts against `vm.max_map_count` (65,530 by default), so only large bodies are mapped.
+/// Each mapping counts against `vm.max_map_count` (65,530 by default), so only large bodies are
+/// mapped.
 public final class ImageBytes: @unchecked Sendable {
   // Sound as Sendable: the memory is written before init returns and only read afterwards.
 
-  /// Address of the first byte; valid as long as this object.
+  /// The address of the first byte, valid as long as this object.
   public let baseAddress: UnsafeRawPointer
-  /// How many bytes there are.
+  /// The number of bytes.
   public let count: Int
-  /// What `munmap` is to be given; `nil` where the bytes were copied.
+  /// The mapping for `munmap`; `nil` if the bytes were copied.
   private let mapping: UnsafeMutableRawBufferPointer?
 
-  /// From this many bytes on, a file is mapped and not copied.
+  /// The minimum size, in bytes, of a file that is mapped instead of copied.
   public static let mappingThreshold = 1 << 20
 
   /// Copies bytes.
@@ -46,12 +47,12 @@ public final class ImageBytes: @unchecked Sendable {
     (baseAddress, count, mapping) = (UnsafeRawPointer(memory), bytes.count, nil)
   }
 
-  /// Brings a file's bytes into memory. The region may be closed afterwards.
+  /// Loads a file's bytes into memory. The region may be closed afterwards.
   ///
-  /// - Parameter mayMap: Whether many bytes are mapped; else they are copied, too. A mapping of a file that is
-  ///   shortened later, or on a disk that fails, ends the process at the next read: memory files that are sealed are
-  ///   safe, files in a folder are not.
-  /// - Throws: `ImageError.internal` when the file is shorter than the region says, or cannot be read.
+  /// - Parameter mayMap: whether large files are mapped instead of copied. Reading a mapped file
+  ///   that was truncated, or whose disk fails, raises SIGBUS. Sealed memory files are safe to map;
+  ///   files in a folder are not.
+  /// - Throws: `ImageError.internal` if the file is shorter than the region or cannot be read.
   public init(contentsOf region: FileRegion, mayMap: Bool = true) throws(ImageError) {
     if mayMap && region.count >= Self.mappingThreshold {
       let slack = region.offset % Int(getpagesize())
@@ -91,7 +92,7 @@ public final class ImageBytes: @unchecked Sendable {
     }
   }
 
-  /// The bytes, for as long as the closure runs.
+  /// Calls `body` with the bytes, which are valid during the call.
   public func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
     -> Result
   {
@@ -99,7 +100,7 @@ public final class ImageBytes: @unchecked Sendable {
   }
 }
 
-/// What the last failed C call said, for log lines: `No such file or directory (2)`.
+/// Returns the text of an errno value for log lines: `No such file or directory (2)`.
 public func errnoText(_ code: CInt = errno) -> String {
   "\(String(cString: strerror(code))) (\(code))"
 }

@@ -1,20 +1,21 @@
-// FailOn: how much damage a source may have before nothing is made of it.
+// FailOn: how much damage a source may have before it is rejected.
 
-/// The mildest damage for which a source is refused, in libvips's terms; each value refuses what those before it do.
+/// The mildest damage that rejects a source, in libvips's terms. Each level also rejects what the
+/// levels below it list.
 public enum FailOn: String, CaseIterable, Comparable, Sendable {
-  /// Nothing that a decoder gets over.
+  /// Accepts all damage that a decoder tolerates.
   case none
-  /// A source that ends too early.
+  /// Rejects truncated sources.
   case truncated
-  /// A source whose structure makes no sense.
+  /// Rejects sources with an invalid structure.
   case error
-  /// Any complaint that means lost or invented pixels.
+  /// Rejects sources with any warning about lost or made-up pixels.
   case warning
 
-  /// All of them, as an error message lists them.
+  /// All values, for error messages.
   public static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 
-  /// By what they refuse: the most tolerant first.
+  /// Orders by strictness, the most tolerant first.
   public static func < (left: FailOn, right: FailOn) -> Bool { left.order < right.order }
 
   private var order: Int {

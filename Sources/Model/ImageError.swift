@@ -1,116 +1,120 @@
-// ImageError: everything that can go wrong with a request, and the only place that knows its status and wording.
+// ImageError: all request failures, with their status codes and messages.
 
-/// Why a request has no image. Each case has a code and a status of the contract, a public message, and a log line
-/// that may say more: what is answered never holds a path of the host, an address behind a name, or a secret.
+/// Why a request has no image. Each case has a status, a code, a public message and an optional log
+/// detail.
+///
+/// Public messages never contain a path of the host, a resolved address or a secret.
 public enum ImageError: Error, Hashable, Sendable {
   // 400
-  /// `url` cannot be used; the reason completes "the URL cannot be used: …".
+  /// `url` is unusable. The reason completes "the URL cannot be used: …".
   case invalidURL(String, reason: String)
-  /// A parameter's value is not allowed; `allowed` says what is.
+  /// A parameter has an invalid value; `allowed` describes the valid ones.
   case invalidParameter(name: String, value: String, allowed: String)
-  /// A parameter the contract does not have.
+  /// The parameter does not exist.
   case unknownParameter(String)
-  /// A required parameter is absent.
+  /// A required parameter is missing.
   case missingParameter(String)
-  /// The bytes of a request are not HTTP/1.1, or can be read in more than one way; what is wrong.
+  /// The request is not valid HTTP/1.1 or is ambiguous; the value gives the reason.
   case malformedRequest(String)
   // 401
-  /// An operator's path without an operator's token.
+  /// An operator's endpoint was called without a valid token.
   case unauthorized
   // 403
-  /// A parameter that clients may not use here.
+  /// Clients may not use this parameter.
   case forbiddenParameter(String)
   /// The source may not be fetched: scheme, host or address; the reason is public, the detail is logged, and so is the
   /// key of the configuration that would allow it.
   case forbiddenSource(reason: String, detail: String, key: String? = nil)
   // 404
-  /// No such path here.
+  /// No endpoint has this path.
   case notFound(path: String)
-  /// The origin said 404 or 410, or there is no such local file.
+  /// The origin responded with 404 or 410, or the local file does not exist.
   case sourceNotFound(status: Int)
   // 405
-  /// The path has no such method; `allowed` is the `Allow` header.
+  /// The endpoint does not support the method; `allowed` is the `Allow` header field.
   case methodNotAllowed(method: String, allowed: String)
   // 409
-  /// A later request of the same client with the same operation key took its place.
+  /// A later request of the same client with the same operation key replaced this one.
   case superseded
   // 413
-  /// A request's body has more bytes than allowed.
+  /// The request body exceeds the byte limit.
   case bodyTooLarge(limit: Int)
-  /// A list has more lines than allowed.
+  /// A prefetch list exceeds the line limit.
   case tooManyLines(limit: Int)
-  /// The source has more bytes than allowed.
+  /// The source exceeds the byte limit.
   case sourceTooLarge(limit: Int)
   // 414
-  /// A request's target has more bytes than allowed.
+  /// The request target exceeds the byte limit.
   case targetTooLong(limit: Int)
   // 415
-  /// The bytes are of no known format, or of one that is turned off.
+  /// The format is unknown or disabled.
   case unsupportedFormat(detail: String)
   // 422
-  /// The bytes look like an image and cannot be decoded.
+  /// The bytes cannot be decoded as an image.
   case undecodable(detail: String)
-  /// More pixels than allowed.
+  /// The source exceeds the pixel limit.
   case tooManyPixels(pixels: Int, limit: Int)
-  /// More frames than allowed.
+  /// The source exceeds the frame limit.
   case tooManyFrames(frames: Int, limit: Int)
-  /// It takes more work than allowed; the reason completes "the source takes too much work: …".
+  /// The source is too expensive to process. The reason completes "the source takes too much work:
+  /// …".
   case tooCostly(reason: String)
   // 431
-  /// A request's head has more bytes, fields or parameters than there is room for.
+  /// The request head exceeds a limit for bytes, fields or parameters.
   case headTooLarge(limit: Int)
   // 500
-  /// A fault of Pictor's own.
+  /// An internal error of Pictor.
   case `internal`(detail: String)
   // 502
-  /// No connection: DNS, refused, reset before an answer.
+  /// No connection to the origin: DNS failure, refused, or reset before a response.
   case sourceUnreachable(detail: String)
-  /// The origin answered with another status than 200 (or 404, 410), and wants to be left alone for so many seconds where
-  /// it says so (`Retry-After`).
+  /// The origin responded with a status other than 200, 404 or 410. `retryAfter` is its
+  /// `Retry-After` in seconds, if present.
   case sourceError(status: Int, retryAfter: Int? = nil)
-  /// The transfer ended before the body was whole.
+  /// The transfer ended before the body was complete.
   case sourceIncomplete(detail: String)
-  /// TLS to the origin failed.
+  /// The TLS handshake with the origin failed.
   case sourceTLS(detail: String)
-  /// More redirects than allowed.
+  /// The origin exceeds the redirect limit.
   case tooManyRedirects(limit: Int)
   // 503
-  /// A queue is full; try again after so many seconds.
+  /// A queue is full; `retryAfter` is in seconds.
   case overloaded(queue: String, retryAfter: Int)
-  /// An imaging worker did not get the memory that the image takes.
+  /// An imaging worker could not allocate the memory for the image.
   case outOfMemory(detail: String)
-  /// The server is stopping.
+  /// The server is shutting down.
   case draining
-  /// An operator ended all work.
+  /// An operator cancelled all work.
   case revoked
   // 504
-  /// Only what is kept was wanted, and nothing is.
+  /// The request allows only cached responses, and none is suitable.
   case notCached
-  /// The origin took too long.
+  /// The origin exceeded a time-out.
   case sourceTimeout(detail: String)
-  /// The answer took longer than a request may take.
+  /// The request exceeded its deadline.
   case deadlineExceeded
   // 505
-  /// A request of another major version of HTTP.
+  /// The request uses an unsupported major version of HTTP.
   case unsupportedVersion
-  // Not answered: nobody is there any more.
-  /// Everyone who asked has gone.
+  // Never sent, because no client waits.
+  /// All participants have left.
   case cancelled
-  // Of the second image
-  /// What failed is the watermark, and no word about the source.
+  // Wrappers.
+  /// The watermark failed, not the source.
   indirect case watermark(ImageError)
-  // Of one variant
-  /// What failed is one variant of a source; other variants of it may do.
+  /// One variant failed; other variants of the source may succeed.
   indirect case ofVariant(ImageError)
-  // Whatever it was
-  /// A failure that is remembered (SDWebImage's failed URLs), for so many seconds more; `clientSeconds`: by clients' own
-  /// caches, where that differs; `isRepeated`: of an earlier request, and nothing was tried again.
+  /// A negatively cached failure (SDWebImage's failed URLs).
+  ///
+  /// - `seconds`: how long the failure stays cached.
+  /// - `clientSeconds`: the lifetime in private caches, if it differs.
+  /// - `isRepeated`: whether the failure comes from the cache, without a new attempt.
   indirect case remembered(
     ImageError, seconds: Int, clientSeconds: Int? = nil, isRepeated: Bool)
 }
 
 extension ImageError {
-  /// What failed, whether or not it is remembered, of the source or of one variant alone.
+  /// The underlying failure, without the wrappers `remembered` and `ofVariant`.
   public var cause: ImageError {
     switch self {
     case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.cause
@@ -118,8 +122,9 @@ extension ImageError {
     }
   }
 
-  /// Whether the source itself is to blame: what it is made of cannot be decoded, or not within the limits, whichever
-  /// variant is asked for. All that depends on a parameter, an encoder, memory or a lost worker is something else.
+  /// Whether the source itself is at fault: it cannot be decoded or exceeds a limit for every
+  /// variant. Failures that depend on parameters, encoders, memory or a lost worker are not the
+  /// source's.
   public var isOfSource: Bool {
     switch self {
     case .undecodable, .unsupportedFormat, .tooManyPixels, .tooManyFrames, .tooCostly: true
@@ -129,7 +134,7 @@ extension ImageError {
 }
 
 extension ImageError {
-  /// The same as the failure of a watermark; what says nothing about any image stays what it is.
+  /// Marks the failure as one of a watermark. Failures that concern no image stay unchanged.
   public var ofWatermark: ImageError {
     if case .ofVariant(let cause) = self { return .ofVariant(cause.ofWatermark) }
     return switch cause {
@@ -140,8 +145,8 @@ extension ImageError {
     }
   }
 
-  /// Whether it says that an image is not to be had by asking for it in this way: as the failure of a watermark, of
-  /// which a client need not know where it comes from, it is the server's side that failed.
+  /// Whether the error refuses a source. For a watermark this becomes a 502, because the client
+  /// does not choose the watermark's origin.
   fileprivate var isRefusal: Bool {
     switch self {
     case .sourceNotFound, .forbiddenSource, .sourceTooLarge: true
@@ -151,7 +156,7 @@ extension ImageError {
 }
 
 extension ImageError {
-  /// The HTTP status (RFC 9110) this is answered with; 499, nginx's "client closed request", is only ever logged.
+  /// The HTTP status (RFC 9110). 499, nginx's "client closed request", is only logged.
   public var status: Int {
     switch self {
     case .invalidURL, .invalidParameter, .unknownParameter, .missingParameter, .malformedRequest:
@@ -177,7 +182,7 @@ extension ImageError {
     }
   }
 
-  /// The contract's `code`.
+  /// The public error code.
   public var code: String {
     switch self {
     case .invalidURL: "invalid_url"
@@ -293,7 +298,7 @@ extension ImageError {
     }
   }
 
-  /// The parameter that was wrong, where one was.
+  /// The parameter at fault, if any.
   public var parameter: String? {
     switch self {
     case .invalidURL, .forbiddenSource: "url"
@@ -306,7 +311,7 @@ extension ImageError {
     }
   }
 
-  /// Seconds for `Retry-After`, where the failure will pass by itself.
+  /// Seconds for `Retry-After`, if the failure is temporary.
   public var retryAfter: Int? {
     switch self {
     case .overloaded(_, let seconds): seconds
@@ -317,6 +322,6 @@ extension ImageError {
     }
   }
 
-  /// Seconds until memory is asked for again: what takes much of it takes seconds.
+  /// `Retry-After` for memory shortage, in seconds: large jobs run for seconds.
   private static let memoryRetry = 5
 }

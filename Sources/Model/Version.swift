@@ -1,4 +1,4 @@
-// The version of the program, in one place.
+// Version: the version of the program.
 
-/// Semantic version (semver.org) of server and worker; also in `CHANGELOG.md`.
+/// The semantic version (semver.org) of the server and the imaging worker; also in `CHANGELOG.md`.
 public let pictorVersion = "0.1.0"

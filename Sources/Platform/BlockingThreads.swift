@@ -1,28 +1,28 @@
-// BlockingThreads: a few threads for calls that may wait for a disk, so that no task of Swift's own pool does.
+// BlockingThreads: runs blocking calls on dedicated threads, outside of Swift's cooperative pool.
 
-/// Why a call has no result.
+/// Why a call returned no value.
 public enum BlockingFailure: Error, Hashable, Sendable {
-  /// It took too long; if it had begun, it goes on and its result is dropped.
+  /// The deadline passed. If the call had begun, it continues and its result is dropped.
   case late
-  /// Too many calls wait, all threads are stuck in late ones, or no thread could be started.
+  /// Too many calls wait, or all threads are stuck in late calls.
   case full
 }
 
-/// Runs blocking calls on threads of its own, each with a deadline.
+/// Runs blocking calls, such as disk reads, on its own threads, each with a deadline.
 ///
-/// A disk that does not answer holds up these threads and nothing else. Once it holds all of them, further calls fail at
-/// once, until one of them comes back. The threads are started by the first call and end with the object.
+/// A stalled disk blocks only these threads. If all of them are stuck, further calls fail at once
+/// until one returns. Calls start the threads on demand, and the threads end with the object.
 public final class BlockingThreads: Sendable {
   private struct State {
     var jobs = [Job]()
     var threads = 0
     var idle = 0
-    /// Threads whose present call is late.
+    /// The number of threads in a call that is late.
     var stuck = 0
     var isEnded = false
   }
 
-  /// What the threads share; they hold it, and not the object that ends them.
+  /// The state that the threads share. They do not retain the owner, whose `deinit` ends them.
   private final class Shared: Sendable {
     let state = Lock(State())
     let wake = Semaphore()
@@ -35,10 +35,10 @@ public final class BlockingThreads: Sendable {
   private let deadline: Duration
 
   /// - Parameters:
-  ///   - name: of the threads, up to 15 bytes.
-  ///   - threads: most of them, at least 1.
-  ///   - queueLimit: most calls that wait for one.
-  ///   - deadline: how long a call may take, its wait included.
+  ///   - name: the thread name, up to 15 bytes.
+  ///   - threads: the maximum number of threads, at least 1.
+  ///   - queueLimit: the maximum number of waiting calls.
+  ///   - deadline: the maximum duration of a call, including its wait.
   public init(
     name: String, threads: Int = 4, queueLimit: Int = 1_000, deadline: Duration = .seconds(10)
   ) {
@@ -54,9 +54,10 @@ public final class BlockingThreads: Sendable {
     for _ in 0..<count { shared.wake.post() }
   }
 
-  /// What a call returns, which runs on one of the threads.
+  /// Runs `call` on one of the threads and returns its result.
   ///
-  /// - Throws: `BlockingFailure`. Cancelling the task changes nothing: the call cannot be interrupted.
+  /// - Throws: `BlockingFailure`. Cancelling the task has no effect, because the call cannot be
+  ///   interrupted.
   public func value<Value: Sendable>(
     of call: @escaping @Sendable () -> Value
   ) async throws(BlockingFailure) -> Value {
@@ -69,7 +70,7 @@ public final class BlockingThreads: Sendable {
     let watch = Task { [deadline, shared] in
       guard (try? await Task.sleep(for: deadline)) != nil else { return }
       guard let wasRunning = job.giveUp() else { return }
-      // The thread may have come back meanwhile and taken itself off already: the sum is right all the same.
+      // The thread may have subtracted 1 already; the sum is correct in either order.
       if wasRunning { shared.state.withLock { $0.stuck += 1 } }
       job.resume()
     }
@@ -129,7 +130,7 @@ public final class BlockingThreads: Sendable {
   }
 }
 
-/// One call: it ends once, by its result or by its deadline.
+/// A call, which ends once: with its result or at its deadline.
 private final class Job: Sendable {
   private enum Phase {
     case waiting
@@ -149,10 +150,10 @@ private final class Job: Sendable {
 
   init(_ call: @escaping @Sendable () -> Void) { self.call = call }
 
-  /// Whether its deadline came first.
+  /// Whether the deadline passed first.
   var isLate: Bool { state.withLock { $0.phase == .late } }
 
-  /// Whether it is still wanted.
+  /// Marks the call as running. Returns `false` if its deadline has passed.
   func begin() -> Bool {
     state.withLock { state in
       guard state.phase == .waiting else { return false }
@@ -161,7 +162,7 @@ private final class Job: Sendable {
     }
   }
 
-  /// Whether it ended in time.
+  /// Marks the call as ended. Returns `false` if its deadline has passed.
   func finish() -> Bool {
     state.withLock { state in
       guard state.phase == .running else { return false }
@@ -170,7 +171,7 @@ private final class Job: Sendable {
     }
   }
 
-  /// Ends it as late; tells whether a thread is in it. `nil`: it ended before.
+  /// Marks the call as late. Returns whether a thread is running it, or `nil` if it ended before.
   func giveUp() -> Bool? {
     state.withLock { state in
       guard state.phase == .waiting || state.phase == .running else { return nil }
@@ -179,7 +180,7 @@ private final class Job: Sendable {
     }
   }
 
-  /// Wakes whoever waits for its end, now or later.
+  /// Resumes the task that waits in `end`, now or when it gets there.
   func resume() {
     let waiting = state.withLock { state in
       state.isResumed = true

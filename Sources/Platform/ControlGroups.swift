@@ -1,35 +1,35 @@
-// ControlGroups: where the kernel keeps the control groups of this process, of either version.
+// ControlGroups: finds the control groups of this process, of version 1 and 2.
 
 import Glibc
 
-/// Finds the folders of the groups that this process is in (cgroups(7)).
+/// Finds the folders of the process's control groups (cgroups(7)).
 public enum ControlGroups {
-  /// A hierarchy that may bound memory.
+  /// A hierarchy that can limit memory.
   public enum Hierarchy: Sendable {
-    /// Version 2: one tree for everything.
+    /// Version 2: one hierarchy for all controllers.
     case unified
-    /// Version 1: the tree of the controller `memory`.
+    /// Version 1: the hierarchy of the controller `memory`.
     case memory
   }
 
-  /// Folders of the process's own group and of all above it that can be seen, from the inside out; empty where there is
-  /// no such hierarchy.
+  /// Returns the folders of the process's own group and of all visible ancestors, innermost first.
+  /// Empty if the hierarchy does not exist.
   ///
-  /// - Parameter root: Empty, or a folder with `proc` and `sys` like the kernel's.
+  /// - Parameter root: empty, or a folder with `proc` and `sys` trees for tests.
   public static func folders(in hierarchy: Hierarchy, root: String = "") -> [String] {
     guard let groups = text(root + "/proc/self/cgroup"),
       let own = groups.split(separator: "\n").firstNonNil({ path(in: $0, of: hierarchy) }),
       let mounts = text(root + "/proc/self/mountinfo")
     else { return [] }
     for line in mounts.split(separator: "\n") {
-      // Fields as in proc_pid_mountinfo(5): the fourth is the root of the mount, the fifth its place, and behind ` - `
-      // stand the type, the source and the options of the hierarchy.
+      // In proc_pid_mountinfo(5), field 4 is the root of the mount and field 5 its mount point.
+      // Type, source and options follow ` - `.
       let halves = line.split(separator: " - ", maxSplits: 1)
       let fields = halves[0].split(separator: " ")
       guard halves.count == 2, fields.count > 4, isMount(halves[1], of: hierarchy) else { continue }
       let place = root + String(fields[4])
-      // In a container the mount's root may be the group itself, or one that the path, told in another namespace, does
-      // not lie below: then what is mounted is the best there is.
+      // In a container, the mount's root may be the group itself or lie outside of the path's
+      // namespace. Then the mount point is the best match.
       let inside = below(fields[3], own) ?? ""
       var names = inside.split(separator: "/")[...]
       if names.contains("..") { names = [] }
@@ -40,7 +40,8 @@ public enum ControlGroups {
     return []
   }
 
-  /// The group's path where a line of /proc/self/cgroup (`number:controllers:path`) is about this hierarchy.
+  /// Returns the group's path if a line of /proc/self/cgroup (`number:controllers:path`) belongs to
+  /// the hierarchy.
   private static func path(in line: Substring, of hierarchy: Hierarchy) -> Substring? {
     let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
     guard fields.count == 3, fields[2].hasPrefix("/") else { return nil }
@@ -62,7 +63,7 @@ public enum ControlGroups {
     }
   }
 
-  /// What of `path` lies below `folder`; `nil` where it does not.
+  /// Returns `path` relative to `folder`, or `nil` if it lies outside.
   private static func below(_ folder: Substring, _ path: Substring) -> Substring? {
     if folder == "/" { return path }
     guard path.hasPrefix(folder) else { return nil }
@@ -70,13 +71,13 @@ public enum ControlGroups {
     return rest.isEmpty || rest.hasPrefix("/") ? rest : nil
   }
 
-  /// A small file's text; `nil` where it cannot be read, or is empty.
+  /// Returns the text of a small file, or `nil` if it is empty or cannot be read.
   public static func text(_ path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     var bytes: [UInt8] = []
-    // mountinfo may be long, and the kernel hands out such files a page at a time.
+    // mountinfo may be long, and the kernel returns such files page by page.
     var page = [UInt8](repeating: 0, count: 16_384)
     while bytes.count < 1 << 20 {
       let count = read(descriptor, &page, page.count)
@@ -88,7 +89,7 @@ public enum ControlGroups {
 }
 
 extension Sequence {
-  /// The first result that there is.
+  /// Returns the first result that is not `nil`.
   fileprivate func firstNonNil<Result>(_ body: (Element) -> Result?) -> Result? {
     for element in self {
       if let result = body(element) { return result }

@@ -1,28 +1,28 @@
-// MemoryFile: bytes on their way into a file that exists in memory only and that nobody can change once it is whole.
+// MemoryFile: a file in memory that becomes immutable when it is complete.
 
 import CLinux
 import Glibc
 import Model
 
-/// A memory file (memfd_create(2)) being filled; its one owner until it is handed out, sealed.
+/// A memory file (memfd_create(2)) that is being filled. Owns the file until `sealed` hands it out.
 public struct MemoryFile: ~Copyable {
   private let file: OwnedDescriptor
-  /// Bytes written so far.
+  /// The number of bytes written so far.
   public private(set) var count = 0
 
-  /// An empty file.
+  /// Creates an empty file.
   ///
-  /// - Parameter name: as /proc/PID/fd shows it.
+  /// - Parameter name: the name in /proc/PID/fd.
   public init(name: String) throws(SystemError) {
     let descriptor = pictor_linux_memory_file(name)
     guard descriptor >= 0 else { throw SystemError() }
     file = OwnedDescriptor(owning: descriptor)
   }
 
-  /// For reading along while it is being filled; valid as long as this owner.
+  /// The descriptor for reading while the file is being filled. Valid as long as this value.
   public var descriptor: CInt { file.value }
 
-  /// Writes all of `bytes` behind those already there.
+  /// Appends all of `bytes`.
   public mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
     var rest = bytes
     while let start = rest.baseAddress, !rest.isEmpty {
@@ -34,7 +34,8 @@ public struct MemoryFile: ~Copyable {
     }
   }
 
-  /// The whole file. Others map it, so from here on neither its bytes nor its length can change.
+  /// Returns the complete file. Seals prevent changes of content and size, because others map the
+  /// file.
   public consuming func sealed() throws(SystemError) -> FileRegion {
     guard pictor_linux_add_seals(file.value, pictor_linux_all_seals()) == 0 else {
       throw SystemError()

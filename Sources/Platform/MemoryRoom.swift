@@ -1,11 +1,11 @@
-// MemoryRoom: how much memory this process and its children may use together.
+// MemoryRoom: the memory limit of this process and its children.
 
-/// The bound that the machine sets, or the container.
+/// Determines the memory limit of the machine or container.
 public enum MemoryRoom {
-  /// The least of the machine's memory and of the limits of all control groups that the process is in, of version 1 and 2.
-  /// `Int.max` where nothing tells.
+  /// Returns the minimum, in bytes, of the machine's memory and the limits of all control groups of
+  /// the process. `Int.max` if unknown.
   ///
-  /// - Parameter root: Empty, or a folder with `proc` and `sys` like the kernel's.
+  /// - Parameter root: empty, or a folder with `proc` and `sys` trees for tests.
   public static func bytes(root: String = "") -> Int {
     let unified = ControlGroups.folders(in: .unified, root: root).flatMap {
       [$0 + "/memory.max", $0 + "/memory.high"]
@@ -14,13 +14,13 @@ public enum MemoryRoom {
       $0 + "/memory.limit_in_bytes"
     }
     let limits = (unified + memory).compactMap { path in
-      // `max`, or of version 1 a number beyond any machine, is no limit.
+      // `max` (version 2) or a huge number (version 1) means no limit.
       ControlGroups.text(path)?.split(separator: "\n").first.flatMap { Int($0) }
     }
     return (limits + [machine(root: root)]).filter { $0 > 0 }.min() ?? .max
   }
 
-  /// `MemTotal` in KiB (proc_meminfo(5)).
+  /// Returns `MemTotal` in bytes (proc_meminfo(5) has KiB).
   private static func machine(root: String) -> Int {
     let line = ControlGroups.text(root + "/proc/meminfo")?.split(separator: "\n")
       .first { $0.hasPrefix("MemTotal:") }

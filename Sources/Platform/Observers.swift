@@ -1,8 +1,9 @@
-// Observers: whoever wants to be told of something, until they let go of it.
+// Observers: a list of observers of an event.
 
 import Model
 
-/// A list of observers. They are told outside the lock, each of everything that was told after it was added.
+/// A thread-safe list of observers. They are called outside of the lock, and receive every value
+/// that is sent after they were added.
 public final class Observers<Value: Sendable>: Sendable {
   private struct State {
     var observers: [Int: @Sendable (Value) -> Void] = [:]
@@ -11,13 +12,13 @@ public final class Observers<Value: Sendable>: Sendable {
 
   private let state = Lock(State())
 
-  /// Nobody.
+  /// Creates an empty list.
   public init() {}
 
-  /// How many there are. Whoever has something costly to tell asks this first.
+  /// The number of observers. Lets callers skip expensive events.
   public var count: Int { state.withLock { $0.observers.count } }
 
-  /// Adds one, until the observation is released.
+  /// Adds an observer until the observation is released.
   public func add(_ observer: @escaping @Sendable (Value) -> Void) -> Observation {
     let number = state.withLock { state in
       state.last += 1
@@ -25,12 +26,12 @@ public final class Observers<Value: Sendable>: Sendable {
       return state.last
     }
     return Observation { [weak self] in
-      // Released outside the lock: an observer may own what lets go of others.
+      // Released outside the lock: an observer may own further observations.
       _ = self?.state.withLock { $0.observers.removeValue(forKey: number) }
     }
   }
 
-  /// Tells everyone, on this thread.
+  /// Calls all observers on this thread.
   public func tell(_ value: Value) {
     for observer in state.withLock({ Array($0.observers.values) }) { observer(value) }
   }

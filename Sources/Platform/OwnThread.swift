@@ -1,9 +1,10 @@
-// OwnThread: a thread of ours for C calls that wait, which must not hold up Swift's few.
+// OwnThread: a dedicated thread for blocking C calls.
 
 import CLinux
 import Glibc
 
-/// A POSIX thread that runs one closure, with all signals blocked: those are for the program's first thread.
+/// A POSIX thread that runs one closure, outside of Swift's cooperative pool. All signals are
+/// blocked, because the main thread handles them.
 public final class OwnThread: Sendable {
   private final class Start: Sendable {
     let name: String
@@ -15,10 +16,10 @@ public final class OwnThread: Sendable {
     }
   }
 
-  /// `nil` once it was joined or let go.
+  /// `nil` after the thread was joined or detached.
   private let thread: Lock<pthread_t?>
 
-  /// Starts a thread that is to be joined.
+  /// Starts a joinable thread.
   ///
   /// - Parameters:
   ///   - name: up to 15 bytes, as `top -H` shows it.
@@ -50,7 +51,7 @@ public final class OwnThread: Sendable {
     self.thread = Lock(thread)
   }
 
-  /// Starts a thread that nobody joins: its end is told by what it runs. The parameters are those of `init`.
+  /// Starts a detached thread. The parameters are those of `init`.
   public static func start(
     name: String, rank: ThreadRank, _ run: @escaping @Sendable () -> Void
   ) throws(SystemError) {
@@ -58,7 +59,7 @@ public final class OwnThread: Sendable {
     if let thread = started.thread.withLock({ $0.take() }) { pthread_detach(thread) }
   }
 
-  /// Waits for its end; later calls return at once.
+  /// Waits for the thread to end. Later calls return at once.
   public func join() {
     if let thread = thread.withLock({ $0.take() }) { pthread_join(thread, nil) }
   }

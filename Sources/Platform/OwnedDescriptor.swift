@@ -1,19 +1,19 @@
-// OwnedDescriptor: an open descriptor that somebody is sure to close.
+// OwnedDescriptor: a file descriptor with one owner that closes it.
 
 import Glibc
 
-/// An open descriptor with one owner, closed at its end. A negative one is none. Bytes that several owners read from are
-/// a `FileRegion` of Model's.
+/// A file descriptor with one owner, closed on deinitialization. A negative value means no
+/// descriptor. For shared read access use `FileRegion`.
 public struct OwnedDescriptor: ~Copyable, Sendable {
-  /// The descriptor; valid as long as this.
+  /// The descriptor, valid as long as this value.
   public let value: CInt
 
-  /// Takes over `value`.
+  /// Takes ownership of `value`.
   public init(owning value: CInt) { self.value = value }
 
   deinit { if value >= 0 { close(value) } }
 
-  /// Gives the descriptor to the caller, who closes it.
+  /// Transfers ownership of the descriptor to the caller.
   public consuming func release() -> CInt {
     let value = value
     discard self

@@ -1,16 +1,18 @@
-// Semaphore: wake-ups that are counted, so that none is lost and each wakes one thread.
+// Semaphore: a counting semaphore that wakes one thread per post.
 
 import Glibc
 
-/// A POSIX semaphore (sem_overview(7)) that starts at 0, for own threads; never waited for in a task.
+/// A POSIX semaphore (sem_overview(7)) with initial value 0, for dedicated threads. Tasks must not
+/// wait on it.
 ///
-/// A condition variable would do where every wake-up is a broadcast. Its `pthread_cond_signal` can be lost in glibc 2.25
-/// to 2.40 (sourceware bug 25847); a semaphore's post cannot.
+/// `pthread_cond_signal` can lose wake-ups in glibc 2.25 to 2.40 (sourceware bug 25847); a
+/// semaphore does not.
 public final class Semaphore: @unchecked Sendable {
-  // Sound as Sendable: any thread may post and wait, and the memory does not move and lives as long as this object.
+  // Sound as Sendable: any thread may post and wait, and the memory does not move and lives as long
+  // as this object.
   private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
-  /// Nothing posted yet.
+  /// Creates a semaphore with value 0.
   public init() { sem_init(semaphore, 0, 0) }
 
   deinit {
@@ -18,12 +20,12 @@ public final class Semaphore: @unchecked Sendable {
     semaphore.deallocate()
   }
 
-  /// Lets one waiting thread go on, or the next that waits.
+  /// Wakes one waiting thread, or the next one that waits.
   public func post() { sem_post(semaphore) }
 
   /// Waits for one post.
   public func wait() {
-    // Interrupted by a signal is all that can go wrong.
+    // The only possible error is an interruption by a signal.
     while sem_wait(semaphore) != 0 {}
   }
 }

@@ -1,14 +1,14 @@
-// SystemError: what a failed call of the system said.
+// SystemError: an errno value as an error.
 
 import Glibc
 import Model
 
-/// The `errno` of a call that failed.
+/// The `errno` of a failed system call.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The `errno` value.
   public let code: CInt
 
-  /// The last failed call of this thread, unless a code is given.
+  /// Creates an error from a code, by default the calling thread's `errno`.
   public init(_ code: CInt = errno) { self.code = code }
 
   /// `No such file or directory (2)`.

@@ -1,19 +1,19 @@
-// CodeCounts: how often each error code happened.
+// CodeCounts: counts errors by code.
 
 import Platform
 
-/// Counts by name. The names are the contract's error codes, so there are few.
+/// Counters by error code. The number of codes is small.
 public final class CodeCounts: Sendable {
   private let counts = Lock<[String: Int]>([:])
 
-  /// Nothing counted yet.
+  /// Creates an empty set of counters.
   public init() {}
 
-  /// Counts one.
+  /// Counts one occurrence.
   public func add(_ code: String) {
     counts.withLock { $0[code, default: 0] += 1 }
   }
 
-  /// What was counted so far.
+  /// The counts so far.
   public var values: [String: Int] { counts.withLock { $0 } }
 }

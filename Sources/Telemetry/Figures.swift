@@ -1,19 +1,19 @@
-// Figures: what /stats shows, part by part. Each part is filled in by the target it is about.
+// Figures: the content of `/stats`. Each target fills in its own part.
 
-/// How long something took: how often it happened, the sum, and quantiles in milliseconds.
+/// A summary of durations: count, sum, and quantiles in milliseconds.
 public struct LatencyFigures: Codable, Hashable, Sendable {
-  /// How often it happened.
+  /// The number of durations.
   public var count: Int
-  /// All durations together, in seconds.
+  /// The sum of all durations, in seconds.
   public var sumSeconds: Double
-  /// Median in milliseconds.
+  /// The median in milliseconds.
   public var p50: Double
-  /// 95th percentile in milliseconds.
+  /// The 95th percentile in milliseconds.
   public var p95: Double
-  /// 99th percentile in milliseconds.
+  /// The 99th percentile in milliseconds.
   public var p99: Double
 
-  /// All of it.
+  /// Creates a summary.
   public init(count: Int, sumSeconds: Double, p50: Double, p95: Double, p99: Double) {
     (self.count, self.sumSeconds) = (count, sumSeconds)
     (self.p50, self.p95, self.p99) = (p50, p95, p99)
@@ -28,33 +28,33 @@ public struct LatencyFigures: Codable, Hashable, Sendable {
   }
 }
 
-/// Requests to the server.
+/// Figures of the HTTP server.
 public struct RequestFigures: Codable, Hashable, Sendable {
-  /// All requests answered.
+  /// Requests answered.
   public var total = 0
-  /// Requests being answered now.
+  /// Requests in progress.
   public var active = 0
-  /// Most requests that may be waited for at once.
+  /// The maximum number of requests that may wait at once.
   public var limit = 0
-  /// Answers by status code.
+  /// Responses by status code.
   public var byStatus: [String: Int] = [:]
-  /// `/image` answers by where they came from: `memory`, `disk`, `source`, `variant`, `origin`, `stale` (kept, in
-  /// place of an origin that failed), `error`.
+  /// `/image` responses by origin: `memory`, `disk`, `source`, `variant`, `origin`, `stale` (served
+  /// instead of an error of the origin), `error`.
   public var byOrigin: [String: Int] = [:]
-  /// `/image` answers from memory or disk ÷ all `/image` answers with an image.
+  /// `/image` responses from memory or disk ÷ all `/image` responses with an image.
   public var hitRatio = 0.0
   /// Body bytes sent.
   public var bytesSent = 0
-  /// Clients that went away before their answer.
+  /// Clients that disconnected before their response.
   public var clientsGone = 0
   /// Open connections.
   public var connections = 0
-  /// From the request's header to its answer, memory hits.
+  /// Time from the request head to the response, for memory hits.
   public var hitLatency: LatencyFigures?
-  /// The same, all other requests for images.
+  /// The same for all other image requests.
   public var missLatency: LatencyFigures?
 
-  /// Nothing yet.
+  /// Creates figures of zero.
   public init() {}
 
   enum CodingKeys: String, CodingKey {
@@ -69,36 +69,36 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   }
 }
 
-/// Downloads from origins.
+/// Figures of downloads from origins.
 public struct DownloadFigures: Codable, Hashable, Sendable {
-  /// Started and ended well.
+  /// Downloads that succeeded.
   public var succeeded = 0
-  /// Started and failed, by the contract's error code.
+  /// Downloads that failed, by error code.
   public var failed: [String: Int] = [:]
-  /// Given up because nobody wanted them any more.
+  /// Downloads cancelled because no participant was left.
   public var cancelled = 0
-  /// Running now.
+  /// Running downloads.
   public var running = 0
-  /// Waiting for a place.
+  /// Queued downloads.
   public var waiting = 0
-  /// Of those running, the ones whose host has said nothing for long: others have their places.
+  /// Running downloads whose host has not responded for long. They do not count against `limit`.
   public var silent = 0
-  /// Most that may run at once, silent ones aside.
+  /// The maximum number of running downloads, without silent ones.
   public var limit = 0
-  /// Most that may run at once from one host.
+  /// The maximum number of running downloads from one host.
   public var limitPerHost = 0
   /// Body bytes received.
   public var bytes = 0
-  /// Requests made once more after a failure.
+  /// Retries after failures.
   public var retries = 0
-  /// Hosts that are left alone because they failed time and again, those being probed included.
+  /// Hosts whose circuit breaker is open or half-open.
   public var circuitsOpen = 0
-  /// Whether an operator has downloads wait.
+  /// Whether an operator has paused the queue.
   public var paused = false
-  /// From the start of a transfer to its end.
+  /// Time from the start of a transfer to its end.
   public var latency: LatencyFigures?
 
-  /// Nothing yet.
+  /// Creates figures of zero.
   public init() {}
 
   enum CodingKeys: String, CodingKey {
@@ -109,34 +109,34 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
   }
 }
 
-/// The manager's flights.
+/// Figures of the manager's flights.
 public struct FlightFigures: Codable, Hashable, Sendable {
-  /// Source flights running now.
+  /// Running source flights.
   public var sources = 0
-  /// Variant flights running now.
+  /// Running variant flights.
   public var variants = 0
-  /// Requests waiting for flights now.
+  /// Requests that wait for flights.
   public var waiting = 0
-  /// Flights ever started.
+  /// Flights started.
   public var started = 0
-  /// Requests that joined a flight already running.
+  /// Requests that joined a running flight.
   public var coalesced = 0
-  /// Flights given up because the last one waiting left, or ended by an operator.
+  /// Flights cancelled because their last participant left, or by an operator.
   public var cancelled = 0
-  /// Sources on the list of failed URLs.
+  /// Entries of the negative cache.
   public var failedURLs = 0
-  /// Results that were larger than their source, which is kept and sent in their place.
+  /// Sources served because the encoded image was larger.
   public var sourcesInstead = 0
-  /// Images made of larger variants, since their source was not kept.
+  /// Variants derived from larger variants, because their source was not cached.
   public var derived = 0
-  /// AVIFs made behind quicker answers.
+  /// AVIFs encoded in the background.
   public var avifsLater = 0
-  /// Those being made now, and waiting for it.
+  /// AVIFs queued or being encoded in the background.
   public var avifsWaiting = 0
-  /// Those that could not be made.
+  /// Background AVIFs that failed.
   public var avifsFailed = 0
 
-  /// Nothing yet.
+  /// Creates figures of zero.
   public init() {}
 
   enum CodingKeys: String, CodingKey {
@@ -149,53 +149,53 @@ public struct FlightFigures: Codable, Hashable, Sendable {
   }
 }
 
-/// Lists that are prefetched.
+/// Figures of prefetching.
 public struct PrefetchFigures: Codable, Hashable, Sendable {
-  /// Lists being worked on now.
+  /// Running lists.
   public var lists = 0
-  /// Images waiting for their turn.
+  /// Waiting images.
   public var waiting = 0
-  /// Images being asked for now.
+  /// Running images.
   public var running = 0
-  /// Most images that may be asked for at once.
+  /// The maximum number of running images.
   public var limit = 0
-  /// Images that were loaded or made.
+  /// Images that were downloaded or rendered.
   public var finished = 0
-  /// Images that were kept and fresh already.
+  /// Images that were already cached and fresh.
   public var skipped = 0
-  /// Images that could not be had.
+  /// Images that failed.
   public var failed = 0
 
-  /// Nothing yet.
+  /// Creates figures of zero.
   public init() {}
 }
 
-/// The worker processes.
+/// Figures of the imaging workers.
 public struct ImagingFigures: Codable, Hashable, Sendable {
-  /// Images made.
+  /// Jobs that succeeded.
   public var succeeded = 0
-  /// Jobs that ended in an error, by the contract's error code.
+  /// Jobs that failed, by error code.
   public var failed: [String: Int] = [:]
-  /// Jobs given up because nobody wanted them any more.
+  /// Jobs cancelled because no participant was left.
   public var cancelled = 0
-  /// Jobs being worked at now.
+  /// Running jobs.
   public var running = 0
-  /// Jobs waiting for a worker.
+  /// Queued jobs.
   public var waiting = 0
-  /// Most jobs that may wait.
+  /// The maximum number of queued jobs.
   public var limit = 0
-  /// Workers alive.
+  /// Live imaging workers.
   public var workers = 0
-  /// Workers that died in a job, were killed at a deadline, or broke the protocol.
+  /// Imaging workers that crashed, were killed at a deadline, or violated the protocol.
   public var workersLost = 0
-  /// Workers replaced for age.
+  /// Imaging workers that were replaced because of age.
   public var workersRetired = 0
-  /// Resident memory of the workers together, in bytes.
+  /// Resident memory of all imaging workers, in bytes.
   public var residentBytes = 0
-  /// From the start of a job to its result.
+  /// Time from the start of a job to its result.
   public var latency: LatencyFigures?
 
-  /// Nothing yet.
+  /// Creates figures of zero.
   public init() {}
 
   enum CodingKeys: String, CodingKey {
@@ -206,20 +206,20 @@ public struct ImagingFigures: Codable, Hashable, Sendable {
   }
 }
 
-/// The server process.
+/// Figures of the server process.
 public struct ProcessFigures: Codable, Hashable, Sendable {
   /// Resident memory in bytes.
   public var residentBytes = 0
-  /// Open descriptors.
+  /// Open file descriptors.
   public var descriptors = 0
-  /// Most descriptors that may be open.
+  /// The limit for open file descriptors.
   public var descriptorLimit = 0
   /// Threads.
   public var threads = 0
-  /// Processor time used so far, user and system, in seconds.
+  /// CPU time used, user and system, in seconds.
   public var cpuSeconds = 0.0
 
-  /// Nothing yet.
+  /// Creates figures of zero.
   public init() {}
 
   enum CodingKeys: String, CodingKey {
@@ -230,36 +230,36 @@ public struct ProcessFigures: Codable, Hashable, Sendable {
   }
 }
 
-/// The whole of `/stats`.
+/// The complete response of `/stats`.
 public struct Stats: Codable, Hashable, Sendable {
   /// `serving` or `draining`.
   public var status: String
-  /// Version of the program.
+  /// The version of the program.
   public var version: String
   /// Seconds since the start.
   public var uptimeSeconds: Double
-  /// Requests to the server.
+  /// Figures of the HTTP server.
   public var requests: RequestFigures
-  /// The memory tier.
+  /// Figures of the memory tier.
   public var memory: TierFigures
-  /// The disk tier.
+  /// Figures of the disk tier.
   public var disk: TierFigures
-  /// Downloads from origins.
+  /// Figures of downloads from origins.
   public var downloads: DownloadFigures
-  /// The manager's flights.
+  /// Figures of the manager's flights.
   public var flights: FlightFigures
-  /// What was served stale.
+  /// Figures of stale responses.
   public var freshness: FreshnessFigures
-  /// Lists that are prefetched.
+  /// Figures of prefetching.
   public var prefetch: PrefetchFigures
-  /// The worker processes.
+  /// Figures of the imaging workers.
   public var imaging: ImagingFigures
-  /// The server process.
+  /// Figures of the server process.
   public var process: ProcessFigures
-  /// Lines of the log.
+  /// Figures of the log.
   public var log: LogFigures
 
-  /// All of it.
+  /// Creates the statistics.
   public init(
     status: String, version: String, uptimeSeconds: Double, requests: RequestFigures,
     memory: TierFigures, disk: TierFigures, downloads: DownloadFigures, flights: FlightFigures,

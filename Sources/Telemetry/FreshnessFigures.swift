@@ -1,25 +1,25 @@
-// FreshnessFigures: what /stats shows of what was served stale.
+// FreshnessFigures: the part of `/stats` about stale responses.
 
-/// What was served stale, and how it became fresh again.
+/// Figures of stale responses and revalidations.
 public struct FreshnessFigures: Codable, Hashable, Sendable {
-  /// Answers that were stale while their origin was asked (RFC 5861's stale-while-revalidate).
+  /// Stale responses during a revalidation (RFC 5861's stale-while-revalidate).
   public var staleWhileRevalidate = 0
-  /// Answers that were stale because their origin failed (RFC 5861's stale-if-error).
+  /// Stale responses because the origin failed (RFC 5861's stale-if-error).
   public var staleIfError = 0
-  /// Answers that were stale because the request takes them so (`max-stale`).
+  /// Stale responses that the request accepted (`max-stale`).
   public var maxStale = 0
-  /// Revalidations begun behind a stale answer.
+  /// Background revalidations started.
   public var revalidations = 0
-  /// Of those, the ones that run now.
+  /// Background revalidations that are running.
   public var revalidating = 0
-  /// Of those that ended, the ones that failed.
+  /// Background revalidations that failed.
   public var revalidationsFailed = 0
-  /// Sources whose origins failed lately, and are left alone for a moment.
+  /// Sources in back-off because their origin failed.
   public var failingSources = 0
-  /// Times that a source was found to have come in later than now: the clock was set back.
+  /// Cached sources found with a receive time in the future, because the clock was set back.
   public var clockSetBack = 0
 
-  /// Nothing yet.
+  /// Creates figures of zero.
   public init() {}
 
   enum CodingKeys: String, CodingKey {

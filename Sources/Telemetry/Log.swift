@@ -1,19 +1,19 @@
-// Log: structured lines for operators, one JSON object or one line of text each.
+// Log: writes structured log lines as JSON or text.
 
 import Glibc
 
-/// How much a log line matters.
+/// The severity of a log line.
 public enum LogLevel: String, CaseIterable, Comparable, Sendable {
-  /// For finding out what the server does; says something about every request.
+  /// Diagnostics, including lines for every request.
   case debug
-  /// The server's life and what was not answered from memory.
+  /// The server's life cycle, and requests that memory did not answer.
   case info
-  /// Something is wrong and the server goes on without it.
+  /// A problem that the server tolerates.
   case warning
-  /// A fault of the server's own.
+  /// An internal error of the server.
   case error
 
-  /// The less it matters, the less it is.
+  /// Orders by severity, the lowest first.
   public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
 
   private var rank: Int {
@@ -30,53 +30,54 @@ public enum LogLevel: String, CaseIterable, Comparable, Sendable {
 public enum LogValue: Sendable, ExpressibleByStringLiteral, ExpressibleByStringInterpolation,
   ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral
 {
-  /// Text; line breaks and control characters are escaped.
+  /// A text; line breaks and control characters are escaped.
   case string(String)
-  /// A whole number.
+  /// An integer.
   case int(Int)
-  /// Milliseconds, with three decimals; the field's name ends in `_ms`.
+  /// Milliseconds with three decimals. The field's name ends in `_ms`.
   case milliseconds(Duration)
-  /// Yes or no.
+  /// A Boolean.
   case bool(Bool)
-  /// Nothing to say: the field is left out of the line.
+  /// No value: the line omits the field.
   case absent
 
-  /// Text, where there is any.
+  /// Returns a text value, or `absent` for `nil`.
   public static func string(ifPresent text: String?) -> LogValue { text.map(string) ?? .absent }
 
-  /// Text.
+  /// Creates a text value.
   public init(stringLiteral value: String) { self = .string(value) }
-  /// A whole number.
+  /// Creates an integer value.
   public init(integerLiteral value: Int) { self = .int(value) }
-  /// Yes or no.
+  /// Creates a Boolean value.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
 }
 
-/// Writes log lines; one for the whole server, passed to whoever has something to say.
+/// Writes log lines. The server shares one log.
 ///
-/// With a queue (`LogQueue`), no caller waits for whoever reads the log. Without one each line is one `write(2)` on the
-/// caller's thread, for commands and tests.
+/// With a queue (`LogQueue`), callers never wait for the log's reader. Without a queue, each line
+/// is one `write(2)` on the caller's thread, for commands and tests.
 public struct Log: Sendable {
-  /// How lines look.
+  /// The format of log lines.
   public enum Format: String, CaseIterable, Sendable {
-    /// One JSON object a line: `time`, `level`, `message`, then the fields.
+    /// One JSON object per line: `time`, `level`, `message`, then the fields.
     case json
     /// `2026-11-21T01:02:03.004Z info  message key=value …`.
     case text
   }
 
-  /// The least level that is written.
+  /// The lowest level that is written.
   public let level: LogLevel
   private let format: Format
   private let descriptor: CInt
   private let queue: LogQueue?
 
-  /// A log on an open descriptor, standard error by default, written to by the callers.
+  /// Creates a log that callers write synchronously to an open descriptor, by default standard
+  /// error.
   public init(level: LogLevel = .info, format: Format = .text, descriptor: CInt = STDERR_FILENO) {
     (self.level, self.format, self.descriptor, queue) = (level, format, descriptor, nil)
   }
 
-  /// A log that is written by the thread of a queue, in the queue's format.
+  /// Creates a log that a queue's thread writes, in the queue's format.
   public init(level: LogLevel, queue: LogQueue) {
     (self.level, format, descriptor) = (level, queue.format, -1)
     self.queue = queue
@@ -85,25 +86,25 @@ public struct Log: Sendable {
   /// A log that writes nothing, for tests.
   public static let silent = Log(level: .error, format: .text, descriptor: -1)
 
-  /// See `LogLevel.debug`.
+  /// Logs a line at level `debug`.
   public func debug(
     _ message: @autoclosure () -> String,
     _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
   ) { write(.debug, message, fields) }
 
-  /// See `LogLevel.info`.
+  /// Logs a line at level `info`.
   public func info(
     _ message: @autoclosure () -> String,
     _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
   ) { write(.info, message, fields) }
 
-  /// See `LogLevel.warning`.
+  /// Logs a line at level `warning`.
   public func warning(
     _ message: @autoclosure () -> String,
     _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
   ) { write(.warning, message, fields) }
 
-  /// See `LogLevel.error`.
+  /// Logs a line at level `error`.
   public func error(
     _ message: @autoclosure () -> String,
     _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
@@ -116,24 +117,24 @@ public struct Log: Sendable {
     if let queue { return queue.add(level, message(), fields()) }
     guard descriptor >= 0 else { return }
     var line = format.line(level, message(), fields())
-    // A log that cannot be written must not stop the server: the line is lost.
+    // A log that cannot be written must not stop the server, so the line is lost.
     _ = line.withUTF8 { Self.write(UnsafeRawBufferPointer($0), to: descriptor) }
   }
 
-  /// Waits until what was logged is written, for at most so long: before the process ends by itself.
+  /// Waits until all queued lines are written, or for `limit`. Call before the process exits.
   public func flush(within limit: Duration) { _ = queue?.flush(within: limit) }
 
-  /// What the queue has done so far.
+  /// The figures of the queue.
   public var figures: LogFigures { queue?.figures ?? LogFigures() }
 
-  /// Writes all bytes, however often that has to be tried; tells whether it did. Waits for whoever reads.
+  /// Writes all bytes and returns whether it succeeded. Blocks until the reader accepts them.
   static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt) -> Bool {
     var rest = bytes
     while let start = rest.baseAddress, !rest.isEmpty {
       let written = Glibc.write(descriptor, start, rest.count)
       if written < 0 && errno == EINTR { continue }
       if written < 0 && errno == EAGAIN {
-        // A descriptor that another process made non-blocking.
+        // Another process may have made the descriptor non-blocking.
         var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         _ = poll(&waiting, 1, -1)
         continue

@@ -1,17 +1,17 @@
-// LogFigures: what /stats says of the log.
+// LogFigures: the part of `/stats` about the log.
 
-/// Lines of the log.
+/// Figures of the log.
 public struct LogFigures: Codable, Hashable, Sendable {
-  /// Written.
+  /// Lines written.
   public var written = 0
-  /// Not written, since the log was not read fast enough or could not be written to.
+  /// Lines dropped, because the queue was full or the write failed.
   public var dropped = 0
-  /// Not written one by one: failures of which many are alike.
+  /// Lines summarized, because many were alike.
   public var summedUp = 0
-  /// Bytes of lines that wait or are being written.
+  /// Bytes that are queued or being written.
   public var waitingBytes = 0
 
-  /// Nothing yet.
+  /// Creates figures of zero.
   public init() {}
 
   enum CodingKeys: String, CodingKey {

@@ -1,8 +1,9 @@
-// LogLimiter: which of many like failures are logged one by one. It decides and does nothing.
+// LogLimiter: limits repeated failures in the log.
 
-/// Admits so many failures of a kind in a window of time; the rest is counted, and summed up when the window ends.
+/// Admits a number of similar failures per time window and counts the rest for a summary. A pure
+/// state machine: the caller passes the time.
 struct LogLimiter {
-  /// What the log says of failures that were held back.
+  /// The number of suppressed lines of one kind.
   struct Summary: Hashable {
     let kind: String
     let level: LogLevel
@@ -16,16 +17,17 @@ struct LogLimiter {
     var heldBack = 0
   }
 
-  /// Lines of a kind that are written within a window.
+  /// The number of lines of a kind that a window admits.
   static let linesPerWindow = 20
-  /// How long a window is.
+  /// The length of a window.
   static let windowLength = Duration.seconds(10)
-  /// Most kinds that are told apart; the lines of further ones are all admitted.
+  /// The maximum number of kinds. Lines of further kinds are always admitted.
   static let kindLimit = 256
 
   private var windows: [String: Window] = [:]
 
-  /// What a line is alike with: failures by their message and error code; `nil` for lines that say of no failure.
+  /// Returns the kind of a failure, from its message and error code. Returns `nil` for lines that
+  /// report no failure.
   static func kind(
     of level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
   ) -> String? {
@@ -35,7 +37,7 @@ struct LogLimiter {
     return level >= .warning ? message : nil
   }
 
-  /// Whether a line is written; otherwise it is counted.
+  /// Returns whether to write a line. Other lines are counted.
   mutating func admits(
     _ kind: String, _ level: LogLevel, now: ContinuousClock.Instant
   ) -> Bool {
@@ -50,10 +52,10 @@ struct LogLimiter {
     return isAdmitted
   }
 
-  /// When `summaries` will next have something to do.
+  /// The time at which `summaries` next has a window to close.
   var nextSummary: ContinuousClock.Instant? { windows.values.map(\.end).min() }
 
-  /// Closes the windows that are over, or all; returns what was held back in them, by kind.
+  /// Closes expired windows, or all windows, and returns the suppressed lines by kind.
   mutating func summaries(now: ContinuousClock.Instant, all: Bool) -> [Summary] {
     let over = windows.filter { all || $0.value.end <= now }
     for kind in over.keys { windows[kind] = nil }

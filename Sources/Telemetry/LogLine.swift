@@ -1,13 +1,13 @@
-// LogLine: the text of one line of the log, in both formats.
+// LogLine: formats log lines as JSON and as text.
 
 import FoundationEssentials
 import Model
 
 extension Log.Format {
-  /// Most bytes of a text in a line: URLs may be long, and each request writes one.
+  /// The maximum length of a text value, in bytes. Each request logs a URL, which may be long.
   static let longestText = 512
 
-  /// A line, its line break included.
+  /// Returns a line with its line break.
   func line(
     _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
   ) -> String {

@@ -1,12 +1,13 @@
-// LogQueue: lines on their way to the log, written by a thread of its own.
+// LogQueue: queues log lines for a thread that writes them.
 
 import Glibc
 import Platform
 
-/// A bounded queue in front of the log, so that no event loop, task or worker thread waits for whoever reads the log.
+/// A bounded queue in front of the log, so no event loop, task or disk thread waits for the log's
+/// reader.
 ///
-/// A line that finds no room is dropped and counted; the next that is written says how many were. Failures that repeat
-/// are summed up (`LogLimiter`).
+/// A full queue drops lines, and the next written line reports their number. Repeated failures are
+/// summarized (`LogLimiter`).
 public final class LogQueue: Sendable {
   private struct State {
     var lines: [String] = []
@@ -14,26 +15,27 @@ public final class LogQueue: Sendable {
     var bytes = 0
     var limiter = LogLimiter()
     var figures = LogFigures()
-    /// Lines that were dropped and of which the log does not tell yet.
+    /// Dropped lines that the log has not reported yet.
     var untold = 0
-    /// Bytes of those that are being written.
+    /// Bytes that are being written.
     var writing = 0
     var isClosed = false
     var isEnded = false
   }
 
-  /// How lines look.
+  /// The format of log lines.
   let format: Log.Format
   private let descriptor: CInt
   private let limit: Int
   private let state = Lock(State())
   private let wake: WakeSignal
 
-  /// Starts the thread.
+  /// Creates a queue and starts its thread.
   ///
   /// - Parameters:
-  ///   - descriptor: where lines go; it stays the caller's.
-  ///   - limit: most bytes that wait, beside as many that are being written.
+  ///   - descriptor: the output; the caller keeps ownership.
+  ///   - limit: the maximum number of queued bytes. As many more may be in the process of being
+  ///     written.
   public init(
     format: Log.Format, descriptor: CInt = STDERR_FILENO, limit: Int = 1 << 20
   ) throws(SystemError) {
@@ -42,7 +44,7 @@ public final class LogQueue: Sendable {
     try OwnThread.start(name: "pictor-log", rank: .work) { self.run() }
   }
 
-  /// Takes in a line. Never waits.
+  /// Adds a line. Never blocks.
   func add(_ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>) {
     if let kind = LogLimiter.kind(of: level, message, fields) {
       let isAdmitted = state.withLock { state in
@@ -66,13 +68,16 @@ public final class LogQueue: Sendable {
     if isTaken { wake.set() }
   }
 
-  /// Waits until all that was taken in is written, for at most so long; tells whether it is. For own threads.
+  /// Waits up to `limit` until all lines are written, and returns whether they are. Blocks; not for
+  /// tasks.
   func flush(within limit: Duration) -> Bool {
     wait(within: limit) { $0.bytes + $0.writing == 0 }
   }
 
-  /// Writes what waits, for at most so long, sums up what was held back, and ends the thread; tells whether all is
-  /// written. What is logged afterwards is dropped. For own threads.
+  /// Writes all queued lines and summaries, then ends the thread. Waits up to `limit` and returns
+  /// whether it finished.
+  ///
+  /// Lines logged afterwards are dropped. Blocks; not for tasks.
   @discardableResult
   public func stop(within limit: Duration) -> Bool {
     state.withLock { $0.isClosed = true }
@@ -80,7 +85,7 @@ public final class LogQueue: Sendable {
     return wait(within: limit) { $0.isEnded }
   }
 
-  /// What was done so far.
+  /// The figures now.
   var figures: LogFigures {
     state.withLock { state in
       var figures = state.figures
@@ -120,7 +125,8 @@ public final class LogQueue: Sendable {
     }
   }
 
-  /// What is to be written next, with what there is to say of lines that were not; whether nothing comes after it.
+  /// Returns the lines to write, with summaries and a report of dropped lines, and whether they are
+  /// the last.
   private func take() -> (lines: [String], isLast: Bool) {
     state.withLock { state in
       var lines = state.lines
@@ -144,7 +150,8 @@ public final class LogQueue: Sendable {
   }
 
   private func write(_ lines: [String]) -> Bool {
-    // In pieces that a pipe takes at once, so that lines of other processes do not fall into them.
+    // Writes line by line: a pipe accepts a short write atomically, so lines of other processes do
+    // not interleave.
     var isWritten = true
     for line in lines {
       var line = line

@@ -1,28 +1,28 @@
-// Counter and LatencyHistogram: figures that any thread may change and any other read, without a lock.
+// Metrics: lock-free counters, gauges and latency histograms.
 
 import Synchronization
 
-/// A number that only grows.
+/// A monotonic counter.
 public final class Counter: Sendable {
   private let storage = Atomic<Int>(0)
 
-  /// Starts at 0.
+  /// Creates a counter at 0.
   public init() {}
 
-  /// Adds `amount`, which is not negative.
+  /// Adds `amount`, which must not be negative.
   public func add(_ amount: Int = 1) {
     storage.wrappingAdd(amount, ordering: .relaxed)
   }
 
-  /// What was counted so far.
+  /// The count so far.
   public var value: Int { storage.load(ordering: .relaxed) }
 }
 
-/// A number that rises and falls.
+/// A value that can rise and fall.
 public final class Gauge: Sendable {
   private let storage: Atomic<Int>
 
-  /// Starts at `value`.
+  /// Creates a gauge at `value`.
   public init(_ value: Int = 0) { storage = Atomic(value) }
 
   /// Adds `amount`, which may be negative.
@@ -30,42 +30,44 @@ public final class Gauge: Sendable {
     storage.wrappingAdd(amount, ordering: .relaxed)
   }
 
-  /// What it is now.
+  /// The current value.
   public var value: Int { storage.load(ordering: .relaxed) }
 }
 
-/// How long something took, over the whole life of the server: counts in buckets whose width grows with the value, so
-/// that a quantile is off by at most an eighth (the idea of HdrHistogram with three bits of precision).
+/// A histogram of durations since the start of the server.
 ///
-/// Values run from 1 µs to about 19 hours; longer ones count in the last bucket.
+/// Bucket widths grow with the value, so a quantile is off by at most an eighth (like an
+/// HdrHistogram with three bits of precision). Values range from 1 µs to about 19 hours; the last
+/// bucket counts longer ones.
 public final class LatencyHistogram: Sendable {
   private static let bucketCount = 280
   private let buckets: [Counter]
   private let microseconds = Counter()
 
-  /// Empty.
+  /// Creates an empty histogram.
   public init() {
     buckets = (0..<Self.bucketCount).map { _ in Counter() }
   }
 
-  /// Counts one duration.
+  /// Records a duration.
   public func record(_ duration: Duration) {
     let parts = duration.components
     record(
       microseconds: Int(parts.seconds) * 1_000_000 + Int(parts.attoseconds / 1_000_000_000_000))
   }
 
-  /// Counts one duration in whole microseconds: for whom the 128-bit division of a `Duration` is too dear.
+  /// Records a duration in whole microseconds. Avoids the 128-bit division of a `Duration` on hot
+  /// paths.
   public func record(microseconds value: Int) {
     let value = max(value, 0)
     microseconds.add(value)
     buckets[Self.bucket(of: value)].add()
   }
 
-  /// The state now, as `/stats` shows it.
+  /// The summary for `/stats`.
   public var figures: LatencyFigures { Self.figures(of: [self]) }
 
-  /// The state of several taken together, where each thread counts in one of its own.
+  /// Returns the combined summary of several histograms, for example of one per thread.
   public static func figures(of histograms: [LatencyHistogram]) -> LatencyFigures {
     let counts = (0..<bucketCount).map { index in
       histograms.reduce(0) { $0 + $1.buckets[index].value }
@@ -85,7 +87,8 @@ public final class LatencyHistogram: Sendable {
       p95: quantile(0.95), p99: quantile(0.99))
   }
 
-  /// Eight buckets for every doubling: 0–7 one by one, then by the three bits behind the highest.
+  /// Returns the bucket of a value: 0–7 have a bucket each, then each power of two has eight
+  /// buckets.
   private static func bucket(of value: Int) -> Int {
     guard value >= 8 else { return value }
     let exponent = Int.bitWidth - 1 - value.leadingZeroBitCount

@@ -1,4 +1,4 @@
-// RequestID: the name of one request in its answer, in log lines and in error bodies.
+// RequestID: the identifier of a request in its response, in log lines and in error bodies.
 
 import Synchronization
 
@@ -49,7 +49,7 @@ public struct RequestID: Sendable, CustomStringConvertible {
     }
   }
 
-  /// Writes the text's `length` ASCII bytes without allocating.
+  /// Writes the `length` ASCII bytes of the text without allocating.
   public func write(into buffer: UnsafeMutableRawBufferPointer) {
     precondition(buffer.count >= length, "this request id needs \(length) bytes")
     for position in 0..<length { buffer[position] = text[position] }

@@ -1,17 +1,17 @@
-// TierFigures: what /stats shows of the cache's tiers.
+// TierFigures: the part of `/stats` about the cache tiers.
 
-/// What one kind of entry has of a tier.
+/// The share of a tier that one kind of entry takes.
 public struct ShareFigures: Codable, Hashable, Sendable {
-  /// Entries kept now, those being written included.
+  /// Entries, including those being written.
   public var entries: Int
-  /// Bytes they take, folders included.
+  /// Bytes, including folders.
   public var bytes: Int
-  /// Most bytes.
+  /// The maximum number of bytes.
   public var limit: Int
-  /// Most entries; 0: no limit.
+  /// The maximum number of entries; 0: unlimited.
   public var countLimit: Int
 
-  /// All of it.
+  /// Creates the figures.
   public init(entries: Int, bytes: Int, limit: Int, countLimit: Int) {
     (self.entries, self.bytes, self.limit) = (entries, bytes, limit)
     self.countLimit = countLimit
@@ -23,46 +23,47 @@ public struct ShareFigures: Codable, Hashable, Sendable {
   }
 }
 
-/// One tier of the cache.
+/// Figures of a cache tier.
 public struct TierFigures: Codable, Hashable, Sendable {
-  /// Look-ups that found what they looked for.
+  /// Look-ups that found an entry.
   public var hits = 0
-  /// Look-ups that did not.
+  /// Look-ups that found none.
   public var misses = 0
   /// Hits ÷ look-ups, 0 before the first.
   public var hitRatio = 0.0
-  /// Entries kept now.
+  /// Entries stored now.
   public var entries = 0
-  /// Bytes kept now, overhead included.
+  /// Bytes stored now, including overhead.
   public var bytes = 0
   /// The limit in bytes.
   public var limit = 0
   /// Entries ever stored.
   public var stores = 0
-  /// Entries removed to stay below the limit.
+  /// Entries evicted to stay below the limit.
   public var evictions = 0
-  /// Entries removed because they were too old.
+  /// Entries removed because they expired.
   public var expirations = 0
-  /// Entries whose times were still to come, because the clock was set back, and count from now; always 0 in memory.
+  /// Entries whose times were in the future because the clock was set back, and were reset to now;
+  /// always 0 in memory.
   public var redated = 0
   /// Damaged entries found and removed; always 0 in memory.
   public var damaged = 0
-  /// Entries removed because they were purged or the tier was emptied, each when it was found.
+  /// Entries removed because of a purge or a clear, counted when found.
   public var purged = 0
-  /// Purges that are still being carried out; always 0 in memory.
+  /// Purges in progress; always 0 in memory.
   public var purgesPending = 0
-  /// Entries not kept because the tier could not: full queue, full disk, no permission.
+  /// Entries that could not be stored: full queue, full disk, no permission.
   public var failures = 0
-  /// How long a look-up took that found something.
+  /// The duration of look-ups that found an entry.
   public var latency: LatencyFigures?
-  /// What variants have of it; absent in memory, where there is nothing else.
+  /// The share of variants; absent in memory, which stores nothing else.
   public var variants: ShareFigures?
-  /// What sources have of it.
+  /// The share of sources; absent in memory.
   public var sources: ShareFigures?
-  /// How the tier gives way while memory is short; absent on disk, and where nobody looks for it.
+  /// The state under memory pressure; absent on disk, and if pressure is not monitored.
   public var pressure: PressureFigures?
 
-  /// Nothing yet.
+  /// Creates figures of zero.
   public init() {}
 
   enum CodingKeys: String, CodingKey {
@@ -74,20 +75,21 @@ public struct TierFigures: Codable, Hashable, Sendable {
   }
 }
 
-/// The memory tier while memory is short.
+/// Figures of the memory tier under memory pressure.
 public struct PressureFigures: Codable, Hashable, Sendable {
-  /// Whether it is short now, or has been until a moment ago.
+  /// Whether memory is short now, or was until a moment ago.
   public var isActive: Bool
-  /// How often that began.
+  /// How often memory became short.
   public var warnings: Int
-  /// Entries removed for it.
+  /// Entries evicted because of memory pressure.
   public var evictions: Int
-  /// The tier's limit at the moment, in bytes.
+  /// The current limit of the tier, in bytes.
   public var limit: Int
-  /// Memory in use that the kernel cannot take back by itself ÷ the control group's limit; absent where it has none.
+  /// Memory in use that the kernel cannot reclaim ÷ the control group's limit; absent without a
+  /// limit.
   public var share: Double?
 
-  /// All of it.
+  /// Creates the figures.
   public init(isActive: Bool, warnings: Int, evictions: Int, limit: Int, share: Double?) {
     (self.isActive, self.warnings, self.evictions) = (isActive, warnings, evictions)
     (self.limit, self.share) = (limit, share)

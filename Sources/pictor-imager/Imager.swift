@@ -1,4 +1,4 @@
-// Imager: the life of a worker, from its start by the server to the end of its connection.
+// Imager: the main loop of an imaging worker.
 
 import CLinux
 import Glibc
@@ -7,9 +7,9 @@ import ImagingWire
 import Model
 import Platform
 
-/// A worker process: takes one job at a time from the server and answers it.
+/// An imaging worker. It takes one job at a time from the server and answers it.
 enum Imager {
-  /// Runs until the server goes away; the result is the exit status.
+  /// Runs until the server closes the connection. Returns the exit status.
   static func run(arguments: [String]) -> CInt {
     guard let options = ImagerOptions(arguments: Array(arguments.dropFirst())) else {
       complain("started by pictor, not by hand: \(ImagerOptions.usage)")
@@ -21,12 +21,13 @@ enum Imager {
       let pipeline = try Pipeline()
       try socket.send(AnswerMessage.ready.encoded())
       while true {
-        // After large images most of what a worker holds is free: 98 MB became 30 in one run.
+        // After large images most of the process's memory is free. malloc_trim returns it to the
+        // system.
         if !socket.hasMessage(within: idleMilliseconds) { pictor_linux_trim_memory() }
         try answer(socket.receive(passed: 2), on: socket, with: pipeline)
       }
     } catch WireError.closed {
-      // The server is gone, or has no more use for this worker.
+      // The server has ended, or has discarded this worker.
       return 0
     } catch {
       complain((error as? ImageError).map { $0.logDetail ?? $0.code } ?? "\(error)")
@@ -34,8 +35,8 @@ enum Imager {
     }
   }
 
-  /// How long a worker has had nothing to do when it gives its free memory back. Under load it would take it again for
-  /// the next image.
+  /// Idle time in milliseconds before free memory is returned. A busy worker keeps it for the next
+  /// image.
   private static let idleMilliseconds: CInt = 1_000
 
   private static func answer(
@@ -80,7 +81,7 @@ enum Imager {
       id: job.id, format: image.format, size: image.size, frames: image.frames,
       density: image.density, scaledDownFrom: image.scaledDownFrom, quality: image.quality,
       digest: image.digest, timings: image.timings, byteCount: count, isDamaged: image.isDamaged)
-    // The descriptor is open as long as the region.
+    // The descriptor stays open as long as the region.
     defer { withExtendedLifetime(result) {} }
     try socket.send(AnswerMessage.result(answer).encoded(), passing: result.descriptor)
   }
@@ -95,10 +96,10 @@ enum Imager {
     }
   }
 
-  /// The image in a memory file that can no longer be changed.
+  /// Copies the image to a sealed memory file.
   private static func sealed(_ image: borrowing EncodedImage) throws(SystemError) -> FileRegion {
     var file = try MemoryFile(name: "pictor-result")
-    // `withUnsafeBytes` knows no types of errors, so this one is carried past it.
+    // `withUnsafeBytes` has no typed throws, so the error is stored.
     var failure: SystemError?
     image.withUnsafeBytes { bytes in
       do throws(SystemError) { try file.append(bytes) } catch { failure = error }
@@ -107,7 +108,7 @@ enum Imager {
     return try file.sealed()
   }
 
-  /// A last word, which the server finds in the log's line on this worker's end.
+  /// Writes a final message. The server logs it with the end of this worker.
   private static func complain(_ text: String) {
     var line = "pictor-imager: \(text)\n"
     line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }

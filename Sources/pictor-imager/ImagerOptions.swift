@@ -1,4 +1,4 @@
-// ImagerOptions: what the server tells a worker when it starts it.
+// ImagerOptions: the command line that the server passes to a worker.
 
 /// A worker's command line.
 struct ImagerOptions {
@@ -6,12 +6,13 @@ struct ImagerOptions {
   var niceness: CInt = 0
   /// Most bytes of private writable memory (RLIMIT_DATA); `nil`: no bound.
   var memory: UInt64?
-  /// Most bytes a file may have that is written (RLIMIT_FSIZE), a result included; `nil`: no bound.
+  /// Maximum size in bytes of a written file, results included (RLIMIT_FSIZE). `nil` means no
+  /// limit.
   var fileSize: UInt64?
 
   static let usage = "pictor-imager --worker [--nice 0…19] [--memory BYTES] [--file-size BYTES]"
 
-  /// Reads the arguments after the program's name; `nil` where they are not a server's.
+  /// Parses the arguments after the program's name. Returns `nil` if they are not a server's.
   init?(arguments: [String]) {
     guard arguments.first == "--worker" else { return nil }
     var rest = arguments.dropFirst()

@@ -1,20 +1,22 @@
-// ProcessSetup: what a process gives up before it looks at strangers' bytes.
+// ProcessSetup: isolates and limits a worker process before it reads untrusted input.
 
 import CLinux
 import Glibc
 import ImagingWire
 
-/// Limits and signals of a worker.
+/// The limits and signals of a worker.
 enum ProcessSetup {
-  /// Applies all of it; called once, before any thread is started.
+  /// Applies all settings. Must be called once, before any thread starts.
   static func apply(_ options: ImagerOptions) throws(WireError) {
-    // The end of the connection says the same, but only to a worker that looks.
+    // The closed connection also tells that the server has ended, but only between jobs.
     try check("prctl", pictor_linux_set_death_signal(SIGKILL))
     try check("prctl", pictor_linux_set_no_new_privileges())
-    // A terminal's Ctrl-C and a service manager's SIGTERM go to the whole group: it is the server that drains, and
-    // the end of its connection that ends a worker. SIGXFSZ would kill where an error will do.
+    // Ctrl-C and a service manager's SIGTERM reach the whole process group. Only the server handles
+    // them; it ends a worker by closing the connection. SIGXFSZ is ignored so that a write fails
+    // with an error instead.
     for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
-    // 1 and not 0: a core_pattern that is a pipe takes no notice of 0, and of 1 both kinds do (fs/coredump.c).
+    // 1 disables core dumps to files and pipes; with 0 a piped core_pattern still gets a dump
+    // (fs/coredump.c).
     try check("setrlimit", pictor_linux_set_limit(CInt(RLIMIT_CORE.rawValue), 1))
     if let memory = options.memory {
       try check("setrlimit", pictor_linux_set_limit(CInt(RLIMIT_DATA.rawValue), UInt(memory)))
@@ -50,12 +52,12 @@ enum ProcessSetup {
     }
   }
 
-  /// What the OOM killer is to add to a worker's claim on memory, in thousandths of all there is: below those processes that
-  /// are to go first whatever happens (1,000), above everything else.
+  /// The worker's oom_score_adj, in thousandths of all memory. 1,000 stays for processes that must
+  /// be killed first.
   private static let killScore = 900
 
-  /// Has the OOM killer take a worker rather than the server, whose caches and connections are worth more than a job
-  /// (proc_pid_oom_score_adj(5)). A score that is higher already stays; where /proc cannot be written, so does the lower one.
+  /// Makes the OOM killer prefer a worker to the server, which holds caches and connections
+  /// (proc_pid_oom_score_adj(5)). A higher score stays, and a failure is ignored.
   private static func offerToOOMKiller() {
     let file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC)
     guard file >= 0 else { return }

@@ -1,20 +1,21 @@
-// SourceMapping: a source's bytes as a worker sees them.
+// SourceMapping: maps the bytes of a source into a worker's memory.
 
 import Glibc
 import ImagingWire
 import Model
 import Platform
 
-/// Part of a file in memory, unmapped at its end.
+/// A mapped part of a file, unmapped at the end of its life.
 struct SourceMapping: ~Copyable {
   private let mapping: UnsafeMutableRawPointer
   private let length: Int
-  /// The bytes; valid as long as this.
+  /// The bytes; valid as long as the mapping.
   let bytes: UnsafeRawBufferPointer
 
-  /// Maps `count` bytes from `offset` on, neither of them negative.
+  /// Maps `count` bytes from `offset`; both must be at least 0.
   ///
-  /// A file that is shortened while it is mapped ends the worker (SIGBUS), which is what workers are for.
+  /// If the file is truncated while it is mapped, SIGBUS ends the worker. The worker process
+  /// isolates this.
   init(of file: borrowing OwnedDescriptor, offset: Int, count: Int) throws(ImageError) {
     var status = stat()
     guard fstat(file.value, &status) == 0 else {

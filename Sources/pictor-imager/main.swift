@@ -1,4 +1,4 @@
-// The worker's program. Everything it does is in Imager: what is written here would belong to the main actor.
+// main: starts `Imager`, whose code does not belong to the main actor.
 
 import Glibc
 

@@ -1,29 +1,30 @@
-// DescriptorLimit: how many files this process may have open, and how many connections that leaves room for.
+// DescriptorLimit: raises the limit of open descriptors and derives the connection limit from it.
 
 import Glibc
 
-/// The limit of open descriptors (getrlimit(2), RLIMIT_NOFILE). Out of them, nothing is accepted, loaded or sent, and
-/// the usual soft limit is 1,024 beside 4,096 connections.
+/// The limit of open descriptors (getrlimit(2), RLIMIT_NOFILE). At the limit, nothing can be
+/// accepted, loaded or sent. The usual soft limit is 1,024, far too low for 4,096 connections.
 enum DescriptorLimit {
-  /// What is open besides connections and what is sent over them: transfers and their memory files, kept connections to
-  /// origins, workers, the disk tier.
+  /// Descriptors for anything but connections and the files sent over them: transfers and their
+  /// memory files, connections to origins, imaging workers, the disk tier.
   private static let reserve = 512
 
-  /// Raises the soft limit to the hard one, which is meant to be used by whoever does not select(2) (systemd.exec(5)
-  /// under LimitNOFILE); nothing here does. Workers inherit it and open next to nothing.
+  /// Raises the soft limit to the hard limit. This is safe for a program without select(2)
+  /// (systemd.exec(5), LimitNOFILE). Workers inherit the limit.
   ///
-  /// - Returns: the limit now.
+  /// - Returns: the limit in force.
   static func raise() -> Int {
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     guard getrlimit(resource, &limit) == 0 else { return 1_024 }
     let soft = limit.rlim_cur
     limit.rlim_cur = limit.rlim_max
-    // A kernel that does not want to leaves the old one in force.
+    // If the kernel refuses, the old limit stays.
     return Int(clamping: setrlimit(resource, &limit) == 0 ? limit.rlim_cur : soft)
   }
 
-  /// As many connections as are wanted, or as have room: each is a socket, and a file while one is sent over it.
+  /// Returns the number of connections that the limit allows, at most `wanted`. A connection needs
+  /// a socket, and a file while one is sent over it.
   static func connections(wanted: Int, limit: Int) -> Int {
     min(wanted, max((limit - min(reserve, limit / 2)) / 2, 16))
   }

@@ -1,5 +1,5 @@
-// HostRuleConfigurations: from the rules of hosts to what keys are made of, how long images are fresh, and what downloads
-// are told.
+// HostRuleConfigurations: converts host rules to the settings of cache keys, freshness and
+// downloads.
 
 import Caching
 import Configuring
@@ -32,10 +32,10 @@ extension FreshnessRule {
 }
 
 extension HostRule {
-  /// A rule with its secrets, read from where they stand.
+  /// Creates a download rule and resolves its secrets.
   ///
-  /// - Parameter place: what is named in front of the member that a problem is with.
-  /// - Throws: `ConfigurationError` for a secret that is missing, or that no request can carry.
+  /// - Parameter place: the prefix that names the rule in error messages.
+  /// - Throws: `ConfigurationError` if a secret is missing or no request can carry it.
   init(
     _ rule: Configuration.HostRule, environment: [String: String], at place: String
   ) throws(ConfigurationError) {

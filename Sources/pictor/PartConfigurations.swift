@@ -1,4 +1,4 @@
-// PartConfigurations: from the configuration's sections to what each part wants to know.
+// PartConfigurations: converts the sections of the configuration to the settings of each part.
 
 import Caching
 import Configuring
@@ -11,8 +11,7 @@ import Model
 import Platform
 import Serving
 
-/// What each part is told. Making it finds what the keys' own ranges cannot, so it is made before anything is started,
-/// and by `--check-config`.
+/// The settings of every part. The conversion finds errors that ranges of single keys cannot exclude.
 struct PartConfigurations: Sendable {
   var server: ServerConfiguration
   let memory: MemoryTierConfiguration
@@ -27,12 +26,13 @@ struct PartConfigurations: Sendable {
   let avif: AVIFPolicy
   let derives: Bool
   let prefetcher: PrefetcherConfiguration
-  /// How long the server goes on listening after it is asked to stop.
   let shutdownDelay: Duration
 
+  /// Converts a configuration.
+  ///
   /// - Parameters:
   ///   - environment: Where secrets may stand.
-  ///   - room: Bytes of memory that there are, which what is configured as `auto` has its share of.
+  ///   - room: Bytes of available memory; `auto` takes a share of it.
   /// - Throws: all values that cannot be used.
   init(
     _ configuration: Configuration, environment: [String: String] = [:],
@@ -54,7 +54,7 @@ struct PartConfigurations: Sendable {
       configuration.server.trustedProxies, at: "server.trusted_proxies", &problems)
     server.loggedRequests = LoggedRequests(rawValue: configuration.log.requests) ?? .misses
     server.operatorTokens = configuration.admin.tokens
-    // By chance, each start anew: of several servers behind one name, each knows its own requests, and so all loops end.
+    // A random id at each start: of several servers behind one name, each knows its own requests.
     let id = configuration.server.id
     server.id =
       id.isEmpty ? "pictor-" + String(UInt64.random(in: 0...(.max)), radix: 36) : id
@@ -135,7 +135,7 @@ private func patterns(
   return patterns
 }
 
-/// A file or folder that is named has to be there and readable; an empty path names none.
+/// Checks that a configured file or folder exists and is readable. An empty path is valid.
 private func require(_ path: String, at key: String, isFolder: Bool) throws(ConfigurationError) {
   guard !path.isEmpty else { return }
   let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -261,7 +261,7 @@ extension AVIFPolicy {
   init(_ section: Configuration.Imaging, workers: Int) {
     self.init()
     isLater = section.avifLater
-    // The other half is for what somebody waits for.
+    // The other half of the workers stays free for jobs that a request waits for.
     atOnce = workers / 2
   }
 }
@@ -345,6 +345,6 @@ extension ImagerPoolConfiguration {
 }
 
 extension Duration {
-  /// Whole seconds, rounded down, as HTTP counts.
+  /// Whole seconds, rounded down, as in HTTP headers.
   var wholeSeconds: Int { Int(components.seconds) }
 }

@@ -1,4 +1,4 @@
-// ProcessStatus: what the kernel says of this process, for /stats.
+// ProcessStatus: the kernel's figures of this process, for `/stats`.
 
 import Glibc
 import Telemetry

@@ -1,4 +1,4 @@
-// Program: from the command line to an exit status.
+// Program: runs the command line and returns the exit status.
 
 import Commanding
 import Configuring
@@ -6,7 +6,9 @@ import Glibc
 import Model
 import Telemetry
 
-/// What `pictor` does; each way ends with an exit status: 0 done, 1 could not; `prefetch` has more.
+/// The actions of `pictor`. Every action returns an exit status: 0 for success, 1 for failure.
+/// `prefetch` and `purge` return 2 for wrong use, and an interrupted `prefetch` returns 128 plus
+/// the signal.
 enum Program {
   static func run(arguments: [String]) -> CInt {
     var problems = ConfigurationProblems()
@@ -109,7 +111,8 @@ enum Program {
       complain(["no thread for the log"])
       return 1
     }
-    // Last: what the parts say while they stop is written. A log that is not read does not keep the process alive.
+    // Stopped last, so that messages of stopping parts are written. The time limit keeps a blocked
+    // log reader from keeping the process alive.
     defer { queue.stop(within: .seconds(5)) }
     let log = Log(level: LogLevel(rawValue: logging.level) ?? .info, queue: queue)
     for name in unknownVariables {
@@ -139,7 +142,8 @@ enum Program {
     return 0
   }
 
-  /// Does what signals ask for, until one asks to stop and load balancers had time to notice.
+  /// Handles signals until one requests a stop and the shutdown delay for load balancers has
+  /// passed.
   private static func run(
     _ service: Service, until signals: StopSignals, _ reloading: Reloading, _ delay: Duration,
     _ log: Log

@@ -1,24 +1,26 @@
-// Reloading: what SIGHUP does: the configuration is read anew, and what can change while the server runs does.
+// Reloading: re-reads the configuration on SIGHUP and applies the keys that can change at run time.
 
 import Configuring
 import Telemetry
 
-/// The configuration that runs, and the way to read it anew.
+/// The running configuration and the function that reads it again.
 struct Reloading {
-  /// Keys that a running server takes over; all others need a restart.
+  /// Keys that take effect without a restart.
   static let live: Set<String> = ["admin.tokens"]
 
   private var running: Configuration
   private let read: () throws(ConfigurationError) -> Configuration
 
+  /// Creates the state for a running server.
+  ///
   /// - Parameters:
-  ///   - running: what the server was started with.
-  ///   - read: reads and checks what the sources of the configuration say now.
+  ///   - running: the configuration that the server was started with.
+  ///   - read: reads and validates the current configuration.
   init(_ running: Configuration, read: @escaping () throws(ConfigurationError) -> Configuration) {
     (self.running, self.read) = (running, read)
   }
 
-  /// Reads the configuration and applies what it can. One that cannot be used changes nothing.
+  /// Reads the configuration and applies the live keys. An invalid configuration changes nothing.
   mutating func reload(_ service: Service, log: Log) {
     let wanted: Configuration
     do throws(ConfigurationError) {

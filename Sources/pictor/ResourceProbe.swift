@@ -1,19 +1,20 @@
-// ResourceProbe: whether the system's limits leave a server its threads and its memory.
+// ResourceProbe: checks that the system's limits allow the server's threads and memory.
 
 import Glibc
 import Platform
 
-/// Tries what a server needs before it starts one, since Swift's runtime cannot do without: libdispatch waits for a
-/// thread that it does not get for as long as the process lives, and an allocation that fails ends the process.
+/// Allocates what a server needs before the server starts. Swift's runtime cannot handle a lack of
+/// resources: libdispatch waits forever for a missing thread, and a failed allocation ends the
+/// process.
 ///
-/// What is tried covers every limit at once: `ulimit -v` and `-u` (getrlimit(2)), a container's number of processes, and
-/// the kernel's accounting of memory.
+/// The probe covers all limits at once: `ulimit -v` and `-u` (getrlimit(2)), a container's process
+/// limit, and strict memory accounting (`vm.overcommit_memory=2`).
 enum ResourceProbe {
-  /// Why the server would not live.
+  /// Why the server could not run.
   enum Failure: Error, Hashable, CustomStringConvertible {
-    /// The system gives only so many of the threads that are needed.
+    /// The system grants only `given` of `needed` threads.
     case threads(given: Int, needed: Int, reason: String)
-    /// The system does not give so many bytes of addresses.
+    /// The system does not grant this much address space, in bytes.
     case addresses(needed: Int, reason: String)
     /// So few files may be open at once that nothing could be accepted, or loaded.
     case descriptors(limit: Int, needed: Int)

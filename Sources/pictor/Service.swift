@@ -1,4 +1,5 @@
-// Service: the parts of a server, wired. It starts and stops them and composes /stats; it decides nothing.
+// Service: creates and connects the parts of a server, starts and stops them, and composes
+// `/stats`.
 
 import Caching
 import Dispatch
@@ -22,7 +23,7 @@ final class Service: Sendable {
   private let server: Server
   private let address: String
 
-  /// Makes the parts; they own threads and files from here on, but no client gets in.
+  /// Creates the parts with their threads and files. No connection is accepted yet.
   init(_ configurations: PartConfigurations, log: Log) throws {
     let memory = MemoryTier(configurations.memory)
     let warnings = MemoryWarnings(for: memory, configurations.memory, log: log)
@@ -62,7 +63,7 @@ final class Service: Sendable {
     (self.imagers, self.manager, self.prefetcher) = (imagers, manager, prefetcher)
   }
 
-  /// Starts the workers, then listens.
+  /// Starts the imaging workers, then listens.
   func start() throws {
     try warnings.start()
     try imagers.start()
@@ -71,18 +72,19 @@ final class Service: Sendable {
     downloader.refuse(ownAddress: address, port: server.port)
   }
 
-  /// Says at `/stats` that the server is about to stop, and goes on serving.
+  /// Reports at `/stats` that the server is about to stop. Requests are still served.
   func announceStop() { server.announceStop() }
 
-  /// Replaces the tokens that open `/admin`.
+  /// Replaces the tokens for `/admin`.
   func setOperatorTokens(_ tokens: [String]) { server.setOperatorTokens(tokens) }
 
-  /// Stops in the order of a request's way: nobody comes in, what runs ends, what was made is written down.
-  /// Blocks: to be called on the program's first thread.
+  /// Stops the parts in the order of a request's path: connections, running work, pending disk
+  /// writes. Blocks, so it must be called on the main thread.
   func stop() {
     let isDone = DispatchSemaphore(value: 0)
     Task {
-      // First: what nobody waits for is not to hold up those who do, and whoever watches it is to hear of its end.
+      // First: background work must not delay requests, and clients that watch a prefetch must see
+      // its end.
       prefetcher.shutDown()
       await server.stop()
       warnings.stop()

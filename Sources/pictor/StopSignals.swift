@@ -1,19 +1,20 @@
-// StopSignals: the signals of operators as something to wait for.
+// StopSignals: waits for the signals that control the server.
 
 import Glibc
 
-/// Blocks the signals that would end the server, for every thread started after it is made, so that only `next` sees
-/// them.
+/// Blocks the handled signals in every thread started later, so that only `next` receives them.
 ///
-/// The first thread itself waits: an asynchronous `main` would hand it to libdispatch, which unblocks all signals there.
+/// The main thread itself waits. An asynchronous `main` would hand the main thread to libdispatch,
+/// which unblocks all signals there.
 struct StopSignals {
-  /// What a signal asks for.
+  /// The request of a signal.
   enum Request: Equatable {
-    /// To stop; the name is for the log. After `SIGINT`, which comes from a terminal, without a delay.
+    /// Stop the server. The name is for the log. A stop from a terminal (`SIGINT`) has no shutdown
+    /// delay.
     case stop(String, isFromTerminal: Bool)
-    /// To read the configuration anew (`SIGHUP`).
+    /// Read the configuration again (`SIGHUP`).
     case reload
-    /// Nothing: a signal without a meaning here, which ends no server.
+    /// No action. Without handling, the signal would end the server.
     case nothing(String)
   }
 
@@ -27,18 +28,19 @@ struct StopSignals {
 
   private var set = sigset_t()
 
-  /// To be made on the first thread before any other starts.
+  /// Blocks the signals. Must be called on the main thread before any other thread starts.
   init() {
     sigemptyset(&set)
     for signal in Self.meanings.keys { sigaddset(&set, signal) }
     pthread_sigmask(SIG_BLOCK, &set, nil)
-    // A client or a worker that is gone is an error of write(2), not the end of the server.
+    // A broken connection to a client or worker is an error of write(2) and must not end the
+    // server.
     signal(SIGPIPE, SIG_IGN)
     // So is a file that would be larger than RLIMIT_FSIZE lets it.
     signal(SIGXFSZ, SIG_IGN)
   }
 
-  /// Waits for the next one.
+  /// Waits for the next signal.
   func next() -> Request {
     var set = set
     while true {
@@ -47,7 +49,7 @@ struct StopSignals {
     }
   }
 
-  /// Waits for a further demand to stop, so long at most; what else comes is ignored.
+  /// Waits for another stop signal within `time`. Other signals are ignored.
   ///
   /// - Returns: whether there was one.
   func stopsAgain(within time: Duration) -> Bool {
@@ -62,7 +64,8 @@ struct StopSignals {
     }
   }
 
-  /// From now on a demand to stop ends the program at once: whoever asks again does not want to wait for the grace time.
+  /// Unblocks the stop signals, so that another one ends the program at once, without the grace
+  /// period.
   func endAtOnceFromNowOn() {
     var stops = sigset_t()
     sigemptyset(&stops)

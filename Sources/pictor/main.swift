@@ -1,4 +1,4 @@
-// The server's entry: everything it does is in Program.
+// main: starts `Program`.
 
 import Glibc
 

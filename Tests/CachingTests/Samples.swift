@@ -1,4 +1,4 @@
-// Samples: entries, clocks and waits that the tests of the tiers share.
+// Samples: entries, clocks and waits shared by the tests of the tiers.
 
 import Glibc
 import Model
@@ -51,7 +51,7 @@ enum Sample {
       lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", freshness: freshness, sourceVersion: version)
   }
 
-  /// A version whose highest bit is set, as half of those made by chance have it.
+  /// A version with its highest bit set, as half of all random versions have.
   static let version: UInt64 = 0xfedc_ba98_7654_3210
 
   static func variant(_ number: Int, _ bytes: [UInt8], etag: String = "\"e\"") -> Variant {
@@ -71,7 +71,7 @@ enum Sample {
     return origin
   }
 
-  /// A source in a file without a name, as a download leaves it; it starts some bytes into the file.
+  /// Creates a source in an unnamed file, as downloads do. It starts some bytes into the file.
   static func source(_ number: Int, _ bytes: [UInt8]) throws -> Source {
     Source(
       key: sourceKey(number), file: try memoryFile(bytes), origin: origin, freshness: freshness)
@@ -112,7 +112,7 @@ extension FileRegion {
   }
 }
 
-/// A folder for a disk tier, and a clock that a test sets; made anew for each test.
+/// A folder for a disk tier and a test clock, new for each test.
 class DiskFolderTests {
   let folder: TemporaryFolder
   let clock = TestClock()
@@ -129,7 +129,7 @@ class DiskFolderTests {
   }
 }
 
-/// Asks until the answer is yes, for at most ten seconds.
+/// Polls a condition for at most ten seconds. Returns whether it became true.
 func eventually(_ condition: () async -> Bool) async -> Bool {
   let deadline = ContinuousClock.now + .seconds(10)
   while ContinuousClock.now < deadline {
@@ -142,31 +142,31 @@ func eventually(_ condition: () async -> Bool) async -> Bool {
 extension DiskTier {
   /// Waits until the index is complete.
   func ready() async -> Bool { await eventually { self.isIndexed } }
-  /// Waits until nothing waits to be written.
+  /// Waits until no write is pending.
   func quiet() async -> Bool { await eventually { self.isIndexed && self.pendingBytes == 0 } }
 }
 
 extension DiskTier {
-  /// Where the file of a key is.
+  /// Returns the path of a key's file.
   func path(of key: CacheKey) -> String {
     parts?.store.folder.file(EntryKind(of: key), EntryDigest(of: key)) ?? ""
   }
 
-  /// Has the body checked again at the next read, as after a start.
+  /// Makes the next read verify the body, as after a start.
   func unverify(_ digest: EntryDigest) {
     parts?.store.index.update(digest) { $0.isVerified = false }
   }
 }
 
 extension Sample {
-  /// A variant of a URL that was loaded after the purge with this number.
+  /// Returns a variant of a URL loaded after the purge with this number.
   static func variant(_ text: String, generation: Int, _ bytes: [UInt8] = bytes(100)) -> Variant {
     var info = info()
     info.generation = generation
     return Variant(key: CacheKey(text: text), info: info, body: .memory(body(bytes)))
   }
 
-  /// A source that was loaded after the purge with this number.
+  /// Returns a source loaded after the purge with this number.
   static func source(_ text: String, generation: Int, _ bytes: [UInt8] = bytes(100)) throws
     -> Source
   {
@@ -177,7 +177,7 @@ extension Sample {
 }
 
 extension MemoryTier {
-  /// What is kept under a key, at a time when all samples are fresh; counted.
+  /// Looks up a variant at a time when all samples are fresh, with counting.
   func variant(for key: CacheKey) -> Variant? {
     variant(for: key, freshAt: Sample.freshness.receivedAt)
   }

@@ -1,4 +1,4 @@
-// Tests of HealthCheck: against an origin that plays the server.
+// HealthCheckTests: the health check against a test server.
 
 import Configuring
 import Platform
@@ -10,7 +10,7 @@ import Testing
 struct HealthCheckTests {
   private let said = Lock("")
 
-  /// The exit status of `pictor healthcheck`.
+  /// Returns the exit status of `pictor healthcheck`.
   private func check(_ server: Origin, address: String = "127.0.0.1", seconds: Int = 60) async
     -> CInt
   {

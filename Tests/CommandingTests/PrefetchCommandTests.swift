@@ -1,4 +1,4 @@
-// Tests of PrefetchCommand: against an origin that plays the server.
+// PrefetchCommandTests: the prefetch command against a test server.
 
 import Configuring
 import Glibc
@@ -13,7 +13,7 @@ import Testing
   let folder: TemporaryFolder
   let server: Origin
   let said = Lock((output: "", errors: ""))
-  /// What time the command has it.
+  /// The current time of the command.
   let time = Lock(ContinuousClock.now)
   let interruption: Interruption
 
@@ -36,7 +36,7 @@ import Testing
       """)
   }
 
-  /// The exit status of `pictor prefetch`.
+  /// Returns the exit status of `pictor prefetch`.
   func run(
     _ file: String? = nil, presets: [String] = [], port: Int? = nil, columns: Int? = nil,
     input: CInt = -1,

@@ -1,4 +1,4 @@
-// Tests of PrefetchReport: the texts people read.
+// PrefetchReportTests: the texts about a prefetch.
 
 import Model
 import Testing

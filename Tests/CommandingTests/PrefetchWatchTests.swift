@@ -1,4 +1,4 @@
-// Tests of PrefetchWatch: what goes wrong between a list's beginning and its end, and Ctrl-C.
+// PrefetchWatchTests: failures between the start and the end of a prefetch, and Ctrl-C.
 
 import Glibc
 import Model
@@ -13,7 +13,7 @@ extension PrefetchCommandTests {
     server.route("/admin/prefetch", json(#"{"id": "7f", "total": 4}"#, status: 202))
   }
 
-  /// Whoever waits for the end of it has waited too long.
+  /// Delays the end of a reply beyond the client's deadline.
   private func slowly(_ reply: OriginReply) -> OriginReply {
     OriginReply(
       reply.steps.map { step in
@@ -30,7 +30,7 @@ extension PrefetchCommandTests {
   func `a look that fails is followed by another`(reply: OriginReply) async throws {
     begins()
     server.route("/admin/prefetch/7f") { request in
-      // Never ten seconds in a row, over and over.
+      // Failures never last ten seconds in a row.
       pass(.seconds(4))
       if request.number > 12 { return progress("finished", finished: 3) }
       return request.number % 3 == 0 ? progress("running", finished: 1) : reply

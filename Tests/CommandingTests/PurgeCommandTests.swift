@@ -1,4 +1,4 @@
-// Tests of PurgeCommand: against an origin that plays the server.
+// PurgeCommandTests: the purge command against a test server.
 
 import Configuring
 import Model
@@ -18,7 +18,7 @@ import Testing
     .status(status, Array(text.utf8), headers: ["Content-Type: application/json"])
   }
 
-  /// The exit status of `pictor purge`.
+  /// Returns the exit status of `pictor purge`.
   private func run(
     _ subjects: [PurgeSubject], _ change: (inout Configuration) -> Void = { _ in }
   ) async -> CInt {

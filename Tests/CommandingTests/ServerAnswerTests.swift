@@ -1,4 +1,4 @@
-// Tests of ServerAnswer: what of a server's bytes is an answer.
+// ServerAnswerTests: parsing of the server's answers.
 
 import Testing
 

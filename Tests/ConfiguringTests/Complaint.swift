@@ -1,4 +1,4 @@
-// Complaint: what is said of something that is not allowed.
+// Complaint: the expected errors of invalid settings.
 
 /// The error as people read it, or `nothing`.
 func complaint(_ body: () throws -> Void) -> String {

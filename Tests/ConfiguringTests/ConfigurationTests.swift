@@ -1,4 +1,4 @@
-// Tests of Configuration: every source of settings, precedence, and what wrong ones are told.
+// ConfigurationTests: tests of all sources of settings, their precedence, and errors.
 
 import FoundationEssentials
 import TestSupport

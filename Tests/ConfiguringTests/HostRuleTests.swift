@@ -1,4 +1,4 @@
-// Tests of the rules of hosts: what they may say, what they are told when it is wrong, and that secrets stay secret.
+// HostRuleTests: tests of host rules: members, errors and secrets.
 
 import Model
 import TestSupport

@@ -1,4 +1,4 @@
-// Tests of Invocation: the command line.
+// InvocationTests: tests of the command line.
 
 import Testing
 

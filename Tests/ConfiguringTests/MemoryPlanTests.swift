@@ -1,4 +1,4 @@
-// MemoryPlanTests: what each part gets of the memory that there is.
+// MemoryPlanTests: tests of the memory shares of MemoryPlan.
 
 import Testing
 

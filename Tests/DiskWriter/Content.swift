@@ -1,10 +1,11 @@
-// Content: entries that tell by themselves whether they are what was stored.
+// Content: entries whose content tells whether they are intact.
 
 import Caching
 import Model
 import Platform
 
-/// What is stored, in a small and busy tier. Every body follows from its key and a seed, which is written down as its tag.
+/// The entries stored in a small and busy tier. Every body is generated from its key and a seed,
+/// and the entry's ETag holds the seed.
 enum Content {
   static let limit = 3 << 19
   static let countLimit = 120
@@ -47,15 +48,17 @@ enum Content {
       version: UInt64(seed) + 1, generation: generation)
   }
 
-  /// The process in which something with this seed was stored; each has so many seeds.
+  /// Returns the process that stored an entry with this seed. Each process has its own range of
+  /// seeds.
   static func run(ofSeed seed: Int) -> Int { seed / seedsPerRun }
 
   static let seedsPerRun = 1_000_000
 
-  /// Beside the folder: purges that were answered, a line each, with the run, the number and what purged URLs begin with.
+  /// Returns the path of a file beside the cache folder, which lists the completed purges. Each
+  /// line has the run, the number and the prefix of the purged URLs.
   static func purgesFile(_ path: String) -> String { path + ".purged" }
 
-  /// Whether every byte, and what is known of them, is what was stored under `key`.
+  /// Returns whether the body and the metadata are those stored under `key`.
   static func isRight(_ variant: Variant, _ key: CacheKey) -> Bool {
     guard let seed = Int(variant.info.etag), variant.key == key,
       variant.info.freshness == freshness(seed)
@@ -66,7 +69,7 @@ enum Content {
     }
   }
 
-  /// Whether every byte, and what is known of them, is what was stored under `key`.
+  /// Returns whether the body and the metadata are those stored under `key`.
   static func isRight(_ source: Source, _ key: CacheKey) -> Bool {
     guard let tag = source.origin.etag, let seed = Int(tag), source.key == key,
       source.freshness == freshness(seed), source.version == UInt64(seed) + 1
@@ -89,7 +92,7 @@ enum Content {
     Freshness(receivedAt: UnixTime(seconds: 1_700_000_000 + seed), lifetime: 604_800)
   }
 
-  /// Up to 48 KiB, of which most are far shorter.
+  /// Generates up to 48 KiB; most bodies are far shorter.
   private static func bytes(_ key: CacheKey, seed: Int) -> [UInt8] {
     var chance = Chance(seed: key.text.utf8.reduce(UInt64(seed)) { $0 &* 31 &+ UInt64($1) })
     let longest = Int.random(in: 0..<8, using: &chance) == 0 ? 48 << 10 : 6 << 10
@@ -106,7 +109,8 @@ enum Content {
   }
 }
 
-/// Knuth's linear congruences; TestSupport, which has better, would link libvips, and that takes longer than all else here.
+/// Knuth's linear congruential generator. TestSupport has a better one but links libvips, and
+/// loading it takes longer than all work of this process.
 struct Chance: RandomNumberGenerator {
   private var state: UInt64
 
@@ -114,7 +118,7 @@ struct Chance: RandomNumberGenerator {
 
   mutating func next() -> UInt64 {
     state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-    // The low bits of such a sequence repeat soon.
+    // The low bits repeat after a short period.
     return state >> 32 | state << 32
   }
 }

@@ -1,16 +1,17 @@
-// Writing: stores, renews, reads, removes and purges without an end, and looks at everything that it reads.
+// Writing: stores, replaces, reads, removes and purges entries in an endless loop and checks every
+// read.
 
 import Caching
 import Glibc
 import Model
 import Telemetry
 
-/// `disk-writer FOLDER SEED`: writes a byte to standard output as it begins, and one whenever it has done some more. It
-/// ends by itself only where something is wrong, with a status that says what.
+/// `disk-writer FOLDER SEED`: writes a byte to standard output at its start and after each piece of
+/// work. It ends by itself only after an error, with a status for the kind of error.
 enum Writing {
-  /// Something that was read is not what was stored.
+  /// A read returned other bytes than were stored.
   static let wrongBytes: CInt = 3
-  /// A start left a temporary file behind.
+  /// The start left a temporary file behind.
   static let leftovers: CInt = 4
   /// The tier could not be opened.
   static let unusable: CInt = 5
@@ -18,14 +19,14 @@ enum Writing {
   static func run() async {
     let arguments = CommandLine.arguments
     guard arguments.count == 3, let seed = UInt64(arguments[2]) else { exit(2) }
-    // Whoever started it may have been killed itself.
+    // Ends this process if the test that started it was killed.
     alarm(60)
     tell()
     do {
       let purges = Purges()
       let tier = try DiskTier(
         Content.configuration(arguments[1]), purges: purges, log: Log(level: .error))
-      // Nothing was stored yet, so nothing may stay there. The list of purges that are carried out passes through.
+      // Before the first store only the purge journal uses `tmp`, for a moment.
       var looks = 0
       while !isEmpty(arguments[1] + "/tmp") {
         looks += 1
@@ -48,15 +49,15 @@ enum Writing {
     }
   }
 
-  /// What the tasks share.
+  /// The state shared by the tasks.
   private struct Writer: Sendable {
     let tier: DiskTier
     let run: Int
     let purges: Purges
-    /// Where purges that were answered are written down.
+    /// The descriptor of the file that lists completed purges.
     let purged: CInt
 
-    /// Purges, and says so when it is answered, with one system call.
+    /// Purges, and records the completed purge with one system call.
     func purge(_ scope: PurgeScope, of beginning: String) async throws {
       let purge = purges.add(scope)
       _ = try await tier.purge(purge)
@@ -83,7 +84,7 @@ enum Writing {
       case 0..<15: tier.store(try Content.source(source, seed: seed, generation: generation))
       case 15..<50: tier.store(Content.variant(variant, seed: seed, generation: generation))
       case 50..<55:
-        // Renewed: the same bytes, written once more.
+        // Replaced by the same bytes.
         if let kept = await tier.source(for: source) { tier.store(kept) }
       case 55..<58: await tier.remove(variant)
       case 58..<60: await tier.removeVariants(of: source)

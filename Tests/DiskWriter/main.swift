@@ -1,4 +1,4 @@
-// The program that writes to a disk tier until it is killed. Everything it does is in Writing: what is written here would
-// belong to the main actor.
+// main: starts `Writing`, whose code does not belong to the main actor. The program writes to a
+// disk tier until it is killed.
 
 await Writing.run()

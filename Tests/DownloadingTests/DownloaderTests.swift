@@ -1,4 +1,4 @@
-// Tests of what Downloader does with origins that behave.
+// DownloaderTests: tests of Downloader with well-behaved origins.
 
 import Downloading
 import Glibc
@@ -126,7 +126,7 @@ struct DownloaderTests {
   }
 
   @Test func `hundreds of loads run at once on one thread`() async throws {
-    // Given: an origin that answers nobody until everyone has asked
+    // Given: an origin that responds after all requests have arrived
     let origin = try Origin()
     let gate = Gate()
     origin.route("/a", .hold(gate, then: .ok(image)))

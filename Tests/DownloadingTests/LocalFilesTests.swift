@@ -1,4 +1,4 @@
-// Tests of LocalFiles and SourceLoader.
+// LocalFilesTests: tests of LocalFiles and SourceLoader.
 
 import Downloading
 import Glibc

@@ -1,4 +1,4 @@
-// What the tests of downloads share: a downloader that may use loopback, waiting for a state, running programs.
+// Support: helpers of the download tests: a downloader for loopback, waiting, running programs.
 
 import Downloading
 import Glibc
@@ -8,8 +8,8 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// A downloader that is let through to loopback, with time for a sanitized build on a busy machine. It tries nothing
-/// twice and gives up no host: tests of these say so.
+/// A downloader that may use loopback, with time-outs for a sanitized build on a busy machine.
+/// Retries and circuit breakers are off unless a test turns them on.
 func makeDownloader(
   _ change: (inout DownloaderConfiguration) -> Void = { _ in }
 ) throws -> Downloader {

@@ -1,4 +1,4 @@
-// ImagerPoolTests: real workers, well and ill.
+// ImagerPoolTests: real workers, healthy and failing.
 
 import Glibc
 import ImagingPool
@@ -8,7 +8,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-/// One after the other: each starts processes of its own, and two cores are soon busy.
+/// Serialized, because each test starts its own processes and two cores are soon busy.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct ImagerPoolTests {
   @Test func `an image comes back with everything known about it`() async throws {
     try await PoolSupport.withPool { pool in
@@ -66,7 +66,8 @@ import Testing
   }
 
   @Test func `no numbers of a request cost a worker`() async throws {
-    // Given the smallest scale and the largest box, which make the smallest density and the longest side
+    // Given the smallest scale and the largest box, which yield the smallest density and the
+    // longest side
     var (small, large) = (Transform(), Transform())
     small.scale = 0.000_000_1
     (large.width, large.enlarge, large.limitBytes) = (65_535, true, 4_000)
@@ -83,7 +84,7 @@ import Testing
 
   @Test(.disabled(if: PoolSupport.isThreadSanitized))
   func `an AVIF that its encoder has no memory for is a failure of imaging`() async throws {
-    // Given: libaom gets none, and libvips reports success
+    // Given: libaom gets no memory, and libvips reports success
     var configuration = PoolSupport.configuration()
     configuration.maximumWorkerMemory = 384 << 20
     var transform = Transform()
@@ -92,7 +93,7 @@ import Testing
       file: try PoolSupport.file(of: TestImages.jpeg(width: 3_900, height: 3_900)),
       transform: transform, density: 1)
     try await PoolSupport.withPool(configuration) { pool in
-      // When, then: neither an image of 201 bytes nor the source's fault
+      // When, then: imaging fails; there is no image of 201 bytes, and the source is not at fault
       await #expect {
         try await pool.process(job)
       } throws: { ($0 as? ImageError)?.code == "internal" }
@@ -146,7 +147,7 @@ import Testing
   }
 
   @Test func `killing a worker in the middle of a job loses no request`() async throws {
-    // Given: a worker that stops before it looks at its job
+    // Given: a worker that stops before it reads its job
     var configuration = PoolSupport.configuration()
     let first = FirstWorker()
     configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
@@ -199,16 +200,16 @@ import Testing
     let first = FirstWorker()
     configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
     try await PoolSupport.withPool(configuration) { pool in
-      // Given: one job with the worker, one waiting
+      // Given: one job with the worker, one in the queue
       let running = Task { try await pool.process(PoolSupport.job()) }
       try await PoolSupport.eventually("running") { pool.busyPID != nil }
       let waiting = Task { try await pool.process(PoolSupport.job()) }
       try await PoolSupport.eventually("waiting") { pool.figures.waiting == 1 }
-      // Then: there is no place for a third
+      // Then: a third one is refused
       await #expect(throws: ImageError.overloaded(queue: "imaging", retryAfter: 1)) {
         try await pool.process(PoolSupport.job())
       }
-      // When: the waiting one is cancelled, there is a place
+      // When: the queued one is cancelled, there is room
       waiting.cancel()
       await #expect(throws: ImageError.cancelled) { try await waiting.value }
       #expect(pool.figures.waiting == 0)
@@ -285,7 +286,7 @@ import Testing
     configuration.maximumJobsPerWorker = 1
     configuration.queueLimit = 1_000
     try await PoolSupport.withPool(configuration) { pool in
-      // Given: always a job that waits
+      // Given: always a job in the queue
       let job = try PoolSupport.job()
       let deadline = ContinuousClock.now + .seconds(10)
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -315,13 +316,13 @@ import Testing
   }
 }
 
-/// Says yes so many times.
+/// Returns `true` for the first `count` calls.
 final class FirstWorker: Sendable {
   private let left: Gauge
   init(count: Int = 1) { left = Gauge(count) }
 
   func isFirst() -> Bool {
-    // Asked by the one thread of the one worker's slot.
+    // Only the thread of the only worker's slot calls this.
     guard left.value > 0 else { return false }
     left.add(-1)
     return true

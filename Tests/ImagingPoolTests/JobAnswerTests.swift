@@ -1,4 +1,4 @@
-// JobAnswerTests: what a worker taken over by an image might answer.
+// JobAnswerTests: answers that a compromised worker might send.
 
 import FoundationEssentials
 import Glibc
@@ -9,7 +9,7 @@ import Testing
 @testable import ImagingPool
 
 @Suite struct JobAnswerTests {
-  /// A PNG as far as its first bytes tell.
+  /// The first bytes of a PNG.
   private let bytes: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0]
 
   private func result(
@@ -24,7 +24,7 @@ import Testing
     ).encoded()
   }
 
-  /// Says something over a real connection and reads it as the answer to job 1.
+  /// Sends a message over a real connection and reads it as the answer to job 1.
   private func answer(
     _ message: [UInt8], passing descriptor: CInt? = nil, to transform: Transform = Transform()
   ) throws -> Result<ProcessedImage, ImageError> {
@@ -92,12 +92,12 @@ import Testing
       return false
     }
     let large = PixelSize(width: 40, height: 30)
-    // Then: of another format than it says, or than was asked for
+    // Then: of another format than stated or requested
     #expect(try failure(result(count: 9, .avif)))
     #expect(try failure(result(count: 9, .json)))
     #expect(try failure(result(count: 9)) { $0.format = .avif })
     #expect(try !failure(result(count: 9)) { $0.format = .png })
-    // Then: larger than its box, or than the limit
+    // Then: larger than its box or than the limit
     #expect(try failure(result(count: 9, .png, large)) { $0.width = 39 })
     #expect(try failure(result(count: 9, .png, large)) { ($0.width, $0.height) = (40, 29) })
     #expect(try failure(result(count: 9, .png, large)) { $0.limitBytes = 40 * 30 * 4 - 1 })
@@ -113,7 +113,7 @@ import Testing
       #expect(refused(result(count: 8), passing: file.descriptor))
       #expect(refused(result(count: 10), passing: file.descriptor))
     }
-    // A file on disk and a pipe have no seals; this test's own program is longer than it says.
+    // A file on disk and a pipe have no seals. This test program is longer than stated.
     let disk = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)
     defer { close(disk) }
     #expect(refused(result(count: 9), passing: disk))

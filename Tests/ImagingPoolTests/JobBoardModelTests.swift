@@ -1,4 +1,4 @@
-// JobBoardModelTests: the board beside one that is too simple to be wrong, in 100,000 steps by chance.
+// JobBoardModelTests: 100,000 random steps of the scheduler, compared with a naive model.
 
 import Model
 import TestSupport
@@ -31,12 +31,12 @@ import Testing
         return
       }
     }
-    // Then: after the end nothing is left
+    // Then: after the stop no job is left
     pair.expectEnd()
   }
 }
 
-/// A board, and beside it one whose every decision is a search through a short list.
+/// A scheduler and a model whose every decision is a search through a short list.
 private struct BoardAndModel {
   static let slots = 3
   static let limit = 5
@@ -110,7 +110,7 @@ private struct BoardAndModel {
     expect(board.update(slot: slot) { $0 = .init() } == nil, "nothing is refused for it")
   }
 
-  /// The slot is done with its job, or asks for one.
+  /// A slot finishes its job or asks for one.
   mutating func workOn(_ slot: Int, isReady: Bool) {
     guard !left.contains(slot) else { return }
     if let (id, isWanted, _) = running.removeValue(forKey: slot) {

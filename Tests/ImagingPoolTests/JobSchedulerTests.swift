@@ -1,4 +1,4 @@
-// JobBoardTests: the pool's decisions without threads, clocks or processes.
+// JobSchedulerTests: the scheduler's decisions without threads, clocks or processes.
 
 import Model
 import Testing
@@ -88,12 +88,12 @@ import Testing
   }
 
   @Test func `a slot woken for a job that its worker did not live to see passes it on`() {
-    // Given two slots that wait, one of them woken
+    // Given two idle slots, one of them woken
     var board = board(slots: 2, limit: 9)
     board.expectWait(slot: 1, now: now)
     board.expectWait(slot: 0, now: now)
     board.expectAdmitted(1, "a", wake: 0)
-    // When its worker turns out to be dead, then the other is woken, once
+    // When its worker is dead, then the other slot is woken, once
     guard case .wait(wake: 1) = board.next(slot: 0, isReady: false, now: now),
       case .wait(wake: nil) = board.next(slot: 0, isReady: false, now: now)
     else {
@@ -174,7 +174,7 @@ import Testing
     board.expectWait(slot: 0, now: now)
     board.expectAdmitted(1, "a", .low, wake: 0)
     board.expectAdmitted(2, "b", .high, wake: nil)
-    // When the other slot comes before the one that was woken
+    // When the other slot asks before the woken one
     board.expectJob(1, slot: 1, now: now)
     board.expectJob(2, slot: 0, now: now)
   }

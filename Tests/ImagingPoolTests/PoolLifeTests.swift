@@ -1,4 +1,4 @@
-// PoolLifeTests: how pools start and end, and what workers are given.
+// PoolLifeTests: how pools start and stop, and what workers inherit.
 
 import FoundationEssentials
 import Glibc
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test func `a program that never gets ready is given up at the deadline`() throws {
-    // Given: a script that takes its time
+    // Given: a program that never becomes ready
     let folder =
       FileManager.default.temporaryDirectory.path + "/pictor-\(UInt64.random(in: 0 ... .max))"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -53,12 +53,12 @@ import Testing
   }
 
   @Test func `a job is answered before its worker is looked after`() async throws {
-    // Given a pool that looks after its worker once the answer is there, or a while later
+    // Given a pool whose upkeep of the worker waits until the answer arrives, for at most 5 s
     let isAnswered = Lock(false)
     let wasAnswered = Lock<Bool?>(nil)
     var configuration = PoolSupport.configuration()
     configuration.willTidy = { _ in
-      // On the pool's own thread, which may wait.
+      // This is the slot's own thread, which may block.
       let deadline = ContinuousClock.now + .seconds(5)
       while !isAnswered.withLock({ $0 }), .now < deadline { usleep(1_000) }
       wasAnswered.withLock { $0 = isAnswered.withLock { $0 } }
@@ -83,7 +83,7 @@ import Testing
         file: try PoolSupport.file(of: source), transform: Transform(), density: 1)
       for _ in 0..<3 { _ = try await pool.process(job) }
       let busy = try PoolSupport.ownBytes(of: pid)
-      // When a second has passed, then half of it is gone
+      // When a second has passed, then half of its memory is returned
       try await PoolSupport.eventually("trimming") {
         (try? PoolSupport.ownBytes(of: pid)).map { $0 < busy / 2 } ?? false
       }
@@ -122,7 +122,7 @@ import Testing
         #expect(limits.contains(try Regex("Max core file size +1 +1 ")))
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         #expect(status.contains("NoNewPrivs:\t1"))
-        // When: the terminal's Ctrl-C and a service manager's SIGTERM reach the worker
+        // When: Ctrl-C in the terminal and a service manager's SIGTERM reach the worker
         kill(pid, SIGINT)
         kill(pid, SIGTERM)
       }
@@ -145,7 +145,7 @@ import Testing
   }
 
   @Test func `after shutting down no worker, zombie or descriptor is left`() async throws {
-    // Given: everything that is opened once is open
+    // Given: all descriptors that are opened once per process are open
     try await PoolSupport.withPool { _ = try await $0.process(PoolSupport.job()) }
     let before = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
     var pids: Set<pid_t> = []
@@ -211,12 +211,12 @@ import Testing
   }
 
   @Test func `a worker ends by itself when the server's end of the connection closes`() throws {
-    // Given: a worker that is ready
+    // Given: a ready worker
     var worker: WorkerProcess? = try WorkerProcess(PoolSupport.configuration())
     let pid = try #require(worker?.pid)
     let socket = worker?.socket.descriptor ?? -1
     #expect(wait(for: [socket], until: .now + .seconds(10)) == [true])
-    // When: nobody kills it, but everything the server holds of it goes
+    // When: the server's resources for the worker are released, without a kill
     worker = nil
     // Then
     #expect(WorkerProcess.reap(pid, within: .seconds(10))?.description == "exit status 0")

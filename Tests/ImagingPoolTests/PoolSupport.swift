@@ -1,4 +1,4 @@
-// PoolSupport: pools with real workers, images for them, and ways to wait for what happens to them.
+// PoolSupport: pools with real workers, test images, and waits.
 
 import FoundationEssentials
 import Glibc
@@ -10,16 +10,16 @@ import TestSupport
 import Testing
 
 enum PoolSupport {
-  /// The worker program, which SwiftPM builds beside the tests.
+  /// Path of the worker program, which SwiftPM builds beside the tests.
   static let executable: String = {
     let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     return URL(fileURLWithPath: path ?? "").deletingLastPathComponent().path + "/pictor-imager"
   }()
 
-  /// Whether this is a thread-sanitized build, whose shadow memory no bound on memory leaves room for.
+  /// Whether this is a thread-sanitized build, whose shadow memory exceeds any memory limit.
   static let isThreadSanitized = dlsym(nil, "__tsan_init") != nil
 
-  /// A few workers with short patience.
+  /// Returns settings for a few workers.
   static func configuration(workers: Int = 1) -> ImagerPoolConfiguration {
     var configuration = ImagerPoolConfiguration(executable: executable)
     configuration.workers = workers
@@ -47,7 +47,7 @@ enum PoolSupport {
     await pool.shutDown(within: .zero)
   }
 
-  /// A job to make an image of this size smaller, or just to encode it.
+  /// Returns a job that reduces an image of this size, or only encodes it.
   static func job(width: Int = 64, height: Int = 48, to transform: Transform = Transform()) throws
     -> ImageJob
   {
@@ -55,12 +55,13 @@ enum PoolSupport {
       file: try file(of: png(width: width, height: height)), transform: transform, density: 1)
   }
 
-  /// Bytes in a file that nobody else has.
+  /// Returns bytes in a sealed memory file.
   static func file(of bytes: [UInt8]) throws -> FileRegion {
     try .sealed(bytes)
   }
 
-  /// A grey PNG with a slope in it, stored without compression (RFC 1950, RFC 1951, ISO/IEC 15948).
+  /// Returns a grey PNG with a gradient, stored without compression (RFC 1950, RFC 1951, ISO/IEC
+  /// 15948).
   static func png(width: Int, height: Int) -> [UInt8] {
     var raw: [UInt8] = []
     for y in 0..<height {
@@ -103,7 +104,7 @@ enum PoolSupport {
     withUnsafeBytes(of: value.bigEndian) { Array($0) }
   }
 
-  /// Waits until `condition` holds, at most 10 seconds.
+  /// Waits until `condition` holds, for at most 10 seconds.
   static func eventually(
     _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
     _ condition: () -> Bool
@@ -115,20 +116,20 @@ enum PoolSupport {
     }
   }
 
-  /// The modules of libvips that a process has loaded.
+  /// Returns the libvips modules that a process has loaded.
   static func modules(of pid: pid_t) throws -> Set<String> {
     let files = try lines(of: "/proc/\(pid)/maps").filter { $0.contains("/vips-modules-") }
     return Set(files.compactMap { $0.split(separator: "/").last.map(String.init) })
   }
 
-  /// Memory that a process shares with nobody and no file, in bytes (proc_pid_status(5), RssAnon).
+  /// Returns the anonymous memory of a process in bytes (proc_pid_status(5), RssAnon).
   static func ownBytes(of pid: pid_t) throws -> Int {
     let line = try lines(of: "/proc/\(pid)/status").first { $0.hasPrefix("RssAnon:") }
     let kilobytes = line?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
     return try #require(kilobytes) * 1_024
   }
 
-  /// Files in /proc have no length, and each read gives a part.
+  /// Reads in parts, because files in /proc have no length.
   private static func lines(of path: String) throws -> [String] {
     let file = try #require(fopen(path, "r"))
     defer { fclose(file) }
@@ -141,14 +142,14 @@ enum PoolSupport {
     return lines
   }
 
-  /// Whether there is such a process, zombies included.
+  /// Returns whether a process exists, zombies included.
   static func exists(_ pid: pid_t) -> Bool { kill(pid, 0) == 0 }
 }
 
 extension ImagerPool {
-  /// The processes that take jobs.
+  /// The ready worker processes.
   var pids: [pid_t] { workerPIDs.map(\.pid) }
 
-  /// A process with a job.
+  /// A worker process with a job.
   var busyPID: pid_t? { workerPIDs.first { $0.isBusy }?.pid }
 }

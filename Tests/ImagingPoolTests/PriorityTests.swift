@@ -1,4 +1,4 @@
-// PriorityTests: in which order a real worker gets the jobs that wait for it.
+// PriorityTests: the order in which a real worker gets the queued jobs.
 
 import Glibc
 import ImagingPool
@@ -7,7 +7,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// One after the other, as all that starts processes.
+/// Serialized, because the tests start processes.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct PriorityTests {
   @Test func `what waits goes by priority, and first come, first served within one`() async throws {
     try await OneWorker.with { queue in
@@ -38,7 +38,7 @@ import Testing
       third.raise(to: .high)
       second.raise(to: .normal)
       third.raise(to: .normal)
-      // Then: it counts as having come when it did, and nothing falls
+      // Then: it keeps its place in the order of arrival, and no priority is lowered
       #expect(try await queue.drain() == ["long", "third", "second", "normal", "first"])
     }
   }
@@ -59,13 +59,13 @@ import Testing
       try await queue.wait("waiting", waiting)
       #expect(running.observerCount == 0 && waiting.observerCount == 1)
       #expect(try await queue.drain() == ["running", "waiting"])
-      // Then: a raise that comes too late is no matter
+      // Then: a raise that comes too late has no effect
       waiting.raise(to: .high)
     }
   }
 }
 
-/// A pool whose one worker stops before each job until it is told to go on.
+/// A pool whose only worker stops before each job until it may continue.
 private final class OneWorker: Sendable {
   private let pool: ImagerPool
   private let tasks = Lock<[Task<Void, any Error>]>([])
@@ -82,23 +82,23 @@ private final class OneWorker: Sendable {
     }
   }
 
-  /// Hands in a job that the worker takes.
+  /// Submits a job that the worker takes.
   func run(_ name: String, _ priority: TestPriority?) async throws {
     try submit(name, priority)
     try await PoolSupport.eventually("\(name) is with the worker") { pool.busyPID != nil }
   }
 
-  /// Hands in a job that has to wait.
+  /// Submits a job that is queued.
   func wait(_ name: String, _ priority: TestPriority?) async throws {
     let waiting = pool.figures.waiting
     try submit(name, priority)
     try await PoolSupport.eventually("\(name) waits") {
-      // Whoever takes part in the order has told the queue its priority.
+      // A job that is ordered has reported its priority to the queue.
       pool.figures.waiting == waiting + 1 && priority?.observerCount != 0
     }
   }
 
-  /// Has the worker do one job after the other; the result is the order in which they were done.
+  /// Lets the worker perform one job after the other. Returns their order.
   func drain() async throws -> [String] {
     let tasks = tasks.withLock { $0 }
     for count in 1...tasks.count {
@@ -126,7 +126,7 @@ private final class OneWorker: Sendable {
 private final class TestPriority: WorkPriority {
   let waiters = 1
   private let state: Lock<(value: LoadPriority, observers: [@Sendable (LoadPriority) -> Void])>
-  /// What it is raised to by another before an observer knows what it was.
+  /// The priority to which another participant raises it before `observe` returns.
   private let raisedWhileObserved: LoadPriority?
 
   init(_ value: LoadPriority, raisedWhileObserved: LoadPriority? = nil) {
@@ -144,7 +144,7 @@ private final class TestPriority: WorkPriority {
     }
   }
 
-  /// Tells of a lower one too, as raises that overtake each other are told.
+  /// Also reports lower priorities, as raises that overtake each other would.
   func raise(to value: LoadPriority) {
     for observer in state.withLock({ $0.observers }) { observer(value) }
   }

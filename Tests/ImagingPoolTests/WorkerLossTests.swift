@@ -1,4 +1,4 @@
-// WorkerLossTests: what a job is told whose workers were lost, and what the OOM killer takes first.
+// WorkerLossTests: the errors of jobs whose workers were lost, and the choice of the OOM killer.
 
 import Glibc
 import Model
@@ -9,7 +9,7 @@ import Testing
 @testable import ImagingPool
 
 @Suite(.serialized, .timeLimit(.minutes(1))) struct WorkerLossTests {
-  /// Has a job lose its first two workers to a signal.
+  /// Kills the first two workers of a job with a signal.
   private func failure(byTwo signal: CInt) async throws -> (ImageError?, lost: Int) {
     var configuration = PoolSupport.configuration()
     let stops = FirstWorker(count: 2)
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test func `a killed worker's job is tried again when no other job runs`() async throws {
-    // Given: two jobs whose workers stop before they look at them
+    // Given: two jobs whose workers stop before they read them
     var configuration = PoolSupport.configuration(workers: 2)
     let (stops, sent) = (Gauge(2), Gauge(0))
     configuration.willSend = { pid in
@@ -80,7 +80,7 @@ import Testing
       try await PoolSupport.eventually("the worker is lost") { pool.figures.workersLost == 1 }
       let third = Task { try await pool.process(PoolSupport.job(width: 33)) }
       try await PoolSupport.eventually("the third job waits") { pool.figures.waiting == 1 }
-      // Then: no worker has a job but the first
+      // Then: only the first worker has a job
       #expect(sent.value == 2)
       kill(survivor, SIGCONT)
       #expect(try await first.value.size.width == 11)
@@ -94,7 +94,7 @@ import Testing
   func `a job that needs more memory than a worker may have is overloaded, not undecodable`()
     async throws
   {
-    // Given: bounds from just above what a worker takes at rest, and 63 MB that are held in memory
+    // Given: limits slightly above an idle worker's memory, and a job that holds 63 MB
     var transform = Transform()
     (transform.width, transform.format, transform.maxBytes) = (3_900, .png, 1 << 30)
     let svg =
@@ -111,7 +111,7 @@ import Testing
         // Then
         #expect(failure?.code == "overloaded", "\(mebibytes) MiB: \(String(describing: failure))")
         #expect(failure?.isOfSource == false)
-        // And what needs less is made.
+        // And a smaller job succeeds.
         _ = try await pool.process(PoolSupport.job())
       }
     }
@@ -135,7 +135,7 @@ import Testing
 
   // MARK: Processor time
 
-  /// About 2 s of processor, all of it to decode.
+  /// Returns a job that takes about 2 s of processor time, all of it to decode.
   private func costlyJob(_ change: (inout Transform) -> Void = { _ in }) throws -> ImageJob {
     let svg =
       ##"<svg xmlns="http://www.w3.org/2000/svg" width="1000" height="1000"><filter id="f">"##
@@ -156,14 +156,14 @@ import Testing
     let first = FirstWorker()
     configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
     try await PoolSupport.withPool(configuration) { pool in
-      // Given: one that runs, and others of the same source and of another behind it
+      // Given: one that runs; others of the same source and of another source are queued
       let plain = Task { try await pool.process(self.costlyJob()) }
       try await PoolSupport.eventually("a worker has it") { pool.busyPID != nil }
       let waiting = Task { try await pool.process(self.costlyJob { $0.quality = 9 }) }
       let other = Task { try await pool.process(PoolSupport.job()) }
       try await PoolSupport.eventually("two wait") { pool.figures.waiting == 2 }
       kill(try #require(pool.busyPID), SIGCONT)
-      // When, then: both of that source fail for the price of one
+      // When, then: both jobs of that source fail after one attempt
       for task in [plain, waiting] {
         await #expect { try await task.value } throws: {
           ($0 as? ImageError)?.code == "too_costly" && ($0 as? ImageError)?.isOfSource == true
@@ -171,7 +171,7 @@ import Testing
       }
       _ = try await other.value
       #expect(pool.figures.workersLost == 1)
-      // And where more was asked for, it is that variant's fault.
+      // With a more demanding transform, only the variant is at fault.
       await #expect { try await pool.process(self.costlyJob { $0.effects.blur = 2 }) } throws: {
         ($0 as? ImageError)?.code == "too_costly" && ($0 as? ImageError)?.isOfSource == false
       }

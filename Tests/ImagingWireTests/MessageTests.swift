@@ -1,4 +1,4 @@
-// MessageTests: what is written is read back the same, and nothing malformed gets through.
+// MessageTests: messages are read back unchanged, and malformed ones are refused.
 
 import Model
 import TestSupport
@@ -234,7 +234,7 @@ import Testing
   }
 
   @Test func `random bytes and random changes end in a value or a WireError`() {
-    // Given: messages of noise, and good ones with a few bytes changed, the same in each run
+    // Given: random messages, and valid ones with a few changed bytes, the same in each run
     var random = SeededGenerator(seed: 2_026)
     let good =
       [Self.fullJob.encoded(), Self.fullResult.encoded()]
@@ -254,7 +254,7 @@ import Testing
             in: 0...255, using: &random)
         }
       }
-      // When: they are read. Then: the process lives, and typed throws leave no other error.
+      // When they are read, then the process survives, and typed throws allow no other error.
       do throws(WireError) { _ = try JobMessage(decoding: bytes) } catch { refused += 1 }
       do throws(WireError) { _ = try AnswerMessage(decoding: bytes) } catch { refused += 1 }
     }

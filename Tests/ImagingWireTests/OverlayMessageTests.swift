@@ -1,4 +1,4 @@
-// Tests of OverlayMessage: a job's watermark over the wire, with a descriptor of its own.
+// OverlayMessageTests: a job's watermark over the wire, with its own descriptor.
 
 import CLinux
 import Glibc
@@ -85,7 +85,7 @@ import Testing
     }
     let isThird = message.takeDescriptor() != nil
     #expect(!isThird)
-    // and a job without a watermark has one
+    // And a job without a watermark has one
     try sender.send([2], passing: first.descriptor)
     var plain = try receiver.receive(passed: 2)
     let (hasFirst, hasSecond) = (plain.takeDescriptor() != nil, plain.takeDescriptor() != nil)

@@ -10,7 +10,7 @@ import Testing
 @testable import ImagingWire
 
 @Suite struct WireSocketTests {
-  /// Both ends, as sockets.
+  /// Both ends as sockets.
   private struct Ends: ~Copyable {
     var server: WireSocket
     var worker: WireSocket
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  /// What a descriptor is open on: the same for two of one file.
+  /// Returns the inode of a descriptor, the same for two descriptors of one file.
   private func inode(_ descriptor: CInt) -> UInt {
     var status = stat()
     return fstat(descriptor, &status) == 0 ? UInt(status.st_ino) : 0
@@ -88,7 +88,7 @@ import Testing
     #expect(pictor_linux_pipe(&pipe) == 0)
     try sendDescriptors(Array(repeating: pipe[1], count: count), over: ends.worker.descriptor)
     #expect(throws: WireError.self) { _ = try ends.server.receive(passed: expected) }
-    // Then: with our own gone, no writing end is left, which the reading end sees
+    // Then: after our own writing end is closed, none is left, so the reading end sees the end
     close(pipe[1])
     var byte: UInt8 = 0
     #expect(read(pipe[0], &byte, 1) == 0)
@@ -110,7 +110,8 @@ import Testing
     #expect(throws: WireError.self) { try SealedFile.check(file, count: 4) }
   }
 
-  /// What our own side never does: passes more than one descriptor, laid out by hand as CMSG_LEN and CMSG_DATA do.
+  /// Passes more than one descriptor, which Pictor never does, laid out by hand as CMSG_LEN and
+  /// CMSG_DATA do.
   private func sendDescriptors(_ descriptors: [CInt], over socket: CInt) throws {
     let headerSize = MemoryLayout<cmsghdr>.size
     var control = [UInt8](repeating: 0, count: headerSize + descriptors.count * 4 + 8)

@@ -1,4 +1,4 @@
-// The manager's neighbours as the tests play them: each waits, counts or fails as a test tells it to.
+// Doubles: test doubles for the manager's dependencies.
 
 import Glibc
 import Model
@@ -7,7 +7,7 @@ import TestSupport
 
 @testable import Managing
 
-/// Whoever waits at it goes on when it is opened, or when its task is cancelled.
+/// A gate at which tasks wait until it opens or their task is cancelled.
 final class Gate: Sendable {
   private struct State {
     var isOpen = false
@@ -47,17 +47,18 @@ final class Gate: Sendable {
   }
 }
 
-/// A number tests can wait for.
+/// A counter that tests can wait for.
 final class Count: Sendable {
   private let storage = Lock(0)
   var value: Int { storage.withLock { $0 } }
   func add() { storage.withLock { $0 += 1 } }
 }
 
-/// What a test waited for and did not get.
+/// Thrown when an expected condition does not hold in time.
 struct NeverHappened: Error {}
 
-/// Waits until `condition` holds; throws after ten seconds, so that a broken manager fails a test and hangs none.
+/// Waits until `condition` holds. Throws after about ten seconds, so a broken manager fails a test
+/// instead of blocking it.
 func waitUntil(_ condition: @Sendable () -> Bool) async throws {
   for _ in 0..<10_000 {
     if condition() { return }
@@ -68,7 +69,7 @@ func waitUntil(_ condition: @Sendable () -> Bool) async throws {
 
 final class TestMemory: MemoryCache {
   private let kept = Lock<[CacheKey: Variant]>([:])
-  /// Called once, before and after the next variant is stored, and before the next are removed.
+  /// Hooks, each called once: before and after the next store, and before the next removal.
   let beforeStore = Lock<(@Sendable () -> Void)?>(nil)
   let afterStore = Lock<(@Sendable () -> Void)?>(nil)
   let beforeRemoval = Lock<(@Sendable () -> Void)?>(nil)
@@ -79,7 +80,7 @@ final class TestMemory: MemoryCache {
     }?()
   }
   func variant(for key: CacheKey) -> Variant? { kept.withLock { $0[key] } }
-  /// Look-ups that count.
+  /// The number of counted look-ups.
   let lookups = Count()
   func variant(for key: CacheKey, freshAt now: UnixTime) -> Variant? {
     lookups.add()
@@ -109,10 +110,10 @@ final class TestMemory: MemoryCache {
 final class TestDisk: DiskCache {
   private let variants = Lock<[CacheKey: Variant]>([:])
   private let sources = Lock<[CacheKey: Source]>([:])
-  /// Reads under way, and where they wait with what they have read.
+  /// The number of started reads, and the gate at which they wait after reading.
   let reading = Count()
   let readGate = Lock<Gate?>(nil)
-  /// Whether nothing more is taken.
+  /// Whether the disk rejects sources.
   let isFull = Lock(false)
   func variant(for key: CacheKey) async -> Variant? {
     let variant = variants.withLock { $0[key] }
@@ -122,7 +123,7 @@ final class TestDisk: DiskCache {
     }
     return variant
   }
-  /// What `variantAtOnce` may give; the rest takes waiting.
+  /// The keys that `variantAtOnce` may return. All others would block.
   let atHand = Lock<Set<CacheKey>>([])
   func variantAtOnce(for key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant? {
     guard atHand.withLock({ $0.contains(key) }), let variant = variants.withLock({ $0[key] }),
@@ -130,7 +131,7 @@ final class TestDisk: DiskCache {
     else { return nil }
     return variant
   }
-  /// Reads of sources under way, and where they wait with what they have read.
+  /// The number of started reads of sources, and the gate at which they wait after reading.
   let readingSources = Count()
   let sourceGate = Lock<Gate?>(nil)
   func source(for key: CacheKey) async -> Source? {
@@ -157,9 +158,9 @@ final class TestDisk: DiskCache {
   func removeVariants(of source: CacheKey) async {
     variants.withLock { kept in kept = kept.filter { $0.key.source != source } }
   }
-  /// Purges that were to be carried out. None is: whoever reads has to ask the list.
+  /// The purges received. None is carried out, so readers have to check the list of purges.
   let purged = Lock<[Purge]>([])
-  /// Where carrying out a purge waits.
+  /// The gate at which purges wait.
   let purgeGate = Lock<Gate?>(nil)
   func purge(_ purge: Purge) async throws(ImageError) -> Int? {
     purged.withLock { $0.append(purge) }
@@ -189,7 +190,7 @@ final class TestDisk: DiskCache {
   }
 }
 
-/// Numbers purges from 1.
+/// A list of purges, numbered from 1.
 final class TestPurges: PurgeList {
   private let purges = Lock<[Purge]>([])
   private let last = Lock(0)
@@ -209,13 +210,13 @@ final class TestPurges: PurgeList {
       return purges[purges.count - 1]
     }
   }
-  /// Lets go of those before a number, by which nothing is measured any more.
+  /// Removes the purges before a number.
   func forget(before number: Int) { purges.withLock { $0.removeAll { $0.number < number } } }
 }
 
 final class TestLoader: ImageLoader {
   let gate = Gate()
-  /// Where single loads wait, by their number from 1; the others wait at `gate`.
+  /// Gates for single loads, by load number from 1. All others wait at `gate`.
   let gates = Lock<[Int: Gate]>([:])
   let started = Count()
   let cancelled = Count()
@@ -223,9 +224,9 @@ final class TestLoader: ImageLoader {
   let cacheControl = Lock<String?>(nil)
   let lastModified = Lock<String?>(nil)
   let etag = Lock<String?>(nil)
-  /// What is brought.
+  /// The body to return.
   let body = Lock<[UInt8]>([])
-  /// Of every load so far.
+  /// All requests so far.
   let requests = Lock<[LoadRequest]>([])
 
   func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
@@ -259,15 +260,15 @@ final class TestProcessor: ImageProcessor {
   let gate = Gate()
   let started = Count()
   let cancelled = Count()
-  /// What comes of a job; `nil`: three bytes of JPEG.
+  /// Returns the result of a job; `nil`: three bytes of JPEG.
   let result = Lock<(@Sendable (ImageJob) -> ProcessedImage)?>(nil)
-  /// Of every job so far.
+  /// All jobs so far.
   let jobs = Lock<[ImageJob]>([])
-  /// Where jobs for AVIFs wait, if not at `gate`, and how they end, if not well.
+  /// The gate and the failure of jobs for AVIFs, if they differ from other jobs.
   let avifGate = Lock<Gate?>(nil)
   let avifFailure = Lock<ImageError?>(nil)
 
-  /// An image of so many bytes.
+  /// Returns an image of `bytes` bytes.
   static func image(
     bytes: Int, _ format: ImageFormat, _ size: PixelSize = PixelSize(width: 3, height: 1),
     frames: Int = 1, scaledDownFrom: PixelSize? = nil
@@ -293,7 +294,7 @@ final class TestProcessor: ImageProcessor {
   }
 }
 
-/// An hour for everything but `no-store`, then stale for as long as a test says.
+/// A policy with a lifetime of one hour, except for `no-store`, and configurable stale times.
 final class TestFreshness: FreshnessPolicy {
   let staleWhileRevalidate = Lock(0)
   let staleIfError = Lock(0)
@@ -313,7 +314,7 @@ func emptyFile() -> FileRegion {
   FileRegion(owning: open("/dev/null", O_RDONLY | O_CLOEXEC), count: 0)
 }
 
-/// A manager among its doubles, made anew for each test.
+/// A manager on test doubles, created for each test.
 class ManagedTests {
   final class Clock: Sendable {
     let seconds = Lock(1_000)
@@ -326,7 +327,7 @@ class ManagedTests {
   let purges = TestPurges()
   let freshness = TestFreshness()
   let clock = Clock()
-  /// Where files are read; a test may leave them no thread.
+  /// The threads for file reads. A test may occupy all of them.
   let files = BlockingThreads(name: "test-file", threads: 2, deadline: .milliseconds(200))
   let manager: ImageManager
 
@@ -337,7 +338,7 @@ class ManagedTests {
       now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
   }
 
-  /// A request for an image at the origin, with its options as `change` leaves them.
+  /// Returns a request for an image at the origin, with options changed by `change`.
   func request(
     _ url: String = "http://origin/a.jpg", scale: Double? = nil,
     _ change: (inout LoadOptions) -> Void = { _ in }
@@ -349,17 +350,17 @@ class ManagedTests {
     return request
   }
 
-  /// Asks for an image, beside whatever the test does next.
+  /// Requests an image in a new task.
   func asking(_ request: ImageRequest) -> Task<ImageDelivery, any Error> {
     Task { [manager] in try await manager.variant(for: request) }
   }
 
-  /// Lets loads and jobs end as soon as they began.
+  /// Lets loads and jobs end without waiting.
   func openAll() {
     loader.gate.open()
     processor.gate.open()
   }
 
-  /// So many seconds later.
+  /// Advances the clock.
   func pass(seconds: Int) { clock.seconds.withLock { $0 += seconds } }
 }

@@ -1,4 +1,4 @@
-// Tests of what host rules mean to the manager: filtered keys and forwarded fields.
+// HostRulesTests: tests host rules in the manager: filtered keys and forwarded fields.
 
 import Model
 import Testing

@@ -1,4 +1,4 @@
-// Tests of ImageManager: what is asked in which order, coalescing, cancellation, freshness.
+// ImageManagerTests: tests look-up order, coalescing, cancellation and freshness.
 
 import Model
 import Platform
@@ -91,7 +91,7 @@ final class ImageManagerTests: ManagedTests {
       for _ in 0..<1_000 {
         group.addTask { [manager] in try? await manager.variant(for: request).cacheStatus }
       }
-      // given: all thousand wait for one flight (which itself waits for its source's)
+      // Given: a thousand requests wait for one variant flight, which waits for its source flight
       try await waitUntil { [manager] in manager.figures.waiting == 1_001 }
       openAll()
       return try await group.reduce(into: [CacheStatus?]()) { $0.append($1) }

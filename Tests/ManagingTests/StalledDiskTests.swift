@@ -1,4 +1,4 @@
-// StalledDiskTests: that a disk which does not answer holds up the reads of its own files and nothing else.
+// StalledDiskTests: tests that a stalled disk blocks only reads of its own files.
 
 import Model
 import Platform
@@ -8,7 +8,7 @@ import Testing
 @testable import Managing
 
 final class StalledDiskTests: ManagedTests {
-  /// Takes all threads that read files, until the semaphore is posted twice.
+  /// Occupies all file-reading threads until the semaphore is posted twice.
   private func stall() async throws -> (Semaphore, [Task<Void, Never>]) {
     let (isOver, begun) = (Semaphore(), Count())
     let reads = (0..<2).map { _ in
@@ -24,7 +24,7 @@ final class StalledDiskTests: ManagedTests {
   }
 
   @Test func `while all reads of files are stuck, misses of other keys are made`() async throws {
-    // Given results that are larger than their source, which would have to be read
+    // Given results that are larger than their source, so the manager reads the source
     openAll()
     let source = try TestImages.jpeg(width: 40, height: 30, bare: true)
     loader.body.withLock { $0 = source }
@@ -34,13 +34,13 @@ final class StalledDiskTests: ManagedTests {
       }
     }
     let (isOver, reads) = try await stall()
-    // When many more ask than Swift's pool has threads
+    // When more requests arrive than the cooperative pool has threads
     let requests = try (0..<32).map { try request("http://origin/\($0).jpg") }
     let tasks = requests.map { asking($0) }
-    // Then each gets what was made, since the source cannot be read in time
+    // Then each gets the rendered variant, because the source cannot be read in time
     for task in tasks { #expect(try await task.value.variant.info.etag == "\"d1\"") }
     #expect(manager.figures.sourcesInstead == 0)
-    // When the disk answers again
+    // When the disk responds again
     for _ in 0..<2 { isOver.post() }
     for read in reads { await read.value }
     // Then sources are read again.
@@ -49,7 +49,7 @@ final class StalledDiskTests: ManagedTests {
     #expect(later.variant.info.etag != "\"d1\"")
   }
 
-  /// Waits until a thread reads files again.
+  /// Waits until a file-reading thread is free.
   private func waitUntilRead() async throws {
     for _ in 0..<10_000 {
       if (try? await files.value(of: { true })) == true { return }
@@ -79,7 +79,7 @@ final class StalledDiskTests: ManagedTests {
   }
 
   @Test func `calls that find no thread wait, and no more than may`() async throws {
-    // Given a thread that is taken
+    // Given a busy thread
     let threads = BlockingThreads(
       name: "test-block", threads: 1, queueLimit: 3, deadline: .seconds(60))
     let (isTaken, isOver) = (Lock(false), Semaphore())
@@ -90,7 +90,7 @@ final class StalledDiskTests: ManagedTests {
       }
     }
     try await waitUntil { isTaken.withLock { $0 } }
-    // When five more come
+    // When five more calls arrive
     let refused = Count()
     let more = (0..<5).map { number in
       Task {
@@ -104,7 +104,7 @@ final class StalledDiskTests: ManagedTests {
     }
     try await waitUntil { refused.value == 2 }
     isOver.post()
-    // Then three have their turn
+    // Then three of them run
     try await first.value
     var results: [Int] = []
     for task in more { results.append(await task.value) }

@@ -1,4 +1,4 @@
-// Tests of CacheKeyFilter: which URLs are one source, and by what names a source can be purged.
+// CacheKeyFilterTests: tests which URLs share a cache key, and the purge tags of sources.
 
 import Model
 import Testing
@@ -37,7 +37,7 @@ struct CacheKeyFilterTests {
 
   @Test(arguments: [
     ("?id=1&t=2", "?id=1"), ("?t=2", ""), ("?t=2&v3=%20&id=1", "?v3=%20&id=1"),
-    // To the origin this is an `id`, so it has to be one here.
+    // The origin reads this as `id`, so the filter must do so, too.
     ("?i%64=2", "?i%64=2"), ("?ID=2", ""), ("?&&id=1", "?id=1"), ("?id", "?id"),
   ])
   func `only what is kept is part of the key`(query: String, kept: String) throws {
@@ -96,7 +96,7 @@ struct CacheKeyFilterTests {
 
   @Test func `a key's URL keeps its parts, and its own key's URL is itself`() throws {
     let filter = try filter(.drop(try patterns("t")))
-    // Letter case, default port and fragment are gone before: see SourceURL.
+    // `SourceURL` removes letter case, default port and fragment.
     let url = try SourceURL(parsing: "HTTPS://Example.com:443/a@3x.jpg?t=1&id=2#top")
     let key = filter.keyURL(of: url)
     #expect(key.text == "https://example.com/a@3x.jpg?id=2")

@@ -1,4 +1,4 @@
-// Tests of CacheKey and Transform: equal wishes have equal keys, different ones do not.
+// CacheKeyTests: tests that equivalent requests have equal keys and different ones do not.
 
 import Testing
 

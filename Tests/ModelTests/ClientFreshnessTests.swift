@@ -1,4 +1,4 @@
-// Tests of what clients' own caches are told, of failures' bounds, and of dates that have to be exact.
+// ClientFreshnessTests: tests lifetimes in private caches, lifetimes of failures, and exact dates.
 
 import Model
 import Testing
@@ -34,7 +34,7 @@ struct ClientFreshnessTests {
   }
 
   @Test func `of two the strictest counts for clients, whenever each came`() {
-    // Given: the first ends at 1,060 for everyone, the second at 1,030 for clients alone
+    // Given: the first expires at 1,060 in all caches, the second at 1,030 in private caches only
     let first = Freshness(receivedAt: now, lifetime: 60)
     let second = Freshness(
       receivedAt: UnixTime(seconds: 980), initialAge: 10, lifetime: 600, isStated: false,

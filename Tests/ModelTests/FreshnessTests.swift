@@ -1,4 +1,4 @@
-// Tests of Freshness and CacheStatus: ages to the second, RFC 9211's words.
+// FreshnessTests: tests ages and lifetimes to the second, and Cache-Status in RFC 9211's terms.
 
 import Testing
 
@@ -37,7 +37,7 @@ struct FreshnessTests {
   }
 
   @Test func `what is made of two answers is as fresh as the first to be stale`() {
-    // given
+    // Given
     let long = Freshness(
       receivedAt: UnixTime(seconds: 100), initialAge: 5, lifetime: .max, staleWhileRevalidate: 9,
       staleIfError: 1, isImmutable: true)
@@ -45,7 +45,7 @@ struct FreshnessTests {
       receivedAt: UnixTime(seconds: 200), lifetime: 60, staleWhileRevalidate: 2, staleIfError: 8)
     let never = Freshness(
       receivedAt: UnixTime(seconds: 0), lifetime: 61, isStorable: false, mayBeStale: false)
-    // when, then
+    // When, then
     let both = Freshness(
       receivedAt: UnixTime(seconds: 200), lifetime: 60, staleWhileRevalidate: 2, staleIfError: 1)
     #expect(long.combined(with: short) == both && short.combined(with: long) == both)

@@ -1,4 +1,4 @@
-// Tests of HTTPDate: three forms in, one out.
+// HTTPDateTests: tests parsing three forms of HTTP dates and formatting one.
 
 import Testing
 

@@ -1,4 +1,4 @@
-// Tests of HostPattern.
+// HostPatternTests: tests HostPattern.
 
 import Model
 import Testing

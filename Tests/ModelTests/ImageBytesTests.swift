@@ -1,4 +1,4 @@
-// Tests of ImageBytes and FileRegion: small ones copied, large ones mapped, short files refused.
+// ImageBytesTests: tests ImageBytes and FileRegion: copying, mapping, and truncated files.
 
 import Glibc
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import Model
 
 struct ImageBytesTests {
-  /// A region of a file in the temporary folder that is unlinked already.
+  /// Returns a region of an unlinked file in the temporary folder.
   private func region(of bytes: [UInt8], offset: Int = 0, count: Int? = nil) throws -> FileRegion {
     var template = Array("/tmp/pictor-test-XXXXXX".utf8CString)
     let descriptor = mkstemp(&template)
@@ -48,7 +48,7 @@ struct ImageBytesTests {
       #expect(fcntl(descriptor, F_GETFD) >= 0)
       withExtendedLifetime(region) {}
     }
-    // Another test may have been given the number meanwhile, but not for the same unlinked file.
+    // Another test may have reused the descriptor number, but not for the same unlinked file.
     var status = stat()
     #expect(fstat(descriptor, &status) != 0 || status.st_size != 3 || status.st_nlink != 0)
   }

@@ -1,4 +1,4 @@
-// Tests of ImageError: the contract's codes and statuses, and nothing secret in what is answered.
+// ImageErrorTests: tests codes, statuses, and that public messages contain no secrets.
 
 import Testing
 

@@ -1,4 +1,4 @@
-// PlainURLTests: the short way to an address leads to the same one as the long way.
+// PlainURLTests: tests that the fast parser for URLs agrees with Foundation.
 
 import TestSupport
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import Model
 
 struct PlainURLTests {
-  /// Both ways' answers; `nil` where the short one leaves it to the long one.
+  /// Returns the results of both parsers; `nil` for the fast one if it does not apply.
   private func ways(_ text: String) -> (short: SourceURL?, long: SourceURL?) {
     (PlainURL(text) == nil ? nil : try? SourceURL(parsing: text), try? SourceURL(normalizing: text))
   }

@@ -1,11 +1,11 @@
-// Tests of PurgeScope: which keys each kind of purge means.
+// PurgeScopeTests: tests which keys each purge scope matches.
 
 import Testing
 
 @testable import Model
 
 struct PurgeScopeTests {
-  /// Each of a URL's keys: its source's and a variant's, and the same for a client's own header fields.
+  /// Returns the keys of a URL: source and variant, each with and without a variation.
   private func keys(_ text: String) throws -> [CacheKey] {
     let url = try SourceURL(parsing: text)
     let keys = [CacheKey(source: url), CacheKey(source: url, transform: Transform())]

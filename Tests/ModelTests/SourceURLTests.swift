@@ -1,4 +1,4 @@
-// Tests of SourceURL: what is accepted, one canonical form, density by name.
+// SourceURLTests: tests accepted URLs, their canonical form, and densities by file name.
 
 import Testing
 

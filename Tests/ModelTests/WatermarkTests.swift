@@ -1,4 +1,4 @@
-// Tests of Watermark: what of it is part of a key.
+// WatermarkTests: tests which parts of a watermark belong to the cache key.
 
 import Testing
 

@@ -1,4 +1,4 @@
-// Fixtures: a provider that does as a test tells it, and a real server in front of it.
+// Fixtures: a scripted image provider, and a real server in front of it.
 
 import Glibc
 import Model
@@ -38,7 +38,7 @@ final class TestProvider: ImageProvider {
   }
 }
 
-/// The operators' side for tests: what they list is what a test put there, and what they do is counted.
+/// Admin services for tests: they list what a test provides, and count calls.
 final class TestOperations: ManagerOperations, CacheOperations, DownloadOperations,
   PrefetchOperations
 {

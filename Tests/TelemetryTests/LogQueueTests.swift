@@ -1,4 +1,4 @@
-// LogQueueTests: that nobody waits for whoever reads the log, and that what is not written is counted.
+// LogQueueTests: tests that callers never wait for the log's reader.
 
 import Glibc
 import Platform
@@ -7,7 +7,7 @@ import Testing
 @testable import Telemetry
 
 struct LogQueueTests {
-  /// A pipe; `fill` leaves no room in it.
+  /// A pipe that `fill` can fill up.
   private final class Pipe {
     let (reading, writing): (CInt, CInt)
 
@@ -30,7 +30,7 @@ struct LogQueueTests {
       _ = fcntl(writing, F_SETFL, flags)
     }
 
-    /// All bytes that come until `isOver`, without those of `fill`.
+    /// Returns all bytes until `isOver`, without those of `fill`.
     func text(until isOver: (String) -> Bool) -> String {
       var bytes: [UInt8] = []
       var buffer = [UInt8](repeating: 0, count: 1 << 16)
@@ -68,12 +68,12 @@ struct LogQueueTests {
     pipe.fill()
     let queue = try LogQueue(format: .text, descriptor: pipe.writing, limit: 4_096)
     let log = Log(level: .info, queue: queue)
-    // When much more is logged than has room
+    // When more is logged than fits
     for number in 0..<1_000 { log.info("line", ["number": .int(number)]) }
-    // Then all of it was taken in or counted
+    // Then each line was queued or counted
     #expect(log.figures.dropped > 800 && log.figures.waitingBytes <= 2 * 4_096 + 200)
     #expect(!queue.stop(within: .milliseconds(50)))
-    // When it is read, then it says so, in one line or, where the thread came late, in two.
+    // When the pipe is read, then one or two lines report the number of dropped lines.
     func told(_ text: String) -> [Int] {
       text.split(separator: "\n").filter { $0.contains("log lines dropped") }
         .compactMap { $0.split(separator: "=").last.flatMap { Int($0) } }
@@ -143,6 +143,6 @@ struct LogQueueTests {
 }
 
 extension String {
-  /// How many lines there are.
+  /// Returns how often `separator` occurs.
   fileprivate func components(_ separator: Character) -> Int { count { $0 == separator } }
 }

@@ -1,4 +1,4 @@
-// Tests of Log: both formats, levels, and lines nobody can forge.
+// LogTests: tests both formats, levels, and that untrusted text cannot forge lines.
 
 import FoundationEssentials
 import Glibc
@@ -7,7 +7,7 @@ import Testing
 @testable import Telemetry
 
 struct LogTests {
-  /// What `body` makes a log of `format` write.
+  /// Returns the output of a log of `format` in `body`.
   private func written(
     _ format: Log.Format, level: LogLevel = .info, _ body: (Log) -> Void
   ) throws -> String {

@@ -1,4 +1,4 @@
-// Tests of counters, histograms and request ids.
+// MetricsTests: tests counters, histograms and request identifiers.
 
 import Testing
 

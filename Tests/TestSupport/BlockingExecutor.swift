@@ -1,11 +1,11 @@
-// BlockingExecutor: where tests that block run, so that they block nobody else.
+// BlockingExecutor: runs blocking tests on threads of their own.
 
 import Platform
 
-/// Runs each piece of a task on a thread of its own. Clients in tests block, and blocked in Swift's own pool, which has
-/// a thread a core, they would keep the tasks they wait for from running.
+/// A task executor that runs each job on a new thread. Test clients block; on Swift's cooperative
+/// pool, with one thread per core, they would starve the tasks they wait for.
 public final class BlockingExecutor: TaskExecutor {
-  /// The one there is.
+  /// The shared executor.
   public static let shared = BlockingExecutor()
 
   /// Runs a job on a new thread.

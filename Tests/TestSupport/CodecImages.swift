@@ -1,24 +1,24 @@
-// CodecImages: images by the libraries behind libvips, for what its encoders do not write.
+// CodecImages: encodes test images with codec libraries, in variants that libvips cannot write.
 
 import CCodecs
 import Glibc
 
 extension TestImages {
-  /// What the pixels of a JPEG are stored as; CMYK and YCCK with Adobe's marker.
+  /// The stored colour space of a JPEG; CMYK and YCCK have Adobe's marker.
   public enum JPEGColors: UInt32, CaseIterable, Sendable {
     case grey, ycc, rgb, cmyk, ycck
   }
 
-  /// A JPEG.
+  /// Encodes a JPEG.
   ///
   /// - Parameters:
-  ///   - pixels: 1 band for grey, 4 for CMYK and YCCK (0 no ink), else 3.
-  ///   - colors: How they are stored.
-  ///   - sampling: Samples of lightness for one of colour, across and down: (2, 2) is 4:2:0.
-  ///   - progressive: In several scans.
-  ///   - arithmetic: Coded arithmetically.
+  ///   - pixels: 1 band for grey, 4 for CMYK and YCCK (0 is no ink), otherwise 3.
+  ///   - colors: The stored colour space.
+  ///   - sampling: The lightness samples per colour sample, across and down: (2, 2) is 4:2:0.
+  ///   - progressive: Whether the JPEG is progressive.
+  ///   - arithmetic: Whether the JPEG uses arithmetic coding.
   ///   - quality: 1 to 100.
-  ///   - restartInterval: Groups of blocks between restart markers; 0 for none.
+  ///   - restartInterval: The units between restart markers; 0 for none.
   public static func jpeg(
     _ pixels: Pixels, as colors: JPEGColors, sampling: (across: Int, down: Int) = (1, 1),
     progressive: Bool = false, arithmetic: Bool = false, quality: Int = 100,
@@ -32,12 +32,12 @@ extension TestImages {
     }
   }
 
-  /// A lossless JPEG XL in its container.
+  /// Encodes a lossless JPEG XL in a container.
   ///
   /// - Parameters:
   ///   - pixels: 1 to 4 bands.
-  ///   - orientation: What the codestream says; the pixels are stored as they are.
-  ///   - exifOrientation: What an Exif box of the container says.
+  ///   - orientation: The orientation in the codestream; the pixels are stored unchanged.
+  ///   - exifOrientation: The orientation in an Exif box of the container.
   ///   - sixteenBits: Whether values are stretched to 16 bits first.
   public static func jxl(
     _ pixels: Pixels, orientation: Int = 1, exifOrientation: Int? = nil, sixteenBits: Bool = false
@@ -57,15 +57,16 @@ extension TestImages {
     }
   }
 
-  /// A HEIC or an AVIF.
+  /// Encodes a HEIC or an AVIF.
   ///
   /// - Parameters:
   ///   - pixels: 3 bands.
-  ///   - isAVIF: AV1 and not HEVC.
-  ///   - bits: Of a band in the file: 8, 10 or 12.
-  ///   - orientation: What the container says (`irot`, `imir`), in EXIF's numbers; the pixels are stored as they are.
-  ///   - exifOrientation: What Exif says.
-  ///   - hasCover: Whether a darker image, which is not the primary one, comes before.
+  ///   - isAVIF: Whether the codec is AV1 instead of HEVC.
+  ///   - bits: The bits per band in the file: 8, 10 or 12.
+  ///   - orientation: The orientation in the container (`irot`, `imir`), as an EXIF value; the
+  ///     pixels are stored unchanged.
+  ///   - exifOrientation: The orientation in Exif.
+  ///   - hasCover: Whether a darker, non-primary image comes first.
   public static func heif(
     _ pixels: Pixels, isAVIF: Bool, bits: Int = 8, orientation: Int = 1,
     exifOrientation: Int? = nil, hasCover: Bool = false

@@ -1,10 +1,10 @@
-// DeepImages: images of other numbers than 8 bits, and with any colour profile, for tests of colour and depth.
+// DeepImages: encodes test images with more than 8 bits and any colour profile.
 
 import CVips
 import Model
 
 extension TestImages {
-  /// What the numbers of an image mean, in libvips's terms.
+  /// The colour space of an image's values, as libvips names it.
   public enum Meaning: Sendable {
     case grey, sRGB, grey16, rgb16, linear, cmyk, lab
 
@@ -21,15 +21,15 @@ extension TestImages {
     }
   }
 
-  /// Encodes numbers as they are.
+  /// Encodes values unchanged.
   ///
   /// - Parameters:
-  ///   - values: Rows from top to bottom, bands interleaved: `UInt8`, `UInt16` or `Float`.
-  ///   - width: In pixels; the height follows.
-  ///   - bands: In a pixel.
-  ///   - meaning: What they mean.
-  ///   - profile: An ICC profile to embed; empty: none.
-  ///   - suffix: libvips's name of the encoder with its options, as `.tif`.
+  ///   - values: The rows from top to bottom, with interleaved bands: `UInt8`, `UInt16` or `Float`.
+  ///   - width: The width in pixels, from which the height follows.
+  ///   - bands: The bands per pixel.
+  ///   - meaning: The colour space of the values.
+  ///   - profile: The ICC profile to embed; empty for none.
+  ///   - suffix: The libvips name of the encoder with its options, such as `.tif`.
   public static func encode<Value: BitwiseCopyable>(
     _ values: [Value], width: Int, bands: Int, as meaning: Meaning, profile: [UInt8] = [],
     _ suffix: String
@@ -65,15 +65,16 @@ extension TestImages {
     return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
   }
 
-  /// A 10-bit HEIC whose container says what its numbers mean.
+  /// Encodes a 10-bit HEIC with colour code points in its container.
   ///
   /// - Parameters:
-  ///   - values: 10 bits a band, RGB or RGBA.
-  ///   - width: In pixels.
+  ///   - values: 10 bits per band, RGB or RGBA.
+  ///   - width: The width in pixels.
   ///   - bands: 3 or 4.
-  ///   - primaries: H.273's `ColourPrimaries`.
-  ///   - transfer: H.273's `TransferCharacteristics`.
-  ///   - profile: Any that is one: libvips writes no code points, so they take its place.
+  ///   - primaries: `ColourPrimaries` of H.273.
+  ///   - transfer: `TransferCharacteristics` of H.273.
+  ///   - profile: Any valid ICC profile. The code points replace it in the file, because libvips
+  ///     does not write any.
   public static func heic(
     _ values: [UInt16], width: Int, bands: Int = 3, primaries: UInt8, transfer: UInt8,
     insteadOf profile: [UInt8]
@@ -84,9 +85,10 @@ extension TestImages {
     return try withCodePoints(bytes, primaries: primaries, transfer: transfer)
   }
 
-  /// The same image with these code points.
+  /// Returns the same image with other code points.
   ///
-  /// - Parameter bytes: A HEIC or AVIF with a profile, or with code points, which libheif writes into an AVIF.
+  /// - Parameter bytes: A HEIC or AVIF with a profile, or with the code points that libheif writes
+  ///   into an AVIF.
   public static func withCodePoints(_ bytes: [UInt8], primaries: UInt8, transfer: UInt8) throws
     -> [UInt8]
   {
@@ -94,7 +96,8 @@ extension TestImages {
       throw Failure(text: "no colr box")
     }
     var bytes = bytes
-    // ISO/IEC 23091-2 by way of 14496-12, 12.1.5: primaries, transfer, matrix (BT.601, as libheif encodes), full range.
+    // ISO/IEC 23091-2 by way of 14496-12, 12.1.5: primaries, transfer, matrix (BT.601, as libheif
+    // encodes), full range.
     bytes.replaceSubrange(
       type + 4..<type + 15, with: Array("nclx".utf8) + [0, primaries, 0, transfer, 0, 6, 0x80])
     return bytes

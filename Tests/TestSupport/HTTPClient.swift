@@ -1,54 +1,57 @@
-// HTTPClient: a small blocking HTTP/1.1 client over a raw socket, for tests that care about every byte and every close.
+// HTTPClient: a small blocking HTTP/1.1 client for tests that check every byte and every close.
 
 import Glibc
 
-/// One answer.
+/// An HTTP response.
 public struct HTTPAnswer: Sendable {
   /// The status code.
   public let status: Int
-  /// The header fields in the order they came.
+  /// The header fields in the order received.
   public let headers: [(name: String, value: String)]
-  /// The body, chunks put together.
+  /// The body, with chunks joined.
   public var body: [UInt8]
 
-  /// The value of a field, its name in any letter case; several are joined by commas; `nil` where there is none.
+  /// Returns the value of a field, matched case-insensitively. Several values are joined by commas;
+  /// `nil` if the field is absent.
   public subscript(name: String) -> String? {
     let values = headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ", ")
   }
 
-  /// The body as text, whatever it is.
+  /// The body decoded as UTF-8.
   public var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// Why a client got no answer.
+/// The reason why a client received no response.
 public enum HTTPClientError: Error, Hashable {
-  /// No connection.
+  /// The connection failed.
   case cannotConnect(errno: CInt)
-  /// Nothing came for as long as the client waits.
+  /// No data arrived within the time-out.
   case timedOut
-  /// The server closed the connection, or reset it, before the answer was whole.
+  /// The server closed or reset the connection before the response was complete.
   case closed
-  /// What came is not HTTP.
+  /// The data received is not HTTP.
   case malformed(String)
 }
 
-/// One connection to a server on 127.0.0.1. Each wait ends after `timeout` seconds. Closed with its last reference.
+/// A connection to a server on 127.0.0.1. Each wait ends after `timeout` seconds, and the last
+/// reference closes the connection.
 ///
 ///     let client = try HTTPClient(port: server.port)
 ///     let answer = try client.get("/image?url=…", headers: ["Accept": "image/webp"])
 ///     #expect(answer.status == 200 && answer["content-type"] == "image/webp")
 ///
-/// Requests follow each other on the same connection. For pipelining, half-sent requests and unread answers there are
-/// `send` and `readAnswer`. One thread at a time.
+/// Requests follow each other on the same connection. Use `send` and `readAnswer` for pipelining,
+/// partial requests and unread responses. Use a client from one thread at a time.
 public final class HTTPClient {
   private let socket: CInt
   private var isOpen = true
   private var buffer: [UInt8] = []
 
-  /// Connects.
+  /// Connects to the server.
   ///
-  /// - Parameter receiveBuffer: bytes for the kernel's receive buffer, for answers that are to get stuck.
+  /// - Parameter receiveBuffer: The size of the kernel's receive buffer in bytes, for responses
+  ///   that must block.
   public init(port: Int, timeout: Int = 10, receiveBuffer: Int? = nil) throws(HTTPClientError) {
     socket = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
     var wait = timeval(tv_sec: timeout, tv_usec: 0)
@@ -70,7 +73,8 @@ public final class HTTPClient {
     }
     guard status == 0 else {
       let code = errno
-      // Once: `deinit` runs for what was initialized, thrown or not, and by then the number may be somebody else's.
+      // Closes exactly once: `deinit` also runs after this throw, when the descriptor may already
+      // be reused.
       close()
       throw .cannotConnect(errno: code)
     }
@@ -78,21 +82,21 @@ public final class HTTPClient {
 
   deinit { close() }
 
-  /// Sends a GET and reads its answer.
+  /// Sends a GET request and reads the response.
   public func get(
     _ target: String, headers: KeyValuePairs<String, String> = [:]
   ) throws(HTTPClientError) -> HTTPAnswer {
     try request("GET", target, headers: headers)
   }
 
-  /// Sends a HEAD and reads its answer, which has no body.
+  /// Sends a HEAD request and reads the response, which has no body.
   public func head(
     _ target: String, headers: KeyValuePairs<String, String> = [:]
   ) throws(HTTPClientError) -> HTTPAnswer {
     try request("HEAD", target, headers: headers)
   }
 
-  /// Sends a request and reads its answer.
+  /// Sends a request and reads the response.
   public func request(
     _ method: String, _ target: String, headers: KeyValuePairs<String, String> = [:],
     body: [UInt8]? = nil
@@ -102,7 +106,7 @@ public final class HTTPClient {
     return try readAnswer(hasBody: method != "HEAD")
   }
 
-  /// A request's header as it is sent, with `Host` and, for a body, `Content-Length`.
+  /// Returns the header of a request, with `Host` and, for a body, `Content-Length`.
   public static func text(
     _ method: String, _ target: String, headers: KeyValuePairs<String, String> = [:],
     bodyLength: Int? = nil
@@ -113,15 +117,15 @@ public final class HTTPClient {
     return text + "\r\n"
   }
 
-  /// Sends text as it is.
+  /// Sends text unchanged.
   public func send(_ text: String) throws(HTTPClientError) { try send(bytes: Array(text.utf8)) }
 
-  /// Sends bytes as they are.
+  /// Sends bytes unchanged.
   public func send(bytes: [UInt8]) throws(HTTPClientError) {
     var sent = 0
     while sent < bytes.count {
       let count = bytes.withUnsafeBytes { raw in
-        // Below `bytes.count`, so there is an address.
+        // `sent` is less than `bytes.count`, so the buffer is not empty and has an address.
         raw.baseAddress.map {
           Glibc.send(socket, $0 + sent, bytes.count - sent, CInt(MSG_NOSIGNAL))
         } ?? -1
@@ -133,7 +137,7 @@ public final class HTTPClient {
     }
   }
 
-  /// Reads the next answer; informational ones are skipped.
+  /// Reads the next response; skips informational responses.
   public func readAnswer(hasBody: Bool = true) throws(HTTPClientError) -> HTTPAnswer {
     var answer = try readHead()
     while (100..<200).contains(answer.status) { answer = try readHead() }
@@ -149,7 +153,7 @@ public final class HTTPClient {
     return answer
   }
 
-  /// Reads exactly so many bytes.
+  /// Reads exactly `count` bytes.
   public func read(_ count: Int) throws(HTTPClientError) -> [UInt8] {
     while buffer.count < count {
       guard try fill() else { throw .closed }
@@ -158,14 +162,14 @@ public final class HTTPClient {
     return Array(buffer.prefix(count))
   }
 
-  /// Reads until the server closes.
+  /// Reads until the server closes the connection.
   public func readToEnd() throws(HTTPClientError) -> [UInt8] {
     while try fill() {}
     defer { buffer = [] }
     return buffer
   }
 
-  /// Waits for the server to close or reset the connection; whatever it still sends is dropped.
+  /// Waits until the server closes or resets the connection; discards everything received.
   public func waitForClose() throws(HTTPClientError) {
     do throws(HTTPClientError) {
       _ = try readToEnd()
@@ -174,10 +178,10 @@ public final class HTTPClient {
     }
   }
 
-  /// Sends no more and goes on reading: a half-closed connection.
+  /// Half-closes the connection: stops sending but still reads.
   public func finishSending() { shutdown(socket, CInt(SHUT_WR)) }
 
-  /// Goes away, in the middle of whatever there is.
+  /// Closes the connection immediately.
   public func close() {
     if isOpen { Glibc.close(socket) }
     isOpen = false
@@ -227,7 +231,7 @@ public final class HTTPClient {
     }
   }
 
-  /// Reads what there is; `false` at the end.
+  /// Reads the available bytes; returns `false` at the end.
   private func fill() throws(HTTPClientError) -> Bool {
     var chunk = [UInt8](repeating: 0, count: 65_536)
     let count = recv(socket, &chunk, chunk.count, 0)

@@ -1,24 +1,24 @@
-// MetadataImages: images that say a great deal beside their pixels, and what a finished image still says.
+// MetadataImages: test images with metadata, and functions that read the metadata of a result.
 
 import CVips
 
 extension TestImages {
-  /// What the Exif of `described` has in its description.
+  /// The image description in the Exif of `described`.
   public static let exifMark = "EXIFMARK"
-  /// What stands in its XMP.
+  /// The title in the XMP of `described`.
   public static let xmpMark = "XMPMARK"
-  /// What its IPTC has as a caption.
+  /// The caption in the IPTC of `described`.
   public static let iptcMark = "IPTCMARK"
-  /// What the thumbnails in its Exif and in its Photoshop block consist of.
+  /// The content of the thumbnails in the Exif and in the Photoshop block of `described`.
   public static let thumbnailMark = "THUMBMARK"
 
-  /// The scene with Exif, XMP, IPTC, thumbnails and a profile (Display P3), as far as the format holds them; Exif and XMP
-  /// say that it has orientation 6, and it is stored so.
+  /// Returns the scene with Exif, XMP, IPTC, thumbnails and a Display P3 profile, where the format
+  /// holds them. The image is stored with orientation 6, as Exif and XMP state.
   ///
   /// - Parameters:
-  ///   - width: Of the upright image in pixels.
-  ///   - height: Of the upright image in pixels.
-  ///   - suffix: libvips's name of the encoder, as `.jpg`.
+  ///   - width: The width of the upright image in pixels.
+  ///   - height: The height of the upright image in pixels.
+  ///   - suffix: The libvips name of the encoder, such as `.jpg`.
   ///   - xmpThumbnail: Whether the XMP has a thumbnail too.
   public static func described(
     width: Int, height: Int, as suffix: String, xmpThumbnail: Bool = false
@@ -51,10 +51,11 @@ extension TestImages {
     return suffix == ".jpg" ? jpeg : try converted(jpeg, to: suffix)
   }
 
-  /// The same image with the same metadata in another format.
+  /// Returns the same image with the same metadata in another format.
   private static func converted(_ bytes: [UInt8], to suffix: String) throws -> [UInt8] {
     try withImage(bytes) { image in
-      // What a JPEG calls its IPTC are Photoshop's resources behind a name; a TIFF has them without.
+      // A JPEG stores IPTC as Photoshop resources after a name; a TIFF stores the resources without
+      // the name.
       var data: UnsafeRawPointer?
       var count = 0
       if vips_image_get_blob(image, VIPS_META_IPTC_NAME, &data, &count) == 0, let data {
@@ -69,7 +70,7 @@ extension TestImages {
     }
   }
 
-  /// The metadata of an image: all fields that libvips has of it and that are bytes, by name.
+  /// Returns the metadata blobs that libvips finds in an image, by field name.
   public static func metadata(of bytes: [UInt8]) throws -> [String: [UInt8]] {
     try withImage(bytes) { image in
       var found: [String: [UInt8]] = [:]
@@ -88,7 +89,7 @@ extension TestImages {
     }
   }
 
-  /// What an Exif says of the orientation (tag 0x0112 of its first directory), 0 where it says nothing.
+  /// Returns the orientation in an Exif (tag 0x0112 of its first directory); 0 if absent.
   public static func orientation(inExif exif: [UInt8]) -> Int {
     guard let start = exif.indices.first(where: { exif[$0...].starts(with: "II*\0".utf8) }) else {
       return 0

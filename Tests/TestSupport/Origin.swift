@@ -1,10 +1,10 @@
-// Origin: a web server for tests that does what it is told, the worst included, and remembers what it was asked.
+// Origin: a web server for tests that replies as told and records its requests.
 
 import Glibc
 import Model
 import Platform
 
-/// An HTTP/1.1 origin on a loopback port of its own, with a thread for each connection.
+/// An HTTP/1.1 origin on a loopback port of its own, with one thread per connection.
 ///
 /// ```swift
 /// let origin = try Origin()
@@ -14,36 +14,38 @@ import Platform
 /// origin.url("/a.jpg")          // http://127.0.0.1:43521/a.jpg
 /// origin.requests(to: "/a.jpg") // 1
 /// ```
-/// It stops with its last reference or with `stop()`. What was registered later for a path replaces what was there.
+/// The origin stops with its last reference or with `stop()`. A later route for a path replaces the
+/// earlier one.
 public final class Origin: Sendable {
-  /// A request as it came in.
+  /// A request as received.
   public struct Request: Sendable {
-    /// `GET`.
+    /// The request method, such as `GET`.
     public let method: String
-    /// Path without the query.
+    /// The path without the query.
     public let path: String
-    /// Path with the query.
+    /// The path with the query.
     public let target: String
-    /// Headers by lower-case name; several of one name joined by `, `.
+    /// The headers by lower-case name; several values of one name are joined by `, `.
     public let headers: [String: String]
-    /// Which request to this path it is, from 1.
+    /// The number of this request among those to its path, from 1.
     public let number: Int
-    /// Which connection it came over, from 1.
+    /// The number of the connection, from 1.
     public let connection: Int
   }
 
-  /// The port that was given to it.
+  /// The port on which the origin listens.
   public let port: Int
   private let address: String
   private let state = OriginState()
 
-  /// Listens on a free port.
+  /// Listens on a loopback address.
   ///
   /// - Parameters:
   ///   - address: `127.0.0.1` or `::1`.
-  ///   - port: that of an origin which was stopped, to take its place; 0: any that is free.
-  ///   - answers: `false`: connections are taken by the kernel, and nobody ever reads from them.
-  /// - Throws: `OriginError` when the address cannot be had.
+  ///   - port: The port of a stopped origin that this one replaces; 0 for any free port.
+  ///   - answers: Whether connections are accepted; if not, the kernel completes them but no data
+  ///     is read.
+  /// - Throws: `OriginError` if the address is not available.
   public init(on address: String = "127.0.0.1", port: Int = 0, answers: Bool = true) throws {
     self.address = address
     let listener = try OriginSocket.listen(on: address, port: port)
@@ -52,7 +54,8 @@ public final class Origin: Sendable {
     guard answers else { return }
     let state = state
     OriginSocket.detachThread {
-      // The descriptor is this thread's to close: closed elsewhere, its number could be another's in the next accept.
+      // Only this thread closes the descriptor: if another thread did, `accept` could use a reused
+      // number.
       defer { close(listener.descriptor) }
       while let connection = OriginSocket.accept(listener.descriptor) {
         guard let number = state.opened(connection) else { return _ = close(connection) }
@@ -66,57 +69,57 @@ public final class Origin: Sendable {
 
   deinit { stop() }
 
-  /// Closes the port and every connection; what is being held is let go.
+  /// Closes the port and every connection, and releases held replies.
   public func stop() { state.stop() }
 
-  /// `http://127.0.0.1:port/path`; with `host`, that name in place of the address.
+  /// Returns `http://127.0.0.1:port/path`, with `host` in place of the address if given.
   public func url(_ path: String, host: String? = nil) -> String {
     let literal = address.contains(":") ? "[\(address)]" : address
     return "http://\(host ?? literal):\(port)\(path)"
   }
 
-  /// Answers 200 with these bytes, always.
+  /// Replies 200 with these bytes to every request.
   public func serve(
     _ path: String, _ bytes: [UInt8], type: String = "image/jpeg", headers: [String] = []
   ) {
     route(path, .ok(bytes, type: type, headers: headers))
   }
 
-  /// Answers with the same reply, always.
+  /// Sends the same reply to every request.
   public func route(_ path: String, _ reply: OriginReply) { route(path) { _ in reply } }
 
-  /// Answers with what the closure makes of each request. Paths without a route are answered 404.
+  /// Sends the reply that the closure returns for each request. Paths without a route get a 404.
   public func route(_ path: String, _ reply: @escaping @Sendable (Request) -> OriginReply) {
     state.route(path, reply)
   }
 
-  /// How many requests came for this path, answered or not.
+  /// Returns the number of requests for this path, with or without a reply.
   public func requests(to path: String) -> Int { received(at: path).count }
 
-  /// The requests that came for this path, in order.
+  /// Returns the requests for this path, in order.
   public func received(at path: String) -> [Request] { state.received(at: path) }
 
-  /// Requests of all paths so far.
+  /// The number of requests for all paths so far.
   public var totalRequests: Int { state.totals.requests }
-  /// Requests being answered now.
+  /// The number of requests in progress.
   public var activeRequests: Int { state.totals.active }
-  /// The most requests that were being answered at once.
+  /// The peak number of concurrent requests.
   public var peakRequests: Int { state.totals.peak }
-  /// Connections so far.
+  /// The number of connections so far.
   public var connections: Int { state.totals.connections }
-  /// Connections open now.
+  /// The number of open connections.
   public var openConnections: Int { state.totals.open }
-  /// Clients that closed their connection while they were owed an answer.
+  /// The number of clients that closed their connection before their reply was complete.
   public var clientsGone: Int { state.totals.gone }
 }
 
-/// Why an origin could not be started.
+/// The reason why an origin failed to start.
 public struct OriginError: Error {
-  /// The call that failed, and errno's text.
+  /// The failed call, with the text of its errno.
   public let description: String
 }
 
-/// What the threads of one origin share.
+/// The state shared by the threads of one origin.
 final class OriginState: Sendable {
   struct Totals {
     var requests = 0
@@ -154,7 +157,7 @@ final class OriginState: Sendable {
     guarded.withLock { $0.received[path] ?? [] }
   }
 
-  /// The connection's number, `nil` when the origin has stopped.
+  /// Registers a connection and returns its number; `nil` if the origin has stopped.
   func opened(_ descriptor: CInt) -> Int? {
     guarded.withLock { state in
       guard !state.isStopped else { return nil }
@@ -165,7 +168,7 @@ final class OriginState: Sendable {
     }
   }
 
-  /// Closes under the lock, so that `stop` never shuts down a descriptor that is somebody else's by now.
+  /// Closes the descriptor under the lock, so that `stop` never shuts down a reused descriptor.
   func ended(_ descriptor: CInt) {
     guarded.withLock { state in
       state.descriptors.remove(descriptor)
@@ -198,7 +201,7 @@ final class OriginState: Sendable {
     guarded.withLock { state in
       guard !state.isStopped else { return }
       state.isStopped = true
-      // Ends the accepting thread's wait; nobody listens from here on.
+      // Ends the accepting thread's wait; no new connection is accepted.
       shutdown(state.listener, CInt(SHUT_RDWR))
       if !state.isAccepting { close(state.listener) }
       for descriptor in state.descriptors { shutdown(descriptor, CInt(SHUT_RDWR)) }

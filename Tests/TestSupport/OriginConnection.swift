@@ -1,8 +1,8 @@
-// OriginConnection and OriginSocket: one connection of a test's origin, on plain blocking sockets.
+// OriginConnection and OriginSocket: one connection of a test origin, on blocking sockets.
 
 import Glibc
 
-/// Reads requests and takes the steps of their replies, until either side has had enough.
+/// Reads requests and performs the steps of their replies until either side closes.
 struct OriginConnection {
   private enum End: Error {
     case clientGone
@@ -58,7 +58,8 @@ struct OriginConnection {
       }, path: path)
   }
 
-  /// The next request's head; `nil` when there is none. Bodies of requests are not expected.
+  /// Returns the head of the next request; `nil` if there are no more. Request bodies are not
+  /// supported.
   private func readHead(_ buffer: inout [UInt8]) -> String? {
     while true {
       let text = String(decoding: buffer, as: UTF8.self)
@@ -70,7 +71,8 @@ struct OriginConnection {
       let count = recv(descriptor, &piece, piece.count, 0)
       guard count > 0, buffer.count < 1 << 20 else { return nil }
       buffer += piece[..<count]
-      // A TLS client starts with a handshake record (0x16); a server without TLS answers that in the clear.
+      // A TLS client starts with a handshake record (0x16); a server without TLS replies in plain
+      // text.
       if buffer.first == 0x16 {
         try? send(OriginReply.head(400, ["Content-Length: 0"]))
         return nil
@@ -94,7 +96,7 @@ struct OriginConnection {
     case .silence:
       while true { try waitForClient(milliseconds: 1_000) }
     case .close:
-      // The client may still be sending; a plain close would then be a reset.
+      // The client may still be sending; a plain close would then reset the connection.
       shutdown(descriptor, CInt(SHUT_WR))
       throw End.asTold
     case .reset:
@@ -117,9 +119,9 @@ struct OriginConnection {
     }
   }
 
-  /// Returns after so long, or throws when the client closes its side or the origin stops.
+  /// Waits for the given time; throws if the client closes its side or the origin stops.
   private func waitForClient(milliseconds: Int) throws {
-    // POLLRDHUP (0x2000) is glibc's name for what poll(2) reports when the other end has shut down its half.
+    // POLLRDHUP (0x2000): the peer has shut down its sending half (poll(2)).
     let closed = Int16(0x2000)
     var watched = pollfd(fd: descriptor, events: closed, revents: 0)
     let ready = poll(&watched, 1, CInt(milliseconds))
@@ -135,7 +137,8 @@ enum OriginSocket {
     let isIPv6 = address.contains(":")
     let descriptor = socket(
       isIPv6 ? AF_INET6 : AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    // The port of an origin that was stopped is another's though its last connections are not forgotten yet (socket(7)).
+    // Allows reuse of a stopped origin's port while its last connections are in TIME_WAIT
+    // (socket(7)).
     var isReused: CInt = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<CInt>.size))
     var name = sockaddr_storage()
@@ -166,7 +169,7 @@ enum OriginSocket {
       close(descriptor)
       throw OriginError(description: "an origin on \(address): \(text)")
     }
-    // The port is at the same place in both kinds of address.
+    // The port has the same offset in both kinds of address.
     let port = withUnsafeBytes(of: name) {
       UInt16(bigEndian: $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
     }
@@ -192,7 +195,7 @@ enum OriginSocket {
     pthread_attr_setstacksize(&attributes, 512 << 10)
     defer { pthread_attr_destroy(&attributes) }
     var thread = pthread_t()
-    // Released by the thread as its first act, or below when there is no thread.
+    // Released by the thread as its first action, or below if no thread was created.
     let box = Unmanaged.passRetained(Box(body))
     let status = pthread_create(
       &thread, &attributes,

@@ -1,56 +1,56 @@
-// OriginReply and Gate: what an origin does with a request, step by step.
+// OriginReply and Gate: the steps with which an origin replies to a request.
 
 import Synchronization
 
-/// Holds back whoever waits at it until the test opens it.
+/// Blocks all waiting replies until the test opens the gate.
 public final class Gate: Sendable {
   private let state = Atomic<Bool>(false)
 
-  /// A closed gate.
+  /// Creates a closed gate.
   public init() {}
 
-  /// Lets everyone through, now and later.
+  /// Opens the gate for all current and later replies.
   public func open() { state.store(true, ordering: .sequentiallyConsistent) }
 
-  /// Whether it was opened.
+  /// Whether the gate is open.
   public var isOpen: Bool { state.load(ordering: .sequentiallyConsistent) }
 }
 
-/// What an origin does with one request: steps taken in order. The connection is kept for the next request where the
-/// answer was whole, and closed where a step says so.
+/// The reply to one request, as steps in order. The connection is kept for the next request after a
+/// complete reply, and closed if a step says so.
 public struct OriginReply: Sendable {
-  /// One thing an origin does.
+  /// A step of a reply.
   public enum Step: Sendable {
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     case send([UInt8])
-    /// Waits until the gate is open, or the client has gone.
+    /// Waits until the gate is open or the client has disconnected.
     case hold(Gate)
-    /// Sends the same bytes over and over until the client has gone.
+    /// Sends the same bytes repeatedly until the client disconnects.
     case sendForever([UInt8])
-    /// Sends bytes one by one with so many milliseconds between them.
+    /// Sends bytes one at a time with a pause between them.
     case trickle([UInt8], milliseconds: Int)
-    /// Says nothing until the client has gone.
+    /// Sends no data until the client disconnects.
     case silence
-    /// Closes the connection in good order.
+    /// Closes the connection gracefully.
     case close
-    /// Resets the connection: what was not read yet is lost.
+    /// Resets the connection; unread data is lost.
     case reset
   }
 
-  /// What is done, in order.
+  /// The steps, in order.
   public var steps: [Step]
 
-  /// Does these steps.
+  /// Creates a reply from steps.
   public init(_ steps: [Step]) { self.steps = steps }
 
-  /// 200 with a whole body.
+  /// Returns a 200 reply with a complete body.
   public static func ok(
     _ body: [UInt8], type: String = "image/jpeg", headers: [String] = []
   ) -> OriginReply {
     status(200, body, headers: ["Content-Type: \(type)"] + headers)
   }
 
-  /// Any status with a whole body.
+  /// Returns a reply with any status and a complete body.
   public static func status(
     _ status: Int, _ body: [UInt8] = [], headers: [String] = []
   ) -> OriginReply {
@@ -59,17 +59,17 @@ public struct OriginReply: Sendable {
     ])
   }
 
-  /// A redirect, with `Location` as given.
+  /// Returns a redirect with this `Location`.
   public static func redirect(to location: String, status: Int = 302) -> OriginReply {
     .status(status, headers: ["Location: \(location)"])
   }
 
-  /// Waits before the first byte of the answer.
+  /// Returns a reply that waits at the gate before its first byte.
   public static func hold(_ gate: Gate, then reply: OriginReply) -> OriginReply {
     OriginReply([.hold(gate)] + reply.steps)
   }
 
-  /// A whole answer that stops at the gate after so many bytes of its body.
+  /// Returns a complete reply that waits at the gate after `count` bytes of its body.
   public static func ok(_ body: [UInt8], holdingAfter count: Int, at gate: Gate) -> OriginReply {
     OriginReply([
       .send(head(200, ["Content-Length: \(body.count)"])), .send(Array(body.prefix(count))),
@@ -77,17 +77,17 @@ public struct OriginReply: Sendable {
     ])
   }
 
-  /// A body that ends after fewer bytes than declared.
+  /// Returns a body that ends after fewer bytes than declared.
   public static func truncated(_ body: [UInt8], declaring count: Int) -> OriginReply {
     OriginReply([.send(head(200, ["Content-Length: \(count)"])), .send(body), .close])
   }
 
-  /// A body in chunks, the last of which never comes.
+  /// Returns a chunked body without its last chunk.
   public static func truncatedChunked(_ body: [UInt8]) -> OriginReply {
     OriginReply([.send(chunkedHead), .send(chunk(body)), .close])
   }
 
-  /// A whole body in chunks of so many bytes.
+  /// Returns a complete body in chunks of `size` bytes.
   public static func chunked(
     _ body: [UInt8], size: Int, trailers: [String] = []
   ) -> OriginReply {
@@ -97,31 +97,31 @@ public struct OriginReply: Sendable {
     return OriginReply([.send(chunkedHead), .send(chunks + end)])
   }
 
-  /// A body whose end is the connection's.
+  /// Returns a body that is ended by closing the connection.
   public static func untilClose(_ body: [UInt8]) -> OriginReply {
     OriginReply([.send(head(200, ["Connection: close"])), .send(body), .close])
   }
 
-  /// A reset in place of an answer.
+  /// A connection reset in place of a reply.
   public static let resetBeforeHead = OriginReply([.reset])
 
-  /// A reset after so much of the body.
+  /// Returns a reply that resets the connection after a part of the body.
   public static func reset(after body: [UInt8], declaring count: Int) -> OriginReply {
     OriginReply([.send(head(200, ["Content-Length: \(count)"])), .send(body), .reset])
   }
 
-  /// A body without end, in chunks of 16 KiB.
+  /// An endless body, in chunks of 16 KiB.
   public static let endlessBody = OriginReply([
     .send(chunkedHead), .sendForever(chunk([UInt8](repeating: 0x2a, count: 16_384))),
   ])
 
-  /// Headers without end.
+  /// Endless header fields.
   public static let endlessHeaders = OriginReply([
     .send(Array("HTTP/1.1 200 OK\r\n".utf8)),
     .sendForever(Array(("X-Filler: " + String(repeating: "a", count: 500) + "\r\n").utf8)),
   ])
 
-  /// A whole answer whose body comes byte by byte.
+  /// Returns a complete reply whose body is sent byte by byte.
   public static func trickle(_ body: [UInt8], milliseconds: Int) -> OriginReply {
     OriginReply([
       .send(head(200, ["Content-Length: \(body.count)"])),
@@ -129,27 +129,27 @@ public struct OriginReply: Sendable {
     ])
   }
 
-  /// No answer, ever.
+  /// A reply that never starts.
   public static let silence = OriginReply([.silence])
 
-  /// A closed connection in place of an answer.
+  /// A closed connection in place of a reply.
   public static let closeBeforeHead = OriginReply([.close])
 
-  /// Bytes that need not be HTTP, then a closed connection.
+  /// Returns any bytes, which need not be HTTP, followed by a close.
   public static func raw(_ bytes: [UInt8]) -> OriginReply {
     OriginReply([.send(bytes), .close])
   }
 
-  /// A status line, these headers, and the empty line.
+  /// Returns a status line, these headers and the empty line.
   public static func head(_ status: Int, _ headers: [String]) -> [UInt8] {
     let lines = ["HTTP/1.1 \(status) Status"] + headers + ["", ""]
     return Array(lines.joined(separator: "\r\n").utf8)
   }
 
-  /// The head of an answer in chunks.
+  /// The head of a chunked reply.
   public static let chunkedHead = head(200, ["Transfer-Encoding: chunked"])
 
-  /// One chunk; `bytes` is not empty.
+  /// Returns one chunk; `bytes` must not be empty.
   public static func chunk(_ bytes: [UInt8]) -> [UInt8] {
     Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + Array("\r\n".utf8)
   }

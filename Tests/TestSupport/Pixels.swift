@@ -1,19 +1,19 @@
-// Pixels: an image as numbers, computed or decoded, and how alike two of them are.
+// Pixels: an uncompressed test image, computed or decoded, with measures of likeness.
 
 import CVips
 import Glibc
 import Model
 
-/// An uncompressed image: 8 bits a band, rows from top to bottom, bands interleaved.
+/// An uncompressed image: 8 bits per band, rows from top to bottom, interleaved bands.
 public struct Pixels: Sendable {
-  /// Size in pixels.
+  /// The size in pixels.
   public private(set) var size: PixelSize
-  /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA (or CMYK, where said so).
+  /// The number of bands: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA (or CMYK where stated).
   public let bands: Int
-  /// `width × height × bands` values.
+  /// The `width × height × bands` values.
   public var values: [UInt8]
 
-  /// An image whose pixels are computed one by one.
+  /// Creates an image by computing each pixel.
   public init(width: Int, height: Int, bands: Int = 3, _ pixel: (_ x: Int, _ y: Int) -> [UInt8]) {
     size = PixelSize(width: width, height: height)
     self.bands = bands
@@ -22,14 +22,17 @@ public struct Pixels: Sendable {
     for y in 0..<height { for x in 0..<width { values.append(contentsOf: pixel(x, y)) } }
   }
 
-  /// An image of one colour, given as one value a band.
+  /// Creates an image of one colour, with one value per band.
   public init(width: Int, height: Int, color: [UInt8]) {
     self.init(width: width, height: height, bands: color.count) { _, _ in color }
   }
 
-  /// The test scene: a smooth shading with a coloured block, a quarter of each side, in each corner: red upper left,
-  /// green upper right, blue lower left, yellow lower right. It is the same scene at any size, so that a scene computed
-  /// at the wanted size is what a good resize of a larger one must look like.
+  /// Returns the test scene: smooth shading with a coloured block in each corner, a quarter of each
+  /// side wide. The blocks are red upper left, green upper right, blue lower left and yellow lower
+  /// right.
+  ///
+  /// The scene is the same at any size, so a good resize of a large scene looks like a scene
+  /// computed at the target size.
   public static func scene(width: Int, height: Int, alpha: Bool = false) -> Pixels {
     Pixels(width: width, height: height, bands: alpha ? 4 : 3) { x, y in
       let (u, v) = ((Double(x) + 0.5) / Double(width), (Double(y) + 0.5) / Double(height))
@@ -45,11 +48,11 @@ public struct Pixels: Sendable {
     }
   }
 
-  /// Decodes an image in any format libvips reads.
+  /// Decodes an image in any format that libvips reads.
   ///
   /// - Parameters:
   ///   - bytes: The encoded image.
-  ///   - frame: Which frame of an animation.
+  ///   - frame: The index of a frame of an animation.
   /// - Throws: `TestImages.Failure` with libvips's text.
   public init(decoding bytes: [UInt8], frame: Int? = nil) throws {
     let options = frame.map { "[page=\($0)]" } ?? ""
@@ -69,31 +72,33 @@ public struct Pixels: Sendable {
     }
   }
 
-  /// The bands of one pixel.
+  /// Returns the bands of one pixel.
   public subscript(x: Int, y: Int) -> [UInt8] {
     let start = (y * size.width + x) * bands
     return Array(values[start..<start + bands])
   }
 
-  /// Red, green and blue of one pixel, of grey images too.
+  /// Returns red, green and blue of one pixel, also for grey images.
   public func rgb(_ x: Int, _ y: Int) -> [UInt8] {
     let pixel = self[x, y]
     return bands < 3 ? [pixel[0], pixel[0], pixel[0]] : Array(pixel[0..<3])
   }
 
-  /// Red, green and blue of the pixel in the middle of the upper left, upper right, lower left and lower right eighth.
+  /// The colours at an eighth of each side from the four corners: upper left, upper right, lower
+  /// left, lower right.
   public var corners: [[UInt8]] {
     let (x, y) = (size.width / 8, size.height / 8)
     let (right, bottom) = (size.width - 1 - x, size.height - 1 - y)
     return [rgb(x, y), rgb(right, y), rgb(x, bottom), rgb(right, bottom)]
   }
 
-  /// A part of it.
+  /// Returns a part of the image.
   public func cut(x: Int, y: Int, width: Int, height: Int) -> Pixels {
     Pixels(width: width, height: height, bands: bands) { self[x + $0, y + $1] }
   }
 
-  /// It, each of whose pixels became a square of so many: large images without computing as many pixels.
+  /// Returns the image with each pixel enlarged to a square, to create large images with little
+  /// computation.
   public func zoomed(by factor: Int) -> Pixels {
     var zoomed = Pixels(width: 0, height: 0, color: [UInt8](repeating: 0, count: bands))
     zoomed.size = PixelSize(width: size.width * factor, height: size.height * factor)
@@ -106,12 +111,12 @@ public struct Pixels: Sendable {
     return zoomed
   }
 
-  /// How an image that is to look like this one lies in a file with that EXIF orientation, 1–8.
+  /// Returns the pixels as a file with this EXIF orientation, 1–8, stores them.
   public func stored(forOrientation tag: Int) -> Pixels {
     let (w, h) = (size.width, size.height)
     let swaps = tag >= 5
     return Pixels(width: swaps ? h : w, height: swaps ? w : h, bands: bands) { x, y in
-      // EXIF 2.32, 4.6.4: where the stored 0th row and 0th column are in the image as it is seen.
+      // EXIF 2.32, 4.6.4: the visual side of the stored 0th row and 0th column.
       switch tag {
       case 2: self[w - 1 - x, y]
       case 3: self[w - 1 - x, h - 1 - y]
@@ -125,14 +130,14 @@ public struct Pixels: Sendable {
     }
   }
 
-  /// Mean difference of two images' colours, in steps of 8 bits: 0 is equal, below 3 hardly to be seen. Infinite when
-  /// the sizes differ.
+  /// Returns the mean difference of two images' colours, in 8-bit steps. 0 means equal, and less
+  /// than 3 is hardly visible; infinite if the sizes differ.
   public func meanDifference(to other: Pixels) -> Double {
     compare(other) { abs($0) }
   }
 
-  /// Peak signal-to-noise ratio of two images' colours in dB: above 30 alike, infinite when equal, negative infinity
-  /// when the sizes differ.
+  /// Returns the peak signal-to-noise ratio of two images' colours in dB. More than 30 means alike,
+  /// infinity equal; negative infinity if the sizes differ.
   public func psnr(to other: Pixels) -> Double {
     let error = compare(other) { $0 * $0 }
     return error == 0 ? .infinity : 10 * log10(255 * 255 / error)

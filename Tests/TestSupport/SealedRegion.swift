@@ -1,10 +1,10 @@
-// Sources for tests: bytes in a memory file, as a download is.
+// SealedRegion: test sources as sealed memory files, like downloads.
 
 import Model
 import Platform
 
 extension FileRegion {
-  /// Bytes in a sealed memory file that nobody else has.
+  /// Returns bytes in a new sealed memory file.
   public static func sealed(_ bytes: [UInt8]) throws -> FileRegion {
     var file = try MemoryFile(name: "test")
     try bytes.withUnsafeBytes { try file.append($0) }

@@ -1,14 +1,14 @@
-// SeededGenerator: chance that tests can repeat.
+// SeededGenerator: a random number generator with reproducible sequences.
 
-/// Random numbers that are the same in every run (SplitMix64; Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-/// Generators, 2014).
+/// Generates the same random numbers in every run (SplitMix64; Steele, Lea, Flood: Fast Splittable
+/// Pseudorandom Number Generators, 2014).
 public struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
-  /// The sequence of this number.
+  /// Creates the sequence of a seed.
   public init(seed: UInt64) { state = seed }
 
-  /// Its next number.
+  /// Returns the next number.
   public mutating func next() -> UInt64 {
     state &+= 0x9e37_79b9_7f4a_7c15
     var value = state

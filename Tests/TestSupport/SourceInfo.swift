@@ -1,20 +1,20 @@
-// SourceInfo: the JSON of /info, as a client reads it.
+// SourceInfo: the JSON of /info, decoded as a client does.
 
 import FoundationEssentials
 
-/// A source as /info describes it; members as in docs/http-api.md.
+/// A source as /info describes it; the members are those of docs/http-api.md.
 public struct SourceInfo: Decodable {
-  /// How its pixels are stored.
+  /// The storage of the pixels.
   public struct Colour: Decodable {
     /// `rgb`, `grey`, `cmyk`, `lab`, `xyz` or `other`.
     public let space: String
-    /// Bits of a channel.
+    /// Bits per channel.
     public let bits: Int
-    /// What its profile calls itself.
+    /// The description in the profile.
     public let profile: String?
   }
 
-  /// What to show until it is there.
+  /// The placeholder of the source.
   public struct Placeholder: Decodable {
     /// `blurhash`, `thumbhash`, `color` or `lqip`.
     public let kind: String
@@ -22,34 +22,34 @@ public struct SourceInfo: Decodable {
     public let value: String
   }
 
-  /// As `format=` names it.
+  /// The format, as `format=` names it.
   public let format: String
-  /// Upright, in pixels.
+  /// The width of the upright image in pixels.
   public let width: Int
-  /// Upright, in pixels.
+  /// The height of the upright image in pixels.
   public let height: Int
-  /// The EXIF tag, 1–8.
+  /// The EXIF orientation tag, 1–8.
   public let orientation: Int
-  /// 1 for a still.
+  /// The number of frames; 1 for a still.
   public let frames: Int
-  /// Of a TIFF or HEIC with several.
+  /// The number of pages of a TIFF or HEIC with several.
   public let pages: Int?
-  /// Runs of an animation; 0 for ever.
+  /// The loop count of an animation; 0 means forever.
   public let loop: Int?
-  /// Of one run of an animation.
+  /// The duration of one loop of an animation, in milliseconds.
   public let duration_ms: Int?
-  /// Whether pixels have one.
+  /// Whether pixels have alpha.
   public let alpha: Bool
-  /// How its pixels are stored.
+  /// The storage of the pixels.
   public let colour: Colour
-  /// Of the file.
+  /// The size of the file in bytes.
   public let bytes: Int
   /// Pixels per point: 1, 2 or 3.
   public let density: Int
-  /// Where one was asked for.
+  /// The placeholder, if one was requested.
   public let placeholder: Placeholder?
 
-  /// Reads an answer's body.
+  /// Decodes the body of a response.
   public init(json: [UInt8]) throws {
     self = try JSONDecoder().decode(SourceInfo.self, from: Data(json))
   }

@@ -1,13 +1,13 @@
-// TemporaryFolder: a folder of a test's own, gone with the last reference.
+// TemporaryFolder: a temporary folder of one test, removed with its last reference.
 
 import Glibc
 
-/// A new, empty folder, removed with everything in it when the object is released.
+/// A new, empty folder that is removed with its content when the object is released.
 public final class TemporaryFolder: Sendable {
-  /// Its absolute path.
+  /// The absolute path of the folder.
   public let path: String
 
-  /// Makes one below `/tmp`.
+  /// Creates a folder below `/tmp`.
   public init() throws {
     var template = Array("/tmp/pictor-test-XXXXXX".utf8CString)
     path = try template.withUnsafeMutableBufferPointer { buffer in
@@ -20,7 +20,7 @@ public final class TemporaryFolder: Sendable {
 
   deinit { Self.remove(path) }
 
-  /// Writes a file with this path inside of it, in place of what was there.
+  /// Writes a file at a path inside the folder, replacing an existing one.
   public func write(_ name: String, _ bytes: [UInt8]) throws {
     let descriptor = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw Failure(what: "open", code: errno) }
@@ -30,7 +30,7 @@ public final class TemporaryFolder: Sendable {
     }
   }
 
-  /// Paths of all files below `path`, folders left out, in no order.
+  /// Returns the paths of all files below `path`, without folders, in any order.
   public static func files(below path: String) -> [String] {
     var files: [String] = []
     walk(path) { path, status in
@@ -39,21 +39,22 @@ public final class TemporaryFolder: Sendable {
     return files
   }
 
-  /// Bytes taken by everything at and below `path`, as `du` counts them.
+  /// Returns the bytes that everything at and below `path` uses on disk, as `du` counts them.
   public static func diskUsage(of path: String) -> Int {
     var blocks = 0
     walk(path) { _, status in blocks += Int(status.st_blocks) }
     return blocks * 512
   }
 
-  /// Removes a file, or a folder with everything in it.
+  /// Removes a file, or a folder with its content.
   public static func remove(_ path: String) {
     var all: [(String, Bool)] = []
     walk(path) { path, status in all.append((path, status.st_mode & S_IFMT == S_IFDIR)) }
     for (path, isFolder) in all.reversed() { _ = isFolder ? rmdir(path) : unlink(path) }
   }
 
-  /// Visits `path` and everything below, folders before what is in them. What vanishes meanwhile is passed over.
+  /// Visits `path` and everything below, folders before their content. Skips entries that vanish
+  /// during the walk.
   private static func walk(_ path: String, _ visit: (String, stat) -> Void) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
@@ -68,14 +69,14 @@ public final class TemporaryFolder: Sendable {
     }
   }
 
-  /// A call that failed.
+  /// A failed system call.
   public struct Failure: Error {
-    /// The call.
+    /// The name of the call.
     public let what: String
-    /// Its `errno`.
+    /// The `errno` of the call.
     public let code: CInt
 
-    /// A call that failed.
+    /// Creates a failure.
     public init(what: String, code: CInt) { (self.what, self.code) = (what, code) }
   }
 }

@@ -1,15 +1,15 @@
-// TestImages: encoded images that tests make for themselves, so that they run anywhere.
+// TestImages: encoded test images, generated so that tests need no files.
 
 import CVips
 import Model
 
-/// Makes images in every format Pictor reads. All functions may be called from any thread.
+/// Generates images in every format that Pictor reads. All functions may be called from any thread.
 ///
-/// Where no pixels are given, an image shows `Pixels.scene`.
+/// Without given pixels, an image shows `Pixels.scene`.
 public enum TestImages {
-  /// What libvips had to say when it could not make or read an image.
+  /// An error of libvips while writing or reading an image.
   public struct Failure: Error, CustomStringConvertible {
-    /// Its words.
+    /// The text of the error.
     public let description: String
 
     init() {
@@ -20,28 +20,29 @@ public enum TestImages {
     init(text: String) { description = text }
   }
 
-  /// Starts libvips, once. Everything here does so by itself; a test that starts libvips in another way too calls this
-  /// first.
+  /// Starts libvips once. All functions here call it; a test that also starts libvips in another
+  /// way calls it first.
   public static func start() { _ = started }
 
   private static let started: Bool = vips_init("tests") == 0
 
-  /// A JPEG.
+  /// Encodes a JPEG.
   ///
   /// - Parameters:
-  ///   - width: Of the stored image in pixels.
-  ///   - height: Of the stored image in pixels.
+  ///   - width: The width of the upright image in pixels.
+  ///   - height: The height of the upright image in pixels.
   ///   - quality: 1–100.
-  ///   - orientation: EXIF orientation, 1–8. The scene is stored so that it is upright once that was applied, and then
-  ///     `width` and `height` are those of the upright image.
-  ///   - progressive: In several scans.
+  ///   - orientation: The EXIF orientation, 1–8; the scene is stored so that it is upright once the
+  ///     orientation is applied.
+  ///   - progressive: Whether the JPEG is progressive.
   ///   - profile: `p3`, `srgb` or the path of an ICC profile to embed.
-  ///   - bare: Without any metadata; libvips writes Exif otherwise.
+  ///   - bare: Whether all metadata is omitted; otherwise libvips writes Exif.
   public static func jpeg(
     width: Int, height: Int, quality: Int = 90, orientation: Int? = nil, progressive: Bool = false,
     profile: String? = nil, bare: Bool = false
   ) throws -> [UInt8] {
-    // A large scene is a small one whose pixels became squares: computing each of its pixels here would take seconds.
+    // A large scene is a small one with enlarged pixels, because computing each pixel would take
+    // seconds.
     let zooms = (1...32).filter { width.isMultiple(of: $0) && height.isMultiple(of: $0) }
     let zoom = zooms.first { width * height <= 60_000 * $0 * $0 } ?? 1
     let scene = Pixels.scene(width: width / zoom, height: height / zoom)
@@ -54,14 +55,15 @@ public enum TestImages {
       zoom: zoom, orientation: orientation)
   }
 
-  /// A PNG of 8 or 16 bits a band.
+  /// Encodes a PNG with 8 or 16 bits per band.
   ///
   /// - Parameters:
-  ///   - width: In pixels.
-  ///   - height: In pixels.
-  ///   - alpha: Opaque above, more and more transparent to the left below.
-  ///   - sixteenBits: 16 bits a band.
-  ///   - palette: With indexed colours.
+  ///   - width: The width in pixels.
+  ///   - height: The height in pixels.
+  ///   - alpha: Whether the image has alpha: opaque in the upper half, increasingly transparent to
+  ///     the left in the lower half.
+  ///   - sixteenBits: Whether bands have 16 bits.
+  ///   - palette: Whether colours are indexed.
   public static func png(
     width: Int, height: Int, alpha: Bool = false, sixteenBits: Bool = false, palette: Bool = false
   ) throws -> [UInt8] {
@@ -71,19 +73,19 @@ public enum TestImages {
       sixteenBits: sixteenBits)
   }
 
-  /// A lossy still WebP.
+  /// Encodes a lossy still WebP.
   public static func webp(width: Int, height: Int, alpha: Bool = false) throws -> [UInt8] {
     try encode(.scene(width: width, height: height, alpha: alpha), ".webp[Q=90,effort=1]")
   }
 
-  /// A WebP without metadata, which libvips 8.14 writes whatever it is told.
+  /// Encodes a WebP without the metadata that libvips 8.14 always writes.
   ///
   /// - Parameters:
-  ///   - width: In pixels.
-  ///   - height: In pixels.
+  ///   - width: The width in pixels.
+  ///   - height: The height in pixels.
   ///   - alpha: See `png`.
-  ///   - frames: Above 1 it moves.
-  ///   - isExtended: In the extended form (VP8X), as whatever moves has to be.
+  ///   - frames: The number of frames; above 1 the image is an animation.
+  ///   - isExtended: Whether the file has the extended form (VP8X), which an animation requires.
   public static func bareWebP(
     width: Int, height: Int, alpha: Bool = false, frames: Int = 1, isExtended: Bool = false
   ) throws -> [UInt8] {
@@ -108,29 +110,29 @@ public enum TestImages {
     return Array("RIFF".utf8) + digits + Array("WEBP".utf8) + chunks
   }
 
-  /// An uncompressed TIFF.
+  /// Encodes an uncompressed TIFF.
   public static func tiff(width: Int, height: Int) throws -> [UInt8] {
     try encode(.scene(width: width, height: height), ".tif")
   }
 
-  /// An AVIF; slow, so keep it small.
+  /// Encodes an AVIF; slow, so keep the image small.
   public static func avif(width: Int, height: Int) throws -> [UInt8] {
     try encode(.scene(width: width, height: height), ".avif[Q=80,effort=0]")
   }
 
-  /// A HEIC; slow, so keep it small.
+  /// Encodes a HEIC; slow, so keep the image small.
   public static func heic(width: Int, height: Int) throws -> [UInt8] {
     try encode(.scene(width: width, height: height), ".heic[Q=80,compression=hevc,effort=0]")
   }
 
-  /// An animated GIF of one plain colour a frame, as `frameColor` says.
+  /// Encodes an animated GIF with frames of one colour each (see `frameColor`).
   ///
   /// - Parameters:
-  ///   - width: In pixels.
-  ///   - height: In pixels.
-  ///   - frames: How many.
-  ///   - delays: How long each stays in ms; `nil`: 100 each.
-  ///   - loop: How often it runs; 0 for ever.
+  ///   - width: The width in pixels.
+  ///   - height: The height in pixels.
+  ///   - frames: The number of frames.
+  ///   - delays: The delay of each frame in ms; `nil` for 100 each.
+  ///   - loop: The loop count; 0 means forever.
   public static func gif(
     width: Int, height: Int, frames: Int, delays: [Int]? = nil, loop: Int = 0
   ) throws -> [UInt8] {
@@ -139,7 +141,8 @@ public enum TestImages {
       delays: delays, loop: loop, as: ".gif[dither=0]")
   }
 
-  /// An animated lossless WebP of one plain colour a frame, as `frameColor` says. Parameters as in `gif`.
+  /// Encodes an animated lossless WebP with frames of one colour each (see `frameColor`). The
+  /// parameters are those of `gif`.
   public static func animatedWebP(
     width: Int, height: Int, frames: Int, delays: [Int]? = nil, loop: Int = 0
   ) throws -> [UInt8] {
@@ -148,18 +151,19 @@ public enum TestImages {
       delays: delays, loop: loop, as: ".webp[lossless]")
   }
 
-  /// The colour of a frame of `gif` and `animatedWebP`; frames beside each other differ strongly.
+  /// Returns the colour of a frame of `gif` and `animatedWebP`; consecutive frames differ strongly.
   public static func frameColor(_ index: Int) -> [UInt8] {
     [UInt8(index * 97 % 256), index.isMultiple(of: 2) ? 20 : 235, UInt8(255 - index * 53 % 256)]
   }
 
-  /// An animation of any frames.
+  /// Encodes an animation of any frames.
   ///
   /// - Parameters:
-  ///   - frames: Of one size and number of bands.
-  ///   - delays: How long each stays in ms; `nil`: 100 each.
-  ///   - loop: How often it runs; 0 for ever.
-  ///   - suffix: libvips's name of the encoder with its options, as `.gif` or `.webp[lossless]`.
+  ///   - frames: Frames of equal size and number of bands.
+  ///   - delays: The delay of each frame in ms; `nil` for 100 each.
+  ///   - loop: The loop count; 0 means forever.
+  ///   - suffix: The libvips name of the encoder with its options, such as `.gif` or
+  ///     `.webp[lossless]`.
   public static func animation(
     _ frames: [Pixels], delays: [Int]? = nil, loop: Int = 0, as suffix: String
   ) throws -> [UInt8] {
@@ -176,7 +180,7 @@ public enum TestImages {
     }
   }
 
-  /// How long each frame of an animation stays, in ms.
+  /// Returns the delay of each frame of an animation, in ms.
   public static func delays(of bytes: [UInt8]) throws -> [Int] {
     try withImage(bytes) { image in
       var values: UnsafeMutablePointer<CInt>?
@@ -186,7 +190,7 @@ public enum TestImages {
     }
   }
 
-  /// How often an animation runs; 0 for ever.
+  /// Returns the loop count of an animation; 0 means forever.
   public static func loop(of bytes: [UInt8]) throws -> Int {
     try withImage(bytes) { image in
       var value: CInt = 0
@@ -195,7 +199,7 @@ public enum TestImages {
     }
   }
 
-  /// Opens an image in any format libvips reads and lends it out.
+  /// Opens an image in any format that libvips reads and passes it to a closure.
   static func withImage<Result>(
     _ bytes: [UInt8], options: String = "",
     _ body: (UnsafeMutablePointer<VipsImage>) throws -> Result
@@ -210,7 +214,8 @@ public enum TestImages {
     }
   }
 
-  /// A JPEG of one CMYK colour (0 no ink, 255 full ink), with or without libvips's CMYK profile.
+  /// Encodes a JPEG of one CMYK colour (0 no ink, 255 full ink), with or without libvips's CMYK
+  /// profile.
   public static func cmykJPEG(
     width: Int, height: Int, color: [UInt8], profile: Bool = false
   ) throws -> [UInt8] {
@@ -219,17 +224,17 @@ public enum TestImages {
       ".jpg[Q=95\(profile ? ",profile=cmyk" : "")]", interpretation: VIPS_INTERPRETATION_CMYK)
   }
 
-  /// Pixels of four inks (0 none, 255 full), encoded as libvips's suffix says.
+  /// Encodes pixels of four inks (0 none, 255 full) with the encoder of a libvips suffix.
   public static func cmyk(_ pixels: Pixels, _ suffix: String) throws -> [UInt8] {
     try encode(pixels, suffix, interpretation: VIPS_INTERPRETATION_CMYK)
   }
 
-  /// An SVG: a red field with a blue square in its lower right quarter.
+  /// Returns an SVG: a red field with a blue square in its lower right quarter.
   ///
   /// - Parameters:
-  ///   - width: Of the drawing in user units.
-  ///   - height: Of the drawing in user units.
-  ///   - isSized: Whether it says `width` and `height` or only has a `viewBox`.
+  ///   - width: The width of the drawing in user units.
+  ///   - height: The height of the drawing in user units.
+  ///   - isSized: Whether the SVG has `width` and `height` or only a `viewBox`.
   public static func svg(width: Int, height: Int, isSized: Bool = true) -> [UInt8] {
     let size = isSized ? "width=\"\(width)\" height=\"\(height)\" " : ""
     return Array(
@@ -244,11 +249,12 @@ public enum TestImages {
   ///
   /// - Parameters:
   ///   - pixels: 1 to 4 bands.
-  ///   - suffix: libvips's name of the encoder with its options, as `.jpg[Q=90]`.
-  ///   - zoom: Sides of the square that each pixel becomes.
-  ///   - orientation: EXIF orientation to be noted; the pixels are stored as they are.
+  ///   - suffix: The libvips name of the encoder with its options, such as `.jpg[Q=90]`.
+  ///   - zoom: The side of the square that each pixel is enlarged to.
+  ///   - orientation: The EXIF orientation to be recorded; the pixels are stored unchanged.
   ///   - sixteenBits: Whether values are stretched to 16 bits first.
-  ///   - interpretation: What the bands mean; `nil`: grey for 1 and 2, sRGB for more.
+  ///   - interpretation: The colour space of the bands; `nil` for grey with 1 or 2 bands, otherwise
+  ///     sRGB.
   ///   - prepare: Changes the image's metadata.
   public static func encode(
     _ pixels: Pixels, _ suffix: String, zoom: Int = 1, orientation: Int? = nil,

@@ -1,17 +1,19 @@
-// receiving: recv(2) as libmicrohttpd calls it, so that what comes is seen before it is parsed. No policy.
+// receiving: intercepts recv(2) of libmicrohttpd, so that received bytes are seen before they are
+// parsed. No policy.
 #pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/// Told what recv(2) has put at `bytes`; returns what the caller of recv is to be told, -1 with `errno` included.
+/// Called with the bytes that recv(2) has received. Its result is returned to the caller of recv;
+/// it may be -1 with `errno` set.
 typedef ssize_t (*pictor_received)(void *context, int descriptor, void *bytes, ssize_t count);
 
-/// Has `received` told of everything that recv(2) brings on the calling thread from now on; NULL: nothing any more.
+/// Registers `received` for every recv(2) on the calling thread. NULL removes it.
 void pictor_watch_receiving(pictor_received received, void *context);
 
-/// Whether the shared libraries of this process call the recv of this file.
+/// Returns whether the shared libraries of this process call the recv of this file.
 int pictor_can_watch_receiving(void);
 
-/// Sets `errno` to EAGAIN and returns -1: nothing has come.
+/// Sets `errno` to EAGAIN and returns -1, as if nothing had been received.
 ssize_t pictor_received_nothing(void);

@@ -1,10 +1,10 @@
-// DiskCounts: the disk tier's counters, and the log's share of failures that come in numbers.
+// DiskCounts: the disk tier's counters and its log lines for recurring failures.
 
 import Model
 import Synchronization
 import Telemetry
 
-/// What the disk tier counts.
+/// The disk tier's counters.
 final class DiskCounts: Sendable {
   let hits = Counter()
   let misses = Counter()
@@ -37,7 +37,7 @@ final class DiskCounts: Sendable {
 }
 
 extension ShareFigures {
-  /// An account, what is promised to writes under way included.
+  /// Creates the figures of a share. Room reserved by writes in progress counts as used.
   init(_ share: DiskShare) {
     let (use, limit) = (share.use, share.limit)
     self.init(
@@ -46,24 +46,28 @@ extension ShareFigures {
   }
 }
 
-/// Runs of failures, each from the first to the next success in the same thing: two log lines, however many there were.
+/// A run of failures of one operation, from the first failure to the next success. It writes two
+/// log lines, regardless of the number of failures.
 ///
-/// Each thing has its own run: where writing works and reading does not, they would else end each other's.
+/// Each operation has its own episode. Otherwise successful writes would end the episode of failing
+/// reads.
 final class FailureEpisode: Sendable {
   private let isOpen = Atomic<Bool>(false)
   private let log: Log
   private let subject: String
 
-  /// - Parameter subject: completes "cannot …".
+  /// Creates a closed episode.
+  ///
+  /// - Parameter subject: completes "cannot …" in the log line.
   init(_ subject: String, log: Log) { (self.subject, self.log) = (subject, log) }
 
-  /// Notes a failure.
+  /// Records a failure. Logs it if it is the first of the episode.
   func fail(_ detail: String) {
     guard !isOpen.exchange(true, ordering: .relaxed) else { return }
     log.warning("cannot \(subject); requests are served without it", ["reason": .string(detail)])
   }
 
-  /// Notes a success.
+  /// Records a success. Logs it if it ends an episode.
   func succeed() {
     guard isOpen.load(ordering: .relaxed), isOpen.exchange(false, ordering: .relaxed) else {
       return
@@ -72,14 +76,15 @@ final class FailureEpisode: Sendable {
   }
 }
 
-/// Entries whose times are still to come, clean by clean: one log line each time that the clock was set back.
+/// A run of cleans that find entries with times in the future. Each backward step of the clock
+/// writes one log line.
 final class ClockEpisode: Sendable {
   private let isOpen = Atomic<Bool>(false)
   private let log: Log
 
   init(log: Log) { self.log = log }
 
-  /// Notes how many a clean found.
+  /// Records the number of such entries that a clean found.
   func note(_ count: Int) {
     guard !isOpen.exchange(count > 0, ordering: .relaxed), count > 0 else { return }
     log.warning(

@@ -1,9 +1,9 @@
-// DiskEngine: the parts of a disk tier that is not turned off, and the way of an entry through them.
+// DiskEngine: the parts of an enabled disk tier and the operations that combine them.
 
 import Model
 import Platform
 
-/// What a disk tier is made of.
+/// The parts of an enabled disk tier.
 struct DiskEngine {
   let store: DiskStore
   let workers: DiskWorkers
@@ -11,7 +11,7 @@ struct DiskEngine {
   let sweeper: DiskSweeper
   let reads: PendingReads
 
-  /// Looks among what is waiting, in the index, and on disk.
+  /// Looks up an entry in the pending writes, then in the index, then on disk.
   func find(_ key: CacheKey) async -> DiskEntry? {
     if let ticket = store.pending.ticket(for: key) { return unlessPurged(ticket.entry) }
     let digest = EntryDigest(of: key)
@@ -25,9 +25,10 @@ struct DiskEngine {
     }
   }
 
-  /// Looks for a variant where that takes no waiting: among what is to be written, and in the kernel's caches.
+  /// Looks up a variant without blocking: in the pending writes, then in the kernel's caches.
   ///
-  /// - Parameter isWanted: Asked before the body is read: what nobody wants is nothing.
+  /// - Parameter isWanted: Called before the body is read. If it returns `false`, the result is
+  ///   `nil`.
   func findAtOnce(_ key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant? {
     guard !store.isEnded.load(ordering: .relaxed) else { return nil }
     if let ticket = store.pending.ticket(for: key) {
@@ -41,10 +42,10 @@ struct DiskEngine {
       record.bytes <= min(EntryFile.longestAtOnce, store.promotionThreshold),
       let variant = EntryFile.readAtOnce(
         store.folder.file(.variant, digest), key: key, limit: record.bytes,
-        // What was purged is left to the way of everything else, which removes it.
+        // A purged entry is a miss here; the normal read path removes its file.
         where: { !store.purges.covers(key, generation: $0.generation) && isWanted($0) })
     else { return nil }
-    // Writing down when it was used may wait, so another thread does that.
+    // Updating the access time may block, so a disk thread does it.
     if store.noteUse(digest, record) {
       _ = workers.writeIfIdle { [store] in store.touch(digest, .variant) }
     }
@@ -55,7 +56,8 @@ struct DiskEngine {
     entry.flatMap { store.purges.covers($0.key, generation: $0.generation) ? nil : $0 }
   }
 
-  /// What is kept under `key`, without its body; changes and counts nothing.
+  /// Returns the metadata of the entry of `key`, without its body. Changes no state and no
+  /// counters.
   func look(_ key: CacheKey) async -> CacheEntryInfo? {
     if let ticket = store.pending.ticket(for: key) {
       return unlessPurged(ticket.entry).map {
@@ -125,7 +127,9 @@ struct DiskEngine {
     }
   }
 
-  /// Blocks until all is written and all threads have ended, or the time is over.
+  /// Blocks until all pending writes are done and all threads have ended, or until the time limit.
+  ///
+  /// - Returns: whether everything ended in time.
   func shutDown(_ limit: Duration) -> Bool {
     store.isEnded.store(true, ordering: .relaxed)
     let deadline = ContinuousClock.now + limit
@@ -136,7 +140,7 @@ struct DiskEngine {
     func rest() -> Duration { max(ContinuousClock.now.duration(to: deadline), .seconds(1)) }
     let isEnded = maintenance.waitForEnd(within: rest()) && sweeper.waitForEnd(within: rest())
     reads.end()
-    // A thread that could not be ended may still write: the lock then goes with the process.
+    // A thread that is still running may still write, so the lock stays until the process ends.
     if isWritten && isEnded { store.folder.unlock() }
     return isWritten && isEnded
   }

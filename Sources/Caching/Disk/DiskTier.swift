@@ -1,26 +1,29 @@
-// DiskTier: sources and variants on disk, below a limit in bytes, kept across restarts.
+// DiskTier: sources and variants on disk, below a size limit, kept across restarts.
 
 import Model
 import Platform
 import Telemetry
 
-/// Sources and variants on disk. Whatever goes wrong there is a miss and a figure, never an error of a request.
+/// A cache of sources and variants on disk. Disk errors never fail a request: they count as misses
+/// and as failures.
 ///
-/// - What is stored is read back at once from memory, and is on disk soon after.
-/// - A look-up of what is not there costs no system call, once the index is made; that happens in the background, and
-///   look-ups before it ask the disk.
-/// - The limits are exact: room is promised before a write, in the bytes that `du` counts and in files. Sources and
-///   variants have a share each, and neither takes from the other.
+/// - A stored entry is readable immediately from memory, and on disk soon after.
+/// - Once the index is complete, a miss costs no system call. The index is built in the background;
+///   until then, look-ups ask the disk.
+/// - The limits are exact. Each write first reserves its room, in bytes as `du` counts them and in
+///   files.
+/// - Sources and variants each have their own share of the limits.
 public final class DiskTier: DiskCache {
-  /// `nil` when the tier is off.
+  /// `nil` if the tier is disabled.
   let parts: DiskEngine?
   private let purges: Purges
 
-  /// Opens the folder, creating it where absent, and begins to index it. Nothing to be kept (`path` is `nil`, or
-  /// `limit` is 0) makes a tier that is off: it finds nothing and keeps nothing.
+  /// Opens the folder, creating it if needed, and starts to index it. The tier is disabled if
+  /// `path` is `nil` or `limit` is 0; a disabled tier always misses.
   ///
-  /// - Parameter purges: the list that the tier carries out; those that an earlier run left over join it.
-  /// - Throws: `DiskTierError` when the folder cannot be used.
+  /// - Parameter purges: the list of purges to carry out. Unfinished purges of an earlier run are
+  ///   added to it.
+  /// - Throws: `DiskTierError` if the folder cannot be used.
   public init(
     _ configuration: DiskTierConfiguration, purges: Purges = Purges(), log: Log,
     clock: @escaping @Sendable () -> UnixTime = { .now }
@@ -33,7 +36,7 @@ public final class DiskTier: DiskCache {
     let store = DiskStore(
       folder: try DiskFolder(path: path), configuration: configuration, purges: purges, log: log,
       clock: clock)
-    // Before anybody writes there: at most a file for each thread.
+    // Must run before the first write. There is at most one leftover file for each disk thread.
     store.folder.removeLeftovers()
     let sweeper = try Self.sweeper(for: store, configuration)
     let workers = try DiskWorkers(
@@ -62,7 +65,8 @@ public final class DiskTier: DiskCache {
     parts?.reads.end()
   }
 
-  /// Takes in what an earlier run left over of purges, before anything is served.
+  /// Creates the sweeper. Restores the unfinished purges of an earlier run first, before anything
+  /// is served.
   private static func sweeper(
     for store: DiskStore, _ configuration: DiskTierConfiguration
   ) throws(DiskTierError) -> DiskSweeper {
@@ -84,7 +88,8 @@ public final class DiskTier: DiskCache {
     return variant
   }
 
-  /// See `DiskCache`. Only what is found is counted: whoever finds nothing here looks once more, and waits.
+  /// See `DiskCache`. Counts hits only: after a miss the caller looks up again with
+  /// `variant(for:)`, which counts it.
   public func variantAtOnce(
     for key: CacheKey, where isWanted: (VariantInfo) -> Bool
   ) -> Variant? {
@@ -102,18 +107,18 @@ public final class DiskTier: DiskCache {
     return source
   }
 
-  /// See `DiskCache`. Dropped and counted as a failure where too much is waiting to be written.
+  /// See `DiskCache`. Drops the variant and counts a failure if the write queue is full.
   @discardableResult public func store(_ variant: Variant) -> Bool {
     !variant.key.isSource && store(.variant(variant))
   }
 
-  /// See `DiskCache`. Dropped and counted as a failure where too much is waiting to be written.
+  /// See `DiskCache`. Drops the source and counts a failure if the write queue is full.
   @discardableResult public func store(_ source: Source) -> Bool {
     source.key.isSource && store(.source(source))
   }
 
-  /// See `DiskCache`. No look-up that begins afterwards finds it; something stored afterwards is kept. Returns when the
-  /// file is gone.
+  /// See `DiskCache`. Look-ups that start later miss; entries stored later stay. Returns when the
+  /// file is removed.
   public func remove(_ key: CacheKey) async {
     guard let parts else { return }
     await withCheckedContinuation { continuation in
@@ -121,8 +126,8 @@ public final class DiskTier: DiskCache {
     }
   }
 
-  /// See `DiskCache`. What is stored while this runs may go too; what is stored afterwards is kept. Returns when the
-  /// files are gone.
+  /// See `DiskCache`. Variants stored during the call may be removed too; variants stored later
+  /// stay. Returns when the files are removed.
   public func removeVariants(of source: CacheKey) async {
     guard let parts, source.isSource else { return }
     await withCheckedContinuation { continuation in
@@ -130,14 +135,15 @@ public final class DiskTier: DiskCache {
     }
   }
 
-  /// See `DiskCache`. What a purge in the list means is not found any more either way.
+  /// See `DiskCache`. The purged entries are already misses, because the list of purges covers
+  /// them. This call removes their files:
   ///
-  /// - One URL's entries are found by their names: their files are gone when this returns.
-  /// - Everything is hidden at once, and what a load brought that began in these moments with it. The files go in the
-  ///   background. Until the index is complete nobody knows how many.
-  /// - For a prefix, a host or a tag all files are looked through in the background.
+  /// - One URL: its entries are found by name. Their files are removed before this call returns.
+  /// - Everything: all entries become tombstones at once, even those of newer loads. Their files
+  ///   are removed in the background. The result is `nil` until the index is complete.
+  /// - A prefix, a host or a tag: all files are checked in the background. The result is `nil`.
   ///
-  /// What is not done when this returns is in the folder's list of purges and goes on at the next start.
+  /// Unfinished work is recorded in the folder's purge journal and continues at the next start.
   public func purge(_ purge: Purge) async throws(ImageError) -> Int? {
     guard let parts else {
       purges.finish(purge)
@@ -154,14 +160,14 @@ public final class DiskTier: DiskCache {
     }
   }
 
-  /// See `DiskCache`. What is stored while this runs may go too; what is stored afterwards is kept, whenever its loading
-  /// began. Files are removed in the background, after a restart too.
+  /// See `DiskCache`. Entries stored during the call may be removed too. Entries stored later stay,
+  /// whenever their load began. Files are removed in the background, also after a restart.
   @discardableResult public func clear() async throws(ImageError) -> Int {
     guard let parts else { return 0 }
     return try await parts.sweeper.perform(.clear).written().count
   }
 
-  /// See `DiskCache`. The body is not looked at.
+  /// See `DiskCache`. Reads no body.
   public func look(for key: CacheKey) async -> CacheEntryInfo? { await parts?.look(key) }
 
   /// See `DiskCache`.
@@ -169,9 +175,10 @@ public final class DiskTier: DiskCache {
     await parts?.maintenance.clean() ?? CleanReport()
   }
 
-  /// Writes what is waiting, for at most so long, and ends the tier's threads. Everything is a miss afterwards.
+  /// Writes the pending entries within `limit` and ends the tier's threads. Afterwards every
+  /// look-up misses.
   ///
-  /// - Returns: whether all that was waiting got written.
+  /// - Returns: whether all pending entries were written.
   @discardableResult
   public func shutDown(within limit: Duration) async -> Bool {
     guard let parts else { return true }
@@ -180,16 +187,16 @@ public final class DiskTier: DiskCache {
       do {
         try OwnThread.start(name: "pictor-end", rank: .work, finish)
       } catch {
-        // No thread to wait on, so this one waits: the program ends anyway.
+        // Without a thread, block this one: the program is ending anyway.
         finish()
       }
     }
   }
 
-  /// Whether the index is complete. Writing begins soon after, when the first clean is done.
+  /// Whether the index is complete. Writing starts soon after, when the first clean is done.
   public var isIndexed: Bool { parts?.store.index.isComplete ?? true }
 
-  /// The state now, as `/stats` shows it.
+  /// The tier's figures, as `/stats` shows them.
   public var figures: TierFigures {
     guard let parts else { return TierFigures() }
     var figures = parts.store.counts.figures
@@ -203,7 +210,7 @@ public final class DiskTier: DiskCache {
     return figures
   }
 
-  /// Bytes that wait to be written.
+  /// Bytes of pending writes.
   public var pendingBytes: Int { parts?.store.pending.bytes ?? 0 }
 
   private func entry(for key: CacheKey) async -> DiskEntry? {

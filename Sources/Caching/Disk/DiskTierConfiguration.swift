@@ -1,45 +1,48 @@
-// DiskTierConfiguration: what the disk tier can be told.
+// DiskTierConfiguration: the settings of the disk tier.
 
-/// What the disk tier can be told.
+/// The settings of the disk tier.
 public struct DiskTierConfiguration: Sendable {
-  /// Which of its times an entry's age counts from (SDImageCacheConfigExpireType).
+  /// The time from which an entry's age counts (SDImageCacheConfigExpireType).
   public enum ExpireType: String, Sendable {
-    /// When it was last asked for: SDWebImage's default since 5.20.
+    /// The last access: SDWebImage's default since 5.20.
     case access
-    /// When it was last written; an origin that says that it is still right has it written anew.
+    /// The last write. A revalidation writes the entry again.
     case modification
-    /// When something was first kept under its key, whatever has replaced it since.
+    /// The first write under this key. Replacing the entry keeps this time.
     case creation
   }
 
-  /// The folder; created where absent. `nil` turns the tier off.
+  /// The cache folder, created if needed. `nil` disables the tier.
   public var path: String?
-  /// Most bytes used, as `du` counts them, folders included; 0 turns the tier off.
+  /// Maximum size in bytes as `du` counts them, folders included. 0 disables the tier.
   public var limit = 10 << 30
-  /// Most entries, each of which takes an inode; 0: as many as there is room for. A million are an index of 67 MB,
-  /// and the inodes that ext4 makes for 16 GB.
+  /// Maximum number of entries. Each takes an inode and a record of the in-memory index. 0 means no
+  /// limit.
   public var countLimit = 1_000_000
-  /// What share of both limits sources have, 0 to 1; variants have the rest, and neither takes from the other.
+  /// The sources' share of both limits, 0 to 1. Variants have the rest.
   public var sourceShare = 0.5
-  /// Seconds after which a clean removes an entry; negative: never. SDWebImage's week.
+  /// Maximum age of an entry in seconds. A negative value means no limit. The default is
+  /// SDWebImage's one week.
   public var maximumAge = 604_800
-  /// What that age counts from.
+  /// The time from which the age counts.
   public var expireBy = ExpireType.access
-  /// What part of a share is left after a clean that made room, 0 to 0.9; SDWebImage's half.
+  /// The fraction of a share that is left after an eviction, 0 to 0.9. The default is SDWebImage's
+  /// half.
   public var cleanFraction = 0.5
-  /// The time between two cleans that nothing else asks for.
+  /// The interval between two regular cleans.
   public var cleanInterval: Duration = .seconds(600)
-  /// Variants of up to so many bytes come back in memory, larger ones as a file to be sent from.
+  /// Maximum size in bytes of a variant that is read into memory. Larger variants are sent from
+  /// their file.
   public var promotionThreshold = 1 << 20
-  /// Most bytes that may wait to be written; what comes on top is not kept.
+  /// Maximum bytes of pending writes. Entries beyond it are not stored.
   public var writeQueueLimit = 64 << 20
-  /// Most look-ups that may wait for the disk; what comes on top is a miss.
+  /// Maximum number of queued reads. Look-ups beyond it are misses.
   public var readQueueLimit = 4_096
-  /// How long a look-up may take before it is a miss.
+  /// Deadline of a read. A later answer is a miss.
   public var readTimeout: Duration = .seconds(10)
-  /// Threads for reading and writing, at least 2: one is always left to readers.
+  /// Number of disk threads, at least 2. One of them is always free for reads.
   public var threads = 3
 
-  /// The defaults for a folder.
+  /// Creates the default settings for a folder.
   public init(path: String?) { self.path = path }
 }

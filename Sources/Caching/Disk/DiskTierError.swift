@@ -1,17 +1,17 @@
-// DiskTierError: why the disk tier cannot start.
+// DiskTierError: the reasons why the disk tier cannot start.
 
-/// Why the disk tier cannot start: one line for whoever started the program.
+/// A reason why the disk tier cannot start, as one line for the operator.
 public enum DiskTierError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The folder cannot be created or written to; the reason is the system's.
+  /// The folder cannot be created or written to. `reason` is the system's error text.
   case unusable(path: String, reason: String)
-  /// Something other than a file is in place of the lock.
+  /// The path of the lock file is not a regular file.
   case noLock(path: String, found: String)
-  /// Another process keeps its cache in this folder.
+  /// Another process uses this folder.
   case inUse(path: String)
-  /// The system gives no thread.
+  /// A thread cannot be created.
   case noThread(reason: String)
 
-  /// The line.
+  /// The error as one line.
   public var description: String {
     switch self {
     case .unusable(let path, let reason): "the cache folder '\(path)' cannot be used: \(reason)"

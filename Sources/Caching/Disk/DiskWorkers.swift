@@ -1,9 +1,10 @@
-// DiskWorkers: the threads that wait for the disk, so that no task and no server thread does.
+// DiskWorkers: the disk threads, which keep blocking calls away from tasks and event loops.
 
 import Glibc
 import Platform
 
-/// A few threads and two queues. Reads go before writes, and one thread is always left to them.
+/// The disk threads with a read queue and a write queue. Reads go before writes, and one thread is
+/// always free for reads.
 final class DiskWorkers: Sendable {
   typealias Job = @Sendable () -> Void
 
@@ -12,11 +13,11 @@ final class DiskWorkers: Sendable {
     var writes = Fifo<Job>()
     var writing = 0
     var mayWrite = false
-    /// No job is taken any more; those that wait are still done.
+    /// New jobs are refused; queued jobs still run.
     var isDraining = false
-    /// Those that wait are not done either.
+    /// Queued jobs do not run either.
     var isStopped = false
-    /// Threads that wait, and have not been told to go on.
+    /// Number of waiting threads that have not been woken.
     var idle = 0
   }
 
@@ -27,13 +28,14 @@ final class DiskWorkers: Sendable {
     case end
   }
 
-  /// What the threads share; they hold it, and not the object that ends them.
+  /// The state that the threads share. They do not hold `DiskWorkers`, so that its `deinit` can
+  /// stop them.
   private final class Shared: Sendable {
     let state = Lock(State())
     let wake = Semaphore()
-    /// Threads that have not ended.
+    /// Number of running threads.
     let threads = Monitor(0)
-    /// How many threads may write at a time.
+    /// Maximum number of threads that write at the same time.
     let writers: Int
 
     init(writers: Int) { self.writers = writers }
@@ -42,7 +44,7 @@ final class DiskWorkers: Sendable {
   private let shared: Shared
   private let readLimit: Int
 
-  /// Starts the threads; writes wait until they are allowed.
+  /// Starts the threads. Writes wait until `allowWrites()`.
   init(threads: Int, readLimit: Int) throws(DiskTierError) {
     self.readLimit = readLimit
     let count = max(threads, 2)
@@ -63,7 +65,7 @@ final class DiskWorkers: Sendable {
 
   deinit { stop() }
 
-  /// Queues a read; `false` when too many wait or the tier is stopping.
+  /// Queues a read. Returns `false` if the queue is full or the tier is stopping.
   func read(_ job: @escaping Job) -> Bool {
     add { state in
       guard state.reads.count < readLimit else { return false }
@@ -72,7 +74,7 @@ final class DiskWorkers: Sendable {
     }
   }
 
-  /// Queues a removal: before the writes, and never too many.
+  /// Queues a removal, before all writes. Returns `false` only if the tier is stopping.
   func remove(_ job: @escaping Job) -> Bool {
     add { state in
       state.reads.append(job)
@@ -80,7 +82,8 @@ final class DiskWorkers: Sendable {
     }
   }
 
-  /// Queues a write; `false` when the tier is stopping. What it holds is bounded by whoever queues it.
+  /// Queues a write. Returns `false` if the tier is stopping. The caller bounds the number of
+  /// writes.
   func write(_ job: @escaping Job) -> Bool {
     add { state in
       state.writes.append(job)
@@ -88,7 +91,7 @@ final class DiskWorkers: Sendable {
     }
   }
 
-  /// Queues what may as well not be done; `false` when too much waits or the tier is stopping.
+  /// Queues an optional write. Returns `false` if the queue is full or the tier is stopping.
   func writeIfIdle(_ job: @escaping Job) -> Bool {
     add { state in
       guard state.writes.count < readLimit else { return false }
@@ -97,12 +100,13 @@ final class DiskWorkers: Sendable {
     }
   }
 
-  /// Lets the writes begin.
+  /// Allows writes to start.
   func allowWrites() {
     wakeAll { $0.mayWrite = true }
   }
 
-  /// Takes no more jobs, does those that wait, for at most so long, and ends the threads. Tells whether all ended.
+  /// Refuses new jobs, runs the queued ones within `limit`, and stops the threads. Returns whether
+  /// all threads ended.
   func finish(within limit: Duration) -> Bool {
     wakeAll { $0.isDraining = true }
     let isDone = shared.threads.wait(for: limit) { $0 == 0 ? true : nil } ?? false
@@ -111,7 +115,7 @@ final class DiskWorkers: Sendable {
   }
 
   private func stop() {
-    // The jobs are released after the lock: they hold bodies.
+    // The jobs hold bodies, so they are released outside the lock.
     let left = wakeAll { state -> [Fifo<Job>] in
       state.isDraining = true
       state.isStopped = true
@@ -145,8 +149,8 @@ final class DiskWorkers: Sendable {
       let (step, mustWake) = shared.state.withLock { state in
         if hasWritten { state.writing -= 1 }
         let step = state.next(writers: shared.writers)
-        // Whoever was woken for a job that nobody was allowed to do yet waits again: it is for this thread to see that
-        // it is done now.
+        // Another thread may have been woken for a job that it was not allowed to run, and waits
+        // again. Wake it if the job may run now.
         return (step, state.takesIdleThread(writers: shared.writers))
       }
       if mustWake { shared.wake.post() }
@@ -173,7 +177,7 @@ extension DiskWorkers.State {
 
   private var isOver: Bool { isStopped || (isDraining && reads.count == 0 && writes.count == 0) }
 
-  /// What a thread does next; one that waits counts as idle.
+  /// Returns the next step of a thread. A thread that waits counts as idle.
   fileprivate mutating func next(writers: Int) -> DiskWorkers.Step {
     if isOver { return .end }
     if let job = reads.popFirst() { return .read(job) }
@@ -185,7 +189,8 @@ extension DiskWorkers.State {
     return .wait
   }
 
-  /// Whether an idle thread has something to do, or to end; it then is to be woken and counts as idle no more.
+  /// Returns whether an idle thread must be woken, for a job or to end. A woken thread no longer
+  /// counts as idle.
   fileprivate mutating func takesIdleThread(writers: Int) -> Bool {
     guard idle > 0, isOver || reads.count > 0 || mayBeginWrite(writers: writers) else {
       return false
@@ -195,7 +200,7 @@ extension DiskWorkers.State {
   }
 }
 
-/// A queue in an array whose used-up front is cut off now and then.
+/// A FIFO queue in an array. Its used-up front is removed from time to time.
 struct Fifo<Element> {
   private var elements: [Element?] = []
   private var head = 0

@@ -1,10 +1,10 @@
-// PendingReads: tasks that wait for the disk, none of them for ever.
+// PendingReads: tasks that wait for the disk, each with a deadline.
 
 import Platform
 
-/// Look-ups under way. A disk that does not answer in time is a miss; what it answers later is dropped.
+/// The reads in progress. A read that misses its deadline is a miss; its late result is dropped.
 final class PendingReads: Sendable {
-  /// One look-up: finished once, by whoever comes first.
+  /// One read. The first call of `finish` counts.
   final class Read: Sendable {
     private struct State {
       var continuation: CheckedContinuation<Void, Never>?
@@ -21,7 +21,7 @@ final class PendingReads: Sendable {
       self.deadline = deadline
     }
 
-    /// Hands over what was found.
+    /// Delivers the result.
     func finish(_ entry: DiskEntry?) {
       let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
         guard let continuation = state.continuation else { return nil }
@@ -31,7 +31,8 @@ final class PendingReads: Sendable {
       continuation?.resume()
     }
 
-    /// What was handed over. It comes by way of the lock, since the thread sanitizer does not see into continuations.
+    /// The result. It is passed under the lock because the thread sanitizer does not understand
+    /// continuations.
     fileprivate var entry: DiskEntry? { state.withLock { $0.entry } }
   }
 
@@ -47,7 +48,7 @@ final class PendingReads: Sendable {
 
   init(timeout: Duration) { self.timeout = timeout }
 
-  /// Calls `start` with a look-up and waits until it is finished, by whomever.
+  /// Calls `start` with a new read and waits until the read is finished.
   func wait(_ start: (Read) -> Void) async -> DiskEntry? {
     var waiting: (number: Int, read: Read)?
     await withCheckedContinuation { continuation in
@@ -69,7 +70,7 @@ final class PendingReads: Sendable {
     return waiting.read.entry
   }
 
-  /// Finishes all look-ups, and each later one at once.
+  /// Finishes all reads as misses, and every later read at once.
   func end() {
     let left = state.withLock { state in
       state.isEnded = true
@@ -79,8 +80,8 @@ final class PendingReads: Sendable {
     for read in left { read.finish(nil) }
   }
 
-  /// Looks for late ones for as long as there are any look-ups: a task of its own, so that a stuck disk cannot hold up
-  /// the watch too.
+  /// Finishes reads past their deadline while there are any. Runs in its own task because a stuck
+  /// disk may block all disk threads.
   private func watch() {
     let interval = min(timeout, .seconds(1))
     Task { [weak self] in

@@ -1,9 +1,9 @@
-// PendingWrites: what is on its way to disk and can be read back already.
+// PendingWrites: writes and removals that have not reached the disk yet, readable meanwhile.
 
 import Model
 import Platform
 
-/// Something the disk tier keeps.
+/// A source or a variant on disk.
 enum DiskEntry: Sendable {
   case variant(Variant)
   case source(Source)
@@ -15,7 +15,7 @@ enum DiskEntry: Sendable {
     }
   }
 
-  /// Whether its body goes to clients without passing through this process.
+  /// Whether the body is sent to clients from its file, without a copy in this process.
   var isSentFromFile: Bool {
     if case .variant(let variant) = self, case .file = variant.body { true } else { false }
   }
@@ -27,7 +27,7 @@ enum DiskEntry: Sendable {
     }
   }
 
-  /// The generation of its loading; see `PurgeList`.
+  /// The purge generation at the start of its load; see `PurgeList`.
   var generation: Int {
     switch self {
     case .variant(let variant): variant.info.generation
@@ -43,16 +43,16 @@ enum DiskEntry: Sendable {
   }
 }
 
-/// The last word on each key that has not reached the disk yet: something stored, or a removal. A later word replaces
-/// an earlier one, whose work then finds that it is no longer wanted.
+/// The latest pending operation of each key, a write or a removal. A later operation replaces an
+/// earlier one, which is then skipped.
 final class PendingWrites: Sendable {
-  /// One word on one key; its identity tells it from later ones.
+  /// A pending operation of one key. Operations are compared by identity.
   final class Ticket: Sendable {
     let key: CacheKey
     let digest: EntryDigest
-    /// What is to be written; `nil`: what there is, is to be removed.
+    /// The entry to write; `nil` for a removal.
     let entry: DiskEntry?
-    /// Bytes held while it waits.
+    /// Bytes held while the operation is pending.
     let cost: Int
 
     init(storing entry: DiskEntry) {
@@ -65,20 +65,20 @@ final class PendingWrites: Sendable {
       cost = key.text.utf8.count + 512
     }
 
-    /// A removal of what another ticket would store.
+    /// Creates a removal that replaces a pending write.
     fileprivate init(revoking other: Ticket) {
       (key, digest, entry) = (other.key, other.digest, nil)
       cost = key.text.utf8.count + 512
     }
   }
 
-  /// What adding a ticket came to.
+  /// The result of adding a ticket.
   enum Admission {
-    /// Somebody has to be sent for it.
+    /// The caller must queue a job for it.
     case queue
-    /// Whoever was sent for the one it replaces will find it.
+    /// The job of the replaced ticket will claim it.
     case replaced
-    /// Too much is waiting.
+    /// The limit is reached.
     case refused
   }
 
@@ -98,20 +98,20 @@ final class PendingWrites: Sendable {
 
   init(limit: Int) { self.limit = limit }
 
-  /// Bytes waiting.
+  /// Bytes of all pending operations.
   var bytes: Int { state.withLock { $0.bytes } }
-  /// Whether there is much room again.
+  /// Whether at most half of the limit is used.
   var isHalfEmpty: Bool { bytes <= limit / 2 }
   var isEmpty: Bool { state.withLock { $0.tickets.isEmpty } }
 
-  /// The last word on `key`.
+  /// Returns the pending operation of `key`.
   func ticket(for key: CacheKey) -> Ticket? {
     state.withLock { $0.tickets[key]?.ticket }
   }
 
-  /// Makes `ticket` the last word; a removal is never refused.
+  /// Makes `ticket` the pending operation of its key. Removals are never refused.
   func add(_ ticket: Ticket) -> Admission {
-    // What is replaced is released after the lock: it may hold a large body.
+    // The replaced ticket may hold a large body, so it is released outside the lock.
     let (admission, replaced) = state.withLock { state -> (Admission, Ticket?) in
       let old = state.tickets[ticket.key]
       let bytes = state.bytes - (old?.ticket.cost ?? 0) + ticket.cost
@@ -126,12 +126,11 @@ final class PendingWrites: Sendable {
     return withExtendedLifetime(replaced) { admission }
   }
 
-  /// Makes removals the last words on what is to be stored and `isMeant` says so of; what is to be removed already stays
-  /// as it is.
+  /// Replaces the pending writes that `isMeant` selects with removals. Pending removals stay.
   ///
-  /// - Returns: the removals, for which somebody has to be sent.
+  /// - Returns: the removals. The caller must queue a job for each.
   func revoke(where isMeant: (Ticket, DiskEntry) -> Bool) -> [Ticket] {
-    // What is revoked is released after the lock: it may hold large bodies.
+    // The replaced tickets may hold large bodies, so they are released outside the lock.
     let (revoked, removals) = state.withLock { state -> ([Ticket], [Ticket]) in
       let revoked = state.tickets(storing: isMeant)
       let removals = revoked.map(Ticket.init(revoking:))
@@ -144,10 +143,10 @@ final class PendingWrites: Sendable {
     return withExtendedLifetime(revoked) { removals }
   }
 
-  /// Gives up what is to be stored and `isMeant` says so of; whatever of it is being written then finds that it is not
-  /// wanted any more.
+  /// Drops the pending writes that `isMeant` selects. A write in progress is then discarded at its
+  /// end.
   ///
-  /// - Returns: what was given up.
+  /// - Returns: the dropped tickets.
   func drop(where isMeant: (DiskEntry) -> Bool) -> [Ticket] {
     state.withLock { state in
       let dropped = state.tickets(storing: { _, entry in isMeant(entry) })
@@ -159,7 +158,7 @@ final class PendingWrites: Sendable {
     }
   }
 
-  /// Gives the last word on `key` to whoever was sent for it, once.
+  /// Claims the pending operation of `key` for a disk thread, once.
   func claim(_ key: CacheKey, onlyRemoval: Bool) -> Ticket? {
     state.withLock { state in
       guard let waiting = state.tickets[key], !waiting.isClaimed,
@@ -170,12 +169,12 @@ final class PendingWrites: Sendable {
     }
   }
 
-  /// Whether `ticket` is still the last word.
+  /// Returns whether `ticket` is still the pending operation of its key.
   func isCurrent(_ ticket: Ticket) -> Bool {
     state.withLock { $0.tickets[ticket.key]?.ticket === ticket }
   }
 
-  /// Notes that `ticket` is done with; a later word stays.
+  /// Removes `ticket` when its work is done. A later operation of the key stays.
   func finish(_ ticket: Ticket) {
     state.withLock { state in
       guard state.tickets[ticket.key]?.ticket === ticket else { return }
@@ -184,7 +183,7 @@ final class PendingWrites: Sendable {
     }
   }
 
-  /// Gives up everything that waits.
+  /// Drops all pending operations.
   func removeAll() {
     let left = state.withLock { state in
       state.bytes = 0

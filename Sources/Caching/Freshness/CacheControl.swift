@@ -1,52 +1,58 @@
 // CacheControl: the directives of a Cache-Control header (RFC 9111, section 5.2).
 
-/// What an origin's `Cache-Control` says, unknown directives left out.
+/// The directives of an origin's `Cache-Control` header. Unknown directives are ignored.
 struct CacheControl: Equatable {
-  /// `no-store`: not to be kept.
+  /// `no-store`: the response must not be stored.
   var noStore = false
-  /// `no-cache`: not to be served without asking. With field names it concerns those fields alone, and a cache may
-  /// take it for the whole answer (section 5.2.2.4); so does this one.
+  /// `no-cache`: the response must be revalidated before each use. With field names it covers only
+  /// those fields. A cache may treat it as unqualified (section 5.2.2.4), and this one does.
   var noCache = false
-  /// `private`: not for a shared cache; with field names as above.
+  /// `private`: a shared cache must not store the response. Field names are ignored, as for
+  /// `no-cache`.
   var isPrivate = false
-  /// `must-revalidate`, or `proxy-revalidate`, which says the same to a shared cache: once stale, not to be served
-  /// without asking (sections 5.2.2.2 and 5.2.2.8).
+  /// `must-revalidate`, or `proxy-revalidate`, which is equivalent for a shared cache: a stale
+  /// response must not be served without revalidation (sections 5.2.2.2 and 5.2.2.8).
   var mustRevalidate = false
-  /// `public`: for a shared cache though the request had credentials (section 5.2.2.9).
+  /// `public`: a shared cache may store the response to a request with credentials (section
+  /// 5.2.2.9).
   var isPublic = false
-  /// `must-understand`: a cache that knows what the status means need not hear `no-store` (section 5.2.2.3).
+  /// `must-understand`: a cache that understands the status code ignores `no-store` (section
+  /// 5.2.2.3).
   var mustUnderstand = false
   /// `max-age` in seconds.
   var maxAge: Int?
-  /// `s-maxage` in seconds: for shared caches, before `max-age`.
+  /// `s-maxage` in seconds: overrides `max-age` in shared caches.
   var sharedMaxAge: Int?
 
   /// `stale-while-revalidate` in seconds (RFC 5861, section 3).
   var staleWhileRevalidate: Int?
   /// `stale-if-error` in seconds (RFC 5861, section 4).
   var staleIfError: Int?
-  /// `immutable`: the same bytes for as long as they are fresh (RFC 8246).
+  /// `immutable`: the body does not change while the response is fresh (RFC 8246).
   var immutable = false
 
-  /// Whether no answer may be kept. What reaches this cache has a status that it knows.
+  /// Whether the response must not be stored. `must-understand` overrides `no-store`, because every
+  /// status code that reaches this cache is understood.
   var forbidsStoring: Bool { noStore && !mustUnderstand || isPrivate }
-  /// Whether a shared cache may keep the answer to a request with `Authorization` (section 3.5).
+  /// Whether a shared cache may store the response to a request with `Authorization` (section 3.5).
   var allowsAuthorized: Bool { isPublic || mustRevalidate || sharedMaxAge != nil }
 
-  /// Whether anybody may have the answer stale: not where a directive forbids it, as `s-maxage` does too (sections
-  /// 4.2.4 and 5.2.2.10), unless the origin itself says beside it how long (RFC 5861), which it says to the same caches.
+  /// Whether a stale response may be served. Directives can forbid it, and `s-maxage` implies
+  /// `proxy-revalidate` (sections 4.2.4 and 5.2.2.10). A time of RFC 5861 beside `s-maxage` allows
+  /// it, because both address shared caches.
   var mayBeStale: Bool { !mustRevalidate && !noCache && (sharedMaxAge == nil || saysHowStale) }
-  /// Whether the origin says how stale its answer may be.
+  /// Whether the origin states a time of RFC 5861.
   var saysHowStale: Bool { staleWhileRevalidate != nil || staleIfError != nil }
 
-  /// The largest number of seconds anybody needs, and what larger ones count as (RFC 9111, section 1.2.2).
+  /// The largest number of seconds; larger numbers count as this one (RFC 9111, section 1.2.2).
   static let maximumSeconds = 1 << 31
 
-  /// Nothing said.
+  /// Creates a value without directives.
   init() {}
 
-  /// Reads a header value, or several joined by commas. Names are compared without their case, arguments may be
-  /// quoted. An argument that is no number of seconds, or two that differ, means 0: stale (section 4.2.1).
+  /// Parses one header value, or several joined by commas. Names are case-insensitive, and
+  /// arguments may be quoted. An invalid number of seconds, or two different ones, counts as 0,
+  /// that is stale (section 4.2.1).
   init(_ value: String) {
     var scanner = Scanner(rest: Substring(value).utf8)
     while let (name, argument) = scanner.next() {
@@ -68,7 +74,7 @@ struct CacheControl: Equatable {
     }
   }
 
-  /// A number of seconds as delta-seconds have it; `nil` for anything but digits.
+  /// Parses delta-seconds. Returns `nil` unless the text consists of digits.
   static func seconds(_ text: some StringProtocol) -> Int? {
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39 as ClosedRange<UInt8>).contains($0) })
     else { return nil }
@@ -80,7 +86,7 @@ struct CacheControl: Equatable {
     return earlier.map { $0 == value ? value : 0 } ?? value
   }
 
-  /// Splits `name[=token|="quoted"]` at commas; what cannot be read is skipped to the next comma.
+  /// Splits `name[=token|="quoted"]` at commas. Malformed text is skipped up to the next comma.
   private struct Scanner {
     var rest: Substring.UTF8View
 
@@ -104,7 +110,7 @@ struct CacheControl: Equatable {
       rest = rest.drop(while: matches)
     }
 
-    /// The text up to the first byte that does not match, without the white space at its end.
+    /// Takes the text up to the first byte that does not match, without trailing white space.
     private mutating func take(while matches: (UInt8) -> Bool) -> String {
       let text = rest.prefix(while: matches)
       rest = rest[text.endIndex...]
@@ -117,8 +123,8 @@ struct CacheControl: Equatable {
       return String(decoding: text[..<end], as: UTF8.self)
     }
 
-    /// A quoted string (RFC 9110, section 5.6.4); `nil`, and nothing taken, where none begins here or it never ends: what
-    /// follows its comma is heard.
+    /// Takes a quoted string (RFC 9110, section 5.6.4). Returns `nil` and takes nothing if no
+    /// string starts here or if it has no end. Directives after the next comma are then still read.
     private mutating func quoted() -> String? {
       var text = rest
       guard text.popFirst() == UInt8(ascii: "\"") else { return nil }

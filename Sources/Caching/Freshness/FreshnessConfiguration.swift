@@ -1,35 +1,38 @@
-// FreshnessConfiguration: the bounds and defaults of lifetimes, for all hosts and for some.
+// FreshnessConfiguration: the bounds and defaults of freshness lifetimes, for all hosts and per
+// host.
 
 import Model
 
-/// What an operator decides about lifetimes; all times in seconds, 0 or more.
+/// The operator's bounds and defaults of freshness lifetimes. All times are in seconds, 0 or more.
 public struct FreshnessBounds: Hashable, Sendable {
-  /// Where the origin says nothing; SDWebImage's maximum age, one week.
+  /// The lifetime if the origin states none. The default is SDWebImage's maximum age, one week.
   public var defaultLifetime = 604_800
-  /// At most this of what `Last-Modified` suggests, where the origin says nothing else; 0: it suggests nothing.
+  /// Maximum heuristic lifetime, derived from `Last-Modified` if the origin states no lifetime. 0
+  /// disables the heuristic.
   public var heuristicLifetime = 604_800
-  /// For how long clients' own caches keep an answer whose origin says nothing: no purge reaches them.
+  /// The lifetime in client caches if the origin states none. No purge reaches those caches.
   public var clientDefault = 3_600
-  /// No lifetime is shorter, whatever the origin says, `no-cache` included: that is what it is set for. What may not be
-  /// stored, or is not the answer to the next request (`Vary: *`), is left alone.
+  /// Minimum lifetime. It overrides the origin, `no-cache` included. It does not apply to responses
+  /// that must not be stored or that have `Vary: *`.
   public var minimumLifetime = 0
-  /// No lifetime is longer.
+  /// Maximum lifetime.
   public var maximumLifetime = 31_536_000
-  /// `stale-while-revalidate` where the origin says nothing of it, nor wants to be asked each time. Varnish's grace.
+  /// `stale-while-revalidate` if the origin states none and does not require revalidation for each
+  /// use. The default is Varnish's grace.
   public var staleWhileRevalidate = 10
-  /// `stale-if-error` where the origin says nothing of it.
+  /// `stale-if-error` if the origin states none.
   public var staleIfError = 86_400
 
-  /// The defaults.
+  /// Creates the default bounds.
   public init() {}
 
-  /// A lifetime within the bounds; where they contradict each other, the minimum counts.
+  /// Returns the lifetime within the bounds. The minimum wins if the bounds contradict each other.
   func bounding(_ lifetime: Int) -> Int { max(min(lifetime, maximumLifetime), minimumLifetime) }
 }
 
-/// What is different for some hosts; `nil` where nothing is.
+/// The bounds of some hosts. `nil` keeps the general value.
 public struct FreshnessRule: Hashable, Sendable {
-  /// The hosts it is for.
+  /// The hosts of the rule.
   public let host: HostPattern
   /// See `FreshnessBounds`.
   public var defaultLifetime: Int?
@@ -45,24 +48,25 @@ public struct FreshnessRule: Hashable, Sendable {
   public var staleWhileRevalidate: Int?
   /// See `FreshnessBounds`.
   public var staleIfError: Int?
-  /// Whether origins are sent cookies that they set, so that `Vary: Cookie` speaks of something that changes here.
+  /// Whether origins get back the cookies they set. With `Vary: Cookie`, such a cookie can select
+  /// another response the next time.
   public var keepsCookies = false
 
-  /// A rule that changes nothing.
+  /// Creates a rule that changes nothing.
   public init(host: HostPattern) { self.host = host }
 }
 
-/// What the freshness rules can be told.
+/// The settings of the freshness rules.
 public struct FreshnessConfiguration: Sendable {
-  /// For all hosts.
+  /// The bounds for all hosts.
   public var bounds = FreshnessBounds()
-  /// For some; of several for one host the first counts, as everywhere.
+  /// The rules for some hosts. The first matching rule applies.
   public var hostRules: [FreshnessRule] = []
 
-  /// The defaults.
+  /// Creates the default settings.
   public init() {}
 
-  /// What holds for a URL, and whether its origin is sent cookies from a jar.
+  /// Returns the bounds for a URL, and whether its origin gets cookies from a cookie jar.
   func bounds(for url: SourceURL) -> (FreshnessBounds, keepsCookies: Bool) {
     guard let rule = hostRules.first(where: { $0.host.matches(url.host) }) else {
       return (bounds, false)

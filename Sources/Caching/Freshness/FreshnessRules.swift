@@ -1,20 +1,21 @@
-// FreshnessRules: for how long an origin's answer is fresh, after RFC 9111, and how long it may be served stale, after
-// RFC 5861.
+// FreshnessRules: how long a response is fresh (RFC 9111) and how long it may be served stale (RFC
+// 5861).
 
 import Model
 
-/// RFC 9111 for a shared cache, with RFC 5861 and RFC 8246.
+/// The freshness rules of a shared cache: RFC 9111, RFC 5861 and RFC 8246.
 public struct FreshnessRules: FreshnessPolicy {
   private let configuration: FreshnessConfiguration
 
-  /// The rules with these bounds and defaults.
+  /// Creates the rules with these settings.
   public init(_ configuration: FreshnessConfiguration = FreshnessConfiguration()) {
     self.configuration = configuration
   }
 
   /// See `FreshnessPolicy`.
   ///
-  /// A local file is as fresh as its reader says: bounds and defaults are for origins.
+  /// A local file has the lifetime that its reader states. Bounds and defaults apply to origins
+  /// only.
   public func freshness(
     of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
     receivedAt: UnixTime
@@ -26,7 +27,8 @@ public struct FreshnessRules: FreshnessPolicy {
     let assumed = stated ?? Self.assumedLifetime(of: origin, bounds, receivedAt)
     let isLocal = url.scheme == .local
     let lifetime = isLocal || !isSelected ? assumed : bounds.bounding(assumed)
-    // What the configuration allows is no word of the origin's against its own `s-maxage`.
+    // A configured default does not override the origin's `s-maxage`, which forbids stale
+    // responses.
     let hasDefaults = !isLocal && control.sharedMaxAge == nil
     let client = isSelected ? Self.clientLifetime(of: origin, control, receivedAt) : 0
     let own = Freshness(
@@ -36,7 +38,7 @@ public struct FreshnessRules: FreshnessPolicy {
       lifetime: lifetime,
       isStorable: !control.forbidsStoring && (!isAuthorized || control.allowsAuthorized),
       mayBeStale: control.mayBeStale && isSelected,
-      // An origin that wants to be asked each time is asked each time, unless it says otherwise itself.
+      // If the origin requires revalidation for each use, the default does not apply.
       staleWhileRevalidate: control.staleWhileRevalidate
         ?? (assumed > 0 && hasDefaults ? bounds.staleWhileRevalidate : 0),
       staleIfError: control.staleIfError ?? (hasDefaults ? bounds.staleIfError : 0),
@@ -48,9 +50,11 @@ public struct FreshnessRules: FreshnessPolicy {
       .reduce(own) { $0.combined(with: $1) }
   }
 
-  /// What a redirect on the way says of what it leads to; `nil`: nothing. What it leaves open bounds nothing.
+  /// Returns the freshness that a redirect allows for its target, or `nil` if the redirect states
+  /// none. Values that it does not state are unlimited.
   ///
-  /// - Parameter now: when it came in. All hops are taken to have come when the first was asked for.
+  /// - Parameter now: when the redirect was received. All redirects count as received when the
+  ///   first one was requested.
   private static func freshness(
     ofRedirect origin: OriginResponse, _ bounds: FreshnessBounds, _ keepsCookies: Bool,
     receivedAt now: UnixTime
@@ -70,15 +74,16 @@ public struct FreshnessRules: FreshnessPolicy {
       clientLifetime: client ?? Freshness.unlimited)
   }
 
-  /// What the origin says to shared caches, in the order of RFC 9111, section 4.2.1; `nil`: nothing.
+  /// Returns the lifetime that the origin states for shared caches, in the order of RFC 9111,
+  /// section 4.2.1; `nil` if none.
   private static func statedLifetime(
     of origin: OriginResponse, _ control: CacheControl, _ now: UnixTime
   ) -> Int? {
     control.noCache ? 0 : control.sharedMaxAge ?? clientLifetime(of: origin, control, now)
   }
 
-  /// What the origin says to every cache, those of clients included; `nil`: nothing. An `Expires` that is no date is in
-  /// the past (section 5.3), however near to one it comes.
+  /// Returns the lifetime that the origin states for all caches, clients included; `nil` if none.
+  /// An invalid `Expires` counts as a time in the past (section 5.3).
   private static func clientLifetime(
     of origin: OriginResponse, _ control: CacheControl, _ now: UnixTime
   ) -> Int? {
@@ -90,8 +95,8 @@ public struct FreshnessRules: FreshnessPolicy {
     return min(max(end.seconds - date.seconds, 0), CacheControl.maximumSeconds)
   }
 
-  /// Section 4.2.2: nothing explicit is said, and what has not changed for long will not change soon. A tenth of that time
-  /// is the fraction the section calls typical.
+  /// Returns the heuristic lifetime (section 4.2.2): a tenth of the time since the last
+  /// modification, the fraction that the section calls typical.
   private static func assumedLifetime(
     of origin: OriginResponse, _ bounds: FreshnessBounds, _ now: UnixTime
   ) -> Int {
@@ -102,8 +107,9 @@ public struct FreshnessRules: FreshnessPolicy {
     return min(max(date.seconds - modified.seconds, 0) / 10, bounds.heuristicLifetime)
   }
 
-  /// RFC 9111, section 4.2.3, corrected_initial_age: the greater of what `Age` says, with the time that asking took on
-  /// top, and what `Date` shows. Of several ages the first counts; one that cannot be read counts as none.
+  /// Returns the corrected_initial_age (RFC 9111, section 4.2.3): the greater of the `Age` header
+  /// plus the response delay, and the time since `Date`. Only the first value of several ages
+  /// counts; an invalid value counts as 0.
   private static func initialAge(of origin: OriginResponse, delay: Int, _ now: UnixTime) -> Int {
     let first = origin.age?.split(separator: ",", maxSplits: 1).first
     let stated = first.flatMap { CacheControl.seconds($0.trimmed) } ?? 0
@@ -111,11 +117,12 @@ public struct FreshnessRules: FreshnessPolicy {
     return max(stated + max(delay, 0), now.seconds - date.seconds, 0)
   }
 
-  /// Whether what is kept may not be the answer to the very same request (RFC 9111, section 4.1).
+  /// Returns whether the stored response may not match the same request later (RFC 9111, section
+  /// 4.1).
   ///
-  /// What origins are sent is the same for all clients, but for what host rules forward, and that is part of the key. So a
-  /// kept answer is the selected one, with two exceptions: `*`, which nothing matches, and cookies of our own jar, which
-  /// may be others the next time.
+  /// Requests to origins are the same for all clients. Forwarded headers differ, but they are part
+  /// of the key. So a stored response matches, with two exceptions: `Vary: *`, and `Vary: Cookie`
+  /// with cookies from the jar, which may change.
   private static func varies(_ vary: String?, keepsCookies: Bool) -> Bool {
     guard let vary else { return false }
     return vary.split(separator: ",").contains { member in

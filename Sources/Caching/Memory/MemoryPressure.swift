@@ -1,59 +1,63 @@
-// MemoryPressure: how far the memory tier gives way while memory is short, and how it comes back.
+// MemoryPressure: decides how far the memory tier shrinks under memory pressure and how it
+// recovers.
 
-/// What the kernel says of memory at one moment; `nil` where it says nothing.
+/// One sample of the kernel's memory figures. A value is `nil` if the kernel does not report it.
 struct PressureSample: Hashable, Sendable {
-  /// Bytes in use that the kernel cannot take back by itself ÷ the limit: of the fullest control group, where any has
-  /// a limit.
+  /// Unreclaimable bytes in use ÷ the limit, of the fullest control group with a limit.
   var share: Double?
-  /// How often those groups have come to their limits so far (`high` and `max` of `memory.events`), for which page
-  /// cache is enough.
+  /// How often these groups reached their limits (`high` and `max` of `memory.events`). Page cache
+  /// alone can cause such events.
   var limitEvents = 0
-  /// How often nothing could be taken back then (`oom` and `oom_kill`).
+  /// How often the kernel found nothing to reclaim (`oom` and `oom_kill`).
   var outOfMemoryEvents = 0
-  /// Share of the last ten seconds in which some of the tasks waited for memory (PSI, `some avg10`), 0 to 1.
+  /// Share of the last ten seconds in which at least one task waited for memory (PSI, `some
+  /// avg10`), 0 to 1.
   var someStalled: Double?
-  /// The same, in which all of them did that had something to do (`full avg10`).
+  /// Share of the last ten seconds in which all runnable tasks waited for memory (`full avg10`), 0
+  /// to 1.
   var allStalled: Double?
 }
 
-/// The tier's limit under pressure: halved when it begins, 0 when it lasts all the same, and doubled step by step when
-/// it is over. Told the time, and nothing but arithmetic.
+/// The limit of the memory tier under pressure. Pressure halves the limit, lasting pressure sets it
+/// to 0, and calm doubles it step by step. A pure state machine that is given the time.
 struct MemoryPressure: Sendable {
-  /// Judgements of a sample. Between pressure and calm lies a zone in which nothing is changed, so that a share that
-  /// the tier itself moves over a single line does not have it swing.
+  /// The classification of a sample. A zone between pressure and calm changes nothing, so that the
+  /// limit does not oscillate when the tier's own size moves the share.
   private enum Judgement {
     case calm
     case unclear
     case pressure
-    /// The kernel is at the limit, too, or waits: no time to see what the last step brought.
+    /// The kernel is at its limit or tasks wait, so the next step follows at once.
     case acute
   }
 
-  /// Calm begins at nine tenths of the threshold.
+  /// Calm starts below this fraction of the threshold.
   static let calmShare = 0.9
-  /// A second in ten lost by some: with a share near the threshold, memory is what they wait for. Without one it may be
-  /// the page cache of a folder that is larger than memory, and no business of the tier's.
+  /// Tasks that wait a tenth of the time indicate pressure if the share is near the threshold. With
+  /// a low share they may wait for page cache of a large folder, which the tier cannot help.
   static let someStallBound = 0.1
-  /// Four seconds in ten in which nothing got done, wherever the memory has gone: systemd-oomd kills at 0.6.
+  /// All tasks stalled for this share of the time means pressure, even with a low memory share.
+  /// systemd-oomd kills at 0.6.
   static let allStallBound = 0.4
-  /// The time a step has to show in shares and averages before the next one; those of PSI are over ten seconds.
+  /// The time between two steps, so that a step shows in shares and PSI averages, which cover ten
+  /// seconds.
   static let patience = Duration.seconds(5)
   /// The time of calm before each doubling, at first.
   static let recoveryTime = Duration.seconds(10)
-  /// And at most: it doubles with each episode that follows the last doubling within `relapseTime`, since then it was
-  /// that which brought it.
+  /// The maximum time of calm before each doubling. The time doubles with each episode that starts
+  /// within `relapseTime` of the last doubling, because that doubling probably caused it.
   static let maximumRecoveryTime = Duration.seconds(160)
-  /// Long enough for a tier to fill up again.
+  /// Long enough for the tier to fill up again.
   static let relapseTime = Duration.seconds(600)
-  /// Whole, a half, a quarter, an eighth, nothing.
+  /// The steps are the whole limit, a half, a quarter, an eighth, nothing.
   private static let lastStep = 4
 
   private let whole: Int
   private let threshold: Double
   private var step = 0
-  /// Whether an episode began and no doubling has ended it.
+  /// Whether an episode of pressure has begun and no doubling has ended it.
   private(set) var isActive = false
-  /// Episodes so far.
+  /// The number of episodes so far.
   private(set) var warnings = 0
   private var last: PressureSample?
   private var pressedSince: ContinuousClock.Instant?
@@ -62,20 +66,21 @@ struct MemoryPressure: Sendable {
   private var calmSince: ContinuousClock.Instant?
   private var recoveryTime = Self.recoveryTime
 
-  /// No pressure yet.
+  /// Creates a state without pressure.
   ///
   /// - Parameters:
-  ///   - limit: the tier's own, in bytes.
-  ///   - threshold: the share that is pressure, above 0.
+  ///   - limit: the limit of the tier in bytes.
+  ///   - threshold: the share that counts as pressure, above 0.
   init(limit: Int, threshold: Double) {
     whole = max(limit, 0)
     self.threshold = threshold
   }
 
-  /// The limit now, in bytes.
+  /// The current limit in bytes.
   var limit: Int { step == Self.lastStep ? 0 : whole >> step }
 
-  /// Takes a sample and says how the limit has changed: by less than 0, 0, or more.
+  /// Processes a sample. Returns the change of the limit in bytes, which is negative under
+  /// pressure.
   mutating func take(_ sample: PressureSample, at now: ContinuousClock.Instant) -> Int {
     let before = limit
     let judgement = judge(sample)
@@ -94,8 +99,13 @@ struct MemoryPressure: Sendable {
     return limit - before
   }
 
-  /// Events rise with page cache alone, too, all the time in a group that has filled its limit with it. So they and
-  /// stalls count where the share is high, and the share alone where nothing else is said.
+  /// Classifies a sample.
+  ///
+  /// - A share at the threshold is pressure. Events and stalls make it acute.
+  /// - A share near the threshold is pressure only with stalls, or if the kernel found nothing to
+  ///   reclaim. Limit events do not count: page cache alone causes them, continuously in a group
+  ///   whose limit is full of it.
+  /// - Stalls of all tasks are pressure at any share.
   private func judge(_ sample: PressureSample) -> Judgement {
     let ranOut = last.map { sample.outOfMemoryEvents > $0.outOfMemoryEvents } ?? false
     let hitLimit = last.map { sample.limitEvents > $0.limitEvents } ?? false

@@ -1,12 +1,13 @@
-// MemoryShard: one of the memory tier's tables, with a lock of its own.
+// MemoryShard: a shard of the memory tier, with its own lock.
 
 import Model
 import Platform
 
-/// A part of the memory tier: entries by key, each with its place in the order of eviction. Changed by whoever has the
-/// lock on that order; read by all, who wait for a single change or look-up, or for `entries`.
+/// A shard of the memory tier: entries by key, each with its slot in the eviction queue. Only the
+/// holder of the queue's lock changes a shard. Readers wait for one change or look-up at most, or
+/// for a copy of all `entries`.
 final class MemoryShard: Sendable {
-  /// An entry and its place.
+  /// An entry and its slot in the eviction queue.
   struct Place {
     let entry: MemoryEntry
     let slot: S3FIFOQueue.Slot
@@ -20,7 +21,8 @@ final class MemoryShard: Sendable {
 
   private let state = Lock(State())
 
-  /// What is kept under `key` and is fresh; counted. What is stale is used, too: it may be served by another look-up.
+  /// Returns the fresh variant of `key` and counts a hit or a miss. A stale entry counts as a miss
+  /// but is marked as used, because a stale hit may serve it.
   func variant(for key: CacheKey, freshAt now: UnixTime) -> Variant? {
     state.withLock { state in
       let entry = state.places[key]?.entry
@@ -34,27 +36,27 @@ final class MemoryShard: Sendable {
     }
   }
 
-  /// What is kept under `key`; not counted.
+  /// Returns the entry of `key` without counting.
   func peek(_ key: CacheKey) -> MemoryEntry? {
     state.withLock { $0.places[key]?.entry }
   }
 
-  /// Everything that is kept now.
+  /// All current entries.
   var entries: [MemoryEntry] {
     state.withLock { state in state.places.values.map(\.entry) }
   }
 
-  /// Keeps an entry under its key, under which nothing is kept.
+  /// Adds an entry. The shard must not hold its key.
   func put(_ place: Place) {
     state.withLock { $0.places[place.entry.variant.key] = place }
   }
 
-  /// Takes out what is kept under `key`.
+  /// Removes and returns the entry of `key`.
   func take(_ key: CacheKey) -> Place? {
     state.withLock { $0.places.removeValue(forKey: key) }
   }
 
-  /// Look-ups so far.
+  /// The number of hits and misses so far.
   var lookups: (hits: Int, misses: Int) {
     state.withLock { ($0.hits, $0.misses) }
   }

@@ -1,61 +1,63 @@
-// MemoryTier: finished images in memory, below a limit in bytes.
+// MemoryTier: variants in memory, below a size limit.
 
 import Model
 import Platform
 import Telemetry
 
-/// What the memory tier can be told.
+/// The settings of the memory tier.
 public struct MemoryTierConfiguration: Sendable {
-  /// Most bytes kept, at least 0; 0 turns the tier off.
+  /// Maximum size in bytes, at least 0. 0 disables the tier.
   public var limit = 256 << 20
-  /// Most variants kept; `nil`: as many as fit.
+  /// Maximum number of variants. `nil` means no limit.
   public var countLimit: Int?
-  /// Share of the memory that the system allows this process, in use by it and all it shares that with, from which on
-  /// fewer are kept; up to 1; 0: never.
+  /// The share of the available memory, 0 to 1, from which the tier shrinks. All memory use in the
+  /// process's control groups counts. 0 disables shrinking.
   public var pressure = 0.9
 
-  /// The defaults.
+  /// Creates the default settings.
   public init() {}
 }
 
-/// Variants whose bodies are in memory, by key. A hit costs one lock, one look-up and at most one byte written: it is
-/// answered on the server's own threads.
+/// A cache of variants in memory, by key. A hit costs one lock, one look-up and at most one written
+/// byte, so event loops serve it inline.
 ///
-/// The tables are sharded by key, so that two hits seldom meet; the order of eviction, which hits do not touch, is one
-/// for all, so that a limit of any size holds any variant that fits it. Room is made before a variant goes in: the limit
-/// is never exceeded. What is taken out is released when no lock is held.
+/// - The tables are sharded by key, so that concurrent hits rarely contend.
+/// - There is one eviction queue for all shards, so that a variant can use the whole limit. Hits do
+///   not touch the queue.
+/// - Eviction makes room before a variant is added, so the limit is never exceeded.
+/// - Removed entries are released outside the locks.
 public final class MemoryTier: MemoryCache {
-  /// What an entry costs besides its body, key and strings, in bytes: the objects `Variant` and `ImageBytes`, its
-  /// places in the table and the queue, the name that is remembered when it goes, and what `Serving` prepares for it (a
-  /// response with a dozen headers).
+  /// The estimated size of an entry in bytes without its body, key and strings. It covers the
+  /// objects `Variant` and `ImageBytes`, the places in table and queue, the remembered hash after
+  /// eviction, and the response that `Serving` prepares.
   ///
-  /// Measured as resident memory of a server with 100,000 variants of 200 bytes: 630 before they were served from
-  /// memory, 1,490 when all had been, by one thread. Each further thread that serves one makes it another 800, which is
-  /// not counted: what few threads serve is most of it.
+  /// The value covers serving by one thread. The response prepared by each further event loop is
+  /// not counted.
   public static let entryOverhead = 1_536
 
   private static let shardCount = 16
-  /// A variant that takes more than this part of the limit is not kept: a few of them would push out all others.
+  /// A variant larger than this fraction of the limit, one sixteenth, is not stored. A few such
+  /// variants would evict all others.
   static let largestShare = 16
-  /// Entries that go while the order of eviction is locked, where many have to.
+  /// Maximum number of entries evicted while the queue is locked.
   private static let evictedAtOnce = 64
 
   private struct State {
     var queue = S3FIFOQueue()
-    /// The configured one, or less while memory is short.
+    /// The current limit: the configured one, or less under memory pressure.
     var limit: Int
   }
 
   private let configuredLimit: Int
   private let countLimit: Int
   private let shards: [MemoryShard]
-  /// Taken before a shard's lock where both are.
+  /// If both locks are needed, this one is taken before a shard's lock.
   private let state: Lock<State>
   private let stores = Counter()
   private let evictions = Counter()
   private let purged = Counter()
 
-  /// An empty tier.
+  /// Creates an empty tier.
   public init(_ configuration: MemoryTierConfiguration = MemoryTierConfiguration()) {
     configuredLimit = max(configuration.limit, 0)
     countLimit = max(configuration.countLimit ?? .max, 0)
@@ -71,12 +73,12 @@ public final class MemoryTier: MemoryCache {
   /// See `MemoryCache`.
   public func peek(_ key: CacheKey) -> Variant? { shard(of: key).peek(key)?.variant }
 
-  /// See `MemoryCache`. A variant that is larger than a sixteenth of the limit, or whose body is in a file, is not kept,
-  /// and neither is what it would have replaced.
+  /// See `MemoryCache`. A variant is not stored if it is larger than a sixteenth of the limit or if
+  /// its body is in a file. The variant it would replace is removed in either case.
   @discardableResult public func store(_ variant: Variant) -> Bool {
     let entry = MemoryEntry(variant, cost: Self.cost(of: variant))
     let isInMemory = if case .memory = variant.body { true } else { false }
-    // Released after the lock, with all it holds.
+    // Released after the lock, with their bodies.
     var gone: [MemoryEntry] = []
     let isKept = state.withLock { state in
       let replaced = takeOut(variant.key, from: &state)
@@ -84,8 +86,8 @@ public final class MemoryTier: MemoryCache {
         gone.append(replaced.entry)
         entry.uses = replaced.entry.uses
       }
-      // Above the limit the tier is only just after that was lowered: whoever did that is making room, and this may be a
-      // thread that others wait for.
+      // The tier is above its limit only just after `setLimit`, whose thread is evicting. Do not
+      // evict here: this may be an event loop.
       guard isInMemory, countLimit > 0, entry.cost <= configuredLimit / Self.largestShare,
         entry.cost <= state.limit, state.queue.cost <= state.limit
       else { return false }
@@ -111,21 +113,22 @@ public final class MemoryTier: MemoryCache {
     _ = takeOut { $0.isVariant(of: source) }
   }
 
-  /// See `MemoryCache`. Counted as purged.
+  /// See `MemoryCache`. Counts the removed variants as purged.
   public func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
     let count = takeOut(where: isMeant)
     purged.add(count)
     return count
   }
 
-  /// Tells how many there were. Keys are judged without a lock, one part of the table after another.
+  /// Removes the variants with matching keys, one shard at a time, and returns their number.
+  /// `isMeant` is called without a lock.
   private func takeOut(where isMeant: (CacheKey) -> Bool) -> Int {
     var count = 0
     for shard in shards {
       for entry in shard.entries where isMeant(entry.variant.key) {
         let key = entry.variant.key
         let taken = state.withLock { state in
-          // Something else may be kept under the key by now.
+          // The key may have another entry by now.
           shard.peek(key) === entry ? takeOut(key, from: &state) : nil
         }
         if taken != nil { count += 1 }
@@ -134,10 +137,10 @@ public final class MemoryTier: MemoryCache {
     return count
   }
 
-  /// Changes the limit in bytes, and evicts on this thread what is above it: few entries at a time, so that nobody waits
-  /// for all of them.
+  /// Changes the limit in bytes and evicts the excess on the calling thread. Evicts in batches, so
+  /// that other threads wait only briefly.
   ///
-  /// - Returns: how many entries went.
+  /// - Returns: the number of evicted entries.
   func setLimit(_ bytes: Int) -> Int {
     var count = 0
     while true {
@@ -156,7 +159,7 @@ public final class MemoryTier: MemoryCache {
     }
   }
 
-  /// The state now, as `/stats` shows it.
+  /// The tier's figures, as `/stats` shows them.
   public var figures: TierFigures {
     var figures = TierFigures()
     for shard in shards {
@@ -174,13 +177,14 @@ public final class MemoryTier: MemoryCache {
     return figures
   }
 
-  /// The bytes a variant counts for.
+  /// Returns the size that a variant counts for, in bytes.
   static func cost(of variant: Variant) -> Int {
     variant.body.count + variant.key.text.utf8.count + variant.info.etag.utf8.count
       + (variant.info.lastModified?.utf8.count ?? 0) + entryOverhead
   }
 
-  /// The dictionary in a shard mixes all bits of the hash again, so taking the lowest here takes nothing from it.
+  /// The shard's dictionary mixes all bits of the hash again, so the lowest bits can select the
+  /// shard.
   private func shard(of key: CacheKey) -> MemoryShard {
     shards[key.storedHash & (Self.shardCount - 1)]
   }

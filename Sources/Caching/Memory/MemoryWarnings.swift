@@ -1,19 +1,21 @@
-// MemoryWarnings: looks once a second how short memory is, and has the memory tier give way.
+// MemoryWarnings: samples memory pressure once a second and shrinks the memory tier.
 
 import CLinux
 import Model
 import Platform
 import Telemetry
 
-/// SDWebImage empties its memory cache at the system's memory warning; a server has to look for one itself.
+/// Watches for memory pressure. SDWebImage empties its memory cache at a memory warning of the
+/// system; a server must sample pressure itself.
 ///
-/// One thread reads a handful of small files a second, and evicts: neither a hit nor a request waits for it.
+/// One thread reads a few small files each second and evicts. Neither hits nor requests wait for
+/// it.
 public final class MemoryWarnings: Sendable {
   private let watch: PressureWatch?
   private let isStopped = Monitor(false)
 
-  /// Begins to look, unless there is nothing to give way, or the configuration says never. Where the kernel tells
-  /// nothing, the log says so once and the tier's limit stays as it is.
+  /// Prepares the watch, unless the tier or this feature is disabled. If the kernel reports
+  /// nothing, logs that once and leaves the limit unchanged.
   ///
   /// - Parameter root: `/`, or a folder with `proc` and `sys` like the kernel's.
   public init(
@@ -44,14 +46,14 @@ public final class MemoryWarnings: Sendable {
     }
   }
 
-  /// Ends the thread; what it has done stays.
+  /// Stops the thread. The limit keeps its last value.
   public func stop() { isStopped.change { $0 = true } }
 
-  /// The state now, as `/stats` shows it; `nil` where nobody looks.
+  /// The figures, as `/stats` shows them; `nil` without a watch.
   public var figures: PressureFigures? { watch?.figures }
 }
 
-/// Samples in, limits out.
+/// Turns samples into limits of the memory tier.
 final class PressureWatch: Sendable {
   private let tier: MemoryTier
   private let log: Log
@@ -67,7 +69,8 @@ final class PressureWatch: Sendable {
     state = Lock((pressure, nil, 0))
   }
 
-  /// Takes a sample, and has the tier do what follows from it; returns when it is done. One thread at a time.
+  /// Takes a sample and applies the resulting limit, evictions included. Must not run on two
+  /// threads at once.
   func look(at now: ContinuousClock.Instant) {
     let sample = read()
     let (change, limit) = state.withLock { state in
@@ -75,11 +78,11 @@ final class PressureWatch: Sendable {
       let change = state.pressure.take(sample, at: now)
       return (change, state.pressure.limit)
     }
-    // Also where nothing has changed: something may have come in while the limit was lowered.
+    // Also without a change: entries may have been added while the limit was lowered.
     let evicted = tier.setLimit(limit)
     state.withLock { $0.evictions += evicted }
-    // What was freed lies between what is still kept, and glibc gives nothing of it back by itself: of 128 MiB evicted
-    // out of 256 none, and with this 104, in 33 ms for which whoever allocates may wait. A hit does not.
+    // glibc does not return the freed memory by itself, because it lies between kept allocations.
+    // Allocations may wait meanwhile; hits do not.
     if evicted > 0 { pictor_linux_trim_memory() }
     guard change != 0 else { return }
     let fields: KeyValuePairs<String, LogValue> = [

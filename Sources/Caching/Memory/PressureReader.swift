@@ -1,8 +1,8 @@
-// PressureReader: what the kernel says of this process's memory, read from its control group and its stalls.
+// PressureReader: reads memory use and stalls of the process's control groups from the kernel.
 
 import Platform
 
-/// Nothing here tells of pressure.
+/// The system reports neither memory use nor stalls.
 struct PressureUnreadable: Error, Hashable, CustomStringConvertible {
   let description: String
 }
@@ -41,11 +41,11 @@ struct PressureReader: Sendable {
 
   /// Folders of the process's own group and of all above it that can be seen, from the inside out.
   let groups: [String]
-  /// The file with the group's stalls, or the machine's.
+  /// The file with the stalls of the group, or of the machine.
   let stalls: String?
   private let names: Names
 
-  /// Finds the group.
+  /// Finds the control groups.
   ///
   /// - Parameter root: `/`, or a folder with `proc` and `sys` like the kernel's.
   /// - Throws: where there is neither a group nor a file of stalls: an old kernel, or no /proc.
@@ -119,7 +119,7 @@ struct PressureReader: Sendable {
     text.split(separator: "\n").first.flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
   }
 
-  /// Lines of a name, a blank and a number.
+  /// Parses lines of a name, a space and a number.
   private static func table(_ text: String) -> [Substring: Int] {
     var table: [Substring: Int] = [:]
     for line in text.split(separator: "\n") {
@@ -132,7 +132,7 @@ struct PressureReader: Sendable {
     return table
   }
 
-  /// `avg10` of the line that begins with `name`, as a share.
+  /// Returns `avg10` of the line that starts with `name`, as a share of 0 to 1.
   private static func average(_ name: String, in text: String) -> Double? {
     text.split(separator: "\n").first { $0.hasPrefix(name + " ") }?
       .split(separator: " ").first { $0.hasPrefix("avg10=") }

@@ -1,61 +1,60 @@
-// S3FIFOQueue: which entry of the memory tier goes next (S3-FIFO; Yang and others, SOSP 2023).
+// S3FIFOQueue: the eviction queue of the memory tier (S3-FIFO; Yang and others, SOSP 2023).
 
 import Model
 import Synchronization
 
-/// A variant in memory with what it counts for and how often it was asked for lately.
+/// A variant in memory with its cost and its number of recent uses.
 final class MemoryEntry: Sendable {
-  /// More says no more about an entry: two bits in the paper.
+  /// The maximum count of uses: two bits in the paper.
   static let mostUses: UInt8 = 3
 
   let variant: Variant
-  /// In bytes.
+  /// The cost in bytes.
   let cost: Int
   private let counted = Atomic<UInt8>(0)
 
   init(_ variant: Variant, cost: Int) { (self.variant, self.cost) = (variant, cost) }
 
-  /// Hits, up to `mostUses`, less those that the queue has taken off. Hits that come at once may count as one.
+  /// Hits up to `mostUses`, minus those that the queue has subtracted. Concurrent hits may count as
+  /// one.
   var uses: UInt8 {
     get { counted.load(ordering: .relaxed) }
     set { counted.store(newValue, ordering: .relaxed) }
   }
 
-  /// Notes a hit: any thread may, and most write nothing.
+  /// Records a hit. Any thread may call this; most calls write nothing.
   func touch() {
     let uses = uses
     if uses < Self.mostUses { counted.store(uses + 1, ordering: .relaxed) }
   }
 }
 
-/// The order of eviction. Not for several threads at once; hits do not come here.
+/// The eviction queue. It is not thread-safe; hits do not use it.
 ///
-/// What is new goes to a small queue. At its end, what was hit twice moves to the main queue, the rest is evicted and
-/// its name is remembered: what comes back under such a name goes to the main queue at once. At the end of that, what
-/// was hit goes back to its beginning, for one hit less. So what is asked for once passes through a tenth of the tier
-/// and leaves the rest alone.
+/// - New entries enter the small queue. At its end, entries with two hits move to the main queue.
+///   The others are evicted and their hashes are remembered.
+/// - An entry whose hash is remembered enters the main queue directly.
+/// - At the end of the main queue, an entry with hits returns to its start, for one hit less.
 ///
-/// Chosen by replaying a million requests (`make bench ONLY=cache`; docs/performance.md has the whole table). At 1 % of
-/// 100,000 objects S3-FIFO hit 0.206, 0.450 and 0.732 of Zipf's (α 0.7, 0.9, 1.1), SIEVE 0.193, 0.446 and 0.733, LRU
-/// 0.108, 0.341 and 0.665. Where others become popular on the way, SIEVE falls behind: 0.355 against 0.428, and with a
-/// tenth of the objects 0.496 against 0.580, even below LRU's 0.590, since what was popular once is spared too long. One
-/// queue for all shards, because one each costs a lot where they are short: SIEVE in sixteen parts hit 0.035 instead of
-/// 0.090 with 100 objects of Zipf 0.7.
+/// So entries that are used once pass through a tenth of the tier and do not evict the rest. The
+/// choice over SIEVE and LRU, and of one queue for all shards, comes from replayed requests: see
+/// docs/performance.md.
 struct S3FIFOQueue {
-  /// A place that an entry has as long as it is here; used again afterwards.
+  /// The slot of an entry while it is in the queue. Slots are reused.
   typealias Slot = Int
 
-  /// What the small queue may have of all, one in so many.
+  /// The small queue has one part in this many of the total cost.
   private static let smallShare = 10
-  /// Entries that are looked at before the next one has to go whatever it was asked for, so that nobody waits long.
+  /// Maximum number of entries examined before one is evicted regardless of its hits. It bounds the
+  /// time of one eviction.
   private static let maximumSteps = 1_024
 
   private struct Node {
     var entry: MemoryEntry?
     var isMain = false
-    /// Towards the newest; -1 at the end.
+    /// The next newer node; -1 at the end.
     var newer: Int32 = -1
-    /// Towards the oldest; -1 at the end.
+    /// The next older node; -1 at the end.
     var older: Int32 = -1
   }
 
@@ -72,14 +71,14 @@ struct S3FIFOQueue {
   private var main = List()
   private var ghosts = GhostNames()
 
-  /// Entries that are here.
+  /// The number of entries.
   var count: Int { small.count + main.count }
-  /// Their costs together.
+  /// The total cost in bytes.
   var cost: Int { small.cost + main.cost }
 
   /// Adds an entry.
   ///
-  /// - Parameter isProven: whether it takes the place of one that was in the main queue.
+  /// - Parameter isProven: whether it replaces an entry of the main queue.
   mutating func insert(_ entry: MemoryEntry, isProven: Bool = false) -> Slot {
     let slot = free.popLast() ?? Int32(nodes.count)
     if Int(slot) == nodes.count { nodes.append(Node()) }
@@ -89,7 +88,7 @@ struct S3FIFOQueue {
     return Int(slot)
   }
 
-  /// Takes an entry out, without remembering its name; also tells whether it was in the main queue.
+  /// Removes an entry without remembering its hash. Also returns whether it was in the main queue.
   mutating func remove(_ slot: Slot) -> (entry: MemoryEntry, wasMain: Bool)? {
     guard let entry = nodes[slot].entry else { return nil }
     unlink(Int32(slot), entry)
@@ -98,7 +97,7 @@ struct S3FIFOQueue {
     return (entry, nodes[slot].isMain)
   }
 
-  /// Takes out what is to go next; `nil` where there is nothing.
+  /// Evicts the next entry and returns it; `nil` if the queue is empty.
   mutating func evict() -> MemoryEntry? {
     var steps = 0
     while true {
@@ -119,7 +118,7 @@ struct S3FIFOQueue {
     }
   }
 
-  /// Makes it the newest of its queue.
+  /// Makes the node the newest of its queue.
   private mutating func link(_ slot: Int32, _ entry: MemoryEntry) {
     var list = nodes[Int(slot)].isMain ? main : small
     (nodes[Int(slot)].newer, nodes[Int(slot)].older) = (-1, list.newest)
@@ -153,18 +152,19 @@ struct S3FIFOQueue {
   }
 }
 
-/// Names of what was evicted lately, as hashes: two names of one hash do no harm.
+/// The hashes of recently evicted keys. A hash collision is harmless.
 private struct GhostNames {
-  /// When each was added last.
+  /// The time at which each hash was last added.
   private var times: [Int: Int] = [:]
-  /// Names in the order they were added; some are no longer meant, since they were taken or added again.
+  /// The hashes in the order of addition. Some are outdated, because they were taken or added
+  /// again.
   private var names: [Int] = []
-  /// How many of `names` are over, from the first on.
+  /// The number of forgotten hashes at the start of `names`.
   private var passed = 0
   /// The time of `names[0]`.
   private var base = 0
 
-  /// Remembers a name and forgets all but the last `limit`.
+  /// Remembers a hash and forgets all but the last `limit`.
   mutating func add(_ name: Int, keeping limit: Int) {
     times[name] = base + names.count
     names.append(name)
@@ -173,13 +173,13 @@ private struct GhostNames {
       if times[oldest] == base + passed { times[oldest] = nil }
       passed += 1
     }
-    // Not at every step, so that each name is moved about once.
+    // Rarely, so that each hash is moved about once.
     if passed > 64 && passed * 2 > names.count {
       names.removeFirst(passed)
       (base, passed) = (base + passed, 0)
     }
   }
 
-  /// Whether the name is remembered; it no longer is afterwards.
+  /// Forgets a hash and returns whether it was remembered.
   mutating func take(_ name: Int) -> Bool { times.removeValue(forKey: name) != nil }
 }

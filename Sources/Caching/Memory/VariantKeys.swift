@@ -1,13 +1,13 @@
-// VariantKeys: whose variant a key names, told from the two keys alone.
+// VariantKeys: tells whether a key names a variant of a given source.
 
 import Model
 
 extension CacheKey {
-  /// Whether this names a variant of what `source` names: its text, a space, and more. Allocates nothing, unlike
-  /// `CacheKey.source`, since it is asked of each variant in memory.
+  /// Returns whether this key names a variant of `source`: its text, a space, and more. Allocates
+  /// nothing, unlike `CacheKey.source`, because it is called for each variant in memory.
   func isVariant(of source: CacheKey) -> Bool {
     let (text, prefix) = (text.utf8, source.text.utf8)
-    // Most keys end here: what stands where the source's would end is seldom a space.
+    // The fast path: most keys have no space where the source's key would end.
     guard source.isSource, text.count > prefix.count,
       text[text.index(text.startIndex, offsetBy: prefix.count)] == UInt8(ascii: " ")
     else { return false }

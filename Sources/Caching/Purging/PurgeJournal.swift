@@ -1,4 +1,4 @@
-// PurgeJournal: the file in the disk tier's folder that keeps purges which are not carried out.
+// PurgeJournal: the file in the cache folder that records unfinished purges.
 
 import Glibc
 import Model
@@ -8,12 +8,13 @@ import Synchronization
 extension DiskStore {
   private var journal: String { "\(folder.path)/purges" }
 
-  /// Reads what an earlier run left over. To be called once, before anything is served.
+  /// Reads the unfinished purges of an earlier run. Must be called once, before anything is served.
   ///
-  /// Its bytes are part of the variants' account from here on, which so leave it room. The file itself is never refused for
-  /// want of that: a purge is to be had in a full tier above all, and a clean follows.
+  /// The file's size counts in the share of the variants from here on. The file may exceed the
+  /// limit: a purge must work in a full tier, and a clean follows.
   ///
-  /// - Throws: where there is such a file and it cannot be read: what was purged might be served.
+  /// - Throws: the system error if the file exists and cannot be read, because purged images might
+  ///   be served.
   func readJournal() throws(SystemError) -> PurgeLogRecord {
     let descriptor = open(journal, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
@@ -43,10 +44,10 @@ extension DiskStore {
     }
   }
 
-  /// Writes the file anew; nobody else may be at it.
+  /// Replaces the file. Only one thread may call this at a time.
   ///
-  /// - Parameter isDurable: Whether it is to be on the medium when this returns, and not with the kernel alone: it then
-  ///   outlives a power failure too.
+  /// - Parameter isDurable: Whether the file is synced to the medium before this returns, so that
+  ///   it survives a power failure.
   func writeJournal(_ notes: PurgeLogRecord, isDurable: Bool) throws(SystemError) {
     let (temporary, descriptor) = try createTemporary()
     var isMoved = false

@@ -1,22 +1,22 @@
-// PurgeLogRecord: what a run of the server leaves to the next about purges, as text.
+// PurgeLogRecord: the text of the purge journal.
 
 import Model
 
-/// The purges that are not carried out, in the form of the file `purges`: a line each, `<number> <kind> <value>`, kinds and
-/// values being those of `DELETE /admin/cache`. Two kinds more are `last`, the number of the last purge there was, and
-/// `clear`, which has a time in place of a number.
+/// The unfinished purges, as one line each in the file `purges`: `<number> <kind> <value>`. Kinds
+/// and values are those of `DELETE /admin/cache`. There are two more kinds: `last` has the number
+/// of the last purge, and `clear` has a time in place of the number.
 struct PurgeLogRecord: Equatable {
-  /// The number of the last purge there was, carried out or not; 0 for none.
+  /// The number of the last purge, finished or not; 0 for none.
   var last = 0
-  /// What was stored until then is to be removed whatever its generation, the tier having been cleared; in Unix time.
+  /// The time of a clear. Everything stored up to it must be removed, regardless of its generation.
   var cleared: UnixTime?
-  /// First added first.
+  /// The purges in the order they were added.
   var purges: [Purge] = []
 
-  /// Whether anything is still to be carried out: then the notes must not be lost, nor those that they replace.
+  /// Whether work is unfinished. The journal must then not be lost, not even while it is replaced.
   var isOpen: Bool { cleared != nil || !purges.isEmpty }
 
-  /// The lines.
+  /// The encoded lines.
   var text: String {
     var lines: [String] = []
     if last > 0 { lines.append("\(last) last") }
@@ -25,12 +25,12 @@ struct PurgeLogRecord: Equatable {
     return lines.map { $0 + "\n" }.joined()
   }
 
-  /// Nothing noted.
+  /// Creates an empty record.
   init() {}
 
-  /// Reads lines back; what makes no sense is passed over, and its number, from 1, is told to `complain`.
+  /// Parses lines. Invalid lines are skipped, and `complain` gets their numbers, starting at 1.
   init(parsing text: String, complain: (Int) -> Void) {
-    // Bytes, since a separator may be a part of a character: CR LF is one.
+    // Splits bytes, because CR LF is one Character.
     let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     for (index, line) in lines.map(Substring.init).enumerated() where !line.isEmpty {
       if !take(line) { complain(index + 1) }
@@ -43,7 +43,7 @@ struct PurgeLogRecord: Equatable {
     let parts = line.utf8.split(
       separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false
     ).map(Substring.init)
-    // The next purge has a greater one.
+    // The upper bound leaves room for greater numbers of later purges.
     guard parts.count >= 2, let number = Int(parts[0]), (1...Int.max / 2).contains(number) else {
       return false
     }
@@ -79,13 +79,13 @@ struct PurgeLogRecord: Equatable {
     }
   }
 
-  /// A URL as it was written down; in any other form it is not what it was.
+  /// Parses a URL. Rejects any text but the normalised form that was written.
   private static func url(_ text: String) -> SourceURL? {
     guard let url = try? SourceURL(parsing: text), url.text == text else { return nil }
     return url
   }
 
-  // A tag may hold anything, and nothing else a line feed or a backslash: URLs have them encoded.
+  // Only tags can contain a line feed or a backslash; URLs have them encoded.
   private static func escaped(_ text: String) -> String {
     var escaped = ""
     for scalar in text.unicodeScalars {

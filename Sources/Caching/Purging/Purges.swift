@@ -1,29 +1,29 @@
-// Purges: the list of purges that something kept or on its way may still have to be measured by.
+// Purges: the list of purges that stored entries and loads in progress are checked against.
 
 import Glibc
 import Model
 import Platform
 import Synchronization
 
-/// Purges that hold. One is dropped when nothing of before it can turn up any more: the disk tier has removed all that it
-/// meant, and so much time has passed since that no load from before is under way.
+/// The purges that are in force. A purge is dropped when the disk tier has carried it out and no
+/// load that began before it can still be in progress.
 ///
-/// Of one URL's, which are the most by far, any number costs one look-up; the others are gone through one by one. Of
-/// several with one scope the last covers what the others do.
+/// A check against any number of URL purges costs one look-up. The other purges are checked one by
+/// one. Of several purges with one scope, only the last is kept.
 public final class Purges: PurgeList {
   private struct State {
     var generation = 0
-    /// By number: what the disk tier has not carried out.
+    /// Purges that the disk tier has not carried out, by number.
     var unfinished: [Int: Purge] = [:]
-    /// What it has, and when; that of longest ago at `firstFinished`.
+    /// Purges that the disk tier has carried out, with the time. The oldest is at `firstFinished`.
     var finished: [(purge: Purge, at: ContinuousClock.Instant)] = []
     var firstFinished = 0
-    /// The last number of each URL's.
+    /// The number of the last purge of each URL.
     var numberByURL: [String: Int] = [:]
-    /// The last number of each other scope.
+    /// The number of the last purge of each other scope.
     var numberByScope: [PurgeScope: Int] = [:]
 
-    /// The last number of a scope, 0 where it was not purged.
+    /// The number of the last purge of a scope; 0 if the scope was not purged.
     subscript(scope: PurgeScope) -> Int {
       get {
         if case .url(let url) = scope { return numberByURL[url.text] ?? 0 }
@@ -40,21 +40,22 @@ public final class Purges: PurgeList {
     }
   }
 
-  /// For how long something may be on its way to where it is kept: a transfer, an image's making, the same once more where
-  /// a worker died, each an hour at the most that the configuration allows, and an hour for what waits in between.
+  /// The longest time from the start of a load to its storage. A transfer, the imaging and one
+  /// retry after a crashed worker take at most an hour each, the configuration's maximum; queueing
+  /// gets another hour.
   static let longestLoad: Duration = .seconds(4 * 3_600)
-  /// Most that are kept only for loads under way.
+  /// Maximum number of finished purges kept for loads in progress.
   static let limit = 65_536
 
   private let filter: CacheKeyFilter
   private let state = Lock(State())
-  /// The number of the last one, 0 where there are none: what was loaded since, most of what is asked for some time after
-  /// a purge, costs nothing to ask about.
+  /// The number of the last purge; 0 for none. A newer entry needs no look-up, and most entries are
+  /// newer.
   private let newest = Atomic<Int>(0)
 
-  /// An empty list.
+  /// Creates an empty list.
   ///
-  /// - Parameter filter: whose rules have the tags.
+  /// - Parameter filter: holds the rules that assign tags.
   public init(filter: CacheKeyFilter = CacheKeyFilter()) { self.filter = filter }
 
   /// See `PurgeList`.
@@ -78,8 +79,8 @@ public final class Purges: PurgeList {
     }
   }
 
-  /// Takes in purges of an earlier run that were not carried out; later ones get numbers above `last`, wherever the clock
-  /// stands.
+  /// Adds unfinished purges of an earlier run. Later purges get numbers above `last`, even if the
+  /// clock was set back.
   func restore(_ purges: [Purge], last: Int) {
     state.withLock { state in
       for purge in purges { insert(purge, into: &state) }
@@ -87,10 +88,10 @@ public final class Purges: PurgeList {
     }
   }
 
-  /// Notes that nothing that a purge means is on disk any more; one that a later one with its scope has taken the place of
-  /// is left to that.
+  /// Records that the disk tier has carried out a purge. Does nothing if a later purge of the same
+  /// scope has replaced it.
   func finish(_ purge: Purge) {
-    // What is dropped is released after the lock.
+    // The dropped purges are released outside the lock.
     let dropped = state.withLock { state -> [Purge] in
       guard state.unfinished.removeValue(forKey: purge.number) != nil else { return [] }
       state.finished.append((purge, .now))
@@ -99,22 +100,22 @@ public final class Purges: PurgeList {
     withExtendedLifetime(dropped) {}
   }
 
-  /// Drops what nothing from before can be under way of any more, at `now`.
+  /// Drops the purges that no load in progress at `now` can need.
   func dropOld(at now: ContinuousClock.Instant = .now) {
     let dropped = state.withLock { drop(from: &$0, at: now) }
     withExtendedLifetime(dropped) {}
   }
 
-  /// Those that are not carried out, first added first.
+  /// The unfinished purges, in the order they were added.
   var unfinished: [Purge] {
     state.withLock { Array($0.unfinished.values) }.sorted { $0.number < $1.number }
   }
 
-  /// How many are not carried out.
+  /// The number of unfinished purges.
   var unfinishedCount: Int { state.withLock { $0.unfinished.count } }
 
-  /// Of one scope only the last is left to be carried out: whoever purges the same time and again, while that cannot be
-  /// done, makes no list of it, in memory or in the folder.
+  /// Adds a purge. It replaces an unfinished purge of the same scope, so that repeated purges do
+  /// not grow the list or the journal.
   private func insert(_ purge: Purge, into state: inout State) {
     let earlier = state[purge.scope]
     let last = max(earlier, purge.number)

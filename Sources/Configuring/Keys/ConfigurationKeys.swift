@@ -1,15 +1,16 @@
-// ConfigurationKeys: the table of keys. Defaults, ranges, environment variables, config/pictor.json5 and
-// docs/configuration.md all follow from it.
+// ConfigurationKeys: the table of keys, with defaults, ranges and environment variables.
+//
+// Also the source of config/pictor.json5 and docs/configuration.md.
 
 import Model
 
-/// One setting: its path, what it is for, how it is read and written.
+/// A setting: its path, its purpose, and how it is read and written.
 public struct ConfigurationKey: Sendable {
   /// The path, `section.name`.
   public let path: String
-  /// Why one would set it, in one line.
+  /// The purpose, in one line.
   public let purpose: String
-  /// What values are allowed, as error messages say it.
+  /// The allowed values, as text for error messages.
   public let allowed: String
   /// Takes over a value, or returns `false` when it is not allowed; throws where it is a part of it that is not, or
   /// where the value is not to be repeated.
@@ -22,15 +23,15 @@ public struct ConfigurationKey: Sendable {
     "PICTOR_" + path.uppercased().replacing(".", with: "_")
   }
 
-  /// The value in `configuration` as a JSON5 literal.
+  /// Returns the value in `configuration` as a JSON5 literal.
   public func literal(in configuration: Configuration) -> String { write(configuration) }
 }
 
 extension Configuration {
-  /// Every key, in the order of config/pictor.json5.
+  /// All keys, in the order of config/pictor.json5.
   public static let keys = firstKeys + imagingKeys + lastKeys
 
-  /// Those before the keys of imaging.
+  /// The keys before those of imaging.
   private static let firstKeys: [ConfigurationKey] = [
     .text(
       "server.address", \.server.address, "numeric address to listen on; 0.0.0.0 or :: for all",
@@ -279,7 +280,7 @@ extension Configuration {
       .zero...(.seconds(365 * 86_400))),
   ]
 
-  /// Those behind the keys of imaging.
+  /// The keys after those of imaging.
   private static let lastKeys: [ConfigurationKey] = [
     .integer(
       "prefetch.limit", \.prefetch.limit,
@@ -306,6 +307,6 @@ extension Configuration {
     ) { ["all", "misses", "errors"].contains($0) },
   ]
 
-  /// The key with this path.
+  /// Returns the key with this path.
   static func key(_ path: String) -> ConfigurationKey? { keys.first { $0.path == path } }
 }

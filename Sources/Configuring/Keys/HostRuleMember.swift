@@ -1,4 +1,4 @@
-// HostRuleMember: the members of a host rule, read and written by a table with one row each.
+// HostRuleMember: the table of a host rule's members.
 
 import Model
 
@@ -12,23 +12,23 @@ struct MemberProblems: Error {
 struct MemberProblem {
   /// What is added to the place of the whole: `: rule 2, token`; may be empty.
   let place: String
-  /// What is wrong.
+  /// The problem.
   let description: String
 }
 
-/// One member of a rule.
+/// A member of a host rule.
 struct HostRuleMember: Sendable {
   let name: String
-  /// What is allowed, as error messages say it.
+  /// The allowed values, as text for error messages.
   let allowed: String
-  /// Whether its value may be a secret, and so is not repeated in messages.
+  /// Whether the value may be a secret that messages must not contain.
   let isSecret: Bool
-  /// Takes over a value, or returns `false` when it is not allowed.
+  /// Applies a value, or returns `false` if it is not allowed.
   let read: @Sendable (inout Configuration.HostRule, RawValue) -> Bool
-  /// The value as a JSON5 literal; `nil` where it says nothing.
+  /// Returns the value as a JSON5 literal; `nil` if the member is not set.
   let write: @Sendable (Configuration.HostRule) -> String?
 
-  /// Every member, in the order they are written.
+  /// All members, in the order in which they are written.
   static let all: [HostRuleMember] = [
     HostRuleMember(
       name: "host", allowed: "a host such as example.com or *.example.com, or * for all",
@@ -63,7 +63,7 @@ struct HostRuleMember: Sendable {
           .map { "\(ConfigurationKey.quoted($0)): \(ConfigurationKey.quoted($1.text))" }
         return fields.isEmpty ? nil : "{ " + fields.joined(separator: ", ") + " }"
       }),
-    // Somebody may write a value there.
+    // Marked as secret, because an operator may write a field's value here by mistake.
     names("drop_headers", \.dropHeaders, fieldNames, isSecret: true, isFieldName),
     names("forward_headers", \.forwardHeaders, fieldNames, isSecret: true, isFieldName),
     HostRuleMember(
@@ -159,7 +159,7 @@ struct HostRuleMember: Sendable {
       }, write: { $0[keyPath: field] ? "true" : nil })
   }
 
-  /// A list; one text is none, as it would be elsewhere.
+  /// Returns the items of a list; `nil` for other values.
   private static func items(_ value: RawValue) -> [String]? {
     if case .array = value { value.list } else { nil }
   }
@@ -203,7 +203,7 @@ struct HostRuleMember: Sendable {
 // MARK: - Rules
 
 extension HostRuleMember {
-  /// The rules of a list.
+  /// Parses a list of rules.
   ///
   /// - Throws: what is wrong with which members of which rules, counted from 1. Of what may hold a secret by mistake,
   ///   nothing is repeated.
@@ -263,7 +263,7 @@ extension HostRuleMember {
     return rule
   }
 
-  /// A rule as JSON5: what says nothing is left out.
+  /// Returns a rule as JSON5, without members that are not set.
   static func text(_ rule: Configuration.HostRule) -> String {
     let members = all.compactMap { member in member.write(rule).map { "\(member.name): \($0)" } }
     return "{ " + members.joined(separator: ", ") + " }"

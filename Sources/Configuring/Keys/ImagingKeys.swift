@@ -1,4 +1,4 @@
-// ImagingKeys: the rows of the table of keys that are about imaging.
+// ImagingKeys: the keys of the imaging settings.
 
 import Model
 

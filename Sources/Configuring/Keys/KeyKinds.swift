@@ -1,4 +1,4 @@
-// The kinds of keys: how each kind of value is read from a file or a variable, and written back.
+// KeyKinds: reads and writes each kind of value.
 
 import Model
 
@@ -59,7 +59,7 @@ extension ConfigurationKey {
       }, write: { quoted(ByteSize.text($0[keyPath: field])) })
   }
 
-  /// A size, or one by the memory that there is.
+  /// A size, or `auto` for one that depends on the available memory.
   static func sizeOrAuto(
     _ path: String, _ field: WritableKeyPath<Configuration, Int?> & Sendable, _ purpose: String,
     atLeast minimum: Int = 0
@@ -95,13 +95,13 @@ extension ConfigurationKey {
       }, write: { quoted(TimeSpan.text($0[keyPath: field])) })
   }
 
-  /// What is allowed, as error messages say it.
+  /// Returns the allowed values, as text for error messages.
   static func allowedTimes(_ range: ClosedRange<Duration>) -> String {
     "a time such as \"15s\" (ms, s, m, h, d), from "
       + "\(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))"
   }
 
-  /// A duration, or never, which SDWebImage says with any negative one.
+  /// A duration, or `never`. Any negative duration means `never` too, as in SDWebImage.
   static func optionalDuration(
     _ path: String, _ field: WritableKeyPath<Configuration, Duration?> & Sendable,
     _ purpose: String
@@ -149,7 +149,7 @@ extension ConfigurationKey {
       }, write: { literal($0[keyPath: field]) })
   }
 
-  /// Web origins (RFC 6454): a list, or one text, which separates them by commas.
+  /// Web origins (RFC 6454): a list, or one comma-separated text.
   static func origins(
     _ path: String, _ field: WritableKeyPath<Configuration, [String]> & Sendable,
     _ purpose: String
@@ -166,7 +166,7 @@ extension ConfigurationKey {
       }, write: { literal($0[keyPath: field]) })
   }
 
-  /// Texts by name: an object in a file, `name=text` separated by commas elsewhere.
+  /// Texts by name: an object in a file, otherwise comma-separated `name=text`.
   static func map(
     _ path: String, _ field: WritableKeyPath<Configuration, [String: String]> & Sendable,
     _ purpose: String, _ allowed: String, _ isAllowed: @escaping @Sendable (String, String) -> Bool
@@ -211,7 +211,7 @@ extension ConfigurationKey {
       }, write: { literal($0[keyPath: field].map(\.rawValue)) })
   }
 
-  /// The rules of hosts; as a variable or an option, the JSON5 text of their list.
+  /// Host rules: a list in a file, otherwise the JSON5 text of a list.
   static func hosts(
     _ path: String, _ field: WritableKeyPath<Configuration, [Configuration.HostRule]> & Sendable,
     _ purpose: String
@@ -225,7 +225,8 @@ extension ConfigurationKey {
       write: { "[" + $0[keyPath: field].map(HostRuleMember.text).joined(separator: ", ") + "]" })
   }
 
-  /// A proxy's URL, or where it stands; empty for none. A password in it is not repeated.
+  /// A proxy's URL or a reference to it; empty for none. Messages do not contain the value, which
+  /// may hold a password.
   static func proxy(
     _ path: String, _ field: WritableKeyPath<Configuration, SecretText?> & Sendable,
     _ purpose: String
@@ -251,7 +252,7 @@ extension ConfigurationKey {
     "[" + items.map(quoted).joined(separator: ", ") + "]"
   }
 
-  /// A JSON5 string; backslashes, quotes and control characters escaped (ECMA-404).
+  /// Returns a JSON5 string. Escapes backslashes, quotes and control characters (ECMA-404).
   static func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
@@ -266,13 +267,14 @@ extension ConfigurationKey {
   }
 }
 
-/// Sizes in bytes as people write them.
+/// Parses and formats sizes in bytes.
 enum ByteSize {
   private static let units: [(name: String, bytes: Int)] = [
     ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1),
   ]
 
-  /// `64MiB` → 67,108,864; `nil` for anything else, a missing unit and an overflow included.
+  /// Parses `64MiB` to 67,108,864. Returns `nil` for invalid texts, including a missing unit and an
+  /// overflow.
   static func parse(_ text: String) -> Int? {
     for unit in units where text.hasSuffix(unit.name) {
       guard let count = wholeNumber(text.dropLast(unit.name.count)) else { return nil }
@@ -282,20 +284,21 @@ enum ByteSize {
     return text == "0" ? 0 : nil
   }
 
-  /// The shortest exact spelling.
+  /// Returns the shortest exact form.
   static func text(_ bytes: Int) -> String {
     let unit = units.first { bytes != 0 && bytes % $0.bytes == 0 }
     return unit.map { "\(bytes / $0.bytes)\($0.name)" } ?? "0B"
   }
 }
 
-/// Durations as people write them.
+/// Parses and formats durations.
 enum TimeSpan {
   private static let units: [(name: String, milliseconds: Int)] = [
     ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("ms", 1), ("s", 1_000),
   ]
 
-  /// `15s` → 15 seconds; `nil` for anything else, a missing unit and an overflow included.
+  /// Parses `15s` to 15 seconds. Returns `nil` for invalid texts, including a missing unit and an
+  /// overflow.
   static func parse(_ text: String) -> Duration? {
     for unit in units where text.hasSuffix(unit.name) {
       guard let count = wholeNumber(text.dropLast(unit.name.count)) else { continue }
@@ -305,7 +308,7 @@ enum TimeSpan {
     return text == "0" ? .zero : nil
   }
 
-  /// The shortest exact spelling, milliseconds at the finest.
+  /// Returns the shortest exact form, with millisecond precision.
   static func text(_ duration: Duration) -> String {
     let parts = duration.components
     let milliseconds = Int(parts.seconds) * 1_000 + Int(parts.attoseconds / 1_000_000_000_000_000)
@@ -315,7 +318,7 @@ enum TimeSpan {
   }
 }
 
-/// Digits only: no sign, no space, no exponent.
+/// Parses digits only: no sign, space or exponent.
 private func wholeNumber(_ text: Substring) -> Int? {
   guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
   return Int(text)

@@ -1,10 +1,11 @@
-// KeyValues: which texts are values of keys: addresses, names, networks, tokens.
+// KeyValues: validates the texts of keys: addresses, names, networks, tokens.
 
 import Glibc
 import Model
 
 extension Configuration {
-  /// As the server's listener asks: inet_aton(3)'s forms and IPv6 zones are numeric too.
+  /// Accepts the same addresses as the server's listener, including inet_aton(3)'s forms and IPv6
+  /// zones.
   @Sendable static func isNumericAddress(_ text: String) -> Bool {
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST
@@ -47,7 +48,7 @@ extension Configuration {
 }
 
 extension Configuration.Failures {
-  /// `404=10m` → (404, ten minutes); `nil` for anything else.
+  /// Parses `404=10m` to (404, ten minutes). Returns `nil` for invalid texts.
   public static func parse(_ text: String) -> (status: Int, time: Duration)? {
     let parts = text.split(separator: "=", maxSplits: 1)
     guard parts.count == 2, let status = Int(parts[0]),

@@ -1,16 +1,19 @@
-// FileText: the text of a small file, or why there is none.
+// FileText: reads the text of a small file.
 
 import Glibc
 
-/// Why a file has no text to offer.
+/// The reason why a file cannot be read.
 struct FileProblem: Error {
-  /// In the words of a message: `cannot be read: No such file or directory`.
+  /// Part of a message: `cannot be read: No such file or directory`.
   let description: String
 }
 
-/// The text of a file.
+/// Returns the text of a file.
 ///
-/// - Parameter limit: most bytes; what has more is not the file that was meant.
+/// - Parameters:
+///   - path: the file's path.
+///   - limit: maximum size in bytes; a larger file is probably the wrong one.
+/// - Throws: `FileProblem` if the file cannot be read, is too large or is not UTF-8.
 func textOfFile(_ path: String, limit: Int) throws(FileProblem) -> String {
   func failure() -> FileProblem {
     FileProblem(description: "cannot be read: \(String(cString: strerror(errno)))")

@@ -1,35 +1,36 @@
-// MemoryPlan: how much memory each part gets where the configuration says `auto`.
+// MemoryPlan: the memory of each part, for settings that are `auto`.
 
-/// Shares of the memory that there is for the server and its workers, up to what each part has use for.
+/// Divides the available memory among the server's parts and the workers, with a maximum for each.
 ///
-/// In a container of 512 MiB the tier has 64 MiB, bodies 64, what waits for the disk 32; two workers may take 256 each. They
-/// may be too much together: then the kernel ends one, whose job waits until it is alone (docs/operations.md).
+/// In a container of 512 MiB the memory tier gets 64 MiB, received bodies 64 and the write queue
+/// 32; two workers may use 256 each. Together these can exceed the container. The kernel then kills
+/// a worker, whose job is retried alone (docs/operations.md).
 public struct MemoryPlan: Hashable, Sendable {
-  /// Bytes that there are, `Int.max` where that is not known.
+  /// Available bytes; `Int.max` if unknown.
   public let room: Int
-  /// Cores that there are.
+  /// Available cores.
   public let cores: Int
 
-  /// A plan.
+  /// Creates a plan.
   public init(room: Int, cores: Int) { (self.room, self.cores) = (room, cores) }
 
-  /// `memory.limit`.
+  /// `memory.limit`, in bytes.
   public var memoryTier: Int { min(256 << 20, room / 8) }
 
-  /// `disk.write_queue_limit`.
+  /// `disk.write_queue_limit`, in bytes.
   public var writeQueue: Int { min(64 << 20, room / 16) }
 
-  /// `download.maximum_bytes_in_flight`: at least one body of the greatest length.
+  /// `download.maximum_bytes_in_flight`, in bytes: at least one body of the maximum length.
   public func bodies(ofAtMost maximumBytes: Int) -> Int {
     min(512 << 20, max(room / 8, maximumBytes))
   }
 
-  /// `imaging.workers`: one per core, and none that has less than 160 MiB for itself.
+  /// `imaging.workers`: one per core, each with at least 160 MiB.
   public var workers: Int { max(min(cores, room / (160 << 20)), 1) }
 
-  /// `imaging.worker_memory`: half of what there is for each, so that a large image has room while no other is made.
+  /// `imaging.worker_memory`, in bytes: half of the available memory, so that one large image fits.
   public var workerMemory: Int { min(2 << 30, max(room / 2, 64 << 20)) }
 
-  /// `imaging.retire_above`: what workers may hold that have nothing to do.
+  /// `imaging.retire_above`, in bytes: the memory that idle workers may hold.
   public var retireAbove: Int { min(256 << 20, max(room / 8, 48 << 20)) }
 }

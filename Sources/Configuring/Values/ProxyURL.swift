@@ -1,13 +1,15 @@
-// ProxyURL: the address of an HTTP proxy, as it is configured and as it is used.
+// ProxyURL: validates and reads the URL of an HTTP proxy.
 
 import FoundationEssentials
 
-/// What can be a proxy's URL: `http://host:port`, in a variable or a file also `http://user:password@host:port`.
+/// Validates URLs of proxies: `http://host:port`, and in a variable or file also
+/// `http://user:password@host:port`.
 public enum ProxyURL {
   static let allowed =
     "http://host:port, or env:NAME or file:/path where a user and password belong to it"
 
-  /// A setting from its text; `nil` where it cannot be a proxy's: another scheme, no port, a password in the open.
+  /// Parses a setting. Returns `nil` if it is invalid: another scheme, no port, or a literal
+  /// password.
   static func setting(_ text: String) -> SecretText? {
     let setting = SecretText(text)
     guard setting.isWellFormed else { return nil }
@@ -16,9 +18,10 @@ public enum ProxyURL {
     return setting
   }
 
-  /// The URL of a setting, read from where it stands.
+  /// Reads the URL of a setting.
   ///
-  /// - Throws: `ConfigurationError` at `place` where it is missing or no proxy's URL; it repeats nothing of it.
+  /// - Throws: `ConfigurationError` at `place` if the URL is missing or invalid. The message does
+  ///   not contain the URL.
   public static func url(
     of setting: SecretText, environment: [String: String], at place: String
   ) throws(ConfigurationError) -> String {

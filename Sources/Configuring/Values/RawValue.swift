@@ -1,8 +1,8 @@
-// RawValue: a setting before its key has read it, from JSON5 or from a variable's text.
+// RawValue: an untyped value from JSON5 or from the text of a variable.
 
 import FoundationEssentials
 
-/// What stands at a key path, untyped. Nothing past `ConfigurationKey` sees one.
+/// The untyped value of a key. Used only by `ConfigurationKey`.
 enum RawValue: Decodable, Hashable, Sendable {
   case null
   case boolean(Bool)
@@ -10,7 +10,7 @@ enum RawValue: Decodable, Hashable, Sendable {
   case string(String)
   case array([RawValue])
   case object([String: RawValue])
-  /// From an environment variable or an option, where everything is text and a list is comma-separated.
+  /// From an environment variable or an option: everything is text, and a list is comma-separated.
   case argument(String)
 
   init(from decoder: any Decoder) throws {
@@ -30,7 +30,7 @@ enum RawValue: Decodable, Hashable, Sendable {
     }
   }
 
-  /// What a JSON5 text says (https://spec.json5.org); `nil` where it is none.
+  /// Parses JSON5 (https://spec.json5.org). Returns `nil` if the text is invalid.
   init?(json5 text: String) {
     let decoder = JSONDecoder()
     decoder.allowsJSON5 = true
@@ -38,7 +38,7 @@ enum RawValue: Decodable, Hashable, Sendable {
     self = value
   }
 
-  /// The value as true or false.
+  /// The value as a Boolean.
   var boolean: Bool? {
     switch self {
     case .boolean(let flag): flag
@@ -109,7 +109,7 @@ enum RawValue: Decodable, Hashable, Sendable {
 }
 
 extension RawValue: CustomStringConvertible {
-  /// The value as an error message shows it.
+  /// The value as shown in error messages.
   var description: String {
     switch self {
     case .null: "null"

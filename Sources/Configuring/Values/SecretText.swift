@@ -1,18 +1,18 @@
-// SecretText: a setting that may be a secret, and so may stand somewhere else.
+// SecretText: a setting that may be a secret, and may be read from elsewhere.
 
-/// A text, or where it is to be read from when the server starts: `env:NAME`, `file:/path`.
+/// A text, or a reference to it that is resolved when the server starts: `env:NAME`, `file:/path`.
 public enum SecretText: Hashable, Sendable {
   /// The text itself.
   case literal(String)
   /// The value of an environment variable.
   case environment(String)
-  /// The text of a file, without line breaks at its end.
+  /// The text of a file, without trailing line breaks.
   case file(String)
 
-  /// Most bytes of a file with a secret.
+  /// Maximum size of a file with a secret, in bytes.
   private static let longestFile = 64 << 10
 
-  /// Tells the three by how they begin.
+  /// Parses a setting by its prefix.
   public init(_ text: String) {
     if text.hasPrefix("env:") {
       self = .environment(String(text.dropFirst(4)))
@@ -23,12 +23,12 @@ public enum SecretText: Hashable, Sendable {
     }
   }
 
-  /// Whether the text stands elsewhere.
+  /// Whether the text is a reference.
   public var isReference: Bool {
     if case .literal = self { false } else { true }
   }
 
-  /// Whether a variable or a file is named where it says so.
+  /// Whether a reference names a variable or an absolute path.
   var isWellFormed: Bool {
     switch self {
     case .literal: true
@@ -37,7 +37,7 @@ public enum SecretText: Hashable, Sendable {
     }
   }
 
-  /// As it is written in a configuration: never what it refers to.
+  /// The setting as written in a configuration; never the referenced text.
   public var text: String {
     switch self {
     case .literal(let text): text
@@ -46,9 +46,10 @@ public enum SecretText: Hashable, Sendable {
     }
   }
 
-  /// The text, read from where it stands.
+  /// Returns the text, or the text that the reference names.
   ///
-  /// - Throws: `ConfigurationError` at `place` where it is missing or empty; it never repeats a secret.
+  /// - Throws: `ConfigurationError` at `place` if the text is missing or empty. The message never
+  ///   contains a secret.
   public func value(
     environment: [String: String], at place: String
   ) throws(ConfigurationError) -> String {
@@ -67,7 +68,7 @@ public enum SecretText: Hashable, Sendable {
         throw ConfigurationError(at: place, "'\(path)' \(error.description)")
       }
     }
-    // By bytes: a carriage return and a line feed are one Character.
+    // By bytes, because CR LF is a single `Character`.
     let end = value.utf8.lastIndex { $0 != 0x0a && $0 != 0x0d }
     guard let end else { throw ConfigurationError(at: place, "\(text) is empty") }
     return String(value[...end])

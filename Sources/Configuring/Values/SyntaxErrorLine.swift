@@ -1,7 +1,7 @@
-// SyntaxErrorLine: finds the line of a JSON5 syntax error, which FoundationEssentials's decoder does not tell.
+// SyntaxErrorLine: finds the line of a JSON5 syntax error, which the decoder does not report.
 
-/// The first line (from 1) after which the text can no longer become what `decodes` accepts: each prefix of whole lines
-/// is completed by closing what is open in it, and handed to the decoder.
+/// Returns the first line (from 1) after which `decodes` can no longer accept the text. Closes the
+/// open brackets of each prefix of whole lines and decodes the result.
 func syntaxErrorLine(in text: String, decodes: (String) -> Bool) -> Int {
   var scanner = OpenBrackets()
   var prefix = ""
@@ -9,7 +9,7 @@ func syntaxErrorLine(in text: String, decodes: (String) -> Bool) -> Int {
   for (index, line) in lines.enumerated() {
     prefix += line + "\n"
     scanner.read(line)
-    // What is merely begun is no error yet: a block comment, a key without its value.
+    // An unfinished block comment, or a key without its value, is not an error yet.
     guard !scanner.isInBlockComment else { continue }
     let isValueMissing = scanner.lastCharacter == nil || scanner.lastCharacter == ":"
     let completion = isValueMissing ? "null" : ""
@@ -18,7 +18,7 @@ func syntaxErrorLine(in text: String, decodes: (String) -> Bool) -> Int {
   return lines.count
 }
 
-/// The brackets that are open at the end of some lines of JSON5; strings and comments hide theirs.
+/// The open brackets after some lines of JSON5, ignoring strings and comments.
 private struct OpenBrackets {
   private(set) var closing = ""
   private(set) var isInBlockComment = false

@@ -1,11 +1,11 @@
-// WebOrigin: which texts are origins as browsers send them.
+// WebOrigin: validates origins in the form that browsers send.
 
-/// Origins as browsers write them into `Origin` (RFC 6454, section 6.2).
+/// Origins in the form of the `Origin` field (RFC 6454, section 6.2).
 enum WebOrigin {
   private static let usualPorts = [("https://", ":443"), ("http://", ":80")]
 
-  /// Whether `text` is `*`, or a scheme, `://`, a host and a port that is not the scheme's own: what a browser never
-  /// sends would match no page.
+  /// Whether `text` is `*`, or a scheme, host and optional non-default port. Other forms would
+  /// never match, because browsers do not send them.
   static func isOne(_ text: String) -> Bool {
     guard text != "*" else { return true }
     let scheme = text.prefix { $0 != ":" }

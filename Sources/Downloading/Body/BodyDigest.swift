@@ -1,9 +1,9 @@
-// BodyDigest: makes one digest of a body, piece by piece.
+// BodyDigest: computes a digest of a body incrementally.
 
 import CDeflate
 import CGLib
 
-/// A digest under way: GLib's checksums, libdeflate's CRC-32 and an own CRC-32C.
+/// An incremental digest: GLib's checksums, libdeflate's CRC-32, or a CRC-32C of our own.
 struct BodyDigest: ~Copyable {
   private enum State {
     case checksum(OpaquePointer)
@@ -15,7 +15,7 @@ struct BodyDigest: ~Copyable {
 
   init(_ algorithm: BodyDigests.Algorithm) {
     func checksum(_ type: GChecksumType) -> State {
-      // GLib makes one for every type it knows, and these are known to every GLib there is.
+      // GLib fails only for unknown types, and every GLib knows these.
       guard let checksum = g_checksum_new(type) else {
         preconditionFailure("GLib lacks a checksum")
       }
@@ -33,7 +33,7 @@ struct BodyDigest: ~Copyable {
 
   deinit { if case .checksum(let checksum) = state { g_checksum_free(checksum) } }
 
-  /// Takes in the next bytes.
+  /// Adds the next bytes.
   mutating func update(_ bytes: UnsafeRawBufferPointer) {
     switch state {
     case .checksum(let checksum):
@@ -49,7 +49,7 @@ struct BodyDigest: ~Copyable {
     }
   }
 
-  /// The digest of all bytes so far; nothing is taken in any more.
+  /// Returns the digest of all bytes.
   consuming func finish() -> [UInt8] {
     switch state {
     case .checksum(let checksum):

@@ -1,18 +1,19 @@
-// BodyDigests: what an origin says of a body's bytes, read from its head.
+// BodyDigests: parses the digests of a body that an origin sends.
 
 import FoundationEssentials
 import Model
 
-/// The digests in `Content-Digest` and `Repr-Digest` (RFC 9530), `Content-MD5` (RFC 1864) and S3's `x-amz-checksum-…`.
+/// The digests in `Content-Digest` and `Repr-Digest` (RFC 9530), `Content-MD5` (RFC 1864) and S3's
+/// `x-amz-checksum-…`.
 ///
-/// A whole answer without a content coding is its representation, so both fields of RFC 9530 are of the same bytes. What
-/// cannot be read, and algorithms that are not known, say nothing.
+/// A complete response without a content coding is its representation, so both fields of RFC 9530
+/// cover the same bytes. Invalid values and unknown algorithms are ignored.
 struct BodyDigests: Hashable, Sendable {
-  /// How a digest is made.
+  /// The digest algorithms.
   enum Algorithm: String, Hashable, CaseIterable, Sendable {
     case md5, sha1, sha256, sha512, crc32, crc32c
 
-    /// Bytes of a digest.
+    /// Length of a digest in bytes.
     var length: Int {
       switch self {
       case .md5: 16
@@ -23,7 +24,7 @@ struct BodyDigests: Hashable, Sendable {
       }
     }
 
-    /// By its name in RFC 9530's registry.
+    /// Parses a name of RFC 9530's registry.
     fileprivate init?(key: Substring) {
       switch key {
       case "md5": self = .md5
@@ -36,24 +37,25 @@ struct BodyDigests: Hashable, Sendable {
     }
   }
 
-  /// One digest and where it stood.
+  /// A digest and the field that contained it.
   struct Claim: Hashable, Sendable {
     let algorithm: Algorithm
     let digest: [UInt8]
     let field: String
   }
 
-  /// All of them, at most `limit`.
+  /// The parsed digests, at most `limit`.
   private(set) var claims: [Claim] = []
-  /// Of an object uploaded in parts S3 tells a digest of the parts' digests, which no one has but the uploader.
+  /// Whether S3 sent a digest of part digests (multipart upload), which cannot be verified from the
+  /// body.
   private var isComposite = false
 
   private static let limit = 16
 
-  /// Whether the origin says nothing of the bytes.
+  /// Whether the origin sent no usable digest.
   var isEmpty: Bool { claims.isEmpty }
 
-  /// Takes in a field of a head; `name` is in lower case. Most fields say nothing of the bytes.
+  /// Parses a response field if it contains a digest; `name` is in lower case.
   mutating func receive(name: String, _ value: String) {
     switch name {
     case "content-digest", "repr-digest":
@@ -72,7 +74,7 @@ struct BodyDigests: Hashable, Sendable {
 
   private static let amazon = "x-amz-checksum-"
 
-  /// `sha-256=:base64:`, with parameters or without (RFC 8941, section 3.2).
+  /// Parses `sha-256=:base64:`, optionally with parameters (RFC 8941, section 3.2).
   private mutating func receive(member: Substring, of field: String) {
     let parts = member.split(separator: "=", maxSplits: 1)
     guard parts.count == 2, let algorithm = Algorithm(key: Self.trimmed(parts[0])) else { return }

@@ -1,11 +1,11 @@
-// BodyVerifier: holds bodies against their origins' digests, on a thread of its own.
+// BodyVerifier: verifies bodies against their origins' digests, on its own thread.
 
 import Glibc
 import Model
 import Platform
 
-/// Reads a body and makes its digests. SHA-256 takes some milliseconds a MiB, for which the transfer thread would leave all
-/// other transfers alone.
+/// Reads bodies and verifies their digests. Hashing on the transfer thread would stall all
+/// transfers.
 final class BodyVerifier: Sendable {
   private struct Job {
     let id: DownloadQueue.ID
@@ -18,7 +18,7 @@ final class BodyVerifier: Sendable {
     var isClosed = false
   }
 
-  /// What its thread shares with whoever hands in work.
+  /// The state shared by the verifier's thread and its callers.
   private final class Shared: Sendable {
     let state = Lock(State())
     let news = Semaphore()
@@ -38,27 +38,30 @@ final class BodyVerifier: Sendable {
   private let shared = Shared()
   private let thread: OwnThread
 
-  /// - Parameter answer: is told on the verifier's thread what came of each body; `nil`: it is what its origin sent.
+  /// Starts the thread.
+  ///
+  /// - Parameter answer: called on the verifier's thread with the result of each body; `mismatch`
+  ///   is `nil` if all digests match.
   init(
     _ answer: @escaping @Sendable (DownloadQueue.ID, _ mismatch: String?) -> Void
   ) throws(SystemError) {
     thread = try OwnThread(name: "pictor-digest", rank: .work) { [shared] in shared.run(answer) }
   }
 
-  /// Hands in a body. There are no more of them than transfers at once.
+  /// Queues a body. There are at most as many as concurrent transfers.
   func verify(_ id: DownloadQueue.ID, _ file: FileRegion, _ digests: BodyDigests) {
     shared.state.withLock { $0.jobs.append(Job(id: id, file: file, digests: digests)) }
     shared.news.post()
   }
 
-  /// Gives up what is not done and waits for the thread. May be called more than once.
+  /// Discards queued bodies and waits for the thread. May be called more than once.
   func shutDown() {
     shared.state.withLock { $0.isClosed = true }
     shared.news.post()
     thread.join()
   }
 
-  /// What of the digests does not fit the body, for operators; `nil`: all fit.
+  /// Returns a description of the first mismatch, for operators; `nil` if all digests match.
   static func mismatch(of file: FileRegion, with digests: BodyDigests) -> String? {
     for algorithm in Set(digests.claims.map(\.algorithm)) {
       guard let digest = digest(of: file, algorithm) else { return "the body cannot be read back" }

@@ -1,12 +1,13 @@
-// ContentCodings: the content codings (RFC 9110, section 8.4.1) that a body may have though none was asked for.
+// ContentCodings: the content codings (RFC 9110, section 8.4.1) that are accepted unasked.
 
 import CCurl
 
-/// What this libcurl decodes. One coding alone: what is coded several times is not an image by mistake.
+/// The codings that this libcurl decodes. Only a single coding is accepted; several indicate
+/// something other than an image.
 enum ContentCodings {
   /// Names in lower case.
   static let decodable: Set<String> = {
-    // The table is curl's own and lives as long as the program.
+    // curl owns the table, which lives as long as the process.
     guard let features = curl_version_info(CURLVERSION_FIRST)?.pointee.features else { return [] }
     func has(_ bit: Int32) -> Bool { features & bit != 0 }
     return Set(

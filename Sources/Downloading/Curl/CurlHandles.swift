@@ -1,9 +1,9 @@
-// EasyHandle and MultiHandle: the owners of curl's two kinds of handles, each status checked.
+// CurlHandles: owners of curl's handles; every status is checked.
 
 import CCurl
 import Model
 
-/// curl's global state, made once a process (since 7.84 from any thread) and kept to its end.
+/// curl's global state, initialized once per process (from any thread since 7.84) and never freed.
 enum Curl {
   static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
@@ -13,11 +13,11 @@ enum Curl {
   }
 }
 
-/// One transfer of curl's, used on the transfer thread alone.
+/// A transfer of curl. Used on the transfer thread only.
 struct EasyHandle: ~Copyable {
-  /// What curl calls it; valid as long as this owner.
+  /// curl's handle, valid as long as this owner.
   let pointer: UnsafeMutableRawPointer
-  /// Where curl writes why a transfer failed; freed after curl's handle.
+  /// The buffer for curl's error message; freed after curl's handle.
   private let errorText: UnsafeMutablePointer<CChar>
 
   init() throws(ImageError) {
@@ -27,7 +27,7 @@ struct EasyHandle: ~Copyable {
     self.pointer = pointer
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-    // The only status not looked at: without the text there is still the code.
+    // The only status that is ignored: without the message there is still the code.
     _ = pictor_curl_set_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
   }
 
@@ -36,7 +36,7 @@ struct EasyHandle: ~Copyable {
     errorText.deallocate()
   }
 
-  /// Why the transfer failed, for operators: curl's own words where it has any.
+  /// Returns why the transfer failed, for operators. Uses curl's message if there is one.
   func detail(of code: CURLcode) -> String {
     let text = String(cString: errorText)
     return text.isEmpty ? Curl.text(code) : "\(text) (\(code.rawValue))"
@@ -50,7 +50,7 @@ struct EasyHandle: ~Copyable {
     try set(option, value ? 1 : 0)
   }
 
-  /// curl copies the text.
+  /// Sets a text option. curl copies the text.
   func set(_ option: CURLoption, _ value: String) throws(ImageError) {
     try check(pictor_curl_set_string(pointer, option, value), option)
   }
@@ -77,14 +77,14 @@ struct EasyHandle: ~Copyable {
     return pictor_curl_get_long(pointer, info, &value) == CURLE_OK ? value : 0
   }
 
-  /// One of curl's times, all of which count from the start of the transfer.
+  /// Returns one of curl's times, which count from the start of the transfer.
   private func time(_ info: CURLINFO) -> Duration {
     var value: curl_off_t = 0
     return pictor_curl_get_offset(pointer, info, &value) == CURLE_OK
       ? .microseconds(value) : .zero
   }
 
-  /// How long the steps of the transfer that ended took. A connection used again took no time to make.
+  /// The durations of a finished transfer's steps. A reused connection has no connection times.
   var timings: Timings {
     var timings = Timings()
     let connected = time(CURLINFO_CONNECT_TIME_T)
@@ -103,7 +103,7 @@ struct EasyHandle: ~Copyable {
     return timings
   }
 
-  /// How many cookies the handle's jar holds.
+  /// The number of cookies in the handle's jar.
   var cookieCount: Int {
     var list: UnsafeMutablePointer<curl_slist>?
     guard pictor_curl_get_list(pointer, CURLINFO_COOKIELIST, &list) == CURLE_OK else { return 0 }
@@ -111,10 +111,10 @@ struct EasyHandle: ~Copyable {
     return sequence(first: list) { $0?.pointee.next }.prefix { $0 != nil }.count { _ in true }
   }
 
-  /// Empties the handle's jar. A jar that curl cannot empty is looked at again later.
+  /// Clears the handle's jar. After a failure, the jar is checked again later.
   func clearCookies() { _ = pictor_curl_set_string(pointer, CURLOPT_COOKIELIST, "ALL") }
 
-  /// Takes the handle out of its jar, which curl frees only when nobody uses it.
+  /// Detaches the handle from its jar, which curl frees only without users.
   func leaveJar() { _ = pictor_curl_set_pointer(pointer, CURLOPT_SHARE, nil) }
 
   private func check(_ code: CURLcode, _ option: CURLoption) throws(ImageError) {
@@ -124,9 +124,10 @@ struct EasyHandle: ~Copyable {
   }
 }
 
-/// A header list; curl keeps a pointer to it, so it outlives the transfers it is set for.
+/// A list of header lines. curl keeps a pointer to it, so it must outlive the transfers that use
+/// it.
 final class HeaderList: @unchecked Sendable {
-  // Sound as Sendable: the list is whole before init returns, and curl only reads it.
+  // Sound as Sendable: the list is complete before init returns, and curl only reads it.
 
   let pointer: UnsafeMutablePointer<curl_slist>?
 
@@ -145,10 +146,10 @@ final class HeaderList: @unchecked Sendable {
   deinit { curl_slist_free_all(pointer) }
 }
 
-/// All transfers of one thread, with the connections and names they share.
+/// All transfers of one thread, with their shared connections and resolved names.
 final class MultiHandle: @unchecked Sendable {
-  // Sound as Sendable: only `wakeUp` is called from other threads than the transfer thread, and curl allows that
-  // (curl_multi_wakeup(3)); the handle itself never changes.
+  // Sound as Sendable: other threads than the transfer thread only call `wakeUp`, which curl allows
+  // (curl_multi_wakeup(3)). The handle itself never changes.
 
   private let handle: UnsafeMutableRawPointer
 
@@ -163,7 +164,7 @@ final class MultiHandle: @unchecked Sendable {
     ]
     for (option, value) in options
     where pictor_curl_multi_set_long(handle, option, value) != CURLM_OK {
-      // `deinit` frees the handle: every stored property is set by now.
+      // `deinit` frees the handle, because every stored property is set.
       throw .internal(detail: "curl multi option \(option.rawValue)")
     }
   }
@@ -175,10 +176,10 @@ final class MultiHandle: @unchecked Sendable {
     guard code == CURLM_OK else { throw Self.error("add_handle", code) }
   }
 
-  /// Ends a transfer if it runs: closes its connection, or its stream of one.
+  /// Removes a transfer. A running one is aborted: curl closes its connection or stream.
   func remove(_ easy: UnsafeMutableRawPointer) { curl_multi_remove_handle(handle, easy) }
 
-  /// Does what can be done without waiting, then returns the transfers that have ended.
+  /// Makes progress without waiting, and returns the finished transfers.
   func perform() throws(ImageError) -> [(easy: UnsafeMutableRawPointer, code: CURLcode)] {
     var running: CInt = 0
     let code = curl_multi_perform(handle, &running)
@@ -186,7 +187,7 @@ final class MultiHandle: @unchecked Sendable {
     var ended: [(UnsafeMutableRawPointer, CURLcode)] = []
     var left: CInt = 0
     while let message = curl_multi_info_read(handle, &left)?.pointee {
-      // The message itself is gone with the next call of curl's: copied out first.
+      // The next curl call invalidates the message, so it is copied first.
       if message.msg == CURLMSG_DONE, let easy = message.easy_handle {
         ended.append((easy, message.data.result))
       }
@@ -194,14 +195,14 @@ final class MultiHandle: @unchecked Sendable {
     return ended
   }
 
-  /// Waits for sockets, curl's own timers, `wakeUp`, or this long at most.
+  /// Waits for sockets, curl's timers or `wakeUp`, up to `timeout`.
   func wait(atMost timeout: Duration) throws(ImageError) {
     let milliseconds = (timeout / .milliseconds(1)).rounded(.up)
     let code = curl_multi_poll(handle, nil, 0, CInt(min(max(milliseconds, 0), 60_000)), nil)
     guard code == CURLM_OK else { throw Self.error("poll", code) }
   }
 
-  /// Ends a `wait`, the present one or else the next; from any thread.
+  /// Ends the current `wait`, or the next one. Callable from any thread.
   func wakeUp() { curl_multi_wakeup(handle) }
 
   private static func error(_ call: String, _ code: CURLMcode) -> ImageError {

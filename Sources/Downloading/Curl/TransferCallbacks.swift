@@ -1,14 +1,15 @@
-// TransferCallbacks: what C calls while a transfer runs.
+// TransferCallbacks: the C callbacks of a running transfer.
 
 import CCurl
 
-/// curl's callbacks. The context is the transfer, kept alive by the loop as long as curl has its handle.
+/// curl's callbacks. The context is the transfer, which the loop retains as long as curl has its
+/// handle.
 enum TransferCallbacks {
   static let body: curl_write_callback = { bytes, size, count, context in
     guard let context else { return 0 }
     let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    // Anything but the count makes curl stop; a piece is never empty where 0 would be ambiguous.
+    // Any result other than the count makes curl stop. Pieces are never empty, so 0 is unambiguous.
     return transfer.receiveBody(piece) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
   }
 
@@ -25,7 +26,7 @@ enum TransferCallbacks {
     return transfer.openSocket(address)
   }
 
-  /// curl has a connection, new or used before, and sends the request next.
+  /// Called when curl has a new or reused connection and is about to send the request.
   static let request: curl_prereq_callback = { context, _, _, _, _ in
     guard let context else { return CURL_PREREQFUNC_ABORT }
     let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()

@@ -1,21 +1,26 @@
-// TransferFailure: what curl's codes and origins' statuses mean in the contract's words.
+// TransferFailure: maps curl's codes and origins' statuses to errors.
 
 import CCurl
 import Model
 
-/// The two tables of `TransferFailure.error`, and which failures are of the connection alone.
+/// Maps curl's codes and origins' statuses to errors, and classifies connection failures.
 enum TransferFailure {
-  /// What a failed transfer is answered with.
+  /// Returns the error for a failed transfer.
   ///
-  /// | curl says | before the head of the answer was whole | after |
+  /// | curl's code | before the response head is complete | after |
   /// | --- | --- | --- |
   /// | timed out | `sourceTimeout` | `sourceTimeout` |
   /// | TLS: handshake, certificate, cipher, authorities | `sourceTLS` | `sourceTLS` |
   /// | URL malformed | `invalidURL` | – |
   /// | bad option, not built in, aborted by our own callback | `internal` | `internal` |
-  /// | all else: name, connection, reset, nothing or nonsense (also HTTP/0.9) received | `sourceUnreachable` | `sourceIncomplete` |
+  /// | any other: name, connection, reset, no or invalid data | `sourceUnreachable` |
+  /// `sourceIncomplete` |
   ///
-  /// - Parameter detail: what the operator is told.
+  /// - Parameters:
+  ///   - code: curl's code.
+  ///   - detail: the detail for the operator.
+  ///   - afterHead: whether the response head was complete.
+  ///   - url: the requested URL.
   static func error(
     _ code: CURLcode, detail: String, afterHead: Bool, url: SourceURL
   ) -> ImageError {
@@ -39,11 +44,13 @@ enum TransferFailure {
     }
   }
 
-  /// What a final status is answered with; `nil` for a good one: 200, and 203, which a proxy on the way may make of it.
-  /// Nothing but a whole body was asked for, so 204 and 206 are errors like the rest, and so is a 304 to a request
+  /// Returns the error for a final status, or `nil` for 200 and 203; a proxy may turn 200 into 203.
+  /// Requests ask for a complete body, so 204 and 206 are errors, and so is a 304 to a request
   /// without validators.
   ///
-  /// - Parameter retryAfter: for how many seconds the origin wants to be left alone.
+  /// - Parameters:
+  ///   - status: the final status.
+  ///   - retryAfter: the origin's `Retry-After`, in seconds.
   static func error(status: Int, retryAfter: Int? = nil) -> ImageError? {
     switch status {
     case 200, 203: nil
@@ -52,11 +59,12 @@ enum TransferFailure {
     }
   }
 
-  /// Whether the connection failed, before there was one or before anything came over it; to be asked where no byte of
-  /// an answer came.
+  /// Whether the connection failed before or after it was made. Only valid if no byte of a response
+  /// was received.
   static func isOfConnection(_ code: CURLcode, hasSentRequest: Bool) -> Bool {
     switch code {
-    // HTTP2_STREAM: a stream that the server refused or reset (RFC 9113, section 8.7), HTTP2: its connection's end.
+    // HTTP2_STREAM: the server refused or reset a stream (RFC 9113, section 8.7). HTTP2: the
+    // connection ended.
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
       CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM:
       true

@@ -1,13 +1,16 @@
-// TransferOptions: what curl is told once for each transfer.
+// TransferOptions: the curl options of a transfer.
 
 import CCurl
 import Model
 
 extension EasyHandle {
-  /// What every hop of a transfer has in common.
+  /// Sets the options that all hops of a transfer share.
   ///
-  /// - Parameter transfer: what the callbacks are called with, passed unretained: whoever hands the handle to curl keeps
-  ///   it until the handle is taken back, and curl calls nobody in between or while it frees the handle.
+  /// - Parameters:
+  ///   - configuration: the downloader's settings.
+  ///   - transfer: the context of the callbacks, passed unretained. The caller retains the transfer
+  ///     until curl no longer has the handle; curl makes no callbacks outside that time or while it
+  ///     frees the handle.
   func configure(
     _ configuration: DownloaderConfiguration, for transfer: Transfer
   ) throws(ImageError) {
@@ -22,9 +25,9 @@ extension EasyHandle {
     try set(CURLOPT_PREREQDATA, pointer: this)
 
     try set(CURLOPT_NOSIGNAL, true)
-    // Where there is a proxy it is for every host, whatever the environment says.
+    // Our proxy applies to every host; the environment is ignored.
     try set(CURLOPT_NOPROXY, "")
-    // What is meant for the origin is no business of a proxy that only passes bytes on; nor is that one's answer ours.
+    // The proxy does not get the origin's fields, and its own response fields are not passed to us.
     try set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
     try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
     try set(CURLOPT_PROTOCOLS_STR, "http,https")
@@ -32,15 +35,17 @@ extension EasyHandle {
     try set(CURLOPT_FOLLOWLOCATION, false)
     try set(CURLOPT_DISALLOW_USERNAME_IN_URL, true)
     try set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
-    // Decodes what comes coded though `identity` was asked for; the header says what is asked for (`TransferRules`).
+    // Decodes coded bodies although `identity` was requested; `TransferRules` sets the request
+    // field.
     try set(CURLOPT_ACCEPT_ENCODING, ContentCodings.decodable.sorted().joined(separator: ", "))
-    // Without it, giving up a transfer whose name is being resolved waits for the resolver, and everyone with it.
+    // Without it, aborting a transfer during name resolution blocks the thread until the resolver
+    // returns.
     try set(CURLOPT_QUICK_EXIT, true)
     try set(CURLOPT_BUFFERSIZE, 64 << 10)
     try set(CURLOPT_TCP_KEEPALIVE, true)
     try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
     try set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
-    // curl keeps the parsed authorities between connections only where they come from one file and no folder.
+    // curl caches the parsed authorities only if they come from one file and no folder.
     try set(CURLOPT_CAPATH, pointer: nil)
     if let file = configuration.caFile { try set(CURLOPT_CAINFO, file) }
 
@@ -50,18 +55,19 @@ extension EasyHandle {
     try set(CURLOPT_LOW_SPEED_TIME, configuration.lowSpeedTime.wholeSeconds)
   }
 
-  /// What the rule of a hop's host says, or that there is none: nothing of the hop before stays.
+  /// Sets the options of the hop's host rule, and resets the options of the previous hop.
   ///
-  /// curl uses a connection again only for a host, a proxy and a strictness that are the same, so one that was made
-  /// without a look at the certificate serves no hop that wants one.
+  /// curl reuses a connection only for the same host, proxy and verification settings. A connection
+  /// made without verification therefore never serves a hop that requires it.
   func configure(_ entry: HostRules.Entry?, proxy: String?) throws(ImageError) {
-    // Empty, not nothing: a proxy from the environment would hide the origin's address from the open-socket callback.
+    // Empty rather than nil: a proxy from the environment would hide the origin's address from the
+    // open-socket callback.
     try set(CURLOPT_PROXY, proxy ?? "")
     let verifies = !(entry?.rule.allowsInvalidCertificates ?? false)
     try set(CURLOPT_SSL_VERIFYPEER, verifies)
     try set(CURLOPT_SSL_VERIFYHOST, verifies ? 2 : 0)
-    // In this order: without a file curl's cookies are off, even one without a name turns them on, and the share says
-    // whose they are.
+    // The order matters: a nil file turns curl's cookies off, the share selects the jar, and an
+    // empty file name turns cookies on.
     try set(CURLOPT_COOKIEFILE, pointer: nil)
     try set(CURLOPT_SHARE, pointer: entry?.jar.map { UnsafeMutableRawPointer($0.pointer) })
     if entry?.jar != nil { try set(CURLOPT_COOKIEFILE, "") }
@@ -69,8 +75,9 @@ extension EasyHandle {
 }
 
 extension Duration {
-  /// Rounded up, so that a short time does not become curl's 0, "no limit"; never negative.
+  /// Whole milliseconds, rounded up so that a short time does not become curl's 0, "no limit".
+  /// Never negative.
   var wholeMilliseconds: Int { Int(max(self / .milliseconds(1), 0).rounded(.up)) }
-  /// Rounded up, never negative.
+  /// Whole seconds, rounded up; never negative.
   var wholeSeconds: Int { Int(max(self / .seconds(1), 0).rounded(.up)) }
 }

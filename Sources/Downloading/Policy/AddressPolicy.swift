@@ -1,25 +1,26 @@
-// AddressPolicy: which addresses a strangers' URL may make this server connect to.
+// AddressPolicy: the addresses that downloads of untrusted URLs may connect to.
 
 import Model
 
 /// Lets public addresses through, and of the others those that the operator allows (`download.allow_networks`).
 ///
-/// It judges addresses, not names: whatever a host was called (`127.1`, `0x7f000001`, `2130706433`, a name that
-/// resolves to a private address, a redirect to one), in the end a socket is opened to an address, and that one is
-/// asked about here. Reserved are the ranges of IANA's special-purpose registries (RFC 6890 and what updates it)
-/// that are not globally reachable, and multicast. Of IPv6 only global unicast, `2000::/3`, is public at all, and an
-/// address with IPv4 inside only if that IPv4 address is.
+/// Checks the address of each socket instead of names, so no spelling of a host can bypass it
+/// (`127.1`, `0x7f000001`, names that resolve to private addresses, redirects). Refused are:
+/// - multicast, and the ranges of IANA's special-purpose registries (RFC 6890 and its updates) that
+///   are not globally reachable
+/// - IPv6 addresses outside global unicast, `2000::/3`
+/// - IPv6 addresses with an embedded IPv4 address that is refused.
 public struct AddressPolicy: Sendable {
-  /// Networks let through though they are not public.
+  /// Networks that are allowed although they are not public.
   public let allowedNetworks: [CIDR]
 
-  /// Lets through public addresses and these networks.
+  /// Creates a policy that allows public addresses and these networks.
   public init(allowedNetworks: [CIDR] = []) { self.allowedNetworks = allowedNetworks }
 
-  /// Why `address` may not be connected to, `nil` if it may.
+  /// Returns why `address` is refused, or `nil` if it is allowed.
   ///
-  /// An allowed network matches the address as connected to, or each IPv4 address inside it: allowing `10.0.0.0/8`
-  /// allows `::ffff:10.0.0.1`, too.
+  /// An allowed network matches the address itself, or all IPv4 addresses embedded in it: allowing
+  /// `10.0.0.0/8` also allows `::ffff:10.0.0.1`.
   public func refusal(of address: IPAddress) -> String? {
     func isAllowed(_ address: IPAddress) -> Bool {
       allowedNetworks.contains { $0.contains(address) }
@@ -34,7 +35,8 @@ public struct AddressPolicy: Sendable {
     return Self.reservedName(of: address).map { "\(address) (\($0))" }
   }
 
-  /// What `address` is reserved for, without regard to IPv4 inside it; `nil` for a public one.
+  /// Returns the name of the reserved range of `address`, ignoring embedded IPv4; `nil` for a
+  /// public address.
   private static func reservedName(of address: IPAddress) -> String? {
     switch address {
     case .v4:
@@ -68,7 +70,7 @@ public struct AddressPolicy: Sendable {
     ("fe80::/10", "link-local"), ("fec0::/10", "site-local"), ("ff00::/8", "multicast"),
   ])
 
-  /// Prefixes outside of `2000::/3` that stand for IPv4 addresses, and are as public as these.
+  /// Prefixes outside `2000::/3` that embed IPv4 addresses; they are as public as those.
   private static let translations = table([
     ("::ffff:0:0/96", "mapped"), ("::ffff:0:0:0/96", "translated"), ("64:ff9b::/96", "NAT64"),
   ]).map(\.network)

@@ -1,45 +1,47 @@
-// CircuitBreaker: which hosts are left alone for a while because they failed time and again. It decides and does nothing.
+// CircuitBreaker: decides which failing hosts are not asked for a while. Has no side effects.
 
 import Model
 
-/// One circuit for each host (and port) that fails.
+/// One circuit per failing host (and port).
 ///
-/// *Closed*: everyone goes through. `threshold` failures of connections in a row open it. What one URL is answered with
-/// says little about its host: of other failures it takes `urlsPerFailure` times as many, of distinct URLs, in a row. *Open*: nobody goes through for `openTime`.
-/// Then *half-open*: one load goes through as a probe, everyone else is refused; its success closes the circuit, its
-/// failure opens it again for twice as long, up to `longestOpenTime`. A success of whoever was on the way closes a
-/// circuit in any state: the host lives.
+/// - *Closed*: all loads are admitted. `threshold` consecutive connection failures open the
+///   circuit. Other failures depend on the URL: they open it after `urlsPerFailure` times as many
+///   distinct URLs failed in a row.
+/// - *Open*: all loads are refused for `openTime`.
+/// - *Half-open*: one load is admitted as a probe. Its success closes the circuit; its failure
+///   opens it for twice as long, up to `longestOpenTime`.
 ///
-/// Only hosts with failures have an entry, and a bounded number of them.
+/// A success of any load closes the circuit in every state. Only failing hosts have an entry, and
+/// the number of entries is limited.
 struct CircuitBreaker {
   typealias ID = DownloadQueue.ID
 
   /// What the end of a load's hop says about its host.
   enum Outcome: Hashable {
-    /// It lives: it answered, whatever it said that is not its own failure.
+    /// The host responded, and the response is not a failure of the host.
     case success
     /// No connection could be made.
     case failure
-    /// A 5xx, no answer in time or none at all, to this URL (its hash).
+    /// A 5xx, a time-out or no response for this URL (its hash).
     case failureOfURL(Int)
-    /// Nothing: the load was cancelled, or ended for a reason of this side.
+    /// Nothing: the load was cancelled, or ended for a local reason.
     case nothing
   }
 
   fileprivate struct Circuit {
-    /// Failures of connections in a row while closed.
+    /// Consecutive connection failures while closed.
     var failures = 0
-    /// URLs that failed in a row while closed, or since the host could be reached again.
+    /// Distinct URLs that failed in a row while closed, or since the host became reachable again.
     var urls: Set<Int> = []
-    /// Whether it opened since no connection could be made.
+    /// Whether the circuit opened because of connection failures.
     var isUnreachable = false
-    /// How often it opened without a success in between.
+    /// How often the circuit opened without a success in between.
     var openings = 0
-    /// Until when it is open, then half-open; `nil`: closed.
+    /// The end of the open state, after which the circuit is half-open; `nil` if closed.
     var openUntil: ContinuousClock.Instant?
-    /// Who went through while half-open.
+    /// The load admitted while half-open.
     var probe: ID?
-    /// When it last changed.
+    /// The time of the last change.
     var changed: ContinuousClock.Instant
   }
 
@@ -48,44 +50,47 @@ struct CircuitBreaker {
   private let hostLimit: Int
   private var circuits: [String: Circuit] = [:]
 
-  /// How many URLs that fail weigh as much as one connection that does.
+  /// The number of failing URLs that count as one connection failure.
   static let urlsPerFailure = 4
-  /// Most URLs that are told apart of one host; where more would have to fail, it is never left alone for them.
+  /// Maximum number of distinct failing URLs stored per host. A larger threshold is never reached
+  /// by URL failures.
   static let urlLimit = 4_096
 
-  /// A host that is down for long is asked this seldom at the least, or every `openTime` where that is longer.
+  /// Maximum open time, unless `openTime` is longer.
   static let longestOpenTime = Duration.seconds(300)
 
+  /// Creates a circuit breaker.
+  ///
   /// - Parameters:
-  ///   - threshold: failures in a row that open a circuit; 0: none ever opens.
+  ///   - threshold: consecutive failures that open a circuit; 0: circuits never open.
   ///   - openTime: how long a circuit is open the first time.
-  ///   - hostLimit: most hosts that are remembered, at least 1.
+  ///   - hostLimit: maximum number of hosts with an entry, at least 1.
   init(threshold: Int, openTime: Duration, hostLimit: Int = 10_000) {
     self.threshold = max(threshold, 0)
     self.openTime = max(openTime, .zero)
     self.hostLimit = max(hostLimit, 1)
   }
 
-  /// Circuits that are open or half-open: each of them failed last, and nobody has seen it live since.
+  /// The number of circuits that are open or half-open.
   private(set) var openCount = 0
-  /// Hosts that are remembered.
+  /// The number of hosts with an entry.
   var hostCount: Int { circuits.count }
 
-  /// Whether a load that asked to go to `host` now would be turned away.
+  /// Whether a load to `host` would be refused now.
   func refuses(_ id: ID, to host: String, now: ContinuousClock.Instant) -> Bool {
     guard let circuit = circuits[host], let openUntil = circuit.openUntil else { return false }
     return now < openUntil || circuit.probe != nil && circuit.probe != id
   }
 
-  /// Lets a load go to `host`, as the probe where the circuit is half-open; it must `end` there, however it ends.
-  /// `false`: it is turned away.
+  /// Admits a load to `host`, as the probe if the circuit is half-open. Returns `false` if the load
+  /// is refused. The caller must call `end` for each admitted load.
   mutating func admit(_ id: ID, to host: String, now: ContinuousClock.Instant) -> Bool {
     guard !refuses(id, to: host, now: now) else { return false }
     if circuits[host]?.openUntil != nil { circuits[host]?.probe = id }
     return true
   }
 
-  /// Takes in how a load's hop at `host` ended. Tells whether the circuit opened with it, once more included.
+  /// Records how a load's hop at `host` ended. Returns whether the circuit opened, or opened again.
   @discardableResult mutating func end(
     _ id: ID, at host: String, _ outcome: Outcome, now: ContinuousClock.Instant
   ) -> Bool {
@@ -108,12 +113,12 @@ struct CircuitBreaker {
   ) -> Bool {
     var circuit = circuits[host] ?? Circuit(changed: now)
     if circuit.openUntil != nil {
-      // Whoever was under way when it opened has nothing new to tell.
+      // A load that began before the circuit opened gives no new information.
       guard circuit.probe == id else { return false }
       circuit.probe = nil
     }
     if let url, circuit.isUnreachable {
-      // It can be reached again: from here on its URLs count.
+      // The host is reachable again; from here on its failing URLs count.
       if circuit.openUntil != nil { openCount -= 1 }
       circuit = Circuit(changed: now)
       circuit.note(url)
@@ -142,8 +147,8 @@ struct CircuitBreaker {
     min(openTime * (1 << min(openings, 20)), max(Self.longestOpenTime, openTime))
   }
 
-  /// Makes room: of those that refuse nobody at present, or else of all, the ones that changed longest ago; a quarter of
-  /// the limit at once, so that sorting is seldom.
+  /// Removes a quarter of the entries, so that sorting is rare. Removes those that changed longest
+  /// ago, preferably of circuits that refuse no loads at present.
   private mutating func forgetSome(now: ContinuousClock.Instant) {
     let idle = circuits.filter {
       $0.value.probe == nil && $0.value.openUntil.map { $0 <= now } ?? true
@@ -163,13 +168,15 @@ extension CircuitBreaker.Circuit {
 }
 
 extension CircuitBreaker.Outcome {
-  /// What a load's result says about the host it ended at. Whoever answers lives, whatever is wrong with the answer.
-  /// So does a host with which TLS fails: it can be reached, and the failure is better told by its own name.
+  /// Derives the outcome for the host at which a load ended. Any response means success, and so
+  /// does a TLS failure: the host is reachable, and the TLS error is more specific than an open
+  /// circuit.
   ///
   /// - Parameters:
-  ///   - hasAnswer: whether there was the head of an answer.
-  ///   - hasSentRequest: whether there was a connection, and the request went out.
-  ///   - url: what was asked for there.
+  ///   - result: the load's result.
+  ///   - hasAnswer: whether a response head was received.
+  ///   - hasSentRequest: whether a connection existed and the request was sent.
+  ///   - url: the requested URL.
   init(
     of result: Result<LoadResult, ImageError>, hasAnswer: Bool, hasSentRequest: Bool, url: SourceURL
   ) {

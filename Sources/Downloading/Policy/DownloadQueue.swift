@@ -1,43 +1,42 @@
-// DownloadQueue: which download may run, which waits and which is turned away. It decides and does nothing.
+// DownloadQueue: decides which downloads run, wait or are refused. Has no side effects.
 
 import Model
 
-/// In which order downloads of one priority run (SDWebImageDownloaderExecutionOrder).
+/// The order of downloads of equal priority (SDWebImageDownloaderExecutionOrder).
 public enum DownloadOrder: String, Hashable, Sendable, CaseIterable {
-  /// First come, first served.
+  /// First in, first out.
   case fifo
-  /// Who came last goes first: a list scrolled fast shows what is in sight now.
+  /// Last in, first out: a list that scrolls fast first shows what is visible now.
   case lifo
 }
 
-/// Grants places to loads: so many at once, so many of one host; of those that wait, all of a higher priority before
-/// any of a lower one, and within one priority as `DownloadOrder` says.
+/// Grants slots to loads, limited in total and per host. Waiting loads start by priority, and
+/// within one priority by `DownloadOrder`.
 ///
-/// One load waits no longer than the others' hosts make it: a load whose host is full is passed over, so a slow host
-/// fills its own places only. And many hosts that say nothing do not fill all places together: a load that has been
-/// silent counts among all no more, up to so many, and its host begins no further load before it has answered one. A
-/// host that answered a load is not to blame for what that load waits for then: the target of its redirect, as a rule.
-/// Choosing among those waiting is `startNext`'s matter alone.
+/// - A load whose host is full is skipped, so a slow host fills only its own slots.
+/// - A silent load no longer counts against the total limit, up to `silentLimit` loads. Its host
+///   starts no further load until it responds.
+/// - A host that responded to a load is not blamed when that load becomes silent later, usually
+///   after a redirect.
 ///
-/// Scanning and removing cost time in proportion to the queue's length: 1,000 waiting take microseconds, where the
-/// transfer that follows takes milliseconds.
+/// Scanning and removing take time linear in the queue's length.
 struct DownloadQueue {
   typealias ID = Int
 
-  /// What is to be done now, in order.
+  /// The actions for the caller, in order.
   enum Action: Hashable {
-    /// Begin the transfer; the place is taken until `remove`.
+    /// Begin the transfer; it holds its slot until `remove`.
     case start(ID)
-    /// Turn away: the queue is full.
+    /// Refuse: the queue is full.
     case refuse(ID)
-    /// Turn away: it has waited too long.
+    /// Refuse: the load has waited too long.
     case expire(ID)
   }
 
   private struct Entry {
     let id: ID
     let host: String
-    /// Which load it is in order of arrival.
+    /// The load's number in order of arrival.
     let number: Int
     let deadline: ContinuousClock.Instant
   }
@@ -48,18 +47,19 @@ struct DownloadQueue {
   private let queueLimit: Int
   private let queueTimeout: Duration
   private let order: DownloadOrder
-  /// For each priority's rank those that wait, in order of arrival, and so of their deadlines.
+  /// The waiting loads by priority rank, in order of arrival, which is also the order of their
+  /// deadlines.
   private var waiting = [[Entry]](repeating: [], count: LoadPriority.allCases.count)
   private var running: [ID: String] = [:]
   private var runningPerHost: [String: Int] = [:]
-  /// Running loads from which nothing has come for long.
+  /// Running loads that are silent.
   private var silent: Set<ID> = []
-  /// Running loads that were answered, by their own host before any other.
+  /// Running loads that any host has responded to.
   private var answered: Set<ID> = []
-  /// Hosts that were silent and have answered nobody since. Each has a running load that was not answered.
+  /// Hosts that were silent and have not responded since. Each has an unanswered running load.
   private var silentHosts: Set<String> = []
   private var arrivals = 0
-  /// Whether nothing begins (SDWebImageDownloader's `suspended`).
+  /// Whether no load starts (SDWebImageDownloader's `suspended`).
   private(set) var isPaused = false
 
   init(
@@ -75,20 +75,20 @@ struct DownloadQueue {
   }
 
   var runningCount: Int { running.count }
-  /// Those of the running ones that have been silent for long.
+  /// The number of silent running loads.
   var silentCount: Int { silent.count }
   var waitingCount: Int { waiting.reduce(0) { $0 + $1.count } }
-  /// When `expire` will next have something to say.
+  /// The earliest deadline of a waiting load.
   var nextDeadline: ContinuousClock.Instant? { waiting.compactMap(\.first?.deadline).min() }
 
-  /// A load of `host` (and port) arrives.
+  /// Adds a load of `host` (and port).
   mutating func add(
     _ id: ID, host: String, priority: LoadPriority, now: ContinuousClock.Instant
   ) -> [Action] {
     arrivals += 1
     let entry = Entry(id: id, host: host, number: arrivals, deadline: now + queueTimeout)
     if hasPlace(for: host) {
-      // Whoever waits, waits for another host: places are given away as soon as they are free.
+      // Any waiting load waits for another host, because free slots are granted at once.
       return [start(entry)]
     }
     guard waitingCount < queueLimit else { return [.refuse(id)] }
@@ -96,7 +96,7 @@ struct DownloadQueue {
     return []
   }
 
-  /// Gives a load that waits a higher priority, never a lower one. It counts as having come when it did.
+  /// Raises the priority of a waiting load; never lowers it. The load keeps its order of arrival.
   mutating func raise(_ id: ID, to priority: LoadPriority) {
     guard let (rank, index) = place(of: id), rank < priority.rank else { return }
     let entry = waiting[rank].remove(at: index)
@@ -104,7 +104,7 @@ struct DownloadQueue {
     waiting[priority.rank].insert(entry, at: later ?? waiting[priority.rank].endIndex)
   }
 
-  /// A load has ended or was given up, running or waiting; one not known here is ignored.
+  /// Removes a running or waiting load; ignores an unknown one.
   mutating func remove(_ id: ID) -> [Action] {
     if let host = running.removeValue(forKey: id) {
       let rest = (runningPerHost[host] ?? 1) - 1
@@ -118,15 +118,15 @@ struct DownloadQueue {
     return []
   }
 
-  /// A running load has brought nothing for long.
+  /// Marks a running load as silent.
   mutating func silence(_ id: ID) -> [Action] {
     guard let host = running[id], silent.insert(id).inserted else { return [] }
     if !answered.contains(id) { silentHosts.insert(host) }
     return startWaiting()
   }
 
-  /// A running load is answered by `speaker`, its own host or one that it was redirected to: whoever spoke is as any
-  /// other host again. So there may be more loads for a while than `limit` lets begin.
+  /// Records a response of `speaker` to a running load: of its own host or a redirect's. `speaker`
+  /// is no longer silent. The number of loads may exceed `limit` for a while.
   mutating func answer(_ id: ID, from speaker: String) -> [Action] {
     guard let host = running[id] else { return [] }
     silent.remove(id)
@@ -136,7 +136,8 @@ struct DownloadQueue {
     return startWaiting()
   }
 
-  /// Where no load waits for a host's first word any more, whoever comes next finds out whether it speaks again.
+  /// Clears a host's silence if no running load waits for its first response. The next load finds
+  /// out whether the host responds again.
   private mutating func forgive(_ host: String) {
     guard silentHosts.contains(host),
       !running.contains(where: { $0.value == host && !answered.contains($0.key) })
@@ -144,7 +145,8 @@ struct DownloadQueue {
     silentHosts.remove(host)
   }
 
-  /// Takes out whoever waits for `host`, in order of arrival. Nobody else's place depends on them.
+  /// Removes the loads that wait for `host` and returns them in order of arrival. No other load can
+  /// start because of it.
   mutating func removeWaiting(for host: String) -> [ID] {
     var removed: [Entry] = []
     for rank in waiting.indices {
@@ -154,7 +156,7 @@ struct DownloadQueue {
     return removed.sorted { $0.number < $1.number }.map(\.id)
   }
 
-  /// Turns away who has waited too long; a pause lengthens no wait.
+  /// Refuses loads that have waited too long. A pause does not extend their wait.
   mutating func expire(now: ContinuousClock.Instant) -> [Action] {
     var expired: [Entry] = []
     for rank in waiting.indices {
@@ -165,7 +167,7 @@ struct DownloadQueue {
     return expired.sorted { $0.number < $1.number }.map { .expire($0.id) }
   }
 
-  /// Begins nothing until `resume`: what runs runs on, what arrives waits.
+  /// Starts no load until `resume`. Running loads continue.
   mutating func pause() { isPaused = true }
 
   /// Ends a pause.

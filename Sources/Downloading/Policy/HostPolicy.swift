@@ -1,22 +1,25 @@
-// HostPolicy: which hosts may be asked, by name.
+// HostPolicy: the hosts that downloads may use, by name.
 
 import Model
 
-/// The operator's two lists of hosts. Each hop of a load is checked, by the name that is connected to.
+/// The operator's allow and deny lists of hosts. Each hop of a load is checked by the name that is
+/// connected to.
 ///
-/// Names say nothing of addresses: another name may lead to a denied host's address. `AddressPolicy` checks addresses.
+/// Another name may lead to a denied host's address; `AddressPolicy` checks addresses.
 public struct HostPolicy: Sendable {
-  /// Hosts that may be asked; empty: all.
+  /// Allowed hosts; empty: all.
   public var allowed: [HostPattern]
-  /// Hosts that may not be asked, whatever `allowed` says.
+  /// Denied hosts; takes precedence over `allowed`.
   public var denied: [HostPattern]
 
-  /// All hosts, unless lists say otherwise.
+  /// Creates a policy; by default all hosts are allowed.
   public init(allowed: [HostPattern] = [], denied: [HostPattern] = []) {
     self.allowed = allowed
     self.denied = denied
   }
 
+  /// Checks a host.
+  ///
   /// - Throws: `ImageError.forbiddenSource` for a host that is denied or not allowed.
   func check(_ host: String) throws(ImageError) {
     guard !denied.contains(where: { $0.matches(host) }) else {

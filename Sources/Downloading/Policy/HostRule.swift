@@ -1,43 +1,43 @@
-// HostRule, HostRules: what is different for some hosts, and which hop is told what of it.
+// HostRule: the settings for particular hosts, and which hops get a host's secrets.
 
 import Model
 
-/// What an operator decided about some hosts.
+/// The operator's settings for a group of hosts.
 public struct HostRule: Sendable {
-  /// By which proxy the hosts are asked.
+  /// The proxy for the hosts.
   public enum Proxy: Hashable, Sendable {
-    /// The configuration's, if it has one.
+    /// The configuration's proxy, if any.
     case standard
-    /// None.
+    /// No proxy.
     case direct
-    /// The one with this URL, `http://host:port`, which may hold a user and a password.
+    /// A proxy with this URL, `http://host:port`, optionally with user and password.
     case url(String)
   }
 
-  /// The hosts it is for.
+  /// The hosts that the rule applies to.
   public let host: HostPattern
-  /// Fields that every request to them has; one that is sent anyway has this value.
+  /// Fields that are added to every request; they replace fields of the same name.
   public var headers: [HeaderField] = []
-  /// The same with values that are secret, credentials among them.
+  /// Fields that are added to every request and have secret values, such as credentials.
   public var secretHeaders: [HeaderField] = []
-  /// Names of fields that they are not sent.
+  /// Names of fields that are not sent.
   public var droppedHeaders: [String] = []
-  /// Names of the fields that go on to them from a client's request.
+  /// Names of the client's request fields that are forwarded.
   public var forwardedHeaders: [String] = []
-  /// Whether the cookies that they set are kept, in memory, and sent back to them, whoever asks.
+  /// Whether cookies are kept in memory and sent back, shared by all clients.
   public var keepsCookies = false
-  /// Whether whoever answers in their names is believed: certificates are not looked at.
+  /// Whether certificates are not verified.
   public var allowsInvalidCertificates = false
-  /// By which proxy they are asked.
+  /// The proxy for the hosts.
   public var proxy = Proxy.standard
 
-  /// A rule that changes nothing.
+  /// Creates a rule without settings.
   public init(host: HostPattern) { self.host = host }
 }
 
-/// The rules of one downloader, each with its cookies. The first that matches a host counts.
+/// The rules of a downloader, with their cookies. The first rule that matches a host applies.
 struct HostRules: Sendable {
-  /// A rule with what belongs to it while the downloader lives.
+  /// A rule with its cookie jar.
   struct Entry: Sendable {
     let rule: HostRule
     let jar: CookieJar?
@@ -53,15 +53,16 @@ struct HostRules: Sendable {
     self.entries = entries
   }
 
-  /// The rule for a host, as `DownloadTarget` has it.
+  /// Returns the rule for a host in the form of `DownloadTarget.host`.
   subscript(host: String) -> Entry? { entries.first { $0.rule.host.matches(host) } }
 }
 
-/// The origins that a load has been led to, which tells whom secrets are meant for (RFC 9110, section 15.4).
+/// The origins that a load was redirected through. Decides which origins get secrets (RFC 9110,
+/// section 15.4).
 ///
-/// A redirect may lead anywhere, and whoever answers at another port or without TLS need not be who answers at the
-/// first. So what a client had forwarded goes to the first origin alone, and what a host's own rule has for it only to
-/// that of its origins which the load came to first, or from plain HTTP to TLS at the usual ports.
+/// Another port, or the same host without TLS, may belong to someone else. A client's forwarded
+/// fields therefore go to the first origin only. A host rule's secrets go only to the host's origin
+/// that the load reached first, or after an upgrade from HTTP to TLS at the default ports.
 struct RedirectTrail {
   private let first: DownloadTarget.Origin
   private var origins: [String: DownloadTarget.Origin]
@@ -71,7 +72,7 @@ struct RedirectTrail {
     origins = [target.host: target.origin]
   }
 
-  /// Notes a hop; tells whether its host's own secrets are meant for it.
+  /// Records a hop. Returns whether the hop gets its host's secrets.
   mutating func enter(_ target: DownloadTarget) -> Bool {
     guard let known = origins[target.host] else {
       origins[target.host] = target.origin
@@ -80,6 +81,6 @@ struct RedirectTrail {
     return known == target.origin || target.origin.secures(known)
   }
 
-  /// Whether a hop is to the origin that was asked for.
+  /// Whether a hop goes to the requested origin.
   func isFirst(_ target: DownloadTarget) -> Bool { target.origin == first }
 }

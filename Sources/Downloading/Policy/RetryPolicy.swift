@@ -1,32 +1,35 @@
-// RetryPolicy: whether a hop that failed is tried once more, and when. It decides and does nothing.
+// RetryPolicy: decides whether and when a failed hop is retried. Has no side effects.
 
 import Model
 
-/// When a failed hop is tried again: after failures that are often over in a moment, and where nothing was done yet.
+/// Retries hops after transient failures that had no effect at the origin.
 struct RetryPolicy: Sendable {
-  /// How a hop failed, as far as it matters here.
+  /// The failures that may be retried.
   enum Failure: Hashable {
-    /// The name, the connection or its time-out, a reset: before any byte of an answer came.
+    /// Name resolution, connection, connection time-out or reset, before the first byte of a
+    /// response.
     case connection
-    /// An answer with an error status, and its `Retry-After` as sent.
+    /// A response with an error status, and its `Retry-After` as sent.
     case status(Int, retryAfter: String?)
   }
 
-  /// Most retries of one load, all its hops together.
+  /// Maximum retries of one load, over all hops.
   let limit: Int
-  /// The first retry's delay on average; it doubles with each further one.
+  /// Average delay of the first retry; doubles with each further one.
   let delay: Duration
 
-  /// A longer `Retry-After` is no use to someone who waits for an image.
+  /// Maximum `Retry-After` in seconds; clients do not wait longer for an image.
   static let longestRetryAfter = 2
 
-  /// How long to wait before trying again; `nil`: not again.
+  /// Returns the delay before the next retry, or `nil` for no retry.
   ///
   /// - Parameters:
-  ///   - retries: how often the load was tried again already.
-  ///   - timeLeft: until the load's time-out, which no retry moves.
-  ///   - chance: 0–1, where in the range of ± 50 % the delay falls, so that a crowd that failed together does not come
-  ///     back together.
+  ///   - failure: the failure of the hop.
+  ///   - retries: retries of the load so far.
+  ///   - timeLeft: time until the load's time-out, which retries do not extend.
+  ///   - chance: a random number from 0 to 1 that selects the jitter within ± 50 %, so that loads
+  ///     that failed together do not retry together.
+  ///   - now: the current time.
   func delay(
     after failure: Failure, retries: Int, timeLeft: Duration, chance: Double, now: UnixTime
   ) -> Duration? {
@@ -37,14 +40,14 @@ struct RetryPolicy: Sendable {
         let seconds = Self.seconds(ofRetryAfter: retryAfter, now: now),
         seconds <= Self.longestRetryAfter
       else { return nil }
-      // No sooner than the origin asks for (RFC 9110, section 10.2.3).
+      // Not earlier than the origin asks (RFC 9110, section 10.2.3).
       wait += .seconds(seconds)
     }
     return wait < timeLeft ? wait : nil
   }
 
-  /// `Retry-After` in seconds from `now`, at most `Freshness.unlimited`: seconds or a date, one that is past meaning now;
-  /// `nil` for anything else.
+  /// Parses `Retry-After`, a number of seconds or a date. Returns seconds from `now`, from 0 to
+  /// `Freshness.unlimited`, or `nil` if invalid.
   static func seconds(ofRetryAfter text: String, now: UnixTime) -> Int? {
     if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
       return min(Int(text) ?? .max, Freshness.unlimited)

@@ -1,15 +1,15 @@
-// DownloadBuffer: a body that others read while it comes in.
+// DownloadBuffer: a body that others read while it is being received.
 
 import Glibc
 import Model
 import Platform
 
-/// The memory file of a transfer as its readers have it: a descriptor of their own, and how far it may be read. Written
-/// by the transfer thread, read by any.
+/// A reader's view of a transfer's memory file: its own descriptor, and the readable length. The
+/// transfer thread writes it and any thread reads it.
 final class DownloadBuffer: StreamingBody {
   private struct State {
     var count = 0
-    /// Whether it is whole; `nil` while it comes in.
+    /// Whether the body is complete; `nil` while it is being received.
     var isWhole: Bool?
   }
 
@@ -20,7 +20,12 @@ final class DownloadBuffer: StreamingBody {
   private let state = Lock(State())
   private let observers = Observers<Void>()
 
-  /// - Parameter descriptor: of the file that is being filled; a duplicate is kept.
+  /// Creates a view.
+  ///
+  /// - Parameters:
+  ///   - descriptor: the file that is being filled; a duplicate is kept.
+  ///   - origin: the response head.
+  ///   - expected: bytes of the whole body; `nil` if unknown.
   init(reading descriptor: CInt, origin: OriginResponse, expected: Int?) throws(SystemError) {
     let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     guard duplicate >= 0 else { throw SystemError() }
@@ -32,13 +37,13 @@ final class DownloadBuffer: StreamingBody {
     state.withLock { $0.isWhole ?? ($0.count == expected) }
   }
 
-  /// So many bytes are in the file.
+  /// Records that `count` bytes are in the file, and notifies the readers.
   func grow(to count: Int) {
     state.withLock { $0.count = count }
     observers.tell(())
   }
 
-  /// Nothing more comes. The first word counts.
+  /// Ends the body. Later calls have no effect.
   func end(isWhole: Bool) {
     let isFirst = state.withLock { state in
       defer { state.isWhole = state.isWhole ?? isWhole }

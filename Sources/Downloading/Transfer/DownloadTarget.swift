@@ -1,34 +1,35 @@
-// Target: a URL that was looked at and may be asked for: of a load, or of a redirect.
+// DownloadTarget: a checked URL of a download or a redirect.
 
 import CCurl
 import Model
 
-/// One hop of a load: where to connect, as curl reads the URL, so that what is checked is what is used.
+/// One hop of a load, with the host as curl reads the URL, so that the checked host is the one
+/// used.
 struct DownloadTarget: Sendable {
-  /// Who answers: what tells one server from another (RFC 6454).
+  /// An origin: scheme, host and port (RFC 6454).
   struct Origin: Hashable, Sendable {
     let scheme: SourceURL.Scheme
     let host: String
     let port: Int
 
-    /// Whether this is the host's usual place for TLS and `other` its usual place without: who answers here has shown
-    /// to be the host, which nobody has there.
+    /// Whether this is the host's default port for TLS and `other` its default port without TLS.
+    /// TLS authenticates the host, so secrets may follow such an upgrade.
     func secures(_ other: Origin) -> Bool {
       self == Origin(scheme: .https, host: host, port: 443)
         && other == Origin(scheme: .http, host: host, port: 80)
     }
   }
 
-  /// What curl is told to fetch.
+  /// The URL that curl fetches.
   let url: SourceURL
   /// The host as curl reads it.
   let host: String
-  /// Host and port: what `limitPerHost` counts by.
+  /// Host and port; the key of `limitPerHost`.
   let hostAndPort: String
 
   /// Checks scheme and host.
   ///
-  /// - Throws: `ImageError.forbiddenSource`, or `invalidURL` where curl finds no host that it could connect to.
+  /// - Throws: `ImageError.forbiddenSource`, or `invalidURL` if curl finds no usable host.
   init(_ url: SourceURL, hosts: HostPolicy) throws(ImageError) {
     guard url.scheme != .local else {
       throw .forbiddenSource(reason: "its scheme is not http or https", detail: url.text)
@@ -42,14 +43,15 @@ struct DownloadTarget: Sendable {
     hostAndPort = "\(host):\(url.port)"
   }
 
-  /// Who answers.
+  /// The origin of the URL.
   var origin: Origin { Origin(scheme: url.scheme, host: host, port: url.port) }
 
-  /// What a `Location` in this target's answer stands for, by curl's own parser; one that makes no sense as it is.
+  /// Resolves a `Location` of this target's response with curl's parser. Returns an invalid one
+  /// unchanged.
   func absolute(_ location: String) -> String {
     guard let parts = curl_url() else { return location }
     defer { curl_url_cleanup(parts) }
-    // Other schemes are understood too, so that they can be refused by name; spaces as browsers take them.
+    // Accepts other schemes, so that the error can name them, and spaces, as browsers do.
     let flags = UInt32(CURLU_NON_SUPPORT_SCHEME | CURLU_URLENCODE | CURLU_ALLOW_SPACE)
     var text: UnsafeMutablePointer<CChar>?
     guard curl_url_set(parts, CURLUPART_URL, url.text, 0) == CURLUE_OK,
@@ -103,8 +105,8 @@ struct DownloadTarget: Sendable {
     return undotted
   }
 
-  /// The host as curl's own parser reads it: percent-decoded, an international name in its ASCII form, every spelling
-  /// of an IPv4 address (`127.1`, `0x7f000001`) as four decimals.
+  /// Returns the host as curl's parser reads it: percent-decoded, international names in ASCII, and
+  /// every spelling of an IPv4 address (`127.1`, `0x7f000001`) as four decimals.
   private static func host(of url: SourceURL) -> String? {
     guard let parts = curl_url() else { return nil }
     defer { curl_url_cleanup(parts) }

@@ -1,16 +1,16 @@
-// Mailbox: how loads and what is asked of them reach the transfer thread from any other.
+// Mailbox: passes loads and commands from other threads to the transfer thread.
 
 import Platform
 
-/// What the transfer thread is asked for, in order. Posting never waits.
+/// A queue of commands to the transfer thread. Posting never blocks.
 final class Mailbox: Sendable {
   enum Command: Sendable {
     case load(PendingDownload)
-    /// Gives up a load; of no effect for one that has ended.
+    /// Cancels a load; no effect if it has ended.
     case cancel(DownloadQueue.ID)
-    /// A load's priority was raised; of no effect for one that has ended.
+    /// Reports a raised priority; no effect if the load has ended.
     case raise(DownloadQueue.ID)
-    /// A body was held against its origin's digests; of no effect for a load that has ended.
+    /// Reports the result of a digest verification; no effect if the load has ended.
     case verified(DownloadQueue.ID, mismatch: String?)
     case pause
     case resume
@@ -25,10 +25,12 @@ final class Mailbox: Sendable {
   private let state = Lock(State())
   private let multi: MultiHandle
 
-  /// - Parameter multi: what is woken up by a command.
+  /// Creates a mailbox.
+  ///
+  /// - Parameter multi: the handle that commands wake up.
   init(waking multi: MultiHandle) { self.multi = multi }
 
-  /// A number that no other load has.
+  /// Returns a unique load id.
   func makeID() -> DownloadQueue.ID {
     state.withLock { state in
       state.lastID += 1
@@ -36,7 +38,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// `false` when the mailbox is closed: the command will never be read.
+  /// Posts a command. Returns `false` if the mailbox is closed and the command will not be read.
   @discardableResult func post(_ command: Command) -> Bool {
     let isPosted = state.withLock { state in
       if !state.isClosed { state.commands.append(command) }
@@ -46,13 +48,13 @@ final class Mailbox: Sendable {
     return isPosted
   }
 
-  /// Takes no more commands.
+  /// Closes the mailbox; later commands are refused.
   func close() {
     state.withLock { $0.isClosed = true }
     multi.wakeUp()
   }
 
-  /// All commands posted since the last time; with `isClosed` they are the last ones.
+  /// Returns the commands posted since the last call; with `isClosed` they are the last ones.
   func take() -> (commands: [Command], isClosed: Bool) {
     state.withLock { state in
       defer { state.commands = [] }

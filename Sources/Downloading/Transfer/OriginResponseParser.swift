@@ -1,48 +1,51 @@
-// OriginResponseParser: the status and the headers of the final answer, from the lines curl hands over one by one.
+// OriginResponseParser: parses status and fields of the final response, line by line.
 
 import Model
 
-/// Collects the head of an answer. Interim answers (1xx) and trailers leave no trace in it, but their bytes count.
+/// Parses the head of a response. Ignores interim responses (1xx) and trailers, but counts their
+/// bytes.
 struct OriginResponseParser {
-  /// What a line was.
+  /// The effect of a line.
   enum Event: Hashable {
-    /// The head goes on, or the line does not matter.
+    /// The head continues, or the line is irrelevant.
     case more
-    /// The head of a final answer (200 to 599) is whole; the body follows.
+    /// The head of a final response (200 to 599) is complete; the body follows.
     case complete
-    /// More header bytes than allowed.
+    /// The header exceeds its limit.
     case tooLarge
   }
 
   private enum Part { case statusLine, fields, body }
 
-  /// What is kept, once the head is whole.
+  /// The parsed response, once the head is complete.
   private(set) var origin = OriginResponse(status: 0)
-  /// How many bytes the body has, where the head says so: `Content-Length`, unless there is a `Transfer-Encoding`,
-  /// which overrides it (RFC 9112, section 6.3). A number too great for `Int` is the greatest.
+  /// The length of the body, if known: `Content-Length`, unless `Transfer-Encoding` overrides it
+  /// (RFC 9112, section 6.3). Clamped to `Int.max`.
   var contentLength: Int? { hasTransferEncoding ? nil : length }
-  /// Whether `Content-Length` counts and is no number, or not always the same: then nobody knows where the body ends.
+  /// Whether `Content-Length` applies and is invalid or inconsistent, so that the end of the body
+  /// is unknown.
   var hasInvalidLength: Bool { !hasTransferEncoding && isLengthInvalid }
-  /// How many bytes of body are handed on, where the head says so: a coded body has others than its `Content-Length`.
+  /// The length of the body as curl delivers it, if known; a coded body differs from its
+  /// `Content-Length`.
   var bodyLength: Int? { contentEncoding == nil ? contentLength : nil }
-  /// What the origin says of the content's bytes. Nothing where they are coded: what curl hands on is decoded.
+  /// The body's digests. Empty for a coded body, because curl delivers it decoded.
   var digests: BodyDigests { contentEncoding == nil ? sentDigests : BodyDigests() }
-  /// `Content-Encoding` in lower case, other than `identity`; several joined by commas.
+  /// `Content-Encoding` in lower case, without `identity`; several joined by commas.
   private(set) var contentEncoding: String?
-  /// `Location` of a redirect (RFC 9110, section 15.4), as it stands there.
+  /// The unparsed `Location` of a redirect (RFC 9110, section 15.4).
   ///
-  /// Not CURLINFO_REDIRECT_URL, which curl only has where the answer's body came whole.
+  /// CURLINFO_REDIRECT_URL is not used, because curl sets it only after a complete body.
   var redirect: String? {
     switch origin.status {
     case 301, 302, 303, 307, 308: location
     default: nil
     }
   }
-  /// `Retry-After`, as it stands there.
+  /// The unparsed `Retry-After`.
   private(set) var retryAfter: String?
-  /// Whether any line came.
+  /// Whether any line was received.
   var hasBegun: Bool { bytes > 0 }
-  /// Whether the head of a final answer is whole.
+  /// Whether the head of a final response is complete.
   var isComplete: Bool { part == .body }
 
   private var length: Int?
@@ -54,14 +57,16 @@ struct OriginResponseParser {
   private var bytes = 0
   private let limit: Int
 
-  /// - Parameter limit: most bytes of all lines together.
+  /// Creates a parser.
+  ///
+  /// - Parameter limit: maximum bytes of all lines together.
   init(limit: Int) { self.limit = limit }
 
-  /// Takes in one line, with its line break.
+  /// Parses one line, including its line break.
   mutating func receive(_ line: UnsafeRawBufferPointer) -> Event {
     bytes += line.count
     guard bytes <= limit else { return .tooLarge }
-    // Behind the head there are only trailers, which change nothing that is kept.
+    // Lines after the head are trailers, which are ignored.
     guard part != .body else { return .more }
     let text = line.prefix { $0 != 0x0d && $0 != 0x0a }
     if part == .statusLine {
@@ -88,16 +93,16 @@ struct OriginResponseParser {
   }
 
   private mutating func receiveField(_ line: Slice<UnsafeRawBufferPointer>) {
-    // A line that starts with a space continues the one before (obs-fold, RFC 9112, section 5.2): none of the
-    // headers kept here is ever that long.
+    // A line that starts with a blank continues the previous one (obs-fold, RFC 9112, section 5.2).
+    // It is ignored, because the fields kept here are short.
     guard let colon = line.firstIndex(of: 0x3a), line.first != 0x20, line.first != 0x09 else {
       return
     }
     let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
     let value = Self.trimmed(line[line.index(after: colon)...])
-    // Before anything is passed over: curl goes by the digits that a length begins with.
+    // Checked before other values are ignored: curl uses the leading digits of an invalid length.
     if name == "content-length" { return receiveLength(value) }
-    // What is kept may be sent on one day: no control characters (RFC 9110, section 5.5).
+    // Control characters are refused (RFC 9110, section 5.5), because the value may be sent later.
     guard !value.isEmpty, !value.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7f }) else {
       return
     }
@@ -120,7 +125,7 @@ struct OriginResponseParser {
     }
   }
 
-  /// One number, or the same one several times (RFC 9110, section 8.6).
+  /// Parses one number, or the same number several times (RFC 9110, section 8.6).
   private mutating func receiveLength(_ value: Slice<UnsafeRawBufferPointer>) {
     for item in value.split(separator: 0x2c, omittingEmptySubsequences: false) {
       let digits = Self.trimmed(item)
@@ -141,12 +146,12 @@ struct OriginResponseParser {
     return text
   }
 
-  /// The lines of a list are one list (RFC 9110, section 5.3).
+  /// Joins the lines of a list field (RFC 9110, section 5.3).
   private static func join(_ text: String, _ field: inout String?) {
     field = field.map { $0 + ", " + text } ?? text
   }
 
-  /// Of a header that may appear once, the first counts.
+  /// Keeps the first of several values of a singleton field.
   private static func keep(_ text: String, _ field: inout String?) {
     if field == nil { field = text }
   }

@@ -1,9 +1,9 @@
-// Load: one call of Downloader.load on its way to the transfer thread and back.
+// PendingDownload: a call of Downloader.load that waits for its result.
 
 import Model
 import Platform
 
-/// A load that waits for its answer.
+/// A load that waits for its result.
 struct PendingDownload: Sendable {
   let id: DownloadQueue.ID
   let target: DownloadTarget
@@ -30,37 +30,38 @@ struct PendingDownload: Sendable {
     (self.arrived, self.priority, self.reply) = (arrived, priority, reply)
   }
 
-  /// Requests that wait for it.
+  /// The number of requests that wait for the load.
   var waiters: Int { work?.waiters ?? 1 }
 
-  /// Exactly once, by whoever takes the load out of the loop's table.
+  /// Delivers the result. Called exactly once, by the code that removes the load from the loop's
+  /// table.
   func answer(_ result: Result<LoadResult, ImageError>) { reply.give(result) }
 }
 
-/// A load's priority: raised on any thread, read on the transfer thread. So a raise that overtakes its load on the way
-/// there is not lost.
+/// A load's priority: raised on any thread, read on the transfer thread. Being shared, a raise that
+/// arrives before its load is not lost.
 final class SharedPriority: Sendable {
   private let state = Lock(LoadPriority.low)
 
   var value: LoadPriority { state.withLock { $0 } }
 
-  /// Never lowers it.
+  /// Raises the priority; never lowers it.
   func raise(to value: LoadPriority) { state.withLock { $0 = max($0, value) } }
 }
 
-/// The transfer thread's answer to somebody who awaits it.
+/// A reply from the transfer thread to an awaiting task.
 struct Reply<Value: Sendable>: Sendable {
   private let value: Lock<Value?>
   private let continuation: CheckedContinuation<Void, Never>
 
-  /// Exactly once.
+  /// Delivers the value. Call exactly once.
   func give(_ value: Value) {
     self.value.withLock { $0 = value }
     continuation.resume()
   }
 
-  /// Awaits what `ask` has somebody give. It goes by way of a lock, since the thread sanitizer does not see into
-  /// continuations.
+  /// Passes a reply to `ask` and waits for its value. The value goes through a lock, because the
+  /// thread sanitizer does not track continuations.
   static func of(_ ask: (Reply<Value>) -> Void) async -> Value? {
     let value = Lock<Value?>(nil)
     await withCheckedContinuation { ask(Reply(value: value, continuation: $0)) }

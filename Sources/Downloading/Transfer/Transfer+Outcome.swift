@@ -1,10 +1,10 @@
-// Transfer+Outcome: what a transfer comes to after a hop, and what it waits for.
+// Transfer+Outcome: the outcome of a hop, and what a transfer can wait for.
 
 import Model
 import Platform
 
 extension Transfer {
-  /// A body that came whole.
+  /// Seals a complete body.
   static func seal(_ body: consuming MemoryFile) throws(ImageError) -> FileRegion {
     do throws(SystemError) {
       return try body.sealed()
@@ -13,24 +13,24 @@ extension Transfer {
     }
   }
 
-  /// What is to be done after a hop.
+  /// The outcome of a hop.
   enum Outcome {
-    /// Go on: hand the handle to curl once more.
+    /// Pass the handle to curl for the next hop.
     case nextHop
-    /// The same hop once more, when the wait is over.
+    /// Retry the hop when the wait is over.
     case retry
-    /// The body is here, and is to be held against what its origin says of it.
+    /// The body is complete and must be verified against its digests.
     case unverified(Download, BodyDigests)
     /// The load has ended.
     case ended(Result<LoadResult, ImageError>)
   }
 
-  /// What a transfer waits for besides what curl reports.
+  /// Events that a transfer waits for and curl does not report.
   enum Wait {
     case nothing
-    /// The first byte of an answer, which is to be here by then.
+    /// The first byte of a response, with its deadline.
     case firstByte(until: ContinuousClock.Instant)
-    /// The moment to try a hop again, and what it failed with.
+    /// The time of the next retry, with the error of the failed hop.
     case retry(at: ContinuousClock.Instant, after: ImageError)
   }
 }

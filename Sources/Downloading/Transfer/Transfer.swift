@@ -1,19 +1,19 @@
-// Transfer: one load being fetched, hop by hop: its curl handle, what has come in so far, and what that means.
+// Transfer: one load that is being fetched, hop by hop.
 
 import CCurl
 import Glibc
 import Model
 import Platform
 
-/// One load being fetched. Redirects are followed here and not by curl, so that each target is looked at before
-/// anything is sent or even resolved. It belongs to the transfer thread.
+/// A load that is being fetched. Follows redirects itself, so that each target is checked before it
+/// is resolved or contacted. Belongs to the transfer thread.
 final class Transfer {
   private let easy: EasyHandle
   private let rules: TransferRules
   private let budget: BodyBudget
   private let alarm: TransferAlarm
   private let validators: Validators?
-  /// What of a client's own header goes to the first origin.
+  /// The client's request fields for the first origin.
   private let forwarded: [HeaderField]
   /// The servers that it was asked for through.
   private let servers: ServerTrail
@@ -27,23 +27,23 @@ final class Transfer {
   private var headers: HeaderList?
   private var jar: CookieJar?
   private var usesProxy = false
-  /// The answers of the redirects that were followed.
+  /// The responses of the redirects so far.
   private var redirects: [OriginResponse] = []
   private var retries = 0
   private var head: OriginResponseParser
   private var body: MemoryFile?
-  /// The body as others read it meanwhile; only where somebody may want to.
+  /// The body for readers that follow it; only if requested.
   private var growing: DownloadBuffer?
   private var received = 0
   private var discarded = 0
   private var timings = Timings()
-  /// What this side gave a transfer up for; curl only reports that a callback wanted it so.
+  /// The local reason for aborting; curl only reports that a callback aborted.
   private var failure: ImageError?
   private var refusedAddress: ImageError?
   private var hasOpenedSocket = false
-  /// Whether there is a connection for the present hop, over which its request went out.
+  /// Whether the current hop has a connection and its request was sent.
   private(set) var hasSentRequest = false
-  /// `alarm` rings no later than this ends.
+  /// The event that the transfer waits for. `alarm` rings no later than its deadline.
   private(set) var wait = Wait.nothing
 
   /// Bodies of redirects and errors are read to this many bytes, so that the connection can be used again.
@@ -78,22 +78,22 @@ final class Transfer {
     easy.leaveJar()
   }
 
-  /// curl's name for this transfer.
+  /// curl's handle of this transfer.
   var handle: UnsafeMutableRawPointer { easy.pointer }
 
-  /// Host and port of the present hop.
+  /// Host and port of the current hop.
   var host: String { target.hostAndPort }
 
-  /// What the present hop asks for.
+  /// The URL of the current hop.
   var url: SourceURL { target.url }
 
-  /// Whether the present hop's host has answered, whatever it said.
+  /// Whether the current hop's host sent a complete response head.
   var hasAnswer: Bool { head.isComplete }
 
   /// Body bytes received.
   var bytes: Int { received }
 
-  /// What is different for each hop and each try. All of them share one deadline.
+  /// Sets the options of a hop or a retry. All share one deadline.
   private func aim(at target: DownloadTarget, now: ContinuousClock.Instant) throws(ImageError) {
     let left = deadline - now
     guard left > .zero else { throw .sourceTimeout(detail: "no time left for another request") }
@@ -115,12 +115,12 @@ final class Transfer {
     try easy.set(CURLOPT_URL, target.url.text)
     try easy.set(CURLOPT_TIMEOUT_MS, left.wholeMilliseconds)
     try easy.set(CURLOPT_CONNECTTIMEOUT_MS, connecting.wholeMilliseconds)
-    // Over TLS the handshake tells whether one connection can carry many: worth waiting for. In the clear only the
-    // first answer would tell, and everyone would wait for a slow one.
+    // Over TLS, ALPN tells whether a connection can be multiplexed, so waiting is worthwhile.
+    // Without TLS only the first response tells, and all transfers would wait for a slow one.
     try easy.set(CURLOPT_PIPEWAIT, target.url.scheme == .https)
   }
 
-  /// Makes ready for the retry that `wait` was for.
+  /// Prepares the retry that `wait` was set for.
   func retry(now: ContinuousClock.Instant) throws(ImageError) {
     retries += 1
     forgetHop()
@@ -135,10 +135,11 @@ final class Transfer {
 
   // MARK: What curl reports, on the transfer thread
 
-  /// A connection is made, and the request goes out now. `false` ends the transfer.
+  /// Records that the request is about to be sent on a connection. Returns `false` to abort the
+  /// transfer.
   ///
-  /// curl sends a request again by itself where a connection that was used before ended without a byte of an answer: a retry
-  /// like any other, which counts as one.
+  /// curl resends a request if a reused connection ends before the first byte of a response. This
+  /// counts as a retry.
   func sendsRequest() -> Bool {
     if hasSentRequest {
       guard retries < rules.retries.limit else {
@@ -156,7 +157,7 @@ final class Transfer {
     return true
   }
 
-  /// A line of a head, or of trailers. `false` ends the transfer.
+  /// Receives a line of the head or the trailers. Returns `false` to abort the transfer.
   func receiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
     wait = .nothing
     switch head.receive(line) {
@@ -167,7 +168,8 @@ final class Transfer {
         detail: "more than \(rules.configuration.maximumHeaderBytes) bytes of headers")
       return false
     case .complete:
-      // Neither is it known what of the connection is this answer's, so it goes with it (RFC 9112, section 6.3).
+      // The end of this response is unknown, so the connection must be closed (RFC 9112, section
+      // 6.3).
       guard !head.hasInvalidLength else {
         failure = .sourceUnreachable(detail: "a Content-Length that makes no sense")
         return false
@@ -186,14 +188,15 @@ final class Transfer {
     }
   }
 
-  /// The head's answer, with those of the redirects before.
+  /// The parsed response, with the responses of previous redirects.
   private var origin: OriginResponse {
     var origin = head.origin
     origin.redirects = redirects
     return origin
   }
 
-  /// Lets others read along, where anybody may want to. Where that cannot be, they get the body when it is whole.
+  /// Offers the body to readers while it is received, if requested. If that fails, they get the
+  /// complete body later.
   private func offerBody() {
     guard let onBody, let file = try? MemoryFile(name: "pictor-body"),
       let growing = try? DownloadBuffer(
@@ -204,7 +207,7 @@ final class Transfer {
     onBody(growing)
   }
 
-  /// A piece of the body. `false` ends the transfer.
+  /// Receives a piece of the body. Returns `false` to abort the transfer.
   func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard TransferFailure.error(status: head.origin.status) == nil else {
       discarded += bytes.count
@@ -214,7 +217,7 @@ final class Transfer {
       failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
       return false
     }
-    // Those who read along were promised so many and would take them for all.
+    // Readers were told this length and would take more bytes for the end.
     guard received + bytes.count <= head.bodyLength ?? .max else {
       failure = .sourceIncomplete(detail: "more bytes than Content-Length says")
       return false
@@ -227,7 +230,7 @@ final class Transfer {
     do throws(SystemError) {
       if body == nil { body = try MemoryFile(name: "pictor-body") }
       try body?.append(bytes)
-      // The last byte waits until the whole is known to be right.
+      // Withholds the last byte until the digests are verified.
       growing?.grow(to: head.digests.isEmpty ? received : received - 1)
       progress(received, head.bodyLength ?? -1)
       return true
@@ -237,7 +240,7 @@ final class Transfer {
     }
   }
 
-  /// Opens a socket to an address that may be connected to.
+  /// Opens a socket if the address is allowed.
   func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
     // A proxy is the operator's own choice, wherever it is.
     if !usesProxy, let refusal = rules.refusal(of: address, port: target.url.port) {
@@ -245,14 +248,14 @@ final class Transfer {
       return CURL_SOCKET_BAD
     }
     hasOpenedSocket = true
-    // Close-on-exec: the workers that this process starts get no connections of its own.
+    // Close-on-exec: imaging workers must not inherit connections.
     let kind = address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue)
     return socket(address.pointee.family, kind, address.pointee.protocol)
   }
 
   // MARK: The end of a hop
 
-  /// What the hop's end means. To be asked once a hop, when curl has let go of the handle.
+  /// Evaluates the end of a hop. Call once per hop, after curl has released the handle.
   func hopEnded(_ code: CURLcode, now: ContinuousClock.Instant) -> Outcome {
     timings.add(easy.timings)
     jar?.receivedAnswer(on: easy)
@@ -262,7 +265,7 @@ final class Transfer {
       if let refusedAddress, !hasOpenedSocket {
         throw refusedAddress
       }
-      // However the body of an error or a redirect ended: its head has said all there is to say.
+      // The head of an error or redirect is sufficient, even if its body failed.
       if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {
         if let location = head.redirect {
           try follow(target.absolute(location), now: now)
@@ -280,7 +283,7 @@ final class Transfer {
         throw TransferFailure.error(
           code, detail: easy.detail(of: code), afterHead: head.isComplete, url: target.url)
       }
-      // curl takes a head that the connection's end cut off for a whole one.
+      // curl accepts a head that was cut off by the end of the connection.
       guard head.isComplete else { throw .sourceUnreachable(detail: "half a head") }
       guard received > 0, let body = body.take() else {
         throw .unsupportedFormat(detail: "empty body")
@@ -300,7 +303,7 @@ final class Transfer {
     }
   }
 
-  /// When the hop that failed is tried again; `nil`: not again.
+  /// Returns when the failed hop is retried, or `nil` for no retry.
   private func retryTime(
     after code: CURLcode, now: ContinuousClock.Instant
   ) -> ContinuousClock.Instant? {
@@ -321,7 +324,7 @@ final class Transfer {
     ).map { now + $0 }
   }
 
-  /// The body that `unverified` handed out is what its origin sent, or is not.
+  /// Ends the body with the result of its verification.
   func verified(isRight: Bool) {
     if isRight { growing?.grow(to: received) }
     growing?.end(isWhole: isRight)
@@ -335,7 +338,7 @@ final class Transfer {
     redirects.append(head.origin)
     let next = try DownloadTarget(redirect: location, hosts: configuration.hosts)
     try aim(at: next, now: now)
-    // Only now: a redirect that is not followed is this hop's failure.
+    // Set only now: a redirect that is refused is a failure of the current hop.
     target = next
     forgetHop()
   }

@@ -1,16 +1,16 @@
-// TransferLoop: what the transfer thread does: commands in, transfers run, answers out.
+// TransferLoop: the loop of the transfer thread: commands, transfers, results.
 
 import CCurl
 import Glibc
 import Model
 import Telemetry
 
-/// Runs all transfers on one thread, which alone touches anything in here.
+/// Runs all transfers on one thread. All members belong to that thread.
 final class TransferLoop {
   private struct Running {
     let transfer: Transfer
     let since: ContinuousClock.Instant
-    /// When the present hop's host was asked.
+    /// When the current hop's host was asked.
     var asked: ContinuousClock.Instant
   }
 
@@ -27,15 +27,15 @@ final class TransferLoop {
   private var breaker: CircuitBreaker
   private let budget: BodyBudget
   private let alarm = TransferAlarm()
-  /// Loads that have not been answered, waiting or running.
+  /// Loads without a result, waiting or running.
   private var loads: [DownloadQueue.ID: PendingDownload] = [:]
   private var running: [DownloadQueue.ID: Running] = [:]
   private var idsByHandle: [UnsafeMutableRawPointer: DownloadQueue.ID] = [:]
-  /// Bodies of running loads that are being held against their origins' digests.
+  /// Bodies of running loads whose digests are being verified.
   private var unverified: [DownloadQueue.ID: Download] = [:]
-  /// Running loads that the queue was told are silent.
+  /// Running loads that were reported to the queue as silent.
   private var silent: Set<DownloadQueue.ID> = []
-  /// Answers of this turn: given when the figures already tell of them.
+  /// Results of this iteration. Delivered after the figures are updated.
   private var answers: [(load: PendingDownload, result: Result<LoadResult, ImageError>)] = []
 
   init(
@@ -60,7 +60,7 @@ final class TransferLoop {
     budget = BodyBudget(limit: configuration.maximumBytesInFlight)
   }
 
-  /// Returns when the mailbox is closed and every load is answered.
+  /// Runs until the mailbox is closed and every load has its result.
   func run() {
     while true {
       let (commands, isClosed) = mailbox.take()
@@ -82,11 +82,12 @@ final class TransferLoop {
         let next = [queue.nextDeadline, alarm.time].compactMap(\.self).min()
         try multi.wait(atMost: next.map { $0 - clock.now } ?? .seconds(60))
       } catch {
-        // curl is out of memory or at odds with itself: those on their way cannot be helped, others may be.
+        // curl is out of memory or inconsistent: fail the running transfers; waiting ones may still
+        // succeed.
         log.error("transfers given up", ["detail": .string(error.logDetail ?? error.code)])
         for id in running.keys.sorted() { finish(id, .failure(error)) }
         giveAnswers()
-        // What fails at once each time is not to keep a core busy.
+        // Avoids a busy loop if curl keeps failing.
         usleep(50_000)
       }
     }
@@ -135,7 +136,7 @@ final class TransferLoop {
     }
   }
 
-  /// Seconds until those waiting now have had their turn, if a transfer takes one; 1–30.
+  /// Estimated seconds until the waiting loads have started, at one second per transfer; 1–30.
   private var retryAfter: Int {
     min(max(queue.waitingCount / max(rules.configuration.limit, 1), 1), 30)
   }
@@ -178,7 +179,7 @@ final class TransferLoop {
         finish(id, .failure(error))
       }
     case .retry:
-      // It keeps its place, and its host's circuit waits for how it ends.
+      // The load keeps its slot, and its circuit breaker waits for the final outcome.
       if transfer.hasAnswer { apply(queue.answer(id, from: host)) }
     }
   }
@@ -191,7 +192,7 @@ final class TransferLoop {
       mismatch.map { .failure(.sourceIncomplete(detail: $0)) } ?? .success(.fetched(download)))
   }
 
-  /// Tells the queue of those that speak again.
+  /// Reports loads that were silent and have responded to the queue.
   private func hearSilentOnes() {
     for id in silent {
       guard let transfer = running[id]?.transfer, transfer.hasAnswer else { continue }
@@ -200,13 +201,13 @@ final class TransferLoop {
     }
   }
 
-  /// A load's present hop is asked for from now on: each host has its own time to say something.
+  /// Starts the silence timer of a load's current hop. Each host gets its own time.
   private func noteAsking(_ id: DownloadQueue.ID, _ now: ContinuousClock.Instant) {
     running[id]?.asked = now
     alarm.set(now + rules.configuration.silentAfter)
   }
 
-  /// Tells the queue of those that are silent, so that others get their places.
+  /// Reports silent loads to the queue, so that other loads can start.
   private func noteSilentOnes(_ now: ContinuousClock.Instant) {
     for (id, begun) in running where !begun.transfer.hasAnswer && !silent.contains(id) {
       let time = begun.asked + rules.configuration.silentAfter
@@ -219,7 +220,7 @@ final class TransferLoop {
     }
   }
 
-  /// Ends the transfers whose first byte is overdue, and tries those again whose time has come.
+  /// Fails transfers whose first byte is overdue, and starts the retries that are due.
   private func lookAfterWaits() {
     let now = clock.now
     noteSilentOnes(now)
@@ -252,7 +253,7 @@ final class TransferLoop {
     }
   }
 
-  /// Answers a load, frees its place, and lets the next ones begin.
+  /// Ends a load, releases its slot, and starts the next ones.
   private func finish(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
     let transfer = running[id]?.transfer
     let speaker = transfer.flatMap { $0.hasAnswer ? $0.host : nil }
@@ -261,7 +262,8 @@ final class TransferLoop {
     apply(queue.remove(id))
   }
 
-  /// Takes a load and its transfer out of the tables; whoever finds it there answers it.
+  /// Removes a load and its transfer from the tables and records the result. No effect if the load
+  /// has ended.
   private func end(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
     guard let load = loads.removeValue(forKey: id) else { return }
     var duration: Duration?
@@ -270,7 +272,7 @@ final class TransferLoop {
     silent.remove(id)
     unverified[id] = nil
     if let ended {
-      // Before the transfer goes: curl may call it until its handle is taken back.
+      // First of all: curl may call the transfer until its handle is removed.
       multi.remove(ended.transfer.handle)
       idsByHandle[ended.transfer.handle] = nil
       duration = clock.now - ended.since
@@ -283,8 +285,8 @@ final class TransferLoop {
     if let ended { judge(ended.transfer, id, result) }
   }
 
-  /// Tells a host's circuit how a transfer ended there. Whoever waits for a host that is left alone from now on is
-  /// answered: waiting would come to the same.
+  /// Reports a transfer's outcome to the host's circuit breaker. If the circuit opens, all loads
+  /// waiting for the host fail.
   private func judge(
     _ transfer: Transfer, _ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>
   ) {
@@ -303,7 +305,7 @@ final class TransferLoop {
     answers = []
   }
 
-  /// Without the query, where signed URLs have their secrets.
+  /// Logs the end of a load. Omits the query, because signed URLs carry secrets in it.
   private func logEnd(
     of load: PendingDownload, _ result: Result<LoadResult, ImageError>, bytes: Int,
     duration: Duration?

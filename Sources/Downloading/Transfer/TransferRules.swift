@@ -1,9 +1,9 @@
-// TransferRules, BodyBudget, TransferAlarm: what all transfers of one thread have in common.
+// TransferRules: the settings, limits and timer that all transfers of a thread share.
 
 import CCurl
 import Model
 
-/// What an operator decided, made ready for the transfers.
+/// The downloader's settings, prepared for transfers.
 struct TransferRules: Sendable {
   let configuration: DownloaderConfiguration
   let addresses: AddressPolicy
@@ -22,7 +22,8 @@ struct TransferRules: Sendable {
     retries = RetryPolicy(
       limit: min(max(configuration.retries, 0), 5), delay: configuration.retryDelay)
     hosts = try HostRules(configuration.hostRules)
-    // A small body that swells is not asked for. What comes coded all the same is decoded within the limits.
+    // `identity`, because a compressed body can expand to a much larger one. Coded bodies are still
+    // decoded, within the limits.
     defaults = [
       HeaderField("Accept", configuration.accept),
       HeaderField("User-Agent", configuration.userAgent),
@@ -34,7 +35,7 @@ struct TransferRules: Sendable {
     usual = try Self.list(defaults + trail)
   }
 
-  /// The proxy that a hop goes by; `nil`: none.
+  /// Returns the proxy for a hop, or `nil` for none.
   func proxy(_ rule: HostRule?) -> String? {
     switch rule?.proxy ?? .standard {
     case .standard: configuration.proxy
@@ -43,18 +44,19 @@ struct TransferRules: Sendable {
     }
   }
 
-  /// Why a host may not be asked for by way of a proxy, which resolves names by itself: only what is an address already
-  /// can be judged here, and the names that mean the asked machine itself (RFC 6761, section 6.3).
+  /// Returns why a host may not be requested through a proxy. The proxy resolves names, so only IP
+  /// addresses and localhost names (RFC 6761, section 6.3) can be checked here.
   func refusal(byProxy host: String) -> String? {
     if host == "localhost" || host.hasSuffix(".localhost") {
       return addresses.refusal(of: .v4(0x7f00_0001)).map { "\(host): \($0)" }
     }
     if let address = IPAddress(host) { return addresses.refusal(of: address) }
-    // An IPv6 address with a zone, which means nothing anywhere else.
+    // An IPv6 address with a zone is only valid on this machine.
     return host.contains(":") ? "\(host) (not an address)" : nil
   }
 
-  /// The header fields of a hop's request: the defaults, over them a client's, over them those of the host's rule.
+  /// Returns the request fields of a hop. A client's fields override the defaults, and the host
+  /// rule's fields override both.
   ///
   /// - Parameters:
   ///   - forwarded: a client's, where the hop may have them; of these, those that the rule names.
@@ -101,7 +103,7 @@ struct TransferRules: Sendable {
     return [field]
   }
 
-  /// curl sends an `Accept` and an `Accept-Encoding` of its own where there is none, unless it is told not to.
+  /// An empty line disables the `Accept` and `Accept-Encoding` that curl sends by default.
   private static func list(_ fields: [HeaderField]) throws(ImageError) -> HeaderList {
     let absent = ["Accept", "Accept-Encoding"].filter { name in
       !fields.contains { $0.name.lowercased() == name.lowercased() }
@@ -110,14 +112,14 @@ struct TransferRules: Sendable {
       fields.map { "\($0.name): \($0.value)" } + absent.map { "\($0):" })
   }
 
-  /// The fields that make a request conditional.
+  /// Returns the fields that make a request conditional.
   ///
-  /// Kept validators are those of the last hop's answer, then. An origin takes no notice of them while it redirects
-  /// (RFC 9110, section 13.2.1), so the `ETag` goes along on every hop: it is no secret, and hardly any two images
-  /// share one. A date says nothing about another URL's image, which may well be older: it goes to the URL that was
-  /// asked for and no further (section 15.4 wants validating fields fitted to the new request).
+  /// The validators belong to the response of the last hop. Origins ignore them while redirecting
+  /// (RFC 9110, section 13.2.1), so the `ETag` is sent on every hop: it is not secret and
+  /// practically unique. A date says nothing about another URL, so it is sent to the requested URL
+  /// only (section 15.4).
   ///
-  /// Validators may come from a disk; one that would add a line to the request makes no field.
+  /// Validators may come from disk; one with a line break is dropped.
   private static func conditions(_ validators: Validators?, isRedirected: Bool) -> [HeaderField] {
     let date = isRedirected ? nil : validators?.lastModified
     return [
@@ -127,7 +129,7 @@ struct TransferRules: Sendable {
   }
 }
 
-/// Bytes of the bodies being received, all transfers together; of the transfer thread alone.
+/// Limits the total bytes of the bodies being received. Belongs to the transfer thread.
 final class BodyBudget {
   private let limit: Int
   private var used = 0
@@ -143,17 +145,18 @@ final class BodyBudget {
   func giveBack(_ count: Int) { used -= count }
 }
 
-/// When some transfer wants to be looked at next, though curl has nothing to report; of the transfer thread alone.
+/// The next time at which a transfer must be checked without an event from curl. Belongs to the
+/// transfer thread.
 ///
-/// It only knows the earliest moment of all that were ever set: a transfer that is done with its wait does not take it
-/// back. So a busy loop looks through its transfers in vain once in ten seconds, and keeps no list in order.
+/// Keeps only the earliest time that was set; waits that end early do not clear it. An unneeded
+/// check is cheaper than a sorted list.
 final class TransferAlarm {
   private(set) var time: ContinuousClock.Instant?
 
-  /// Rings at `instant`, or earlier where it was set so.
+  /// Rings at `instant`, or earlier if set so before.
   func set(_ instant: ContinuousClock.Instant) { time = min(time ?? instant, instant) }
 
-  /// Whether it is time; it is unset then.
+  /// Returns whether the time has come, and clears it if so.
   func rings(at now: ContinuousClock.Instant) -> Bool {
     guard let time, time <= now else { return false }
     self.time = nil

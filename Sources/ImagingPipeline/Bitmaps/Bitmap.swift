@@ -1,26 +1,26 @@
-// Bitmap: decodes a Windows bitmap, as a BMP or in an icon, since libvips has only ImageMagick for that.
+// Bitmap: decodes a Windows bitmap, from a BMP or an icon.
 
 import Model
 
-/// A bitmap whose header was read, and whose pixels are all there as far as that can be said before they are read.
+/// A bitmap with its header read and the presence of its pixels checked.
 struct Bitmap {
   let header: BitmapHeader
   private let bytes: LittleEndianBytes
-  /// Where an icon's mask begins, of 1 bit a pixel and as many rows: 1 is transparent. `nil` in a BMP.
+  /// The offset of an icon's mask: 1 bit per pixel, in which 1 is transparent. `nil` in a BMP.
   private let mask: Int?
 
-  /// Reads a BMP's headers.
+  /// Reads the headers of a BMP.
   ///
-  /// - Throws: As `BitmapHeader`.
+  /// - Throws: The errors of `BitmapHeader`.
   init(_ source: UnsafeRawBufferPointer) throws(ImageError) {
     bytes = LittleEndianBytes(source)
-    // The file's own header has 14 bytes, the last four of which say where the pixels are.
+    // The file header has 14 bytes; its last four hold the offset of the pixels.
     header = try BitmapHeader(bytes, at: 14, pixels: bytes.number(at: 10, width: 4))
     mask = nil
     try check()
   }
 
-  /// Reads the header of a bitmap in an icon, which has none for the file.
+  /// Reads the header of a bitmap in an icon, which has no file header.
   init(inIcon source: UnsafeRawBufferPointer) throws(ImageError) {
     bytes = LittleEndianBytes(source)
     header = try BitmapHeader(bytes, at: 0, pixels: nil)
@@ -29,16 +29,16 @@ struct Bitmap {
     try check()
   }
 
-  /// Size, colours and profile in an image without pixels.
+  /// Returns an image with size, bands and profile but without pixels.
   func described() throws(ImageError) -> Image {
     try Image(undecoded: header.size, bands: bands, profile: header.profile)
   }
 
-  /// Decodes it.
+  /// Decodes the pixels.
   func image() throws(ImageError) -> Image {
     let (width, height) = (header.size.width, header.size.height)
     let image = try Image(blank: header.size, bands: bands, profile: header.profile)
-    // One whose every pixel is transparent was written by somebody who left the fourth byte alone.
+    // If every pixel has alpha 0, the writer did not set the fourth byte, so the image is opaque.
     let isOpaque = try !hasVisiblePixel()
     var runs = BitmapRuns(
       try bytes.part(from: header.pixels), width: width, depth: header.depth)
@@ -64,27 +64,27 @@ struct Bitmap {
 
   private var isInRuns: Bool { if case .runs = header.coding { true } else { false } }
 
-  /// Holds the file to what its header says. Runs may come to any number of pixels.
+  /// Checks the file length against the header. Run-length data may have any length.
   private func check() throws(ImageError) {
     let rows = isInRuns ? 0 : (header.size.height - 1) * header.stride + header.rowBytes
     _ = try bytes.part(at: header.pixels, count: rows)
-    // Where pixels have an alpha of their own many writers save themselves the mask.
+    // Many writers omit the mask if pixels have their own alpha.
     if let mask, !header.hasAlpha { _ = try bytes.part(at: mask, count: maskBytes) }
   }
 
-  /// The bytes of a row, counted as they lie in the file.
+  /// Returns the bytes of a row, by its index in the file.
   private func stored(_ index: Int) throws(ImageError) -> UnsafeRawBufferPointer {
     try bytes.part(at: header.pixels + index * header.stride, count: header.rowBytes)
   }
 
   // MARK: Colours
 
-  /// Indices of 1 to 8 bits, the first in the uppermost bits.
+  /// Unpacks indices of 1 to 8 bits, most significant bits first.
   private func unpack(_ bytes: UnsafeRawBufferPointer, into indices: inout [UInt8]) {
     let perByte = 8 / header.depth
     let most = UInt8(truncatingIfNeeded: 1 << header.depth - 1)
     for x in indices.indices {
-      // `stored` has `rowBytes`, which is the last x divided by `perByte`, and one.
+      // `stored` returns `rowBytes` bytes, so the largest index is the last x divided by `perByte`.
       let shift = (perByte - 1 - x % perByte) * header.depth
       indices[x] = bytes[x / perByte] >> UInt8(shift) & most
     }
@@ -106,19 +106,19 @@ struct Bitmap {
     }
   }
 
-  /// A pixel of 2 to 4 bytes out of a row's.
+  /// Returns a pixel of 2 to 4 bytes from a row.
   @inline(__always)
   private func number(_ x: Int, of row: UnsafeRawBufferPointer) -> UInt32 {
     let width = header.depth / 8
     var number: UInt32 = 0
-    // `row` has `rowBytes`, that is `width` for each x.
+    // `row` has `rowBytes` bytes, that is `width` for each x.
     for index in 0..<width { number |= UInt32(row[x * width + index]) << UInt32(8 * index) }
     return number
   }
 
   // MARK: Alpha
 
-  /// Whether any pixel has an alpha above 0; those without one are all to be seen.
+  /// Returns whether any pixel has an alpha above 0; true for pixels without alpha.
   private func hasVisiblePixel() throws(ImageError) -> Bool {
     guard case .masks(let masks) = header.coding, masks.count == 4 else { return true }
     for index in 0..<header.size.height {
@@ -133,7 +133,7 @@ struct Bitmap {
     (header.size.height - 1) * maskStride + (header.size.width + 7) / 8
   }
 
-  /// The alpha of a row whose pixels have none, by an icon's mask where that is all there.
+  /// Sets the alpha of a row from an icon's mask; opaque if the mask is missing or truncated.
   private func paintMask(_ index: Int, into row: inout [UInt8]) throws(ImageError) {
     let bits = try? mask.map { mask throws(ImageError) in
       try bytes.part(at: mask + index * maskStride, count: (header.size.width + 7) / 8)

@@ -1,53 +1,57 @@
-// BitmapHeader: what a Windows bitmap says about itself, in a BMP or in an icon, before any of its pixels is read.
+// BitmapHeader: reads the header of a Windows bitmap, in a BMP or in an icon.
 
 import Model
 
-/// A device-independent bitmap's header, of any of its kinds ("Bitmap Header Types" in Microsoft's documentation of GDI;
-/// the 12 and 64 bytes of OS/2 as well), and where its parts lie.
+/// The header of a device-independent bitmap of any version, and the offsets of its parts. Follows
+/// "Bitmap Header Types" in Microsoft's GDI documentation, plus the OS/2 headers of 12 and 64
+/// bytes.
 struct BitmapHeader {
-  /// How pixels are stored.
+  /// The storage of pixels.
   enum Coding {
-    /// Indices of 1, 2, 4 or 8 bits into the palette.
+    /// Palette indices of 1, 2, 4 or 8 bits.
     case indices
-    /// Indices of 4 or 8 bits in runs.
+    /// Run-length encoded palette indices of 4 or 8 bits.
     case runs
-    /// Numbers of 2, 3 or 4 bytes, with a mask for red, green, blue and, where there is one, alpha.
+    /// Numbers of 2, 3 or 4 bytes, with a mask for red, green, blue and optionally alpha.
     case masks([BitmapMask])
   }
 
   let size: PixelSize
-  /// Whether the first row of the file is the top one.
+  /// Whether the first row of the file is the top row.
   let isTopDown: Bool
-  /// Bits of a pixel.
+  /// Bits per pixel.
   let depth: Int
   let coding: Coding
-  /// 256 colours of three bytes, red first; black where the file says none.
+  /// 256 colours of three bytes, red first; black where the file defines no colour.
   let palette: [UInt8]
-  /// Where the pixels begin, counted from the file's beginning (an icon's: from the header's).
+  /// The offset of the pixels from the start of the file, or of the header in an icon.
   let pixels: Int
-  /// An ICC profile; empty where there is none, and in an icon.
+  /// The ICC profile; empty if absent, and always empty in an icon.
   let profile: [UInt8]
 
-  /// Bytes from one row to the next: rows fill words of 32 bits.
+  /// The bytes from one row to the next: rows are padded to 32 bits.
   var stride: Int { (size.width * depth + 31) / 32 * 4 }
-  /// Bytes of a row that hold pixels.
+  /// The bytes of a row that contain pixels.
   var rowBytes: Int { (size.width * depth + 7) / 8 }
   /// Whether pixels have an alpha.
   var hasAlpha: Bool {
     if case .masks(let masks) = coding { masks.count == 4 } else { false }
   }
 
-  /// libvips's `VIPS_MAX_COORD`.
+  /// The longest side of a libvips image: `VIPS_MAX_COORD`.
   private static let longestSide = 10_000_000
 
-  /// Reads it.
+  /// Reads the header.
+  ///
+  /// In an icon the pixels follow the header, the height includes the rows of the mask, and the
+  /// fourth byte of 32-bit pixels is alpha.
   ///
   /// - Parameters:
   ///   - bytes: The file.
-  ///   - start: Where the header begins.
-  ///   - pixels: Where the pixels begin, as the file says; `nil` in an icon, where they follow the header, where its
-  ///     height counts a mask of as many rows behind the pixels, and where the fourth byte of 32 bits is an alpha.
-  /// - Throws: `ImageError.undecodable`; `.unsupportedFormat` for what only printers and OS/2 have in them.
+  ///   - start: The offset of the header.
+  ///   - pixels: The offset of the pixels as the file states it; `nil` in an icon.
+  /// - Throws: `ImageError.undecodable`; `.unsupportedFormat` for compressions that only printers
+  ///   and OS/2 use.
   init(_ bytes: LittleEndianBytes, at start: Int, pixels: Int?) throws(ImageError) {
     let length = try bytes.number(at: start, width: 4)
     guard FormatSigns.bitmapHeaders.contains(length) else {
@@ -74,7 +78,7 @@ struct BitmapHeader {
     size = PixelSize(width: width, height: height)
 
     let compression = isCore ? 0 : try bytes.number(at: start + 16, width: 4)
-    // The masks are a part of the longer headers, and behind the shorter one.
+    // The masks are part of the longer headers, and follow the 40-byte header.
     let hasMasks = (compression == 3 || compression == 6) && length != 64
     let masksBehind = hasMasks && length == 40 ? (compression == 6 ? 16 : 12) : 0
     let hasAlphaMask = compression == 6 || length >= 56
@@ -89,7 +93,7 @@ struct BitmapHeader {
       for index in 0..<(hasAlphaMask ? 4 : 3) {
         values.append(UInt32(try bytes.number(at: start + 40 + 4 * index, width: 4)))
       }
-      // No bits for it: pixels have none.
+      // An empty alpha mask means that pixels have no alpha.
       if values.count == 4, values[3] == 0 { values.removeLast() }
       coding = try .masks(Self.masks(values))
     case (3...5, _):
@@ -102,7 +106,7 @@ struct BitmapHeader {
     var colors = depth <= 8 ? 1 << depth : 0
     let said = isCore ? 0 : try bytes.number(at: start + 32, width: 4)
     if said > 0 { colors = min(colors, said) }
-    // OS/2's writers leave colours out and say so by where the pixels begin.
+    // OS/2 writers omit colours; the offset of the pixels then gives the length of the palette.
     if let pixels, pixels > table { colors = min(colors, (pixels - table) / entry) }
     var palette = [UInt8](repeating: 0, count: 256 * 3)
     let list = try bytes.part(at: table, count: colors * entry)
@@ -110,10 +114,12 @@ struct BitmapHeader {
       for band in 0..<3 { palette[index * 3 + band] = list[index * entry + 2 - band] }
     }
     self.palette = palette
-    // Behind a palette that images of more than 8 bits may have for poor screens.
+    // Images of more than 8 bits may have a palette for displays with few colours; the pixels
+    // follow it.
     let end = table + (depth <= 8 ? colors : min(said, 256)) * entry
     self.pixels = pixels.map { $0 < table ? end : $0 } ?? end
-    // An icon's images are many and may share one profile of any length: none is copied.
+    // An icon may hold many images that share one profile of any length, so profiles of icons are
+    // not copied.
     profile = length == 124 && !isIcon ? Self.profile(in: bytes, at: start) : []
   }
 
@@ -130,8 +136,8 @@ struct BitmapHeader {
     return masks
   }
 
-  /// The profile of a header of 124 bytes (`PROFILE_EMBEDDED`), its place counted from the header's beginning. One that is
-  /// not all there is none: the image is, without it.
+  /// Returns the profile of a 124-byte header (`PROFILE_EMBEDDED`); its offset counts from the
+  /// start of the header. A truncated profile counts as absent.
   private static func profile(in bytes: LittleEndianBytes, at start: Int) -> [UInt8] {
     let embedded = 0x4d42_4544  // "MBED"
     guard (try? bytes.number(at: start + 56, width: 4)) == embedded,
@@ -143,13 +149,14 @@ struct BitmapHeader {
   }
 }
 
-/// Which bits of a pixel are a colour's, and what they come to in 8.
+/// A colour mask of a pixel, with the conversion of its value to 8 bits.
 struct BitmapMask {
   private let shift: UInt32
   private let low: UInt32
   private let values: [UInt8]
 
-  /// `nil` where the bits are not side by side. Of more than 8 the lower ones are left out.
+  /// Returns `nil` if the mask's bits are not contiguous. Of more than 8 bits, only the upper 8 are
+  /// used.
   init?(_ mask: UInt32) {
     let bits = mask.nonzeroBitCount
     guard bits > 0 else {
@@ -164,6 +171,6 @@ struct BitmapMask {
     values = (0...most).map { UInt8(($0 * 255 + most / 2) / most) }
   }
 
-  /// The colour of a pixel, 0–255.
+  /// The colour value of a pixel, 0–255.
   subscript(pixel: UInt32) -> UInt8 { values[Int(pixel >> shift & low)] }
 }

@@ -1,19 +1,21 @@
-// BitmapRuns: rows of palette indices out of a bitmap's runs (RLE4 and RLE8).
+// BitmapRuns: decodes rows of palette indices from run-length data (RLE4 and RLE8).
 
 import Model
 
-/// Reads runs row by row, in the order of the file ("Bitmap Compression" in Microsoft's documentation of GDI).
+/// Decodes runs row by row, in the order of the file ("Bitmap Compression" in Microsoft's GDI
+/// documentation).
 ///
-/// As GDI does it, what is left out keeps the first colour, and what runs past the end of a row is cut off.
+/// As in GDI, skipped pixels keep the first colour, and pixels past the end of a row are cut off.
 struct BitmapRuns {
   private let source: UnsafeRawBufferPointer
   private let width: Int
-  /// 4 or 8.
+  /// Bits per pixel: 4 or 8.
   private let depth: Int
   private var position = 0
-  /// Where in its row the next pixel goes: not always 0 at a row's beginning, since a jump keeps its column.
+  /// The column of the next pixel. A row may start at a column other than 0, because a jump keeps
+  /// the column.
   private var column = 0
-  /// Rows that a jump leaves empty before the next one.
+  /// The rows that a jump leaves empty.
   private var emptyRows = 0
   private var isOver = false
 
@@ -25,8 +27,8 @@ struct BitmapRuns {
 
   /// Reads the next row.
   ///
-  /// - Parameter row: As many indices as a row has pixels.
-  /// - Throws: `ImageError.undecodable` where the runs end too early.
+  /// - Parameter row: The buffer for the indices, one per pixel.
+  /// - Throws: `ImageError.undecodable` if the data ends too early.
   mutating func readRow(into row: inout [UInt8]) throws(ImageError) {
     for index in row.indices { row[index] = 0 }
     if isOver { return }
@@ -35,7 +37,7 @@ struct BitmapRuns {
       return
     }
     while true {
-      // Only where nothing is missing may the mark of a row's end be.
+      // The end-of-row code may be missing only after a complete row.
       if position == source.count, column >= width { return endRow() }
       switch (try next(), try next()) {
       case (0, 0): return endRow()
@@ -58,7 +60,7 @@ struct BitmapRuns {
 
   private mutating func endRow() { column = 0 }
 
-  /// Pixels one by one; an odd number of bytes is filled up.
+  /// Copies uncompressed pixels; an odd number of bytes is padded.
   private mutating func copy(_ count: Int, into row: inout [UInt8]) throws(ImageError) {
     let bytes = depth == 8 ? count : (count + 1) / 2
     var value = 0
@@ -66,7 +68,7 @@ struct BitmapRuns {
       if depth == 8 || index.isMultiple(of: 2) { value = try next() }
       put(depth == 8 ? value : half(value, index), into: &row)
     }
-    // Some leave the last one's filling out, too.
+    // Some writers omit the padding of the last byte.
     if !bytes.isMultiple(of: 2), position < source.count { position += 1 }
   }
 
@@ -75,7 +77,7 @@ struct BitmapRuns {
     column += 1
   }
 
-  /// The upper half of a byte comes first.
+  /// Returns 4 bits of a byte; the upper half comes first.
   private func half(_ value: Int, _ index: Int) -> Int {
     index.isMultiple(of: 2) ? value >> 4 : value & 15
   }

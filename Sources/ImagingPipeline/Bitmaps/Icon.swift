@@ -1,26 +1,27 @@
-// Icon: which of a Windows icon's images counts, and that one's pixels.
+// Icon: selects one of a Windows icon's images and decodes it.
 
 import ImagingWire
 import Model
 
-/// The largest image of an icon, and of several as large the one with the most colours; the first of equals.
+/// The largest image of an icon. Of several images of that size it is the one with the most
+/// colours, then the first.
 ///
-/// What the directory says of their sizes is not believed: it has no room for more than 256 pixels, and images tell
-/// themselves.
+/// The sizes in the directory are ignored, because they cannot exceed 256 pixels; each image states
+/// its own size.
 enum Icon {
-  /// A bitmap without its file header.
+  /// A bitmap without a file header.
   case bitmap(Bitmap)
-  /// A whole PNG (since Windows Vista).
+  /// A complete PNG (since Windows Vista).
   case png(UnsafeRawBufferPointer)
 
-  /// Looks through the directory; images that are not there or are none are passed over.
+  /// Reads the directory. Entries that are missing or not an image are skipped.
   ///
-  /// - Throws: `ImageError.undecodable` where nothing is left.
+  /// - Throws: `ImageError.undecodable` if no image is left.
   init(_ source: UnsafeRawBufferPointer) throws(ImageError) {
     let bytes = LittleEndianBytes(source)
     var best: (rank: (pixels: Int, depth: Int), icon: Icon)?
     for index in 0..<(try bytes.number(at: 4, width: 2)) {
-      // A directory that is not all there ends where the file does.
+      // A truncated directory ends where the file ends.
       guard let (rank, icon) = try? Self.entry(at: 6 + 16 * index, of: bytes) else { continue }
       if best.map({ $0.rank < rank }) ?? true { best = (rank, icon) }
     }
@@ -39,11 +40,12 @@ enum Icon {
       let bitmap = try Bitmap(inIcon: image)
       return ((bitmap.header.size.pixels, bitmap.header.depth), .bitmap(bitmap))
     }
-    // Milder damage is judged where its pixels are decoded.
+    // Milder damage is found when the pixels are decoded.
     var limits = ImagingLimits()
     limits.failOn = .none
     try ContainerLengths.check(image, as: .png, limits)
-    // PNG 1.2, 11.2.2: the sides in the header, the first chunk, each of up to 31 bits.
+    // PNG (second edition), 11.2.2: the sides are in the header, the first chunk, with up to 31
+    // bits each.
     let head = try LittleEndianBytes(image).part(at: 16, count: 8)
     let width = head.prefix(4).reduce(0) { $0 << 8 | Int($1) }
     let height = head.suffix(4).reduce(0) { $0 << 8 | Int($1) }
@@ -52,7 +54,7 @@ enum Icon {
     return ((pixels, 32), .png(image))
   }
 
-  /// Size and colours in an image whose pixels are not decoded yet.
+  /// Returns an image with size and bands but without decoded pixels.
   func described() throws(ImageError) -> Image {
     switch self {
     case .bitmap(let bitmap): try bitmap.described()
@@ -60,9 +62,9 @@ enum Icon {
     }
   }
 
-  /// Its image.
+  /// Decodes the selected image.
   ///
-  /// - Parameter failOn: The damage that makes it fail.
+  /// - Parameter failOn: The damage that makes decoding fail.
   func image(_ failOn: FailOn) throws(ImageError) -> Image {
     switch self {
     case .bitmap(let bitmap): return try bitmap.image()

@@ -1,14 +1,14 @@
-// CodePoints: what numbers say about colours in place of a profile (ITU-T H.273), as far as Pictor acts on it.
+// CodePoints: colour descriptions by numbers in place of a profile (ITU-T H.273).
 
-/// Coding-independent code points (CICP): which light an image's numbers stand for.
+/// Coding-independent code points (CICP): the colour space of an image's values.
 ///
-/// Only what differs from sRGB has one. The cameras' curves of standard video (1, 6, 14, 15) count as sRGB's: images
-/// in all of them are made to look right on the same displays. So do the primaries of older television, which are
-/// within a few steps of sRGB's.
+/// A value exists only for colours that differ from sRGB. The transfer curves of standard video (1,
+/// 6, 14, 15) count as sRGB, because images in all of them look right on the same displays. The
+/// primaries of older television also count as sRGB, from which they differ little.
 struct CodePoints: Equatable {
-  /// H.273, table 2.
+  /// The colour primaries (H.273, table 2).
   enum Primaries: Equatable {
-    /// BT.709, and so sRGB.
+    /// BT.709, which sRGB shares.
     case bt709
     /// BT.2020 and BT.2100.
     case bt2020
@@ -16,11 +16,11 @@ struct CodePoints: Equatable {
     case displayP3
   }
 
-  /// H.273, table 3.
+  /// The transfer characteristics (H.273, table 3).
   enum Transfer: Equatable {
-    /// A display's usual curve.
+    /// The usual curve of displays.
     case standard
-    /// Light itself.
+    /// Linear light.
     case linear
     /// SMPTE ST 2084: perceptual quantizer, absolute light up to 10,000 cd/m².
     case pq
@@ -30,13 +30,15 @@ struct CodePoints: Equatable {
 
   let primaries: Primaries
   let transfer: Transfer
-  /// Light of the brightest pixel in cd/m², where it is known.
+  /// The light of the brightest pixel in cd/m², if known.
   var peak: Double?
 
+  /// Creates code points.
+  ///
   /// - Parameters:
   ///   - primaries: `ColourPrimaries` of H.273.
   ///   - transfer: `TransferCharacteristics` of H.273.
-  /// - Returns: `nil` when they are sRGB's, not known or left open.
+  /// - Returns: `nil` if the values describe sRGB, or are unknown or unspecified.
   init?(primaries: Int, transfer: Int, peak: Double? = nil) {
     self.primaries =
       switch primaries {
@@ -55,12 +57,13 @@ struct CodePoints: Equatable {
     if self.primaries == .bt709 && self.transfer == .standard { return nil }
   }
 
-  /// Whether there may be more light than white.
+  /// Whether light may exceed SDR white.
   var isHighDynamicRange: Bool { transfer == .pq || transfer == .hlg }
 }
 
 extension CodePoints.Primaries {
-  /// Rows of the matrix from linear light in these primaries to BT.709's, all of white D65.
+  /// The rows of the matrix from linear light in these primaries to BT.709, all with a white of
+  /// D65.
   var toBT709: [SIMD3<Float>] {
     switch self {
     case .bt709: [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
@@ -70,7 +73,7 @@ extension CodePoints.Primaries {
         [1.660_491, -0.587_641, -0.072_850], [-0.124_550, 1.132_900, -0.008_349],
         [-0.018_151, -0.100_579, 1.118_730],
       ]
-    // CSS Color 4, 17: the sample code's two matrices multiplied.
+    // CSS Color 4, 17: the product of two matrices of the sample code.
     case .displayP3:
       [
         [1.224_940, -0.224_940, 0], [-0.042_057, 1.042_057, 0],

@@ -1,13 +1,13 @@
-// HighDynamicRange: images whose container names their light by code points, PQ and HLG among them, as sRGB.
+// HighDynamicRange: converts images described by code points, including PQ and HLG, to sRGB.
 
 import CVips
 import Model
 
 extension Image {
-  /// It as a display with sRGB shows it: numbers to light, the range mapped, other primaries to sRGB's, what is outside
-  /// of those clipped.
+  /// Converts the image to sRGB: decodes values to light, tone-maps the range, converts the
+  /// primaries, and clips what is outside sRGB.
   ///
-  /// - Parameter codePoints: What its first three bands mean. A fourth is alpha.
+  /// - Parameter codePoints: The colour space of the first three bands. A fourth band is alpha.
   consuming func shown(_ codePoints: CodePoints) throws(ImageError) -> Image {
     let size = size
     let bands = min(bands, 4)
@@ -24,14 +24,14 @@ extension Image {
   }
 }
 
-/// Converts rows of 8 or 16 bits a band.
+/// Converts rows of 8 or 16 bits per band.
 private struct LightConverter {
   private let tables: LightTables
   private let matrix: [SIMD3<Float>]
   private let luminance: SIMD3<Float>
   private let scale: Float
   private let isWide: Bool
-  /// Bands of a source's pixel, and of the result's.
+  /// The bands of a source pixel, and of a result pixel.
   private let (stride, bands): (Int, Int)
 
   init(_ codePoints: CodePoints, of image: borrowing Image, bands: Int) {
@@ -51,7 +51,7 @@ private struct LightConverter {
 
   /// Writes `width × bands` bytes.
   ///
-  /// - Parameter row: As many pixels, of `stride` bands of 1 or 2 bytes.
+  /// - Parameter row: `width` pixels of `stride` bands, with 1 or 2 bytes each.
   func convert(
     _ row: UnsafePointer<UInt8>, to result: UnsafeMutablePointer<UInt8>, width: Int
   ) {

@@ -1,31 +1,33 @@
-// LightTables: the curves between an image's numbers and light, as tables that a pixel costs a few look-ups in.
+// LightTables: lookup tables for the curves between an image's values and light.
 
 import Glibc
 
-/// The curves of one image, with light counted in parts of SDR white.
+/// The curves of one image; light is relative to SDR white.
 struct LightTables {
-  /// Light in cd/m² of SDR white, which HDR's reference white is shown as (ITU-R BT.2408, 2.1).
+  /// The light of SDR white in cd/m², at which HDR's reference white is shown (ITU-R BT.2408, 2.1).
   static let white = 203.0
-  /// Light in cd/m² of the brightest pixel where nobody says: the display that HLG is defined for (ITU-R BT.2100,
-  /// table 5), and that most PQ was mastered on.
+  /// The assumed light of the brightest pixel in cd/m² if the source does not specify it. HLG is
+  /// defined for such a display (ITU-R BT.2100, table 5), and most PQ was mastered on one.
   static let usualPeak = 1_000.0
 
-  /// Light by signal, in 4,096 steps from 0 to 1.
+  /// The light for each signal, in 4,096 steps from 0 to 1.
   private let light: [Float]
-  /// By which HLG's display makes scene light of this luminance brighter; empty for all others.
+  /// The factor by which the HLG display brightens scene light, by luminance; empty for all other
+  /// curves.
   private let ootf: [Float]
-  /// By which the brightest band is dimmed, by that band's light in parts of `brightest`.
+  /// The tone-mapping factor of all bands, by the brightest band's light as a fraction of
+  /// `brightest`.
   private let gain: [Float]
-  /// Bytes of sRGB, by light.
+  /// The sRGB byte for each light.
   private let bytes: [UInt8]
-  /// Light of the brightest pixel that is told from brighter ones.
+  /// The greatest light that the tables distinguish; brighter pixels are clipped to it.
   private let brightest: Float
 
   private static let steps = 4_096
 
   init(_ codePoints: CodePoints) {
     let signal = (0...Self.steps).map { Double($0) / Double(Self.steps) }
-    // Tables by light go by its fourth root, which is close to how eyes see it.
+    // Tables by light are indexed by its fourth root, which is close to human perception.
     let root = signal.map { $0 * $0 * $0 * $0 }
     let peak = max(Self.white, codePoints.peak ?? Self.usualPeak) / Self.white
     switch codePoints.transfer {
@@ -35,7 +37,8 @@ struct LightTables {
     case .hlg: light = signal.map { Float(Self.hlg($0)) }
     }
     let isHLG = codePoints.transfer == .hlg
-    // BT.2100, table 5: 1,000 cd/m² and a system gamma of 1.2, of which 1 is in the bands already.
+    // BT.2100, table 5: 1,000 cd/m² and a system gamma of 1.2, which multiplies the bands by
+    // luminance to the power of 0.2.
     ootf = isHLG ? root.map { Float(Self.usualPeak / Self.white * pow($0, 0.2)) } : []
     let reach = isHLG ? Self.usualPeak / Self.white : peak
     brightest = Float(codePoints.isHighDynamicRange ? reach : 1)
@@ -48,7 +51,7 @@ struct LightTables {
     bytes = root.map { UInt8((255 * Self.sRGB($0)).rounded()) }
   }
 
-  /// Light of a signal from 0 to 1.
+  /// Returns the light of a signal from 0 to 1.
   @inline(__always)
   func light(of signal: Float) -> Float {
     let place = min(max(signal, 0), 1) * Float(Self.steps)
@@ -57,9 +60,9 @@ struct LightTables {
     return low + (light[index + 1] - low) * (place - Float(index))
   }
 
-  /// Light as a display with SDR white shows it: with its range mapped, hue unchanged.
+  /// Returns light as a display with SDR white shows it: tone-mapped, with unchanged hue.
   ///
-  /// - Parameter luminance: Weights of the bands in luminance.
+  /// - Parameter luminance: The weights of the bands in luminance.
   @inline(__always)
   func shown(_ light: SIMD3<Float>, luminance: SIMD3<Float>) -> SIMD3<Float> {
     guard !gain.isEmpty else { return light }
@@ -69,7 +72,7 @@ struct LightTables {
     return most >= brightest ? light / most : light * gain[Self.index(most / brightest)]
   }
 
-  /// sRGB's byte for light from 0 to 1; what is outside is clipped.
+  /// Returns the sRGB byte for light from 0 to 1; other values are clipped.
   @inline(__always)
   func byte(of light: Float) -> UInt8 { bytes[Self.index(light)] }
 
@@ -79,25 +82,25 @@ struct LightTables {
     return Int(root * Float(steps) + 0.5)
   }
 
-  // MARK: The curves
+  // MARK: Curves
 
-  /// IEC 61966-2-1, to light.
+  /// Converts an sRGB value to light (IEC 61966-2-1).
   private static func standard(_ value: Double) -> Double {
     value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4)
   }
 
-  /// IEC 61966-2-1, from light.
+  /// Converts light to an sRGB value (IEC 61966-2-1).
   private static func sRGB(_ light: Double) -> Double {
     light <= 0.0031308 ? 12.92 * light : 1.055 * pow(light, 1 / 2.4) - 0.055
   }
 
-  /// SMPTE ST 2084 (BT.2100, table 4): constants of both directions.
+  /// The constants of SMPTE ST 2084 (BT.2100, table 4), for both directions.
   private enum PQ {
     static let (m1, m2) = (2_610.0 / 16_384, 2_523.0 / 4_096 * 128)
     static let (c1, c2, c3) = (3_424.0 / 4_096, 2_413.0 / 4_096 * 32, 2_392.0 / 4_096 * 32)
   }
 
-  /// Light in cd/m².
+  /// Returns the light of a PQ signal in cd/m².
   private static func pq(_ signal: Double) -> Double {
     let value = pow(signal, 1 / PQ.m2)
     return 10_000 * pow(max(value - PQ.c1, 0) / (PQ.c2 - PQ.c3 * value), 1 / PQ.m1)
@@ -108,14 +111,14 @@ struct LightTables {
     return pow((PQ.c1 + PQ.c2 * value) / (1 + PQ.c3 * value), PQ.m2)
   }
 
-  /// Light of the scene, from 0 to 1 (BT.2100, table 5: inverse OETF).
+  /// Returns the scene light of an HLG signal, from 0 to 1 (BT.2100, table 5: inverse OETF).
   private static func hlg(_ signal: Double) -> Double {
     let (a, b, c) = (0.178_832_77, 0.284_668_92, 0.559_910_73)
     return signal <= 0.5 ? signal * signal / 3 : (exp((signal - c) / a) + b) / 12
   }
 
-  /// The tone curve of ITU-R BT.2390, 5.4: unchanged up to a knee, above that bent so that the peak becomes white. Black
-  /// stays black.
+  /// Applies the tone curve of ITU-R BT.2390, 5.4: unchanged up to a knee, then bent so that the
+  /// peak becomes white. Black stays black.
   private static func toned(_ light: Double, peak: Double) -> Double {
     let source = pqSignal(peak * white)
     let most = pqSignal(white) / source

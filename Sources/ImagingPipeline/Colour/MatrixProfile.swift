@@ -1,18 +1,18 @@
-// MatrixProfile: an ICC profile made of a power and three primaries, for a PNG that says these in place of a profile.
+// MatrixProfile: builds an ICC profile from a PNG's gamma and primaries.
 
 import Glibc
 import Model
 
-/// Writes ICC profiles (ICC.1:2022) of display class, which `Colour` then applies like any embedded one.
+/// Writes ICC profiles (ICC.1:2022) of display class, which `Colour` applies like embedded ones.
 enum MatrixProfile {
   private typealias Vector = SIMD3<Double>
 
-  /// A profile for numbers that `colour` describes.
+  /// Returns a profile for the values that `colour` describes.
   ///
-  /// Without `gAMA` the curve is sRGB's, without `cHRM` the primaries are.
+  /// The curve is sRGB's without `gAMA`, and the primaries are sRGB's without `cHRM`.
   ///
-  /// - Parameter isGrey: Whether there is only lightness, which no primary changes.
-  /// - Returns: `nil` where the chromaticities are no triangle with white inside.
+  /// - Parameter isGrey: Whether the image has only lightness, which primaries do not affect.
+  /// - Returns: `nil` if the chromaticities are not a triangle that contains white.
   static func bytes(for colour: PNGColour, isGrey: Bool) -> [UInt8]? {
     let curve = curve(gamma: colour.gamma)
     var tags: [(name: String, content: [UInt8])] = [("wtpt", xyz(d50))]
@@ -30,16 +30,16 @@ enum MatrixProfile {
 
   // MARK: Colours
 
-  /// The profile connection space's white (ICC.1:2022, 7.2.16).
+  /// The white of the profile connection space (ICC.1:2022, 7.2.16).
   private static let d50 = Vector(0.9642, 1, 0.8249)
 
-  /// Rows of the Bradford transform, by which whites are adapted (ICC.1:2022, annex E).
+  /// The rows of the Bradford transform for adapting whites (ICC.1:2022, annex E).
   private static let bradford = [
     Vector(0.8951, 0.2664, -0.1614), Vector(-0.7502, 1.7135, 0.0367),
     Vector(0.0389, -0.0685, 1.0296),
   ]
 
-  /// Red, green and blue in XYZ, adapted to D50: their sum is its white.
+  /// Returns red, green and blue in XYZ, adapted to D50; their sum is D50's white.
   private static func primaries(_ chromaticities: PNGColour.Chromaticities) -> [Vector]? {
     let points = (0..<4).map { index -> Vector? in
       let x = Double(chromaticities.numbers[index * 2]) / 100_000
@@ -57,7 +57,7 @@ enum MatrixProfile {
     }
   }
 
-  /// How much of each column makes `target`.
+  /// Returns the factors with which the columns add up to `target`.
   private static func solved(_ columns: [Vector], _ target: Vector) -> Vector? {
     let rows = (0..<3).map { Vector(columns[0][$0], columns[1][$0], columns[2][$0]) }
     return inverse(rows).map { applied($0, target) }
@@ -71,7 +71,7 @@ enum MatrixProfile {
     Vector(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x)
   }
 
-  /// By the rows' cross products; `nil` where there is none.
+  /// Returns the inverse, from the rows' cross products; `nil` if the matrix is singular.
   private static func inverse(_ rows: [Vector]) -> [Vector]? {
     let columns = [cross(rows[1], rows[2]), cross(rows[2], rows[0]), cross(rows[0], rows[1])]
     let determinant = (rows[0] * columns[0]).sum()
@@ -79,9 +79,9 @@ enum MatrixProfile {
     return (0..<3).map { Vector(columns[0][$0], columns[1][$0], columns[2][$0]) / determinant }
   }
 
-  // MARK: The file
+  // MARK: File
 
-  /// `parametricCurveType` (ICC.1:2022, 10.18): a power, or sRGB's (IEC 61966-2-1).
+  /// Returns a `parametricCurveType` (ICC.1:2022, 10.18): a power, or sRGB's curve (IEC 61966-2-1).
   private static func curve(gamma: Int?) -> [UInt8] {
     let (kind, numbers): (Int, [Double]) =
       gamma.map { (0, [100_000 / Double($0)]) }
@@ -93,7 +93,7 @@ enum MatrixProfile {
     Array("XYZ ".utf8) + big(0, 4) + fixed(color.x) + fixed(color.y) + fixed(color.z)
   }
 
-  /// Header, table of tags, tags.
+  /// Returns the file: header, tag table, tags.
   private static func file(space: String, _ tags: [(name: String, content: [UInt8])]) -> [UInt8] {
     let start = 128 + 4 + 12 * tags.count
     var (table, contents) = (big(tags.count, 4), [UInt8]())
@@ -108,7 +108,7 @@ enum MatrixProfile {
     return header + table + contents
   }
 
-  /// `s15Fixed16Number`, whose bounds hold for what the curves need.
+  /// Returns an `s15Fixed16Number`, clamped to its range.
   private static func fixed(_ number: Double) -> [UInt8] {
     let value = Int32(clamping: Int((min(max(number, -32_768), 32_767) * 65_536).rounded()))
     return big(Int(UInt32(bitPattern: value)), 4)

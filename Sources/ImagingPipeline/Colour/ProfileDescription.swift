@@ -1,13 +1,16 @@
-// ProfileDescription: what an ICC profile calls itself.
+// ProfileDescription: reads the description of an ICC profile.
 
-/// Reads the `desc` tag of a profile (ICC.1:2022, 9.2.41, and ICC.1:2001-04, 6.4.32), which is a stranger's text.
+/// Reads the `desc` tag of a profile (ICC.1:2022, 9.2.41, and ICC.1:2001-04, 6.4.32), which is
+/// untrusted input.
 enum ProfileDescription {
-  /// So many code points are enough to tell profiles apart.
+  /// The maximum code points of a description, enough to tell profiles apart.
   private static let longest = 80
 
-  /// The description, without control characters and cut where it is long; `nil` where there is none.
+  /// Returns the description without control characters, shortened if necessary; `nil` if there is
+  /// no description.
   static func read(_ profile: [UInt8]) -> String? {
-    // The header's 128 bytes, then a table: a count, and signature, offset and size of each tag (7.3).
+    // The 128-byte header is followed by a table: a count, then signature, offset and size of each
+    // tag (7.3).
     guard let count = number(profile, at: 128) else { return nil }
     for index in 0..<min(count, 100) {
       let entry = 132 + index * 12
@@ -22,12 +25,12 @@ enum ProfileDescription {
 
   private static func text(_ tag: [UInt8]) -> String? {
     switch number(tag, at: 0) {
-    // Version 2: a count of bytes, its NUL included, and ASCII.
+    // Version 2: a byte count that includes the NUL, then ASCII.
     case signature("desc"):
       guard let count = number(tag, at: 8) else { return nil }
       return String(decoding: tag.dropFirst(12).prefix(count).prefix { $0 != 0 }, as: UTF8.self)
-    // Version 4: a count of languages, the size of a record, and of each language its two codes, and length and offset of
-    // UTF-16, most significant byte first. The first one is the default.
+    // Version 4: the number of languages and the record size. Each record has two codes, and the
+    // length and offset of big-endian UTF-16. The first record is the default.
     case signature("mluc"):
       guard let languages = number(tag, at: 8), languages > 0, let length = number(tag, at: 20),
         let offset = number(tag, at: 24), offset <= tag.count, length <= tag.count - offset
@@ -48,7 +51,7 @@ enum ProfileDescription {
     return cut.isEmpty ? nil : cut
   }
 
-  /// 32 bits, most significant byte first; `nil` past the end.
+  /// Reads a big-endian 32-bit number; `nil` past the end.
   private static func number(_ bytes: [UInt8], at offset: Int) -> Int? {
     guard offset >= 0, bytes.count >= 4, offset <= bytes.count - 4 else { return nil }
     return bytes[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) }

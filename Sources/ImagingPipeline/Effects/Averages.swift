@@ -1,12 +1,12 @@
-// Averages: an image made smaller by plain means, for a blur that comes after them.
+// Averages: reduces an image by averaging, before a blur.
 
 import Model
 
 extension Image {
-  /// The means of equal cells, colours times alpha. Where an edge of a cell lies within a pixel, each side gets its share:
-  /// what goes on mirrored beyond the edges still does so.
+  /// Returns the averages of equal cells, with colours premultiplied by alpha. A pixel on the edge
+  /// between two cells is shared in proportion, so mirroring at the image's edges stays exact.
   ///
-  /// - Parameter target: How many cells, no more than pixels on either side.
+  /// - Parameter target: The number of cells; at most the number of pixels on either axis.
   func averaged(to target: PixelSize) throws(ImageError) -> Image {
     let (bands, hasAlpha) = (self.bands, self.hasAlpha)
     let result = try Image(blank: target, bands: bands, profile: [])
@@ -14,7 +14,7 @@ extension Image {
     let across = CellShares(pixels: size.width, cells: target.width)
     let down = CellShares(pixels: size.height, cells: target.height)
     let count = target.width * bands
-    // The room behind is for what the last pixel has no share in.
+    // The extra pixel at the end receives the empty share of the last pixel.
     var line = [Float](repeating: 0, count: count + bands)
     var sums = [Float](repeating: 0, count: count)
     var means = [UInt8](repeating: 0, count: count)
@@ -32,7 +32,7 @@ extension Image {
     return result
   }
 
-  /// Sums a row up into cells.
+  /// Sums up a row into cells.
   private static func addUp(
     _ row: UnsafePointer<UInt8>, bands: Int, hasAlpha: Bool, by shares: CellShares,
     to line: inout [Float]
@@ -51,7 +51,8 @@ extension Image {
   }
 }
 
-/// Which cell each pixel of a side lies in, and how much of it does; the rest lies in the next one.
+/// The cell of each pixel on an axis, and the share of the pixel in that cell; the rest belongs to
+/// the next cell.
 private struct CellShares {
   let cells: [Int]
   let shares: [Float]
@@ -66,7 +67,7 @@ private struct CellShares {
     }
   }
 
-  /// Whether a cell has all of its pixels with this one.
+  /// Returns whether this pixel is the last one of its cell.
   func endsCell(_ pixel: Int) -> Bool {
     (pixel + 1) * cellCount >= (cells[pixel] + 1) * pixelCount
   }

@@ -1,21 +1,23 @@
-// Blur: the Gaussian blur, and the unsharp mask.
+// Blur: Gaussian blur and unsharp mask.
 
 import CVips
 import Model
 
 extension Image {
-  /// A wider blur is made of a smaller image: beyond it the work would grow with sigma for nothing that is seen.
+  /// The largest sigma applied at full size. A wider blur is computed on a reduced image, because
+  /// the work grows with sigma.
   private static let widestBlur = 2.5
-  /// Sigma in the smaller image. Of what this blur leaves, two pixels a sigma show all: at their highest frequency it is
-  /// damped to e^-19.
+  /// The target sigma on the reduced image. After a blur with this sigma, the reduced image can
+  /// show all detail that is left.
   private static let reducedBlur = 2.0
-  /// Where the Gaussian is cut off, as a part of its height: 3.3 sigmas from the middle.
+  /// The amplitude at which the Gaussian is cut off, as a fraction of its peak: 3.3 sigmas from the
+  /// centre.
   private static let leastAmplitude = 0.005
 
-  /// Blurred by a Gaussian. Beyond its edges the image goes on mirrored, so that nothing from outside comes in and none
-  /// of it is lost. Colours are weighted by alpha.
+  /// Applies a Gaussian blur. The image is mirrored at its edges, so that no outside colour enters.
+  /// Colours are premultiplied by alpha.
   ///
-  /// - Parameter sigma: In pixels.
+  /// - Parameter sigma: The standard deviation in pixels.
   consuming func blurred(by sigma: Double) throws(ImageError) -> Image {
     let (size, format, hasAlpha, full) = (self.size, self.format, self.hasAlpha, fullAlpha)
     var small = size
@@ -26,11 +28,11 @@ extension Image {
       func reduced(_ side: Int) -> Int { max(1, Int((Double(side) / factor).rounded(.up))) }
       small = PixelSize(width: reduced(size.width), height: reduced(size.height))
       image = try image.averaged(to: small)
-      // By the longer side, which rounding changed less; of the other few pixels are left, and one colour of them. Means
-      // are a blur themselves: variances add up, and that of n pixels side by side is (n² - 1) / 12.
+      // Uses the longer side, which rounding changes less. Averaging is itself a blur and variances
+      // add up: that of n adjacent pixels is (n² - 1) / 12.
       let ratio = Double(max(small.width, small.height)) / Double(max(size.width, size.height))
       reducedSigma = (sigma * sigma * ratio * ratio - (1 - ratio * ratio) / 12).squareRoot()
-      // Only where one pixel is left it could be more, and that is one colour.
+      // The limit applies only to a reduced image of one pixel, which has a single colour.
       reducedSigma = min(reducedSigma, 2 * Self.reducedBlur)
     } else if hasAlpha {
       image = try image.made("alpha") { pictor_vips_premultiply($0, $1, full) }
@@ -45,18 +47,19 @@ extension Image {
       pictor_vips_gaussblur($0, $1, reducedSigma, Self.leastAmplitude)
     }
     image = try image.cut(x: margin, y: margin, small)
-    // As floats, or the steps of the small image would be bands in the large one.
+    // Resamples as floats, because 8-bit steps of the reduced image would show as bands.
     if small != size { image = try image.inMemory().resample(from: small, to: size) }
     if hasAlpha { image = try image.made("alpha") { pictor_vips_unpremultiply($0, $1, full) } }
-    // A cast alone cuts fractions off.
+    // Rounds first, because a cast truncates.
     image = try image.made("blur") { pictor_vips_rint($0, $1) }
     return try image.cast(to: format).inMemory()
   }
 
-  /// With an unsharp mask on the lightness, as libvips recommends it for screens: differences of less than 2 L* stay, no
-  /// pixel gets lighter by more than 10 or darker by more than 20.
+  /// Applies an unsharp mask to the lightness with the settings that libvips recommends for
+  /// screens. Differences below 2 L* stay, and no pixel gets lighter by more than 10 or darker by
+  /// more than 20.
   ///
-  /// - Parameter sigma: In pixels.
+  /// - Parameter sigma: The standard deviation in pixels.
   consuming func sharpened(by sigma: Double) throws(ImageError) -> Image {
     guard hasAlpha else {
       return try inMemory().made("sharpen") { pictor_vips_sharpen($0, $1, sigma) }.inMemory()
@@ -71,8 +74,8 @@ extension Image {
     }.inMemory()
   }
 
-  /// Opaque, with the colours of what is beside it where it was transparent: no edge that only alpha makes is left for the
-  /// mask to find.
+  /// Returns an opaque image in which transparent pixels take the colours around them. The unsharp
+  /// mask then finds no edges that exist only in alpha.
   private func filled(with sigma: Double) throws(ImageError) -> Image {
     let blurred = try made("blur") { pictor_vips_copy($0, $1) }.blurred(
       by: max(sigma, Effects.blurRange.lowerBound))

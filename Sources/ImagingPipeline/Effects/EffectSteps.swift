@@ -1,16 +1,13 @@
-// EffectSteps: what is done to the pixels of an image that has its size, one effect after the other.
+// EffectSteps: applies the effects to an image of its final size, in order.
 
 import Model
 
-/// All effects work on 8 bits of sRGB or grey and leave an image in memory, of 4 bytes a pixel at most.
-///
-/// Measured on a photo (`benchmark-pipeline Landscape_1.jpg 300 1 --format jpeg --effect blur=2.5`), ms of processor more at
-/// 300×200 and 1200×800: `blur` 7 and 23 at 0.5, 15 and 90 at most (2.6), 11 and 53 at 250; `sharpen` 13 and 100 at 0.5, 22
-/// and 226 at 10; `saturation` 3 and 92; `radius`, `tint` and `grayscale` less than the encoder gains or loses by them.
+/// All effects take 8-bit sRGB or grey and return an image in memory, with at most 4 bytes per
+/// pixel.
 extension Effects {
-  /// Applies them, in the contract's order; those that change nothing are left out.
+  /// Applies the effects in the order of the contract; effects without a change are skipped.
   ///
-  /// - Parameter density: Pixels per point of the result, which `radius` counts in.
+  /// - Parameter density: Pixels per point of the result, the unit of `radius`.
   func apply(to image: consuming Image, density: Double) throws(ImageError) -> Image {
     if let blur { image = try image.blurred(by: blur) }
     if let sharpen { image = try image.sharpened(by: sharpen) }
@@ -25,11 +22,11 @@ extension Effects {
 }
 
 extension Image {
-  /// An image of the same size, made row by row, in memory.
+  /// Returns an image of the same size in memory, computed row by row.
   ///
   /// - Parameters:
-  ///   - bands: Of the result.
-  ///   - change: Gets a row's number and bytes, and where to write it.
+  ///   - bands: The bands of the result.
+  ///   - change: Receives a row's index, its bytes, and the buffer for the result.
   func mapped(
     bands: Int,
     _ change: (Int, UnsafePointer<UInt8>, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void

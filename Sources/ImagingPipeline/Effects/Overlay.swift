@@ -1,38 +1,40 @@
-// Overlay: the watermark: a second stranger's image, decoded once, and laid on each frame of the result.
+// Overlay: decodes the watermark and composites it onto each frame of the result.
 
 import CVips
 import ImagingWire
 import Model
 
-/// A watermark as it comes to a worker.
+/// A watermark as an imaging worker receives it.
 public struct OverlaySource {
   let bytes: UnsafeRawBufferPointer
   let density: Int
   let placement: WatermarkPlacement
 
-  /// A watermark.
+  /// Creates a watermark source.
   ///
   /// - Parameters:
-  ///   - bytes: The image's, as strange as a source's. They may not change until the pipeline returns.
-  ///   - density: Pixels per point of it: 1, 2 or 3.
-  ///   - placement: How it lies on the result.
+  ///   - bytes: The bytes of the watermark image, which are untrusted input. They must not change
+  ///     until the pipeline returns.
+  ///   - density: Pixels per point of the watermark: 1, 2 or 3.
+  ///   - placement: The placement on the result.
   public init(bytes: UnsafeRawBufferPointer, density: Int, placement: WatermarkPlacement) {
     (self.bytes, self.density, self.placement) = (bytes, density, placement)
   }
 }
 
-/// A watermark as it is laid on: upright, in sRGB or grey with an alpha, at its size, in memory.
+/// A watermark ready to be composited: upright, in sRGB or grey with alpha, at its final size, in
+/// memory.
 ///
-/// It goes the way of any image: sniffed, held to the limits, decoded no larger than it is needed, its first frame.
-/// Blending is `over` (Porter and Duff) on the result's own 8-bit numbers, as browsers do it: in linear
-/// light a black mark would come out thinner than it was drawn, and a white one bolder.
+/// The watermark passes through the same detection, limits and decoder as any source; only its
+/// first frame is used. Blending is `over` (Porter and Duff) on 8-bit sRGB values, as in browsers.
+/// In linear light a black watermark would look thinner than drawn, and a white one bolder.
 final class Overlay {
   private let layer: Image
   private let offset: (x: Int, y: Int)
 
-  /// Decodes it for a result.
+  /// Decodes the watermark for a result.
   ///
-  /// - Throws: `ImageError.watermark` with what is wrong with it; `.internal`.
+  /// - Throws: `ImageError.watermark` with the fault of the watermark; `.internal`.
   init(
     _ source: OverlaySource, on geometry: Geometry, limits: ImagingLimits
   ) throws(ImageError) {
@@ -50,7 +52,8 @@ final class Overlay {
     }
   }
 
-  /// Lays it on a frame of the result. What was grey gets colour where the watermark has it; nothing gets an alpha.
+  /// Composites the watermark onto a frame. A grey frame becomes coloured if the watermark has
+  /// colour; no frame gains alpha.
   func laid(on frame: consuming Image) throws(ImageError) -> Image {
     let keepsAlpha = frame.hasAlpha
     let space =
@@ -59,7 +62,7 @@ final class Overlay {
     let result = try layer.withVipsImage { layer throws(ImageError) in
       try frame.made("watermark") { pictor_vips_over($0, layer, $1, x, y, space) }
     }
-    // It is opaque wherever the frame was.
+    // The result is opaque wherever the frame is opaque.
     return keepsAlpha ? result : try result.bands(0, count: result.bands - 1)
   }
 
@@ -88,7 +91,7 @@ final class Overlay {
     let size = source.size(of: part.size, on: geometry)
     (transform.width, transform.height, transform.fit) = (size.width, size.height, .fill)
     (transform.enlarge, transform.format) = (true, .png)
-    // It is within the result, which has its own bounds.
+    // The watermark lies within the result, which has its own limits.
     transform.limitBytes = .max
     let own = Geometry(
       of: part.size, isVector: header.format == .svg, transform: transform, density: source.density,
@@ -109,7 +112,8 @@ final class Overlay {
 }
 
 extension OverlaySource {
-  /// The size it is laid on with: its aspect ratio kept, and never larger than the result on either side.
+  /// Returns the watermark's size on the result: keeps the aspect ratio and never exceeds the
+  /// result on either side.
   fileprivate func size(of own: PixelSize, on geometry: Geometry) -> PixelSize {
     let (width, height) = (Double(own.width), Double(own.height))
     let canvas = (width: Double(geometry.canvas.width), height: Double(geometry.canvas.height))
@@ -124,7 +128,8 @@ extension OverlaySource {
 }
 
 extension Position {
-  /// Where the upper left corner of something lies that is put here on a ground no smaller than it, without a margin.
+  /// Returns the upper left corner of an area aligned at this position on a ground that is not
+  /// smaller, without a margin.
   fileprivate func offset(of size: PixelSize, on ground: PixelSize) -> (x: Int, y: Int) {
     (
       (ground.width - size.width) * anchor.x / 2,
@@ -134,20 +139,20 @@ extension Position {
 }
 
 extension Image {
-  /// It with an alpha so many times as strong, below 1.
+  /// Returns the image with its alpha multiplied by `opacity`, below 1.
   fileprivate func faded(to opacity: Double) throws(ImageError) -> Image {
     var factors = [Double](repeating: 1, count: bands)
     factors[bands - 1] = opacity
-    // libvips cuts off what is behind the point.
+    // libvips truncates the fraction, so adding 0.5 rounds.
     let offsets = [Double](repeating: 0.5, count: bands)
     return try made("opacity") {
       pictor_vips_linear($0, $1, factors, offsets, CInt(factors.count))
     }
   }
 
-  /// It side by side from the upper left corner on, over so much.
+  /// Tiles the image from the upper left corner until it covers `ground`.
   fileprivate consuming func repeated(over ground: PixelSize) throws(ImageError) -> Image {
-    // libvips copies tile by tile, so those of a few pixels are put together to larger ones first.
+    // libvips copies tile by tile, so tiny tiles are first joined to larger ones.
     let block = try replicated(toCover: Self.leastBlock).inMemory()
     return try block.replicated(toCover: ground).cut(x: 0, y: 0, ground)
   }

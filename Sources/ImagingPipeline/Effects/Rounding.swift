@@ -1,14 +1,14 @@
-// Rounding: corners cut round, smoothly, by how much of each pixel is inside.
+// Rounding: rounds an image's corners with antialiasing.
 
 import Model
 
 extension Image {
-  /// Lines that each row is looked at by; on a line, how much of a pixel is inside is exact.
+  /// The number of sample lines per row; along a line the coverage of a pixel is exact.
   private static let linesPerRow = 16
 
-  /// With round corners; what is outside is transparent and black.
+  /// Rounds the corners; pixels outside become transparent black.
   ///
-  /// - Parameter radius: In pixels; at most half of the shorter side counts.
+  /// - Parameter radius: The radius in pixels, at most half of the shorter side.
   consuming func rounded(by radius: Double) throws(ImageError) -> Image {
     let image = hasAlpha ? self : try withOpaqueAlpha()
     let (size, bands) = (image.size, image.bands)
@@ -40,7 +40,7 @@ extension Image {
   private static func keep(_ share: Double, of pixel: UnsafeMutablePointer<UInt8>, bands: Int) {
     let alpha = UInt8((Double(pixel[bands - 1]) * min(share, 1)).rounded())
     pixel[bands - 1] = alpha
-    // Of no meaning any more, and fewer bytes to encode.
+    // The colour is invisible, and zeros encode to fewer bytes.
     if alpha == 0 { pixel.update(repeating: 0, count: bands - 1) }
   }
 }

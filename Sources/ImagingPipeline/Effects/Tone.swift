@@ -1,16 +1,16 @@
-// Tone: the effects that look at one pixel at a time: tint, grayscale, brightness, saturation.
+// Tone: the effects that change each pixel separately: tint, grayscale, brightness, saturation.
 
 import Glibc
 import Model
 
-/// They are one pass over the pixels. Alpha stays what it is.
+/// Applies all tone effects in one pass over the pixels. Alpha stays unchanged.
 struct Tone {
   private let tint: Color?
   private let isGrayscale: Bool
   private let brightness: Float
   private let saturation: Float
 
-  /// `nil` where nothing is to be done.
+  /// Returns `nil` if no effect changes the image.
   init?(_ effects: Effects) {
     tint = effects.tint.flatMap { $0.alpha == 0 ? nil : $0 }
     isGrayscale = effects.isGrayscale
@@ -19,7 +19,7 @@ struct Tone {
     guard tint != nil || isGrayscale || brightness != 1 || saturation != 1 else { return nil }
   }
 
-  /// An image's pixels so changed: a grey one where that shows all of it.
+  /// Applies the effects to an image. Returns a grey image if that can show the result.
   func apply(to image: consuming Image) throws(ImageError) -> Image {
     if let tint { image = try image.able(toShow: tint) }
     let (bands, width) = (image.bands, image.size.width)
@@ -51,8 +51,8 @@ struct Tone {
 
   // MARK: Tables
 
-  /// For each band, what the tint makes of a value: the colour over it by its alpha, in sRGB's numbers, as Core Graphics
-  /// draws it for SDImageTintTransformer.
+  /// Returns a table for each band that composites the tint over a value by the tint's alpha, in
+  /// sRGB values. Core Graphics does the same for SDImageTintTransformer.
   private func tables(for colors: [Double]) -> [[UInt8]] {
     let strength = Double(tint?.alpha ?? 0) / 255
     return colors.map { color in
@@ -60,20 +60,21 @@ struct Tone {
     }
   }
 
-  /// What the brightness makes of a grey.
+  /// The table of brightness for grey values.
   private var brightnessTable: [UInt8] {
     (0...255).map { (value: UInt8) in
       brightness == 1 ? value : changed((value, value, value)).0
     }
   }
 
-  /// IEC 61966-2-1: the light of each value.
+  /// The light of each value (IEC 61966-2-1).
   private static let light: [Float] = (0...255).map {
     let value = Double($0) / 255
     return Float(value <= 0.040_45 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4))
   }
 
-  /// The value of each amount of light. At its steepest, near black, a step is a fifth of a value.
+  /// The value of each amount of light. At the steepest part, near black, a step is a fifth of a
+  /// value.
   private static let values: [UInt8] = (0...lightSteps).map {
     let light = Double($0) / Double(lightSteps)
     let value = light <= 0.003_130_8 ? 12.92 * light : 1.055 * pow(light, 1 / 2.4) - 0.055
@@ -90,27 +91,27 @@ struct Tone {
 
   private typealias RGB = (UInt8, UInt8, UInt8)
 
-  /// The grey of the same lightness.
+  /// Returns the grey of the same lightness.
   private static func grey(_ color: RGB) -> UInt8 {
     value(of: luminance(light[Int(color.0)], light[Int(color.1)], light[Int(color.2)]))
   }
 
-  /// CIE's Y of linear sRGB.
+  /// Returns CIE's Y of linear sRGB.
   private static func luminance(_ red: Float, _ green: Float, _ blue: Float) -> Float {
     0.212_639_0 * red + 0.715_168_7 * green + 0.072_192_3 * blue
   }
 
-  /// Lightness and chroma multiplied, the hue kept: CIE LCh of D65, as sharp's `modulate` has it. What sRGB cannot show is
-  /// clipped.
+  /// Multiplies lightness and chroma and keeps the hue: CIE LCh of D65, as in sharp's `modulate`.
+  /// Colours outside sRGB are clipped.
   private func changed(_ color: RGB) -> RGB {
     let (red, green, blue) = (
       Self.light[Int(color.0)], Self.light[Int(color.1)], Self.light[Int(color.2)]
     )
-    // X and Z as parts of white's, so that greys have three equal numbers.
+    // X and Z are relative to white, so that a grey has three equal values.
     let x = Self.root(0.433_887_3 * red + 0.376_224_0 * green + 0.189_888_6 * blue)
     let y = Self.root(Self.luminance(red, green, blue))
     let z = Self.root(0.017_750_0 * red + 0.109_447_6 * green + 0.872_802_3 * blue)
-    // L* is 116 y - 16; a* and b* are multiples of x - y and y - z, and so is the chroma of both.
+    // L* is 116 y - 16. a* and b*, and thus their chroma, are proportional to x - y and y - z.
     let lightness = (brightness * (116 * y - 16) + 16) / 116
     let newX = Self.unrooted(lightness + saturation * (x - y)) * 0.950_455_9
     let newY = Self.unrooted(lightness)
@@ -122,12 +123,12 @@ struct Tone {
     )
   }
 
-  /// CIE 15:2004, 8.2.1: the cube root that lightness goes by, and a straight line near black.
+  /// The cube root of CIE lightness, with a straight line near black (CIE 15:2004, 8.2.1).
   private static func root(_ value: Float) -> Float {
     value > 216 / 24_389 ? cbrtf(value) : (24_389 / 27 * value + 16) / 116
   }
 
-  /// The reverse of `root`.
+  /// The inverse of `root`.
   private static func unrooted(_ root: Float) -> Float {
     root > 6 / 29 ? root * root * root : (116 * root - 16) * 27 / 24_389
   }

@@ -1,22 +1,22 @@
-// JPEGBits: the bits of a JPEG's coded pixels, in order.
+// JPEGBits: reads the bits of a JPEG's entropy-coded data.
 
-/// Reads the bits between two markers; what stands behind them is read as zeros, and counted.
+/// Reads the bits between two markers. Bits past a marker are read as zeros and counted.
 struct JPEGBits {
-  /// Bits read ahead, the next one on top, and how many they are.
+  /// The bits read ahead, left-aligned, and their count.
   typealias Window = (bits: UInt64, count: Int)
 
   private let bytes: UnsafePointer<UInt8>
   private let limit: Int
-  /// The next byte that is not in `buffer`.
+  /// The next byte that is not in `window`.
   private var position: Int
-  /// Bits read ahead.
+  /// The bits read ahead.
   var window: Window = (0, 0)
-  /// How many of them, the last ones, no byte stood for.
+  /// The number of trailing bits in `window` that do not come from the file.
   private var missing = 0
 
   /// Starts at a byte.
   ///
-  /// - Parameter source: Must outlive this.
+  /// - Parameter source: The file; it must outlive this value.
   init?(_ source: UnsafeRawBufferPointer, at position: Int) {
     guard let start = source.baseAddress, position <= source.count else { return nil }
     bytes = start.assumingMemoryBound(to: UInt8.self)
@@ -24,14 +24,14 @@ struct JPEGBits {
     self.position = position
   }
 
-  /// Sees to it that the next 32 bits can be read.
+  /// Ensures that `window` has at least 32 bits.
   @inline(__always)
   mutating func refill() {
     guard window.count < 32 else { return }
     if position + 4 <= limit {
       let next = UInt32(
         bigEndian: UnsafeRawPointer(bytes).loadUnaligned(fromByteOffset: position, as: UInt32.self))
-      // Only with a byte of all ones a borrow reaches the top of one whose top is not set.
+      // Tests whether no byte of `next` is 0xff, that is, whether no byte of its complement is 0.
       let zeros = ~next
       if (zeros &- 0x0101_0101) & next & 0x8080_8080 == 0 {
         window.bits |= UInt64(next) &<< UInt64(32 &- window.count)
@@ -51,7 +51,7 @@ struct JPEGBits {
         byte = bytes[position]
         position += 1
       } else if position + 1 < limit && bytes[position + 1] == 0 {
-        // T.81, F.1.2.3: a byte of all ones that is no marker is followed by a zero.
+        // T.81, F.1.2.3: a 0xff byte that is not a marker is followed by 0.
         byte = 0xff
         position += 2
       } else {
@@ -62,22 +62,22 @@ struct JPEGBits {
     }
   }
 
-  /// The next bits, 1–32, where `refill` made them ready.
+  /// Returns the next 1–32 bits; call `refill` first.
   @inline(__always)
   func peek(_ bits: Int) -> Int { Int(truncatingIfNeeded: window.bits &>> UInt64(64 &- bits)) }
 
-  /// Goes on by 0–32 bits.
+  /// Skips 0–32 bits.
   @inline(__always)
   mutating func skip(_ bits: Int) {
     window.bits &<<= UInt64(bits)
     window.count &-= bits
   }
 
-  /// Whether bits were read that are not there.
+  /// Whether more bits were read than the data has.
   var isPastEnd: Bool { missing > window.count }
 
-  /// Where the marker begins that stands behind what was read; `nil` where more was read than is there, or whole bytes
-  /// are left before the marker.
+  /// The offset of the marker after the data that was read. `nil` after reading past the end, or if
+  /// whole bytes are left before the marker.
   var end: Int? {
     mutating get {
       guard !isPastEnd else { return nil }
@@ -89,13 +89,14 @@ struct JPEGBits {
     }
   }
 
-  /// Whether nothing is left of the file, no marker either.
+  /// Whether the file has ended without a further marker.
   var isAtFileEnd: Bool { position + 1 >= limit }
 
-  /// Goes on behind a marker.
+  /// Moves past a marker.
   ///
-  /// - Parameter marker: The second of its bytes.
-  /// - Returns: Whether all before it was read, but for what fills the last byte, and it is there.
+  /// - Parameter marker: The second byte of the marker.
+  /// - Returns: Whether the marker was present and all data before it was read, except padding
+  ///   bits.
   mutating func pass(_ marker: UInt8) -> Bool {
     guard !isPastEnd else { return false }
     refill()

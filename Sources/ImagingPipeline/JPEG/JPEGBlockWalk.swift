@@ -1,6 +1,6 @@
-// JPEGBlockWalk: goes over the codes of a JPEG's blocks, sequential and progressive.
+// JPEGBlockWalk: walks over the codes of a JPEG's blocks, sequential or progressive.
 
-/// The blocks of one component in one scan.
+/// Walks over the blocks of one component in one scan.
 struct JPEGBlockWalk {
   private let dc: JPEGCodeTable?
   private let ac: JPEGCodeTable?
@@ -11,7 +11,7 @@ struct JPEGBlockWalk {
   private let mostMean: Int
   private let mostBits: (mean: Int, detail: Int)
   private var mean = 0
-  /// Blocks that follow without a code of their own (T.81, G.1.2.2).
+  /// The number of following blocks without a code of their own (T.81, G.1.2.2).
   private var emptyBlocks = 0
 
   init(
@@ -24,12 +24,13 @@ struct JPEGBlockWalk {
     (self.mostMean, self.mostBits) = (mostMean, mostBits)
   }
 
-  /// Begins anew behind a marker.
+  /// Resets the state after a restart marker.
   mutating func restart() { (mean, emptyBlocks) = (0, 0) }
 
-  /// A block whose first coefficient is its mean: all of it, of a progressive scan the mean alone.
+  /// Reads a block that starts with its DC coefficient: the whole block, or only the DC coefficient
+  /// in a progressive scan.
   ///
-  /// - Returns: Whether its codes make sense.
+  /// - Returns: Whether the codes are valid.
   @inline(__always)
   mutating func readWhole(_ bits: inout JPEGBits) -> Bool {
     bits.refill()
@@ -49,11 +50,11 @@ struct JPEGBlockWalk {
     return readAllDetails(&bits, ac)
   }
 
-  /// The details of a sequential block (T.81, F.2.2.2).
+  /// Reads the AC coefficients of a sequential block (T.81, F.2.2.2).
   @inline(__always)
   private func readAllDetails(_ bits: inout JPEGBits, _ ac: JPEGCodeTable) -> Bool {
     let quick = ac.quick
-    // A copy that stays in registers, between the few calls that need `bits` itself.
+    // A copy that stays in registers between the few calls that need `bits` itself.
     var window = bits.window
     var place = 1
     while place < 64 {
@@ -67,7 +68,7 @@ struct JPEGBlockWalk {
         entry = ac.entry(for: Int(truncatingIfNeeded: window.bits &>> 48))
         guard entry != 0 else { return false }
       }
-      // The code and the number behind it: at most 31 bits.
+      // The code and the number after it have at most 31 bits.
       let (run, size) = (entry &>> 4 & 15, entry & 15)
       let length = entry &>> 8 &+ size
       window.bits &<<= UInt64(truncatingIfNeeded: length)
@@ -87,17 +88,17 @@ struct JPEGBlockWalk {
 
   private static let quickShift = UInt64(64 - JPEGCodeTable.quickBits)
 
-  /// A block of a progressive scan of details.
+  /// Reads a block of a progressive scan of AC coefficients.
   ///
-  /// - Parameter mask: Of the block's coefficients those that are not zero.
-  /// - Returns: Whether its codes make sense.
+  /// - Parameter mask: The bit mask of the block's nonzero coefficients.
+  /// - Returns: Whether the codes are valid.
   @inline(__always)
   mutating func readDetails(_ bits: inout JPEGBits, _ mask: inout UInt64) -> Bool {
     guard let ac else { return false }
     return isRefinement ? refineDetails(&bits, &mask, ac) : readNewDetails(&bits, &mask, ac)
   }
 
-  /// T.81, G.1.2.2.
+  /// Reads the first bits of AC coefficients (T.81, G.1.2.2).
   private mutating func readNewDetails(
     _ bits: inout JPEGBits, _ mask: inout UInt64, _ ac: JPEGCodeTable
   ) -> Bool {
@@ -127,7 +128,8 @@ struct JPEGBlockWalk {
     return place == last + 1
   }
 
-  /// T.81, G.1.2.3: a bit for each coefficient that is not zero already, and codes for those that become so.
+  /// Reads refinement bits (T.81, G.1.2.3): one bit for each nonzero coefficient, and codes for
+  /// coefficients that become nonzero.
   private mutating func refineDetails(
     _ bits: inout JPEGBits, _ mask: inout UInt64, _ ac: JPEGCodeTable
   ) -> Bool {
@@ -176,7 +178,8 @@ struct JPEGBlockWalk {
     return true
   }
 
-  /// How many blocks, this one among them, end with a code (T.81, table G.1).
+  /// Returns the number of blocks, including this one, that an end-of-band code ends (T.81, table
+  /// G.1).
   private static func emptyBlocks(_ bits: inout JPEGBits, _ run: Int) -> Int {
     guard run > 0 else { return 1 }
     bits.refill()
@@ -184,7 +187,7 @@ struct JPEGBlockWalk {
     return 1 << run + bits.peek(run)
   }
 
-  /// The next code's symbol; -1: there is no such code.
+  /// Reads the symbol of the next code; -1 for an invalid code.
   @inline(__always)
   private static func symbol(_ bits: inout JPEGBits, _ table: JPEGCodeTable) -> Int {
     let quick = Int(table.quick[bits.peek(JPEGCodeTable.quickBits)])

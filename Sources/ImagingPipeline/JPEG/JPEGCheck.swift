@@ -1,16 +1,19 @@
-// JPEGCheck: whether a JPEG's coded data is whole: each scan and each restart interval ends exactly at its marker.
+// JPEGCheck: checks that a JPEG's entropy-coded data is complete and valid.
 
 import Model
 
-/// Walks over a JPEG's segments and the codes of its scans (ITU-T T.81, annexes B, F and G) without computing pixels.
+/// Walks over a JPEG's segments and the codes of its scans (ITU-T T.81, annexes B, F and G) without
+/// computing pixels.
 ///
-/// libjpeg warns of most damage and libvips passes that on, but not what libjpeg finds after the last row, and together
-/// with harmless complaints. Here only lost or invented pixels count:
-/// - A code that the table lacks, a number of too many bits, a coefficient behind the last place.
-/// - Data that ends before its blocks do, or goes on behind them, in a scan or a restart interval.
-/// - A refinement of what was not sent, a component without a scan, a file without its end.
+/// libjpeg also warns of harmless things, and libvips does not report what libjpeg finds after the
+/// last row. This check reports only lost or invented pixels:
+/// - A code that the table lacks, a number with too many bits, a coefficient past the last
+///   position.
+/// - Data that ends before or after its blocks, in a scan or a restart interval.
+/// - A refinement of coefficients that were not sent, a component without a scan, a file without
+///   its end marker.
 ///
-/// Extraneous bytes between segments and whatever follows the end are harmless.
+/// Extra bytes between segments and after the end marker are harmless.
 struct JPEGCheck {
   private let bytes: UnsafeRawBufferPointer
   private var position = 2
@@ -19,12 +22,13 @@ struct JPEGCheck {
   /// The first number of each quantization table.
   private var quantizers = [Int](repeating: 1, count: 4)
   private var restartInterval = 0
-  /// Whether bytes stood between two segments that belong to none.
+  /// Whether bytes outside of any segment were found.
   private var hasStrayBytes = false
 
   private init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-  /// Judges a JPEG. Arithmetic coding, tables that the file leaves out and what libjpeg refuses are `unknown`.
+  /// Checks a JPEG. Returns `unknown` for arithmetic coding, for omitted tables, and for files that
+  /// libjpeg rejects.
   static func soundness(of bytes: UnsafeRawBufferPointer) -> Soundness {
     var check = JPEGCheck(bytes)
     return check.run()
@@ -37,7 +41,7 @@ struct JPEGCheck {
       }
       switch marker {
       case 0xd9: return judgeFrame()
-      // Restarts outside of a scan, and what has no content (T.81, table B.1).
+      // Restart markers outside a scan, and markers without content (T.81, table B.1).
       case 0x01, 0xd0...0xd8: continue
       default: break
       }
@@ -65,10 +69,10 @@ struct JPEGCheck {
     }
   }
 
-  /// The next marker's second byte; `nil` at the end of the file.
+  /// Returns the second byte of the next marker; `nil` at the end of the file.
   private mutating func nextMarker() -> UInt8? {
     while position + 1 < bytes.count {
-      // A marker may have any number of bytes of ones before it (T.81, B.1.1.2).
+      // Any number of 0xff fill bytes may precede a marker (T.81, B.1.1.2).
       if bytes[position] == 0xff && bytes[position + 1] == 0xff {
         position += 1
       } else if bytes[position] == 0xff && bytes[position + 1] != 0 {
@@ -82,7 +86,7 @@ struct JPEGCheck {
     return nil
   }
 
-  /// What belongs to the marker before; `nil` where it is not all there.
+  /// Returns the content of the current marker's segment; `nil` if it is truncated.
   private mutating func segment() -> UnsafeRawBufferPointer? {
     guard position + 2 <= bytes.count else { return nil }
     let length = Int(bytes[position]) << 8 | Int(bytes[position + 1])
@@ -120,11 +124,11 @@ struct JPEGCheck {
     return .whole
   }
 
-  /// Whether all that was promised has come, once the end is there.
+  /// Returns the verdict at the end marker: whether all declared data was received.
   private func judgeFrame() -> Soundness {
     guard let frame else { return .unknown }
     guard frame.isComplete else { return .damaged(.warning, "a JPEG lacks a component") }
-    // What stands between segments and is none may have been a scan.
+    // Stray bytes between segments may be the rest of a damaged scan.
     return frame.isRefined || !hasStrayBytes
       ? .whole : .damaged(.warning, "a JPEG lacks a scan")
   }

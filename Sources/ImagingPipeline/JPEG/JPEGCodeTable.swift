@@ -1,11 +1,12 @@
-// JPEGCodeTable: a JPEG's code tables for who needs the symbols alone, whatever they mean.
+// JPEGCodeTable: Huffman tables of a JPEG for walking over codes without decoding coefficients.
 
-/// The eight tables that a file can define, made when a scan first uses them: a file can define one anew every 17 bytes.
+/// The eight tables that a file can define. Each is built on first use by a scan, because a file
+/// can redefine a table every 17 bytes.
 struct JPEGCodeTables {
   private var definitions = [UnsafeRawBufferPointer?](repeating: nil, count: 8)
   private var made = [JPEGCodeTable?](repeating: nil, count: 8)
 
-  /// Takes the tables of a segment (T.81, B.2.4.2); tells whether it makes sense.
+  /// Reads the tables of a segment (T.81, B.2.4.2); returns whether the segment is valid.
   mutating func define(_ segment: UnsafeRawBufferPointer) -> Bool {
     var rest = segment[...]
     while let head = rest.popFirst() {
@@ -20,9 +21,9 @@ struct JPEGCodeTables {
     return true
   }
 
-  /// A table; `nil` where there is none, or libjpeg refuses it.
+  /// Returns a table; `nil` if it is undefined or libjpeg rejects it.
   ///
-  /// - Parameter index: 0–3 for means, 4–7 for details.
+  /// - Parameter index: 0–3 for DC, 4–7 for AC.
   mutating func table(_ index: Int) -> JPEGCodeTable? {
     if let table = made[index] { return table }
     guard let definition = definitions[index] else { return nil }
@@ -31,19 +32,22 @@ struct JPEGCodeTables {
   }
 }
 
-/// Codes of 1 to 16 bits (T.81, C.2), each for a symbol of a byte.
+/// A table of codes of 1 to 16 bits (T.81, C.2), each for a symbol of one byte.
 final class JPEGCodeTable {
-  /// Bits a code may have to be found at once.
+  /// The maximum bits of a code in the lookup table.
   static let quickBits = 10
-  /// For each possible next `quickBits`: the length of the code, 8 bits further up, and its symbol; 0: a longer code.
-  /// Owned: freed by `deinit`.
+  /// For each value of the next `quickBits` bits: the code length in the upper byte and the symbol
+  /// in the lower; 0 for a longer code. Owned; freed by `deinit`.
   let quick: UnsafeMutablePointer<UInt16>
-  /// The greatest code of each length, or -1; and what is added to a code for its place among the symbols.
+  /// For each length, the greatest code, or -1. `places` holds the offset from a code to its
+  /// symbol's index.
   private var longest = [Int](repeating: -1, count: 17)
   private var places = [Int](repeating: 0, count: 17)
   private let symbols: [UInt8]
 
-  /// - Parameter definition: 16 counts, and so many symbols.
+  /// Builds the table; `nil` if there are more codes than fit.
+  ///
+  /// - Parameter definition: 16 counts, followed by the symbols.
   init?(_ definition: UnsafeRawBufferPointer) {
     symbols = Array(definition.dropFirst(16))
     quick = .allocate(capacity: 1 << Self.quickBits)
@@ -67,10 +71,10 @@ final class JPEGCodeTable {
 
   deinit { quick.deallocate() }
 
-  /// A code that is not among the quick ones.
+  /// Looks up a code that is longer than `quickBits`.
   ///
   /// - Parameter next: The next 16 bits.
-  /// - Returns: As an entry of `quick`; 0: there is no such code.
+  /// - Returns: An entry like those of `quick`; 0 for an invalid code.
   func entry(for next: Int) -> Int {
     for length in Self.quickBits + 1...16 {
       let code = next >> (16 - length)

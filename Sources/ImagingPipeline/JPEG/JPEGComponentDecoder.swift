@@ -1,28 +1,28 @@
-// JPEGComponentDecoder: one component of a JPEG being decoded: its blocks, one after the other, each made smaller at once.
+// JPEGComponentDecoder: decodes the blocks of one JPEG component at the reduced size.
 
-/// The innermost loop of `JPEGReducer`. What it looks up lies in memory of its own, without the counting of references
-/// that arrays would cost for each block.
+/// The innermost loop of `JPEGReducer`. Lookup tables are in manually allocated memory, because
+/// arrays would cost reference counting for each block.
 struct JPEGComponentDecoder: ~Copyable {
-  /// The last mean value; the next one is given by its difference to it.
+  /// The DC value of the last block; the next block stores the difference from it.
   var mean = 0
 
   private let blocks: (across: Int, down: Int)
   private let dc: JPEGHuffmanTable
   private let ac: JPEGHuffmanTable
-  /// Pixels that a block becomes.
+  /// The pixels that a block is reduced to.
   private let across: Int
   private let down: Int
-  /// `JPEGHuffmanTable.quick` for DC, then for AC. Owned: freed by `deinit`.
+  /// `JPEGHuffmanTable.quick` for DC, then for AC. Owned; freed by `deinit`.
   private let quick: UnsafeMutablePointer<UInt32>
-  /// The last place whose number makes a difference.
+  /// The last coefficient that affects the reduced block.
   private let last: Int
-  /// `JPEGHuffmanTable.runs` for AC. Owned: freed by `deinit`.
+  /// `JPEGHuffmanTable.runs` for AC. Owned; freed by `deinit`.
   private let runs: UnsafeMutablePointer<UInt32>
-  /// `JPEGBasis.patterns`. Owned: freed by `deinit`.
+  /// `JPEGBasis.patterns`. Owned; freed by `deinit`.
   private let patterns: UnsafeMutablePointer<Float>
-  /// A block's pixels. Owned: freed by `deinit`.
+  /// The pixels of a block. Owned; freed by `deinit`.
   private let block: UnsafeMutablePointer<Float>
-  /// Of a block's numbers that are not zero the places and the values. Owned: freed by `deinit`.
+  /// The positions and values of a block's nonzero coefficients. Owned; freed by `deinit`.
   private let places: UnsafeMutablePointer<UInt8>
   private let numbers: UnsafeMutablePointer<Float>
 
@@ -57,12 +57,12 @@ struct JPEGComponentDecoder: ~Copyable {
     numbers.deallocate()
   }
 
-  /// Decodes its blocks of a unit.
+  /// Decodes this component's blocks of one unit.
   ///
   /// - Parameters:
-  ///   - target: Where the upper left pixel goes; there is room for all.
-  ///   - stride: Values from one row there to the next.
-  /// - Returns: Whether they made sense.
+  ///   - target: The address of the upper left pixel; all blocks of the unit must fit.
+  ///   - stride: The number of values from one row to the next.
+  /// - Returns: Whether the codes are valid.
   mutating func decodeUnit(
     _ bits: inout JPEGBits, to target: UnsafeMutablePointer<Float>, stride: Int
   ) -> Bool {
@@ -82,23 +82,25 @@ struct JPEGComponentDecoder: ~Copyable {
     return true
   }
 
-  /// Reads a block's mean.
+  /// Reads the DC value of a block.
   private mutating func readMean(_ bits: inout JPEGBits) -> Bool {
     bits.refill()
     let difference = Self.next(&bits, quick, dc)
-    // 11 bits and a sign are all that can make sense, of the sum too; one more for encoders that round up.
+    // Valid differences and sums have 11 bits and a sign; one more bit tolerates encoders that
+    // round up.
     guard difference.advance >= 0, abs(mean &+ difference.number) <= 1 << 12 else { return false }
     mean &+= difference.number
     return true
   }
 
-  /// Reads a block's numbers: its mean, and into `places` and `numbers` what else of use is not zero.
+  /// Reads a block: its DC value, and the nonzero coefficients up to `last` into `places` and
+  /// `numbers`.
   ///
-  /// - Returns: How many of those there are; -1 where the bits make no sense.
+  /// - Returns: The number of those coefficients; -1 for invalid codes.
   private mutating func readBlock(_ bits: inout JPEGBits) -> Int {
     guard readMean(&bits) else { return -1 }
     let table = quick + Self.quickCount
-    // Copies that stay in registers, between the few calls of which one needs `bits` itself.
+    // Copies that stay in registers between the few calls that need `bits` itself.
     var window = bits.window
     var (place, found) = (0, 0)
     while place < last {
@@ -134,7 +136,7 @@ struct JPEGComponentDecoder: ~Copyable {
     return skipRest(&bits, from: place) ? found : -1
   }
 
-  /// Goes past the rest of a block, several codes at a time.
+  /// Skips the rest of a block, several codes at a time.
   @inline(__always)
   private func skipRest(_ bits: inout JPEGBits, from start: Int) -> Bool {
     var window = bits.window
@@ -148,7 +150,8 @@ struct JPEGComponentDecoder: ~Copyable {
       let packed = runs[Int(truncatingIfNeeded: window.bits &>> Self.quickShift)]
       let reached = place &+ Int(packed &>> 6 & 127)
       let isEnd = packed &>> 13 != 0
-      // What follows the last number of a block is the next one's, even if it looks like this one's end.
+      // Bits after the last coefficient belong to the next block, even if they look like an
+      // end-of-block code.
       if packed & 63 != 0 && (reached < 63 || reached == 63 && !isEnd) {
         window.bits &<<= UInt64(packed & 63)
         window.count &-= Int(packed & 63)
@@ -167,14 +170,14 @@ struct JPEGComponentDecoder: ~Copyable {
 
   private static let quickShift = UInt64(64 - JPEGHuffmanTable.quickBits)
 
-  /// Adds up what a block's numbers make and writes the pixels.
+  /// Sums up the coefficients' patterns and writes the pixels.
   @inline(__always)
   private func addUp<Pixels: SIMD>(
     _: Pixels.Type, _ found: Int, to corner: UnsafeMutablePointer<Float>, stride: Int
   ) where Pixels.Scalar == Float {
     let count = Pixels.scalarCount
     let patterns = UnsafeRawPointer(patterns)
-    // 128 is what the numbers are short of (T.81, A.3.1).
+    // Samples are stored with 128 subtracted (T.81, A.3.1).
     var pixels = Pixels(repeating: self.patterns[0] * Float(mean) + 128)
     for index in 0..<found {
       let offset = Int(places[index]) &* count &* 4
@@ -184,7 +187,7 @@ struct JPEGComponentDecoder: ~Copyable {
     put(to: corner, stride: stride)
   }
 
-  /// The same for other numbers of pixels, up to 64: more than registers hold.
+  /// Sums up other numbers of pixels, up to 64, which exceed the registers.
   private func addUp(_ found: Int, to corner: UnsafeMutablePointer<Float>, stride: Int) {
     let count = across * down
     block.update(repeating: patterns[0] * Float(mean) + 128, count: count)
@@ -203,9 +206,9 @@ struct JPEGComponentDecoder: ~Copyable {
     }
   }
 
-  /// Reads a code and the number behind it, together at most 31 bits.
+  /// Reads a code and the number after it, together at most 31 bits.
   ///
-  /// - Returns: An `advance` of -1 where there is no such code.
+  /// - Returns: An `advance` of -1 for an invalid code.
   @inline(never)
   private static func next(
     _ bits: inout JPEGBits, _ quick: UnsafeMutablePointer<UInt32>,

@@ -1,15 +1,16 @@
-// JPEGFrame: what a JPEG says before its pixels start, where it is of the plain kind that nearly all are.
+// JPEGFrame: the header of a JPEG of the most common kind, read before its pixels.
 
 import Model
 
-/// The header of a JPEG whose pixels are in one scan, coded by Huffman with 8 bits a band: grey, or YCbCr.
+/// The header of a Huffman-coded JPEG with all pixels in one scan and 8 bits per sample: grey or
+/// YCbCr.
 ///
-/// Anything else, as progressive ones, CMYK, RGB and what is damaged, is for libjpeg.
+/// All other kinds, such as progressive, CMYK, RGB and damaged files, are left to libjpeg.
 struct JPEGFrame {
-  /// One band.
+  /// One colour component.
   struct Component {
     let id: UInt8
-    /// Blocks of it in a unit, across and down.
+    /// The component's blocks in a unit, across and down.
     let blocks: (across: Int, down: Int)
     let quantization: [UInt16]
     let dc: JPEGHuffmanTable
@@ -17,21 +18,21 @@ struct JPEGFrame {
   }
 
   let size: PixelSize
-  /// 1 or 3.
+  /// The components: 1 or 3.
   let components: [Component]
-  /// Units between two restarts; 0: there are none.
+  /// The units between two restart markers; 0 means no restarts.
   let restartInterval: Int
-  /// Where the coded pixels start in the file.
+  /// The offset of the entropy-coded data in the file.
   let start: Int
 
-  /// Blocks of the largest component in a unit.
+  /// The blocks of the largest component in a unit.
   var blocks: (across: Int, down: Int) {
     (
       components.map(\.blocks.across).max() ?? 1, components.map(\.blocks.down).max() ?? 1
     )
   }
 
-  /// Reads it; `nil` where the JPEG is not of this kind.
+  /// Reads the header; `nil` if the JPEG is of another kind.
   init?(_ bytes: UnsafeRawBufferPointer) {
     var markers = JPEGMarkers(bytes)
     var quantization = [[UInt16]?](repeating: nil, count: 4)
@@ -49,7 +50,7 @@ struct JPEGFrame {
         guard frame == nil else { return nil }
         frame = segment
       case 0xee where segment.starts(with: "Adobe".utf8):
-        // Its colour transform: 1 is YCbCr.
+        // The Adobe colour transform: 1 is YCbCr.
         guard segment.count >= 12, segment[11] == 1 else { return nil }
       case 0xda:
         guard let frame,
@@ -66,7 +67,7 @@ struct JPEGFrame {
     return nil
   }
 
-  /// T.81, B.2.4.1: tables of 64 numbers of one byte or two.
+  /// Reads quantization tables (T.81, B.2.4.1): 64 numbers of one or two bytes each.
   private static func readQuantization(
     _ segment: UnsafeRawBufferPointer, into tables: inout [[UInt16]?]
   ) -> Bool {
@@ -82,9 +83,10 @@ struct JPEGFrame {
     return true
   }
 
-  /// T.81, B.2.4.2: first the four tables for DC, then those for AC.
+  /// Reads Huffman tables (T.81, B.2.4.2): the four tables for DC, then those for AC.
   ///
-  /// They are only made when the scan says which: a file can define a table anew every 17 bytes.
+  /// Tables are built only when the scan selects them, because a file can redefine a table every 17
+  /// bytes.
   private static func readTables(
     _ segment: UnsafeRawBufferPointer, into tables: inout [UnsafeRawBufferPointer?]
   ) -> Bool {
@@ -100,13 +102,13 @@ struct JPEGFrame {
     return true
   }
 
-  /// T.81, B.2.2 and B.2.3: a frame and the scan that holds all of it.
+  /// Reads a frame and the single scan that contains all of it (T.81, B.2.2 and B.2.3).
   private static func components(
     _ frame: UnsafeRawBufferPointer, scan: UnsafeRawBufferPointer, quantization: [[UInt16]?],
     tables: [UnsafeRawBufferPointer?]
   ) -> (PixelSize, [Component])? {
     var made = [JPEGHuffmanTable?](repeating: nil, count: 8)
-    /// Mostly two components share theirs.
+    /// Builds a table once; two components usually share theirs.
     func table(_ index: Int) -> JPEGHuffmanTable? {
       if let table = made[index] { return table }
       guard let definition = tables[index] else { return nil }
@@ -122,7 +124,7 @@ struct JPEGFrame {
     let count = Int(frame[5])
     guard size.width > 0, size.height > 0, count == 1 || count == 3,
       frame.count == 6 + 3 * count, scan.count == 4 + 2 * count, scan[0] == count,
-      // All coefficients, in full.
+      // All coefficients, at full precision.
       scan[1 + 2 * count] == 0, scan[2 + 2 * count] == 63, scan[3 + 2 * count] == 0
     else { return nil }
     var components: [Component] = []
@@ -134,35 +136,36 @@ struct JPEGFrame {
       let blocks = (across: Int(factors >> 4), down: Int(factors & 15))
       guard scanned == id, (1...4).contains(blocks.across), (1...4).contains(blocks.down),
         quantizer < 4, let quantization = quantization[Int(quantizer)],
-        // T.81, B.2.4.1: with 8 bits a band no more make sense, though a table may be one of two bytes each.
+        // T.81, B.2.4.1: 8-bit samples allow factors up to 255, even in a table of two bytes each.
         quantization.allSatisfy({ $0 <= 255 }), codes >> 4 < 4, codes & 15 < 4,
         let dc = table(Int(codes >> 4)), let ac = table(4 + Int(codes & 15))
       else { return nil }
       components.append(
-        // A single component's blocks come one by one, whatever its factors are (T.81, A.2.2).
+        // The blocks of a single component are not interleaved, regardless of its factors (T.81,
+        // A.2.2).
         Component(
           id: id, blocks: count == 1 ? (1, 1) : blocks, quantization: quantization, dc: dc, ac: ac))
     }
-    // T.81, B.2.3: a unit has 10 blocks at most.
+    // T.81, B.2.3: a unit has at most 10 blocks.
     guard components.reduce(0, { $0 + $1.blocks.across * $1.blocks.down }) <= 10 else { return nil }
-    // libjpeg's guess, too: these letters as names mean that the bands are what they say.
+    // As in libjpeg, component ids "RGB" mean that the components are RGB.
     guard components.map(\.id) != Array("RGB".utf8) else { return nil }
     return (size, components)
   }
 }
 
-/// Goes from one of a JPEG's markers to the next.
+/// Iterates over a JPEG's markers.
 struct JPEGMarkers {
   private let bytes: UnsafeRawBufferPointer
-  /// Where the next marker is looked for.
+  /// The offset at which the next marker is expected.
   private(set) var position = 2
 
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-  /// The next marker and what belongs to it; `nil` where none follows.
+  /// Returns the next marker and its segment; `nil` if no marker follows.
   mutating func next() -> (UInt8, UnsafeRawBufferPointer)? {
     guard position + 4 <= bytes.count, bytes[position] == 0xff else { return nil }
-    // A marker may have any number of these before it.
+    // Any number of 0xff fill bytes may precede a marker.
     while position + 4 < bytes.count, bytes[position + 1] == 0xff { position += 1 }
     let marker = bytes[position + 1]
     let length = Int(bytes[position + 2]) << 8 | Int(bytes[position + 3])

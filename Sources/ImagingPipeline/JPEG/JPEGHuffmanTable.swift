@@ -1,43 +1,47 @@
-// JPEGHuffmanTable: one of a JPEG's code tables, made for looking a code up together with the number behind it.
+// JPEGHuffmanTable: a Huffman table that decodes a code together with its number.
 
-/// A table of ITU-T T.81, annex F.2.2.3: codes of 1 to 16 bits.
+/// A Huffman table of ITU-T T.81, annex F.2.2.3: codes of 1 to 16 bits.
 struct JPEGHuffmanTable {
-  /// What a code and the number behind it say.
+  /// The meaning of a code and the number after it.
   struct Entry {
-    /// Bits of the code, and of the number where that is known already.
+    /// The bits of the code, plus those of the number if it is known already.
     let bits: Int
-    /// How far to go on among the 64 coefficients; `end` where no more come.
+    /// The number of coefficients to advance; `end` if the block ends.
     let advance: Int
-    /// Bits of the number that are still to be read.
+    /// The bits of the number still to be read.
     let more: Int
-    /// The number, where `more` is 0.
+    /// The number, if `more` is 0.
     let value: Int
 
-    /// Past the last coefficient from wherever one is.
+    /// An advance past the last coefficient from any position.
     static let end = 64
   }
 
-  /// Bits a code may have to be found at once.
+  /// The maximum bits of a code in the lookup table.
   static let quickBits = 11
-  /// For each possible next `quickBits`: an entry packed, or 0 where the code is longer.
+  /// For each value of the next `quickBits` bits: a packed entry, or 0 if the code is longer.
   let quick: [UInt32]
-  /// For each possible next `quickBits`: how far the codes that are whole in it reach, for who does not need their
-  /// numbers. Packed as bits in all, advance in all, and whether the block ends there; empty for DC.
+  /// For each value of the next `quickBits` bits: the total of all complete codes in it, for
+  /// skipping coefficients. Packed as total bits, total advance, and an end-of-block flag; empty
+  /// for DC.
   let runs: [UInt32]
-  /// The greatest code of each length, or -1; and what is added to a code for its place among the symbols.
+  /// For each length, the greatest code, or -1. `places` holds the offset from a code to its
+  /// symbol's index.
   private let longest: [Int]
   private let places: [Int]
   private let symbols: [UInt8]
   private let isDC: Bool
 
-  /// Makes the table; `nil` where there are more codes than fit, a code of ones alone (T.81, C.2: there is none, and
-  /// libjpeg refuses it), or numbers of more bits than 8 bits a band come to: 11 of a mean, 10 of others (T.81, tables F.1
-  /// and F.2).
+  /// Builds the table. Returns `nil` in these cases:
+  /// - There are more codes than fit.
+  /// - A code consists of ones only (T.81, C.2 excludes it, and libjpeg rejects it).
+  /// - A number has more bits than 8-bit samples allow: 11 for DC, 10 for AC (T.81, tables F.1 and
+  ///   F.2).
   ///
   /// - Parameters:
-  ///   - counts: Number of codes of each length, 1–16.
-  ///   - symbols: What they mean, in order of the codes.
-  ///   - isDC: Whether symbols are numbers of bits alone, without a run of zeros.
+  ///   - counts: The number of codes of each length, 1–16.
+  ///   - symbols: The symbols, in the order of the codes.
+  ///   - isDC: Whether symbols are only bit counts, without a run of zeros.
   init?(counts: [Int], symbols: [UInt8], isDC: Bool) {
     guard symbols.allSatisfy({ isDC ? $0 <= 11 : $0 & 15 <= 10 }) else { return nil }
     (self.symbols, self.isDC) = (symbols, isDC)
@@ -64,10 +68,10 @@ struct JPEGHuffmanTable {
     runs = isDC ? [] : Self.runs(of: quick)
   }
 
-  /// Looks a code up that is not among the quick ones.
+  /// Looks up a code that is longer than `quickBits`.
   ///
   /// - Parameter next: The next 16 bits.
-  /// - Returns: `nil` where there is no such code.
+  /// - Returns: `nil` for an invalid code.
   func entry(for next: Int) -> Entry? {
     for length in Self.quickBits + 1...16 {
       let code = next >> (16 - length)
@@ -78,7 +82,8 @@ struct JPEGHuffmanTable {
     return nil
   }
 
-  /// The number that so many bits stand for (T.81, table F.1): the lower half of their range is negative.
+  /// Returns the number that `raw` encodes in `bits` bits (T.81, table F.1): the lower half of the
+  /// range is negative.
   @inline(__always)
   static func number(_ raw: Int, bits: Int) -> Int {
     raw < 1 << (bits - 1) ? raw - (1 << bits) + 1 : raw
@@ -87,12 +92,12 @@ struct JPEGHuffmanTable {
   private static func entry(_ symbol: UInt8, length: Int, isDC: Bool) -> Entry {
     let (run, more) = (Int(symbol >> 4), Int(symbol & 15))
     if isDC { return Entry(bits: length, advance: 0, more: more, value: 0) }
-    // 15 zeros and no number are 16 zeros; anything else without one is the end.
+    // A run of 15 without a number means 16 zeros; any other run without a number ends the block.
     let advance = more > 0 || run == 15 ? run + 1 : Entry.end
     return Entry(bits: length, advance: advance, more: more, value: 0)
   }
 
-  /// Packs an entry, with the number behind the code where `rest` holds all of it.
+  /// Packs an entry, including the number after the code if `rest` contains all of it.
   private static func pack(_ entry: Entry, rest: Int, of room: Int) -> UInt32 {
     let isWhole = entry.more <= room
     let value =
@@ -102,7 +107,7 @@ struct JPEGHuffmanTable {
       | UInt32(UInt16(truncatingIfNeeded: value)) << 17
   }
 
-  /// Makes `runs` of `quick`.
+  /// Builds `runs` from `quick`.
   private static func runs(of quick: [UInt32]) -> [UInt32] {
     quick.indices.map { next in
       var (bits, advance) = (0, 0)
@@ -119,7 +124,7 @@ struct JPEGHuffmanTable {
     }
   }
 
-  /// Unpacks what `quick` holds.
+  /// Unpacks an entry of `quick`.
   @inline(__always)
   static func unpack(_ packed: UInt32) -> Entry {
     Entry(

@@ -1,19 +1,20 @@
-// JPEGProcess: which of the standard's ways a JPEG is coded in, to say what is wrong with one that libjpeg refuses.
+// JPEGProcess: detects the coding process of a JPEG, to explain why libjpeg rejects it.
 
 import Model
 
-/// What the frame header says (ISO/IEC 10918-1, table B.1 and B.2.2).
+/// The coding process in the frame header (ISO/IEC 10918-1, table B.1 and B.2.2).
 struct JPEGProcess {
-  /// Bits a sample: 8, 12, of lossless ones any up to 16.
+  /// Bits per sample: 8 or 12; up to 16 for lossless files.
   let precision: Int
-  /// 0–15: the marker's place among the frame markers.
+  /// The index of the frame marker, 0–15.
   let kind: Int
 
-  /// Looks for the frame header; `nil` where there is none.
+  /// Finds the frame header; `nil` if there is no frame header.
   init?(of bytes: UnsafeRawBufferPointer) {
     var markers = JPEGMarkers(bytes)
     while let (marker, segment) = markers.next() {
-      // Among the frame markers are three for tables, extensions and arithmetic coding's conditions.
+      // Three markers in this range are not frames: tables, extensions and arithmetic coding
+      // conditions.
       guard (0xc0...0xcf).contains(marker), ![0xc4, 0xc8, 0xcc].contains(marker) else { continue }
       guard let first = segment.first else { return nil }
       (precision, kind) = (Int(first), Int(marker & 15))
@@ -22,7 +23,7 @@ struct JPEGProcess {
     return nil
   }
 
-  /// Why Debian's libjpeg does not decode it, whatever its pixels are; `nil` where it could.
+  /// The reason why Debian's libjpeg does not decode this process; `nil` if it does.
   var refusal: ImageError? {
     if kind == 3 || kind == 11 { return .unsupportedFormat(detail: "a lossless JPEG") }
     if (5...7).contains(kind) || kind >= 13 {

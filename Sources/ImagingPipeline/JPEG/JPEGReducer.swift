@@ -1,40 +1,43 @@
-// JPEGReducer: decodes a JPEG at an eighth, a quarter or half of its size, without ever computing the pixels in full.
+// JPEGReducer: decodes a JPEG directly at an eighth, a quarter or half of its size.
 
 import Model
 
-/// A decoder of its own for the JPEGs that nearly all are.
+/// A decoder for the most common kind of JPEG.
 ///
-/// libjpeg takes all coefficients of a block apart, into a buffer, and transforms that. Here those that the reduced
-/// image cannot show are skipped, several at a time, and the others are added up at once. Buffers are made for what the
-/// header says and touched only within, whatever the bytes that follow are; what is damaged, or of another kind, is left
-/// to libjpeg.
+/// libjpeg decodes all coefficients of a block into a buffer and transforms the buffer. This
+/// decoder skips the coefficients that the reduced image cannot show, several at a time, and sums
+/// up the others immediately.
+///
+/// Buffers are sized by the header and accessed only within bounds, for any bytes that follow.
+/// Damaged files and other kinds are left to libjpeg.
 struct JPEGReducer: ~Copyable {
-  /// Size of the reduced image: that of the full one divided, rounded up.
+  /// The size of the reduced image: the full size divided by the shrink factor, rounded up.
   let size: PixelSize
-  /// Size of the full one.
+  /// The size of the full image.
   var sourceSize: PixelSize { frame.size }
-  /// 1, grey, or 3, RGB.
+  /// The bands of the reduced image: 1 for grey or 3 for RGB.
   var bands: Int { frame.components.count }
 
   private let frame: JPEGFrame
-  /// One for each component. Owned: freed by `deinit`.
+  /// One decoder for each component. Owned; freed by `deinit`.
   private let parts: UnsafeMutablePointer<JPEGComponentDecoder>
-  /// Units across and down, of `frame.blocks` of the largest component.
+  /// The number of units across and down; a unit has `frame.blocks` blocks of the largest
+  /// component.
   private let units: (across: Int, down: Int)
-  /// Pixels of a unit's side.
+  /// The size of a unit in reduced pixels.
   private let unit: (width: Int, height: Int)
-  /// A row of units of each component, as large as the reduced image's. Owned: freed by `deinit`.
+  /// A row of units of each component, at the reduced image's resolution. Owned; freed by `deinit`.
   private let planes: UnsafeMutablePointer<Float>
 
-  /// Prepares it; `nil` where the JPEG is not of the kind that can be decoded here.
+  /// Prepares decoding; `nil` if this decoder does not support the JPEG.
   ///
-  /// - Parameter shrink: 2, 4 or 8.
+  /// - Parameter shrink: The reduction: 2, 4 or 8.
   init?(_ source: UnsafeRawBufferPointer, shrink: Int) {
     guard let frame = JPEGFrame(source) else { return nil }
     let most = frame.blocks
     var bases: [JPEGBasis] = []
     for component in frame.components {
-      // A component with fewer samples is reduced less, to the same size as the others.
+      // A subsampled component is reduced less, to the same size as the others.
       let across = 8 * most.across / (shrink * component.blocks.across)
       let down = 8 * most.down / (shrink * component.blocks.down)
       let isWhole =
@@ -66,16 +69,17 @@ struct JPEGReducer: ~Copyable {
     planes.deallocate()
   }
 
-  /// Decodes.
+  /// Decodes the image.
   ///
-  /// - Parameter write: Gets each row, `size.width × bands` bytes, from top to bottom, valid during the call.
-  /// - Returns: Whether all of it was there and made sense. What was written is of no use otherwise.
+  /// - Parameter write: Receives each row, `size.width × bands` bytes, from top to bottom; valid
+  ///   during the call.
+  /// - Returns: Whether the data is complete and valid. If not, discard the rows written.
   func run(
     _ source: UnsafeRawBufferPointer,
     _ write: (_ y: Int, UnsafePointer<UInt8>) throws(ImageError) -> Void
   ) throws(ImageError) -> Bool {
     guard var bits = JPEGBits(source, at: frame.start) else { return false }
-    // A pixel is written as 4 bytes, of which the next one overwrites what is too much.
+    // Each pixel is written as 4 bytes; the next pixel overwrites the excess.
     let row = UnsafeMutablePointer<UInt8>.allocate(capacity: size.width * bands + 4)
     defer { row.deallocate() }
     var (done, restarts) = (0, 0)
@@ -102,11 +106,11 @@ struct JPEGReducer: ~Copyable {
         try write(y, row)
       }
     }
-    // Neither more nor less than an image's numbers: what goes on, or ends without its end, libjpeg is to judge.
+    // The end marker must follow the last unit exactly; libjpeg decides about other files.
     return bits.pass(0xd9)
   }
 
-  /// Values from one row of `planes` to the next.
+  /// The number of values from one row of `planes` to the next.
   private var planeStride: Int { units.across * unit.width }
 
   /// Writes a row of pixels.
@@ -119,7 +123,8 @@ struct JPEGReducer: ~Copyable {
     }
     let blue = light + planeStride * unit.height
     let red = blue + planeStride * unit.height
-    // JFIF 1.02; the means of both colours are 128, which all components come with.
+    // The JFIF 1.02 conversion. Every component includes an offset of 128, which is subtracted from
+    // both colour components.
     let byBlue = SIMD4<Float>(0, -0.344_136, 1.772, 0)
     let byRed = SIMD4<Float>(1.402, -0.714_136, 0, 0)
     for x in 0..<size.width {
@@ -129,14 +134,14 @@ struct JPEGReducer: ~Copyable {
     }
   }
 
-  /// Rounded, and clamped to what a byte can be.
+  /// Rounds values and clamps them to the range of a byte.
   @inline(__always)
   private static func bytes(_ values: SIMD4<Float>) -> SIMD4<UInt8> {
-    // From 2^23 on a float has no fraction: adding 1.5 times that rounds, and leaves the whole number in the low bits.
-    // The standard library's conversion looks at each value for what cannot be converted, at ten times the cost.
+    // From 2^23 a float has no fraction, so adding 1.5 times that rounds, and leaves the integer in
+    // the low bits. The standard library's conversion checks each value and is far slower.
     let magic: Float = 12_582_912
-    // Nothing is as far below as 12 million, where this would wrap around: numbers have 10 bits and those they are
-    // multiplied by 8 (`JPEGFrame`), so that a band is within 4.3 million, and a colour is made of less than 2.8 of these.
+    // The trick fails only below about -12 million. A coefficient has 10 bits and its factor 8
+    // (`JPEGFrame`), so a component stays within 4.3 million and a colour within 2.8 times that.
     let whole =
       unsafeBitCast(values + magic, to: SIMD4<Int32>.self) &- Int32(bitPattern: magic.bitPattern)
     return SIMD4<UInt8>(

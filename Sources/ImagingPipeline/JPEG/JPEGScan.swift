@@ -1,21 +1,22 @@
-// JPEGScan: one scan of a JPEG, walked over code by code.
+// JPEGScan: walks over one scan of a JPEG, code by code.
 
-/// Goes over the blocks of a scan and counts their bits; of what they say only the means are computed.
+/// Walks over the blocks of a scan and consumes their bits; computes only DC values.
 struct JPEGScan {
   let header: JPEGScanHeader
-  /// Units between two restarts; 0: there are none.
+  /// The units between two restart markers; 0 means no restarts.
   let restartInterval: Int
-  /// What the mean of a block is multiplied by, for each member.
+  /// The quantization factor of the DC value, for each member.
   let quantizers: [Int]
 
-  /// How far from 0 a block's mean may be, multiplied: twice what 8 bits a band come to (T.81, A.3.3).
+  /// The maximum distance of a block's dequantized DC value from 0: twice the range of 8-bit
+  /// samples (T.81, A.3.3).
   private static let mostMean = 2_048
-  /// The most bits that a number of 8 bits a band comes to, and one more for encoders that round up.
+  /// The maximum bits of a number with 8-bit samples, plus one for encoders that round up.
   private static let mostBits = (mean: 12, detail: 11)
 
   private static let senseless = Soundness.damaged(.warning, "a JPEG's codes make no sense")
 
-  /// Reads the scan from its first bit to the last of its last block.
+  /// Reads the scan from its first bit to the last bit of its last block.
   func read(
     _ bits: inout JPEGBits, _ frame: JPEGScanFrame, _ tables: inout JPEGCodeTables
   ) -> Soundness {
@@ -25,7 +26,7 @@ struct JPEGScan {
       let needsDetails = header.places.upperBound > 0
       let dc = needsMeans ? tables.table(member.dc) : nil
       let ac = needsDetails ? tables.table(4 + member.ac) : nil
-      // libjpeg has tables of its own for who leaves them out.
+      // libjpeg has default tables for files that omit them.
       guard (dc != nil) == needsMeans, (ac != nil) == needsDetails else { return .unknown }
       walks.append(
         JPEGBlockWalk(
@@ -38,7 +39,7 @@ struct JPEGScan {
         readOne(&bits, walks, &frame.components[header.members[0].component])
       }
     }
-    // T.81, A.2.3: units with blocks of each component.
+    // T.81, A.2.3: interleaved units with blocks of each component.
     let counts = header.members.map { member in
       let own = frame.components[member.component].inUnit
       return own.across * own.down
@@ -71,7 +72,7 @@ struct JPEGScan {
     return .whole
   }
 
-  /// A component by itself: its own blocks, row by row.
+  /// Reads a scan of one component: its own blocks, row by row.
   private func readOne(
     _ bits: inout JPEGBits, _ walks: UnsafeMutableBufferPointer<JPEGBlockWalk>,
     _ component: inout JPEGScanFrame.Component
@@ -95,7 +96,8 @@ struct JPEGScan {
     }
   }
 
-  /// Data that ends with the file was cut off; data that ends at a marker is damaged.
+  /// Returns the verdict on data that ends early: at the end of the file it is truncated, at a
+  /// marker damaged.
   private static func ended(_ bits: JPEGBits) -> Soundness {
     bits.isAtFileEnd
       ? .damaged(.truncated, "a JPEG's data ends with the file")
@@ -103,14 +105,15 @@ struct JPEGScan {
   }
 }
 
-/// Where restart markers stand (T.81, E.1.4).
+/// Tracks where restart markers are due (T.81, E.1.4).
 private struct Restarts {
   let interval: Int
   private var (done, count) = (0, 0)
 
   init(interval: Int) { self.interval = interval }
 
-  /// Goes on to the next unit, behind a marker where one is due; tells whether it is there.
+  /// Moves to the next unit, past a restart marker if one is due; returns false if the marker is
+  /// missing.
   @inline(__always)
   mutating func next(
     _ bits: inout JPEGBits, _ walks: UnsafeMutableBufferPointer<JPEGBlockWalk>

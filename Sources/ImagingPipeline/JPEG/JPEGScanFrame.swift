@@ -1,28 +1,29 @@
-// JPEGScanFrame: a JPEG's frame as its scans fill it: which coefficients have come, and how precisely.
+// JPEGScanFrame: a JPEG frame and the state of its coefficients as scans fill it.
 
-/// A frame coded by Huffman, in one scan or in many.
+/// A Huffman-coded frame, in one scan or several.
 final class JPEGScanFrame {
-  /// One of its bands.
+  /// One colour component.
   struct Component {
     let id: UInt8
-    /// Blocks in a unit of an interleaved scan.
+    /// The blocks in a unit of an interleaved scan.
     let inUnit: (across: Int, down: Int)
-    /// Blocks of the component by itself (T.81, A.2.2).
+    /// The blocks in a scan of this component alone (T.81, A.2.2).
     let columns: Int
     let rows: Int
     let quantizer: Int
-    /// Of each coefficient the lowest bit that has come; -1: none of them.
+    /// The lowest bit received for each coefficient; -1 if no bit was received.
     var lowestBits = [Int](repeating: -1, count: 64)
-    /// Of each block a bit for each coefficient that is not zero; empty until a progressive scan needs it.
+    /// For each block, a bit mask of its nonzero coefficients; empty until a progressive scan needs
+    /// it.
     var masks: [UInt64] = []
   }
 
   let isProgressive: Bool
-  /// Units of an interleaved scan of all components.
+  /// The units of an interleaved scan of all components.
   let units: (across: Int, down: Int)
   var components: [Component] = []
 
-  /// Reads a frame header (T.81, B.2.2); `nil` where libjpeg refuses it, or it has other than 8 bits a band.
+  /// Reads a frame header (T.81, B.2.2); `nil` if libjpeg rejects it or samples do not have 8 bits.
   init?(_ segment: UnsafeRawBufferPointer, isProgressive: Bool) {
     guard segment.count >= 6, segment[0] == 8 else { return nil }
     let (height, width) = (
@@ -56,22 +57,22 @@ final class JPEGScanFrame {
     }
   }
 
-  /// Whether each component has come, its means at the least.
+  /// Whether at least the DC values of each component were received.
   var isComplete: Bool { components.allSatisfy { $0.lowestBits[0] >= 0 } }
 
-  /// Whether all coefficients have come to their last bit.
+  /// Whether every coefficient was received at full precision.
   var isRefined: Bool {
     components.allSatisfy { $0.lowestBits.allSatisfy { $0 == 0 } }
   }
 
-  /// Notes what a scan brings.
+  /// Records the coefficients of a scan.
   ///
-  /// - Returns: What is wrong with the order of scans; `nil`: nothing.
+  /// - Returns: A description of a fault in the order of scans; `nil` if the order is valid.
   func begin(_ scan: JPEGScanHeader) -> String? {
     for member in scan.members {
       for place in scan.places {
         let lowest = components[member.component].lowestBits[place]
-        // The bit before the first one is 0 in a header.
+        // The header uses 0 for a high bit that was not sent before.
         guard !isProgressive || max(lowest, 0) == scan.highBit, scan.highBit == 0 || lowest >= 0
         else { return "a JPEG's scan refines what has not come" }
         components[member.component].lowestBits[place] = scan.lowBit
@@ -91,9 +92,9 @@ final class JPEGScanFrame {
   }
 }
 
-/// What a scan says of itself (T.81, B.2.3).
+/// The header of a scan (T.81, B.2.3).
 struct JPEGScanHeader {
-  /// A component and its tables.
+  /// A component with the indices of its tables.
   struct Member {
     let component: Int
     let dc: Int
@@ -101,14 +102,14 @@ struct JPEGScanHeader {
   }
 
   let members: [Member]
-  /// The coefficients that it brings.
+  /// The coefficients in this scan.
   let places: ClosedRange<Int>
-  /// The lowest bit of them that has come before, 0 where none has.
+  /// The lowest bit received before this scan; 0 if no bit was received.
   let highBit: Int
-  /// The lowest bit of them that comes.
+  /// The lowest bit in this scan.
   let lowBit: Int
 
-  /// Reads it; `nil` where libjpeg refuses it.
+  /// Reads the header; `nil` if libjpeg rejects it.
   init?(_ segment: UnsafeRawBufferPointer, of frame: JPEGScanFrame) {
     guard let count = segment.first.map({ Int($0) }), (1...4).contains(count),
       segment.count == 4 + 2 * count
@@ -125,16 +126,17 @@ struct JPEGScanHeader {
     let bits = segment[3 + 2 * count]
     self.members = members
     guard frame.isProgressive else {
-      // libjpeg only warns of other values here, and reads all coefficients.
+      // libjpeg only warns of other values here and reads all coefficients.
       (places, highBit, lowBit) = (0...63, 0, 0)
       return
     }
-    // T.81, G.1.1.1.1: means by themselves, details of one component, refined by a bit at a time.
+    // T.81, G.1.1.1.1: DC values come alone; AC values are of one component and are refined one bit
+    // at a time.
     guard start == 0 ? end == 0 : start <= end && end <= 63 && count == 1 else { return nil }
     (places, highBit, lowBit) = (start...end, Int(bits >> 4), Int(bits & 15))
     guard lowBit <= 13, highBit == 0 || highBit == lowBit + 1 else { return nil }
   }
 
-  /// Whether it refines what has come.
+  /// Whether the scan refines coefficients received before.
   var isRefinement: Bool { highBit > 0 }
 }

@@ -1,8 +1,9 @@
-// JPEGStripping: a JPEG without its metadata: Exif, XMP, IPTC, profiles, thumbnails, comments, and what follows its end.
+// JPEGStripping: strips a JPEG's metadata without decoding the file.
 
-/// Segments of a JPEG (ISO/IEC 10918-1, annex B), copied or left out.
+/// Copies or drops the segments of a JPEG (ISO/IEC 10918-1, annex B).
 enum JPEGStripping {
-  /// The file with what its pixels need; `nil` for kinds that browsers do not draw, and for what is damaged.
+  /// Returns the file with only what its pixels need; `nil` for kinds that browsers do not draw,
+  /// and for damaged files.
   static func stripped(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
     var cursor = FileCursor(file)
     guard cursor.big(2) == 0xffd8 else { return nil }
@@ -24,7 +25,8 @@ enum JPEGStripping {
         result += bytes
       }
       switch marker {
-      // Frames: baseline, extended, progressive, all Huffman-coded, of 8 bits; 4 components are CMYK.
+      // Frames: baseline, extended and progressive, all Huffman-coded with 8 bits. Four components
+      // would be CMYK.
       case 0xc0, 0xc1, 0xc2:
         guard !hasFrame, content.count >= 6, content[0] == 8, [1, 3].contains(content[5]) else {
           return nil
@@ -43,14 +45,14 @@ enum JPEGStripping {
       where !hasJFIF && !hasScan && content.count >= 14
         && content.starts(with: "JFIF\0".utf8):
         hasJFIF = true
-        // Without its thumbnail, whose two sides are the last bytes of the fixed part.
+        // Drops the thumbnail, whose two sides are the last bytes of the fixed part.
         keep([0, 16] + content.prefix(12) + [0, 0])
       case 0xee
       where !hasAdobe && !hasScan && content.count >= 12
         && content.starts(with: "Adobe".utf8):
         hasAdobe = true
         keep([0, 14] + content.prefix(12))
-      // Of two, decoders believe one or the other.
+      // With two Adobe segments, decoders disagree on which one applies.
       case 0xee where content.count >= 12 && content.starts(with: "Adobe".utf8): return nil
       case 0xe0...0xef, 0xfe: break
       default: return nil
@@ -58,7 +60,7 @@ enum JPEGStripping {
     }
   }
 
-  /// The next marker's code, behind any number of fill bytes.
+  /// Reads the code of the next marker, after any number of fill bytes.
   private static func marker(_ cursor: inout FileCursor) -> UInt8? {
     guard cursor.byte() == 0xff else { return nil }
     var code = cursor.byte()
@@ -66,7 +68,8 @@ enum JPEGStripping {
     return code
   }
 
-  /// Coded pixels, to the next marker but those that restart; in them 0xff is followed by 0.
+  /// Returns the entropy-coded data up to the next marker other than a restart marker; in that data
+  /// 0xff is followed by 0.
   private static func scan(
     _ cursor: inout FileCursor, in file: UnsafeRawBufferPointer
   ) -> Slice<UnsafeRawBufferPointer>? {

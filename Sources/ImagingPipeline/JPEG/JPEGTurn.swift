@@ -1,20 +1,20 @@
-// JPEGTurn: making a JPEG upright without loss, by moving and mirroring its blocks of coefficients.
+// JPEGTurn: rotates and mirrors a JPEG without loss, by moving its blocks of coefficients.
 
 import CJPEG
 import Model
 
-/// A JPEG's blocks, read by libjpeg; no pixel is computed.
+/// The coefficient blocks of a JPEG, read by libjpeg; no pixel is computed.
 struct JPEGTurn: ~Copyable {
   private let jpeg: UnsafeMutablePointer<pictor_jpeg>
 
-  /// Most bytes of coefficients, source and result together.
+  /// The maximum bytes of coefficients, for source and result together.
   private static let mostBytes = 512 << 20
-  /// Pixels of a block's side.
+  /// The side of a block, in pixels.
   private static let side = 8
 
   /// Reads the header.
   ///
-  /// - Parameter source: Must outlive this value.
+  /// - Parameter source: The file; it must outlive this value.
   init?(_ source: UnsafeRawBufferPointer) {
     guard let jpeg = pictor_jpeg_open(source.baseAddress, source.count) else { return nil }
     self.jpeg = jpeg
@@ -22,15 +22,15 @@ struct JPEGTurn: ~Copyable {
 
   deinit { pictor_jpeg_close(jpeg) }
 
-  /// Whether it comes in several scans, each of which adds detail.
+  /// Whether the source is progressive.
   var isProgressive: Bool { jpeg.pointee.source.progressive_mode != 0 }
 
-  /// The upright JPEG, with the tables of the source and no metadata but how its pixels are meant; `nil` where it cannot
-  /// be had without loss.
+  /// Returns the upright JPEG with the source's tables and without metadata, except for the colour
+  /// description. Returns `nil` if a lossless rotation is not possible.
   ///
   /// - Parameters:
-  ///   - orientation: How the source is stored.
-  ///   - isProgressive: Whether the result comes in several scans.
+  ///   - orientation: The orientation of the stored source.
+  ///   - isProgressive: Whether the result is progressive.
   func turned(by orientation: Orientation, isProgressive: Bool) -> [UInt8]? {
     let turn = BlockTurn(orientation)
     guard isSuited(to: turn) else { return nil }
@@ -59,13 +59,14 @@ struct JPEGTurn: ~Copyable {
     return Array(UnsafeBufferPointer(start: bytes, count: Int(jpeg.pointee.count)))
   }
 
-  /// Whether nothing is lost: a block at the right or lower edge that is not all image cannot come to lie elsewhere.
+  /// Returns whether the turn is lossless: a partial block at the right or lower edge must stay at
+  /// that edge.
   private func isSuited(to turn: BlockTurn) -> Bool {
     let spaces = [JCS_GRAYSCALE, JCS_YCbCr, JCS_RGB]
     guard jpeg.pointee.source.data_precision == 8,
       spaces.contains(jpeg.pointee.source.jpeg_color_space)
     else { return false }
-    // One component alone is stored block by block, whatever its sampling.
+    // A single component is stored block by block, regardless of its sampling.
     let isAlone = jpeg.pointee.source.num_components == 1
     let across = Self.side * (isAlone ? 1 : Int(jpeg.pointee.source.max_h_samp_factor))
     let down = Self.side * (isAlone ? 1 : Int(jpeg.pointee.source.max_v_samp_factor))
@@ -73,13 +74,13 @@ struct JPEGTurn: ~Copyable {
       && (!turn.mirrorsY || Int(jpeg.pointee.source.image_height).isMultiple(of: down))
   }
 
-  /// How many blocks a component has.
+  /// The block counts of a component.
   private struct Component {
-    /// Of the image.
+    /// The blocks of the image.
     let width, height: Int
-    /// Padded to whole groups.
+    /// The blocks padded to whole units.
     let columns, rows: Int
-    /// Sampling factors.
+    /// The sampling factors.
     let across, down: Int
 
     var turned: Component {
@@ -97,7 +98,7 @@ struct JPEGTurn: ~Copyable {
       rows: (Int(info.height_in_blocks) + down - 1) / down * down, across: across, down: down)
   }
 
-  /// Exchanges width and height in the result's parameters, those of its quantization tables included.
+  /// Swaps width and height in the result's parameters, including its quantization tables.
   private func swapSides() {
     swap(&jpeg.pointee.result.image_width, &jpeg.pointee.result.image_height)
     for index in 0..<Int(jpeg.pointee.result.num_components) {
@@ -118,7 +119,8 @@ struct JPEGTurn: ~Copyable {
     }
   }
 
-  /// Fills a component of the result. libjpeg holds all rows in memory, so their addresses stay.
+  /// Fills a component of the result. libjpeg keeps all rows in memory, so their addresses stay
+  /// valid.
   private func move(component: Int, _ from: Component, by turn: BlockTurn) -> Bool {
     let to = turn.swapsSides ? from.turned : from
     var rows: [UnsafeMutablePointer<JCOEF>] = []
@@ -143,13 +145,13 @@ struct JPEGTurn: ~Copyable {
   }
 }
 
-/// What a turn does to a block of 8×8 coefficients.
+/// The effect of a turn on a block of 8×8 coefficients.
 private struct BlockTurn {
   /// Whether columns become rows.
   let swapsSides: Bool
-  /// Whether left and right of the stored image are exchanged, and top and bottom.
+  /// Whether the stored image is mirrored horizontally, and vertically.
   let mirrorsX, mirrorsY: Bool
-  /// For each coefficient of the result the one of the source, and its sign.
+  /// For each coefficient of the result, the source coefficient and its sign.
   private let places: [(from: Int, sign: Int16)]
 
   init(_ orientation: Orientation) {
@@ -160,7 +162,7 @@ private struct BlockTurn {
     let swapsSides = swapsSides
     places = (0..<64).map { index in
       let (x, y) = swapsSides ? (index / 8, index % 8) : (index % 8, index / 8)
-      // A mirrored cosine of odd frequency has the other sign.
+      // Mirroring negates a cosine of odd frequency.
       let isNegative = (mirrorsX && x % 2 == 1) != (mirrorsY && y % 2 == 1)
       return (y * 8 + x, isNegative ? -1 : 1)
     }

@@ -1,20 +1,21 @@
-// HEIFContainer: what a HEIC or AVIF says about its colours, which libvips does not pass on.
+// HEIFContainer: reads the colour description of a HEIC or AVIF, which libvips does not expose.
 
-/// Reads the boxes around the primary image (ISO/IEC 14496-12 and 23008-12); everything in them is a stranger's.
+/// Reads the boxes around the primary image (ISO/IEC 14496-12 and 23008-12). All of their content
+/// is untrusted input.
 enum HEIFContainer {
-  /// The code points of the primary image.
+  /// Returns the colour code points of the primary image.
   ///
-  /// - Returns: `nil` where it has none, where they say sRGB, where it has an ICC profile, which goes before them, and
-  ///   where the boxes make no sense.
+  /// - Returns: `nil` if the image has no code points or they describe sRGB, if an ICC profile
+  ///   takes precedence, or if the boxes are malformed.
   static func codePoints(of file: UnsafeRawBufferPointer) -> CodePoints? {
-    // FullBoxes have a version and flags, 4 bytes, in front of their content.
+    // A FullBox starts with a version and flags, 4 bytes in all.
     guard var meta = Box.first("meta", in: Reader(file)), meta.integer(4) != nil,
       let primary = primaryItem(in: meta),
       let properties = Box.first("iprp", in: meta),
       let container = Box.first("ipco", in: properties)
     else { return nil }
     let indices = associations(of: primary, in: properties)
-    // They are numbered from 1.
+    // Property indices start at 1.
     let boxes = Box.all(in: container).enumerated().filter { indices.contains($0.offset + 1) }
       .map(\.element)
     var points: (primaries: Int, transfer: Int)?
@@ -25,12 +26,12 @@ enum HEIFContainer {
       case "colr":
         let kind = content.integer(4).map(Box.name)
         if kind == "prof" || kind == "rICC" { return nil }
-        // Then matrix and range, which libheif has dealt with.
+        // The matrix and range follow; libheif has already applied them.
         if kind == "nclx", let primaries = content.integer(2), let transfer = content.integer(2) {
           points = (primaries, transfer)
         }
       case "clli":
-        // CTA-861.3: MaxCLL; 0 is unknown.
+        // CTA-861.3: MaxCLL; 0 means unknown.
         if let light = content.integer(2), light > 0 { peak = Double(light) }
       default: break
       }
@@ -47,7 +48,7 @@ enum HEIFContainer {
     return box.integer(version == 0 ? 2 : 4)
   }
 
-  /// Indices of an item's properties.
+  /// Returns the indices of an item's properties.
   private static func associations(of item: Int, in properties: Reader) -> Set<Int> {
     var indices: Set<Int> = []
     for box in Box.all(in: properties) where box.type == "ipma" {
@@ -62,7 +63,7 @@ enum HEIFContainer {
       {
         for _ in 0..<count {
           guard let index = content.integer(isWide ? 2 : 1) else { return indices }
-          // The highest bit says that it is essential.
+          // The highest bit marks an essential property.
           if id == item { indices.insert(index & (isWide ? 0x7fff : 0x7f)) }
         }
         entry += 1
@@ -71,12 +72,12 @@ enum HEIFContainer {
     return indices
   }
 
-  /// A box: its type, and what it holds.
+  /// A box of the container: its type and content.
   private struct Box {
     let type: String
     let content: Reader
 
-    /// The boxes that follow each other, up to the first that does not fit.
+    /// Returns the sequence of boxes, up to the first box that exceeds the available bytes.
     static func all(in reader: Reader) -> [Box] {
       var (rest, boxes) = (reader, [Box]())
       while boxes.count < most, let size = rest.integer(4), let type = rest.integer(4) {
@@ -97,17 +98,17 @@ enum HEIFContainer {
       all(in: reader).first { $0.type == type }?.content
     }
 
-    /// Four letters.
+    /// Returns a four-character code as text.
     static func name(_ code: Int) -> String {
       String(
         decoding: [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: code >> $0) }, as: UTF8.self)
     }
 
-    /// A collection of thousands of images is no image.
+    /// The maximum number of boxes read at one level.
     private static let most = 4_096
   }
 
-  /// Bytes that are read from front to back, most significant first.
+  /// A big-endian reader over a range of bytes.
   private struct Reader {
     private var bytes: Slice<UnsafeRawBufferPointer>
 
@@ -115,7 +116,7 @@ enum HEIFContainer {
 
     var count: Int { bytes.count }
 
-    /// The next 1 to 8 bytes; `nil` where there are not so many, and for what no `Int` holds.
+    /// Reads the next 1 to 8 bytes; `nil` if too few are left or the value overflows `Int`.
     mutating func integer(_ length: Int) -> Int? {
       guard bytes.count >= length else { return nil }
       let value = bytes.prefix(length).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
@@ -123,7 +124,7 @@ enum HEIFContainer {
       return Int(exactly: value)
     }
 
-    /// The next so many bytes; `nil` where there are not so many.
+    /// Reads the next `length` bytes; `nil` if too few are left.
     mutating func part(_ length: Int) -> Reader? {
       guard length >= 0, length <= bytes.count else { return nil }
       var part = self

@@ -1,13 +1,13 @@
-// JSONText: JSON as a worker writes it, without Foundation, which would be another library to link at each start.
+// JSONText: writes JSON without Foundation, to keep the start of an imaging worker fast.
 
-/// A value of JSON (RFC 8259).
+/// A JSON value (RFC 8259).
 indirect enum JSONText {
   case object([(name: String, value: JSONText)])
   case text(String)
   case number(Int)
   case flag(Bool)
 
-  /// Its text, on one line; members stay in their order.
+  /// The JSON text on one line; members keep their order.
   var encoded: String {
     switch self {
     case .object(let members):
@@ -19,7 +19,8 @@ indirect enum JSONText {
     }
   }
 
-  /// Section 7: quotes, backslashes and what is below U+0020 must be escaped.
+  /// Quotes a string. RFC 8259, section 7: quotes, backslashes and characters below U+0020 must be
+  /// escaped.
   private static func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {

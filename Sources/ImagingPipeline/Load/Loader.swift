@@ -1,48 +1,47 @@
-// Loader: the one loader each sniffed format may reach, and how much of the reduction it can do while decoding.
+// Loader: opens a source with its format's loader, and shrinks it on load where possible.
 
 import CVips
 import Model
 
-/// Opens a source for the job at hand.
+/// Opens a source for one job.
 struct Loader {
-  /// Which pages of a source are opened.
+  /// The pages of a source that are opened.
   enum Pages {
-    /// The first, for HEIC and AVIF the primary one.
+    /// The first page; for HEIC and AVIF the primary image.
     case first
-    /// The one with this index.
+    /// The page with this index.
     case one(Int)
-    /// All of them, one below the other.
+    /// All pages, stacked vertically.
     case all
   }
 
   let source: UnsafeRawBufferPointer
   let header: SourceHeader
-  /// What of it is used. All of it is opened: no decoder of these can leave out what lies beside.
+  /// The used region. The whole source is opened, because none of these decoders can skip the rest.
   let part: SourceRegion
-  /// Most pixels of a source, which a vector is not drawn with more than.
+  /// The maximum pixels of a source, which also limit how large a vector is drawn.
   let maximumPixels: Int
 
-  /// How much of the reduction must be left for the resize after a JPEG was shrunk by 2, 4 or 8 while decoding.
-  ///
-  /// Measured, 3000×2000 to 300: by 8 (rest 1.25) 13.4 ms of processor and an SSIM of 0.9638, by 4 (rest 2.5) 19.2 ms and
-  /// 0.9633 as a JPEG. Only where nothing is lost when encoding, by 4 is better: 0.9977 for 0.9950.
+  /// The minimum factor left for the resize after a JPEG was shrunk by 2, 4 or 8 while decoding. A
+  /// larger one costs more time and gains quality only for lossless outputs.
   private static let leastJPEGRest = 1.25
-  /// The same for WebP, whose decoder scales to any size, with a plainer filter.
+  /// The same minimum for WebP, whose decoder scales to any size with a simpler filter.
   private static let leastWebPRest = 2.0
 
-  /// What libvips scales a vector by. It passes over a factor outside of this and draws the nominal size, of any number
-  /// of gigapixels.
+  /// The scale factors that libvips accepts for a vector. For a factor outside this range libvips
+  /// draws the nominal size, which is unbounded.
   private static let vectorScales = 0.001...100_000.0
 
-  /// More pixels than these are not held in memory but decoded by libjpeg, a strip at a time.
+  /// The maximum pixels of a reduced JPEG in memory; libjpeg decodes larger ones in strips.
   private static let mostReducedPixels = 4_000_000
 
-  /// What errors call the stage in which nothing but the source itself is looked at.
+  /// The stage name in errors of opening a source.
   static let openingStage: StaticString = "header"
 
-  /// Opens it for a result.
+  /// Opens the source for a result.
   ///
-  /// - Parameter frames: How many frames are wanted; above 1 all are there, one below the other.
+  /// - Parameter frames: The number of frames of the result; above 1, all frames are loaded,
+  ///   stacked vertically.
   func load(for geometry: Geometry, frames: Int) throws(ImageError) -> Image {
     let pages = header.pages(frames: frames)
     if header.format == .jpeg { return try loadJPEG(shrink: shrinkOfJPEG(for: geometry)) }
@@ -58,16 +57,16 @@ struct Loader {
     }
   }
 
-  /// Where the part lies in what was loaded, or in each of its frames.
+  /// Returns the window of the region in the loaded image, or in each of its frames.
   ///
-  /// - Parameter size: Of what was loaded; of a frame where there are several.
+  /// - Parameter size: The size of the loaded image, or of one frame of an animation.
   func window(in size: PixelSize, for geometry: Geometry) -> Window {
     if part.isWhole { return Window(size) }
     var scale = (
       x: Double(size.width) / Double(header.size.width),
       y: Double(size.height) / Double(header.size.height)
     )
-    // The last pixels of a JPEG made smaller show less than the others (and something repeated).
+    // The last pixels of a shrunk JPEG cover fewer source pixels than the others, plus padding.
     if header.format == .jpeg {
       let shrink = Double(shrinkOfJPEG(for: geometry))
       scale = (1 / shrink, 1 / shrink)
@@ -75,7 +74,8 @@ struct Loader {
     return Window(part.stored, times: scale)
   }
 
-  /// The part's stored pixels for one of the result's, on the side where there are fewer.
+  /// Returns the stored pixels of the region per pixel of the result, on the axis where there are
+  /// fewer.
   private func factor(for geometry: Geometry) -> Double {
     let target = part.orientation.swapsSides ? geometry.image.turned : geometry.image
     let source = part.stored.size
@@ -83,8 +83,9 @@ struct Loader {
       Double(source.width) / Double(target.width), Double(source.height) / Double(target.height))
   }
 
-  /// The larger of the two sides' factors, so that a stretched vector is not blown up from too few pixels; but where a small
-  /// part is made large or one side much longer than the other, only as much of it as the limit of pixels leaves.
+  /// Returns the scale to draw a vector at: the larger factor of both axes, so that a stretched
+  /// vector is not enlarged from too few pixels. The pixel limit caps the scale when a small region
+  /// is enlarged or the axes differ much.
   private func scaleOfVector(for geometry: Geometry) -> Double {
     let target = part.orientation.swapsSides ? geometry.image.turned : geometry.image
     let source = part.stored.size
@@ -103,7 +104,8 @@ struct Loader {
       source, as: .svg, pages: .first, scale: scale, failOn: header.failOn)
   }
 
-  /// Whether a part's edges may come to lie within pixels: the resampler can show such a part, libvips's resize cannot.
+  /// Whether the source may be shrunk on load. A region's edges may then lie within pixels, which
+  /// the resampler supports and libvips's resize does not.
   private func canShrink(for geometry: Geometry) -> Bool {
     part.isWhole || geometry.image.pixels <= Image.mostReducedPixels
   }
@@ -114,7 +116,7 @@ struct Loader {
     return [8, 4, 2].first { factor / Double($0) >= Self.leastJPEGRest } ?? 1
   }
 
-  /// Opens a JPEG, or decodes it at once where that is cheaper.
+  /// Opens a JPEG, or decodes it immediately with `JPEGReducer` where that is cheaper.
   private func loadJPEG(shrink: Int) throws(ImageError) -> Image {
     if shrink > 1, header.size.pixels <= Self.mostReducedPixels * shrink * shrink,
       let reducer = JPEGReducer(source, shrink: shrink), reducer.sourceSize == header.size
@@ -124,31 +126,34 @@ struct Loader {
       let isWhole = try reducer.run(source) { y, bytes throws(ImageError) in
         try image.write(bytes, row: y)
       }
-      // It reads to the end marker and takes nothing that is damaged.
+      // The reducer succeeds only for a JPEG that is complete up to its end marker and undamaged.
       if isWhole { return image }
     }
     let failOn = try Self.decoderFailOn(source, header)
     return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink, failOn: failOn)
   }
 
-  /// The damage that makes the decoder of pixels fail, once the project's own check has passed the source.
+  /// Returns the damage that makes the pixel decoder fail, after Pictor's own check has accepted
+  /// the source.
   ///
-  /// - Throws: `ImageError.undecodable` where it has not.
+  /// - Throws: `ImageError.undecodable` if the check rejects the source.
   static func decoderFailOn(
     _ source: UnsafeRawBufferPointer, _ header: SourceHeader
   ) throws(ImageError) -> FailOn {
     let soundness = Soundness(of: source, as: header.format)
     try soundness.check(header.failOn)
-    // libjpeg's warnings are of harmless things, too; where they are not needed they do not count.
+    // libjpeg also warns of harmless things, so its warnings are ignored where Pictor's check found
+    // the file intact.
     let isTold = header.format == .jpeg && soundness == .whole
     return isTold ? min(header.failOn, .truncated) : header.failOn
   }
 
-  /// Opens a source to ask what it is. What libvips does not decode has no pixels then.
+  /// Opens a source to read its header. A BMP or icon has no pixels in the returned image.
   ///
-  /// Only a source that ends early is refused here: pixels are judged where they are decoded.
+  /// Rejects only a truncated source; damaged pixels are found when they are decoded.
   ///
-  /// - Throws: As `open`, and `ImageError.unsupportedFormat` for a JPEG of a kind that libjpeg does not decode.
+  /// - Throws: The errors of `open`, and `ImageError.unsupportedFormat` for a JPEG process that
+  ///   libjpeg does not decode.
   static func describe(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, failOn: FailOn
   ) throws(ImageError) -> Image {
@@ -166,10 +171,10 @@ struct Loader {
     }
   }
 
-  /// Opens a source: reads its header, and makes its pixels ready to be decoded from top to bottom when they are asked
-  /// for. BMPs and icons are decoded at once, into memory.
+  /// Opens a source: reads its header and prepares sequential decoding on demand. BMPs and icons
+  /// are decoded immediately, into memory.
   ///
-  /// - Parameter failOn: The damage that makes it fail, then or when its pixels are decoded.
+  /// - Parameter failOn: The damage that makes opening or decoding fail.
   static func open(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, pages: Pages, shrink: Int = 1,
     scale: Double = 1, failOn: FailOn
@@ -218,7 +223,7 @@ struct Loader {
 }
 
 extension FailOn {
-  /// The same for libvips.
+  /// The libvips equivalent.
   fileprivate var inVips: VipsFailOn {
     switch self {
     case .none: VIPS_FAIL_ON_NONE

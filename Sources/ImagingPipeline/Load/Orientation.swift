@@ -3,25 +3,26 @@
 import CVips
 import Model
 
-/// How a stored image lies, as tag 0x0112 of EXIF 2.32 has it: 1 is upright, missing and unknown values count as
-/// that.
+/// The orientation of a stored image, as in tag 0x0112 of EXIF 2.32. The value 1 is upright;
+/// missing and unknown values count as 1.
 struct Orientation: Equatable {
   /// The tag's value, 1–8.
   let tag: Int
 
-  /// Upright.
+  /// The upright orientation.
   static let up = Orientation(tag: 1)
 
   init(tag: Int?) { self.tag = tag.flatMap { (1...8).contains($0) ? $0 : nil } ?? 1 }
 
-  /// Whether width and height are exchanged when the image is made upright.
+  /// Whether width and height are swapped when the image is made upright.
   var swapsSides: Bool { tag >= 5 }
 
-  /// Whether making it upright reads the rows in another order than they are stored. Such an image has to be in
-  /// memory: a decoder that gives rows from top to bottom fails, and only on images larger than libvips's buffers.
+  /// Whether making the image upright reads the rows in another order than stored. Such an image
+  /// must be in memory, because a sequential decoder fails for images larger than libvips's
+  /// buffers.
   var needsRandomAccess: Bool { tag >= 3 }
 
-  /// Quarters of a turn, clockwise; done before the mirroring.
+  /// The clockwise rotation in quarter turns, applied before mirroring.
   private var quarters: Int {
     switch tag {
     case 3, 4: 2
@@ -31,13 +32,14 @@ struct Orientation: Equatable {
     }
   }
 
-  /// Whether left and right are exchanged.
+  /// Whether the image is mirrored horizontally.
   private var isMirrored: Bool { [2, 4, 5, 7].contains(tag) }
 
-  /// Tags by quarters of a turn, without and with the mirroring.
+  /// The tags by quarter turns, without and with mirroring.
   private static let tags = [[1, 6, 3, 8], [2, 5, 4, 7]]
 
-  /// What makes an image that was made upright lie as it was stored. Only two quarter turns are not their own.
+  /// The orientation that turns an upright image back into the stored one. Only the two quarter
+  /// turns are not self-inverse.
   private var inverse: Orientation {
     switch tag {
     case 6: Orientation(tag: 8)
@@ -46,10 +48,10 @@ struct Orientation: Equatable {
     }
   }
 
-  /// It, with a turn and then a mirroring on top.
+  /// Returns this orientation followed by a rotation and then a flip.
   ///
-  /// A mirroring turns what was turned before it the other way; one from top to bottom is one from left to right of what
-  /// stands on its head.
+  /// A rotation after a mirroring equals the opposite rotation before it. A vertical flip equals a
+  /// half turn followed by a horizontal flip.
   func turned(by rotation: Rotation, flip: Flip) -> Orientation {
     let standsOnHead = flip == .vertical || flip == .both
     let more = rotation.rawValue / 90 + (standsOnHead ? 2 : 0)
@@ -58,11 +60,11 @@ struct Orientation: Equatable {
     return Orientation(tag: Self.tags[isMirrored == isMirroredAgain ? 0 : 1][quarters])
   }
 
-  /// Where a part of the image as it will be seen lies in the stored one.
+  /// Returns the stored area of an area of the upright image.
   ///
   /// - Parameters:
-  ///   - area: In the upright image.
-  ///   - size: Of the upright image.
+  ///   - area: The area in the upright image.
+  ///   - size: The size of the upright image.
   func stored(_ area: PixelArea, of size: PixelSize) -> PixelArea {
     let x = isMirrored ? size.width - area.x - area.size.width : area.x
     let right = size.width - x - area.size.width
@@ -75,16 +77,16 @@ struct Orientation: Equatable {
     }
   }
 
-  /// Where a part of the stored image lies in it as it will be seen: the reverse of `stored(_:of:)`.
+  /// Returns the upright area of an area of the stored image: the inverse of `stored(_:of:)`.
   ///
   /// - Parameters:
-  ///   - area: In the stored image.
-  ///   - size: Of the stored image.
+  ///   - area: The area in the stored image.
+  ///   - size: The size of the stored image.
   func upright(_ area: PixelArea, of size: PixelSize) -> PixelArea {
     inverse.stored(area, of: size)
   }
 
-  /// Makes an image upright.
+  /// Rotates and mirrors an image to make it upright.
   func apply(to image: consuming Image) throws(ImageError) -> Image {
     if needsRandomAccess { image = try image.inMemory() }
     if quarters > 0 {

@@ -1,12 +1,12 @@
-// Sniffer: which formats may be decoded, told from the bytes alone.
+// Sniffer: detects the format of a source from its bytes alone.
 
 import Model
 
-/// Tells formats apart by how they start. What it does not know never reaches a loader.
+/// Detects formats by their signatures. A source of an unknown format never reaches a loader.
 enum Sniffer {
-  /// The format of an image.
+  /// Returns the format of an image.
   ///
-  /// - Throws: `ImageError.unsupportedFormat` when it is none of `ImageFormat`, or not among `allowed`.
+  /// - Throws: `ImageError.unsupportedFormat` if the format is unknown or not in `allowed`.
   static func format(of bytes: UnsafeRawBufferPointer, allowed: Set<ImageFormat>)
     throws(ImageError) -> ImageFormat
   {

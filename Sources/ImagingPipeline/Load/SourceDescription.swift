@@ -1,21 +1,21 @@
-// SourceDescription: what a source is, in the JSON of /info.
+// SourceDescription: the JSON description of a source that /info returns.
 
 import CVips
 import Model
 
-/// A source as its header describes it; no pixel is decoded for it.
+/// A description of a source from its header; no pixel is decoded.
 struct SourceDescription {
   private let header: SourceHeader
   private let bytes: Int
   private let density: Int
   /// `rgb`, `grey`, `cmyk`, `lab`, `xyz` or `other`.
   private let space: String
-  /// Bits of a channel.
+  /// Bits per channel.
   private let bits: Int
-  /// What the embedded profile calls itself.
+  /// The description text of the embedded profile.
   private let profile: String?
 
-  /// Reads the header once more, for what no other job wants to know of it.
+  /// Reads the header again, for details that only a description needs.
   ///
   /// - Parameter density: Pixels per point, from the source's name.
   /// - Throws: `ImageError.undecodable`.
@@ -33,7 +33,7 @@ struct SourceDescription {
     profile = ProfileDescription.read(image.embeddedProfile)
   }
 
-  /// The JSON, and a line break.
+  /// Returns the JSON, followed by a line break.
   private func json(_ placeholder: Placeholder?) throws(ImageError) -> String {
     var members: [(name: String, value: JSONText)] = [
       ("format", .text(header.format.rawValue)),
@@ -65,7 +65,7 @@ struct SourceDescription {
     return JSONText.object(members).encoded + "\n"
   }
 
-  /// The answer to `/info`.
+  /// Encodes the response to `/info`.
   func encoded(
     with placeholder: Placeholder? = nil, _ watch: inout StageWatch
   ) throws(ImageError) -> EncodedImage {
@@ -100,7 +100,7 @@ extension Image {
     }
   }
 
-  /// The embedded profile, whatever it is; empty where there is none.
+  /// The embedded ICC profile of any kind; empty if absent.
   fileprivate var embeddedProfile: [UInt8] {
     withVipsImage { image in
       var data: UnsafeRawPointer?

@@ -1,4 +1,4 @@
-// SourceHeader: what a source says about itself before any of its pixels is decoded, and the limits it is held to.
+// SourceHeader: the facts of a source's header, and their check against the limits.
 
 import CVips
 import ImagingWire
@@ -6,39 +6,42 @@ import Model
 
 /// The facts of a source's header.
 struct SourceHeader {
-  /// The sniffed format.
+  /// The detected format.
   let format: ImageFormat
-  /// Size of the stored image, or of one frame.
+  /// The size of the stored image, or of one frame.
   let size: PixelSize
-  /// Frames of an animation, pages of a TIFF, images of a HEIC; 1 for all other.
+  /// The number of frames of an animation, pages of a TIFF or images of a HEIC; 1 for all other
+  /// sources.
   let pages: Int
-  /// The page to be read, as its loader counts them, where that is not simply the first one.
+  /// The page to read, in its loader's numbering; `nil` for the default page.
   let page: Int?
-  /// Whether the request names another frame than the first.
+  /// Whether the request selects a frame other than the first.
   let isLaterFrame: Bool
-  /// How the stored image is turned.
+  /// The orientation of the stored image.
   let orientation: Orientation
-  /// Whether pixels have an alpha. A band is enough, transparent or not: so all sizes of a source are of one format,
-  /// and it is known before a pixel is decoded.
+  /// Whether pixels have an alpha band, transparent or not. Every size of a source therefore has
+  /// the same format, known before decoding.
   let hasAlpha: Bool
-  /// The colour profile, where it says anything else than sRGB; empty otherwise.
+  /// The colour profile if it describes anything other than sRGB; empty otherwise.
   let profile: [UInt8]
-  /// What the container says of the colours in a profile's place, where that is anything else than sRGB.
+  /// The container's colour code points in place of a profile, if they describe anything other than
+  /// sRGB.
   let codePoints: CodePoints?
-  /// How long each frame stays, in ms.
+  /// The delay of each frame, in milliseconds.
   let delays: [CInt]
-  /// How often the animation runs, in libvips's terms: 0 for ever.
+  /// The loop count as libvips defines it: 0 means forever.
   let loop: Int
-  /// The damage for which the source is refused.
+  /// The damage that makes the source fail.
   let failOn: FailOn
-  /// The same for opening it: damage of pixels is judged where they are decoded for the result.
+  /// The damage that makes opening the source fail; damaged pixels are found when they are decoded
+  /// for the result.
   let headerFailOn: FailOn
 
   /// Reads the header.
   ///
-  /// - Parameter failOn: The damage for which the source is refused.
-  /// - Throws: `ImageError.undecodable`, within `.ofVariant` where only a later frame is; `.invalidParameter` when there
-  ///   is no such frame.
+  /// - Parameter failOn: The damage that makes the source fail.
+  /// - Throws: `ImageError.undecodable`, within `.ofVariant` if only a later frame is undecodable;
+  ///   `.invalidParameter` if the frame does not exist.
   init(
     of source: UnsafeRawBufferPointer, as format: ImageFormat, frame: Int?, failOn: FailOn
   ) throws(ImageError) {
@@ -47,7 +50,8 @@ struct SourceHeader {
     let counted = max(1, image.integer("n-pages") ?? 1)
     var pages = 1
     var page = frame
-    // What libvips counts elsewhere is something else: resolution levels of a JPEG 2000, all directories of a TIFF.
+    // For other formats libvips counts something else, for example resolution levels of a JPEG 2000
+    // or all directories of a TIFF.
     switch format {
     case .gif, .webp, .heic, .avif: pages = counted
     case .tiff:
@@ -66,7 +70,7 @@ struct SourceHeader {
       }
     }
     isLaterFrame = (frame ?? 0) > 0
-    // Without a number a HEIC's primary image is opened, which may be another than the first.
+    // Without a page number libvips opens a HEIC's primary image, which may not be the first.
     if let page, page > 0 || format == .heic || format == .avif {
       do throws(ImageError) {
         image = try Loader.open(source, as: format, pages: .one(page), failOn: headerFailOn)
@@ -84,20 +88,21 @@ struct SourceHeader {
     loop = image.integer("loop") ?? 0
     codePoints =
       format == .heic || format == .avif ? HEIFContainer.codePoints(of: source) : nil
-    // libheif applies the container's own rotation (ISO/IEC 23008-12, 6.5.10) and libjxl the codestream's (ISO/IEC
-    // 18181-1, D.3), as these say; the EXIF copy of it is not to be applied again.
+    // libheif applies the container's rotation (ISO/IEC 23008-12, 6.5.10) and libjxl the
+    // codestream's (ISO/IEC 18181-1, D.3). The EXIF orientation repeats that rotation and must not
+    // be applied again.
     let isTurned = [.heic, .avif, .jxl].contains(format)
     orientation = isTurned ? .up : Orientation(tag: image.integer("orientation"))
   }
 
-  /// Whether `pages` are one after the other in time.
+  /// Whether `pages` are the frames of an animation.
   var isAnimation: Bool { pages > 1 && (format == .gif || format == .webp) }
 
-  /// Size of the image as it will be seen.
+  /// The size of the upright image.
   var uprightSize: PixelSize { orientation.swapsSides ? size.turned : size }
 
-  /// Holds the source to its limits. A vector has no pixels of its own; what is rendered of it is limited by
-  /// `Geometry`.
+  /// Checks the source against its limits. A vector has no pixels of its own; `Geometry` limits its
+  /// rendered size.
   ///
   /// - Throws: `ImageError.tooManyFrames` or `.tooManyPixels`.
   func check(against limits: ImagingLimits) throws(ImageError) {
@@ -110,13 +115,15 @@ struct SourceHeader {
     }
   }
 
-  /// What is opened for so many frames.
+  /// Returns the pages to open for a result of `frames` frames.
   func pages(frames: Int) -> Loader.Pages {
     frames > 1 ? .all : page.map(Loader.Pages.one) ?? .first
   }
 
-  /// How many frames the result has: all of an animation, where the output can hold them (GIF does where no format is asked
-  /// for), a still is not asked for and none is picked out. A placeholder stands still.
+  /// Returns the number of frames of the result: all frames of an animation, or 1.
+  ///
+  /// The result is animated unless the output format holds no frames, or the request asks for a
+  /// still, a single frame or a placeholder. Without a requested format GIF holds the frames.
   func frames(for transform: Transform) -> Int {
     let keepsFrames = transform.isAnimated && transform.format?.holdsFrames ?? true
     return isAnimation && page == nil && keepsFrames && transform.product == .image ? pages : 1

@@ -1,25 +1,27 @@
-// Trimming: finds the edges of an image that are all alike, by looking at every pixel once and holding a few rows.
+// Trimming: finds the uniform borders of an image by reading every pixel once.
 
 import Model
 
-/// A look for edges that differ from the upper left pixel by no more than a tolerance.
+/// A search for borders that differ from the upper left pixel by at most a tolerance.
 ///
-/// The source is decoded for it at full size, from top to bottom, and once more for the result: to find an edge to the pixel
-/// nothing less will do. It takes the time of a second decoding and no memory (an edge that comes last in the file costs
-/// a third one).
+/// The search decodes the source at full size, from top to bottom, and the result decodes the
+/// source again, because an exact border requires every pixel. The cost is a second decoding and no
+/// memory. A corner stored in the last row costs a third decoding.
 struct Trimming {
   let source: UnsafeRawBufferPointer
   let header: SourceHeader
-  /// Frames that the result has.
+  /// The number of frames of the result.
   let frames: Int
-  /// Most steps of 255 that a band may differ by.
+  /// The maximum difference of a band, in steps of 255.
   let tolerance: Int
 
-  /// A vector is looked at with no more pixels than these: its size says nothing of what it takes to draw it.
+  /// The maximum pixels that a vector is drawn with: its size says nothing about the cost of
+  /// drawing it.
   private static let mostVectorPixels = 4_000_000.0
 
-  /// The part without its edges. Of an animation, what any frame needs is kept; each frame's own upper left pixel counts.
-  /// A part that is all alike stays whole.
+  /// Returns the region without its uniform borders. For an animation, the result contains what any
+  /// frame needs, and each frame is compared with its own upper left pixel. An entirely uniform
+  /// region stays whole.
   func trimmed(_ part: SourceRegion) throws(ImageError) -> SourceRegion {
     let image = try open()
     let size = frames > 1 ? header.size : image.size
@@ -63,18 +65,18 @@ struct Trimming {
     return part.narrowed(toStored: Self.unscaled(found, by: scale, within: part.stored))
   }
 
-  /// All of the frames that are wanted, as they will be seen but for their turn.
+  /// Opens all requested frames in sRGB, not yet turned.
   private func open() throws(ImageError) -> Image {
     let scale =
       header.format == .svg ? min(1, (Self.mostVectorPixels / header.size.area).squareRoot()) : 1
     let image = try Loader.open(
       source, as: header.format, pages: header.pages(frames: frames), scale: scale,
-      // Damage is judged when it is loaded for the result.
+      // Damage is found later, when the source is loaded for the result.
       failOn: header.headerFailOn)
     return try image.readyForResize().inSRGB(from: header.codePoints)
   }
 
-  /// The stored pixels that an area shows, as far as they are in `part`.
+  /// Returns the stored pixels that an area of the scaled image shows, clipped to `part`.
   private static func unscaled(
     _ area: PixelArea, by scale: (x: Double, y: Double), within part: PixelArea
   ) -> PixelArea {
@@ -91,7 +93,8 @@ struct Trimming {
   }
 }
 
-/// The pixel that edges are compared with. What is transparent has no colour, so colours count as far as they are seen.
+/// The pixel that borders are compared with. Colours are weighted by their alpha, because a
+/// transparent pixel has no visible colour.
 private struct Background {
   private let pixel: SIMD4<Int32>
   let bands: Int
@@ -100,12 +103,12 @@ private struct Background {
 
   init(_ bytes: UnsafePointer<UInt8>, bands: Int, hasAlpha: Bool, tolerance: Int) {
     (self.bands, self.hasAlpha) = (bands, hasAlpha)
-    // In 255ths of a step, as colours times their alpha are.
+    // In 255ths of a step, as colours times alpha are.
     self.tolerance = Int32(tolerance) * 255
     pixel = Self.seen(bytes, bands: bands, hasAlpha: hasAlpha)
   }
 
-  /// Whether a pixel is no edge.
+  /// Returns whether a pixel does not belong to the border.
   @inline(__always)
   func differs(from bytes: UnsafePointer<UInt8>) -> Bool {
     let difference = Self.seen(bytes, bands: bands, hasAlpha: hasAlpha) &- pixel
@@ -126,7 +129,7 @@ private struct Background {
   }
 }
 
-/// The smallest area with everything in it that was no edge.
+/// The smallest area that contains every pixel outside the border.
 private struct Edges {
   private let whole: PixelArea
   private var left: Int
@@ -139,14 +142,15 @@ private struct Edges {
     (left, right) = (whole.x + whole.size.width, whole.x - 1)
   }
 
-  /// The area; `nil` where all was alike.
+  /// The area found; `nil` if every pixel belongs to the border.
   var area: PixelArea? {
     guard top <= bottom else { return nil }
     return PixelArea(
       x: left, y: top, size: PixelSize(width: right - left + 1, height: bottom - top + 1))
   }
 
-  /// Takes a row in: from the left up to what is no edge, then from the right as far as nothing is known.
+  /// Adds a row: scans from the left to the first differing pixel, then from the right down to the
+  /// known right edge.
   mutating func look(at row: UnsafePointer<UInt8>, line: Int, on background: Background) {
     let bands = background.bands
     let end = whole.x + whole.size.width

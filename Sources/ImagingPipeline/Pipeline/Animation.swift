@@ -1,20 +1,21 @@
-// Animation: the frames of an animation, which libvips keeps one below the other in one tall image.
+// Animation: processes the frames of an animation, stacked vertically by libvips.
 
 import CVips
 import Model
 
 enum Animation {
-  /// Treats each frame by itself and puts them together again, so that no frame's pixels bleed into the next one's.
+  /// Applies `step` to each frame separately and stacks the results, so that pixels never bleed
+  /// between neighbouring frames.
   ///
-  /// Frames are read from top to bottom, once: a decoder that gives rows in order is enough. Each is made whole before
-  /// the next is begun: libvips walks over everything that hangs on the roll for each further step, so that hundreds of
-  /// frames at once take time by the cube of their number.
+  /// Frames are read from top to bottom, once, so a sequential decoder is enough. Each frame is
+  /// rendered to memory before the next begins. Otherwise libvips walks the whole pipeline for each
+  /// new step, and the time grows with the cube of the frame count.
   ///
   /// - Parameters:
-  ///   - roll: All frames, one below the other.
-  ///   - frames: How many; a still is passed through as a whole.
-  ///   - size: Size of one.
-  ///   - step: What is done with each.
+  ///   - roll: All frames, stacked vertically.
+  ///   - frames: The number of frames; `step` receives a still image as a whole.
+  ///   - size: The size of one frame.
+  ///   - step: The processing of one frame.
   static func map(
     _ roll: consuming Image, frames: Int, size: PixelSize,
     _ step: (consuming Image) throws(ImageError) -> Image
@@ -31,11 +32,11 @@ enum Animation {
   }
 }
 
-/// Images on their way into one; C wants their pointers side by side.
+/// A list of images to be joined; C requires an array of their pointers.
 private struct ImageList: ~Copyable {
   private var images: [UnsafeMutablePointer<VipsImage>?] = []
 
-  /// Adds one, with a reference of its own: given back by `deinit`.
+  /// Appends an image and takes a reference to it, which `deinit` releases.
   mutating func append(_ image: consuming Image) {
     image.withVipsImage { image in
       g_object_ref(image)
@@ -43,7 +44,7 @@ private struct ImageList: ~Copyable {
     }
   }
 
-  /// All of them, one below the other.
+  /// Returns all images, stacked vertically.
   mutating func stacked() throws(ImageError) -> Image {
     let count = CInt(images.count)
     return try Image("frames") { pictor_vips_arrayjoin(&images, $0, count, 1) }
@@ -55,16 +56,18 @@ private struct ImageList: ~Copyable {
 }
 
 extension Image {
-  /// The same pixels without any metadata: no EXIF, XMP, IPTC, profile, text, palette. Colours are sRGB by now.
+  /// Removes all metadata: EXIF, XMP, IPTC, profile, text, palette. Expects pixels that are already
+  /// in sRGB.
   consuming func stripped() throws(ImageError) -> Image {
-    // A copy has metadata of its own; those of the source's image are shared with whoever still reads from it.
+    // `vips_copy` gives the copy its own metadata; the source's metadata is shared with other
+    // readers of the image.
     let copy = try made("metadata") { pictor_vips_copy($0, $1) }
     copy.withVipsImage { image in
       guard let names = vips_image_get_fields(image) else { return }
       defer { g_strfreev(names) }
       var next = names
       while let name = next.pointee {
-        // The fields that are not metadata, such as the width, stay: they cannot be removed.
+        // Built-in fields such as the width cannot be removed, so this call leaves them unchanged.
         vips_image_remove(image, name)
         next += 1
       }
@@ -72,7 +75,8 @@ extension Image {
     return copy
   }
 
-  /// Says on an image of its own (`stripped`) that it is an animation, how long its frames stay and how often it runs.
+  /// Sets the animation metadata: frame height, frame count, loop count and delays. The image must
+  /// not share its metadata with other images (see `stripped`).
   func describeAnimation(_ header: SourceHeader, frames: Int, size: PixelSize) {
     withVipsImage { image in
       vips_image_set_int(image, "page-height", CInt(size.height))

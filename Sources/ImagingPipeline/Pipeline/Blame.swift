@@ -1,17 +1,19 @@
-// Blame: whether a failure is the source's own, or of what was asked for.
+// Blame: decides whether the source or the requested variant caused a failure.
 
 import CVips
 import Model
 
-/// Finds out what a stage failed of that both decodes and works on what was decoded, as most stages of libvips's do.
+/// Attributes a failure to the source or to the variant. Most libvips stages decode lazily, so the
+/// failing stage alone does not tell.
 enum Blame {
-  /// The failure of a job as it is to be told.
+  /// Returns the failure of a job as it is reported.
   ///
-  /// One that may be the source's or the stage's is settled by an experiment: the source is decoded once more, as it is,
-  /// and nothing else is done to it. That takes time, but only where a job failed.
+  /// An ambiguous failure is settled by decoding the source once more without any transform. The
+  /// extra time is spent only on failed jobs.
   ///
-  /// - Returns: `ImageError.undecodable` where the source cannot be decoded, whatever is asked for; the same within
-  ///   `.ofVariant` where one of its later frames cannot; `.outOfMemory`; `.internal` where the source is well.
+  /// - Returns: `ImageError.undecodable` if the source cannot be decoded at all; the same within
+  ///   `.ofVariant` if only a later frame cannot; `.outOfMemory`; `.internal` if the source
+  ///   decodes.
   static func settled(
     _ error: ImageError, source: UnsafeRawBufferPointer, header: SourceHeader, frames: Int
   ) -> ImageError {
@@ -39,11 +41,11 @@ enum Blame {
 
   private static let mostVectorPixels = 1_000_000.0
 
-  /// Decodes every row of what is opened for so many frames.
+  /// Decodes every row of the pages opened for `frames` frames.
   private static func decode(
     _ source: UnsafeRawBufferPointer, _ header: SourceHeader, _ frames: Int
   ) throws(ImageError) {
-    // A vector is drawn small: the size that it names has no bound.
+    // A vector is drawn at a reduced scale because its nominal size is unbounded.
     let scale =
       header.format == .svg ? min(1, (mostVectorPixels / header.size.area).squareRoot()) : 1
     let image = try Loader.open(
@@ -53,8 +55,8 @@ enum Blame {
     for y in 0..<image.size.height { _ = try rows.row(y) }
   }
 
-  /// Whether a decoder that does not say why it failed may have had too little memory: those of these formats hold an
-  /// image whole, three times over at the most.
+  /// Returns whether a decoder that reports no cause may have run out of memory. Decoders of these
+  /// formats hold the whole image, in up to three copies.
   private static func mayLackMemory(_ header: SourceHeader, _ frames: Int) -> Bool {
     guard [.heic, .avif, .jxl, .jp2, .webp].contains(header.format), let room = MemoryLeft.bytes
     else {

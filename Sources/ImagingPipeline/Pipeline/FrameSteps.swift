@@ -1,23 +1,23 @@
-// FrameSteps: what happens to each frame between decoding and encoding, in the contract's order of work.
+// FrameSteps: the processing steps of one frame between decoding and encoding.
 
 import CVips
 import Model
 
-/// The steps from a loaded frame to one that can be encoded.
+/// The steps from a decoded frame to one that can be encoded.
 ///
-/// The turn comes after the resize: on the small image it costs next to nothing, and only that one has to be in
-/// memory. The image is the same as if it had been turned first, because the resize is told the sides as they are
-/// stored.
+/// The orientation is applied after the resize, because turning the small image is cheap and only
+/// that image must be in memory. The result equals that of turning first: the resize works with the
+/// sides as stored.
 struct FrameSteps {
   let header: SourceHeader
   let part: SourceRegion
-  /// Where the part lies in a loaded frame.
+  /// The source region in the coordinates of a loaded frame.
   let window: Window
   let geometry: Geometry
   let transform: Transform
   let output: Output
-  /// Where the image lies on the canvas, once that is known. What entropy or attention finds in an animation's first
-  /// frame holds for all: a window that jumps is no animation.
+  /// The smart crop's position, once computed. The position found in the first frame of an
+  /// animation applies to all frames, so that the crop does not jump.
   private var place: (x: Int, y: Int)?
 
   init(
@@ -32,7 +32,7 @@ struct FrameSteps {
     self.output = output
   }
 
-  /// Runs the steps.
+  /// Applies all steps to one frame.
   mutating func apply(to frame: consuming Image) throws(ImageError) -> Image {
     var image = try resized(try frame.readyForResize())
     image = try image.inSRGB(from: header.codePoints)
@@ -43,7 +43,7 @@ struct FrameSteps {
     return geometry.isPadded ? try padded(image) : image
   }
 
-  /// Takes the part that is used, in the size that it will have.
+  /// Crops the frame to the source region and resizes it to its final size.
   private func resized(_ image: consuming Image) throws(ImageError) -> Image {
     let stored = part.orientation.swapsSides ? geometry.image.turned : geometry.image
     guard header.format == .svg else { return try image.resized(to: stored, showing: window) }
@@ -52,14 +52,14 @@ struct FrameSteps {
     return try image.trimmed(to: stored).resized(to: stored)
   }
 
-  /// Cuts off what sticks out of the canvas.
+  /// Cuts off the parts that lie outside the canvas.
   private mutating func cut(_ image: consuming Image) throws(ImageError) -> Image {
     guard geometry.isCut else { return image }
     let size = PixelSize(
       width: min(geometry.canvas.width, geometry.image.width),
       height: min(geometry.canvas.height, geometry.image.height))
     if place == nil, transform.focalPoint == nil, let interest = transform.position.interest {
-      // It is looked at as a whole before a part of it is read.
+      // Smart crop reads the whole image before the crop is read from it.
       image = try image.inMemory()
       place = try image.made("smart crop") {
         pictor_vips_smartcrop($0, $1, CInt(size.width), CInt(size.height), interest)
@@ -69,13 +69,14 @@ struct FrameSteps {
     return try image.cut(x: max(0, -offset.x), y: max(0, -offset.y), size)
   }
 
-  /// Lays it on the background. An alpha of the background itself counts for nothing where the output has none.
+  /// Flattens the image onto the background colour. The background's own alpha is ignored because
+  /// the output has none.
   private func flattened(_ image: consuming Image) throws(ImageError) -> Image {
     let image = try image.able(toShow: transform.background)
     return try image.flattened(on: image.components(of: transform.background))
   }
 
-  /// Fills the canvas around it with the background.
+  /// Pads the image to the canvas with the background colour.
   private func padded(_ image: consuming Image) throws(ImageError) -> Image {
     var image = try image.able(toShow: transform.background)
     if output.keepsAlpha && !image.hasAlpha && transform.background.alpha < 255 {
@@ -90,7 +91,7 @@ struct FrameSteps {
 }
 
 extension Position {
-  /// libvips's name for what decides the place; `nil` where the place is given.
+  /// The libvips interest strategy of a smart crop; `nil` for a fixed position.
   fileprivate var interest: VipsInteresting? {
     switch self {
     case .entropy: VIPS_INTERESTING_ENTROPY

@@ -1,37 +1,40 @@
-// Geometry: every size and place of a result, computed from numbers alone before a pixel is decoded.
+// Geometry: computes every size and position of a result before a pixel is decoded.
 
 import ImagingWire
 import Model
 
-/// How an image becomes the result: it is resized to `image`, then laid on a canvas of `canvas` with its upper left
-/// corner at `offset`. What sticks out is cut off, what stays bare is padded. All of it speaks of the upright image.
+/// The geometry of a result: the image is resized to `image` and placed at `offset` on a canvas of
+/// size `canvas`. Parts outside the canvas are cut off, and uncovered parts are padded. All values
+/// refer to the upright image.
 struct Geometry: Equatable {
-  /// Size the whole image is resized to.
+  /// The size that the whole image is resized to.
   let image: PixelSize
-  /// Size of the result.
+  /// The size of the result.
   let canvas: PixelSize
-  /// Pixels per point of the result, to four places and at least 0.001: the size in points is the size in pixels divided
-  /// by it.
+  /// Pixels per point of the result, to four decimals and at least 0.001. The size in points is the
+  /// size in pixels divided by the density.
   ///
-  /// Without a box and without `scale` the source's density, else `scale` (1 if absent). Less where the image was not
-  /// made as large as that asks for:
-  /// - Of a source with too few pixels, so much less that the result still fills its box, but never less than the
-  ///   source's density: what is not to be enlarged is not to be shown larger than the source is. (`contain` pads to its
-  ///   box all the same and falls short of nothing; `fill` goes by the width.)
-  /// - Because of the limit, in proportion: the size in points stays what it was.
+  /// The nominal density is `scale` (1 if absent). Without a box and without `scale`, the source's
+  /// density applies. The density is lower than nominal in two cases:
+  /// - The source has too few pixels. The density drops until the result fills its box, but not
+  ///   below the source's density. `contain` pads to its box and keeps the nominal density; `fill`
+  ///   uses the width.
+  /// - A limit reduces the result. The density drops in proportion, and the size in points stays
+  ///   the same.
   let density: Double
-  /// Size the result would have had without the limit; `nil` where that changed nothing.
+  /// The size of the result without the limit; `nil` if the limit changes nothing.
   let scaledDownFrom: PixelSize?
-  /// The longest side that any output can have: libpng's default limit.
+  /// The longest side of any output: libpng's default limit.
   private static let longestCanvas = 1_000_000.0
-  /// libvips's `VIPS_MAX_COORD`.
+  /// The longest side of a libvips image: `VIPS_MAX_COORD`.
   private static let longestImage = 10_000_000.0
-  /// `Content-DPR` has three decimals, and clients divide by it.
+  /// The smallest density. `Content-DPR` has three decimals, and clients divide by its value.
   static let leastDensity = 0.001
-  /// What lies where.
+  /// How the image is aligned on its canvas.
   private let anchor: Anchor
 
-  /// Where the image's corner lies on the canvas; negative where something is cut off there.
+  /// The position of the image's upper left corner on the canvas; negative where the image is cut
+  /// off.
   var offset: (x: Int, y: Int) {
     switch anchor {
     case .named(let x, let y):
@@ -44,8 +47,9 @@ struct Geometry: Equatable {
     }
   }
 
-  /// Of an image that is cut, the point comes as near to the middle as the image's edges let it; of the room around
-  /// one that is padded, its share lies before the image.
+  /// Returns the offset on one axis. If the image is cut, the focal point moves as close to the
+  /// middle as the edges allow. If the image is padded, `share` of the free space lies before the
+  /// image.
   private static func offset(of image: Int, on canvas: Int, share: Double) -> Int {
     let room = canvas - image
     guard room < 0 else { return Int((Double(room) * share).rounded()) }
@@ -53,31 +57,39 @@ struct Geometry: Equatable {
     return min(0, max(room, Int(middle.rounded())))
   }
 
-  /// Whether a part of the canvas stays bare.
+  /// Whether a part of the canvas is not covered by the image.
   var isPadded: Bool { canvas.width > image.width || canvas.height > image.height }
-  /// Whether a part of the image is cut off.
+  /// Whether a part of the image lies outside the canvas.
   var isCut: Bool { canvas.width < image.width || canvas.height < image.height }
 
-  /// Computes it.
+  /// Computes the geometry of a result.
   ///
-  /// Without `enlarge` neither axis of the image grows, as with sharp's `withoutEnlargement`: of a source smaller
-  /// than the box, `inside` and `outside` keep its size, `fill` stretches only the axes that shrink, `cover` cuts what
-  /// the box cannot hold and leaves the rest smaller than the box, and `contain` pads to the box all the same. A vector
-  /// has no pixels to run out of, so it grows freely. With only `w` or only `h` the aspect ratio gives the other side,
-  /// except that `fill` leaves the other axis alone (sharp's rule too).
+  /// Without `enlarge` no axis of the image grows, as with sharp's `withoutEnlargement`. For a
+  /// source smaller than the box:
+  /// - `inside` and `outside` keep its size.
+  /// - `fill` stretches only the axes that shrink.
+  /// - `cover` crops what exceeds the box and leaves the other axis smaller than the box.
+  /// - `contain` still pads to the box.
   ///
-  /// The limit is `limitbytes` for each frame (as SDWebImage's later byte limit), and the most pixels of a source for all
-  /// frames together, so that `enlarge` cannot ask for more than may be decoded. A side longer than anything can be is
-  /// above the limit too, and so is one longer than a placeholder is made of.
+  /// A vector has no pixels of its own and always grows to the requested size. With only `w` or
+  /// only `h`, the aspect ratio gives the other side; `fill` leaves the other axis unchanged
+  /// (sharp's rule too).
+  ///
+  /// The limits are:
+  /// - `limitbytes` for each frame, like the byte limit of later SDWebImage versions.
+  /// - The maximum pixels of a source, for all frames together, so that `enlarge` cannot exceed
+  ///   what may be decoded.
+  /// - The longest side of any output, and the longest side that a placeholder is computed from.
   ///
   /// - Parameters:
-  ///   - source: Size of the upright source, or of the part of it that is used.
-  ///   - isVector: Whether it can be rendered at any size.
-  ///   - transform: What is wanted.
+  ///   - source: The size of the upright source region.
+  ///   - isVector: Whether the source can be rendered at any size.
+  ///   - transform: The requested transform.
   ///   - density: Pixels per point of the source.
-  ///   - frames: How many frames the result has.
-  ///   - limits: Most pixels of a source, which are those of a result's frames together, and of a result. An animation's
-  ///     frames together have no more than a result may either, unless its source has.
+  ///   - frames: The number of frames of the result.
+  ///   - limits: The maximum pixels of a source, which also bounds all frames of a result together,
+  ///     and of a result. All frames of an animation together exceed the maximum of a result only
+  ///     if the source does.
   init(
     of source: PixelSize, isVector: Bool, transform: Transform, density: Int, frames: Int,
     limits: ImagingLimits
@@ -132,8 +144,8 @@ struct Geometry: Equatable {
     anchor = transform.focalPoint.map(Anchor.focal) ?? .named(x: named.x, y: named.y)
   }
 
-  /// Pixels per point where the result was made smaller than the canvas: in proportion, as with the limit, by the longer
-  /// side, which rounding changes least.
+  /// Returns the pixels per point of a result smaller than the canvas. The density is scaled in
+  /// proportion by the longer side, which rounding changes least.
   func density(at size: PixelSize) -> Double {
     size == canvas
       ? density
@@ -145,15 +157,16 @@ struct Geometry: Equatable {
   }
 }
 
-/// What of an image lies where on its canvas.
+/// The alignment of an image on its canvas.
 private enum Anchor: Equatable {
-  /// Parts of 2 of the room left over that lie before the image: 0 at the edge, 1 in the middle, 2 at the other edge.
+  /// The share of the free space before the image, in halves: 0 at one edge, 1 in the middle, 2 at
+  /// the other edge.
   case named(x: Int, y: Int)
-  /// What matters most.
+  /// The focal point that stays visible.
   case focal(FocalPoint)
 }
 
-/// What an image's sides are multiplied by.
+/// The factors by which the image's sides are multiplied.
 private struct Factors {
   var x: Double
   var y: Double
@@ -162,12 +175,12 @@ private struct Factors {
   init(both factor: Double) { (x, y) = (factor, factor) }
 }
 
-/// The box of `w` and `h`, in pixels; at least one side is given.
+/// The box of `w` and `h`, in pixels; at least one side is set.
 private struct Box {
   let width: Int?
   let height: Int?
 
-  /// `nil` when there is neither `w` nor `h`.
+  /// Returns `nil` if neither `w` nor `h` is set.
   init?(_ transform: Transform) {
     guard transform.width != nil || transform.height != nil else { return nil }
     let scale = transform.scale ?? 1
@@ -175,7 +188,7 @@ private struct Box {
     height = transform.height.map { side(Double($0) * scale) }
   }
 
-  /// What a source's sides are multiplied by to be in this box.
+  /// Returns the factors that fit a source into this box.
   func factors(for source: PixelSize, fit: Fit) -> Factors {
     let x = width.map { Double($0) / Double(source.width) }
     let y = height.map { Double($0) / Double(source.height) }
@@ -193,17 +206,17 @@ private struct Box {
   }
 }
 
-/// A side in whole pixels: rounded half away from zero, at least 1.
+/// Returns a side in whole pixels: rounded half away from zero, at least 1.
 private func side(_ exact: Double) -> Int { max(1, Int(exact.rounded())) }
 
 extension PixelSize {
-  /// How many pixels that is, for sizes whose product may be past what an integer holds.
+  /// The area in pixels as a `Double`, because the product may overflow an `Int`.
   var area: Double { Double(width) * Double(height) }
 
   fileprivate var longestSide: Int { max(width, height) }
 
-  /// Both sides times a ratio below 1, rounded down so that the limit holds, at least 1: SDWebImage's 5250×3450 →
-  /// 4892×3214.
+  /// Returns both sides times a ratio below 1, rounded down so that the limit holds, at least 1.
+  /// SDWebImage's example: 5250×3450 → 4892×3214.
   fileprivate func scaledDown(by ratio: Double) -> PixelSize {
     PixelSize(
       width: max(1, Int(Double(width) * ratio)), height: max(1, Int(Double(height) * ratio)))
@@ -211,7 +224,7 @@ extension PixelSize {
 }
 
 extension Position {
-  /// Which part of 2 of the room left over lies before the image. What the image itself decides counts as the
+  /// The share of the free space before the image, in halves. Smart crop positions count as the
   /// middle.
   var anchor: (x: Int, y: Int) {
     switch self {

@@ -1,17 +1,18 @@
-// LosslessResult: what can be made of a source without decoding it, for a request that changes no pixel.
+// LosslessResult: produces a result without decoding if a request changes no pixel.
 
 import Model
 
-/// Whether a request wants the source's pixels as they are, and the source's own bytes with as little changed as possible.
+/// Decides whether a request keeps the source's pixels, and returns the source's own bytes with
+/// minimal changes.
 struct LosslessResult {
   private let source: UnsafeRawBufferPointer
   private let header: SourceHeader
   private let orientation: Orientation
   private let geometry: Geometry
   private let output: Output
-  /// Whether the result shows each of the source's pixels, and no others.
+  /// Whether the result shows every pixel of the source and no others.
   let keepsPixels: Bool
-  /// Whether the source's format will do.
+  /// Whether the request accepts the source's format without its metadata.
   private let isTaken: Bool
 
   init(
@@ -29,10 +30,11 @@ struct LosslessResult {
     isTaken = transform.stripsMetadata && transform.takes(header.format)
   }
 
-  /// The source's bytes without metadata, upright; `nil` where pixels would have to be computed.
+  /// Returns the source's bytes, upright and without metadata; `nil` if pixels would have to be
+  /// computed.
   ///
-  /// A JPEG is turned where its sides are multiples of its blocks, and made progressive where that is asked for, or where
-  /// it would be larger than the source otherwise.
+  /// A JPEG is rotated losslessly if its sides are multiples of its block size. The result is
+  /// progressive on request, or if a baseline result would be larger than the source.
   func bytes() -> [UInt8]? {
     guard keepsPixels, isTaken, header.profile.isEmpty, header.codePoints == nil else { return nil }
     guard header.format == .jpeg else {
@@ -49,15 +51,17 @@ struct LosslessResult {
     return turn.turned(by: .up, isProgressive: true) ?? stripped
   }
 
-  /// - Parameter isProgressive: Also where the source is not.
+  /// Rotates a JPEG losslessly; `nil` if that is not possible.
+  ///
+  /// - Parameter isProgressive: Whether the result is progressive even if the source is not.
   private func upright(isProgressive: Bool) -> [UInt8]? {
     guard let turn = JPEGTurn(source) else { return nil }
     let isProgressive = isProgressive || turn.isProgressive
     return turn.turned(by: orientation, isProgressive: isProgressive)
   }
 
-  /// Whether these bytes are the answer: no more than what was encoded has, or all of the quality where that gave way to
-  /// `maxbytes`.
+  /// Returns whether `bytes` replace the encoded result: if `bytes` are not larger, or if
+  /// `maxbytes` forced the encoder to reduce quality or size.
   func isBetter(_ bytes: [UInt8], than encoded: borrowing Encoded, within limit: Int?) -> Bool {
     guard bytes.count <= limit ?? .max else { return false }
     let hasGivenWay =
@@ -65,7 +69,8 @@ struct LosslessResult {
     return bytes.count <= encoded.bytes.count || hasGivenWay
   }
 
-  /// The most bytes that a result in place of the source may have, where its quality is open: the source's.
+  /// Returns the maximum bytes of a result that could replace the source, if its quality is open:
+  /// the source's byte count.
   func mostBytes(_ transform: Transform) -> Int? {
     let isOpen = transform.quality == nil && transform.maxBytes == nil && transform.stripsMetadata
     let isLossy = output.format == .jpeg || output.format == .webp

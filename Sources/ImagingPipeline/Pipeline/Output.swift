@@ -1,22 +1,25 @@
-// Output: which format a result gets, and how good it is to be.
+// Output: chooses the format and quality of a result.
 
 import Model
 
-/// The encoder of one result.
+/// The output format and encoder settings of one result.
 struct Output {
-  /// Format of the bytes.
+  /// The format of the encoded bytes.
   let format: ImageFormat
-  /// Quality, 1–100; `nil` for what loses nothing by it: PNG, GIF and TIFF.
+  /// The quality, 1–100; `nil` for the lossless formats PNG, GIF and TIFF.
   let quality: Int?
   /// How much work the encoder takes.
   let efforts: EncoderEfforts
   /// Whether JPEG, PNG and GIF are made to draw coarsely first.
   let isInterlaced: Bool
-  /// Whether transparency survives.
+  /// Whether the format keeps transparency.
   let keepsAlpha: Bool
 
-  /// Chooses the format: the one asked for, else the first that the client takes and that can hold the result, else GIF
-  /// for an animation, PNG where pixels have an alpha, JPEG for the rest (and PNG where a side is too long for a JPEG).
+  /// Chooses the format, in this order:
+  /// 1. The requested format.
+  /// 2. The first format that the client accepts and that can hold the result.
+  /// 3. GIF for an animation, PNG for pixels with alpha, otherwise JPEG (PNG if a side is too long
+  ///    for JPEG).
   ///
   /// - Throws: `ImageError.invalidParameter` when the result does not fit into the format asked for, or that cannot be
   ///   written here.

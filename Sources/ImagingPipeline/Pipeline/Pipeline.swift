@@ -1,30 +1,32 @@
-// Pipeline: from a stranger's bytes to the encoded image, one line a stage; each stage has a file of its own.
+// Pipeline: turns untrusted source bytes into an encoded image; each stage has its own file.
 
 import CVips
 import ImagingWire
 import Model
 
-/// The worker's whole imaging. It has no state of its own, keeps nothing between jobs, and works on one thread.
+/// The imaging work of an imaging worker, stateless between jobs and on one thread.
 ///
-/// Equal bytes and an equal transform give equal bytes, always: nothing depends on time, on the machine's load, or on
-/// what was processed before.
+/// Equal bytes and an equal transform always give equal output: nothing depends on time, on the
+/// machine's load, or on earlier jobs.
 public struct Pipeline: Sendable {
-  /// Starts libvips, once a process however many pipelines there are.
+  /// Starts libvips, once per process for any number of pipelines.
   ///
-  /// It changes what belongs to the process: where GLib's log goes (nowhere, but for what aborts), libvips's threads
-  /// (one), its cache of operations (off), and the loaders it may use (those of `ImageFormat`; PNG and JPEG inside of an
-  /// SVG). It sets no locale, so that libraries keep reading and writing numbers as in C.
+  /// Starting changes process-wide state: GLib's log is silent except for fatal messages, and
+  /// libvips uses one thread and no operation cache. The allowed loaders are those of
+  /// `ImageFormat`, plus PNG and JPEG inside an SVG. The locale stays "C", so libraries read and
+  /// write numbers independently of the environment.
   ///
-  /// - Throws: `ImageError.internal` when libvips does not start.
+  /// - Throws: `ImageError.internal` if libvips does not start.
   public init() throws(ImageError) {
     try VipsLibrary.start()
   }
 
-  /// Makes what `transform` asks for.
+  /// Renders the result that `transform` describes.
   ///
   /// - Parameters:
-  ///   - source: The source's bytes. They may not change until this returns, and are not needed afterwards.
-  ///   - transform: What is wanted.
+  ///   - source: The source's bytes. They must not change until this function returns, and may be
+  ///     freed afterwards.
+  ///   - transform: The requested transform.
   ///   - density: Pixels per point of the source: 1, 2 or 3.
   ///   - limits: What may be decoded. A source with damage that they let through is decoded a second time, tolerantly, and
   ///     the result says so.
@@ -54,7 +56,7 @@ public struct Pipeline: Sendable {
     }
   }
 
-  /// Makes it, or refuses the damage that `limits` says.
+  /// Renders the result, failing on the damage that `limits` names.
   private func render(
     _ source: UnsafeRawBufferPointer, _ transform: Transform, _ density: Int,
     _ limits: ImagingLimits, _ overlay: OverlaySource?, _ verifies: Bool, _ isQuickOnly: Bool
@@ -93,7 +95,7 @@ public struct Pipeline: Sendable {
     }
   }
 
-  /// What is made of a source whose header is within its limits.
+  /// Renders the result of a source whose header is within the limits.
   private func make(
     _ source: UnsafeRawBufferPointer, _ header: SourceHeader, _ frames: Int, _ transform: Transform,
     _ density: Int, _ limits: ImagingLimits, _ overlay: OverlaySource?, _ cost: JobCost,
@@ -150,7 +152,7 @@ public struct Pipeline: Sendable {
     let lossless = LosslessResult(
       of: source, header, part: part, frames: frames, geometry: geometry, transform: transform,
       output: output)
-    // What a tolerant decoder got over is still in the source's bytes.
+    // The source's bytes still contain the damage that a tolerant decoder skipped.
     let isWhole = limits.failOn == .warning
     let own = overlay == nil && isWhole ? lossless.bytes() : nil
     let isSmall = (own?.count ?? .max) <= source.count
@@ -168,7 +170,7 @@ public struct Pipeline: Sendable {
     {
       encoded = smaller
     }
-    // The whole source was decoded by now, so it is not damaged.
+    // The whole source is decoded at this point, so its bytes are known to be intact.
     var encodedFormat = output.format
     if let own, lossless.isBetter(own, than: encoded, within: transform.maxBytes ?? most) {
       encoded = Encoded(bytes: try GLibBytes(copying: own), size: geometry.canvas, quality: nil)
@@ -180,9 +182,9 @@ public struct Pipeline: Sendable {
       encoded, format: encodedFormat, frames: frames, geometry: geometry, timings: watch.timings)
   }
 
-  /// Up to this many pixels a result is finished before it is encoded, so that the two times can be told apart;
-  /// measured, this costs nothing. Larger ones stream from the decoder into the encoder in strips, and all their time
-  /// is encoding's.
+  /// Results of up to this many pixels are rendered to memory before encoding, so that both stages
+  /// can be timed separately. Larger results stream in strips from the decoder to the encoder, and
+  /// their whole time counts as encoding.
   private static let mostPixelsHeld = 4_000_000
   /// Up to this many pixels a result is held so that it can be encoded again where it came out larger than its source;
   /// more are no result by default (`imaging.maximum_result_pixels`).
@@ -190,7 +192,7 @@ public struct Pipeline: Sendable {
 }
 
 extension ImageError {
-  /// Whether a more tolerant decoder may get over it.
+  /// Whether a more tolerant decoder may succeed.
   fileprivate var isOfDamage: Bool {
     switch self {
     case .undecodable, .ofVariant(.undecodable), .watermark(.undecodable): true
@@ -199,12 +201,12 @@ extension ImageError {
   }
 }
 
-/// Measures how long each stage takes.
+/// Measures the duration of each stage.
 struct StageWatch {
   private(set) var timings = Timings()
   private var last = ContinuousClock.now
 
-  /// Books the time since the last stage's end.
+  /// Assigns the time since the end of the previous stage to `stage`.
   mutating func finish(_ stage: WritableKeyPath<Timings, Duration?>) {
     let now = ContinuousClock.now
     timings[keyPath: stage] = now - last

@@ -1,24 +1,24 @@
-// SourceRegion: which part of a source is used, and how it is turned, in stored and in upright pixels.
+// SourceRegion: the used part of a source and its orientation, in stored and in upright pixels.
 
 import Model
 
-/// A part of a source as the request wants it: turned as the header and then the request say, then cropped, then trimmed.
-/// Everything after it, sizes and limits too, knows this part only.
+/// The requested part of a source: turned by the header and then by the request, then cropped, then
+/// trimmed. All later stages, including sizes and limits, see only this region.
 struct SourceRegion: Equatable {
-  /// How the stored image is turned in all.
+  /// The combined orientation of header and request.
   let orientation: Orientation
-  /// Size of the whole image as turned.
+  /// The size of the whole upright image.
   let whole: PixelSize
-  /// The part in that image.
+  /// The used area in the upright image.
   let area: PixelArea
 
   private init(orientation: Orientation, whole: PixelSize, area: PixelArea) {
     (self.orientation, self.whole, self.area) = (orientation, whole, area)
   }
 
-  /// What is used before anything was trimmed.
+  /// Creates the region before trimming. The part of a `crop` that exceeds the image is cut off.
   ///
-  /// - Throws: `ImageError.invalidParameter` for a `crop` outside of the image. What only sticks out is cut off.
+  /// - Throws: `ImageError.invalidParameter` for a `crop` entirely outside the image.
   init(of header: SourceHeader, for transform: Transform) throws(ImageError) {
     orientation = header.orientation.turned(by: transform.rotation, flip: transform.flip)
     whole = orientation.swapsSides ? header.size.turned : header.size
@@ -37,23 +37,23 @@ struct SourceRegion: Equatable {
         height: min(crop.size.height, whole.height - crop.y)))
   }
 
-  /// Size of the part as it will be seen, which `w`, `h` and `scale` count from.
+  /// The size of the upright region, which `w`, `h` and `scale` refer to.
   var size: PixelSize { area.size }
-  /// The part in the stored image.
+  /// The region in pixels of the stored image.
   var stored: PixelArea { orientation.stored(area, of: whole) }
-  /// Whether it is all of the source.
+  /// Whether the region covers the whole source.
   var isWhole: Bool { area.size == whole }
 
-  /// A part of it.
+  /// Returns this region narrowed to an area.
   ///
-  /// - Parameter area: In pixels of the stored image.
+  /// - Parameter area: The area in pixels of the stored image.
   func narrowed(toStored area: PixelArea) -> SourceRegion {
     let stored = orientation.swapsSides ? whole.turned : whole
     return SourceRegion(
       orientation: orientation, whole: whole, area: orientation.upright(area, of: stored))
   }
 
-  /// The stored pixel that is the upper left one as the part will be seen.
+  /// The stored pixel that is at the upper left of the upright region.
   var storedCorner: (x: Int, y: Int) {
     let pixel = PixelArea(x: area.x, y: area.y, size: PixelSize(width: 1, height: 1))
     let stored = orientation.stored(pixel, of: whole)
@@ -61,27 +61,28 @@ struct SourceRegion: Equatable {
   }
 }
 
-/// A part of a decoded image, in its pixels: of an image that was made smaller while decoding, edges may lie within one.
+/// An area of a decoded image with fractional edges: after shrink-on-load, the edges of a region
+/// may lie within pixels.
 struct Window: Equatable {
   var x: Double
   var y: Double
   var width: Double
   var height: Double
 
-  /// All of an image.
+  /// Creates a window that covers a whole image.
   init(_ size: PixelSize) {
     (x, y, width, height) = (0, 0, Double(size.width), Double(size.height))
   }
 
-  /// A part of the stored image in one that has so many pixels for each of the stored one's.
+  /// Creates the window of a stored area in an image scaled by `scale`.
   init(_ area: PixelArea, times scale: (x: Double, y: Double)) {
     (x, y) = (Double(area.x) * scale.x, Double(area.y) * scale.y)
     (width, height) = (Double(area.size.width) * scale.x, Double(area.size.height) * scale.y)
   }
 
-  /// The pixels that it touches, of an image of this size.
+  /// Returns the smallest pixel area that contains the window, in an image of this size.
   func covered(of size: PixelSize) -> PixelArea {
-    // What a product of numbers like 1/3 has too much is no pixel.
+    // Tolerates the rounding error of products with factors such as 1/3.
     let slack = 1e-6
     let left = min(Int(x + slack), size.width - 1)
     let top = min(Int(y + slack), size.height - 1)
@@ -90,7 +91,7 @@ struct Window: Equatable {
     return PixelArea(x: left, y: top, size: PixelSize(width: right - left, height: bottom - top))
   }
 
-  /// The whole pixels next to it.
+  /// Returns the window rounded to whole pixels, in an image of this size.
   func rounded(of size: PixelSize) -> PixelArea {
     let left = min(Int(x.rounded()), size.width - 1)
     let top = min(Int(y.rounded()), size.height - 1)
@@ -99,13 +100,13 @@ struct Window: Equatable {
     return PixelArea(x: left, y: top, size: PixelSize(width: right - left, height: bottom - top))
   }
 
-  /// Whether it is the same but for a hundredth of a pixel.
+  /// Returns whether all values differ by less than a hundredth of a pixel.
   func isClose(to other: Window) -> Bool {
     abs(x - other.x) < 0.01 && abs(y - other.y) < 0.01 && abs(width - other.width) < 0.01
       && abs(height - other.height) < 0.01
   }
 
-  /// It, in a part of the image.
+  /// Returns the window relative to the origin of an area.
   func within(_ area: PixelArea) -> Window {
     var result = self
     (result.x, result.y) = (max(0, x - Double(area.x)), max(0, y - Double(area.y)))

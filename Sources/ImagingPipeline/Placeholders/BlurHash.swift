@@ -1,34 +1,37 @@
-// BlurHash: an image as some twenty characters, from which a blurred one is drawn (woltapp/blurhash, Algorithm.md).
+// BlurHash: encodes an image as about twenty characters (woltapp/blurhash, Algorithm.md).
 
 import Glibc
 import Model
 
-/// The first terms of a cosine transform of an image in linear light: its mean colour, and per term how strongly each
-/// colour swings, in 19 steps of the largest swing.
+/// The first terms of a cosine transform of an image in linear light: its mean colour, then one
+/// amplitude per colour for each further term. Amplitudes have 19 steps, relative to the largest.
 ///
-/// The text is in base 83, most significant digit first: one for the numbers of terms, `(across − 1) + (down − 1) · 9`; one
-/// for the largest swing, in 166ths; four for the mean, `rrggbb` in sRGB; two for each further term.
+/// The text is in base 83, most significant digit first:
+/// - One digit for the numbers of terms, `(across − 1) + (down − 1) · 9`.
+/// - One digit for the largest amplitude, in 166ths.
+/// - Four digits for the mean, `rrggbb` in sRGB.
+/// - Two digits for each further term.
 struct BlurHash: Equatable {
-  /// How many terms there are in a direction.
+  /// The allowed number of terms in one direction.
   static let componentRange = 1...9
 
-  /// Terms from left to right.
+  /// The number of terms from left to right.
   let across: Int
-  /// Terms from top to bottom.
+  /// The number of terms from top to bottom.
   let down: Int
-  /// The mean colour in sRGB, 0–255 each.
+  /// The mean colour in sRGB, 0–255 for each component.
   let mean: SIMD3<Int>
-  /// The largest swing, 0–82.
+  /// The largest amplitude, 0–82.
   private let swing: Int
-  /// All terms but the first, row by row; 0–18 each, 9 is none.
+  /// All terms except the first, row by row, as 0–18 for each colour; 9 means zero.
   private let steps: [SIMD3<Int>]
 
-  /// The hash of an image. Alpha is not looked at: lay the image on something first.
+  /// Computes the hash of an image. Ignores alpha, so flatten the image first.
   ///
   /// - Parameters:
-  ///   - image: A small one: the time grows with its pixels and the number of terms.
-  ///   - across: Terms from left to right, 1–9.
-  ///   - down: Terms from top to bottom, 1–9.
+  ///   - image: A small image: the time grows with its pixels and the number of terms.
+  ///   - across: The number of terms from left to right, 1–9.
+  ///   - down: The number of terms from top to bottom, 1–9.
   init(of image: SmallImage, across: Int = 4, down: Int = 3) {
     let (width, height) = (image.size.width, image.size.height)
     let light = SRGB.linear(image)
@@ -60,7 +63,7 @@ struct BlurHash: Equatable {
     (self.across, self.down) = (across, down)
   }
 
-  /// Reads the text of a hash; `nil` where it is none.
+  /// Decodes the text of a hash; `nil` if the text is invalid.
   init?(text: String) {
     let digits = text.utf8.map { Self.alphabet.firstIndex(of: $0) }
     let values = digits.compactMap { $0 }
@@ -76,7 +79,7 @@ struct BlurHash: Equatable {
     }
   }
 
-  /// The hash as it is handed on.
+  /// The text of the hash.
   var text: String {
     var digits = Self.digits(across - 1 + (down - 1) * 9, count: 1)
     digits += Self.digits(swing, count: 1)
@@ -85,7 +88,7 @@ struct BlurHash: Equatable {
     return String(decoding: digits, as: UTF8.self)
   }
 
-  /// What it shows, opaque.
+  /// Decodes the hash to an opaque image.
   func image(_ size: PixelSize) -> SmallImage {
     let unit = Double(swing + 1) / 166
     let terms =
@@ -110,7 +113,7 @@ struct BlurHash: Equatable {
     }
   }
 
-  /// One of the cosines, at the left edges of pixels, as the reference implementations have it.
+  /// Returns one cosine, sampled at the left edges of pixels as in the reference implementations.
   private static func wave(_ number: Int, length: Int) -> [Double] {
     (0..<length).map { cos(.pi * Double(number * $0) / Double(length)) }
   }
@@ -130,19 +133,19 @@ struct BlurHash: Equatable {
 
 /// The transfer function of sRGB (IEC 61966-2-1).
 enum SRGB {
-  /// Linear light, 0–1, of a value of 0–255.
+  /// Returns the linear light, 0–1, of a value of 0–255.
   static func linear(_ byte: Int) -> Double {
     let value = Double(byte) / 255
     return value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4)
   }
 
-  /// The colours of all pixels; alpha is left out.
+  /// Returns the linear colours of all pixels; ignores alpha.
   static func linear(_ image: SmallImage) -> [SIMD3<Double>] {
     let table = (0...255).map { linear($0) }
     return image.pixels.map { SIMD3(table[Int($0.x)], table[Int($0.y)], table[Int($0.z)]) }
   }
 
-  /// The nearest value of 0–255.
+  /// Returns the nearest value of 0–255 for linear light.
   static func byte(_ light: Double) -> Int {
     let light = min(max(light, 0), 1)
     let value = light <= 0.0031308 ? light * 12.92 : 1.055 * pow(light, 1 / 2.4) - 0.055

@@ -1,29 +1,29 @@
-// Placeholder: something to show until an image is there, as a text for /info or as a tiny image.
+// Placeholder: a placeholder for a loading image, as text or as a tiny image.
 
 import CVips
 import Model
 
-/// A placeholder made of a small version of its image.
+/// A placeholder computed from a small version of its image.
 ///
-/// A BlurHash and a colour know no transparency: what shows through is `ground`. The others keep it.
+/// A BlurHash and a colour have no transparency, so the image is flattened onto `ground`. The other
+/// kinds keep transparency.
 struct Placeholder {
   let kind: PlaceholderKind
-  /// What it is made of, no side longer than `PlaceholderKind.longestSide`.
+  /// The small image; no side is longer than `PlaceholderKind.longestSide`.
   private let small: SmallImage
   private let ground: Color
 
-  /// The longer side of the image that a BlurHash is drawn as.
+  /// The longer side of the image that a BlurHash is rendered to.
   private static let blurHashSide = 32
-  /// libjpeg's quality of a low-quality image. Measured with Pillow's libjpeg, the test scene at 16×10: 403 bytes and 23.6 dB
-  /// with colours in full, 367 and 20.3 with one for four pixels; at 40 377 and 22.4, 344 and 19.5.
+  /// libjpeg's quality of a low-quality image placeholder.
   private static let quality: CInt = 60
 
-  /// The placeholder of an image that was made for it.
+  /// Creates the placeholder of a small image rendered for it.
   init(_ kind: PlaceholderKind, of small: SmallImage, on ground: Color) {
     (self.kind, self.small, self.ground) = (kind, small, ground)
   }
 
-  /// A BlurHash, a ThumbHash in base64, `#rrggbb`, or a `data:` URI (RFC 2397).
+  /// Returns a BlurHash, a ThumbHash in base64, `#rrggbb`, or a `data:` URI (RFC 2397).
   func text() throws(ImageError) -> String {
     switch kind {
     case .blurhash: return BlurHash(of: small.laid(on: ground)).text
@@ -36,9 +36,10 @@ struct Placeholder {
     }
   }
 
-  /// The tiny image: JPEG where it is opaque, else PNG. Hashes and colours are PNG, which keeps them as they are.
+  /// Encodes the placeholder as a tiny image. A low-quality image is JPEG if opaque, otherwise PNG;
+  /// hashes and colours are lossless PNG.
   ///
-  /// - Parameter geometry: That of the small image: what is made is as large in points.
+  /// - Parameter geometry: The geometry of the small image; the result has the same size in points.
   func encoded(_ geometry: Geometry, _ watch: inout StageWatch) throws(ImageError) -> EncodedImage {
     let shown = shown
     let format = kind == .lqip ? Self.format(of: shown) : .png
@@ -50,7 +51,7 @@ struct Placeholder {
       density: max(geometry.density * ratio, Geometry.leastDensity), timings: watch.timings)
   }
 
-  /// What there is to see.
+  /// The image that the placeholder shows.
   private var shown: SmallImage {
     switch kind {
     case .blurhash:
@@ -96,8 +97,8 @@ struct Placeholder {
 }
 
 extension PlaceholderKind {
-  /// The longer side of the image that one is made of. A ThumbHash of more is not allowed, a BlurHash of more not better;
-  /// of a low-quality image it is what is sent.
+  /// The longer side of the image that a placeholder is computed from. ThumbHash allows no more,
+  /// and BlurHash gains nothing from more; a low-quality image is sent at this size.
   fileprivate var longestSide: Double {
     switch self {
     case .blurhash, .color: 64
@@ -108,7 +109,7 @@ extension PlaceholderKind {
 }
 
 extension Product {
-  /// The placeholder in it.
+  /// The kind of placeholder in this product.
   var placeholder: PlaceholderKind? {
     switch self {
     case .image: nil
@@ -117,6 +118,6 @@ extension Product {
     }
   }
 
-  /// The longest side that its image may have; `nil`: no such bound.
+  /// The longest side of the image for this product; `nil` for no limit.
   var longestSide: Double? { placeholder?.longestSide }
 }

@@ -1,25 +1,26 @@
-// SmallImage: an image so small that it is looked at pixel by pixel, in memory of Swift's.
+// SmallImage: an image small enough to be processed pixel by pixel in Swift's memory.
 
 import CVips
 import Glibc
 import Model
 
-/// Up to some thousand pixels in sRGB, red, green, blue and alpha of 8 bits each; colours are not weighted by alpha.
+/// An image of up to some thousand pixels in sRGB, as 8-bit red, green, blue and alpha; colours are
+/// not premultiplied.
 struct SmallImage: Equatable {
   let size: PixelSize
-  /// Rows from top to bottom, four values a pixel.
+  /// The rows from top to bottom, four values per pixel.
   private(set) var values: [UInt8] = []
 
-  /// An image whose pixels are computed one by one.
+  /// Creates an image by computing each pixel.
   init(_ size: PixelSize, _ pixel: (_ x: Int, _ y: Int) -> [UInt8]) {
     self.size = size
     values.reserveCapacity(size.pixels * 4)
     for y in 0..<size.height { for x in 0..<size.width { values += pixel(x, y) } }
   }
 
-  /// An image that the pipeline made: sRGB or grey, 8 bits, with or without an alpha.
+  /// Copies an image from the pipeline: sRGB or grey, 8 bits, with or without alpha.
   ///
-  /// - Throws: what its source has wrong with it, which may come to light only now.
+  /// - Throws: The error of a damaged source, which may surface only here.
   init(_ image: borrowing Image) throws(ImageError) {
     let (size, bands) = (image.size, image.bands)
     let memory = try image.withVipsImage { image throws(ImageError) in
@@ -48,10 +49,10 @@ struct SmallImage: Equatable {
     }
   }
 
-  /// Whether nothing shows through.
+  /// Whether every pixel is opaque.
   var isOpaque: Bool { stride(from: 3, to: values.count, by: 4).allSatisfy { values[$0] == 255 } }
 
-  /// It, with a colour showing where it was transparent, and opaque.
+  /// Returns the image flattened onto a colour.
   func laid(on ground: Color) -> SmallImage {
     let ground = [ground.red, ground.green, ground.blue].map(Int.init)
     var result = self
@@ -66,7 +67,7 @@ struct SmallImage: Equatable {
     return result
   }
 
-  /// The mean colour, of linear light as an eye does it from afar; alpha is not looked at.
+  /// The mean colour in linear light, as seen from a distance; ignores alpha.
   var meanColor: Color {
     let mean = SRGB.linear(self).reduce(SIMD3<Double>(), +) / Double(size.pixels)
     return Color(
@@ -74,7 +75,8 @@ struct SmallImage: Equatable {
       blue: UInt8(SRGB.byte(mean.z)))
   }
 
-  /// It in libvips's memory, to be encoded; with an alpha only where that says anything.
+  /// Returns the image in libvips's memory, ready to be encoded; has alpha only if it is not
+  /// opaque.
   func asImage() throws(ImageError) -> Image {
     let bands = isOpaque ? 3 : 4
     let image = try Image(blank: size, bands: bands, profile: [])

@@ -1,25 +1,29 @@
-// ThumbHash: an image as some 25 bytes, with its aspect ratio and its transparency (evanw.github.io/thumbhash).
+// ThumbHash: encodes an image as about 25 bytes (evanw.github.io/thumbhash).
 
 import Glibc
 import Model
 
-/// The first terms of a cosine transform of an image's lightness, of yellow against blue, of red against green, and of its
-/// alpha where it has one; each channel's swings in 16 steps of its largest.
+/// The first terms of a cosine transform of four channels: lightness, yellow versus blue, red
+/// versus green, and alpha if present. Amplitudes have 16 steps, relative to the largest of their
+/// channel.
 ///
-/// Three bytes hold the means of the first three (6 bits each), the largest swing of the lightness (5) and whether there is
-/// alpha (1); two the terms of the lightness along the shorter side (3), the largest swings of the two colours (6 each) and
-/// whether the image is wider than high (1); with alpha another its mean and largest swing (4 each). Then come all
-/// swings, 4 bits each, the lower half of a byte first.
+/// The bytes are, with the number of bits in parentheses:
+/// - Three bytes: the means of the first three channels (6 each), the largest amplitude of the
+///   lightness (5), and whether alpha is present (1).
+/// - Two bytes: the lightness terms along the shorter side (3), the largest amplitudes of the two
+///   colour channels (6 each), and whether the image is landscape (1).
+/// - With alpha, one byte: its mean and largest amplitude (4 each).
+/// - All amplitudes (4 each), the lower half of a byte first.
 struct ThumbHash: Equatable {
-  /// No side of an image to be hashed may be longer.
+  /// The maximum side of an image to be hashed.
   static let longestSide = 100
-  /// The longer side of what a hash shows.
+  /// The longer side of the decoded image.
   static let shownSide = 32
 
-  /// The hash.
+  /// The bytes of the hash.
   let bytes: [UInt8]
 
-  /// The hash of an image no larger than `longestSide`.
+  /// Computes the hash of an image no larger than `longestSide`.
   init(of image: SmallImage) {
     let (width, height) = (image.size.width, image.size.height)
     let colors = Colors(of: image)
@@ -55,12 +59,12 @@ struct ThumbHash: Equatable {
     self.bytes = bytes
   }
 
-  /// A share of 0–1 in so many steps.
+  /// Returns a share of 0–1 as a whole number of steps.
   private static func whole(_ share: Double, of steps: Int) -> Int {
     Int((min(max(share, 0), 1) * Double(steps)).rounded())
   }
 
-  /// What it shows: 32 pixels on the longer side, with its alpha.
+  /// Decodes the hash to an image of 32 pixels on the longer side, with alpha.
   var image: SmallImage {
     let head = Int(bytes[0]) | Int(bytes[1]) << 8 | Int(bytes[2]) << 16
     let shape = Int(bytes[3]) | Int(bytes[4]) << 8
@@ -72,7 +76,7 @@ struct ThumbHash: Equatable {
       return Channel(
         mean: mean, scale: scale, shares: steps.prefix(waves.count).map { Double($0) / 15 })
     }
-    // Colours a quarter stronger, since rounding takes from them.
+    // Colours are a quarter stronger to compensate for rounding.
     let lightness = channel(
       Double(head & 63) / 63, Double(head >> 18 & 31) / 31, terms.lightness)
     let yellow = channel(
@@ -101,19 +105,19 @@ struct ThumbHash: Equatable {
   }
 }
 
-/// One term: how many half waves there are from left to right and from top to bottom.
+/// One term: the number of half waves from left to right and from top to bottom.
 private struct Wave {
   let x: Int
   let y: Int
 }
 
-/// Which terms the channels have.
+/// The terms of each channel.
 private struct Terms {
-  /// Of the lightness, along both sides; 1–7.
+  /// The number of lightness terms along each side; 1–7.
   let across: Int
   let down: Int
 
-  /// As many along the longer side as there is room for, in proportion along the other.
+  /// Uses the maximum along the longer side, and a proportional number along the other.
   init(width: Int, height: Int, hasAlpha: Bool) {
     let (most, longest) = (Self.most(hasAlpha: hasAlpha), Double(max(width, height)))
     across = max(1, Int((most * Double(width) / longest).rounded()))
@@ -127,14 +131,14 @@ private struct Terms {
 
   private static func most(hasAlpha: Bool) -> Double { hasAlpha ? 5 : 7 }
 
-  /// The lightness's; at least three along each side.
+  /// The terms of the lightness; at least three along each side.
   var lightness: [Wave] { Self.waves(max(3, across), max(3, down)) }
-  /// Those of each of the two colours.
+  /// The terms of each of the two colour channels.
   static let color = waves(3, 3)
-  /// The alpha's.
+  /// The terms of the alpha.
   static let alpha = waves(5, 5)
 
-  /// The triangle of low frequencies of so many, row by row, without the mean.
+  /// Returns the triangle of low frequencies, row by row, without the mean.
   private static func waves(_ across: Int, _ down: Int) -> [Wave] {
     var waves: [Wave] = []
     for y in 0..<down {
@@ -146,9 +150,9 @@ private struct Terms {
   }
 }
 
-/// The cosines of all waves at the middles of pixels.
+/// The cosines of all waves at the centres of pixels.
 private struct Cosines {
-  /// By half waves, then by pixel.
+  /// Values by number of half waves, then by pixel.
   let across: [[Double]]
   let down: [[Double]]
 
@@ -162,12 +166,12 @@ private struct Cosines {
   }
 }
 
-/// One channel's terms.
+/// The terms of one channel.
 private struct Channel {
   let mean: Double
-  /// The largest swing.
+  /// The largest amplitude.
   let scale: Double
-  /// The swings: 0 is the largest downwards, 1 upwards.
+  /// The amplitudes as shares: 0 is the largest negative one, 1 the largest positive one.
   let shares: [Double]
 
   init(mean: Double, scale: Double, shares: [Double]) {
@@ -192,7 +196,7 @@ private struct Channel {
     shares = terms.map { largest > 0 ? 0.5 + 0.5 / largest * $0 : 0 }
   }
 
-  /// The channel's value at a pixel. Each term counts twice, as the inverse of this transform has it.
+  /// Returns the channel's value at a pixel. The inverse transform doubles each term.
   func value(_ x: Int, _ y: Int, _ waves: [Wave], _ cosines: Cosines) -> Double {
     var value = mean
     for (wave, share) in zip(waves, shares) {
@@ -202,7 +206,7 @@ private struct Channel {
   }
 }
 
-/// An image in the channels of the hash, laid on its own mean colour.
+/// An image in the channels of the hash, flattened onto its own mean colour.
 private struct Colors {
   private(set) var lightness: [Double] = []
   private(set) var yellow: [Double] = []

@@ -1,23 +1,23 @@
-// LanczosAxis: which of a source's pixels make each pixel of the result along one side, and how much each counts.
+// LanczosAxis: the Lanczos3 windows and weights of a reduction along one axis.
 
 import Glibc
 
-/// One side of a reduction with Lanczos3: for each pixel of the result a window of the source's and a weight for each
-/// of these.
+/// One axis of a reduction with Lanczos3: a window of source pixels for each result pixel, with a
+/// weight for each source pixel.
 ///
-/// Pixels are areas: the middle of pixel 0 is at 0.5, on both sides. A window that sticks out of the image is cut off
-/// there, and the weights of what is left make up for it.
+/// Pixels are areas: the centre of pixel 0 is at 0.5, in the source and in the result. A window
+/// that exceeds the image is cut off, and the remaining weights are normalized.
 struct LanczosAxis {
-  /// Weights are parts of 2 to the power of this; those of a window sum up to exactly 1.
+  /// The fraction bits of a weight; the weights of a window add up to exactly 1.
   static let weightBits = 14
-  /// Every window has room for this many weights times a whole number: the rest are 0.
+  /// The number of weights per window is a multiple of this value; unused weights are 0.
   static let tapsMultiple = 4
 
-  /// How many weights each window has, those of 0 at its end included; a multiple of `tapsMultiple`.
+  /// The number of weights per window, including zeros at the end; a multiple of `tapsMultiple`.
   let taps: Int
   /// The first source pixel of each window.
   let first: [Int]
-  /// How many source pixels each window has, at most `taps`.
+  /// The number of source pixels of each window, at most `taps`.
   let counts: [Int]
   /// `taps` weights for each window.
   let weights: [Int16]
@@ -25,10 +25,11 @@ struct LanczosAxis {
   /// Computes the windows.
   ///
   /// - Parameters:
-  ///   - source: Pixels there are.
-  ///   - start: Where what the result shows begins, in pixels from the edge.
-  ///   - span: Pixels that the result shows; not whole where the last one was filled up, or an edge lies within a pixel.
-  ///   - target: Pixels of the result, at least 1 and at most `span`.
+  ///   - source: The number of source pixels.
+  ///   - start: The start of the visible span, in pixels from the edge.
+  ///   - span: The length of the visible span in source pixels; fractional if the last pixel was
+  ///     padded or an edge lies within a pixel.
+  ///   - target: The number of result pixels, from 1 to `span`.
   init(source: Int, start: Double, span: Double, target: Int) {
     let factor = span / Double(target)
     let reach = Self.lobes * factor
@@ -39,7 +40,7 @@ struct LanczosAxis {
     var weights = [Int16](repeating: 0, count: target * taps)
     for index in 0..<target {
       let middle = start + (Double(index) + 0.5) * factor
-      // Pixels whose middles are within reach; at least the one the middle is in.
+      // The pixels whose centres are within reach; at least the pixel that contains the centre.
       let low = min(max(0, Int((middle - reach + 0.5).rounded(.down))), source - 1)
       let high = min(max(low + 1, Int((middle + reach + 0.5).rounded(.down))), source, low + most)
       let exact = (low..<high).map { Self.lanczos((Double($0) + 0.5 - middle) / factor) }
@@ -50,7 +51,7 @@ struct LanczosAxis {
     (self.first, self.counts, self.weights) = (first, counts, weights)
   }
 
-  /// Lanczos3 reaches three lobes to either side.
+  /// The lobes of Lanczos3 on either side.
   private static let lobes = 3.0
 
   private static func lanczos(_ x: Double) -> Double {
@@ -60,14 +61,16 @@ struct LanczosAxis {
     return lobes * sin(angle) * sin(angle / lobes) / (angle * angle)
   }
 
-  /// Weights as whole numbers. What rounding left over goes to the largest: plain areas stay exactly what they are.
+  /// Returns weights as integers. The rounding error goes to the largest weight, so uniform areas
+  /// stay exactly the same.
   private static func whole(_ exact: [Double]) -> [Int16] {
     let unit = Double(1 << weightBits)
     let sum = exact.reduce(0, +)
     var weights = exact.map { Int(($0 / sum * unit).rounded()) }
     let largest = weights.indices.max { weights[$0] < weights[$1] } ?? 0
     weights[largest] += 1 << weightBits - weights.reduce(0, +)
-    // Below 2 each: at the narrowest window the pixel in its middle has nearly all of the weight.
+    // Each weight is below 2: in the narrowest window the centre pixel has nearly all of the
+    // weight.
     return weights.map { Int16(clamping: $0) }
   }
 }

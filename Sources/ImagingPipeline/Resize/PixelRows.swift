@@ -1,24 +1,25 @@
-// PixelRows: an image's rows from top to bottom as plain bytes, computed on the thread that asks for them.
+// PixelRows: reads an image's rows from top to bottom as plain bytes, on the calling thread.
 
 import CVips
 import Model
 
-/// Reads an image of 8 bits a band row by row, forwards only.
+/// Reads an 8-bit image row by row, forwards only.
 ///
-/// libvips's own sinks compute on threads of a pool and hand each strip over; for the small images that are most of
-/// the work, starting and waking those costs more than the pixels do.
+/// libvips's own sinks compute on a thread pool and hand each strip over. For small images, which
+/// are the majority, those threads cost more than the pixels.
 struct PixelRows: ~Copyable {
   private let region: UnsafeMutablePointer<VipsRegion>
   private let size: PixelSize
-  /// Rows computed at a time.
+  /// The number of rows computed at a time.
   private let strip: Int
 
-  /// Bytes computed at a time, about: less than a core's own cache holds, and many rows of what is narrow.
+  /// The approximate bytes computed at a time: less than a core's own cache, but many rows of a
+  /// narrow image.
   private static let stripBytes = 65_536
 
-  /// Starts at the top.
+  /// Starts at the top row.
   ///
-  /// - Parameter image: 8 bits a band; kept by what is made here.
+  /// - Parameter image: An image with 8 bits per band; this value keeps a reference to it.
   init(of image: borrowing Image) throws(ImageError) {
     size = image.size
     strip = max(8, min(64, Self.stripBytes / (image.size.width * image.bands)))
@@ -29,10 +30,10 @@ struct PixelRows: ~Copyable {
 
   deinit { pictor_g_object_unref(region) }
 
-  /// A row's bytes, bands interleaved.
+  /// Returns the bytes of a row, with interleaved bands.
   ///
-  /// - Parameter y: Not above the row asked for before.
-  /// - Returns: Valid until the next call.
+  /// - Parameter y: The row; not above the row of the previous call.
+  /// - Returns: A pointer that is valid until the next call.
   func row(_ y: Int) throws(ImageError) -> UnsafePointer<UInt8> {
     var valid = region.pointee.valid
     if y < Int(valid.top) || y >= Int(valid.top + valid.height) {
@@ -43,7 +44,8 @@ struct PixelRows: ~Copyable {
       }
       valid = region.pointee.valid
     }
-    // Rows are `bpl` bytes apart, and the first one starts at `left`, which is 0: whole rows were asked for.
+    // Rows are `bpl` bytes apart. The first row starts at `left`, which is 0 because whole rows are
+    // requested.
     let offset = (y - Int(valid.top)) * Int(region.pointee.bpl)
     return UnsafePointer(region.pointee.data + offset)
   }

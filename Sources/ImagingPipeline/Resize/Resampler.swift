@@ -1,10 +1,10 @@
-// Resampler: makes images smaller with Lanczos3 in whole numbers, row by row, on the thread that asks for it.
+// Resampler: reduces images with Lanczos3 in integer arithmetic, row by row, on the calling thread.
 
 import CVips
 import Model
 
-/// A reduction of an image of 8 bits a band. Between the steps values have six bits more than that, so that nothing is
-/// rounded twice; colours are weighted by alpha until they are written.
+/// A reduction of an image with 8 bits per band. Intermediate values have six more bits, so that no
+/// value is rounded twice. Colours are premultiplied by alpha until they are written.
 struct Resampler: ~Copyable {
   private let bands: Int
   private let hasAlpha: Bool
@@ -12,21 +12,23 @@ struct Resampler: ~Copyable {
   private let target: PixelSize
   private let across: LanczosAxis
   private let down: LanczosAxis
-  /// Values in a row of `rows` and `sums`; a whole number of vectors, with room for a read of 4 behind the last pixel.
+  /// The number of values in a row of `rows` and `sums`. Rows are a whole number of vectors, with
+  /// room to read 4 values after the last pixel.
   private let stride: Int
-  /// The last `down.taps` rows of the source: that with number y is at y modulo that. Owned: freed by `deinit`.
+  /// The last `down.taps` source rows; row y is stored at index y modulo `down.taps`. Owned; freed
+  /// by `deinit`.
   private let rows: UnsafeMutablePointer<Int16>
-  /// One row, reduced downwards, in the making. Owned: freed by `deinit`.
+  /// The vertical sums of the current row. Owned; freed by `deinit`.
   private let sums: UnsafeMutablePointer<Int32>
-  /// That row when it is done, values like those of `rows`. Owned: freed by `deinit`.
+  /// The vertically reduced row, in the format of `rows`. Owned; freed by `deinit`.
   private let line: UnsafeMutablePointer<Int16>
 
-  /// Prepares one.
+  /// Prepares a reduction.
   ///
   /// - Parameters:
-  ///   - image: 1–4 bands of 8 bits.
-  ///   - target: Size of the result, neither side longer than the window's.
-  ///   - window: What of the image is shown; `nil`: all of it.
+  ///   - image: An image of 1–4 bands with 8 bits each.
+  ///   - target: The size of the result; neither side is longer than the window's.
+  ///   - window: The visible part of the image; `nil` for the whole image.
   init(
     of image: borrowing Image, to target: PixelSize, showing window: Window? = nil
   ) throws(ImageError) {
@@ -56,13 +58,14 @@ struct Resampler: ~Copyable {
     line.deallocate()
   }
 
-  /// Reads all rows and writes all rows of the result, from top to bottom.
+  /// Reads all source rows and writes all result rows, from top to bottom.
   ///
-  /// - Parameter write: Gets each row of the result, `target.width × bands` bytes, valid during the call.
+  /// - Parameter write: Receives each row of the result, `target.width × bands` bytes; valid during
+  ///   the call.
   func run(_ write: (_ y: Int, UnsafePointer<UInt8>) throws(ImageError) -> Void)
     throws(ImageError)
   {
-    // A pixel is written as 4 bytes, of which the next one overwrites what is too much.
+    // Each pixel is written as 4 bytes; the next pixel overwrites the excess.
     let result = UnsafeMutablePointer<UInt8>.allocate(capacity: target.width * bands + 4)
     defer { result.deallocate() }
     var next = 0
@@ -77,14 +80,14 @@ struct Resampler: ~Copyable {
     }
   }
 
-  // MARK: Down
+  // MARK: Vertical
 
-  /// Sums up the rows of a window into `sums`.
+  /// Computes the weighted sum of a window's rows into `sums`.
   private func reduceDown(_ y: Int) {
     let count = input.size.width * bands
     sums.update(repeating: 1 << (LanczosAxis.weightBits - 1), count: count)
     for tap in Swift.stride(from: 0, to: down.counts[y], by: LanczosAxis.tapsMultiple) {
-      // The window's weights are a multiple of four; rows that are too many are others', and count nothing.
+      // The number of weights is a multiple of four; excess rows have the weight 0.
       func row(_ more: Int) -> UnsafePointer<Int16> {
         UnsafePointer(rows + (down.first[y] + tap + more) % down.taps * stride)
       }
@@ -98,7 +101,7 @@ struct Resampler: ~Copyable {
     }
   }
 
-  /// Four rows at a time: compiled to multiply-and-add on vectors.
+  /// Adds four rows at a time, which compiles to vector multiply-and-add.
   @inline(never)
   private static func add(
     to sums: UnsafeMutablePointer<Int32>, count: Int,
@@ -112,9 +115,9 @@ struct Resampler: ~Copyable {
     }
   }
 
-  // MARK: Across, and out
+  // MARK: Horizontal
 
-  /// Makes a row of the result of `line`.
+  /// Computes a row of the result from `line`.
   private func reduceAcross(to result: UnsafeMutablePointer<UInt8>) {
     let (bands, taps, hasAlpha) = (bands, across.taps, hasAlpha)
     let out = UnsafeMutableRawPointer(result)
@@ -123,7 +126,8 @@ struct Resampler: ~Copyable {
         let pixels = UnsafeRawPointer(line + across.first[x] * bands)
         var sum = SIMD4<Int32>(repeating: 1 << (LanczosAxis.weightBits - 1))
         for tap in 0..<across.counts[x] {
-          // Always four values: those of the next pixel count nothing, and behind the last one there is room.
+          // Always reads four values: excess values are not stored, and the buffer has room after
+          // the last pixel.
           let pixel = pixels.loadUnaligned(fromByteOffset: tap &* bands &* 2, as: SIMD4<Int16>.self)
           let weight = Int32(weights[x &* taps &+ tap])
           sum &+= SIMD4<Int32>(truncatingIfNeeded: pixel) &* weight
@@ -139,15 +143,15 @@ struct Resampler: ~Copyable {
     }
   }
 
-  /// A pixel's colours as they were before alpha weighted them; nothing is left of them where there is no alpha.
+  /// Divides the colours of a pixel by its alpha; a transparent pixel becomes zero.
   @inline(__always)
   private static func unweighted(_ value: SIMD4<Int32>, alpha index: Int) -> SIMD4<Int32> {
     let alpha = value[index]
     let full: Int32 = 255 << WeightedRows.fractionBits
     if alpha == full { return value }
-    // Less than what rounds to 1.
+    // Alpha rounds to 0.
     guard alpha >= 1 << (WeightedRows.fractionBits - 1) else { return .zero }
-    // Values are below 2^15 and so exact as Float; the quotient is a whole number but for rounding.
+    // Values are below 2^15 and thus exact as `Float`.
     let scale = Float(full) / Float(alpha)
     var result = SIMD4<Int32>((SIMD4<Float>(value) * scale).rounded(.toNearestOrEven))
     result[index] = alpha

@@ -1,13 +1,13 @@
-// Resize: making an image exactly as large as the geometry says.
+// Resize: resizes an image to the exact size of the geometry.
 
 import CVips
 import Model
 
 extension Image {
-  /// A part of it, at another size: exactly this one.
+  /// Returns a part of the image, resized to exactly `target`.
   ///
-  /// A part whose edges lie within pixels is shown as it is where the image is made smaller, to the hundredth of a pixel;
-  /// in all other cases it is the whole pixels next to it.
+  /// When reducing, a window with fractional edges is shown exactly, to a hundredth of a pixel. In
+  /// all other cases the window is rounded to whole pixels.
   consuming func resized(to target: PixelSize, showing window: Window) throws(ImageError) -> Image {
     let covered = window.covered(of: size)
     let isExact = Window(covered.size).isClose(to: window.within(covered))
@@ -23,9 +23,10 @@ extension Image {
     return try part.reduced(to: target, showing: window.within(covered))
   }
 
-  /// It, at another size: exactly this one, with Lanczos3.
+  /// Returns the image resized to exactly `target`, with Lanczos3.
   ///
-  /// Colours are weighted by alpha meanwhile, or the colour of what is transparent would shine through at edges.
+  /// Colours are premultiplied by alpha during the resize, so that transparent pixels do not bleed
+  /// into edges.
   consuming func resized(to target: PixelSize) throws(ImageError) -> Image {
     let size = self.size
     if size == target { return self }
@@ -37,8 +38,8 @@ extension Image {
     guard hasAlpha else { return try resample(from: size, to: target) }
     let (format, full) = (self.format, fullAlpha)
     var image = try made("alpha") { pictor_vips_premultiply($0, $1, full) }
-    // Back to whole numbers where there are enough of them, which takes two thirds of the time. Of 8 bits a faint alpha
-    // leaves its colours three or four, and they would come out as others.
+    // Casts wider formats back, because integers resample faster than floats. 8-bit colours stay
+    // floats, because they would lose precision at low alpha.
     if format != VIPS_FORMAT_UCHAR { image = try image.cast(to: format) }
     image = try image.resample(from: size, to: target)
     image = try image.made("alpha") { pictor_vips_unpremultiply($0, $1, full) }
@@ -46,18 +47,19 @@ extension Image {
       ? try image.roundedToBytes(by: 1) : try image.cast(to: format)
   }
 
-  /// More pixels than these are not held in memory but resized by libvips, a strip at a time: of a result so large a part
-  /// may be all that is kept.
+  /// The maximum pixels of a result in memory. libvips resizes larger results in strips, because
+  /// often only a part of them is kept.
   static let mostReducedPixels = 16_000_000
 
-  /// Whether the resampler knows what its numbers mean.
+  /// Whether `Resampler` supports the format of this image.
   private var isReducible: Bool {
     format == VIPS_FORMAT_UCHAR
       && [VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_B_W].contains(interpretation)
       && bands <= (isGrey ? 2 : 4)
   }
 
-  /// A part of it, no larger on either side, in memory; of its metadata only the colour profile is left.
+  /// Returns a reduced part of the image, in memory; of the metadata only the colour profile
+  /// remains.
   private consuming func reduced(
     to target: PixelSize, showing window: Window
   ) throws(ImageError) -> Image {
@@ -68,8 +70,8 @@ extension Image {
     return result
   }
 
-  /// A vector that was rendered within a pixel of the wanted size (libvips takes one factor for both sides) gets its
-  /// last row or column repeated or cut; resampling for that would blur it.
+  /// Cuts or repeats the last row or column of a vector rendered within one pixel of the target.
+  /// Sizes differ because libvips scales both sides by one factor; resampling would blur the image.
   consuming func trimmed(to target: PixelSize) throws(ImageError) -> Image {
     let size = self.size
     guard size != target, abs(size.width - target.width) <= 1, abs(size.height - target.height) <= 1
@@ -79,7 +81,7 @@ extension Image {
     }
   }
 
-  /// What an opaque pixel has as its alpha.
+  /// The alpha value of an opaque pixel.
   var fullAlpha: Double {
     switch interpretation {
     case VIPS_INTERPRETATION_RGB16, VIPS_INTERPRETATION_GREY16: 65_535
@@ -88,19 +90,20 @@ extension Image {
     }
   }
 
-  /// Resized by libvips: made smaller with Lanczos3, larger with a bicubic interpolation; colours with an alpha come weighted
-  /// by it.
+  /// Resizes with libvips: reduces with Lanczos3 and enlarges with bicubic interpolation. Colours
+  /// must be premultiplied by alpha.
   func resample(from size: PixelSize, to target: PixelSize) throws(ImageError) -> Image {
     let less = PixelSize(
       width: min(size.width, target.width), height: min(size.height, target.height))
-    // Both factors are given: with one, libvips computes the other side, and rounds it its own way.
+    // Both factors are given, because with one factor libvips rounds the other side itself.
     var image = try made("resize") {
       pictor_vips_resize(
         $0, $1, Double(less.width) / Double(size.width),
         Double(less.height) / Double(size.height), VIPS_KERNEL_LANCZOS3)
     }
     if less != target {
-      // Not by vips_resize: of 8.14.1 it moves what it enlarges by half a pixel of the result to the right and down.
+      // vips_resize of 8.14.1 shifts an enlarged image by half a result pixel to the right and
+      // down.
       image = try image.made("resize") {
         pictor_vips_enlarge($0, $1, CInt(target.width), CInt(target.height), "bicubic")
       }

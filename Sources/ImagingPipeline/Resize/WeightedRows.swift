@@ -1,38 +1,38 @@
-// WeightedRows: an image's rows as the resampler sums them up, weighted by alpha, and averaged first where a great deal
-// is to go.
+// WeightedRows: rows for the resampler, premultiplied by alpha and box-averaged.
 
 import Model
 
-/// Turns rows of 8 bits a band into such of `Int16` with six bits below those.
+/// Converts rows of 8 bits per band to `Int16` with six fraction bits.
 struct WeightedRows: ~Copyable {
-  /// Bits of a value below the image's own.
+  /// The fraction bits of a value.
   static let fractionBits = 6
 
   private let pixels: PixelRows
   private let source: PixelSize
   private let bands: Int
   private let hasAlpha: Bool
-  /// Pixels that become one, across and down; of the last ones there may be fewer.
+  /// The pixels averaged into one, across and down; the last box may have fewer.
   let box: (width: Int, height: Int)
-  /// A row before it is averaged. Owned: freed by `deinit`.
+  /// A row before averaging. Owned; freed by `deinit`.
   private let wide: UnsafeMutablePointer<Int16>
-  /// The sum of a box's rows. Owned: freed by `deinit`.
+  /// The sums of the rows of a box. Owned; freed by `deinit`.
   private let sums: UnsafeMutablePointer<Int32>
 
-  /// How many rows there are, and pixels in each, averages made.
+  /// The size after averaging.
   let size: PixelSize
 
-  /// Averages of whole pixels make up for everything above a reduction by this: what Lanczos3 has to do then is
-  /// bounded, and so is the number of rows it needs at a time.
+  /// The reduction left for Lanczos3. Box averages handle larger reductions, which bounds the work
+  /// of Lanczos3 and the rows it needs at a time.
   private static let leastRest = 4.0
-  /// More than these would not fit into a sum, of `most` times `most` values of 14 bits.
+  /// The maximum side of a box: a sum of `most` times `most` values of 14 bits must fit into an
+  /// `Int32`.
   private static let most = 256
 
-  /// Starts at the top.
+  /// Starts at the top row.
   ///
   /// - Parameters:
-  ///   - image: 1–4 bands of 8 bits.
-  ///   - target: What it will be reduced to.
+  ///   - image: An image of 1–4 bands with 8 bits each.
+  ///   - target: The size that the image is reduced to.
   init(of image: borrowing Image, for target: PixelSize) throws(ImageError) {
     source = image.size
     (bands, hasAlpha) = (image.bands, image.hasAlpha)
@@ -55,7 +55,7 @@ struct WeightedRows: ~Copyable {
 
   /// Writes a row, `size.width × bands` values.
   ///
-  /// - Parameter y: One more than at the last call, first 0.
+  /// - Parameter y: The row: 0 at the first call, then one more at each call.
   func read(_ y: Int, into row: UnsafeMutablePointer<Int16>) throws(ImageError) {
     guard box.width > 1 || box.height > 1 else { return weigh(try pixels.row(y), into: row) }
     let lines = y * box.height..<min((y + 1) * box.height, source.height)
@@ -96,8 +96,7 @@ struct WeightedRows: ~Copyable {
       let start = x &* bands
       let alpha = UInt32(bytes[start &+ bands &- 1])
       for band in start..<start &+ bands &- 1 {
-        // 64 / 255 in 65,536ths, and half of one more: with full alpha it gives exactly 64 times the value, and with
-        // little no darker ones.
+        // 64 / 255 in 65,536ths, rounded: full alpha gives exactly 64 times the value.
         row[band] = Int16(
           truncatingIfNeeded: (UInt32(bytes[band]) &* alpha &* 16_448 &+ 32_768) &>> 16)
       }

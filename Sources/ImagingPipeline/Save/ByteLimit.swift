@@ -1,32 +1,30 @@
-// ByteLimit: encoding a result again and again until it has no more bytes than it may (`maxbytes`).
+// ByteLimit: encodes a result repeatedly until it fits into a byte limit (`maxbytes`).
 
 import CVips
 import Model
 
-/// A result's bytes, and what was given up for them.
+/// The bytes of a result, with the size and quality that a byte limit required.
 struct Encoded: ~Copyable {
   let bytes: GLibBytes
-  /// Of one frame.
+  /// The size of one frame.
   let size: PixelSize
-  /// What `maxbytes` came to; `nil` without it, and for a format that has none.
+  /// The quality that `maxbytes` required; `nil` without a limit, and for a format without quality.
   let quality: Int?
 }
 
 extension Output {
-  /// The least quality that is tried before the size gives way.
-  ///
-  /// Measured on photos of 300 and 400 pixels, enlarged again to their former size: at equal bytes, JPEG of quality 10 and a
-  /// smaller image of quality 30 are both at 25.1 dB, WebP at 27.1 and 26.8, JPEG XL at 26.0 and 25.4, AVIF of quality 20
-  /// at 25.8 and 25.7. Below, the smaller image is ahead (JPEG of quality 5: 22.6 and 23.4, AVIF of 10: 23.4 and 24.1).
+  /// The lowest quality tried before the size is reduced. At equal bytes, a smaller image looks
+  /// better than any lower quality.
   private var leastQuality: Int { format == .avif ? 20 : 10 }
 
-  /// Encodes the image, within `limit` bytes where that can be done at all: else it is a single pixel, or whatever was
-  /// smallest.
+  /// Encodes the image within `limit` bytes. If no attempt fits, returns the smallest one, usually
+  /// a single pixel.
   ///
   /// - Parameters:
-  ///   - image: In memory, where there is a limit: it is read up to `ByteSearch.mostAttempts` times.
-  ///   - limit: The most bytes; `nil`: any number.
-  ///   - notes: What is said beside the pixels.
+  ///   - image: The image; with a limit it must be in memory, because it is read up to
+  ///     `ByteSearch.mostAttempts` times.
+  ///   - limit: The maximum bytes; `nil` for no limit.
+  ///   - notes: The metadata of the result.
   func encode(
     _ image: borrowing Image, within limit: Int?, notes: borrowing OutputMetadata
   ) throws(ImageError) -> Encoded {
@@ -50,12 +48,13 @@ extension Output {
     return best
   }
 
-  /// Encodes the image so that it has no more bytes than its source, at the best quality that does: `nil` where none does.
+  /// Encodes the image with no more bytes than its source, at the highest quality that fits; `nil`
+  /// if no quality fits.
   ///
   /// - Parameters:
-  ///   - image: In memory.
-  ///   - limit: The source's bytes.
-  ///   - notes: What is said beside the pixels.
+  ///   - image: The image, in memory.
+  ///   - limit: The bytes of the source.
+  ///   - notes: The metadata of the result.
   func encode(
     _ image: borrowing Image, inPlaceOf limit: Int, notes: borrowing OutputMetadata
   ) throws(ImageError) -> Encoded? {

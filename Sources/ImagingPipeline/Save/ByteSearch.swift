@@ -1,49 +1,50 @@
-// ByteSearch: which quality and which size are tried next, until a result has no more bytes than it may.
+// ByteSearch: chooses the next quality and size to try until a result fits into a byte limit.
 
 import Glibc
 import Model
 
-/// Looks for the best quality at which a result fits, and where none does, for a size near the largest. Pure: told how
-/// many bytes each attempt made, it says what to attempt next.
+/// Searches for the highest quality that fits, and if none fits, for a size close to the largest
+/// that fits. A pure state machine: given the bytes of each attempt, it returns the next attempt.
 struct ByteSearch {
-  /// What is encoded.
+  /// The parameters of one encoding.
   struct Attempt: Equatable {
-    /// `nil` for a format without one.
+    /// The quality; `nil` for a format without quality.
     let quality: Int?
     let size: PixelSize
   }
 
-  /// A value that was tried, a quality or a number of pixels, and the bytes that it made.
+  /// A tried value, a quality or a pixel count, and the resulting bytes.
   private struct Sample {
     let value: Double
     let bytes: Int
   }
 
-  /// The most attempts: at the wanted quality, at the least, and six in between, which tell 64 qualities apart even where
-  /// guesses from the bytes do not help.
+  /// The maximum number of attempts: the requested quality, the lowest, and six in between. Six
+  /// bisections distinguish 64 qualities even if estimates fail.
   static let mostAttempts = 8
-  /// A size is good enough when it makes so much of the bytes that it may.
+  /// A size is accepted if its bytes reach this fraction of the limit.
   private static let enough = 0.9
 
   private let limit: Int
   private let full: PixelSize
-  /// From the least to the one wanted; `nil` for a format without one.
+  /// The range from the lowest to the requested quality; `nil` for a format without quality.
   private let qualities: ClosedRange<Int>?
   private var attempts = 0
   private var current: Attempt?
-  /// Whether it is the size that changes; else it is the quality.
+  /// Whether the search varies the size instead of the quality.
   private var isResizing: Bool
   /// The greatest value that fits.
   private var fitting: Sample?
-  /// The last and the one before of those that do not, the least and the second.
+  /// The smallest value that exceeds the limit, then the one found before it.
   private var exceeding: [Sample] = []
   private var fewestBytes = Int.max
 
-  /// Starts.
+  /// Starts a search.
   ///
   /// - Parameters:
-  ///   - limit: The most bytes, at least 1.
-  ///   - qualities: The least quality that is tried before the size gives way, and the best; `nil` for a format without.
+  ///   - limit: The maximum bytes, at least 1.
+  ///   - qualities: The range from the lowest quality before the size is reduced to the highest;
+  ///     `nil` for a format without quality.
   ///   - size: The largest size.
   init(limit: Int, qualities: ClosedRange<Int>?, size: PixelSize) {
     self.limit = limit
@@ -52,7 +53,7 @@ struct ByteSearch {
     isResizing = qualities == nil
   }
 
-  /// What to try next; `nil` when there is nothing left to gain, or it has been enough.
+  /// Returns the next attempt; `nil` if no improvement is possible or the attempts are used up.
   mutating func next() -> Attempt? {
     guard attempts < Self.mostAttempts else { return nil }
     if !isResizing, let qualities {
@@ -64,10 +65,10 @@ struct ByteSearch {
     return current
   }
 
-  /// Takes note of how many bytes the attempt made.
+  /// Records the bytes of the current attempt.
   ///
-  /// - Returns: Whether it is the best so far. What fits is better than all before, since only better is tried then; until
-  ///   something does, the smallest is.
+  /// - Returns: Whether the attempt is the best so far. Each fitting attempt is better than all
+  ///   before; until one fits, the smallest is best.
   mutating func record(bytes: Int) -> Bool {
     guard let current else { return false }
     let isSmallest = bytes <= fewestBytes
@@ -88,21 +89,21 @@ struct ByteSearch {
     isResizing ? Double(attempt.size.pixels) : Double(attempt.quality ?? 0)
   }
 
-  /// The best, then the least, then whatever lies where the bytes should be right if they grow by the same factor from each
-  /// quality to the next.
+  /// Returns the highest quality, then the lowest, then estimates that assume exponential growth of
+  /// the bytes with quality.
   private func nextQuality(in range: ClosedRange<Int>) -> Int? {
     guard let above = exceeding.first else { return fitting == nil ? range.upperBound : nil }
     guard let below = fitting else { return range.lowerBound }
     let (low, high) = (Int(below.value), Int(above.value))
     guard high - low > 1 else { return nil }
     let part = log(ratio(limit, below.bytes)) / log(ratio(above.bytes, below.bytes))
-    // Never close to an end that is far away: a guess that is wrong again and again takes half of the rest at most times.
+    // Keeps a distance from both ends, so that repeated wrong estimates still shrink the range.
     let margin = max(1, (high - low) / 8)
     return min(max(low + Int(Double(high - low) * part), low + margin), high - margin)
   }
 
-  /// The whole, then whatever lies where the bytes should be right if they grow by the same number from each pixel to the
-  /// next; last, where nothing has fitted, a single pixel.
+  /// Returns the full size, then estimates that assume linear growth of the bytes with pixels. If
+  /// nothing has fitted, the last attempt is a single pixel.
   private func nextSize() -> PixelSize? {
     guard let above = exceeding.first else { return fitting == nil ? full : nil }
     guard above.value > 1 else { return nil }
@@ -115,7 +116,7 @@ struct ByteSearch {
     } else if attempts == Self.mostAttempts - 1 {
       pixels = 1
     } else if exceeding.count > 1, exceeding[1].bytes > above.bytes {
-      // What two sizes have in common, a header for the most part, no smaller size takes away.
+      // The constant part of two sizes, mostly a header, remains at every smaller size.
       let perPixel = Double(exceeding[1].bytes - above.bytes) / (exceeding[1].value - above.value)
       pixels = min(above.value - (Double(above.bytes) - target) / perPixel, above.value * 0.9)
     } else {
@@ -132,7 +133,7 @@ struct ByteSearch {
 }
 
 extension PixelSize {
-  /// Both sides times a factor of at most 1, rounded down, at least 1.
+  /// Returns both sides times a factor of at most 1, rounded down, at least 1.
   fileprivate func scaled(by factor: Double) -> PixelSize {
     PixelSize(
       width: max(1, Int(Double(width) * factor)), height: max(1, Int(Double(height) * factor)))

@@ -1,15 +1,15 @@
-// EncodedImage: a finished image's bytes, in memory that GLib gave and gets back, and what is known about them.
+// EncodedImage: a result's encoded bytes, in memory owned by GLib, with its properties.
 
 import CVips
 import Model
 
-/// Bytes that were allocated by GLib: freed with this value.
+/// Bytes allocated by GLib and freed with this value.
 struct GLibBytes: ~Copyable {
   private let start: UnsafeMutableRawPointer
-  /// How many there are.
+  /// The number of bytes.
   private(set) var count: Int
 
-  /// Runs an encoder of libvips's and takes over what it allocates.
+  /// Runs a libvips encoder and takes ownership of the memory it allocates.
   init(
     _ stage: StaticString,
     _ encode: (UnsafeMutablePointer<UnsafeMutableRawPointer?>, UnsafeMutablePointer<Int>) -> CInt
@@ -20,7 +20,7 @@ struct GLibBytes: ~Copyable {
     (self.start, self.count) = (start, count)
   }
 
-  /// A copy of bytes that no encoder made, at least one.
+  /// Copies bytes that no encoder produced; at least one byte.
   init(copying bytes: [UInt8]) throws(ImageError) {
     try self.init("copy") { start, count in
       start.pointee = g_memdup2(bytes, gsize(bytes.count))
@@ -31,7 +31,7 @@ struct GLibBytes: ~Copyable {
 
   deinit { g_free(start) }
 
-  /// Keeps only so many bytes, as the closure says that may have changed them.
+  /// Truncates the bytes to the count that the closure returns; the closure may modify them.
   mutating func shorten(_ body: (UnsafeMutableRawBufferPointer) -> Int) {
     count = min(count, body(UnsafeMutableRawBufferPointer(start: start, count: count)))
   }
@@ -42,27 +42,28 @@ struct GLibBytes: ~Copyable {
   }
 }
 
-/// An encoded image: the one owner of its bytes.
+/// An encoded image and the sole owner of its bytes.
 public struct EncodedImage: ~Copyable {
   private let bytes: GLibBytes
-  /// Format of the bytes.
+  /// The format of the bytes.
   public let format: ImageFormat
-  /// Size in pixels, of one frame.
+  /// The size of one frame, in pixels.
   public let size: PixelSize
-  /// Frames, 1 for a still. libwebp makes one of equal neighbours, which then stays for the sum of their times.
+  /// The number of frames, 1 for a still. libwebp merges equal consecutive frames into one with the
+  /// sum of their delays.
   public let frames: Int
-  /// Pixels per point of what was made, for `Content-DPR`: what was asked for, or less where the source had too few
-  /// pixels or the result was scaled down.
+  /// Pixels per point of the result, for `Content-DPR`. Lower than requested if the source had too
+  /// few pixels or the result was scaled down.
   public let density: Double
-  /// Size in pixels it would have had, where large-image downsizing or `maxbytes` made it smaller.
+  /// The size in pixels before downsizing; set if a pixel limit or `maxbytes` reduced the result.
   public let scaledDownFrom: PixelSize?
-  /// Lossy quality, 1–100, where `maxbytes` decided it.
+  /// The lossy quality, 1–100, if `maxbytes` determined it.
   public let quality: Int?
   /// The first 128 bits of the bytes' SHA-256, in lower-case hexadecimal.
   public let digest: String
-  /// `decode`, `transform` and `encode`.
+  /// The durations of `decode`, `transform` and `encode`.
   public let timings: Timings
-  /// Whether the source has damage that its decoder got over.
+  /// Whether the source has damage that its decoder tolerated.
   public internal(set) var isDamaged = false
 
   init(
@@ -82,7 +83,7 @@ public struct EncodedImage: ~Copyable {
     bytes = encoded.bytes
   }
 
-  /// What is made beside images: a description, a placeholder.
+  /// Creates a result that is not a rendered image: a description or a placeholder.
   init(
     bytes: consuming GLibBytes, format: ImageFormat, size: PixelSize, density: Double,
     timings: Timings
@@ -93,10 +94,10 @@ public struct EncodedImage: ~Copyable {
     self.bytes = bytes
   }
 
-  /// How many bytes there are.
+  /// The number of bytes.
   public var count: Int { bytes.count }
 
-  /// The bytes, for as long as the closure runs.
+  /// Calls a closure with the bytes, which are valid during the call.
   public func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
     -> Result
   {

@@ -1,4 +1,4 @@
-// Encoder: what each format's encoder is told.
+// Encoder: encodes a result with the settings of its format.
 
 import CVips
 import Model
@@ -6,17 +6,17 @@ import Model
 extension Output {
   /// Encodes an image in sRGB or grey; everything not yet computed is computed now.
   ///
-  /// - Parameter quality: Instead of the output's own; of no meaning to PNG, GIF and TIFF.
+  /// - Parameter quality: Replaces the output's own quality; ignored for PNG, GIF and TIFF.
   func encode(_ image: borrowing Image, quality: Int? = nil) throws(ImageError) -> GLibBytes {
     let interlace = CInt(isInterlaced ? 1 : 0)
     let quality = CInt(quality ?? self.quality ?? 0)
-    // Told to keep metadata, encoders make an Exif of their own where there is none.
+    // An encoder that keeps metadata creates an Exif block if the image has no Exif.
     let isBare = !image.hasMetadata
     let strip = CInt(isBare ? 1 : 0)
     var bytes = try image.withVipsImage { image throws(ImageError) in
       try GLibBytes("encode") { bytes, count in
         switch format {
-        // Optimal Huffman tables: at 300×200 0.6 ms more for 2.5 % fewer bytes, which are sent many times.
+        // Optimal Huffman tables save bytes on every transfer for little encoding time.
         case .jpeg: pictor_vips_jpegsave(image, bytes, count, quality, 1, interlace, strip)
         case .webp: pictor_vips_webpsave(image, bytes, count, quality, CInt(efforts.webp), strip)
         case .gif: pictor_vips_gifsave(image, bytes, count, CInt(efforts.gif), interlace, strip)

@@ -1,13 +1,13 @@
-// Metadata: Exif, XMP and IPTC on their way from a source to its result, without what is no longer true of the pixels.
+// Metadata: copies the Exif, XMP and IPTC that still apply from a source to its result.
 
 import CVips
 import Model
 
-/// Where libvips keeps what a TIFF has in blocks of Photoshop's; of a JPEG the same is its IPTC.
+/// The libvips field of a TIFF's Photoshop resource blocks; a JPEG's are in its IPTC field.
 private let photoshopName = "photoshop-data"
 
 extension Image {
-  /// Whether an encoder is to write metadata.
+  /// Whether the image has metadata to be written.
   var hasMetadata: Bool {
     withVipsImage { image in
       [VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, photoshopName]
@@ -15,12 +15,12 @@ extension Image {
     }
   }
 
-  /// Takes over a source's metadata: Exif, XMP, IPTC. Not its orientation, since the pixels are upright, and none of the
-  /// thumbnails that each of the three may have: they show what was cut off.
+  /// Copies a source's metadata: Exif, XMP and IPTC. Excludes the orientation, because pixels are
+  /// upright, and thumbnails, which show what was cropped.
   ///
   /// - Parameters:
-  ///   - source: As it was opened.
-  ///   - format: The format this image will be encoded in.
+  ///   - source: The source as opened.
+  ///   - format: The output format of this image.
   func takeMetadata(of source: borrowing Image, for format: ImageFormat) {
     if let exif = source.bytes(VIPS_META_EXIF_NAME).flatMap(Exif.cleaned) {
       set(VIPS_META_EXIF_NAME, exif)
@@ -31,14 +31,14 @@ extension Image {
     }
     let blocks = source.bytes(photoshopName) ?? source.bytes(VIPS_META_IPTC_NAME)
     if let iptc = blocks.flatMap(IPTC.init) {
-      // libvips 8.14.1 cuts a TIFF's own IPTC to a quarter, reading and writing.
+      // libvips 8.14.1 truncates a TIFF's own IPTC to a quarter, on reading and on writing.
       if format == .jpeg { set(VIPS_META_IPTC_NAME, iptc.segment) }
       if format == .tiff { set(photoshopName, iptc.block) }
     }
   }
 
-  /// The tags one by one, without which libvips would take them out of the Exif, and what it writes over them: that the
-  /// image is upright, and how many pixels make an inch.
+  /// Copies the individual tags, without which libvips removes them from the Exif. Sets the tags
+  /// that libvips overwrites: the orientation to upright, and the resolution.
   private func takeExifTags(of source: borrowing Image) {
     source.withVipsImage { from in
       withVipsImage { to in
@@ -61,12 +61,13 @@ extension Image {
     }
   }
 
-  /// All directories but the second, which is the thumbnail's.
+  /// Returns whether a name is a tag of any directory except the second, which describes the
+  /// thumbnail.
   private static func isTag(_ name: String) -> Bool {
     name.hasPrefix("exif-ifd") && !name.hasPrefix("exif-ifd1-") && name != "exif-ifd0-Orientation"
   }
 
-  /// Bytes from the metadata; `nil` when there are none of that name.
+  /// Returns a blob of the metadata; `nil` if absent.
   private func bytes(_ name: String) -> [UInt8]? {
     withVipsImage { image in
       var data: UnsafeRawPointer?

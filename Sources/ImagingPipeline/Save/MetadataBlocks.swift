@@ -1,23 +1,24 @@
-// MetadataBlocks: Exif, XMP and IPTC as bytes, and what is taken out of them: thumbnails, and how the image was turned.
+// MetadataBlocks: edits Exif, XMP and IPTC as bytes, to remove thumbnails and the orientation.
 
-/// Exif (CIPA DC-008, EXIF 2.32): directories of tags in the manner of a TIFF.
+/// Exif (CIPA DC-008, EXIF 2.32): directories of tags in TIFF structure.
 enum Exif {
-  /// The same, saying that the image is upright, without the thumbnail; `nil` when it cannot be read.
+  /// Returns the block with the orientation set to upright and without the thumbnail; `nil` if
+  /// unreadable.
   ///
-  /// - Parameter exif: With or without the six bytes in front that JPEG puts there.
+  /// - Parameter exif: The block with or without JPEG's six-byte prefix.
   static func cleaned(_ exif: [UInt8]) -> [UInt8]? {
     var exif = exif
     let start = exif.starts(with: "Exif\0\0".utf8) ? 6 : 0
     guard exif.count >= start + 8 else { return nil }
     let isLittle = exif[start] == UInt8(ascii: "I")
-    /// A number in the file's order of bytes; 0 beyond its end.
+    /// Returns a number in the block's byte order; 0 past its end.
     func number(_ offset: Int, _ count: Int) -> Int {
       let from = start + offset
       guard from >= 0, from + count <= exif.count else { return 0 }
       let bytes = exif[from..<from + count]
       return (isLittle ? bytes.reversed() : Array(bytes)).reduce(0) { $0 << 8 | Int($1) }
     }
-    /// Where each tag's value of a directory stands, by tag.
+    /// Returns the offset of each tag's value in a directory, by tag.
     func values(at directory: Int) -> [Int: Int] {
       let count = min(number(directory, 2), 1000)
       let entries = (0..<count).map { directory + 2 + 12 * $0 }
@@ -39,7 +40,7 @@ enum Exif {
     let second = number(next, 4)
     if second > 0 {
       let tags = values(at: second)
-      // Where it lies and how long it is: of a JPEG (4.6.4), or of strips.
+      // The offset and length of the thumbnail, as a JPEG (4.6.4) or in strips.
       for (place, length) in [(0x0201, 0x0202), (0x0111, 0x0117)] {
         if let place = tags[place], let length = tags[length] {
           clear(number(place, 4), number(length, 4))
@@ -53,15 +54,16 @@ enum Exif {
 
 /// An XMP packet (ISO 16684-1).
 enum XMP {
-  /// The packet, saying that the image is upright; `nil` when it has thumbnails (`xmp:Thumbnails`, of type
-  /// `xmpGImg`), which show the image as it was before it was cut.
+  /// Returns the packet with the orientation set to upright. Returns `nil` if the packet has
+  /// thumbnails (`xmp:Thumbnails`, of type `xmpGImg`), which show the uncropped image.
   static func cleaned(_ packet: [UInt8]) -> [UInt8]? {
     guard packet.firstRange(of: "xmpGImg".utf8) == nil else { return nil }
     var packet = packet
     var start = packet.startIndex
     while let name = packet[start...].firstRange(of: "tiff:Orientation".utf8) {
       start = name.upperBound
-      // An attribute's value or an element's content: behind `="` or `>`, with blanks or without, and before what ends it.
+      // The value follows as an attribute (`="`) or as an element's content (`>`), with optional
+      // white space.
       let content = packet[start...].prefix(8).drop { " =\"'>\t\r\n".utf8.contains($0) }
       if let digit = content.first, (0x31...0x38).contains(digit) {
         packet[content.startIndex] = 0x31
@@ -71,21 +73,22 @@ enum XMP {
   }
 }
 
-/// What a news agency notes of an image: IPTC-NAA's Information Interchange Model, which files have as one of Photoshop's
-/// resources.
+/// IPTC-NAA's Information Interchange Model, the metadata of news agencies, which files contain as
+/// a Photoshop resource.
 struct IPTC {
-  /// The resource, as a TIFF has it (tag 34377).
+  /// The resource as a TIFF contains it (tag 34377).
   let block: [UInt8]
 
   private static let prefix = Array("Photoshop 3.0\0".utf8)
   private static let signature = Array("8BIM".utf8)
-  /// The resource's number; others hold thumbnails.
+  /// The resource id; resources with other ids may hold thumbnails.
   private static let resource = 0x0404
 
-  /// Finds it among Photoshop's resources, as a JPEG or a TIFF has them; `nil` when there is none.
+  /// Finds the IPTC resource among the Photoshop resources of a JPEG or a TIFF; `nil` if absent.
   init?(_ bytes: [UInt8]) {
-    // Adobe Photoshop File Formats Specification, "Image Resource Blocks": signature, number, name with its length before it,
-    // length, content; name and content are padded to an even number of bytes.
+    // Adobe Photoshop File Formats Specification, "Image Resource Blocks": signature, id,
+    // length-prefixed name, length, content. Name and content are padded to an even number of
+    // bytes.
     var rest = bytes[...]
     if rest.starts(with: Self.prefix) { rest = rest.dropFirst(Self.prefix.count) }
     func number(at offset: Int, bytes count: Int) -> Int? {
@@ -101,7 +104,7 @@ struct IPTC {
       }
       let whole = rest.prefix(head + (length + 1) / 2 * 2)
       if id == Self.resource {
-        // Some leave the last byte of padding out.
+        // Some writers omit the last padding byte.
         block = Array(whole) + (whole.count % 2 == 1 ? [0] : [])
         return
       }
@@ -110,6 +113,6 @@ struct IPTC {
     return nil
   }
 
-  /// It as a JPEG's segment has it (APP13).
+  /// The resource as a JPEG segment contains it (APP13).
   var segment: [UInt8] { Self.prefix + block }
 }

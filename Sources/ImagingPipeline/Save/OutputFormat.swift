@@ -1,29 +1,31 @@
-// OutputFormat: what each output format can hold.
+// OutputFormat: the limits and abilities of each output format.
 
 import Model
 
 extension ImageFormat {
-  /// The most pixels a side may have; `nil` for what is no output.
+  /// The maximum length of a side in pixels; `nil` for a format that is not an output.
   var longestSide: Int? {
     switch self {
     case .jpeg: 65_500  // libjpeg's JPEG_MAX_DIMENSION
-    case .png: 1_000_000  // libpng's default limit, which readers have too
+    case .png: 1_000_000  // libpng's default limit, for readers too
     case .webp: 16_383  // RFC 9649, section 3.4
-    case .avif: 16_384  // libheif's limit for reading; it writes 65,536, for nobody
+    case .avif: 16_384  // libheif's limit for reading; it writes up to 65,536
     case .gif: 65_535  // 16 bits in GIF89a's logical screen descriptor
-    case .jxl, .tiff: 1_000_000  // theirs are longer, no other image here is
+    case .jxl, .tiff: 1_000_000  // the formats allow more, other steps do not
     case .heic, .svg, .jp2, .bmp, .ico, .json: nil
     }
   }
 
-  /// Whether it holds the frames of an animation. AVIF and JPEG XL could: libvips 8.14.1 makes of frames an AVIF with
-  /// several images, of which the first is shown, and a JPEG XL of one tall image. The pages of a TIFF do not move.
+  /// Whether the format holds the frames of an animation. libvips 8.14.1 cannot write animated AVIF
+  /// or JPEG XL: it writes several images or one tall image. The pages of a TIFF are not an
+  /// animation.
   var holdsFrames: Bool { self == .gif || self == .webp }
 
-  /// Whether transparency survives.
+  /// Whether the format holds transparency.
   var holdsAlpha: Bool { self != .jpeg }
 
-  /// Whether it can be encoded here: the encoders of AVIF and JPEG XL are in modules of libvips's, loaded now.
+  /// Whether this build can encode the format. The encoders of AVIF and JPEG XL are in libvips
+  /// modules, which this call loads.
   var isEncodable: Bool {
     do throws(ImageError) {
       switch self {
@@ -35,7 +37,7 @@ extension ImageFormat {
     } catch { return false }
   }
 
-  /// Whether a result may be of this format without being asked for it by name.
+  /// Whether a result may have this format without an explicit request.
   func suits(frames: Int, hasAlpha: Bool, size: PixelSize) -> Bool {
     guard let longestSide, max(size.width, size.height) <= longestSide,
       frames == 1 || holdsFrames, !hasAlpha || holdsAlpha
@@ -44,7 +46,7 @@ extension ImageFormat {
     return (!isSlow || size.pixels <= Self.mostSlowPixels) && isEncodable
   }
 
-  /// The most pixels of an AVIF or a JPEG XL that was not asked for by name. Measured, 4 megapixels: 0.76 and 0.30 s of
-  /// processor and 92 and 171 MB, WebP 0.23 s and 20 MB; at 16 it is 2.3 and 1.5 s, 329 and 652 MB.
+  /// The maximum pixels of an AVIF or JPEG XL without an explicit request. Larger ones take far
+  /// more time and memory than WebP.
   private static let mostSlowPixels = 4_000_000
 }

@@ -1,24 +1,24 @@
-// Notes: what a result says beside its pixels: how an animation runs, and the source's metadata where it is kept.
+// OutputMetadata: the animation timing and preserved metadata of a result.
 
 import CVips
 import Model
 
-/// The times of the frames, and Exif, XMP and IPTC of the source (`strip=0`).
+/// The frame timing, and the source's Exif, XMP and IPTC if they are kept (`strip=0`).
 struct OutputMetadata: ~Copyable {
   private let header: SourceHeader
   private let frames: Int
-  /// Format of the result, which decides what can be said.
+  /// The result's format, which determines the metadata it can hold.
   private let format: ImageFormat
-  /// The opened source, which has the metadata; `nil` where that is dropped.
+  /// The opened source with its metadata; `nil` if metadata is dropped.
   private let source: Image?
 
-  /// Reads them.
+  /// Reads the metadata.
   ///
   /// - Parameters:
   ///   - bytes: The source.
-  ///   - header: Its header.
-  ///   - frames: Of the result.
-  ///   - format: Of the result.
+  ///   - header: The source's header.
+  ///   - frames: The frames of the result.
+  ///   - format: The format of the result.
   ///   - isBare: Whether metadata is dropped.
   init(
     of bytes: UnsafeRawBufferPointer, header: SourceHeader, frames: Int, for format: ImageFormat,
@@ -33,14 +33,14 @@ struct OutputMetadata: ~Copyable {
       ? nil : try Loader.describe(bytes, as: header.format, failOn: header.failOn)
   }
 
-  /// Size of one frame of an image that has all of them, one below the other.
+  /// Returns the size of one frame of an image with vertically stacked frames.
   func frameSize(of image: borrowing Image) -> PixelSize {
     let size = image.size
     return PixelSize(width: size.width, height: size.height / frames)
   }
 
-  /// The image with these notes and no others: the profile, texts and palette of the source are gone. Colours are sRGB by
-  /// now, which is what they are taken for without a profile.
+  /// Returns the image with this metadata only, without the source's profile, texts and palette.
+  /// Expects pixels in sRGB, which decoders assume without a profile.
   func attached(to image: consuming Image) throws(ImageError) -> Image {
     let size = frameSize(of: image)
     let image = try image.stripped()
@@ -52,7 +52,7 @@ struct OutputMetadata: ~Copyable {
     return image
   }
 
-  /// The image with its notes, each frame made smaller.
+  /// Returns the image with each frame resized, and with this metadata.
   func resized(_ image: borrowing Image, to size: PixelSize) throws(ImageError) -> Image {
     let copy = try image.made("copy") { pictor_vips_copy($0, $1) }
     let frameSize = frameSize(of: image)

@@ -1,12 +1,12 @@
-// Stripping: a file without its metadata, byte by byte the same otherwise; nothing is decoded.
+// Stripping: removes the metadata of a file without decoding it; all other bytes stay the same.
 
 import CDeflate
 import Model
 
-/// Drops what is not needed to show the image. All of it gives `nil` for what it does not understand: such a file is
-/// encoded again.
+/// Drops everything that is not needed to show the image. Returns `nil` for a file with unknown
+/// parts, which is then re-encoded.
 enum Stripping {
-  /// The file without metadata, for an image in sRGB.
+  /// Returns the file without metadata, for an image in sRGB.
   static func stripped(_ file: UnsafeRawBufferPointer, as format: ImageFormat) -> [UInt8]? {
     switch format {
     case .jpeg: JPEGStripping.stripped(file)
@@ -17,7 +17,7 @@ enum Stripping {
   }
 }
 
-/// Reads a file from its beginning to its end, and never past that.
+/// Reads a file in sequence, with bounds checks.
 struct FileCursor {
   private let bytes: UnsafeRawBufferPointer
   private(set) var position = 0
@@ -26,7 +26,7 @@ struct FileCursor {
 
   var isAtEnd: Bool { position == bytes.count }
 
-  /// The next bytes; `nil` where there are fewer.
+  /// Reads the next `count` bytes; `nil` if fewer are left.
   mutating func take(_ count: Int) -> UnsafeRawBufferPointer? {
     guard count >= 0, count <= bytes.count - position else { return nil }
     defer { position += count }
@@ -35,21 +35,21 @@ struct FileCursor {
 
   mutating func byte() -> UInt8? { take(1)?[0] }
 
-  /// An unsigned number of 1 to 4 bytes, the highest first.
+  /// Reads a big-endian unsigned number of 1 to 4 bytes.
   mutating func big(_ width: Int) -> Int? { take(width)?.reduce(0) { $0 << 8 | Int($1) } }
 
-  /// The same, the lowest first.
+  /// Reads a little-endian unsigned number of 1 to 4 bytes.
   mutating func little(_ width: Int) -> Int? {
     take(width)?.reversed().reduce(0) { $0 << 8 | Int($1) }
   }
 
-  /// A name of four letters.
+  /// Reads a four-character name.
   mutating func name() -> String? { take(4).map { String(decoding: $0, as: UTF8.self) } }
 }
 
-/// PNG (third edition): chunks.
+/// Strips the chunks of a PNG (third edition).
 private enum PNGStripping {
-  /// Says how the pixels are meant, and nothing else.
+  /// The chunks that affect how pixels are shown.
   private static let kept: Set<String> = [
     "IHDR", "PLTE", "IDAT", "IEND", "tRNS", "sRGB", "gAMA", "cHRM", "pHYs", "bKGD", "sBIT", "hIST",
   ]
@@ -59,7 +59,7 @@ private enum PNGStripping {
     guard let signature = cursor.take(8) else { return nil }
     var result = Array(signature)
     result.reserveCapacity(file.count)
-    // What a profile goes before counts for nothing, and must not begin to when the profile is gone.
+    // A profile overrides these chunks, so they must not take effect when the profile is dropped.
     let hasProfile = PNGColour(of: file).hasProfile
     while true {
       let start = cursor.position
@@ -73,7 +73,7 @@ private enum PNGStripping {
         !kept.contains(name) || (hasProfile && ["gAMA", "cHRM"].contains(name)) || isDamaged
       // A name's first letter tells whether it may be left out (5.4): capitals may not.
       guard !isDropped || name.first?.isLowercase == true else { return nil }
-      // More than 8 bits are more than a result has.
+      // A result has at most 8 bits per sample.
       if name == "IHDR", length < 9 || file[start + 16] > 8 { return nil }
       if !isDropped { result += file[start..<cursor.position] }
       if name == "IEND" { return result }
@@ -81,9 +81,9 @@ private enum PNGStripping {
   }
 }
 
-/// WebP (RFC 9649): a RIFF container.
+/// Strips the RIFF chunks of a WebP (RFC 9649).
 private enum WebPStripping {
-  /// Of the extended header's flags: that there is an alpha, an animation.
+  /// The flags kept in the extended header: alpha and animation.
   private static let flagsKept: UInt8 = 0x12
   private static let pixels = ["VP8 ", "VP8L", "ALPH"]
 
@@ -99,7 +99,7 @@ private enum WebPStripping {
         guard content.count == 10 else { return nil }
         kept.append((name, [content[0] & flagsKept] + content.dropFirst()))
       case "ANMF":
-        // The frame's place and time, then chunks of its own.
+        // The frame's position and duration, followed by its own chunks.
         guard content.count >= 16,
           let parts = Self.chunks(UnsafeRawBufferPointer(rebasing: content[16...]))
         else { return nil }
@@ -110,7 +110,7 @@ private enum WebPStripping {
       default: if pixels.contains(name) { kept.append((name, Array(content))) }
       }
     }
-    // What has neither alpha nor frames needs no extended header.
+    // A file without alpha or frames needs no extended header.
     if kept.count == 2, kept[0].name == "VP8X", kept[0].content[0] == 0 { kept.removeFirst() }
     guard !kept.isEmpty else { return nil }
     let body = Array("WEBP".utf8) + kept.flatMap { encoded($0.name, $0.content) }
@@ -126,7 +126,7 @@ private enum WebPStripping {
       guard let name = cursor.name(), let length = cursor.little(4),
         let content = cursor.take(length)
       else { return nil }
-      // A byte of padding follows an odd one; the last one's may be missing.
+      // A padding byte follows an odd length; it may be missing at the end.
       if !length.isMultiple(of: 2), !cursor.isAtEnd { _ = cursor.byte() }
       chunks.append((name, content))
     }

@@ -1,22 +1,23 @@
-// WebPContainer: taking out of a finished WebP what libvips put there although it was told not to.
+// WebPContainer: removes the metadata that libvips writes into a WebP even when told to strip it.
 
 import Glibc
 
 /// The RIFF container around a WebP's image data (RFC 9649, section 2).
 enum WebPContainer {
-  /// Drops EXIF, XMP and profile, and the extended header where nothing is left that needs one.
+  /// Drops EXIF, XMP and profile, and the extended header if nothing needs it any more.
   ///
-  /// libvips 8.14.1 writes an EXIF chunk into every WebP, with `strip` and without: 208 bytes that say nothing.
+  /// libvips 8.14.1 writes an EXIF chunk of 208 bytes without information into every WebP, even
+  /// with `strip`.
   ///
-  /// - Parameter file: A whole WebP, as an encoder made it; changed in place.
-  /// - Returns: How many bytes are left.
+  /// - Parameter file: A complete WebP from an encoder; changed in place.
+  /// - Returns: The number of bytes left.
   static func dropMetadata(in file: UnsafeMutableRawBufferPointer) -> Int {
     guard let start = file.baseAddress, file.count > headerLength else { return file.count }
     var (from, to) = (headerLength, headerLength)
     while from + chunkHeaderLength <= file.count {
       let name = file[from..<from + 4]
       let size = Int(file.loadUnaligned(fromByteOffset: from + 4, as: UInt32.self).littleEndian)
-      // A chunk of odd size is followed by a byte of padding.
+      // A padding byte follows a chunk of odd size.
       let length = min(chunkHeaderLength + size + size % 2, file.count - from)
       var isDropped = ["EXIF", "XMP ", "ICCP"].contains { name.elementsEqual($0.utf8) }
       if name.elementsEqual("VP8X".utf8), length > chunkHeaderLength {
@@ -33,10 +34,10 @@ enum WebPContainer {
     return to
   }
 
-  /// `RIFF`, the size of what follows, `WEBP`.
+  /// `RIFF`, the size of the rest, `WEBP`.
   private static let headerLength = 12
-  /// Its name and its size.
+  /// The name and the size of a chunk.
   private static let chunkHeaderLength = 8
-  /// Of the extended header's flags: that there is an alpha, an animation.
+  /// The flags kept in the extended header: alpha and animation.
   private static let flagsKept: UInt8 = 0x12
 }

@@ -1,11 +1,11 @@
-// BoxLengths: holds what boxes claim against the bytes there are: HEIC, AVIF, JPEG 2000, JPEG XL.
+// BoxLengths: checks the box lengths of HEIC, AVIF, JPEG 2000 and JPEG XL files.
 
 import Model
 
-/// The boxes of ISO base media files (ISO/IEC 14496-12, 4.2), and of the formats that took them over (ISO/IEC 15444-1, I.4;
-/// ISO/IEC 18181-2, 4.2).
+/// Checks the boxes of ISO base media files (ISO/IEC 14496-12, 4.2) and of formats with the same
+/// structure (ISO/IEC 15444-1, I.4; ISO/IEC 18181-2, 4.2).
 enum BoxLengths {
-  /// Checks all boxes and, of items, where their bytes are.
+  /// Checks the lengths of all boxes and the locations of all items.
   ///
   /// - Throws: `ContainerFault`.
   static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
@@ -13,7 +13,7 @@ enum BoxLengths {
     try check(&boxes, depth: 0, fileLength: source.count)
   }
 
-  /// What the first box of a type at the top holds.
+  /// Returns the content of the first top-level box of a type.
   static func content(
     of type: String, in source: UnsafeRawBufferPointer
   ) -> Slice<UnsafeRawBufferPointer>? {
@@ -24,12 +24,12 @@ enum BoxLengths {
     return nil
   }
 
-  /// Boxes that hold boxes, and how many bytes come before those.
+  /// Box types that contain boxes, with the number of bytes before the first inner box.
   private static let containers = [
     "meta": 4, "iprp": 0, "ipco": 0, "iref": 4, "dinf": 0, "moov": 0, "trak": 0, "mdia": 0,
     "minf": 0, "stbl": 0, "edts": 0, "jp2h": 0, "grpl": 0,
   ]
-  /// No file has boxes in boxes so deep.
+  /// The maximum depth of nested boxes; real files stay far below it.
   private static let mostDepth = 16
 
   private static func check(
@@ -43,7 +43,7 @@ enum BoxLengths {
     }
   }
 
-  /// The next box; `nil` at the end, or where what follows at the top of the file is none.
+  /// Returns the next box; `nil` at the end, or if the trailing bytes of the file are not a box.
   private static func next(
     in boxes: inout ClaimReader, depth: Int
   ) throws(ContainerFault) -> (type: String, content: ClaimReader)? {
@@ -53,17 +53,18 @@ enum BoxLengths {
       guard let large = boxes.number(8) else { return nil }
       (length, head) = (large, 16)
     }
-    // The last box of a file may leave its length open.
+    // The last box of a file may have length 0, which means up to the end.
     if length == 0, depth == 0 { length = head + boxes.count }
     guard length >= head, let content = boxes.part(length - head) else {
-      // Some writers append what has no boxes.
+      // Some writers append data that is not in boxes.
       if depth == 0, type.contains("?") { return nil }
       throw .excess("box \(type)", length, boxes.count + head)
     }
     return (type, content)
   }
 
-  /// Where items lie (ISO/IEC 14496-12, 8.11.3): those in the file itself must lie within it.
+  /// Checks the locations of items (ISO/IEC 14496-12, 8.11.3): an item stored in the file must lie
+  /// within it.
   private static func checkItems(
     _ box: inout ClaimReader, fileLength: Int
   ) throws(ContainerFault) {
@@ -84,7 +85,7 @@ enum BoxLengths {
         guard box.skip(indexWidth), let offset = box.number(offsetWidth),
           let length = box.number(lengthWidth)
         else { throw .excess("extents in box iloc", extents, 0) }
-        // Others lie in a box of their own, or in other items.
+        // Other methods store the item in a box or in other items.
         guard method == 0 else { continue }
         let (sum, isTooFar) = base.addingReportingOverflow(offset)
         let start = isTooFar ? Int.max : sum

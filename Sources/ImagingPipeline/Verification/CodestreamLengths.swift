@@ -1,17 +1,17 @@
-// CodestreamLengths: holds what a JPEG 2000 codestream claims against the bytes there are, and what its tiles take.
+// CodestreamLengths: checks the lengths and the tile count of a JPEG 2000 codestream.
 
 import Model
 
-/// The marker segments of a codestream (ISO/IEC 15444-1, annex A).
+/// Checks the marker segments of a codestream (ISO/IEC 15444-1, annex A).
 enum CodestreamLengths {
-  /// Bytes that OpenJPEG allocates for each tile before it decodes one, and for each component in it (opj_tcp_t and
-  /// opj_tccp_t of 2.5, rounded up).
+  /// The bytes that OpenJPEG allocates up front for each tile, and for each component in it
+  /// (opj_tcp_t and opj_tccp_t of version 2.5, rounded up).
   private static let bytesOfTile = 6_144
   private static let bytesOfComponent = 1_280
-  /// What all tiles may take: 16 times what 150 megapixels in tiles of 1,024² do.
+  /// The maximum bytes for all tiles: 16 times the need of 150 megapixels in tiles of 1,024².
   private static let mostBytesOfTiles = 64 << 20
 
-  /// Checks the main header and each part of a tile.
+  /// Checks the main header and each tile-part.
   ///
   /// - Throws: `ContainerFault`.
   static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
@@ -21,7 +21,7 @@ enum CodestreamLengths {
       case 0xffd9: return
       case 0xff90: try skipTilePart(&bytes)
       default:
-        // OpenJPEG decides on what is no marker.
+        // OpenJPEG decides about bytes that are not a marker.
         guard marker >= 0xff00, let length = bytes.number(2), length >= 2 else { return }
         guard let segment = bytes.part(length - 2) else {
           throw .excess("a segment", length, bytes.count + 2)
@@ -31,17 +31,18 @@ enum CodestreamLengths {
     }
   }
 
-  /// From behind its marker to behind its data; 0 bytes: all that is left (A.4.2).
+  /// Skips a tile-part, starting after its marker; a length of 0 means up to the end (A.4.2).
   private static func skipTilePart(_ bytes: inout ClaimReader) throws(ContainerFault) {
     guard bytes.skip(4), let length = bytes.number(4) else { return }
     guard length > 0 else { return _ = bytes.skip(bytes.count) }
-    // It counts from the marker on; marker, length, tile and length again are 10 bytes.
+    // The length counts from the marker. Marker, segment length, tile index and this length take 10
+    // bytes.
     guard length >= 12, bytes.skip(length - 10) else {
       throw .excess("part of a tile", length, bytes.count + 10)
     }
   }
 
-  /// Sizes of image and tiles (A.5.1).
+  /// Checks the number of tiles from the sizes of image and tiles (A.5.1).
   private static func checkTiles(_ segment: ClaimReader) throws(ContainerFault) {
     var segment = segment
     guard segment.skip(2), let width = segment.number(4), let height = segment.number(4),
@@ -57,7 +58,7 @@ enum CodestreamLengths {
     let (tiles, isTooMany) = across.multipliedReportingOverflow(by: down)
     let bytes = bytesOfTile + components * bytesOfComponent
     guard !isTooMany, tiles <= mostBytesOfTiles / bytes else {
-      // Sides are of 32 bits at most.
+      // Sides have at most 32 bits.
       let pixels = max(width - offsetX, 0)
         .multipliedReportingOverflow(by: max(height - offsetY, 0))
       throw .tooManyTiles(

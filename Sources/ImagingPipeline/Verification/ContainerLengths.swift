@@ -1,25 +1,27 @@
-// ContainerLengths: holds the lengths that a container claims against the bytes there are, before a decoder believes them.
+// ContainerLengths: checks the lengths in a container before a decoder uses them.
 
 import ImagingWire
 import Model
 
-/// Walks through a source's container and decodes nothing.
+/// Walks through a source's container without decoding.
 ///
-/// A library that allocates what a header claims before it reads on can be made to take a gigabyte by a few bytes: libpng
-/// does for a text chunk. A length that leads past the end is also how a source that was cut short shows, for `/info`,
-/// too, which decodes no pixels.
+/// Some libraries allocate what a header claims before they read on; libpng does so for a text
+/// chunk. A few bytes could then allocate a gigabyte. A length beyond the end also reveals a
+/// truncated source, even for `/info`, which decodes no pixels.
 ///
-/// Bytes behind the last part of a container are no part of it, and not looked at.
+/// Bytes after the last part of a container are ignored.
 enum ContainerLengths {
-  /// Most bytes that may be missing where damage of any kind is let through: as many as a body has at most by default
-  /// (`download.maximum_bytes`). No library is asked for more memory than that by a claim.
+  /// The maximum number of missing bytes if all damage is tolerated, and so the most memory that a
+  /// false length can request. Equals the default of `download.maximum_bytes`.
   private static let mostMissing = 64 << 20
 
   /// Checks a source.
   ///
-  /// - Parameter limits: What may be decoded. Where no damage is refused, the source may end early.
-  /// - Throws: `ImageError.undecodable` with the name of the part, its length and what is left of the source;
-  ///   `.tooCostly` for a JPEG 2000 in more tiles than can be kept, or `.tooManyPixels`, where that is the reason.
+  /// - Parameter limits: The limits for decoding. If they tolerate all damage, the source may be
+  ///   truncated.
+  /// - Throws: `ImageError.undecodable` with the name of the part, its length and the bytes left.
+  ///   For a JPEG 2000 with too many tiles `.tooCostly`, or `.tooManyPixels` if the pixels also
+  ///   exceed their limit.
   static func check(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, _ limits: ImagingLimits
   ) throws(ImageError) {
@@ -53,13 +55,13 @@ enum ContainerLengths {
     case .heic, .avif: try BoxLengths.check(source)
     case .jxl where !source.starts(with: [0xff, 0x0a]): try BoxLengths.check(source)
     case .jp2: try checkJPEG2000(source)
-    // The readers of BMP and ICO are the project's own and check each access; an SVG claims no lengths, nor does the bare
-    // codestream of a JPEG XL; JSON is no source.
+    // The BMP and ICO readers are Pictor's own and check each access. An SVG and the bare
+    // codestream of a JPEG XL contain no lengths, and JSON is never a source.
     case .jxl, .bmp, .ico, .svg, .json: break
     }
   }
 
-  /// Chunks: length, name, content, checksum (PNG 1.2, 3.2).
+  /// Checks the chunks: length, name, content, checksum (PNG 1.2, 3.2).
   private static func checkPNG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var bytes = ClaimReader(source.dropFirst(8), isBigEndian: true)
     while let length = bytes.number(4), let name = bytes.name() {
@@ -71,7 +73,7 @@ enum ContainerLengths {
     throw .excess("IEND", 12, bytes.count)
   }
 
-  /// The file's own length, chunks, and chunks in those of frames (RFC 9649, 2.3 to 2.7.1.1).
+  /// Checks the file length, the chunks, and the chunks inside frames (RFC 9649, 2.3 to 2.7.1.1).
   private static func checkWebP(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var file = ClaimReader(source.dropFirst(4), isBigEndian: false)
     guard let length = file.number(4) else { throw .excess("RIFF", 4, source.count) }
@@ -87,27 +89,27 @@ enum ContainerLengths {
       guard var chunk = bytes.part(length) else {
         throw .excess("chunk \(name)", length, bytes.count)
       }
-      // The byte of padding behind an odd one may be missing at the end.
+      // The padding byte after an odd length may be missing at the end.
       _ = length % 2 == 1 && bytes.skip(1)
-      // A frame's chunks follow its place, size, duration and flags.
+      // The chunks of a frame follow its position, size, duration and flags.
       if name == "ANMF", !areOfFrame, chunk.skip(16) {
         try checkChunks(&chunk, areOfFrame: true)
       }
     }
   }
 
-  /// Segments as far as the first scan (ISO/IEC 10918-1, B.1.1.4).
+  /// Checks the segments up to the first scan (ISO/IEC 10918-1, B.1.1.4).
   private static func checkJPEG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var bytes = ClaimReader(source.dropFirst(2), isBigEndian: true)
     while let byte = bytes.number(1) {
-      // Decoders skip what is no marker.
+      // Decoders skip bytes that are not a marker.
       guard byte == 0xff else { continue }
       var next = bytes.number(1)
       while next == 0xff { next = bytes.number(1) }
       guard let marker = next else { return }
       switch marker {
       case 0xd9, 0xda: return
-      // 0 is no marker, the others stand alone.
+      // 0xff00 is not a marker; the others have no length.
       case 0x00, 0x01, 0xd0...0xd8: continue
       default: break
       }
@@ -116,7 +118,8 @@ enum ContainerLengths {
     }
   }
 
-  /// Colour tables, and blocks in blocks (GIF89a, 15 and 18 to 27). A missing end mark is common and harmless.
+  /// Checks the colour tables and sub-blocks (GIF89a, 15 and 18 to 27). A missing trailer is common
+  /// and harmless.
   private static func checkGIF(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var bytes = ClaimReader(source.dropFirst(10), isBigEndian: false)
     func skipTable(_ flags: Int) throws(ContainerFault) {
@@ -140,7 +143,7 @@ enum ContainerLengths {
           throw .excess("an image", 9, bytes.count)
         }
         try skipTable(flags)
-        // The least length of a code.
+        // The minimum LZW code size.
         guard bytes.skip(1) else { throw .excess("an image", 1, 0) }
         try skipBlocks()
       case 0x21:
@@ -151,7 +154,7 @@ enum ContainerLengths {
     }
   }
 
-  /// Boxes around it, or the bare codestream.
+  /// Checks the boxes and the codestream in them, or a bare codestream.
   private static func checkJPEG2000(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     if source.starts(with: [0xff, 0x4f]) { return try CodestreamLengths.check(source) }
     try BoxLengths.check(source)
@@ -160,17 +163,18 @@ enum ContainerLengths {
   }
 }
 
-/// What is wrong with a container.
+/// A fault in a container.
 enum ContainerFault: Error {
   /// A part claims more bytes than are left.
   case excess(_ part: String, _ length: Int, _ left: Int)
-  /// Anything else; the text completes an `ImageError.undecodable`.
+  /// Any other fault; the text completes an `ImageError.undecodable`.
   case broken(String)
-  /// It has more tiles than can be kept; the reason completes an `ImageError.tooCostly`.
+  /// The codestream has more tiles than fit in memory; the reason completes an
+  /// `ImageError.tooCostly`.
   case tooManyTiles(reason: String, pixels: Int)
 }
 
-/// Numbers and parts from front to back, none from past the end.
+/// Reads numbers and parts in sequence, with bounds checks.
 struct ClaimReader {
   private(set) var bytes: Slice<UnsafeRawBufferPointer>
   private let isBigEndian: Bool
@@ -179,10 +183,11 @@ struct ClaimReader {
     (self.bytes, self.isBigEndian) = (bytes, isBigEndian)
   }
 
-  /// How many are left.
+  /// The number of bytes left.
   var count: Int { bytes.count }
 
-  /// A number of up to 8 bytes; `nil` where they are not there. What no length can be comes out as the greatest.
+  /// Reads a number of up to 8 bytes; `nil` if too few are left. A value above `Int.max` is
+  /// returned as `Int.max`.
   mutating func number(_ width: Int) -> Int? {
     guard count >= width else { return nil }
     let digits = bytes.prefix(width)
@@ -194,19 +199,19 @@ struct ClaimReader {
     return Int(clamping: value)
   }
 
-  /// Four letters.
+  /// Reads a four-character code.
   mutating func name() -> String? {
     guard count >= 4 else { return nil }
     defer { bytes = bytes.dropFirst(4) }
-    // What is no letter becomes a question mark.
+    // Replaces unprintable characters with question marks.
     let letters = bytes.prefix(4).map { (32...126).contains($0) ? $0 : 63 }
     return String(decoding: letters, as: UTF8.self)
   }
 
-  /// Whether there were so many bytes to leave out.
+  /// Skips bytes; returns whether enough were left.
   mutating func skip(_ length: Int) -> Bool { part(length) != nil }
 
-  /// So many bytes by themselves; `nil` where they are not there.
+  /// Reads a part of `length` bytes; `nil` if too few are left.
   mutating func part(_ length: Int) -> ClaimReader? {
     guard length >= 0, length <= count else { return nil }
     defer { bytes = bytes.dropFirst(length) }

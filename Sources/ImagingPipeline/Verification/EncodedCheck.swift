@@ -1,13 +1,14 @@
-// EncodedCheck: whether an encoder that reported success made an image.
+// EncodedCheck: checks that an encoder that reported success wrote an image.
 
 import Model
 
 extension Encoded {
-  /// Reopens the header of what was encoded and compares it with what was asked for.
+  /// Reopens the header of the encoded image and compares format and size with the expected ones.
   ///
-  /// heifsave of libvips 8.14.1 reports success where libaom was out of memory, and leaves a container without an image.
+  /// heifsave of libvips 8.14.1 reports success when libaom runs out of memory, and leaves a
+  /// container without an image.
   ///
-  /// - Throws: `ImageError.internal`: the source is not to blame.
+  /// - Throws: `ImageError.internal`, because the source is not at fault.
   func check(as format: ImageFormat) throws(ImageError) {
     var fault: String?
     bytes.withUnsafeBytes { bytes in

@@ -1,17 +1,18 @@
-// GIFCheck: whether each frame of a GIF has all of its pixels, and the file its end.
+// GIFCheck: checks that each frame of a GIF has all of its pixels, and that the file is complete.
 
 import Model
 
-/// Walks over a GIF's blocks (GIF89a, appendix B) and the codes of its frames without painting them.
+/// Walks over a GIF's blocks (GIF89a, appendix B) and the codes of its frames without drawing them.
 ///
-/// libnsgif reports success once it has one frame, and fills up what a frame lacks. Here a frame has exactly as many pixels
-/// as it says, and an animation ends with its trailer. A single frame that is whole needs none.
+/// libnsgif reports success after one complete frame, and fills missing pixels of later frames.
+/// This check requires the exact pixel count of each frame and the trailer of an animation. A
+/// single complete frame needs no trailer.
 struct GIFCheck {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
   private var frames = 0
   private var isAnimation = false
-  /// How many pixels each code stands for. Owned by the caller of `init`.
+  /// The number of pixels that each code stands for. The memory is owned by the caller of `init`.
   private let lengths: UnsafeMutableBufferPointer<Int32>
 
   static func soundness(of bytes: UnsafeRawBufferPointer) -> Soundness {
@@ -37,7 +38,7 @@ struct GIFCheck {
       position += 1
       switch kind {
       case 0x3b: return frames > 0 ? .whole : .damaged(.error, "a GIF without a frame")
-      // A writer may leave the end of a block twice.
+      // Some writers repeat the block terminator.
       case 0: continue
       case 0x21:
         guard position + 1 < bytes.count else { return Self.truncated }
@@ -96,16 +97,16 @@ struct GIFCheck {
   }
 }
 
-/// The codes of one frame, in blocks of up to 255 bytes (GIF89a, appendix F).
+/// Reads the codes of one frame, in blocks of up to 255 bytes (GIF89a, appendix F).
 struct GIFCodes {
-  /// Codes that there can be.
+  /// The maximum number of codes.
   static let most = 4_096
 
   private let bytes: UnsafeRawBufferPointer
   private let lengths: UnsafeMutableBufferPointer<Int32>
   private let firstBits: Int
   private var position = 0
-  /// What is left of the block.
+  /// The bytes left in the current block.
   private var left = 0
   private var window: UInt32 = 0
   private var count = 0
@@ -115,7 +116,8 @@ struct GIFCodes {
     (self.bytes, self.lengths, firstBits) = (bytes, lengths, bits)
   }
 
-  /// How many pixels the codes stand for, until they are at least so many, or end; `nil` where there is no such code.
+  /// Returns the number of pixels that the codes produce; `nil` for an invalid code. Stops at the
+  /// end of the codes, or once `wanted` pixels are reached.
   mutating func countPixels(upTo wanted: Int) -> Int? {
     let clear = 1 << firstBits
     var (next, size, last) = (clear + 2, firstBits + 1, -1)
@@ -150,24 +152,24 @@ struct GIFCodes {
 
   private var lastSize = 12
 
-  /// Whether behind the last pixel nothing but the end follows, or what fills up a byte.
+  /// Whether only the end code or padding follows the last pixel.
   var isAtEnd: Bool {
     mutating get {
       if hasEnded { return true }
       let code = read(lastSize)
       if code < 0 || code == 1 << firstBits + 1 { return true }
-      // Some writers clear their table before the end, and some fill up with zeros.
+      // Some writers clear their table before the end code, and some pad with zeros.
       return left == 0 && position + 1 >= bytes.count
         || code == 1 << firstBits && read(firstBits + 1) == 1 << firstBits + 1
     }
   }
 
-  /// The next bits, the lowest first; -1 where there are not so many.
+  /// Reads the next bits, least significant first; -1 if too few are left.
   @inline(__always)
   private mutating func read(_ bits: Int) -> Int {
     while count < bits {
       if left == 0 {
-        // The last block has no bytes, and is there.
+        // The terminator is a block of length 0; it must be present.
         guard position < bytes.count, bytes[position] > 0 else { return -1 }
         left = Int(bytes[position])
         position += 1

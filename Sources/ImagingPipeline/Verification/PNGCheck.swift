@@ -1,12 +1,13 @@
-// PNGCheck: whether a PNG's chunks are all there, with the checksums that they came with.
+// PNGCheck: checks that a PNG's chunks are complete and their checksums correct.
 
 import CDeflate
 import Model
 
 enum PNGCheck {
-  /// Judges a PNG: each chunk that pixels depend on has its checksum, and the last one is the end.
+  /// Checks the checksum of each chunk that affects pixels, and that the last chunk is IEND.
   ///
-  /// That the pixels' own stream is whole is libpng's to tell. A wrong checksum of any other chunk is harmless.
+  /// libpng checks that the compressed pixel stream is complete. A wrong checksum of any other
+  /// chunk is harmless.
   static func soundness(of bytes: UnsafeRawBufferPointer) -> Soundness {
     var chunks = PNGChunks(bytes)
     var hasPixels = false

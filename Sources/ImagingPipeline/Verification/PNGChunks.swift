@@ -1,11 +1,11 @@
-// PNGChunks: a PNG's chunks one after the other, each held to the bytes that are there.
+// PNGChunks: iterates over a PNG's chunks, checking each length against the available bytes.
 
-/// One chunk (PNG 1.2, section 3.2).
+/// A chunk (PNG 1.2, section 3.2).
 struct PNGChunk {
-  /// Four letters.
+  /// The four letters of the type.
   let type: [UInt8]
   let content: UnsafeRawBufferPointer
-  /// Type and content, which the checksum is over.
+  /// The type and content, which the checksum covers.
   let checked: UnsafeRawBufferPointer
   let checksum: UInt32
 
@@ -13,25 +13,27 @@ struct PNGChunk {
     name.withUTF8Buffer { type.elementsEqual($0) }
   }
 
-  /// Whether pixels cannot be shown without it (section 3.3: an upper-case first letter).
+  /// Whether the chunk is critical: its first letter is upper-case (section 3.3).
   var isCritical: Bool { type[0] & 0x20 == 0 }
 }
 
-/// Goes from chunk to chunk.
+/// An iterator over chunks.
 struct PNGChunks {
-  /// Why there is no further one.
+  /// The reason why no further chunk can be read.
   enum End: Error {
-    /// The chunk is longer than what is left of the file.
+    /// The chunk is longer than the rest of the file.
     case truncated
-    /// Its type is not of letters.
+    /// The chunk type contains something other than letters.
     case senseless
   }
 
   private let bytes: UnsafeRawBufferPointer
-  /// Where the next chunk begins.
+  /// The offset of the next chunk.
   private(set) var position = 8
 
-  /// - Parameter bytes: A file that begins with a PNG's signature.
+  /// Creates an iterator.
+  ///
+  /// - Parameter bytes: A file that starts with the PNG signature.
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
   mutating func next() throws(End) -> PNGChunk {

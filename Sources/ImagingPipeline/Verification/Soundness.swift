@@ -1,17 +1,18 @@
-// Soundness: whether a source's bytes are whole, told from its structure and its coded data, without a pixel.
+// Soundness: decides whether a source's bytes are intact, without decoding pixels.
 
 import Model
 
 /// The verdict on a source's bytes.
 enum Soundness: Equatable {
-  /// All pixels are there, as far as the format can tell.
+  /// All pixels are present, as far as the format can tell.
   case whole
-  /// The check does not know this kind; its decoder tells.
+  /// The check does not support this kind of file; its decoder decides.
   case unknown
-  /// Pixels are lost or invented; the mildest level of `FailOn` that refuses this, and what was found.
+  /// Pixels are lost or invented; holds the mildest level of `FailOn` that rejects this, and a
+  /// description.
   case damaged(FailOn, String)
 
-  /// Judges a source. Formats without a check are left to their decoders.
+  /// Checks a source. Formats without a check are left to their decoders.
   init(of bytes: UnsafeRawBufferPointer, as format: ImageFormat) {
     self =
       switch format {
@@ -22,7 +23,7 @@ enum Soundness: Equatable {
       }
   }
 
-  /// Holds a source to what may be damaged.
+  /// Fails if the source has damage that `failOn` rejects.
   ///
   /// - Throws: `ImageError.undecodable`.
   func check(_ failOn: FailOn) throws(ImageError) {

@@ -1,16 +1,17 @@
-// SourceCost: what decoding takes, told from a source's structure beforehand, where its size says too little.
+// SourceCost: limits the decoding cost of a source where its size does not, based on its structure.
 
 import Glibc
 import Model
 
-/// Bounds on work that neither pixels nor bytes bound.
+/// Limits for work that neither pixels nor bytes limit.
 enum SourceCost {
   /// Most pixels of all scans of a JPEG together. Measured: 49 megapixels in 390, 1,000 and 2,646 scans that say nothing, each
   /// of one coefficient, take libjpeg 5.5, 12.5 and 36.6 s of processor beside builds, 0.28 ns a pixel and scan; so these
   /// are 2 s. Encoders write 3 to 12 scans.
   private static let mostScannedPixels = 7_000_000_000
 
-  /// Holds a source to them before it is decoded. A vector's cost depends on its size as drawn (`VectorCost`).
+  /// Checks a source before it is decoded. The cost of a vector depends on its drawn size
+  /// (`VectorCost`).
   ///
   /// - Throws: `ImageError.tooCostly`.
   static func check(_ source: UnsafeRawBufferPointer, _ header: SourceHeader) throws(ImageError) {
@@ -22,7 +23,8 @@ enum SourceCost {
     }
   }
 
-  /// How many scans a JPEG has, from the first on: in coded data each 0xff is followed by 0 (ISO/IEC 10918-1, B.1.1.5).
+  /// Returns the number of scans of a JPEG, counted from the first. Within coded data each 0xff is
+  /// followed by 0 (ISO/IEC 10918-1, B.1.1.5), so every 0xff 0xda starts a scan.
   static func scans(of source: UnsafeRawBufferPointer) -> Int {
     var markers = JPEGMarkers(source)
     while let (marker, _) = markers.next() {

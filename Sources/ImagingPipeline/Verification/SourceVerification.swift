@@ -1,13 +1,13 @@
-// SourceVerification: a look at all of a source's pixels for who passes it on as it is.
+// SourceVerification: checks all pixels of a source that is passed through unchanged.
 
 import Model
 
-/// Holds a source to what may be damaged, without making anything of it.
+/// Checks a source for damage without producing a result.
 struct SourceVerification {
   let source: UnsafeRawBufferPointer
   let header: SourceHeader
 
-  /// Walks over the coded data where there is a check for the format; decodes all pixels where there is none.
+  /// Checks the coded data if the format has a check; otherwise decodes all pixels.
   ///
   /// - Throws: `ImageError.undecodable`.
   func run() throws(ImageError) {

@@ -1,18 +1,20 @@
-// TIFFDirectories: which directories of a TIFF are pages of it, and which hold a page again, smaller or as a mask.
+// TIFFDirectories: tells the pages of a TIFF from reduced copies and masks.
 
 /// The chain of directories of a TIFF or BigTIFF (TIFF 6.0, section 2).
 ///
-/// Pyramids keep their levels in the same chain as pages. `NewSubfileType` tells them apart (TIFF 6.0, section 8).
+/// A pyramid stores its levels in the same chain as pages. `NewSubfileType` distinguishes them
+/// (TIFF 6.0, section 8).
 struct TIFFDirectories {
-  /// Directories that are no page, in ascending order. Empty where no directory is a page: then each counts as one.
+  /// The directories that are not pages, in ascending order. Empty if no directory is a page; then
+  /// every directory counts as one.
   private(set) var others: [Int] = []
 
-  /// At most this many directories are read; each one behind them counts as a page.
+  /// The maximum number of directories read; every later directory counts as a page.
   private static let mostRead = 65_536
 
-  /// Reads the chain. What cannot be read counts as a page: libtiff decides on it.
+  /// Reads the chain. An unreadable directory counts as a page, and libtiff decides about it.
   ///
-  /// - Parameter count: How many directories libtiff counts.
+  /// - Parameter count: The number of directories that libtiff counts.
   init(of file: UnsafeRawBufferPointer, count: Int) {
     guard let reader = TIFFReader(file) else { return }
     var place = reader.firstDirectory
@@ -25,20 +27,20 @@ struct TIFFDirectories {
     if others.count == count { others = [] }
   }
 
-  /// How many of `directories` are pages.
+  /// Returns how many of `directories` are pages.
   func pages(of directories: Int) -> Int { directories - others.count }
 
-  /// The directory of a page.
+  /// Returns the directory index of a page.
   func directory(ofPage page: Int) -> Int {
     others.reduce(page) { $1 <= $0 ? $0 + 1 : $0 }
   }
 }
 
-/// Numbers of a TIFF, in its own byte order; none from past its end.
+/// Reads numbers of a TIFF in its byte order, with bounds checks.
 private struct TIFFReader {
-  /// One directory: what kind of image it has, and where the next one is.
+  /// A directory: the kind of its image, and the offset of the next directory.
   struct Directory {
-    /// A smaller copy or a transparency mask of another directory's image.
+    /// Whether the image is a reduced copy or a transparency mask of another directory's image.
     let isPartOfPage: Bool
     let next: Int?
   }
@@ -56,10 +58,10 @@ private struct TIFFReader {
     isBigTIFF = file[isBigEndian ? 3 : 2] == 43
   }
 
-  /// The type of a number of 16 bits; all others are wider here.
+  /// The type code of a 16-bit number; every other type is read as 4 bytes.
   private static let short = 3
 
-  /// Bytes of an offset.
+  /// The bytes of an offset.
   private var width: Int { isBigTIFF ? 8 : 4 }
 
   var firstDirectory: Int? { number(at: isBigTIFF ? 8 : 4, width: width) }
@@ -70,7 +72,7 @@ private struct TIFFReader {
       return nil
     }
     let entries = place + countWidth
-    // Offsets of values lie behind tag, type and count.
+    // The value follows the tag, type and count.
     let valuePlace = isBigTIFF ? 12 : 8
     var isPartOfPage = false
     // Tags ascend (TIFF 6.0, section 2), and these two are the lowest.
@@ -79,7 +81,8 @@ private struct TIFFReader {
       guard let tag = number(at: entry, width: 2), let type = number(at: entry + 2, width: 2),
         let value = number(at: entry + valuePlace, width: type == Self.short ? 2 : 4)
       else { return nil }
-      // NewSubfileType: bit 0 a smaller copy, bit 2 a mask. SubfileType (obsolete): 2 a smaller copy.
+      // NewSubfileType: bit 0 marks a reduced copy, bit 2 a mask. SubfileType (obsolete): 2 marks a
+      // reduced copy.
       switch tag {
       case 254: isPartOfPage = value & 0b101 != 0
       case 255: isPartOfPage = isPartOfPage || value == 2
@@ -90,7 +93,7 @@ private struct TIFFReader {
     return Directory(isPartOfPage: isPartOfPage, next: next == 0 ? nil : next)
   }
 
-  /// `nil` past the end, and for what is larger than any file.
+  /// Returns a number; `nil` past the end, or if it is larger than any file.
   private func number(at place: Int, width: Int) -> Int? {
     guard place >= 0, place <= file.count - width else { return nil }
     let bytes = file[place..<place + width]

@@ -1,17 +1,17 @@
-// TIFFLengths: holds the counts of a TIFF's directories against the bytes there are.
+// TIFFLengths: checks the value counts in a TIFF's directories against the available bytes.
 
 import Model
 
-/// The chain of directories of a TIFF or BigTIFF (TIFF 6.0, section 2).
+/// Checks the chain of directories of a TIFF or BigTIFF (TIFF 6.0, section 2).
 enum TIFFLengths {
-  /// At most so many directories are looked at: libtiff reads no more (TIFF_MAX_DIR_COUNT is 1,048,576; libvips asks for
-  /// one).
+  /// The maximum number of directories checked. libtiff's own limit, TIFF_MAX_DIR_COUNT, is
+  /// 1,048,576; libvips reads one directory.
   private static let mostDirectories = 65_536
 
-  /// Bytes of each type of value, by its number (TIFF 6.0, and BigTIFF's 16 to 18).
+  /// The bytes of each value type, by type code (TIFF 6.0, and BigTIFF's 16 to 18).
   private static let widths = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8]
 
-  /// Checks where the values of all entries lie.
+  /// Checks the locations of all entries' values.
   ///
   /// - Throws: `ContainerFault`.
   static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
@@ -27,7 +27,7 @@ enum TIFFLengths {
       throw .broken("a TIFF without a directory")
     }
     var seen = 0
-    // A chain whose next link leads nowhere ends there, for libtiff as well.
+    // A chain ends at an offset outside the file, as in libtiff.
     while place > 0, place < source.count, seen < mostDirectories {
       seen += 1
       var directory = reader(at: place)
@@ -41,7 +41,7 @@ enum TIFFLengths {
         else { break }
         let width = type < widths.count ? widths[type] : 0
         let (length, isTooLong) = values.multipliedReportingOverflow(by: width)
-        // So few stand in the place of their offset.
+        // Values this small are stored in place of their offset.
         guard isTooLong || length > offsetWidth else { continue }
         guard !isTooLong, offset <= source.count, length <= source.count - offset else {
           throw .excess(

@@ -1,39 +1,40 @@
-// VectorCost: what the filters of an SVG take at the size it is drawn at.
+// VectorCost: estimates the cost of an SVG's filters at the drawn size.
 
 import Model
 
-/// Filter effects of an SVG (W3C Filter Effects Module Level 1): a few bytes that can keep librsvg busy for minutes.
+/// An estimate of an SVG's filter effects (W3C Filter Effects Module Level 1), which can keep
+/// librsvg busy for minutes.
 ///
-/// It is an estimate: what styles apply to counts for each element, what `use` repeats counts once. What takes longer all
-/// the same meets the limit of processor time.
+/// The estimate is rough: a filter in a style counts for every element, and content repeated by
+/// `use` counts once. The limit on processor time covers the rest.
 struct VectorCost {
-  /// A primitive's share: nanoseconds a pixel by themselves, and for each cell of its kernel.
+  /// The cost of one filter primitive: nanoseconds per pixel, and per cell of its kernel.
   private struct Primitive {
     var perPixel = 65.0
     var cells = 0.0
     var perCell = 0.0
-    /// Whether the kernel grows with the size.
+    /// Whether the kernel grows with the drawn size.
     var isScaled = false
   }
 
   private var filters: [String: [Primitive]] = [:]
-  /// How often each reference stands in the document, and in its styles.
+  /// The number of references to each filter, in attributes and in styles.
   private var uses: [String: Int] = [:]
   private var styleUses: [String: Int] = [:]
   private var elements = 0
 
-  /// Most seconds of processor that are begun with.
+  /// The maximum estimated processor time, in seconds.
   private static let mostSeconds = 4.0
-  /// libvips draws tiles of so many pixels a side, and librsvg computes a filter anew for each: measured, 9 megapixels in
-  /// four tiles take 3.7 times as long a pixel as one does in one.
+  /// The side of libvips's tiles, in pixels. librsvg computes a filter again for each tile.
   private static let tile = 2_000
 
-  /// Holds a vector to it.
+  /// Checks the cost of a vector.
   ///
   /// - Parameters:
-  ///   - size: As drawn.
-  ///   - nominal: What its header says.
-  /// - Throws: `ImageError.ofVariant` with `.tooCostly`: drawn smaller, it may do.
+  ///   - size: The drawn size.
+  ///   - nominal: The size in its header.
+  /// - Throws: `ImageError.ofVariant` with `.tooCostly`, because a smaller drawing may be cheap
+  ///   enough.
   static func check(
     _ source: UnsafeRawBufferPointer, drawn size: PixelSize, nominal: PixelSize
   ) throws(ImageError) {
@@ -47,7 +48,7 @@ struct VectorCost {
     }
   }
 
-  /// Reads the document's tags, without looking at how they nest.
+  /// Reads the document's tags, ignoring their nesting.
   init(_ source: UnsafeRawBufferPointer) {
     var filter: String?
     var isInStyle = false
@@ -72,7 +73,7 @@ struct VectorCost {
     }
   }
 
-  /// An estimate of what all filters take.
+  /// Returns the estimated processor time of all filters, in seconds.
   func seconds(drawn size: PixelSize, scale: Double) -> Double {
     let tiles = [size.width, size.height].map { Double(($0 + Self.tile - 1) / Self.tile) }
     let pixels = size.area * tiles[0] * tiles[1]
@@ -87,8 +88,8 @@ struct VectorCost {
     }
   }
 
-  /// Measured with librsvg 2.54 at 1,000 by 1,000 pixels, processor time: a blur or a colour matrix 67 ns a pixel, lights 44,
-  /// noise 50 an octave, 1.4 a cell where shapes are thinned or thickened (radius 20), 3.8 a cell of a convolution (15 by 15).
+  /// Returns the cost of a primitive. The coefficients are the measured processor time of librsvg
+  /// 2.54.
   private static func primitive(
     _ name: String, _ tag: Slice<UnsafeRawBufferPointer>
   ) -> Primitive {
@@ -111,7 +112,7 @@ struct VectorCost {
     return primitive
   }
 
-  /// A tag's name without the prefix of its namespace.
+  /// Returns a tag's name without its namespace prefix; an end tag keeps its slash.
   private static func localName(of tag: Slice<UnsafeRawBufferPointer>) -> String {
     let name = tag.prefix(64).prefix { !" \t\r\n>".utf8.contains($0) }
     let isEnd = name.first == UInt8(ascii: "/")
@@ -123,7 +124,7 @@ struct VectorCost {
     return isEnd ? "/" + text : text
   }
 
-  /// An attribute's value.
+  /// Returns the value of an attribute.
   private static func attribute(
     _ name: String, of tag: Slice<UnsafeRawBufferPointer>
   ) -> String? {
@@ -140,7 +141,7 @@ struct VectorCost {
     return nil
   }
 
-  /// Counts what `url(#…)` refers to.
+  /// Counts the references of the form `url(#…)`.
   private static func count(
     _ bytes: Slice<UnsafeRawBufferPointer>, in uses: inout [String: Int]
   ) {

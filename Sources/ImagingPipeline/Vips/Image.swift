@@ -1,16 +1,16 @@
-// Image: the one owner of a libvips image, and the operations on it that are one call.
+// Image: the sole owner of a libvips image, with the operations that are a single call.
 
 import CVips
 import Model
 
-/// An image of libvips's: mostly a recipe that computes pixels when they are asked for, and keeps alive what it is
-/// made of. Each operation gives a new one.
+/// A libvips image: mostly a pipeline that computes pixels on demand and keeps its inputs alive.
+/// Each operation returns a new image.
 struct Image: ~Copyable {
   private let image: UnsafeMutablePointer<VipsImage>
 
-  /// Runs an operation of libvips's and takes over its result.
+  /// Runs a libvips operation and takes ownership of its result.
   ///
-  /// - Parameter stage: What to call it in the log when it fails.
+  /// - Parameter stage: The name of the operation in error messages.
   init(
     _ stage: StaticString,
     _ operation: (UnsafeMutablePointer<UnsafeMutablePointer<VipsImage>?>) -> CInt
@@ -20,9 +20,10 @@ struct Image: ~Copyable {
     image = result
   }
 
-  /// An image in memory without pixels yet, all of which are to be written, row by row: 8 bits a band, grey for 1 and 2, sRGB for more.
+  /// Creates an image in memory whose rows must all be written. Bands have 8 bits: grey for 1 or 2
+  /// bands, sRGB for more.
   ///
-  /// - Parameter profile: Says more of its colours; empty: nothing does.
+  /// - Parameter profile: The ICC profile; empty for none.
   init(blank size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
     try self.init("pixels") { result in
       guard let image = Self.undecoded(size, bands, profile) else { return -1 }
@@ -35,7 +36,7 @@ struct Image: ~Copyable {
     }
   }
 
-  /// The same without room for pixels: an image to ask what it is, and nothing else.
+  /// Creates an image without memory for pixels, of which only the properties can be read.
   init(undecoded size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
     try self.init("pixels") { result in
       result.pointee = Self.undecoded(size, bands, profile)
@@ -43,7 +44,7 @@ struct Image: ~Copyable {
     }
   }
 
-  /// A new image with one reference, the caller's.
+  /// Returns a new image with one reference, owned by the caller.
   private static func undecoded(_ size: PixelSize, _ bands: Int, _ profile: [UInt8])
     -> UnsafeMutablePointer<VipsImage>?
   {
@@ -59,14 +60,14 @@ struct Image: ~Copyable {
 
   deinit { pictor_g_object_unref(image) }
 
-  /// Lends the pointer to C. It may not be kept.
+  /// Passes the pointer to C for the duration of the call.
   func withVipsImage<Result: ~Copyable, Failure: Error>(
     _ body: (UnsafeMutablePointer<VipsImage>) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try body(image)
   }
 
-  /// The result of an operation that takes this image.
+  /// Returns the result of an operation on this image.
   func made(
     _ stage: StaticString,
     _ operation: (
@@ -77,25 +78,26 @@ struct Image: ~Copyable {
     return try Image(stage) { operation(image, $0) }
   }
 
-  // MARK: What it is
+  // MARK: Properties
 
   var size: PixelSize {
     PixelSize(width: Int(vips_image_get_width(image)), height: Int(vips_image_get_height(image)))
   }
 
   var bands: Int { Int(vips_image_get_bands(image)) }
-  /// libvips counts the fourth byte of packed Lab for one.
+  /// Whether the image has alpha. libvips takes the fourth byte of packed Lab for alpha.
   var hasAlpha: Bool {
     vips_image_get_coding(image) != VIPS_CODING_LABQ && vips_image_hasalpha(image) != 0
   }
   var format: VipsBandFormat { vips_image_get_format(image) }
   var interpretation: VipsInterpretation { vips_image_get_interpretation(image) }
-  /// How far libvips moved the image when it last cut or padded it: minus what was cut off at the left and the top.
+  /// The offset of the last crop or padding; negative values are the pixels removed at the left and
+  /// the top.
   var origin: (x: Int, y: Int) {
     (Int(vips_image_get_xoffset(image)), Int(vips_image_get_yoffset(image)))
   }
 
-  /// A number from the metadata; `nil` when there is none of that name.
+  /// Returns an integer from the metadata; `nil` if absent.
   func integer(_ name: String) -> Int? {
     var value: CInt = 0
     guard vips_image_get_typeof(image, name) != 0, vips_image_get_int(image, name, &value) == 0
@@ -103,7 +105,7 @@ struct Image: ~Copyable {
     return Int(value)
   }
 
-  /// Numbers from the metadata, empty when there are none of that name.
+  /// Returns an array of integers from the metadata; empty if absent.
   func integers(_ name: String) -> [CInt] {
     var values: UnsafeMutablePointer<CInt>?
     var count: CInt = 0
@@ -113,9 +115,9 @@ struct Image: ~Copyable {
     return Array(UnsafeBufferPointer(start: values, count: Int(count)))
   }
 
-  // MARK: What can be done with it
+  // MARK: Operations
 
-  /// The same pixels, computed now and held in memory, so that they can be read in any order and more than once.
+  /// Computes all pixels into memory, so that they can be read repeatedly and in any order.
   consuming func inMemory() throws(ImageError) -> Image {
     try made("pixels") { image, result in
       result.pointee = vips_image_copy_memory(image)
@@ -123,22 +125,22 @@ struct Image: ~Copyable {
     }
   }
 
-  /// Writes a row of an image that was made blank; in any order.
+  /// Writes a row of an image created by `init(blank:bands:profile:)`, in any order.
   func write(_ bytes: UnsafePointer<UInt8>, row: Int) throws(ImageError) {
-    // libvips only reads what it is given here.
+    // libvips only reads from this pointer.
     guard
       vips_image_write_line(image, CInt(row), UnsafeMutablePointer(mutating: bytes)) == 0
     else { throw VipsLibrary.failure(in: "pixels") }
   }
 
-  /// A part of it.
+  /// Returns an area of the image.
   func cut(x: Int, y: Int, _ size: PixelSize) throws(ImageError) -> Image {
     try made("crop") {
       pictor_vips_extract_area($0, $1, CInt(x), CInt(y), CInt(size.width), CInt(size.height))
     }
   }
 
-  /// It, on a larger ground.
+  /// Places the image on a larger background.
   func placed(x: Int, y: Int, on size: PixelSize, background: [Double]) throws(ImageError)
     -> Image
   {
@@ -150,7 +152,7 @@ struct Image: ~Copyable {
     }
   }
 
-  /// It, with the ground showing where it was transparent, and opaque.
+  /// Flattens the image onto a background colour.
   func flattened(on background: [Double]) throws(ImageError) -> Image {
     try made("background") { image, result in
       let array = vips_array_double_new(background, CInt(background.count))
@@ -159,30 +161,30 @@ struct Image: ~Copyable {
     }
   }
 
-  /// It, in another colour space.
+  /// Converts the image to another colour space.
   func converted(to space: VipsInterpretation) throws(ImageError) -> Image {
     try made("colour") { pictor_vips_colourspace($0, $1, space) }
   }
 
-  /// It, in other numbers.
+  /// Converts the image to another number format.
   func cast(to format: VipsBandFormat) throws(ImageError) -> Image {
     try made("cast") { pictor_vips_cast($0, $1, format) }
   }
 
-  /// Some of its bands.
+  /// Returns a range of bands.
   func bands(_ first: Int, count: Int) throws(ImageError) -> Image {
     try made("bands") { pictor_vips_extract_band($0, $1, CInt(first), CInt(count)) }
   }
 
-  /// It, with an opaque alpha.
+  /// Adds an opaque alpha.
   func withOpaqueAlpha() throws(ImageError) -> Image {
     try made("alpha") { pictor_vips_bandjoin_const1($0, $1, 255) }
   }
 }
 
 extension PixelSize {
-  /// How many pixels that is.
+  /// The number of pixels.
   var pixels: Int { width * height }
-  /// Width and height exchanged.
+  /// This size with width and height swapped.
   var turned: PixelSize { PixelSize(width: height, height: width) }
 }

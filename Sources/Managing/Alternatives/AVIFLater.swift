@@ -1,27 +1,30 @@
-// AVIFLater: AVIF without waiting: another format now, and the AVIF behind its back for whoever asks later.
+// AVIFLater: answers in a faster format and encodes the AVIF in the background.
 
 import Model
 
-/// Whether negotiated AVIFs are waited for.
+/// The policy for responses to clients that negotiate AVIF.
 public struct AVIFPolicy: Sendable {
-  /// Whether a quicker format is the answer until there is one.
+  /// Whether a request without a cached AVIF is answered in a faster format first.
   public var isLater = true
-  /// How many are made behind quicker answers at the same time: they leave workers for what is waited for.
+  /// How many AVIFs are encoded in the background at a time. Foreground work needs the other
+  /// imaging workers.
   public var atOnce = 1
 
-  /// The defaults.
+  /// Creates the default policy.
   public init() {}
 }
 
 extension ImageManager {
-  /// For how many seconds caches are told to keep the answer that stands in for an AVIF: about as long as one is made.
+  /// The freshness lifetime of a fallback response, in seconds: about as long as an AVIF takes to
+  /// encode.
   static let quickLifetime = 30
 
-  /// The request that is answered in place of one that would have to wait for an AVIF: the one of a client that does not
-  /// take AVIF, so that both have one variant. `nil` where there is none to wait for, or nobody waits.
+  /// Returns the fallback request for a request that would wait for an AVIF, or `nil` if no
+  /// fallback applies.
   ///
-  /// Neither is there where the answer may not stay on disk: the AVIF's source would have to be loaded once more, or the AVIF
-  /// be kept nowhere.
+  /// The fallback equals the request of a client that does not accept AVIF, so both share one
+  /// variant. There is no fallback if the request may not use the disk tier: the AVIF would need a
+  /// second download, or could not be stored.
   func quicker(_ request: ImageRequest) -> ImageRequest? {
     guard avifPolicy.isLater, !request.options.awaitsAVIF, !request.options.isRevalidation,
       request.options.store.contains(.disk)
@@ -29,9 +32,9 @@ extension ImageManager {
     return request.withoutAVIF
   }
 
-  /// The quicker answer, and the beginning of the better one.
+  /// Serves the fallback format and schedules the AVIF.
   ///
-  /// - Parameter held: the source, where it was loaded already.
+  /// - Parameter held: the source, if it is already loaded.
   func stepIn(
     for request: ImageRequest, _ quick: ImageRequest, _ share: FlightParticipant,
     of held: SourceLease?
@@ -40,7 +43,7 @@ extension ImageManager {
       for: FlightKey(quick), share: share
     ) { share async throws(ImageError) in try await self.findOrMake(quick, share, of: held) }
     let status = joined ? made.status.collapsed : made.status
-    // An animation comes out the same under both keys: no AVIF that is made here moves.
+    // Pictor makes no animated AVIF, so an animation is the same image under both keys.
     if made.variant.info.frames > 1, let same = await copy(of: made.variant, as: request.key) {
       _ = store(same, in: storable(request, same.info.freshness))
       return MadeVariant(variant: same, status: status, timings: made.timings)
@@ -52,7 +55,7 @@ extension ImageManager {
       variant: standIn(made.variant, for: request), status: status, timings: made.timings)
   }
 
-  /// The quicker answer from memory while the better one is made, or could not be; never waits.
+  /// Returns the fallback from memory while the AVIF is pending or after it failed. Never waits.
   func quickDelivery(for request: ImageRequest) -> ImageDelivery? {
     guard backlog.withLock({ $0.knows(request.key, now: now()) }),
       let quick = quicker(request), let variant = memory.peek(quick.key), isRight(variant),
@@ -64,13 +67,13 @@ extension ImageManager {
       variant: standIn(variant, for: request), cacheStatus: status, timings: Timings())
   }
 
-  /// What was made already for those who do not take AVIF, where an AVIF came out no smaller; `nil`: it did.
+  /// Returns the cached fallback if the AVIF is not smaller, otherwise `nil`.
   func quickImage(
     insteadOf image: ProcessedImage, of source: Source, _ watermark: Source?,
     for request: ImageRequest
   ) async -> Variant? {
     guard avifPolicy.isLater, request.options.awaitsAVIF || request.options.isRevalidation,
-      // Of two that fill the same room, the larger is none the worse.
+      // With `maxBytes`, both formats fill the same budget, so a smaller file is not better.
       request.transform.maxBytes == nil, let quick = request.withoutAVIF
     else { return nil }
     var found = memory.peek(quick.key)
@@ -106,7 +109,7 @@ extension ImageManager {
     }
   }
 
-  /// Tells whether it failed in a way that it would again.
+  /// Encodes an AVIF and returns whether it failed permanently.
   private func make(_ item: DeferredAVIFQueue.Item) async -> Bool {
     guard !purges.covers(item.request.key, generation: item.generation) else { return false }
     do throws(ImageError) {
@@ -124,7 +127,8 @@ extension ImageManager {
 }
 
 extension ImageRequest {
-  /// The same from a client that does not take AVIF; `nil` where AVIF is not what would be negotiated.
+  /// The request of a client that does not accept AVIF, or `nil` if AVIF is not the preferred
+  /// format.
   fileprivate var withoutAVIF: ImageRequest? {
     guard transform.format == nil, transform.accepted.first == .avif,
       transform.product == .image
@@ -132,7 +136,7 @@ extension ImageRequest {
     return accepting(Array(transform.accepted.dropFirst()))
   }
 
-  /// The manager's own request, in the place of one that was answered in another format.
+  /// The internal background request for the AVIF of a request that was answered in another format.
   fileprivate var awaitingAVIF: ImageRequest {
     var own = self
     own.options = LoadOptions()

@@ -1,19 +1,22 @@
-// DeferredAVIFQueue: the AVIFs that are to be made behind quicker answers, a few at a time and each once.
+// DeferredAVIFQueue: queues AVIFs for background encoding, a few at a time and each once.
 
 import Model
 
-/// Which run, which wait and which failed. Pure: it is told what time it is.
+/// The queue of AVIFs to encode in the background. A pure state machine: the caller passes the
+/// time.
 struct DeferredAVIFQueue {
-  /// An AVIF to make.
+  /// An AVIF to encode.
   struct Item: Equatable {
     let request: ImageRequest
-    /// The last purge when it was asked for: a later one of the image means that nobody may want it any more.
+    /// The purge generation at the time of the request. A later purge of the image cancels the
+    /// item.
     let generation: Int
   }
 
-  /// Most that wait; those beyond are asked for again with a later request.
+  /// The maximum number of queued items. Further items are dropped until the next request asks
+  /// again.
   static let limit = 1_024
-  /// For how many seconds one that failed is not tried again.
+  /// How many seconds a failed AVIF is not tried again.
   static let failureTime = 600
 
   private let atOnce: Int
@@ -23,18 +26,19 @@ struct DeferredAVIFQueue {
   private var running = 0
   private var failed: [CacheKey: UnixTime] = [:]
 
-  /// - Parameter atOnce: how many are made at the same time, at least 1.
+  /// - Parameter atOnce: the number of AVIFs to encode at a time, at least 1.
   init(atOnce: Int) { self.atOnce = max(atOnce, 1) }
 
-  /// How many run and wait.
+  /// The number of running and queued items.
   var count: Int { outstanding.count }
 
-  /// Whether there is none yet of what a request wants, and no use in looking for it: it is being made, or failed.
+  /// Returns whether the AVIF of `key` is pending or has failed recently. It is in neither cache
+  /// tier then.
   func knows(_ key: CacheKey, now: UnixTime) -> Bool {
     outstanding.contains(key) || hasFailed(key, now: now)
   }
 
-  /// Takes in what is to be made, unless it is known; returns it where it is to be begun now.
+  /// Adds an item unless it is known. Returns the item if the caller must start it now.
   mutating func add(_ item: Item, now: UnixTime) -> Item? {
     let key = item.request.key
     guard !knows(key, now: now), outstanding.count - running < Self.limit else { return nil }
@@ -47,9 +51,9 @@ struct DeferredAVIFQueue {
     return item
   }
 
-  /// One has ended; returns the next to be begun.
+  /// Ends an item and returns the next one to start.
   ///
-  /// - Parameter isFailure: whether it is left alone for a while.
+  /// - Parameter isFailure: whether to refuse the item for `failureTime`.
   mutating func end(_ item: Item, isFailure: Bool, now: UnixTime) -> Item? {
     outstanding.remove(item.request.key)
     if isFailure { fail(item.request.key, now: now) }
@@ -60,7 +64,7 @@ struct DeferredAVIFQueue {
     }
     let item = waiting[next]
     next += 1
-    // What was begun makes room once it is as much as what waits.
+    // Compacts the array when half of its items have started.
     if next * 2 >= waiting.count {
       waiting.removeFirst(next)
       next = 0
@@ -74,7 +78,7 @@ struct DeferredAVIFQueue {
 
   private mutating func fail(_ key: CacheKey, now: UnixTime) {
     if failed.count >= Self.limit { failed = failed.filter { now < $0.value } }
-    // More failures than that are not of single images, so any may be tried again.
+    // This many failures do not concern single images, so every AVIF may be tried again.
     if failed.count >= Self.limit { failed = [:] }
     failed[key] = UnixTime(seconds: now.seconds + Self.failureTime)
   }

@@ -1,13 +1,14 @@
-// Derivation: a small image from a larger one that is kept, where its source is not.
+// Derivation: renders a small variant from a larger cached variant.
 
 import Model
 import Platform
 
 extension ImageManager {
-  /// What a request wants, made of a larger variant; `nil`: the source is kept, or no such variant is.
+  /// Renders a variant from a larger cached one. Returns `nil` if the source is cached or no larger
+  /// variant fits.
   ///
-  /// Only where the source would have to be loaded again: what is made of a variant is like what is made of the source, and
-  /// not the same bytes.
+  /// A derived variant looks the same as one from the source but has other bytes. So this path only
+  /// replaces a download.
   func derive(
     _ request: ImageRequest, _ share: FlightParticipant, _ timings: inout Timings
   ) async throws(ImageError) -> Variant? {
@@ -32,7 +33,7 @@ extension ImageManager {
       } catch .cancelled {
         throw .cancelled
       } catch {
-        // Its source may do.
+        // Falls back to the source.
         return nil
       }
       timings.add(image.timings)
@@ -43,13 +44,13 @@ extension ImageManager {
     return nil
   }
 
-  /// Whether a source is on disk and right.
+  /// Returns whether the disk tier has a source that is not purged.
   private func isKept(_ source: CacheKey) async -> Bool {
     guard let entry = await disk.look(for: source) else { return false }
     return !purges.covers(source, generation: entry.generation)
   }
 
-  /// From either tier.
+  /// Looks up a variant in memory, then on disk.
   private func variant(_ key: CacheKey) async -> Variant? {
     var found = memory.peek(key)
     if found == nil { found = await disk.variant(for: key) }
@@ -58,7 +59,7 @@ extension ImageManager {
 }
 
 extension Variant {
-  /// Its bytes in a file, as workers take them; `nil` where there is no memory for one.
+  /// The variant's bytes as a file for an imaging worker, or `nil` if no memory is available.
   fileprivate var file: FileRegion? {
     switch body {
     case .file(let file): return file
@@ -75,7 +76,8 @@ extension Variant {
 }
 
 extension VariantInfo {
-  /// What a worker made of a variant, which passes on what it has of their source.
+  /// Describes an image that was derived from a larger variant. Source metadata comes from that
+  /// variant.
   fileprivate init(_ image: ProcessedImage, like larger: VariantInfo) {
     self.init(
       format: image.format, size: image.size, frames: image.frames, density: image.density,

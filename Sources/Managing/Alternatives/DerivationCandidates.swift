@@ -1,29 +1,29 @@
-// DerivationCandidates: which variants of a source a smaller one could be made from.
+// DerivationCandidates: lists cached variants that smaller variants can be derived from.
 
 import Model
 
-/// What is known of larger variants. Pure, and bounded; what it lists may have left both tiers.
+/// A bounded list of larger variants. Both cache tiers may have evicted a listed variant.
 struct DerivationCandidates {
-  /// A variant that is good enough to make others from.
+  /// A variant with enough quality to derive others from.
   struct Candidate: Equatable {
     let key: CacheKey
     let transform: Transform
     let size: PixelSize
   }
 
-  /// Most of one source, and most sources.
+  /// The maximum number of candidates for each source, and of sources.
   static let limitPerSource = 4
   static let limit = 2_048
 
   private var sources: [CacheKey: [Candidate]] = [:]
-  /// In the order in which they came, a ring of those that are listed and some that have gone.
+  /// Source keys in insertion order, as a ring. It may contain removed keys.
   private var order: [CacheKey] = []
   private var oldest = 0
 
-  /// How many sources have any.
+  /// The number of sources with candidates.
   var count: Int { sources.count }
 
-  /// Lists a variant, if others may be made from it. What came last is looked at first.
+  /// Adds a variant if others can be derived from it. The newest candidate of a source comes last.
   mutating func note(_ variant: Variant, _ transform: Transform) {
     guard transform.isSourceOfOthers(variant.info) else { return }
     let key = variant.key.source
@@ -37,14 +37,15 @@ struct DerivationCandidates {
     sources[key] = listed
   }
 
-  /// What a request could be made from, with what is then to be made of it, the smallest first: it costs least.
+  /// Returns the candidates for a request with the remaining transform for each. The smallest
+  /// candidate comes first, because it costs least.
   func candidates(for request: ImageRequest) -> [(candidate: Candidate, rest: Transform)] {
     (sources[request.key.source] ?? []).compactMap { candidate in
       request.transform.rest(after: candidate.transform, of: candidate.size).map { (candidate, $0) }
     }.sorted { $0.candidate.size.width < $1.candidate.size.width }
   }
 
-  /// Takes one off the list that is not there any more.
+  /// Removes a candidate that the cache no longer has.
   mutating func remove(_ key: CacheKey) {
     let source = key.source
     sources[source]?.removeAll { $0.key == key }
@@ -60,17 +61,17 @@ struct DerivationCandidates {
 }
 
 extension Transform {
-  /// Least lossy quality of what others are made from.
+  /// The minimum quality of a lossy candidate.
   private static let leastQuality = 90
 
-  /// Whether what was made so may be made smaller once more in place of its source: it shows all there is, or a part that is
-  /// told exactly, lost nothing that an image of half its size could show, and has no more pixels than its source.
+  /// Whether smaller variants can be derived from this result. It shows the whole source or an
+  /// exactly known crop, has enough quality, and is not enlarged.
   fileprivate func isSourceOfOthers(_ info: VariantInfo) -> Bool {
     guard info.frames == 1, info.scaledDownFrom == nil, !enlarge, keepsShape, isBare else {
       return false
     }
     return switch info.format {
-    // With either of them its colours may be fewer.
+    // A PNG with a quality or a byte limit may have a reduced palette.
     case .png: quality == nil && maxBytes == nil
     case .jpeg, .webp, .avif, .jxl:
       (info.quality ?? quality ?? qualities[info.format] ?? 0) >= Self.leastQuality
@@ -79,16 +80,18 @@ extension Transform {
     }
   }
 
-  /// Whether the image is neither cut, padded nor stretched by its box.
+  /// Whether the fit neither crops, pads nor stretches.
   private var keepsShape: Bool { fit == .inside || fit == .outside }
 
-  /// Whether nothing is done to the pixels that would be done twice.
+  /// Whether no step would be applied to the pixels twice.
   private var isBare: Bool { product == .image && effects == Effects() && watermark == nil }
 
-  /// What is to be made of a larger variant so that this comes out; `nil`: it cannot be, or not for sure.
+  /// Returns the transform that turns a larger variant into this result, or `nil` if no exact one
+  /// exists.
   ///
-  /// The worker sees the larger variant's sides, which were rounded. So it has to be certain that the source's own would give
-  /// the same size; and the box has to be given, since `scale` alone counts in the source's pixels.
+  /// The imaging worker sees the rounded size of the larger variant. So the result's size must be
+  /// the same for every source size that rounds to it. The request needs `width` or `height`,
+  /// because `scale` alone is relative to the source.
   fileprivate func rest(after larger: Transform, of size: PixelSize) -> Transform? {
     guard larger.format == nil || larger.format == format, larger.background == background,
       larger.crop == crop, larger.rotation == rotation, larger.flip == flip, larger.trim == trim,
@@ -102,8 +105,8 @@ extension Transform {
     return rest
   }
 
-  /// The size in pixels of what this makes of an image with these sides, give or take half a pixel each; `nil` where that
-  /// is not the same for all such images.
+  /// Returns the output size for an input of `size`, or `nil` if rounding of the input (±0.5
+  /// pixels) could change it.
   private func certainSize(of size: PixelSize) -> PixelSize? {
     let (width, height) = (Double(size.width), Double(size.height))
     guard let flat = self.size(of: width + 0.5, height - 0.5),
@@ -112,7 +115,7 @@ extension Transform {
     return flat
   }
 
-  /// As `ImagingPipeline.Geometry` has it where nothing grows.
+  /// Computes the output size like `ImagingPipeline.Geometry`, without enlarging.
   private func size(of sourceWidth: Double, _ sourceHeight: Double) -> PixelSize? {
     func side(_ exact: Double) -> Int { max(1, Int(exact.rounded())) }
     let box = (

@@ -1,4 +1,4 @@
-// NamedFormats: what is kept by the name of its format as well, since its client is sent on to that.
+// NamedFormats: stores a negotiated variant under its explicit format, too, for redirected clients.
 
 import Model
 
@@ -14,7 +14,8 @@ extension ImageManager {
     _ = store(own, in: request.options.store)
   }
 
-  /// What was made, where this is the short-lived answer that stands in for an AVIF: by its name it stands in for nothing.
+  /// Returns the fallback's own variant if `variant` is a short-lived copy of it that stands in for
+  /// an AVIF.
   private func lasting(_ variant: Variant, of request: ImageRequest) -> Variant {
     guard let quick = quicker(request), let made = memory.peek(quick.key),
       made.info.etag == variant.info.etag,

@@ -1,13 +1,14 @@
-// NeverBigger: a source that is no larger than what was made of it, and as good, goes out in its place.
+// NeverBigger: serves the source if re-encoding does not make it smaller.
 
 import Model
 
 extension ImageManager {
-  /// The source itself as the variant, where nobody could tell it from what was made of it but by its fewer bytes: of the
-  /// same size in pixels, in a format that will do, upright, in sRGB, and with nothing in it but what is to be seen.
+  /// Returns the source as the variant if it is no larger than the encoded image and looks the
+  /// same. The source needs the same pixel size, an accepted format, upright orientation, sRGB and
+  /// no metadata.
   ///
-  /// Unlike one that is passed through it is kept in both tiers, since after a restart nobody would know that it is the
-  /// answer before another had been made.
+  /// Both tiers store this variant, unlike one that is passed through. Otherwise a restart would
+  /// lose the decision and encode the image again.
   func source(
     _ source: Source, insteadOf image: ProcessedImage, for request: ImageRequest
   ) async -> Variant? {
@@ -15,7 +16,8 @@ extension ImageManager {
     guard !image.isDamaged, source.version != 0, source.file.count <= image.bytes.count,
       source.file.count <= transform.maxBytes ?? .max,
       image.scaledDownFrom == nil, transform.leavesPixels,
-      // Never mapped: a file in a folder may be cut. What was made of it is larger, and in memory.
+      // Copies the bytes: another process may truncate a mapped file. The encoded image is larger
+      // and is in memory already.
       let bytes = await bytes(of: source.file)
     else { return nil }
     let format = bytes.withUnsafeBytes { bytes -> ImageFormat? in
@@ -37,6 +39,6 @@ extension ImageManager {
 }
 
 extension Transform {
-  /// Whether a result of the source's own size shows the source as it is stored.
+  /// Whether an output of the source's size has the stored pixels of the source.
   fileprivate var leavesPixels: Bool { keepsPixels && rotation == .none && flip == .none }
 }

@@ -1,17 +1,17 @@
-// SubstitutionCounters: what the manager counts of answers that are other than what was made at first.
+// SubstitutionCounters: counts variants that replace the one a request would normally get.
 
 import Model
 import Telemetry
 
-/// Counts of what goes out in the place of something else.
+/// Counters for substituted variants.
 final class SubstitutionCounters: Sendable {
-  /// Sources kept as the answer, since what was made of them was larger.
+  /// Sources served because the encoded image was larger.
   let sourcesInstead = Counter()
-  /// Images made of larger variants.
+  /// Variants derived from larger variants.
   let derived = Counter()
-  /// AVIFs made behind quicker answers.
+  /// AVIFs encoded in the background.
   let avifs = Counter()
-  /// Those that could not be.
+  /// Background AVIFs that failed.
   let avifsFailed = Counter()
 
   /// Adds the counts to `figures`.

@@ -1,14 +1,16 @@
-// FlightKey: which requests can share one flight.
+// FlightKey: defines which requests share a flight.
 
 import Model
 
-/// What a flight of variants is for. Those who look at other things, or keep other things, are no company: a request
-/// that wants the origin asked is not answered by a flight that may have found something kept.
+/// The key of a variant flight.
+///
+/// Requests with different cache policies are not coalesced: one that forces revalidation must not
+/// join a flight that may be satisfied from cache.
 struct FlightKey: Hashable, Sendable {
-  /// What is wanted.
+  /// The key of the variant.
   let key: CacheKey
-  /// How, other than the priority, which is raised by whoever joins, and the detachment, which is the flight's as soon
-  /// as it is one waiter's.
+  /// The load options, without priority and detachment. A participant raises the flight's priority,
+  /// and one detached participant makes the whole flight detached.
   private let options: LoadOptions
 
   init(_ request: ImageRequest) {
@@ -21,18 +23,18 @@ struct FlightKey: Hashable, Sendable {
   }
 }
 
-/// What a flight of sources is for. However different the requests, a source is loaded by one flight at a time for each
-/// way of asking for it; what else they want of it, they see to when it is there.
+/// The key of a source flight. Requests that use the cache in the same way share one download, even
+/// if their transforms differ.
 struct SourceFlightKey: Hashable, Sendable {
-  /// The source.
+  /// The key of the source.
   let key: CacheKey
-  /// Which kept source will do.
+  /// How the flight uses cached sources.
   let use: CacheUse
-  /// Whether what is kept has to be of some age, which each waiter looks at for itself.
+  /// Whether the request limits the age of a cached source. Each participant checks its own limit.
   let demandsAge: Bool
-  /// Whether it is tried though it failed before.
+  /// Whether the flight ignores the negative cache.
   let retriesFailed: Bool
-  /// Whether nothing stale will do, since somebody has it already.
+  /// Whether the flight is a background revalidation, which a stale source cannot satisfy.
   let isRevalidation: Bool
   /// The servers that the request came through. In a loop of servers each would otherwise join the flight that waits for
   /// it, and none would hear its own name.
@@ -49,6 +51,6 @@ struct SourceFlightKey: Hashable, Sendable {
 }
 
 extension CacheUse {
-  /// Whether what is kept may be the answer.
+  /// Whether a cached entry may satisfy the request.
   var looks: Bool { self == .normal || self == .only }
 }

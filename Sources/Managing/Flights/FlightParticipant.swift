@@ -1,19 +1,19 @@
-// FlightParticipant: what whoever waits for a flight brings to it, and hears from it.
+// FlightParticipant: a participant in a coalesced flight, with its priority and its callbacks.
 
 import Model
 import Platform
 
-/// A body that comes in for a flight.
+/// A streaming body that a flight receives.
 struct ComingBody: Sendable {
   let body: any StreamingBody
-  /// Why the loader was asked.
+  /// Why the cache forwarded the request.
   let forward: CacheStatus.Forward
 }
 
-/// The share of a request in a flight, or of a flight and all its waiters in the next.
+/// A participant in a coalesced flight: a request, or a flight that waits for another flight.
 ///
-/// Its priority is the highest that any of its waiters has asked for. It never falls, not even when that waiter leaves
-/// (SDWebImage 5 lets a joiner set it, downwards too).
+/// The priority of a flight is the maximum of its participants' priorities. It never falls, even
+/// when that participant leaves (in SDWebImage 5, a joining request can lower it).
 final class FlightParticipant: WorkPriority {
   private struct State {
     var priority: LoadPriority
@@ -29,18 +29,19 @@ final class FlightParticipant: WorkPriority {
   private let onBody: (@Sendable (ComingBody) -> Void)?
   private let onClose: (@Sendable () -> Void)?
 
-  /// The share of one request.
+  /// Creates the participant of one request.
   ///
-  /// - Parameter onBody: is told of a body as it begins to come in, on the loader's thread; it must not wait.
+  /// - Parameter onBody: called on the loader's thread when a body begins to arrive; must not
+  ///   block.
   convenience init(
     _ priority: LoadPriority, onBody: (@Sendable (ComingBody) -> Void)? = nil
   ) {
     self.init(priority, isRequest: true, onBody: onBody)
   }
 
-  /// The share of a flight that nobody waits for yet: of the lowest priority.
+  /// Creates a flight's own participant, with the lowest priority and no waiting participants.
   ///
-  /// - Parameter onClose: is told once, on any thread, that the flight's result is for those alone who wait for it by then.
+  /// - Parameter onClose: called once, on any thread, when the flight accepts no more participants.
   static func ofFlight(onClose: (@Sendable () -> Void)? = nil) -> FlightParticipant {
     FlightParticipant(.low, isRequest: false, onClose: onClose)
   }
@@ -55,7 +56,7 @@ final class FlightParticipant: WorkPriority {
     self.onClose = onClose
   }
 
-  /// A waiter enters the flight; `hasJoined` says whether somebody else had started it.
+  /// Adds a waiting participant. `hasJoined` tells whether another request had started the flight.
   func enter(_ waiter: Int, _ share: FlightParticipant, hasJoined: Bool) {
     share.state.withLock { $0.hasJoined = hasJoined }
     let (coming, isClosed) = state.withLock { state in
@@ -67,13 +68,13 @@ final class FlightParticipant: WorkPriority {
     raise(to: share.observe { [weak self] in self?.raise(to: $0) })
   }
 
-  /// A waiter leaves. What it raised stays raised.
+  /// Removes a waiting participant. The priority stays as it is.
   func leave(_ waiter: Int) {
-    // Released outside the lock: it may be the last reference.
+    // Released outside the lock: this may be the last reference.
     _ = state.withLock { $0.waiting.removeValue(forKey: waiter) }
   }
 
-  /// Raises the priority where `value` is higher.
+  /// Raises the priority if `value` is higher.
   func raise(to value: LoadPriority) {
     let observers = state.withLock { state in
       guard value > state.priority else { return [] as [@Sendable (LoadPriority) -> Void] }
@@ -95,12 +96,12 @@ final class FlightParticipant: WorkPriority {
     return state.withLock { Array($0.waiting.values) }.reduce(0) { $0 + $1.waiters }
   }
 
-  /// Requests among those that wait for the flight itself.
+  /// The number of requests that wait for this flight directly.
   var requests: Int { state.withLock { $0.waiting.values.count { $0.isRequest } } }
 
-  // MARK: What comes in
+  // MARK: Streaming
 
-  /// A body begins to come in: all who wait are told, and all who will.
+  /// Announces a body to all participants, present and future.
   func begin(_ coming: ComingBody) {
     let waiting = state.withLock { state in
       state.coming = coming
@@ -110,8 +111,8 @@ final class FlightParticipant: WorkPriority {
     for share in waiting { share.begin(coming) }
   }
 
-  /// What comes is for those alone who wait for it now (`no-store`, `private`): no one may join this flight any more, nor
-  /// those that wait for it.
+  /// Closes the flight to new participants, because only those present may have the response
+  /// (`no-store`, `private`). Waiting flights close too.
   func close() {
     let waiting: [FlightParticipant]? = state.withLock { state in
       guard !state.isClosed else { return nil }
@@ -123,6 +124,6 @@ final class FlightParticipant: WorkPriority {
     for share in waiting { share.close() }
   }
 
-  /// Whether the flight it is in was another's before.
+  /// Whether another request had started the flight that this participant joined.
   var hasJoined: Bool { state.withLock { $0.hasJoined } }
 }

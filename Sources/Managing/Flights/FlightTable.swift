@@ -1,65 +1,69 @@
-// FlightTable: who waits for which work. Pure: it is told what happened and returns what is to be done.
+// FlightTable: tracks which participants wait for which flight, as a pure state machine.
 
-/// The flights of one level: at most one per key that can still be joined, each with the waiters that want its result.
+/// The flights of one level, with the waiters of each. At most one flight per key can be joined.
 ///
-/// Life of a flight: started by its first waiter, joined by others, ended by its result, by the last waiter leaving a
-/// flight that is not detached, or by an operator. Ended flights cannot be joined: whoever asks next starts another
-/// (SDWebImage: a finished or cancelled operation is replaced). Closed ones cannot either, since their result is for those
-/// alone who asked in time; of one key at most `closedLimit` of them run, and the flight behind them waits for one to end.
+/// - The first waiter starts a flight, and others join it.
+/// - A flight ends with its result, when an operator ends it, or when its last waiter leaves and it
+///   is not detached.
+/// - An ended flight cannot be joined: the next request starts a new flight (as in SDWebImage).
+/// - A closed flight cannot be joined either: its result is only for the waiters it has. At most
+///   `closedLimit` closed flights run per key, and the next flight of that key waits for one to
+///   end.
 struct FlightTable<Key: Hashable, Waiter> {
   typealias FlightID = Int
   typealias WaiterID = Int
 
-  /// What became of a request to wait.
+  /// The result of `enter`.
   struct Entry: Equatable {
     let flight: FlightID
     let waiter: WaiterID
-    /// Whether the flight was running already; otherwise the caller is to start its work.
+    /// Whether the flight was running already. Otherwise the caller starts its work, unless `waits`
+    /// is set.
     let joined: Bool
-    /// Whether the flight's work is not to start yet: `takeStartable` says when.
+    /// Whether the caller must not start the work until `takeStartable` returns the flight.
     var waits = false
   }
 
-  /// What is to be done after a waiter left.
+  /// The result of `leave`.
   struct Departure {
-    /// Whoever left, to be told so.
+    /// The waiter that left, for the caller to resume.
     let waiter: Waiter
-    /// The flight whose work nobody wants any more, to be cancelled.
+    /// The flight that lost its last waiter, for the caller to cancel.
     let abandoned: FlightID?
   }
 
   private struct Flight {
     let key: Key
-    /// Whether it goes on when nobody waits for it.
+    /// Whether the flight continues without waiters.
     var isDetached = false
     var isClosed = false
     var waiters: [WaiterID: Waiter] = [:]
   }
 
-  /// Most closed flights of one key at a time.
+  /// The maximum number of closed flights that run for one key.
   static var closedLimit: Int { 4 }
 
   private var flights: [FlightID: Flight] = [:]
   private var joinable: [Key: FlightID] = [:]
-  /// How many flights of a key are closed and running.
+  /// The number of running closed flights per key.
   private var closed: [Key: Int] = [:]
-  /// Flights of a key whose work waits for a closed one to end, the first first.
+  /// Flights that wait for a closed flight of their key to end, in order of arrival.
   private var delayed: [Key: [FlightID]] = [:]
   private var startable: [FlightID] = []
   private var lastID = 0
-  /// Flights that go on though nobody waits for them: their detached requests have gone.
+  /// The number of detached flights that run without waiters.
   private(set) var unattendedCount = 0
 
-  /// Flights running now.
+  /// The number of flights.
   var flightCount: Int { flights.count }
-  /// Waiters of all of them.
+  /// The number of waiters in all flights.
   var waiterCount: Int { flights.values.reduce(0) { $0 + $1.waiters.count } }
 
-  /// Whether the flight has neither a result nor been abandoned.
+  /// Returns whether the flight has not ended yet.
   func isRunning(_ flight: FlightID) -> Bool { flights[flight] != nil }
 
-  /// Waits for the flight of `key`, which is entered if it can be joined and made otherwise. One detached waiter makes
-  /// it go on to its end.
+  /// Adds a waiter to the flight of `key`, or to a new flight if none can be joined. One detached
+  /// waiter makes the flight detached.
   mutating func enter(_ key: Key, _ waiter: Waiter, isDetached: Bool = false) -> Entry {
     lastID += 1
     let waiterID = lastID
@@ -77,7 +81,7 @@ struct FlightTable<Key: Hashable, Waiter> {
     return Entry(flight: lastID, waiter: waiterID, joined: false, waits: waits)
   }
 
-  /// A running flight takes no new waiters, since its result is for no one who asks from now on.
+  /// Closes a running flight to new waiters, because its result is not for later requests.
   mutating func close(_ id: FlightID) {
     guard let flight = flights[id], !flight.isClosed else { return }
     flights[id]?.isClosed = true
@@ -85,7 +89,7 @@ struct FlightTable<Key: Hashable, Waiter> {
     if joinable[flight.key] == id { joinable[flight.key] = nil }
   }
 
-  /// The delayed flights whose work may start now; each is returned once.
+  /// Returns the delayed flights that may start now, each once.
   mutating func takeStartable() -> [FlightID] {
     let ready = startable.filter { flights[$0] != nil }
     startable = []
@@ -95,10 +99,11 @@ struct FlightTable<Key: Hashable, Waiter> {
   /// Keys of flights that can be joined.
   var joinableKeys: [Key] { Array(joinable.keys) }
 
-  /// The flight of `key` takes no new waiters: it goes on for those it has, and whoever asks next starts another.
+  /// Closes the flight of `key` to new waiters. It continues for the waiters it has, and the next
+  /// request starts a new flight.
   mutating func retire(_ key: Key) { joinable[key] = nil }
 
-  /// One waiter goes; `nil` when it has its answer already.
+  /// Removes a waiter. Returns `nil` if the waiter already has its result.
   mutating func leave(_ entry: Entry) -> Departure? {
     guard let waiter = flights[entry.flight]?.waiters.removeValue(forKey: entry.waiter) else {
       return nil
@@ -114,7 +119,7 @@ struct FlightTable<Key: Hashable, Waiter> {
     return Departure(waiter: waiter, abandoned: entry.flight)
   }
 
-  /// The work of a flight has a result; returns everyone who is to get it.
+  /// Ends a flight that has a result and returns its waiters.
   mutating func finish(_ flight: FlightID) -> [Waiter] {
     let waiters = flights[flight].map { Array($0.waiters.values) } ?? []
     if flights[flight] != nil, waiters.isEmpty { unattendedCount -= 1 }
@@ -122,7 +127,7 @@ struct FlightTable<Key: Hashable, Waiter> {
     return waiters
   }
 
-  /// Ends every flight; returns them with everyone who waited.
+  /// Ends all flights and returns them with their waiters.
   mutating func finishAll() -> [(flight: FlightID, waiters: [Waiter])] {
     defer { self = Self(lastID: lastID) }
     return flights.map { ($0, Array($1.waiters.values)) }
@@ -138,7 +143,7 @@ struct FlightTable<Key: Hashable, Waiter> {
     if joinable[key] == id { joinable[key] = nil }
     delayed[key]?.removeAll { $0 == id }
     if flight.isClosed, let count = closed[key] { closed[key] = count > 1 ? count - 1 : nil }
-    // More than one only where a purge retired those before.
+    // More than one flight is delayed only if a purge retired the earlier ones.
     if closed[key, default: 0] < Self.closedLimit {
       startable += delayed.removeValue(forKey: key) ?? []
     }

@@ -1,14 +1,17 @@
-// Flights: runs work once however many ask for it, and stops it when nobody asks any more.
+// Flights: coalesces work by key, and cancels it when the last participant leaves.
 
 import Model
 import Platform
 import Telemetry
 
-/// One level of coalescing. Guarded by a lock and not an actor: a cancellation takes effect where it happens, so that
-/// cancelling and asking again keep their order, and entering costs no hop. The lock is never held across a resumption
-/// or the start of a task.
+/// One level of coalescing.
+///
+/// A lock guards the state instead of an actor. So a cancellation takes effect before the call
+/// returns, and entering a flight needs no hop. The lock is never held while a waiter resumes or a
+/// task starts.
 final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  /// Somebody who waits. The result comes by way of a lock, since the thread sanitizer does not see into continuations.
+  /// A waiting task. The result passes through a lock, because the thread sanitizer does not track
+  /// continuations.
   private final class Waiter: Sendable {
     private let continuation: CheckedContinuation<Void, Never>
     private let outcome: Outcome
@@ -30,7 +33,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct Flight {
     let share: FlightParticipant
     var task: Task<Void, Never>?
-    /// Of one that waits to start.
+    /// The work of a flight that may not start yet.
     var work: Work?
   }
 
@@ -44,12 +47,13 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let coalesced = Counter()
   private let cancelled = Counter()
 
-  /// The value for `key`, from the flight that is running or from one started with `work`.
+  /// Returns the value for `key`, from the running flight or from a new one that runs `work`.
   ///
-  /// Cancelling the calling task throws `ImageError.cancelled` at once; `work` is cancelled with its last waiter, unless
-  /// one of them was detached.
-  /// - Parameter share: the waiter's; its raises are the flight's too. `work` gets the flight's own.
-  /// - Returns: the value, and whether it came from a flight that somebody else had started.
+  /// Cancelling the calling task throws `ImageError.cancelled` immediately. `work` is cancelled
+  /// when its last participant leaves, unless one participant was detached.
+  /// - Parameter share: the caller's participant, whose priority raises the flight's. `work`
+  ///   receives the flight's own participant.
+  /// - Returns: the value, and whether the flight was already running.
   func value(
     for key: Key, share: FlightParticipant, isDetached: Bool = false,
     work: @escaping @Sendable (FlightParticipant) async throws(ImageError) -> Value
@@ -61,7 +65,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let waiter = Waiter(continuation, outcome)
         let (entered, shared) = state.withLock { state in
           let entered = state.table.enter(key, waiter, isDetached: isDetached)
-          // Raised below by whoever starts it, like by everyone who joins.
+          // Starting or joining the flight raises the priority below.
           var flight =
             state.flights[entered.flight]
             ?? Flight(share: .ofFlight { [weak self] in self?.close(entered.flight) })
@@ -76,7 +80,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         } else if !entered.waits {
           start(entered.flight, shared, work)
         }
-        // The cancellation handler finds no entry when it runs before this point, and is not run again.
+        // A cancellation handler that ran before this point found no entry, and runs only once.
         if Task.isCancelled { leave(entered) }
       }
     } onCancel: {
@@ -85,9 +89,9 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return (try outcome.withLock { $0 }.get(), entry.withLock { $0?.joined ?? false })
   }
 
-  /// Ends all flights and cancels their work; everyone who waits gets `error`.
+  /// Ends all flights, cancels their work and resumes all waiters with `error`.
   ///
-  /// - Returns: how many requests waited, those of other flights aside.
+  /// - Returns: the number of waiting requests, without flights that wait for flights.
   func cancelAll(_ error: ImageError) -> Int {
     let (ended, flights) = state.withLock { state in
       defer { state.flights = [:] }
@@ -100,19 +104,20 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return flights.reduce(0) { $0 + $1.share.requests }
   }
 
-  /// Lets nobody further into the flights whose keys are meant; they go on for those who wait already.
+  /// Closes the flights of matching keys to new participants. The flights continue for the
+  /// participants they have.
   func retire(where isMeant: (Key) -> Bool) {
     let keys = state.withLock { $0.table.joinableKeys }.filter(isMeant)
-    // One that was started in between needs not be retired and is all the same: another does its work once more.
+    // A flight that started in between may be retired too: its work is then done once more.
     state.withLock { state in
       for key in keys { state.table.retire(key) }
     }
   }
 
-  /// The result of a flight is for those alone who wait for it already.
+  /// Closes a flight whose result is only for its present participants.
   private func close(_ flight: Table.FlightID) { state.withLock { $0.table.close(flight) } }
 
-  /// Running flights, waiting requests and counts, added to what `figures` holds.
+  /// Adds running flights, waiting requests and counts to `figures`.
   func add(to figures: inout FlightFigures, running: WritableKeyPath<FlightFigures, Int>) {
     let (flights, waiters) = state.withLock { ($0.table.flightCount, $0.table.waiterCount) }
     figures[keyPath: running] += flights
@@ -122,14 +127,14 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     figures.cancelled += cancelled.value
   }
 
-  /// Flights that go on though nobody waits for them.
+  /// The number of detached flights that run without waiters.
   var unattendedCount: Int { state.withLock { $0.table.unattendedCount } }
 
   private func start(
     _ flight: Table.FlightID, _ share: FlightParticipant, _ work: @escaping Work
   ) {
     started.add()
-    // Immediate: until it first waits it runs here and now, which saves handing it to another thread.
+    // An immediate task runs on this thread until its first suspension, which saves a thread hop.
     let task = Task.immediate {
       let result: Result<Value, ImageError>
       do throws(ImageError) {
@@ -140,7 +145,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       self.finish(flight, result)
     }
     let isRunning = state.withLock { state in
-      // The task may have finished, or its last waiter may have left, before its handle could be kept.
+      // The task may have finished, or its last waiter may have left, before this point.
       let isRunning = state.table.isRunning(flight)
       if isRunning { state.flights[flight]?.task = task }
       return isRunning
@@ -158,7 +163,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for (flight, share, work) in next { start(flight, share, work) }
   }
 
-  /// The flights that were delayed and may start now.
+  /// Returns the delayed flights that may start now.
   private func takeStartable(
     _ state: inout State
   ) -> [(flight: Table.FlightID, share: FlightParticipant, work: Work)] {

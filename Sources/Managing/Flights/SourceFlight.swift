@@ -1,31 +1,32 @@
-// SourceFlight: the way of one source, from disk or from its origin.
+// SourceFlight: loads one source from disk or from its origin.
 
 import Model
 import Platform
 
-/// What a source flight ends with.
+/// The result of a source flight.
 struct LoadedSource: Sendable {
   let source: Source
-  /// Why the loader was asked; `nil`: it was not.
+  /// Why the loader was called, or `nil` if it was not.
   let forward: CacheStatus.Forward?
-  /// The origin's status; `nil` where there is no origin, or no answer.
+  /// The origin's status, or `nil` if no origin responded.
   let originStatus: Int?
-  /// Why it is there though it is stale; `nil`: it is fresh.
+  /// Why a stale source was used, or `nil` if the source is fresh.
   var stale: CacheStatus.StaleReason?
-  /// Whether the disk tier has it.
+  /// Whether the disk tier has the source.
   let isStored: Bool
   let timings: Timings
 }
 
 extension ImageManager {
-  /// The source of a request, from the flight that all share who ask for it in the same way.
+  /// Returns the source of a request, from the flight that all requests with the same source key
+  /// share.
   func source(
     for request: ImageRequest, _ share: FlightParticipant, isDetached: Bool = false
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
     let (loaded, joined) = try await sourceFlights.value(
       for: SourceFlightKey(request), share: share, isDetached: isDetached
     ) { share async throws(ImageError) in try await self.findOrLoad(request, share) }
-    // The flight was another's, with demands of its own: what it found kept may be too old for this one.
+    // A joined flight may have used a cached source that is too old for this request.
     if joined, loaded.forward == nil, use(of: loaded.source.freshness, by: request) == nil {
       guard request.options.cache != .only else { throw .notCached }
       var fresh = request
@@ -36,26 +37,28 @@ extension ImageManager {
     return (loaded, joined)
   }
 
-  /// Whether a source is for the disk tier: a local file is read from where it is; a copy would only age.
+  /// Returns whether the disk tier may store a source. Local files are read in place, because a
+  /// copy would become outdated.
   private func isKept(_ source: Source, _ request: ImageRequest) -> Bool {
     request.source.scheme != .local && source.freshness.isStorable
       && request.options.store.contains(.disk)
       && !isPurged(source)
   }
 
-  /// Hands a source to the disk tier, where it is for it; tells whether it was taken.
+  /// Stores a source on disk if allowed, and returns whether the disk tier accepted it.
   private func keep(_ source: Source, for request: ImageRequest) -> Bool {
     gate.hold(for: source.key) {
       isKept(source, request) && changed.allows(source) && disk.store(source)
     }
   }
 
-  /// The source of a request: kept, still right as its origin says, or fetched.
+  /// Returns the source of a request: cached, revalidated or downloaded.
   private func findOrLoad(
     _ request: ImageRequest, _ share: FlightParticipant
   ) async throws(ImageError) -> LoadedSource {
     let (options, key) = (request.options, request.key.source)
-    // Before anything is looked at: where something is purged or put from here on, what this brings is not to be kept.
+    // Read before any look-up: after a later purge or upload, the result of this load must not be
+    // stored.
     let (generation, lastPut) = gate.hold(for: key) { (purges.generation, changed.lastPut) }
     var timings = Timings()
     let isLocal = request.source.scheme == .local
@@ -66,14 +69,14 @@ extension ImageManager {
         source: kept, forward: nil, originStatus: nil, stale: use.staleReason, isStored: true,
         timings: timings)
     }
-    // Reading a local file is no use of the network.
+    // Reading a local file does not use the network.
     guard options.cache != .only || isLocal else { throw .notCached }
     if let failure = rememberedFailure(of: request, ofLoading: true) { throw failure }
     if let kept { noteClock(kept.freshness) }
     let said = Lock<Freshness?>(nil)
     do throws(ImageError) {
       if let loaded = try await revalidated(request, share),
-        // One that began before a purge is no answer to those who asked after it.
+        // A revalidation that began before a purge does not satisfy requests made after the purge.
         loaded.source.generation >= generation || !isPurged(loaded.source)
       {
         return loaded
@@ -82,7 +85,7 @@ extension ImageManager {
         request, share, kept, since: (generation, lastPut), timings,
         onHead: { freshness in
           said.withLock { $0 = freshness }
-          // Not to be shared with who asks from here on, before anyone has seen a byte of it.
+          // Closes the flight before the first byte of a body that must not be shared.
           if !freshness.isStorable { share.close() }
         })
     } catch {
@@ -91,12 +94,13 @@ extension ImageManager {
     }
   }
 
-  /// The source from its origin.
+  /// Loads the source from its origin.
   ///
   /// - Parameters:
-  ///   - kept: what is there of it.
-  ///   - last: the last purge, and the last image that was put here, before anything was looked at.
-  ///   - onHead: is told of an answer when its head is there, on the loader's thread, where it must not wait.
+  ///   - kept: the cached source, if any.
+  ///   - last: the last purge and the last upload before the first look-up.
+  ///   - onHead: called with the freshness of a response when its head arrives, on the loader's
+  ///     thread; must not block.
   private func load(
     _ request: ImageRequest, _ share: FlightParticipant, _ kept: Source?,
     since last: (purge: Int, put: Int), _ timings: Timings,
@@ -141,7 +145,8 @@ extension ImageManager {
       isStored: isStored, timings: timings)
   }
 
-  /// The freshness of an answer, from what asking for it took.
+  /// Returns the freshness of an origin response, with request and response times derived from
+  /// `timings`.
   func freshness(
     of origin: OriginResponse, for request: ImageRequest, _ timings: Timings
   ) -> Freshness {
@@ -154,26 +159,29 @@ extension ImageManager {
       requestedAt: before(receivedAt, timings.ttfb), receivedAt: receivedAt)
   }
 
-  /// Keeps a source that was loaded, and lets go of what was made of other bytes.
+  /// Stores a loaded source, and invalidates the source and variants it replaces. Returns whether
+  /// the source is stored.
   ///
-  /// In this order: from the first line on, no variant of other bytes is stored or served from disk; then nobody finds
-  /// the old source, to make another; then what is there goes, disk before memory, which is filled from disk.
+  /// The order matters:
+  /// 1. Record the new version, so no variant of the old bytes is stored or served from disk.
+  /// 2. Replace the old source, so no new variant is rendered from it.
+  /// 3. Remove the old variants from disk, then from memory, because disk hits fill memory.
   private func replace(
     _ kept: Source?, with source: Source, for request: ImageRequest, since lastPut: Int
   ) async -> Bool {
-    // Where nothing was kept and the request looked, there may be variants that were kept longer than their source. They
-    // stay until their own time is over.
+    // A regular miss may find variants that outlived their source. They stay until they expire.
     let isRenewed = kept?.version == source.version
     let isChanged =
       request.source.scheme != .local && !isRenewed
       && (kept != nil || !request.options.cache.looks)
     let (isRight, isStored) = gate.hold(for: source.key) {
-      // What others have loaded since the purge, or put, is right.
+      // A source that was downloaded or uploaded after the purge is current.
       guard !isPurged(source), !changed.isPut(source.key, since: lastPut) else {
         return (false, false)
       }
       if isRenewed {
-        // A 304 is about what was kept when the origin was asked. Another flight may have brought other bytes since.
+        // A 304 refers to the cached source at request time. Another flight may have stored other
+        // bytes since.
         guard changed.allows(source) else { return (false, false) }
       } else if isChanged {
         changed.change(source.key, to: source.version)
@@ -201,7 +209,7 @@ extension ImageManager {
 }
 
 extension OriginResponse {
-  /// This answer with the fields that a 304 sent anew (RFC 9111, section 4.3.4).
+  /// Returns this response with the fields that a 304 response updates (RFC 9111, section 4.3.4).
   fileprivate func updated(by newer: OriginResponse) -> OriginResponse {
     var updated = self
     func take(_ path: WritableKeyPath<OriginResponse, String?>) {
@@ -212,10 +220,10 @@ extension OriginResponse {
     take(\.lastModified)
     take(\.etag)
     take(\.vary)
-    // Age and date are the answer's own and no properties of the source: old ones would age it twice.
+    // Age and date belong to the response, not to the source. Old values would add the age twice.
     updated.age = newer.age
     updated.date = newer.date
-    // Those of the way that was gone this time.
+    // The redirects of the latest request.
     updated.redirects = newer.redirects
     return updated
   }

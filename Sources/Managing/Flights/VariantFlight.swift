@@ -1,31 +1,32 @@
-// VariantFlight: the way of one variant, from the first place that has it.
+// VariantFlight: finds or renders one variant, from the cheapest place that has it.
 
 import Model
 
-/// What a variant flight ends with.
+/// The result of a variant flight.
 struct MadeVariant: Sendable {
   let variant: Variant
   let status: CacheStatus
   let timings: Timings
 }
 
-/// How a variant came about.
+/// How a variant was obtained.
 private enum Making {
-  /// It was kept, and still is what its source makes.
+  /// The cached variant was renewed with the freshness of its source.
   case renewed
-  /// It is the source.
+  /// The source was passed through.
   case passedThrough
-  /// A worker made it, or something that it goes out in place of.
+  /// An imaging worker rendered the variant, or an equivalent image replaced the rendered one.
   case encoded
 }
 
 extension ImageManager {
-  /// From memory, from disk, or made of its source.
+  /// Returns a variant from memory, from disk, or rendered from its source.
   func findOrMake(
     _ request: ImageRequest, _ share: FlightParticipant, of held: SourceLease?
   ) async throws(ImageError) -> MadeVariant {
     let options = request.options
-    // Another flight may have ended between this request's look into memory and its own flight.
+    // Another flight may have stored the variant between this request's memory look-up and its own
+    // flight.
     let inMemory = memory.peek(request.key).flatMap { isRight($0) ? $0 : nil }
     if let inMemory, let use = use(of: inMemory.info.freshness, by: request) {
       let status = status(of: use, inMemory.info.freshness, from: .memory, to: request)
@@ -63,9 +64,9 @@ extension ImageManager {
       return try await standIn(for: error, kept ?? inMemory, request, timings)
     }
     timings.add(loaded.timings)
-    // However long making it takes, it is for those who have asked by now.
+    // Closes the flight before rendering: later requests must not share this source.
     if !loaded.source.freshness.isStorable { share.close() }
-    // It is as stale as what is kept, so that will do as it is.
+    // The cached variant is as stale as the source, so rendering again gains nothing.
     if loaded.stale != nil, let found = kept ?? inMemory, found.wasMade(of: loaded.source),
       found.info.freshness == loaded.source.freshness
     {
@@ -73,7 +74,7 @@ extension ImageManager {
       let status = status(of: loaded, found, tier, request, stored: false, collapsed: joined)
       return MadeVariant(variant: found, status: status, timings: timings)
     }
-    // Memory has large ones whole that the disk tier would have sent from the file.
+    // Prefers the entry in memory: a large variant from disk is a file and cannot be renewed.
     let old = inMemory ?? kept
     if let quick, loaded.source.freshness.isStorable, old?.isRenewable(with: loaded.source) != true
     {
@@ -82,7 +83,7 @@ extension ImageManager {
     }
     let (variant, making) = try await make(request, of: loaded, old, share, &timings)
     if options.retriesFailed { forgetFailure(of: request) }
-    // What is passed through is on disk as its source.
+    // The disk tier already has a passed-through variant as its source.
     let tiers = making == .passedThrough ? options.store.intersection(.memory) : options.store
     let isStored = await replace(kept, with: variant, in: tiers)
     if isStored, !variant.info.isDamaged { larger.withLock { $0.note(variant, request.transform) } }
@@ -91,8 +92,8 @@ extension ImageManager {
     return MadeVariant(variant: variant, status: status, timings: timings)
   }
 
-  /// What is said of an answer that needed its source: where the origin was asked, what came of it; else which tier had
-  /// what was needed.
+  /// Returns the cache status of a response that needed its source. The status describes the origin
+  /// request if there was one, otherwise the tier that had the data.
   private func status(
     of loaded: LoadedSource, _ kept: Variant?, _ tier: CacheStatus.Tier, _ request: ImageRequest,
     stored: Bool, collapsed: Bool
@@ -109,8 +110,8 @@ extension ImageManager {
       originStatus: loaded.originStatus)
   }
 
-  /// The kept variant with its source's freshness, where it was made of these very bytes and this watermark; else the
-  /// source itself, where it needs no work; else one made now.
+  /// Revalidates the cached variant if it was rendered from this source and watermark version.
+  /// Otherwise passes the source through, or renders a new variant.
   private func make(
     _ request: ImageRequest, of loaded: LoadedSource, _ kept: Variant?,
     _ share: FlightParticipant, _ timings: inout Timings
@@ -145,7 +146,7 @@ extension ImageManager {
     }
     timings.add(image.timings)
     if image.isDamaged {
-      // The origin may soon have it whole: it is loaded anew then.
+      // Forces a new download, because the origin may soon have an intact image.
       await disk.remove(source.key)
       var info = VariantInfo(image, of: source, watermark)
       (info.isDamaged, info.freshness) = (true, info.freshness.ofDamaged(at: now()))
@@ -159,35 +160,37 @@ extension ImageManager {
     return (variant, .encoded)
   }
 
-  /// The source that the request holds already, if it does and that comes to anything, else from the common flight.
+  /// Returns the source that the request already holds, or the one from the shared flight if that
+  /// load was cancelled or purged.
   private func source(
     for request: ImageRequest, _ share: FlightParticipant, of held: SourceLease?
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
     guard let held else { return try await source(for: request, share) }
-    // Its priority is the held one's too, and what closes that closes this flight.
+    // The held load gets this flight's priority, and closing it closes this flight.
     held.share.enter(0, share, hasJoined: false)
     let generation = purges.generation
     do throws(ImageError) {
       let loaded = try await held.task.value.get()
-      // What was held when a purge came is no answer to those who asked after it and joined this flight.
+      // A source from before a purge does not satisfy requests that joined this flight after the
+      // purge.
       guard loaded.source.generation >= generation || !isPurged(loaded.source) else {
         return try await source(for: request, share)
       }
       return (loaded, held.share.hasJoined)
     } catch .cancelled where !Task.isCancelled {
-      // Who held it has gone; others wait for this variant.
+      // The holder of the source has left, but other requests wait for this variant.
       return try await source(for: request, share)
     }
   }
 
-  /// The failure a request gets at once, because its source failed before, or what is wanted of it did.
+  /// Returns the negatively cached failure of a request's source or variant.
   ///
-  /// - Parameter ofLoading: a failure to load the source, which matters once it is to be loaded; otherwise one to make
-  ///   something of it.
+  /// - Parameter ofLoading: `true` for failures to load the source, `false` for failures to render
+  ///   it.
   func rememberedFailure(of request: ImageRequest, ofLoading: Bool) -> ImageError? {
     guard !request.options.retriesFailed else { return nil }
     return failed.withLock { failed in
-      // A source may have gone since something could not be made of what is kept of it.
+      // A load failure of the source must not hide a render failure of the variant, or the reverse.
       [request.key.source, request.key].compactMap { failed.failure(of: $0, now: now()) }
         .first { $0.cause.isOfLoading == ofLoading }
     }
@@ -201,14 +204,15 @@ extension ImageManager {
     }
   }
 
-  /// Remembers that no image could be made, and returns the failure as it is to be told.
+  /// Adds a render failure to the negative cache and returns the error for the client.
   ///
-  /// Only what the source itself is to blame for is listed as the source's (`ImageError.isOfSource`), which the worker
-  /// tells. What fails with one variant is listed as that variant's, and everything else is not listed.
+  /// Only failures of the source itself (`ImageError.isOfSource`, as the imaging worker reports)
+  /// are listed for the source. Failures of one variant are listed for that variant, and all others
+  /// are not listed.
   private func remembering(
     _ error: ImageError, making request: ImageRequest, of source: Source
   ) -> ImageError {
-    // The backlog remembers it, and no client waited.
+    // `DeferredAVIFQueue` remembers this failure, and no client waited for it.
     guard !request.options.awaitsAVIF else { return error }
     switch error {
     case .ofVariant:
@@ -221,8 +225,8 @@ extension ImageManager {
     }
   }
 
-  /// Stores what a source came to now; tells whether a tier keeps it. One that may not does not keep what other bytes came
-  /// to either, or the next request would get that.
+  /// Stores a new variant and returns whether a tier accepted it. A tier that may not store the
+  /// variant drops an outdated one, which the next request would get otherwise.
   private func replace(
     _ kept: Variant?, with variant: Variant, in tiers: StoreTiers
   ) async -> Bool {
@@ -239,32 +243,34 @@ extension ImageManager {
     return isStored
   }
 
-  /// In the tiers that may keep it; tells whether one does.
+  /// Stores a variant in the given tiers and returns whether one accepted it. Damaged variants stay
+  /// in memory.
   func store(_ variant: Variant, in tiers: StoreTiers) -> Bool {
     let tiers = variant.info.isDamaged ? tiers.intersection(.memory) : tiers
     return gate.hold(for: variant.key) {
       guard isRight(variant) else { return false }
       let isInMemory = tiers.contains(.memory) && memory.store(variant)
       let isOnDisk = tiers.contains(.disk) && disk.store(variant)
-      // Its source may have changed since the question; on disk it is asked again by whoever reads it.
+      // The source may have changed since the first check. A disk hit checks again when it is read.
       if isInMemory, !isRight(variant) { memory.remove(variant.key) }
       return isInMemory || isOnDisk
     }
   }
 
-  /// Whether a source was purged since its loading began.
+  /// Returns whether a source was purged after its load began.
   func isPurged(_ source: Source) -> Bool {
     purges.covers(source.key, generation: source.generation)
   }
 
-  /// Whether a variant was neither purged nor made of bytes that were replaced since.
+  /// Returns whether a variant is neither purged nor rendered from a replaced source.
   func isRight(_ variant: Variant) -> Bool {
     changed.allows(variant) && !purges.covers(variant.key, generation: variant.info.generation)
   }
 }
 
 extension VariantInfo {
-  /// What a worker made, with what its source passes on: validator and freshness, bounded by its watermark's.
+  /// Describes a rendered image, with the validator and freshness of its source. The watermark's
+  /// freshness limits the latter.
   fileprivate init(_ image: ProcessedImage, of source: Source, _ watermark: Source?) {
     self.init(
       format: image.format, size: image.size, frames: image.frames, density: image.density,
@@ -276,7 +282,7 @@ extension VariantInfo {
 }
 
 extension Freshness {
-  /// The same, bounded by a watermark's, where there is one.
+  /// Returns the freshness, limited by the watermark's freshness if there is one.
   func combined(with watermark: Source?) -> Freshness {
     watermark.map { combined(with: $0.freshness) } ?? self
   }
@@ -290,7 +296,8 @@ extension ImageOverlay {
 }
 
 extension CacheStatus {
-  /// The same, for a request that joined a flight: only a forwarded request can be collapsed (RFC 9211, section 2.6).
+  /// The status of a request that joined a flight. Only a forwarded request can be collapsed (RFC
+  /// 9211, section 2.6).
   var collapsed: CacheStatus {
     switch self {
     case .hit, .staleHit: self
@@ -303,19 +310,20 @@ extension CacheStatus {
 }
 
 extension Variant {
-  /// Whether it was made of these very bytes.
+  /// Returns whether the variant was rendered from this version of the source.
   fileprivate func wasMade(of source: Source) -> Bool {
     source.version != 0 && info.sourceVersion == source.version
   }
 
-  /// Whether it can be kept on with the freshness of a source that it was made of.
+  /// Returns whether the variant can take over the freshness of `source`. A variant in a file
+  /// cannot.
   fileprivate func isRenewable(with source: Source) -> Bool {
     if case .memory = body { wasMade(of: source) } else { false }
   }
 }
 
 extension ImageError {
-  /// Whether the source could not be had; otherwise nothing could be made of it.
+  /// Whether the failure belongs to loading the source, not to rendering.
   fileprivate var isOfLoading: Bool {
     switch self {
     case .sourceNotFound, .sourceTooLarge: true

@@ -1,13 +1,15 @@
-// Watermarking: the second source of a request, which comes the way of any other.
+// Watermarking: loads the watermark of a request like any other source.
 
 import Model
 
 extension ImageManager {
-  /// The source of a request's watermark, where it has one: kept, shared with all who load it, renewed and remembered as
-  /// failed under its own URL. What a request says of its source holds for this one too, but for where it is kept: many
-  /// other images have the same.
+  /// Returns the source of the request's watermark, or `nil` if the request has none.
   ///
-  /// - Throws: the failure as one of the watermark.
+  /// The watermark is cached, coalesced, revalidated and negatively cached under its own URL. The
+  /// request's load options apply, except the storage tiers: many images share one watermark, so
+  /// all tiers may store it.
+  ///
+  /// - Throws: the failure, marked as a failure of the watermark.
   func watermark(
     of request: ImageRequest, _ share: FlightParticipant, _ timings: inout Timings
   ) async throws(ImageError) -> Source? {
@@ -27,8 +29,8 @@ extension ImageManager {
     }
   }
 
-  /// Remembers a failure of the watermark itself, as if it had been asked for, and returns it as it is to be told. Whatever
-  /// it is laid on is not to blame.
+  /// Adds a failure of the watermark to the negative cache, under the watermark's key. Returns the
+  /// error for the client.
   func remembering(
     _ error: ImageError, of watermark: Watermark, from source: Source
   ) -> ImageError {

@@ -1,16 +1,17 @@
-// ClockWatch: notices that the clock was set back, by what is kept and came in later than now.
+// ClockWatch: detects that the system clock was set back.
 
 import Model
 import Telemetry
 
-/// Whether it is time to tell that the clock was set back. Pure: it is told what time it is.
+/// Decides when to log that the clock was set back. A pure state machine: the caller passes the
+/// time.
 ///
-/// One setting back is one episode, however much of what is kept shows it: it ends when the clock has caught up with the
-/// latest of that.
+/// Each setback is one episode, however many cached sources show it. The episode ends when the
+/// clock reaches the latest of their receive times.
 struct ClockWatch {
   private var caughtUpAt: UnixTime?
 
-  /// Something is kept that came in after `now`; tells whether this begins an episode.
+  /// Notes a cached source received after `now`. Returns whether this begins an episode.
   mutating func sees(_ receivedAt: UnixTime, now: UnixTime) -> Bool {
     let known = caughtUpAt.flatMap { now < $0 ? $0 : nil }
     caughtUpAt = max(known ?? receivedAt, receivedAt)
@@ -19,8 +20,8 @@ struct ClockWatch {
 }
 
 extension ImageManager {
-  /// Counts a kept source whose age nobody knows, and logs that once an episode. On the way to the origin, so it costs
-  /// hits nothing.
+  /// Counts a cached source whose age is unknown, and logs once per episode. Only requests to the
+  /// origin call this method, so hits pay nothing.
   func noteClock(_ freshness: Freshness) {
     let now = now()
     guard !freshness.isOfThePast(at: now) else { return }

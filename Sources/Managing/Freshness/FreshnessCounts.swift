@@ -1,21 +1,21 @@
-// FreshnessCounts: what the manager counts of staleness.
+// FreshnessCounts: counts stale responses and revalidations.
 
 import Model
 import Telemetry
 
-/// Counts of what was served stale.
+/// Counters for stale responses.
 final class FreshnessCounts: Sendable {
-  /// Revalidations begun.
+  /// Revalidations started.
   let revalidations = Counter()
   /// Revalidations that failed.
   let revalidationsFailed = Counter()
-  /// Sources found to have come in later than now.
+  /// Cached sources with a receive time in the future.
   let clockSetBack = Counter()
   private let whileRevalidating = Counter()
   private let ifError = Counter()
   private let accepted = Counter()
 
-  /// Counts an answer, if it is stale.
+  /// Counts a response if it is stale.
   func add(_ status: CacheStatus) {
     switch status {
     case .staleHit(_, .whileRevalidating, _): whileRevalidating.add()
@@ -25,7 +25,7 @@ final class FreshnessCounts: Sendable {
     }
   }
 
-  /// The state now, but for the sources that fail.
+  /// The counts now, without the number of failing sources.
   var figures: FreshnessFigures {
     var figures = FreshnessFigures()
     figures.staleWhileRevalidate = whileRevalidating.value

@@ -1,43 +1,45 @@
-// Revalidations: asking origins behind stale answers, once however many are given meanwhile.
+// Revalidations: revalidates stale variants in the background, each once.
 
 import Model
 
-/// The revalidations that run. Pure, and bounded: beyond that, what is stale stays so until there is room.
+/// The variants that are being revalidated, up to `limit`. A stale variant beyond the limit is
+/// revalidated with a later request.
 struct Revalidations {
-  /// Most at once.
+  /// The maximum number of revalidations at a time.
   static let limit = 1_024
 
   private var variants: Set<CacheKey> = []
-  /// How many variants of each source.
+  /// The number of variants being revalidated, by source.
   private var sources: [CacheKey: Int] = [:]
 
-  /// How many run.
+  /// The number of running revalidations.
   var count: Int { variants.count }
 
-  /// Takes a place for a variant; `false` where it has one already, or there is none.
+  /// Reserves a slot for a variant. Returns `false` if the variant has one already or none is free.
   mutating func begin(_ key: CacheKey) -> Bool {
     guard variants.count < Self.limit, variants.insert(key).inserted else { return false }
     sources[key.source, default: 0] += 1
     return true
   }
 
-  /// Gives its place back.
+  /// Frees the slot of a variant.
   mutating func end(_ key: CacheKey) {
     guard variants.remove(key) != nil, let count = sources[key.source] else { return }
     sources[key.source] = count > 1 ? count - 1 : nil
   }
 
-  /// Whether a variant of this source is being renewed.
+  /// Returns whether a variant of this source is being revalidated.
   func includes(_ source: CacheKey) -> Bool { sources[source] != nil }
 }
 
 extension ImageManager {
-  /// Has what was served stale renewed, unless that is under way, or would be in vain.
+  /// Starts a background revalidation of a stale response, unless one is running or would fail at
+  /// once.
   ///
-  /// Its place in the queues is the last, until somebody waits for it.
+  /// The revalidation has the lowest priority until a request waits for it.
   func revalidate(_ request: ImageRequest) {
     let key = request.key
-    // Who wants only what is kept has nothing loaded.
+    // `only-if-cached` and other special requests start no download.
     guard request.options.cache == .normal,
       !failing.withLock({ $0.isLeftAlone(key.source, now: now()) }),
       rememberedFailure(of: request, ofLoading: true) == nil,
@@ -55,8 +57,8 @@ extension ImageManager {
     }
   }
 
-  /// The source from the revalidation that is under way, for a request that cannot have it stale; `nil` where there is
-  /// none.
+  /// Returns the source from a running revalidation, for a request that cannot use it stale.
+  /// Returns `nil` if no revalidation of the source is running.
   func revalidated(
     _ request: ImageRequest, _ share: FlightParticipant
   ) async throws(ImageError) -> LoadedSource? {
@@ -69,7 +71,7 @@ extension ImageManager {
 }
 
 extension ImageRequest {
-  /// The manager's own request, for what this one was given stale.
+  /// The internal background request that renews a stale response.
   fileprivate var revalidation: ImageRequest {
     var own = self
     own.options = LoadOptions()

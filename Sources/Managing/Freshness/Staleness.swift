@@ -1,22 +1,22 @@
-// Staleness: which kept answers may be given though they are stale, and what follows from it (RFC 5861).
+// Staleness: decides which cached responses may be served stale (RFC 5861).
 
 import Model
 
-/// How something kept may be the answer.
+/// How a cached entry may satisfy a request.
 enum KeptUse: Equatable {
-  /// Nobody needs to be asked.
+  /// The entry is fresh enough, without asking the origin.
   case fresh
-  /// It is stale and will do.
+  /// The entry is stale, and the reason allows serving it.
   case stale(CacheStatus.StaleReason)
 
-  /// Why it will do though it is stale.
+  /// Why the entry may be served stale, or `nil` if it is fresh.
   var staleReason: CacheStatus.StaleReason? {
     if case .stale(let reason) = self { reason } else { nil }
   }
 }
 
 extension ImageManager {
-  /// How something kept may be the answer to a request; `nil`: not at all, as far as is known without asking the origin.
+  /// Returns how a cached entry may satisfy a request, or `nil` if the origin must be asked first.
   func use(of freshness: Freshness, by request: ImageRequest) -> KeptUse? {
     let options = request.options
     guard options.cache.looks else { return nil }
@@ -24,7 +24,8 @@ extension ImageManager {
     if freshness.satisfies(options.age, at: now) {
       return freshness.isFresh(at: now) ? .fresh : .stale(.accepted)
     }
-    // Who says how old it may be means it, and what is to be kept nowhere is renewed for nobody.
+    // Requests with age demands get no staler entry than they allow. Requests that store nothing
+    // start no revalidation.
     guard options.age == AgeDemands(), !options.isRevalidation, !options.store.isEmpty else {
       return nil
     }
@@ -35,8 +36,9 @@ extension ImageManager {
     return .stale(.ifError)
   }
 
-  /// The status of an answer from what is kept. Where it is stale, asking its origin begins behind the answer's back, so
-  /// whatever is stored has to be before: it would take the place of what is newer.
+  /// Returns the cache status of a cached response, and revalidates a stale one in the background.
+  ///
+  /// A caller that stores the entry must do so first, or the entry would overwrite the renewed one.
   func status(
     of use: KeptUse, _ freshness: Freshness, from tier: CacheStatus.Tier, to request: ImageRequest
   ) -> CacheStatus {
@@ -47,12 +49,13 @@ extension ImageManager {
 
   // MARK: Errors
 
-  /// The kept source in place of one that could not be had, where that may be.
+  /// Returns the cached source instead of a load failure, if stale-if-error allows it. Otherwise
+  /// throws the failure.
   ///
   /// - Parameters:
-  ///   - generation: the last purge before anything was looked at.
-  ///   - said: what the failed answer's head says of how long it holds; `nil` where there was none.
-  /// - Throws: the failure, as it is to be told.
+  ///   - generation: the purge generation before the first look-up.
+  ///   - said: the freshness of the failed response, or `nil` if no head arrived.
+  /// - Throws: the failure, as the client sees it.
   func standIn(
     for error: ImageError, _ kept: Source?, _ request: ImageRequest, since generation: Int,
     said: Freshness?, _ timings: Timings
@@ -70,7 +73,7 @@ extension ImageManager {
     throw told
   }
 
-  /// The kept variant in place of one whose source could not be had, where that may be.
+  /// Returns the cached variant instead of a load failure, if stale-if-error allows it.
   ///
   /// - Throws: the failure.
   func standIn(
@@ -87,34 +90,37 @@ extension ImageManager {
     throw error
   }
 
-  /// Notes that something kept could not be renewed; tells whether that is a reason to serve it stale.
+  /// Records a failed revalidation and returns whether it allows a stale response.
   private func note(_ error: ImageError, of request: ImageRequest) -> Bool {
     switch error.cause {
     case .sourceUnreachable, .sourceTimeout, .sourceTLS, .sourceIncomplete, .sourceError,
       .tooManyRedirects, .forbiddenSource, .sourceTooLarge, .unsupportedFormat, .overloaded:
       failing.withLock { $0.add(request.key.source, error, now: now()) }
       return error.letsStaleBeServed
-    // All others say nothing about the origin.
+    // Other failures say nothing about the origin.
     default: return false
     }
   }
 
-  /// Who wants its origin asked is told what came of it.
+  /// Returns whether stale-if-error applies. Requests that force revalidation get the error, not a
+  /// stale response.
   private func mayStandIn(_ freshness: Freshness, _ request: ImageRequest) -> Bool {
     request.options.cache == .normal && !request.options.isRevalidation
       && freshness.mayBeServedOnError(at: now())
   }
 
-  /// Whether a source was neither purged nor replaced since.
+  /// Returns whether a source is neither purged nor replaced.
   private func isRight(_ source: Source) -> Bool { changed.allows(source) && !isPurged(source) }
 
-  /// Lets go of a source that its origin says is gone, and of what was made of it, in the order of `replace`.
+  /// Invalidates a source that the origin reports as gone, and its variants, in the order of
+  /// `replace`.
   ///
-  /// - Parameter isRight: whether that is still what there is: another may have been loaded, or put, meanwhile.
+  /// - Parameter isRight: whether the cached entry is still current; another flight or an upload
+  ///   may have replaced it.
   private func takeDown(_ key: CacheKey, where isRight: () -> Bool) async {
     let isDown = gate.hold(for: key) {
       guard isRight() else { return false }
-      // No variant there is has this one.
+      // A random version matches no existing variant.
       changed.change(key, to: .random(in: 1...(.max)))
       return true
     }
@@ -127,9 +133,13 @@ extension ImageManager {
 }
 
 extension ImageError {
-  /// Whether what is kept may be served in its place: the origin cannot be had, or says that the fault is its own or that
-  /// it is asked too much (RFC 5861, section 4, and 429, as nginx's `proxy_cache_use_stale` has it); or there is no room
-  /// here for asking it. Other answers are what the origin has to say, and are told (RFC 9111, section 4.3.3).
+  /// Whether a stale response may replace this error.
+  ///
+  /// - The origin cannot be reached, or responds with 5xx (RFC 5861, section 4) or 429 (as in
+  ///   nginx's `proxy_cache_use_stale`).
+  /// - Pictor is overloaded and cannot ask the origin.
+  ///
+  /// All other responses are the origin's answer and reach the client (RFC 9111, section 4.3.3).
   var letsStaleBeServed: Bool {
     switch cause {
     case .sourceUnreachable, .sourceTimeout, .sourceTLS, .sourceIncomplete, .overloaded: true
@@ -138,7 +148,7 @@ extension ImageError {
     }
   }
 
-  /// The status that the origin answered with, where it did.
+  /// The status of the origin's response, if there was one.
   fileprivate var originStatus: Int? {
     switch cause {
     case .sourceError(let status, _), .sourceNotFound(let status): status

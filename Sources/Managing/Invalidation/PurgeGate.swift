@@ -1,24 +1,25 @@
-// PurgeGate: keeps apart a purge and what is stored at the same moment.
+// PurgeGate: keeps a purge and concurrent writes from missing each other.
 
 import Model
 import Platform
 
-/// To ask whether something was purged and to store it are two steps, and a whole purge may pass between them: what is
-/// stored then would be there after it, and memory's hits ask nobody. So whoever stores takes both steps in one hold of
-/// the gate, and a purge that is in the list passes the gate before it looks for what it means. Whoever asked before it
-/// has stored by then, and is found; whoever asks later does not store.
+/// A sharded lock between purges and writers.
+///
+/// Check-then-store is not atomic. Writers hold a shard of this gate across both; a purge, once
+/// published, acquires each shard once. So every earlier store is visible to the purge, and every
+/// later check sees the purge.
 final class PurgeGate: Sendable {
   private static let count = 16
 
-  /// By key, so that two threads seldom meet.
+  /// Sharded by key to reduce contention.
   private let parts = (0..<count).map { _ in Lock(()) }
 
-  /// Does `work`, which must not wait, while no purge passes and nobody else holds the gate for this key.
+  /// Runs `work`, which must not block, while holding the shard of `key`.
   func hold<Result>(for key: CacheKey, _ work: () -> Result) -> Result {
     parts[key.storedHash & (Self.count - 1)].withLock { _ in work() }
   }
 
-  /// Waits for those who hold it now.
+  /// Acquires each shard once, which waits for the present holders.
   func pass() {
     for part in parts { part.withLock { _ in } }
   }

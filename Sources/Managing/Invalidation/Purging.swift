@@ -1,15 +1,18 @@
-// Purging: what operators take out of the cache, look for in it and put into it.
+// Purging: implements the operator's purge, clear, look-up and upload.
 
 import Model
 
 extension ImageManager: CacheOperations {
-  /// See `CacheOperations`. It holds from its first line on, whatever becomes of the rest.
+  /// See `CacheOperations`. The purge takes effect when it is published, even if a later step
+  /// fails.
   public func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
     try await carryOut(purges.add(scope))
   }
 
-  /// See `CacheOperations`. What is on its way to a tier may arrive there after it was emptied, as what is loaded a moment
-  /// later does; a purge of everything lets nothing of before it through.
+  /// See `CacheOperations`.
+  ///
+  /// Clearing one tier does not stop entries that are being written to it. Clearing all tiers is a
+  /// purge of everything, which stops them.
   public func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
     guard tiers != .all else { return try await purge(.everything) }
     var report = PurgeReport()
@@ -34,8 +37,8 @@ extension ImageManager: CacheOperations {
     return look
   }
 
-  /// See `CacheOperations`. What began to load before, and ends later, does not take its place, however late in the purge
-  /// of its URL it began.
+  /// See `CacheOperations`. A download that began before the upload does not replace the uploaded
+  /// image.
   public func put(
     _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
   ) async throws(ImageError) -> PurgeReport {
@@ -64,7 +67,7 @@ extension ImageManager: CacheOperations {
       return true
     }
     guard isStored else { throw .overloaded(queue: "disk", retryAfter: 1) }
-    // What was loaded since the purge, and what was made of it, goes as when a source has changed.
+    // Invalidates all data that was downloaded or rendered since the purge.
     sourceFlights.retire { $0.key == key }
     variantFlights.retire { $0.key.source == key }
     gate.pass()
@@ -73,11 +76,15 @@ extension ImageManager: CacheOperations {
     return report
   }
 
-  /// Does what a purge is that is in the list already.
+  /// Applies a purge that is already published.
   ///
-  /// In this order: failures, which flights may end with, before the flights; those of sources before those of variants,
-  /// since a variant's flight that begins in between is to find no older source's to join; and the tiers behind the gate.
-  /// What a flight has looked at before it was in the table, it looked at after the purge was in the list.
+  /// The order matters:
+  /// 1. Failures before flights: a flight may end with a listed failure.
+  /// 2. Source flights before variant flights: a new variant flight must not join an older source
+  ///    flight.
+  /// 3. Tiers after the gate.
+  ///
+  /// A flight that enters the table later made its look-ups after the purge was published.
   private func carryOut(_ purge: Purge) async throws(ImageError) -> PurgeReport {
     let isMeant: (CacheKey) -> Bool = { [purges] key in
       purges.covers(key, generation: purge.number - 1)
@@ -99,13 +106,14 @@ extension ImageManager: CacheOperations {
     return entry
   }
 
-  /// Lists a failure, unless it is of something from before a purge; returns it as it is to be told.
+  /// Adds a failure to the negative cache, unless a purge covers it. Returns the error for the
+  /// client.
   ///
-  /// - Parameter generation: that of what failed.
+  /// - Parameter generation: the purge generation of the failed work.
   func remember(
     _ error: ImageError, of key: CacheKey, since generation: Int, said: Freshness?
   ) -> ImageError {
-    // Asked in one step with the listing: a purge takes failures off the list once it is in its own.
+    // Checks and adds in one critical section: a purge clears failures after it is published.
     failed.withLock { failed in
       purges.covers(key, generation: generation)
         ? error : failed.add(key, error, said: said, now: now())

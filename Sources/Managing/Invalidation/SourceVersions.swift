@@ -1,34 +1,38 @@
-// SourceVersions: what keeps images of bytes that are gone from coming back.
+// SourceVersions: prevents in-flight work from re-inserting variants of a replaced source.
 
 import Model
 import Platform
 import Synchronization
 
-/// Sources whose bytes were replaced lately, with the version that is right.
+/// The current versions of recently replaced sources.
 ///
-/// Removing what was made of the old ones is not enough: a flight that loaded them may store its variant afterwards, and
-/// one that was being read from disk may be put into memory. Whoever stores or serves a variant asks here; so does whoever
-/// has loaded a source, since an image that an operator put in its place meanwhile is the right one. Bounded: of more
-/// changes than flights can span, the oldest is forgotten.
+/// Removing the old variants is not enough: a running flight may store one afterwards, and a disk
+/// read may promote one to memory. So every store and every read of a variant checks this table. A
+/// download checks it too, because an upload may have replaced the source meanwhile.
+///
+/// The table is bounded by `limit`, which is more changes than flights can span. The oldest change
+/// is forgotten first.
 final class SourceVersions: Sendable {
   private struct Entry {
     var version: UInt64
-    /// When an image was put there last, as a number among all of them; 0: never.
+    /// The upload number of the last uploaded image for this source, or 0.
     var put = 0
-    /// Its place in `places`.
+    /// The index of the entry in `places`.
     var place = 0
   }
 
   private struct State {
     var entries: [CacheKey: Entry] = [:]
-    /// Sources in the order they changed; one that changed again may have left an older place to nobody.
+    /// Sources in order of change, as a ring. An older place of a source that changed again is
+    /// unused.
     var places: [CacheKey] = []
     var oldest = 0
     var lastPut = 0
 
-    /// The place of a source that changes now; where all are taken another has to leave.
+    /// Returns the place for a source that changes now. A full ring evicts the oldest source.
     ///
-    /// Whoever changed lately keeps its place, so that one source that changes all the time forgets no other.
+    /// A recently changed source keeps its place, so frequent changes of one source evict no
+    /// others.
     mutating func place(of source: CacheKey) -> Int {
       let newest = (oldest + places.count - 1) % max(places.count, 1)
       if let place = entries[source]?.place,
@@ -48,16 +52,16 @@ final class SourceVersions: Sendable {
     }
   }
 
-  /// Most changes remembered.
+  /// The maximum number of remembered changes.
   static let limit = 4_096
 
   private let state = Lock(State())
-  /// Whether there are none, which costs a hit from disk nothing to ask.
+  /// Whether no change is recorded. Spares most disk hits the lock.
   private let isEmpty = Atomic<Bool>(true)
 
-  /// From now on only variants of this version are right.
+  /// Records the current version of a source. Variants of other versions are outdated from now on.
   ///
-  /// - Parameter isPut: whether an operator put the bytes there.
+  /// - Parameter isPut: whether an operator uploaded the source.
   func change(_ source: CacheKey, to version: UInt64, isPut: Bool = false) {
     state.withLock { state in
       var entry = state.entries[source] ?? Entry(version: version)
@@ -66,33 +70,34 @@ final class SourceVersions: Sendable {
         state.lastPut += 1
         entry.put = state.lastPut
       }
-      // The last change counts: what loaded the bytes before it may be under way now, however long ago the first was.
+      // A repeated change renews the place: a download of the previous bytes may still be running.
       entry.place = state.place(of: source)
       state.entries[source] = entry
     }
     isEmpty.store(false, ordering: .releasing)
   }
 
-  /// Bytes of this version were loaded, in place of none: where others were replaced before, these are right now.
+  /// Records a downloaded version where no source was cached. Does nothing if the source never
+  /// changed.
   func load(_ source: CacheKey, version: UInt64) {
     guard !isEmpty.load(ordering: .acquiring) else { return }
     state.withLock { $0.entries[source]?.version = version }
   }
 
-  /// The number of the last image that was put anywhere. To be asked when a load begins.
+  /// The number of the latest upload. A load reads it when it begins.
   var lastPut: Int { state.withLock { $0.lastPut } }
 
-  /// Whether an image was put there after the one with this number.
+  /// Returns whether an image was uploaded for this source after the upload with `number`.
   func isPut(_ source: CacheKey, since number: Int) -> Bool {
     state.withLock { $0.entries[source]?.put ?? 0 } > number
   }
 
-  /// Whether a variant was made of bytes that are still right, as far as is known.
+  /// Returns whether no change is known that makes a variant outdated.
   func allows(_ variant: Variant) -> Bool {
     allows(variant.info.sourceVersion, of: variant.key.source)
   }
 
-  /// Whether bytes are still right, as far as is known.
+  /// Returns whether no change is known that makes a source outdated.
   func allows(_ source: Source) -> Bool { allows(source.version, of: source.key) }
 
   private func allows(_ version: UInt64, of source: @autoclosure () -> CacheKey) -> Bool {

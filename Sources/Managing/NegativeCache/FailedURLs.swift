@@ -1,20 +1,24 @@
-// FailedURLs: what failed in a way that will not heal by itself, and for how long it is remembered.
+// FailedURLs: the negative cache of permanent failures.
 
 import Model
 
-/// For how many seconds failures are remembered (SDWebImage's blacklist remembers for the life of the process).
+/// How long failures are negatively cached (SDWebImage's blacklist lasts for the life of the
+/// process).
 public struct FailurePolicy: Sendable {
-  /// Seconds by the HTTP status a failure is answered with, or by the origin's own where that was 404 or 410; a
-  /// status that is not here is never remembered.
+  /// Lifetimes in seconds, by the response's HTTP status. Other statuses are never cached.
+  ///
+  /// For an origin's 404 or 410, the origin's status counts.
   public var lifetimes: [Int: Int] = [404: 600, 410: 86_400, 413: 3_600, 415: 3_600, 422: 3_600]
-  /// Most URLs remembered; 0: none.
+  /// The maximum number of listed URLs; 0 disables the negative cache.
   public var limit = 10_000
 
-  /// The defaults.
+  /// Creates the default policy.
   public init() {}
 
-  /// For how many seconds a failure is remembered; 0: not at all. Time-outs, DNS, refused or reset connections,
-  /// cancellation, 429 and 5xx never are, whatever `lifetimes` says.
+  /// Returns how many seconds a failure is cached; 0 means not at all.
+  ///
+  /// Time-outs, DNS and connection errors, cancellation, 429 and 5xx are never cached, even if
+  /// `lifetimes` lists them.
   func lifetime(of error: ImageError) -> Int {
     switch error {
     case .sourceNotFound(let status): lifetimes[status] ?? 0
@@ -27,14 +31,14 @@ public struct FailurePolicy: Sendable {
   }
 }
 
-/// The list. Pure: it is told what time it is.
+/// The negative cache. A pure state machine: the caller passes the time.
 struct FailedURLs {
   private struct Entry {
     let error: ImageError
     let until: UnixTime
-    /// What the origin said with it.
+    /// The freshness of the origin's error response.
     let said: Freshness?
-    /// Tells an entry from a later one of the same URL in `order`.
+    /// Distinguishes an entry from a later one of the same key in `order`.
     let number: Int
 
     func told(isRepeated: Bool, now: UnixTime) -> ImageError {
@@ -48,17 +52,17 @@ struct FailedURLs {
 
   private let policy: FailurePolicy
   private var entries: [CacheKey: Entry] = [:]
-  /// In the order of listing, with numbers that have gone meanwhile.
+  /// Keys in insertion order. May contain removed entries.
   private(set) var order: [(key: CacheKey, number: Int)] = []
   private var firstInOrder = 0
   private var lastNumber = 0
 
   init(policy: FailurePolicy) { self.policy = policy }
 
-  /// How many are listed, expired ones included that nobody asked for since.
+  /// The number of entries, including expired ones that are not removed yet.
   var count: Int { entries.count }
 
-  /// The first failure of what is listed, a source or a variant, as it is told again.
+  /// Returns the cached failure of a source or a variant.
   mutating func failure(of key: CacheKey, now: UnixTime) -> ImageError? {
     guard let entry = entries[key] else { return nil }
     guard now < entry.until else {
@@ -68,12 +72,12 @@ struct FailedURLs {
     return entry.told(isRepeated: true, now: now)
   }
 
-  /// Lists a source or a variant, if the failure is one that is remembered; what is listed stays so with its first
-  /// failure.
+  /// Adds a failure of a source or a variant if the policy caches it. An unexpired entry keeps its
+  /// first failure.
   ///
-  /// - Parameter said: what the origin's answer says of how long it holds, which no failure outlives (RFC 9111);
-  ///   `nil`: there was none.
-  /// - Returns: the failure as it is to be told.
+  /// - Parameter said: the freshness of the origin's error response, which limits the lifetime (RFC
+  ///   9111); `nil` if there was none.
+  /// - Returns: the error for the client.
   mutating func add(
     _ key: CacheKey, _ error: ImageError, said: Freshness? = nil, now: UnixTime
   ) -> ImageError {
@@ -91,23 +95,23 @@ struct FailedURLs {
     return entry.told(isRepeated: false, now: now)
   }
 
-  /// Takes something off the list; tells whether it was on it.
+  /// Removes an entry and returns whether it existed.
   mutating func remove(_ key: CacheKey) -> Bool { entries.removeValue(forKey: key) != nil }
 
-  /// Takes what is meant off the list; tells how much was on it.
+  /// Removes matching entries and returns their number.
   mutating func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
     let keys = entries.keys.filter(isMeant)
     for key in keys { entries[key] = nil }
     return keys.count
   }
 
-  /// Empties the list; tells how many were on it.
+  /// Removes all entries and returns their number.
   mutating func removeAll() -> Int {
     defer { (entries, order, firstInOrder) = ([:], [], 0) }
     return entries.count
   }
 
-  /// Those listed now, first listed first.
+  /// Returns the unexpired entries, oldest first.
   func all(now: UnixTime) -> [FailedURL] {
     order[firstInOrder...].compactMap { key, number in
       guard let entry = entries[key], entry.number == number, now < entry.until else { return nil }
@@ -129,7 +133,7 @@ struct FailedURLs {
     }
   }
 
-  /// What has gone takes little more room than what is left.
+  /// Compacts `order` when more than half of it is unused.
   private mutating func tidy() {
     guard order.count > 2 * entries.count + 64 else { return }
     order = order[firstInOrder...].filter { entries[$0.key]?.number == $0.number }

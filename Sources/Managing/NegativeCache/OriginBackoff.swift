@@ -1,47 +1,48 @@
-// OriginBackoff: whose origins failed to renew what is kept, so that they are left alone for a moment.
+// OriginBackoff: the back-off from origins that fail to revalidate cached sources.
 
 import Model
 
-/// How origins are spared that failed.
+/// The back-off from failing origins.
 public struct StalePolicy: Sendable {
-  /// For how many seconds an origin is not asked again for a source that it failed to give, where something is kept of it;
-  /// longer where its `Retry-After` says so, up to an hour.
+  /// How many seconds a source is not requested again after its origin failed, if a stale copy is
+  /// cached. A longer `Retry-After` extends the interval, up to an hour.
   public var errorInterval = 10
-  /// Most sources remembered, at least 1: of more, the first to fail is forgotten, and asked for once more.
+  /// The maximum number of remembered sources, at least 1. The oldest failure is forgotten first.
   public var limit = 10_000
 
-  /// The defaults.
+  /// Creates the default policy.
   public init() {}
 }
 
-/// The sources of which something is kept and could not be renewed. Pure: it is told what time it is.
+/// The cached sources that could not be revalidated. A pure state machine: the caller passes the
+/// time.
 ///
-/// Without it every request for an image whose origin is down would wait for that origin's time-out before it is given
-/// what is kept. The first one does; from then on it is given at once, and after each interval the origin is asked behind
-/// an answer's back, until it recovers or nobody has asked for a while.
+/// Without back-off, every request for an image of a failing origin would wait for the time-out
+/// before it gets the stale response. With it, only the first request waits. Later requests get the
+/// stale response at once, and the origin is asked in the background after each interval.
 struct OriginBackoff {
   private struct Entry {
     let letsStaleBeServed: Bool
     let until: UnixTime
-    /// Its place in `places`.
+    /// The index of the entry in `places`.
     let place: Int
   }
 
-  /// For how many seconds after its interval a failure still counts as one: after that the next request waits for the
-  /// origin, which may have been well for long.
+  /// How long after the back-off a failure still counts, in seconds. After that the next request
+  /// waits for the origin, which may have recovered.
   static let failureWindow = 60
-  /// The longest `Retry-After` heard, in seconds.
+  /// The maximum accepted `Retry-After`, in seconds.
   static let longestInterval = 3_600
 
   private let policy: StalePolicy
   private var entries: [CacheKey: Entry] = [:]
-  /// Of each entry its key, in the order they came; of some that have gone, too.
+  /// Keys in insertion order, as a ring. May contain removed keys.
   private var places: [CacheKey] = []
   private var oldest = 0
 
   init(policy: StalePolicy) { self.policy = policy }
 
-  /// A source could not be renewed.
+  /// Records a failed revalidation.
   mutating func add(_ key: CacheKey, _ error: ImageError, now: UnixTime) {
     let wished = min(error.originRetryAfter ?? 0, Self.longestInterval)
     let place = entries[key]?.place ?? newPlace(of: key)
@@ -50,21 +51,21 @@ struct OriginBackoff {
       until: UnixTime(seconds: now.seconds + max(policy.errorInterval, wished)), place: place)
   }
 
-  /// A source was renewed, or is gone.
+  /// Removes a source that was revalidated or is gone.
   mutating func remove(_ key: CacheKey) { entries[key] = nil }
 
-  /// Whether the origin is not to be asked for a source now.
+  /// Returns whether the back-off forbids a request to the origin now.
   func isLeftAlone(_ key: CacheKey, now: UnixTime) -> Bool {
     entries[key].map { now < $0.until } ?? false
   }
 
-  /// Whether what is kept of a source may be served at once, since its origin failed lately.
+  /// Returns whether a stale response may be served at once, because the origin failed recently.
   func isFailing(_ key: CacheKey, now: UnixTime) -> Bool {
     guard let entry = entries[key], entry.letsStaleBeServed else { return false }
     return now.seconds < entry.until.seconds + Self.failureWindow
   }
 
-  /// How many are left alone now. Takes time in proportion to what is remembered.
+  /// Returns the number of sources in back-off. O(n) in the number of entries.
   func count(now: UnixTime) -> Int { entries.values.count { now < $0.until } }
 
   private mutating func newPlace(of key: CacheKey) -> Int {
@@ -81,7 +82,7 @@ struct OriginBackoff {
 }
 
 extension ImageError {
-  /// For how many seconds the origin wants to be left alone, where it says so.
+  /// The origin's `Retry-After` in seconds, if it sent one.
   fileprivate var originRetryAfter: Int? {
     switch cause {
     case .sourceError(_, let seconds): seconds

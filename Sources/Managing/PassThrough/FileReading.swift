@@ -1,13 +1,13 @@
-// FileReading: bytes of files for the manager, read on threads that may wait for a disk.
+// FileReading: reads files for the manager on threads that may block on a disk.
 
 import Glibc
 import Model
 import Platform
 
 extension ImageManager {
-  /// The bytes of a file, or the first ones, copied; `nil` where they cannot be read, or not in time.
+  /// Returns a copy of the first `limit` bytes of a file, or `nil` if they cannot be read in time.
   ///
-  /// Never mapped: a file in a folder may be cut, and whoever reads what is gone is ended by the kernel.
+  /// The file is never mapped: reading a mapped page of a truncated file raises SIGBUS.
   func bytes(of file: FileRegion, upTo limit: Int = .max) async -> ImageBytes? {
     do throws(BlockingFailure) {
       return try await files.value { file.beginning(upTo: limit) }
@@ -17,7 +17,7 @@ extension ImageManager {
     }
   }
 
-  /// A variant under another key; `nil` where its bytes cannot be had in memory.
+  /// Returns a variant under another key, or `nil` if its bytes cannot be read into memory.
   func copy(
     of variant: Variant, as key: CacheKey, freshness: Freshness? = nil
   ) async -> Variant? {
@@ -33,7 +33,8 @@ extension ImageManager {
 }
 
 extension FileRegion {
-  /// The first bytes, as many as there are up to `limit`; `nil` where they cannot be read. Waits for the disk.
+  /// Returns up to `limit` bytes from the start, or `nil` if they cannot be read. Blocks on the
+  /// disk.
   fileprivate func beginning(upTo limit: Int) -> ImageBytes? {
     let beginning = FileRegion(
       owning: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), offset: offset, count: min(count, limit))

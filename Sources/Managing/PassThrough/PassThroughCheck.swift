@@ -1,23 +1,28 @@
-// PassThroughCheck: what the first bytes of an image say about whether the whole of it can be passed on as it is.
+// PassThroughCheck: decides from the first bytes of an image whether it can be passed through.
 
 import Model
 
-/// The verdict on an image's beginning. Nothing is decoded: the containers of JPEG (ISO/IEC 10918-1, annex B), PNG
-/// (PNG 1.2, chapter 3), GIF (GIF89a) and WebP (RFC 9649) are read as far as the first byte of pixels.
+/// The result of inspecting an image's head.
+///
+/// Nothing is decoded. The check parses containers up to the first byte of pixel data:
+/// - JPEG (ISO/IEC 10918-1, annex B)
+/// - PNG (PNG 1.2, chapter 3)
+/// - GIF (GIF89a)
+/// - WebP (RFC 9649)
 enum PassThroughCheck: Equatable {
-  /// More bytes are needed to tell.
+  /// More bytes are needed.
   case incomplete
-  /// It has to be worked on: another format, turned, metadata, colours that are not sRGB, more than 8 bits, animation
-  /// that GIF and WebP do not have, or anything that is not understood.
+  /// The image must be processed: another format, rotation, metadata, colours other than sRGB, more
+  /// than 8 bits, animation outside GIF and WebP, or unknown content.
   case needsWork
-  /// It is an upright sRGB image of this size without metadata; GIF and WebP may move. Behind the pixels of a PNG or a
-  /// GIF there may still be comments.
+  /// The image is upright sRGB of this size, without metadata. GIF and WebP may be animated.
+  /// Comments may follow the pixel data of a PNG or a GIF.
   case plain(PixelSize)
 
-  /// So many bytes are enough for any image without metadata; one whose pixels begin later needs work.
+  /// The number of bytes to inspect. An image whose pixel data begins later needs work.
   static let limit = 64 << 10
 
-  /// The verdict on what begins with `bytes` and is to be of a format.
+  /// Inspects the first bytes of an image of the given format.
   static func read(_ bytes: UnsafeRawBufferPointer, as format: ImageFormat) -> PassThroughCheck {
     var reader = HeadReader(bytes: bytes)
     do {
@@ -34,17 +39,17 @@ enum PassThroughCheck: Equatable {
   }
 }
 
-/// Thrown at the end of what there is.
+/// Thrown at the end of the available bytes.
 struct EndOfBytes: Error {}
 
-/// Reads forwards, and never past the end.
+/// A bounds-checked forward reader.
 struct HeadReader {
   let bytes: UnsafeRawBufferPointer
   private var position = 0
 
   init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-  /// Whether nothing is left.
+  /// Whether no bytes are left.
   var isAtEnd: Bool { position == bytes.count }
 
   mutating func take(_ count: Int) throws(EndOfBytes) -> Slice<UnsafeRawBufferPointer> {
@@ -59,13 +64,13 @@ struct HeadReader {
     return bytes[position]
   }
 
-  /// The next byte, which is still to be read.
+  /// Returns the next byte without consuming it.
   func peek() throws(EndOfBytes) -> UInt8 {
     guard position < bytes.count else { throw EndOfBytes() }
     return bytes[position]
   }
 
-  /// Has the last byte still to be read.
+  /// Un-reads the last byte.
   mutating func back() { position -= 1 }
 
   mutating func big(_ count: Int) throws(EndOfBytes) -> Int {
@@ -92,7 +97,7 @@ struct HeadReader {
       let length = try big(2)
       guard length >= 2 else { return .needsWork }
       switch marker {
-      // Frames that browsers draw: baseline, extended and progressive, Huffman-coded.
+      // Frame types that browsers decode: baseline, extended and progressive, Huffman-coded.
       case 0xc0, 0xc1, 0xc2:
         let segment = try take(length - 2)
         guard segment.count >= 6, size == nil else { return .needsWork }
@@ -102,7 +107,7 @@ struct HeadReader {
         size = Self.plain(fields[3] << 8 | fields[4], fields[1] << 8 | fields[2])
       case 0xda: return size ?? .needsWork
       case 0xc4, 0xdb, 0xdd: _ = try take(length - 2)
-      // JFIF and Adobe's colour transform say how the pixels are meant; other segments are metadata or unknown.
+      // JFIF and Adobe segments define the colour encoding. Other segments are metadata or unknown.
       case 0xe0, 0xee: _ = try take(length - 2)
       case 0xe2:
         let segment = try take(length - 2)
@@ -112,7 +117,8 @@ struct HeadReader {
     }
   }
 
-  /// Whether an APP2 segment is a whole ICC profile that is called sRGB. Others have to be converted.
+  /// Returns whether an APP2 segment is a complete ICC profile named sRGB. Other profiles need a
+  /// conversion.
   private static func isSRGBProfile(_ segment: Slice<UnsafeRawBufferPointer>) -> Bool {
     let isWhole = segment.starts(with: "ICC_PROFILE\0\u{1}\u{1}".utf8)
     let name = Array("sRGB".utf8)
@@ -129,7 +135,7 @@ struct HeadReader {
     let (width, height, depth) = (try big(4), try big(4), try byte())
     // Colour type, compression, filter, interlace, and the checksum.
     _ = try take(4 + 4)
-    // A side of 2³¹ pixels or more is none (PNG 1.2, section 11.2.2).
+    // Sides of 2³¹ pixels or more are invalid (PNG 1.2, section 11.2.2).
     guard depth <= 8, width <= Int32.max, height <= Int32.max else { return .needsWork }
     var (colour, isBehindPalette) = (PNGColour(), false)
     while true {
@@ -139,7 +145,7 @@ struct HeadReader {
       case "IDAT": return colour.isForeign ? .needsWork : Self.plain(width, height)
       case "sRGB", "gAMA", "cHRM":
         let content = try take(length + 4).dropLast(4)
-        // Behind a palette decoders leave them out (PNG, table 7).
+        // Decoders ignore these chunks after a palette (PNG, table 7).
         if !isBehindPalette { colour.take(kind, content) }
       case "PLTE", "tRNS", "pHYs", "bKGD", "sBIT", "hIST":
         isBehindPalette = isBehindPalette || kind == "PLTE"
@@ -165,7 +171,7 @@ struct HeadReader {
       case 0x21:
         let label = try byte()
         let first = try take(Int(try byte()))
-        // A frame's delay, or how often the animation is repeated.
+        // Accepts only a graphic control extension or an animation loop count.
         guard label == 0xf9 || (label == 0xff && first.elementsEqual("NETSCAPE2.0".utf8)) else {
           return .needsWork
         }
@@ -185,7 +191,8 @@ struct HeadReader {
     _ = try take(4)
     switch kind {
     case "VP8 ":
-      // A frame tag whose lowest bit is 0 for a key frame, then the start code (RFC 6386, section 9.1).
+      // The lowest bit of the frame tag is 0 for a key frame. The start code follows (RFC 6386,
+      // section 9.1).
       guard try byte() & 1 == 0 else { return .needsWork }
       _ = try take(2)
       guard try take(3).elementsEqual([0x9d, 0x01, 0x2a]) else { return .needsWork }
@@ -196,7 +203,7 @@ struct HeadReader {
       let bits = try little(4)
       return Self.plain(bits & 0x3fff + 1, bits >> 14 & 0x3fff + 1)
     case "VP8X":
-      // ICC profile, Exif, XMP.
+      // Flags for an ICC profile, Exif and XMP.
       guard try byte() & 0x2c == 0 else { return .needsWork }
       _ = try take(3)
       let (width, height) = (try little(3), try little(3))

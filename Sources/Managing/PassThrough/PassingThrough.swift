@@ -1,36 +1,38 @@
-// PassingThrough: images that need no work, sent while they come in and kept as they are (SDWebImage's
-// ProgressiveDownload).
+// PassingThrough: streams images that need no processing while they download.
 
 import Model
 import Platform
 
-/// What may be sent as it came from an origin.
+/// Which sources may be passed through.
 public struct PassingPolicy: Sendable {
-  /// Formats that may.
+  /// The allowed formats.
   public var formats = Set(ImageFormat.outputs)
-  /// Most pixels of an image, of one frame.
+  /// The maximum number of pixels in one frame.
   public var maximumPixels = Int.max
 
-  /// The defaults.
+  /// Creates the default policy.
   public init() {}
 }
 
-/// A source that a request has its share in before it is known what becomes of it.
+/// A source that a request is loading before the manager knows how the request uses it.
 struct SourceLease: Sendable {
   let share: FlightParticipant
   let task: Task<Result<LoadedSource, ImageError>, Never>
 }
 
 extension ImageManager {
-  /// The answer to a request, while it comes in where that may be: the request says `progressive` and names the source's
-  /// own format, asks for no other change, and the image's head shows that it needs none.
+  /// Returns the response to a request, as a stream if possible.
+  ///
+  /// The response streams if the request sets `progressive`, names the source's own format and asks
+  /// for no other change (compare SDWebImage's ProgressiveDownload). The image's head must show
+  /// that no processing is needed.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
     guard let format = formatPassedThrough(to: request), await !isKept(request),
       rememberedFailure(of: request, ofLoading: false) == nil
     else { return .whole(try await variant(for: request)) }
     let arrival = Arrival()
     let share = FlightParticipant(request.options.priority) { arrival.begin($0) }
-    // The share in the transfer is held until the client has it all, or has gone.
+    // The participant stays in the flight until the client has the whole body or disconnects.
     let task = Task.immediate { await self.hold(share, of: request, arrival) }
     await withTaskCancellationHandler {
       await arrival.look(for: format)
@@ -46,15 +48,15 @@ extension ImageManager {
           cacheStatus: .miss(
             coming.forward, stored: false, collapsed: share.hasJoined,
             originStatus: coming.body.origin.status),
-          // With the last byte the client has gone, and the load has not ended yet.
+          // The client may have the last byte before the load ends.
           end: { if !coming.body.isComplete { task.cancel() } }))
     }
-    // Given back when the variant's flight has what it needs of it.
+    // Releases the source after the variant flight has used it.
     defer { task.cancel() }
     return .whole(try await variant(for: request, of: SourceLease(share: share, task: task)))
   }
 
-  /// Whether there is a finished answer.
+  /// Returns whether a complete response is cached.
   private func isKept(_ request: ImageRequest) async -> Bool {
     if memory.peek(request.key) != nil { return true }
     return request.options.cache.looks
@@ -63,7 +65,7 @@ extension ImageManager {
       : false
   }
 
-  /// Waits for the source as others do.
+  /// Waits for the source as a participant of its flight.
   private func hold(
     _ share: FlightParticipant, of request: ImageRequest, _ arrival: Arrival
   ) async -> Result<LoadedSource, ImageError> {
@@ -78,7 +80,8 @@ extension ImageManager {
     }
   }
 
-  /// Keeps for the next what was sent while it came in, once a worker has seen the whole; a failure is remembered.
+  /// Stores a streamed image for later requests after an imaging worker has verified it. Caches a
+  /// failure negatively.
   private func keep(
     _ result: Result<LoadedSource, ImageError>, sentTo request: ImageRequest,
     _ share: FlightParticipant
@@ -90,14 +93,16 @@ extension ImageManager {
     _ = store(variant, in: request.options.store.intersection(.memory))
   }
 
-  /// The source itself as a variant, where it may be passed on as it is. Only memory keeps it: on disk it would be there
-  /// twice. A worker looks at it before, since what is damaged may not be kept as whole.
+  /// Returns the source as a variant if it needs no processing. Only memory stores it, because the
+  /// disk tier has it as the source.
   ///
-  /// - Throws: `ImageError.undecodable` and what else befalls a worker.
+  /// An imaging worker verifies the source first, so damaged images are marked.
+  ///
+  /// - Throws: `ImageError.undecodable`, and other errors of the image processor.
   func passedThrough(
     _ source: Source, to request: ImageRequest, _ share: FlightParticipant
   ) async throws(ImageError) -> Variant? {
-    // What cannot be read in time needs work, which will say what is wrong with it.
+    // A source that cannot be read in time needs work, which reports the error.
     guard source.version != 0, let format = formatPassedThrough(to: request),
       let head = await bytes(of: source.file, upTo: PassThroughCheck.limit),
       case .plain(let size) = head.withUnsafeBytes({ PassThroughCheck.read($0, as: format) }),
@@ -116,7 +121,8 @@ extension ImageManager {
       key: request.key, info: info, body: bytes.map { .memory($0) } ?? .file(source.file))
   }
 
-  /// Whether a source has damage that the operator lets through; any other is remembered as the source's failure.
+  /// Returns whether a source has damage that the operator tolerates. Other damage is a failure of
+  /// the source and is cached negatively.
   private func isDamaged(
     _ source: Source, of request: ImageRequest, _ share: FlightParticipant
   ) async throws(ImageError) -> Bool {
@@ -142,7 +148,7 @@ extension ImageManager {
   ) -> VariantInfo {
     VariantInfo(
       passingThrough: format, size, body.origin,
-      // No decoder has seen the end of it: who keeps it may not keep it long.
+      // No decoder has verified the whole body, so clients get a short freshness lifetime.
       freshnessPolicy.freshness(
         of: body.origin, from: request.source, isAuthorized: request.isAuthorized,
         requestedAt: now(), receivedAt: now()
@@ -151,14 +157,15 @@ extension ImageManager {
       density: Double(request.source.density))
   }
 
-  /// The format of a source that would do as it is; `nil`: whatever it is, something is wanted of it.
+  /// Returns the format in which a source can be passed through, or `nil` if the request asks for
+  /// any change.
   private func formatPassedThrough(to request: ImageRequest) -> ImageFormat? {
     guard let format = request.transform.format, passing.formats.contains(format) else {
       return nil
     }
     var plain = Transform()
     (plain.format, plain.progressive) = (format, true)
-    // These say nothing about an image that is large enough as it is.
+    // These parameters do not affect an image that keeps its size.
     plain.limitBytes = request.transform.limitBytes
     plain.enlarge = request.transform.enlarge
     plain.background = request.transform.background
@@ -167,13 +174,14 @@ extension ImageManager {
   }
 
   private func fits(_ size: PixelSize, _ transform: Transform) -> Bool {
-    // Divided, since a stranger's sides may have a product that no number holds.
+    // Divides instead of multiplying, because the product of untrusted sides could overflow.
     size.height <= min(transform.limitBytes / 4, passing.maximumPixels) / size.width
   }
 }
 
 extension VariantInfo {
-  /// A source that is passed on as it is. Its version is its entity tag: as strong, since it changes with the bytes.
+  /// Describes a source that is passed through. Its version serves as a strong entity tag, because
+  /// the version changes with the bytes.
   init(
     passingThrough format: ImageFormat, _ size: PixelSize, _ origin: OriginResponse,
     _ freshness: Freshness, version: UInt64, generation: Int, density: Double
@@ -186,7 +194,7 @@ extension VariantInfo {
   }
 }
 
-/// What is known of an image while it comes in, until that is enough.
+/// The state of an image whose head is arriving.
 private final class Arrival: Sendable {
   private struct State {
     var coming: ComingBody?
@@ -202,7 +210,7 @@ private final class Arrival: Sendable {
     (news, newsMaker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// The body, and the size of the image in it, where it needs no work.
+  /// The body and the image's size, if the image needs no processing.
   var plain: (coming: ComingBody, size: PixelSize)? {
     state.withLock { state in
       guard let coming = state.coming, let size = state.size else { return nil }
@@ -210,19 +218,19 @@ private final class Arrival: Sendable {
     }
   }
 
-  /// A body begins to come in.
+  /// Records that a body begins to arrive.
   func begin(_ coming: ComingBody) {
     state.withLock { $0.coming = coming }
     newsMaker.yield()
   }
 
-  /// The load is over, with or without a body.
+  /// Records that the load has ended, with or without a body.
   func end() {
     state.withLock { $0.isOver = true }
     newsMaker.yield()
   }
 
-  /// Returns when it is known whether the image needs work, or the load is over, or the task is cancelled.
+  /// Waits until the head is decisive, the load ends, or the task is cancelled.
   func look(for format: ImageFormat) async {
     var observation: Observation?
     for await _ in news {

@@ -1,11 +1,11 @@
-// TrailingDataCheck: whether there is nothing in an image but what is to be seen of it, from its first byte to its last.
+// TrailingDataCheck: checks a whole image for metadata and appended data.
 
 import Model
 
-/// Looks through whole images whose head is plain (see `PassThroughCheck`) for what may stand behind it: comments, Exif and
-/// text, and whatever somebody appended.
+/// Scans images with a plain head (see `PassThroughCheck`) for comments, Exif, text and appended
+/// data.
 enum TrailingDataCheck {
-  /// Whether nothing does. Of formats that are not known here something might.
+  /// Returns whether the image contains only pixel data. Always `false` for unsupported formats.
   static func isClean(_ bytes: UnsafeRawBufferPointer, as format: ImageFormat) -> Bool {
     var reader = HeadReader(bytes: bytes)
     do {
@@ -25,7 +25,8 @@ enum TrailingDataCheck {
 }
 
 extension HeadReader {
-  /// Segments, and from the first scan on coded pixels between them (ISO/IEC 10918-1, B.1.1).
+  /// Walks the segments, and the entropy-coded data between them after the first scan (ISO/IEC
+  /// 10918-1, B.1.1).
   fileprivate mutating func isCleanJPEG() throws(EndOfBytes) -> Bool {
     _ = try take(2)
     var isBehindScan = false
@@ -35,7 +36,8 @@ extension HeadReader {
       while marker == 0xff { marker = try byte() }
       switch marker {
       case 0xd9: return true
-      // A head says with application segments how its pixels are meant; behind a scan they are something else.
+      // Application segments in the head define the colour encoding. After a scan they are foreign
+      // data.
       case 0xe0...0xef where isBehindScan: return false
       case 0xfe: return false
       default: break
@@ -49,7 +51,7 @@ extension HeadReader {
     }
   }
 
-  /// To the next marker that is none of restarting, as 0xff in coded pixels is followed by 0.
+  /// Skips to the next marker except restart markers. In entropy-coded data, 0xff is followed by 0.
   private mutating func skipScan() throws(EndOfBytes) {
     while true {
       let one = try byte()
@@ -85,7 +87,7 @@ extension HeadReader {
       case 0x2c:
         _ = try take(8)
         try skipColours(try byte())
-        // How many bits a code has at first.
+        // The minimum code size of LZW.
         _ = try byte()
       case 0x21:
         let label = try byte()

@@ -1,40 +1,41 @@
-// PrefetchJob: one list that is prefetched, and how far it is. Pure: it is told what time it is.
+// PrefetchJob: tracks the progress of one prefetch list.
 
 import Model
 import Telemetry
 
-/// How a line of a list ended.
+/// The outcome of one line of a prefetch list.
 enum PrefetchOutcome: Hashable, Sendable {
-  /// Its image was loaded or made.
+  /// The image was downloaded or rendered.
   case finished
-  /// Its image was there and fresh.
+  /// The image was cached and fresh.
   case skipped
-  /// It has no image.
+  /// The image is not available.
   case failed(ImageError)
 }
 
-/// One list: what is to be asked for, and what has become of it.
+/// One prefetch list: its remaining lines and its progress. A pure state machine: the caller passes
+/// the time.
 struct PrefetchJob {
   /// A line that needs work.
   struct Wanted: Sendable {
-    /// Its number in the list as it was given, from 1.
+    /// The line number in the submitted list, from 1.
     let number: Int
     let request: ImageRequest
   }
 
-  /// Most failures that are told one by one; the reasons count them all.
+  /// The maximum number of failures listed individually. `reasons` counts them all.
   static let failuresTold = 100
 
-  /// What needs work; gone from here once it is begun, so that a long list takes less and less room.
+  /// Lines that need work. A started line becomes `nil`, which releases its request.
   private var wanted: [Wanted?] = []
   private var status: PrefetchStatus
   private var rate = PrefetchRate()
-  /// Lines that needed no work: bad ones, and those that say what an earlier one said.
+  /// The number of lines that needed no work: invalid and repeated ones.
   private var settledAtOnce = 0
   private let began: ContinuousClock.Instant
 
-  /// Looks a list through. Bad lines have failed from the start, and repeated ones are skipped. Takes time in proportion
-  /// to the list's length.
+  /// Parses a list. Invalid lines fail at once and repeated lines are skipped. O(n) in the number
+  /// of lines.
   init(id: String, lines: [PrefetchLine], at now: ContinuousClock.Instant) {
     status = PrefetchStatus(id: id, total: lines.count)
     began = now
@@ -43,7 +44,7 @@ struct PrefetchJob {
       switch line.request {
       case .success(var request):
         request.options.priority = .low
-        // Nobody but the list wants it: it ends with the list.
+        // Detached work would outlive a cancelled list.
         request.options.isDetached = false
         if seen.insert(FlightKey(request)).inserted {
           wanted.append(Wanted(number: line.number, request: request))
@@ -57,12 +58,12 @@ struct PrefetchJob {
     endIfDone(at: now)
   }
 
-  /// The list's name.
+  /// The identifier of the list.
   var id: String { status.id }
-  /// Whether there is something left to be done.
+  /// Whether lines remain.
   var isRunning: Bool { status.state == .running }
 
-  /// For each line that needs work, whom it asks; `nil` for a local file.
+  /// The source host of each line that needs work; `nil` for a local file.
   var hosts: [String?] {
     wanted.map { wanted in
       guard let source = wanted?.request.source, source.scheme != .local else { return nil }
@@ -70,10 +71,10 @@ struct PrefetchJob {
     }
   }
 
-  /// Gives out a line that needs work, by its place among those; once.
+  /// Returns a line that needs work, by its index among those, and removes it.
   mutating func take(_ index: Int) -> Wanted? { wanted[index].take() }
 
-  /// A line that was given out has ended; of no account once the list has.
+  /// Records the outcome of a started line. Does nothing after the list has ended.
   mutating func settle(
     _ line: Int, _ outcome: PrefetchOutcome, at now: ContinuousClock.Instant
   ) {
@@ -83,14 +84,14 @@ struct PrefetchJob {
     endIfDone(at: now)
   }
 
-  /// Somebody ends it.
+  /// Cancels the list.
   mutating func cancel(at now: ContinuousClock.Instant) {
     guard isRunning else { return }
     end(.cancelled, at: now)
   }
 
-  /// How far it is. The rate is of lines that needed work: over the last ten seconds, and once the list has ended, over
-  /// all of its life.
+  /// Returns the progress. The rate counts lines that needed work: over the last ten seconds, or
+  /// over the whole run after the list has ended.
   mutating func status(at now: ContinuousClock.Instant) -> PrefetchStatus {
     guard isRunning else { return status }
     var status = status

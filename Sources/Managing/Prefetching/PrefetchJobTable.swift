@@ -1,31 +1,31 @@
-// PrefetchJobTable: what a prefetcher holds: its lists, what is under way, and who watches. Guarded by the prefetcher's lock.
+// PrefetchJobTable: the state of a prefetcher: its lists, running lines and observers.
 
 import Model
 import Telemetry
 
-/// Lists that run and the last of those that ended. What is to be done outside of the lock (cancel tasks, tell
-/// observers) is returned.
+/// Running lists and the most recent ended ones, guarded by the prefetcher's lock. Methods return
+/// the actions to take outside of the lock: tasks to cancel and observers to call.
 struct PrefetchJobTable {
   typealias Number = PrefetchSchedule.ListID
   typealias Observer = @Sendable (PrefetchStatus) -> Void
 
-  /// A list with those who watch it.
+  /// A list and its observers.
   private struct Watched {
     let number: Number
     var list: PrefetchJob
-    /// When it ended, counted as lists are.
+    /// The sequence number of its end, from the same counter as the list numbers.
     var ended: Number?
     var observers: [Int: Observer] = [:]
-    /// Steps in their order, of which the first `told` are no news any more.
+    /// Progress steps in order. Observers have received the first `told` of them.
     var steps: [PrefetchStatus] = []
     var told = 0
-    /// Whether somebody is telling them: one at a time does, which keeps the order.
+    /// Whether a thread is notifying observers. Only one does at a time, which keeps the order.
     var isTelling = false
-    /// Whether nothing more will come of it.
+    /// Whether the list has ended and all observers know.
     var isOver: Bool { ended != nil && steps.isEmpty && !isTelling }
   }
 
-  /// A line on its way.
+  /// A running line.
   private struct Running {
     var task: Task<Void, Never>?
     var isCancelled = false
@@ -33,7 +33,7 @@ struct PrefetchJobTable {
 
   private let configuration: PrefetcherConfiguration
   private var schedule: PrefetchSchedule
-  /// First begun first.
+  /// In order of arrival.
   private var lists: [Watched] = []
   private var running: [PrefetchSchedule.Turn: Running] = [:]
   private var lastNumber = 0
@@ -47,7 +47,7 @@ struct PrefetchJobTable {
     totals.limit = configuration.limit
   }
 
-  /// What is to be done, and what was.
+  /// The current state, and counts since the start.
   var figures: PrefetchFigures {
     var figures = totals
     figures.lists = runningLists
@@ -70,7 +70,9 @@ struct PrefetchJobTable {
 // MARK: - Work
 
 extension PrefetchJobTable {
-  /// Takes in a list; `hosts` are its own.
+  /// Adds a list. `hosts` is the list's own property.
+  ///
+  /// - Throws: `overloaded` if too many lists run, `draining` after `shutDown`.
   mutating func add(
     _ list: PrefetchJob, hosts: [String?], at now: ContinuousClock.Instant
   ) throws(ImageError) {
@@ -90,9 +92,10 @@ extension PrefetchJobTable {
     }
   }
 
-  /// The next line to begin with, whose end is to be told to `settle`; `nil` where there is none, or no place.
+  /// Returns the next line to start, or `nil` if none is ready or no slot is free. The caller
+  /// passes its outcome to `settle`.
   mutating func next() -> (turn: PrefetchSchedule.Turn, wanted: PrefetchJob.Wanted)? {
-    // What the schedule gives is of a list that runs, and is given once, so both are there.
+    // The schedule returns each line of a running list once, so both look-ups succeed.
     guard let turn = schedule.next(), let index = index(of: turn.list),
       let wanted = lists[index].list.take(turn.line)
     else { return nil }
@@ -100,15 +103,15 @@ extension PrefetchJobTable {
     return (turn, wanted)
   }
 
-  /// Keeps the handle of a line's task; tells whether it is to be cancelled already.
+  /// Keeps the task of a line. Returns whether the caller must cancel the task.
   mutating func keep(_ task: Task<Void, Never>, for turn: PrefetchSchedule.Turn) -> Bool {
-    // Without an entry the task has ended before its handle could be kept.
+    // The task has ended before this call.
     guard running[turn] != nil else { return false }
     running[turn]?.task = task
     return running[turn]?.isCancelled ?? false
   }
 
-  /// A line has ended.
+  /// Records the outcome of a line.
   mutating func settle(
     _ turn: PrefetchSchedule.Turn, line: Int, _ outcome: PrefetchOutcome,
     at now: ContinuousClock.Instant
@@ -125,7 +128,7 @@ extension PrefetchJobTable {
     noteStep(index, at: now)
   }
 
-  /// Ends a list: its number and the tasks to cancel; `nil` where none of this name runs.
+  /// Cancels a list. Returns its number and the tasks to cancel, or `nil` if no such list runs.
   mutating func cancel(
     _ id: String, at now: ContinuousClock.Instant
   ) -> (number: Number, tasks: [Task<Void, Never>])? {
@@ -142,7 +145,7 @@ extension PrefetchJobTable {
     return (number, tasks)
   }
 
-  /// Ends all lists, before another of them can begin with a line, and takes no more; what `cancel` returns of each.
+  /// Cancels all lists and rejects new ones. Returns the result of `cancel` for each.
   mutating func shutDown(
     at now: ContinuousClock.Instant
   ) -> [(number: Number, tasks: [Task<Void, Never>])] {
@@ -150,7 +153,7 @@ extension PrefetchJobTable {
     return lists.map(\.list.id).compactMap { cancel($0, at: now) }
   }
 
-  /// A list has come a step further.
+  /// Records a progress step of a list.
   private mutating func noteStep(_ index: Int, at now: ContinuousClock.Instant) {
     if !lists[index].observers.isEmpty {
       let status = lists[index].list.status(at: now)
@@ -159,7 +162,7 @@ extension PrefetchJobTable {
     if !lists[index].list.isRunning { noteEnd(index) }
   }
 
-  /// A list has ended: the one that ended longest ago may have to go for it.
+  /// Records the end of a list. May remove the list that ended first.
   private mutating func noteEnd(_ index: Int) {
     lists[index].ended = nextNumber()
     guard lists.count(where: { $0.ended != nil }) > configuration.endedLists,
@@ -169,30 +172,30 @@ extension PrefetchJobTable {
   }
 }
 
-// MARK: - Watching
+// MARK: - Observing
 
 extension PrefetchJobTable {
-  /// How far each is.
+  /// Returns the progress of all lists.
   mutating func statuses(at now: ContinuousClock.Instant) -> [PrefetchStatus] {
     lists.indices.map { lists[$0].list.status(at: now) }
   }
 
-  /// How far one is.
+  /// Returns the progress of one list.
   mutating func status(_ id: String, at now: ContinuousClock.Instant) -> PrefetchStatus? {
     index(of: id).map { lists[$0].list.status(at: now) }
   }
 
-  /// What became of somebody's wish to watch.
+  /// The result of `observe`.
   enum Watching {
-    /// There is no such list.
+    /// No such list exists.
     case unknown
-    /// It has ended, so.
+    /// The list has ended with this status.
     case ended(PrefetchStatus)
-    /// It runs; list and observer have these numbers.
+    /// The list is running; the values identify the list and the observer.
     case running(Number, observer: Int)
   }
 
-  /// Has an observer told of each further step.
+  /// Adds an observer of further steps.
   mutating func observe(
     _ id: String, _ observer: @escaping Observer, at now: ContinuousClock.Instant
   ) -> Watching {
@@ -203,19 +206,22 @@ extension PrefetchJobTable {
     return .running(lists[index].number, observer: key)
   }
 
-  /// Lets go of an observer, which is returned to be released outside of the lock: that may lead back here.
+  /// Removes an observer and returns it. The caller releases it outside of the lock, because its
+  /// `deinit` may call this table.
   mutating func forget(_ observer: Int, of number: Number) -> Observer? {
     index(of: number).flatMap { lists[$0].observers.removeValue(forKey: observer) }
   }
 
-  /// Whether the caller is to tell a list's steps now; it then asks for them until there is none.
+  /// Returns whether the caller must notify the observers of a list. The caller then calls
+  /// `nextStep` until it returns `nil`.
   mutating func beginTelling(_ number: Number) -> Bool {
     guard let index = index(of: number), !lists[index].isTelling else { return false }
     lists[index].isTelling = true
     return true
   }
 
-  /// The next step to tell, and whom; `nil` where there is none any more, and the telling has ended.
+  /// Returns the next step and its observers, or `nil` if no step is left. `nil` also ends the
+  /// notification that `beginTelling` began.
   mutating func nextStep(of number: Number) -> (status: PrefetchStatus, observers: [Observer])? {
     guard let index = index(of: number) else { return nil }
     let told = lists[index].told
@@ -229,7 +235,7 @@ extension PrefetchJobTable {
       lists[index].told += 1
     } else {
       (lists[index].steps, lists[index].told) = ([], 0)
-      // There is nothing after the end. They are released by the caller, outside of the lock, like those forgotten.
+      // No step follows the end. The caller releases the observers outside of the lock.
       if status.state != .running { lists[index].observers = [:] }
     }
     return (status, Array(observers.values))

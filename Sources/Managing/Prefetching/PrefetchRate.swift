@@ -1,22 +1,22 @@
-// PrefetchRate: how fast something goes at the moment.
+// PrefetchRate: computes the current rate of a list.
 
 import Telemetry
 
-/// Things done a second over the last ten: what was fast at first says little of when the rest will be done. Pure: it is
-/// told what time it is, in seconds since the beginning.
+/// A rate over a sliding window of ten seconds, which predicts the remaining time better than the
+/// overall rate. Pure: the caller passes the time since the start.
 struct PrefetchRate {
   private static let window = 10
-  /// By second, the current one and those before it, at the second's number modulo `window`.
+  /// Counts by second, at the second's number modulo `window`.
   private var counts = [Int](repeating: 0, count: window)
   private var second = 0
 
-  /// One is done.
+  /// Counts one completed line.
   mutating func add(at elapsed: Duration) {
     advance(to: elapsed)
     counts[second % Self.window] += 1
   }
 
-  /// Things done a second. Of the first second, as if all of it had passed.
+  /// Returns lines per second. During the first second, the count itself.
   mutating func value(at elapsed: Duration) -> Double {
     advance(to: elapsed)
     let start = Double(max(second - Self.window + 1, 0))

@@ -1,19 +1,19 @@
-// PrefetchRunner: the way of one line: is it there already, ask for it, ask again where that failed for lack of room.
+// PrefetchRunner: prefetches one image and retries while the server is overloaded.
 
 import Model
 
-/// Asks the manager for images on behalf of nobody in particular.
+/// Requests images from the manager for a prefetch list.
 struct PrefetchRunner: Sendable {
-  /// How often an image is tried again that there was no room for.
+  /// The maximum number of retries after 503.
   private static let retries = 5
-  /// How long after the first such failure; twice as long after each further one.
+  /// The pause before the first retry. It doubles with each retry.
   private static let firstPause = Duration.seconds(1)
 
   let provider: any ImageProvider
-  /// Waits for so long, or until the task is cancelled.
+  /// Sleeps for the duration, or until the task is cancelled.
   let pause: @Sendable (Duration) async -> Void
 
-  /// How one image ended. Cancelling the calling task ends it at once.
+  /// Returns the outcome of one image. Cancelling the calling task ends the wait at once.
   func outcome(of request: ImageRequest) async -> PrefetchOutcome {
     if isFresh(request) { return .skipped }
     var wait = Self.firstPause
@@ -27,21 +27,24 @@ struct PrefetchRunner: Sendable {
     return await attempt(request).outcome
   }
 
-  /// Whether the image can be had at once, and as it is, from memory or from disk.
+  /// Returns whether memory or disk has a fresh variant of the image that is available without
+  /// blocking.
   private func isFresh(_ request: ImageRequest) -> Bool {
-    // What memory holds is fresh, which is all that is known of its age; the rest weighs the request's demands.
+    // `isCached` knows only that the variant is fresh. Requests with age demands need the full
+    // check.
     let takesAnyAge = request.options.cache.looks && request.options.age == AgeDemands()
     if takesAnyAge, provider.isCached(request.key) { return true }
     return provider.deliveryAtOnce(for: request).map { !$0.cacheStatus.isBeingRenewed } ?? false
   }
 
-  /// How one try ended, and whether that passes by itself (503): there was no room, or an operator ended all that was
-  /// under way, which ends no list.
+  /// Returns the outcome of one attempt, and whether a retry may succeed (503). An operator who
+  /// cancels all work does not end the list.
   private func attempt(_ request: ImageRequest) async -> (outcome: PrefetchOutcome, passes: Bool) {
     do throws(ImageError) {
       var status = try await provider.variant(for: request).cacheStatus
       if status.isBeingRenewed, request.options.cache == .normal {
-        // Joins what is under way behind the stale answer, so that no more of that is begun than there are places.
+        // Joins the background revalidation and waits for it, so the slot limits revalidations,
+        // too.
         var renewal = request
         renewal.options.isRevalidation = true
         status = try await provider.variant(for: renewal).cacheStatus
@@ -61,7 +64,7 @@ struct PrefetchRunner: Sendable {
 }
 
 extension CacheStatus {
-  /// Whether the answer was stale, and the origin is asked meanwhile.
+  /// Whether the response is stale and a revalidation is running.
   fileprivate var isBeingRenewed: Bool {
     if case .staleHit(_, .whileRevalidating, _) = self { true } else { false }
   }

@@ -1,18 +1,19 @@
-// PrefetchSchedule: which line of which list is prefetched next. Pure: it is told what happened and says what is to be
-// done.
+// PrefetchSchedule: decides which line of which list is prefetched next.
 
-/// The lists being prefetched, taking turns. A place goes to the list served longest ago of those that have a line to
-/// give, and within it to the host served longest ago of those that are not full. Whoever is passed over because its
-/// hosts are full keeps its place in the order, so nobody is passed over for good.
+/// A fair schedule of prefetch lists. A pure state machine.
+///
+/// A free slot goes to the least recently served list that has a ready line. Within that list, the
+/// line goes to the least recently served host below its limit. A list or host that is skipped
+/// because of the host limit keeps its place in the order, so no list starves.
 struct PrefetchSchedule {
   typealias ListID = Int
 
-  /// A line on its way: it holds a place, and one of its host's, until it is finished with.
+  /// A running line. It holds a slot, and one of its host's, until `finish`.
   struct Turn: Hashable, Sendable {
     let list: ListID
-    /// Which of the list's lines, from 0.
+    /// The index of the line in its list.
     let line: Int
-    /// Whom it asks; `nil` where that is nobody outside of this machine, who is not to be spared.
+    /// The source host; `nil` for a local file, which has no host limit.
     let host: String?
   }
 
@@ -29,7 +30,7 @@ struct PrefetchSchedule {
     var order: TurnOrder
     var waiting: Int
 
-    /// The next line of the first host in the order that is not among `full`.
+    /// Returns the next line of the first host that is not in `full`.
     mutating func take(sparing full: Set<String>) -> Turn? {
       let position = order.firstPosition { index in
         hosts[index].name.map { !full.contains($0) } ?? true
@@ -52,24 +53,24 @@ struct PrefetchSchedule {
 
   private let limit: Int
   private let limitPerHost: Int
-  /// Served longest ago first.
+  /// The least recently served list comes first.
   private var lists: [List] = []
   private var runningByHost: [String: Int] = [:]
-  /// Hosts of which as many lines are on their way as may.
+  /// Hosts at their limit.
   private var full: Set<String> = []
 
-  /// Lines on their way.
+  /// The number of running lines.
   private(set) var running = 0
 
   /// - Parameters:
-  ///   - limit: most lines on their way at once, of all lists together.
-  ///   - limitPerHost: most of them that ask one host.
+  ///   - limit: the maximum number of running lines in all lists.
+  ///   - limitPerHost: the maximum number of running lines for one host.
   init(limit: Int, limitPerHost: Int) { (self.limit, self.limitPerHost) = (limit, limitPerHost) }
 
-  /// Lines of all lists that wait for their turn.
+  /// The number of waiting lines in all lists.
   var waiting: Int { lists.reduce(0) { $0 + $1.waiting } }
 
-  /// Takes in a list, of which `hosts` tells for each line whom it asks. It comes last.
+  /// Adds a list at the end of the order. `hosts` contains the host of each line.
   mutating func add(_ id: ListID, hosts: [String?]) {
     var list = List(id: id, hosts: [], order: TurnOrder(), waiting: hosts.count)
     var indices: [String?: Int] = [:]
@@ -85,10 +86,11 @@ struct PrefetchSchedule {
     if !hosts.isEmpty { lists.append(list) }
   }
 
-  /// Lets go of a list; its lines on their way hold their places until they are finished with.
+  /// Removes a list. Its running lines hold their slots until `finish`.
   mutating func remove(_ id: ListID) { lists.removeAll { $0.id == id } }
 
-  /// The next line, whose place is taken from here on; `nil` while there is none, or no place.
+  /// Returns the next line and takes a slot for it, or `nil` if no line is ready or no slot is
+  /// free.
   mutating func next() -> Turn? {
     guard running < limit else { return nil }
     for index in lists.indices {
@@ -102,7 +104,7 @@ struct PrefetchSchedule {
     return nil
   }
 
-  /// A line is finished with, however it ended; its place is free.
+  /// Ends a line and frees its slot.
   mutating func finish(_ turn: Turn) {
     running -= 1
     guard let host = turn.host, let count = runningByHost[host] else { return }
@@ -117,20 +119,21 @@ struct PrefetchSchedule {
   }
 }
 
-/// Numbers in the order of their turns, from an array whose taken front is given up now and then.
+/// A queue of indices that also allows removal near the front. Removed elements are compacted
+/// lazily.
 struct TurnOrder {
   private var elements: [Int] = []
   private var first = 0
 
-  /// Puts one behind all others.
+  /// Appends an index.
   mutating func append(_ element: Int) { elements.append(element) }
 
-  /// Where the first is that is ready. Takes time in proportion to how many before it are not.
+  /// Returns the position of the first ready index. O(n) in the number of elements before it.
   func firstPosition(where isReady: (Int) -> Bool) -> Int? {
     elements[first...].firstIndex(where: isReady)
   }
 
-  /// Takes out the one there; those before it, who are few, keep their order.
+  /// Removes and returns the element at a position. O(n) in the number of elements before it.
   mutating func take(at position: Int) -> Int {
     let element = elements[position]
     for index in stride(from: position, to: first, by: -1) {

@@ -1,28 +1,30 @@
-// Prefetcher: has the manager load lists of images before anybody asks for them.
+// Prefetcher: loads lists of images into the cache ahead of requests.
 
 import Model
 import Platform
 import Telemetry
 
-/// Loads lists of images at low priority, beside and behind what clients ask for (SDWebImagePrefetcher). Lists, and
-/// within them hosts, take turns.
+/// Loads lists of images at low priority (compare SDWebImagePrefetcher). Lists take turns, and
+/// within a list, hosts do.
 ///
-/// An image that is kept and fresh is skipped; one that clients are waiting for too is loaded once for all. One that
-/// the server has no room for is tried again later, and keeps its place meanwhile: the more the server has to do, the
-/// less is prefetched. There is no deadline for an image, only those of its parts: to wait behind everybody else is the
-/// idea.
+/// - A cached and fresh image is skipped.
+/// - An image that clients request at the same time is coalesced with those requests.
+/// - An image that meets an overload is retried later and keeps its slot, so prefetching slows down
+///   under load.
+/// - There is no deadline for a whole image, because prefetches may wait behind all other requests.
+///   Time-outs of single steps apply.
 public final class Prefetcher: PrefetchOperations {
   private let attempts: PrefetchRunner
   private let now: @Sendable () -> ContinuousClock.Instant
   private let lists: Lock<PrefetchJobTable>
 
-  /// A prefetcher with nothing to do.
+  /// Creates a prefetcher without lists.
   ///
   /// - Parameters:
-  ///   - provider: who has the images.
-  ///   - configuration: how much at once.
+  ///   - provider: the source of the images.
+  ///   - configuration: the limits.
   ///   - now: the clock.
-  ///   - pause: waits for so long, or until the calling task is cancelled.
+  ///   - pause: sleeps for the duration, or until the calling task is cancelled.
   public init(
     provider: any ImageProvider, configuration: PrefetcherConfiguration = PrefetcherConfiguration(),
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
@@ -33,11 +35,12 @@ public final class Prefetcher: PrefetchOperations {
     lists = Lock(PrefetchJobTable(configuration))
   }
 
-  /// Begins with a list. Takes time in proportion to its length, so it is no call for a thread that others wait for.
+  /// Starts a list and returns its identifier. O(n) in the number of lines, so event loops must not
+  /// call this method.
   ///
-  /// Its bad lines have failed from the start, and a line that asks for the same in the same way as an earlier one is
-  /// skipped. Whatever priority a line asks for, it is low; whatever detachment, it ends with the list.
-  /// - Throws: `overloaded` where as many lists as may are being worked on, `draining` after `shutDown`.
+  /// Invalid lines fail at once, and a line that repeats an earlier one is skipped. All lines get
+  /// low priority and are not detached.
+  /// - Throws: `overloaded` if too many lists run, `draining` after `shutDown`.
   public func prefetch(_ lines: [PrefetchLine]) throws(ImageError) -> String {
     let now = now()
     let list = PrefetchJob(id: RequestID().description, lines: lines, at: now)
@@ -47,19 +50,20 @@ public final class Prefetcher: PrefetchOperations {
     return list.id
   }
 
-  /// Those that run, and those that ended last; first begun first.
+  /// Returns running lists and the most recent ended ones, in order of arrival.
   public func prefetches() -> [PrefetchStatus] {
     let now = now()
     return lists.withLock { $0.statuses(at: now) }
   }
 
-  /// How far one is; `nil` where there is none of this name (any more).
+  /// Returns the progress of a list, or `nil` if the list is unknown or forgotten.
   public func prefetchStatus(_ id: String) -> PrefetchStatus? {
     let now = now()
     return lists.withLock { $0.status(id, at: now) }
   }
 
-  /// Ends one: what is under way is given up, what is left is not begun, and its figures stay as they are.
+  /// Cancels a list: running lines are cancelled and waiting lines do not start. Returns `false` if
+  /// no such list runs.
   public func cancelPrefetch(_ id: String) -> Bool {
     let now = now()
     guard let (number, tasks) = lists.withLock({ $0.cancel(id, at: now) }) else { return false }
@@ -68,8 +72,8 @@ public final class Prefetcher: PrefetchOperations {
     return true
   }
 
-  /// Has `observer` told of each step from now on, one after the other in their order; of the end of a list that has
-  /// ended, at once.
+  /// Calls `observer` for each further step, in order. For a list that has ended, calls it once,
+  /// immediately.
   public func observePrefetch(
     _ id: String, _ observer: @escaping @Sendable (PrefetchStatus) -> Void
   ) -> Observation? {
@@ -86,7 +90,7 @@ public final class Prefetcher: PrefetchOperations {
     }
   }
 
-  /// Cancels all lists and takes no more, for the server's end.
+  /// Cancels all lists and rejects new ones, when the server stops.
   public func shutDown() {
     let now = now()
     for (number, tasks) in lists.withLock({ $0.shutDown(at: now) }) {
@@ -95,17 +99,18 @@ public final class Prefetcher: PrefetchOperations {
     }
   }
 
-  /// What is to be done now, and counts since the start.
+  /// The current state, and counts since the start.
   public var figures: PrefetchFigures { lists.withLock { $0.figures } }
 }
 
 // MARK: - Work
 
 extension Prefetcher {
-  /// Begins with what there is a place for.
+  /// Starts lines while slots are free.
   private func advance() {
     while let (turn, wanted) = lists.withLock({ $0.next() }) {
-      // Not immediate: what is skipped ends at once and leads here again, deeper for each line of a long list.
+      // Not an immediate task: skipped lines would end at once and recurse here, deeper for each
+      // line.
       let task = Task {
         let outcome = await attempts.outcome(of: wanted.request)
         end(turn, wanted.number, outcome)
@@ -121,7 +126,7 @@ extension Prefetcher {
     advance()
   }
 
-  /// Tells observers what they were not told yet, unless somebody else is at it, who then goes on with it.
+  /// Notifies observers of pending steps, unless another thread is notifying them and will do so.
   private func tell(_ number: PrefetchJobTable.Number) {
     guard lists.withLock({ $0.beginTelling(number) }) else { return }
     while let (status, observers) = lists.withLock({ $0.nextStep(of: number) }) {

@@ -1,16 +1,17 @@
-// PrefetcherConfiguration: how much a prefetcher does at once.
+// PrefetcherConfiguration: the limits of a prefetcher.
 
-/// The bounds of a prefetcher.
+/// The limits of a prefetcher.
 public struct PrefetcherConfiguration: Sendable {
-  /// Most images asked for at once, of all lists together (SDWebImagePrefetcher's maxConcurrentPrefetchCount, 3).
+  /// The maximum number of running lines in all lists (SDWebImagePrefetcher's
+  /// `maxConcurrentPrefetchCount`, 3).
   public var limit = 3
-  /// Most of them from one host, whatever its ports, so that it has room for everybody else; local files have no host.
+  /// The maximum number of running lines for one host, on any port. Local files have no host.
   public var limitPerHost = 1
-  /// Most lists worked on at once.
+  /// The maximum number of running lists.
   public var lists = 8
-  /// Lists that have ended and can still be asked about, those that ended last.
+  /// The number of ended lists whose status stays available.
   public var endedLists = 64
 
-  /// The defaults.
+  /// Creates the default limits.
   public init() {}
 }

@@ -1,49 +1,53 @@
-// Operations: what operators can ask a running server for.
+// Operations: the services of a running server for operators.
 
-/// A source on the list of failed URLs.
+/// An entry of the negative cache.
 public struct FailedURL: Hashable, Sendable, Codable {
-  /// Its canonical address.
+  /// The canonical URL of the source.
   public let url: String
-  /// What was wanted of it, where only that failed.
+  /// The transform, if only this variant failed.
   public let transform: String?
-  /// The contract's code of its first failure.
+  /// The error code of the first failure.
   public let code: String
-  /// The status that failure is answered with.
+  /// The HTTP status of the response.
   public let status: Int
-  /// Seconds until it is forgotten.
+  /// Seconds until the entry expires.
   public let seconds: Int
 
-  /// A listed source.
+  /// Creates an entry.
   public init(url: String, transform: String?, code: String, status: Int, seconds: Int) {
     (self.url, self.transform) = (url, transform)
     (self.code, self.status, self.seconds) = (code, status, seconds)
   }
 }
 
-/// What operators can ask of the manager. None of it waits.
+/// The manager's services for operators. No method blocks.
 public protocol ManagerOperations: Sendable {
-  /// The failed URLs, first listed first.
+  /// Returns the failed URLs, oldest first.
   func failedURLs() -> [FailedURL]
-  /// Forgets one failed URL, with all that failed of it, or every one for `nil`; tells how many there were. The URL is
-  /// what keys are made of.
+  /// Removes the failures of one URL and its variants, or all failures for `nil`. Returns the
+  /// number of removed entries.
+  ///
+  /// - Parameter url: the URL that cache keys are made of.
   func removeFailedURLs(_ url: SourceURL?) -> Int
-  /// Ends all work that requests wait for (SDWebImageManager's cancelAll); tells how many requests that were.
+  /// Cancels all work that requests wait for (SDWebImageManager's `cancelAll`). Returns the number
+  /// of those requests.
   func cancelAll() -> Int
 }
 
-/// What a purge or a clear removed.
+/// The result of a purge or a clear.
 public struct PurgeReport: Hashable, Sendable, Codable {
-  /// Variants in memory.
+  /// The number of variants removed from memory.
   public var memory = 0
-  /// Sources and variants on disk; `nil` where they are still being looked for: they are served no more.
+  /// The number of sources and variants removed from disk. `nil` while the search continues; purged
+  /// entries are not served meanwhile.
   public var disk: Int? = 0
-  /// Failures that were remembered.
+  /// The number of removed failures.
   public var failed = 0
 
-  /// Nothing removed.
+  /// Creates an empty report.
   public init() {}
 
-  /// With `disk` as null where it is not known yet.
+  /// Encodes `disk` as null if it is not known yet.
   public func encode(to encoder: any Encoder) throws {
     var members = encoder.container(keyedBy: CodingKeys.self)
     try members.encode(memory, forKey: .memory)
@@ -52,97 +56,103 @@ public struct PurgeReport: Hashable, Sendable, Codable {
   }
 }
 
-/// What a clean of the disk tier removed.
+/// The result of cleaning the disk tier.
 public struct CleanReport: Hashable, Sendable, Codable {
-  /// Entries that were too old.
+  /// The number of expired entries.
   public var expired = 0
-  /// Entries that were least recently used.
+  /// The number of evicted entries (least recently used).
   public var evicted = 0
 
-  /// Nothing removed.
+  /// Creates an empty report.
   public init() {}
 }
 
-/// Where a request's answer is kept (SDWebImage's existence checks).
+/// The tiers that have a request's variant or source (SDWebImage's existence checks).
 public struct CacheLookup: Hashable, Sendable {
   /// The variant in memory.
   public var memory: CacheEntryInfo?
   /// The variant on disk.
   public var disk: CacheEntryInfo?
-  /// The source, which the variant can be made from without its origin.
+  /// The source on disk, from which the variant can be rendered without its origin.
   public var source: CacheEntryInfo?
 
-  /// Kept nowhere.
+  /// Creates an empty result.
   public init() {}
 
-  /// Whether anything is kept.
+  /// Whether no tier has an entry.
   public var isEmpty: Bool { memory == nil && disk == nil && source == nil }
 }
 
-/// What operators can ask of the cache (SDImageCache).
+/// The cache's services for operators (SDImageCache).
 public protocol CacheOperations: Sendable {
-  /// Takes everything that is meant out of all tiers and off the list of failed URLs. It holds for each request that
-  /// comes afterwards; work under way ends for those who wait for it already and is not stored.
+  /// Purges matching entries from all tiers and from the negative cache. The purge applies to every
+  /// later request.
   ///
-  /// - Throws: `internal` where it would not outlive this run.
+  /// Running work still completes for its present participants, but is not stored.
+  ///
+  /// - Throws: `internal` if the purge cannot be made durable.
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport
-  /// Empties tiers; both: as a purge of everything.
+  /// Empties the given tiers. Clearing all tiers is a purge of everything.
   func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport
-  /// Removes from disk what is too old or too much.
+  /// Removes expired entries from disk, and evicts others if the tier is too full.
   func clean() async -> CleanReport
-  /// Where the answer to a request is kept, without serving it.
+  /// Returns where the response to a request is cached, without serving it.
   func look(for request: ImageRequest) async -> CacheLookup
-  /// Keeps an image as the source of `url`, in place of whatever is kept of it (SDWebImage's storeImage).
+  /// Stores an uploaded image as the source of `url`, in place of the cached one (SDWebImage's
+  /// `storeImage`).
   ///
   /// - Parameters:
-  ///   - url: what keys are made of.
+  ///   - url: the URL that cache keys are made of.
   ///   - file: the image.
-  ///   - origin: what is to hold for it as if an origin had said so: its lifetime, its validators.
-  /// - Throws: `unsupportedFormat` for what is no image, `forbiddenSource` for a local file, `overloaded` where the disk
-  ///   tier does not take it.
+  ///   - origin: the origin response to assume, with freshness and validators.
+  /// - Throws:
+  ///   - `unsupportedFormat` if the file is not an image in an accepted format.
+  ///   - `forbiddenSource` for a local file.
+  ///   - `invalidParameter` if the response may not be stored.
+  ///   - `overloaded` if the disk tier rejects the image.
   func put(
     _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
   ) async throws(ImageError) -> PurgeReport
 }
 
-/// A transfer from an origin, as it is or as it ended.
+/// The status of a running or ended transfer.
 public struct DownloadStatus: Hashable, Sendable, Codable {
-  /// What becomes of it.
+  /// The state of a transfer.
   public enum State: String, Hashable, Sendable, Codable {
-    /// For a place.
+    /// In the download queue.
     case waiting
-    /// Connected, or about to be.
+    /// Connecting or transferring.
     case running
-    /// The body is whole, or the origin said that what is kept still is right.
+    /// The body is complete, or the origin responded with 304.
     case finished
-    /// It ended without.
+    /// The transfer failed or was cancelled.
     case failed
   }
 
-  /// Its number among all of this server.
+  /// The transfer's number on this server.
   public let id: UInt64
-  /// The address that was asked for.
+  /// The requested URL.
   public let url: String
-  /// Host and port of the request under way, which redirects may have changed.
+  /// The host and port of the current request, after redirects.
   public var host: String
-  /// What becomes of it.
+  /// The state of the transfer.
   public var state: State
-  /// Its place in the queue: `low`, `normal` or `high`.
+  /// The priority in the queue: `low`, `normal` or `high`.
   public var priority: String
-  /// Requests that wait for it.
+  /// The number of requests that wait for the transfer.
   public var waiters: Int
-  /// Bytes of the body so far.
+  /// Bytes of the body received.
   public var received: Int
-  /// Bytes of the whole body; −1 while nobody has said.
+  /// Bytes of the whole body; −1 while unknown.
   public var expected: Int
-  /// Seconds since its beginning, those in the queue included.
+  /// Seconds since the transfer was queued.
   public var seconds: Double
-  /// Bytes a second since the first byte of the body, 0 before.
+  /// Bytes per second since the first byte of the body, 0 before.
   public var bytesPerSecond: Double
-  /// The contract's code of its failure.
+  /// The error code of the failure.
   public var error: String?
 
-  /// A transfer that waits for its place.
+  /// Creates the status of a queued transfer.
   public init(id: UInt64, url: String, host: String, priority: LoadPriority) {
     (self.id, self.url, self.host, self.priority) = (id, url, host, priority.rawValue)
     (state, waiters, received, expected) = (.waiting, 1, 0, -1)
@@ -154,100 +164,101 @@ public struct DownloadStatus: Hashable, Sendable, Codable {
     case bytesPerSecond = "bytes_per_second"
   }
 
-  /// What is done of the whole, 0 to 1; `nil` where the whole is not known.
+  /// The completed fraction, 0 to 1; `nil` if the length of the body is unknown.
   public var fraction: Double? { expected > 0 ? Double(received) / Double(expected) : nil }
 }
 
-/// What operators can ask of the downloader. None of it waits.
+/// The downloader's services for operators. No method blocks.
 public protocol DownloadOperations: Sendable {
-  /// Starts no further transfer; running ones end (SDWebImageDownloader's suspended).
+  /// Pauses the queue: no further transfer starts, and running ones continue
+  /// (SDWebImageDownloader's `suspended`).
   func pause()
-  /// Starts those that wait.
+  /// Resumes the queue.
   func resume()
-  /// Transfers that wait or run, first come first.
+  /// Returns queued and running transfers, in order of arrival.
   func downloads() -> [DownloadStatus]
-  /// Has `observer` told of each transfer's every step from now on, its end included, on whatever thread makes it; it
-  /// must not wait. It is told nothing more once the observation is released.
+  /// Calls `observer` for every step of each transfer, its end included, on any thread; must not
+  /// block. The calls stop when the observation is released.
   func observeDownloads(_ observer: @escaping @Sendable (DownloadStatus) -> Void) -> Observation
 }
 
-/// Keeps an observer; released, it lets go of it.
+/// A subscription of an observer. Releasing it removes the observer.
 public final class Observation: Sendable {
   private let end: @Sendable () -> Void
 
-  /// `end` lets go of the observer.
+  /// Creates a subscription; `end` removes the observer.
   public init(end: @escaping @Sendable () -> Void) { self.end = end }
 
   deinit { end() }
 }
 
-/// One line of what is to be prefetched.
+/// One line of a prefetch list.
 public struct PrefetchLine: Sendable {
-  /// Most images of one list: lines, times the presets.
+  /// The maximum number of images in one list: lines times presets.
   public static let most = 100_000
 
-  /// Its number in the list, from 1.
+  /// The line number in the list, from 1.
   public let number: Int
-  /// What it asks for, or what is wrong with it.
+  /// The parsed request, or the error in the line.
   public let request: Result<ImageRequest, ImageError>
 
-  /// One line.
+  /// Creates a line.
   public init(number: Int, request: Result<ImageRequest, ImageError>) {
     (self.number, self.request) = (number, request)
   }
 }
 
-/// How far a prefetch is.
+/// The progress of a prefetch list.
 public struct PrefetchStatus: Hashable, Sendable, Codable {
-  /// What becomes of it.
+  /// The state of a list.
   public enum State: String, Hashable, Sendable, Codable {
-    /// Some of it is still to be done.
+    /// Some lines are not done yet.
     case running
-    /// Everything was tried.
+    /// All lines were tried.
     case finished
-    /// Somebody ended it.
+    /// An operator or a shutdown cancelled the list.
     case cancelled
   }
 
-  /// A line that has no image.
+  /// A failed line.
   public struct Failure: Hashable, Sendable, Codable {
-    /// Its number in the list, from 1.
+    /// The line number in the list, from 1.
     public let line: Int
-    /// The contract's code.
+    /// The error code.
     public let code: String
-    /// What was wrong, in public words.
+    /// The public error message.
     public let message: String
 
-    /// A line that has no image.
+    /// Creates a failed line.
     public init(line: Int, code: String, message: String) {
       (self.line, self.code, self.message) = (line, code, message)
     }
   }
 
-  /// Its name, for the paths.
+  /// The identifier, as used in URL paths.
   public let id: String
-  /// What becomes of it.
+  /// The state of the list.
   public var state = State.running
-  /// Images asked for: lines, times the presets.
+  /// The number of images: lines times presets.
   public var total: Int
-  /// Images that are kept now because of it.
+  /// The number of images downloaded or rendered.
   public var finished = 0
-  /// Images that were kept and fresh already.
+  /// The number of images that were already cached, and of repeated lines.
   public var skipped = 0
-  /// Images that cannot be had.
+  /// The number of failed images.
   public var failed = 0
-  /// How many failed for each of the contract's codes.
+  /// The number of failures by error code.
   public var reasons: [String: Int] = [:]
-  /// The first of those that failed.
+  /// The first failures, up to a limit.
   public var failures: [Failure] = []
-  /// Images done a second, however they ended.
+  /// Images per second, with any outcome.
   public var rate = 0.0
-  /// Seconds since it began; until its end, where it has one.
+  /// Seconds since the start, up to the end of the list.
   public var seconds = 0.0
-  /// Seconds until its end at this rate; `nil` where there is no rate yet.
+  /// The estimated seconds left; `nil` while there is no rate.
   public var secondsLeft: Double?
 
-  /// One that has not begun.
+  /// Creates the status of a new list.
   public init(id: String, total: Int) { (self.id, self.total) = (id, total) }
 
   private enum CodingKeys: String, CodingKey {
@@ -255,23 +266,24 @@ public struct PrefetchStatus: Hashable, Sendable, Codable {
     case secondsLeft = "seconds_left"
   }
 
-  /// Images done, however they ended.
+  /// The number of images done, with any outcome.
   public var done: Int { finished + skipped + failed }
 }
 
-/// What operators can ask of the prefetcher. None of it waits.
+/// The prefetcher's services for operators. No method blocks.
 public protocol PrefetchOperations: Sendable {
-  /// Begins with a list; returns its name.
+  /// Starts a list and returns its identifier.
   ///
-  /// - Throws: `overloaded` where as many lists as may are being worked on.
+  /// - Throws: `overloaded` if too many lists run, `draining` when the server stops.
   func prefetch(_ lines: [PrefetchLine]) throws(ImageError) -> String
-  /// Those that run, and the last of those that ended; first begun first.
+  /// Returns running lists and the most recent ended ones, in order of arrival.
   func prefetches() -> [PrefetchStatus]
-  /// How far one is; `nil` where there is none of this name (any more).
+  /// Returns the progress of a list, or `nil` if the list is unknown or forgotten.
   func prefetchStatus(_ id: String) -> PrefetchStatus?
-  /// Ends one; `false` where there is none of this name that runs.
+  /// Cancels a list. Returns `false` if no such list runs.
   func cancelPrefetch(_ id: String) -> Bool
-  /// Has `observer` told of each step of one, its end included, as `observeDownloads` does; `nil` where there is none.
+  /// Calls `observer` for every step of a list, its end included, as `observeDownloads` does.
+  /// Returns `nil` if the list is unknown.
   func observePrefetch(
     _ id: String, _ observer: @escaping @Sendable (PrefetchStatus) -> Void
   ) -> Observation?

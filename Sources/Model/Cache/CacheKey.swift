@@ -1,16 +1,20 @@
-// CacheKey: the name under which a source or one of its variants is kept.
+// CacheKey: the key of a source or a variant in the cache.
 
-/// The name of something kept: a source (its canonical URL), or a variant (the same, a space, and its canonical
-/// transform). A URL holds no space, so a variant's key names its source without ambiguity. Where the origin's answer
-/// depends on the client, `#` and a digest of what it depends on stand behind the URL, which has no fragment.
+/// The key of a cache entry.
 ///
-/// The hash is computed once, when the key is made; looking up costs neither a hash of the text nor an allocation.
+/// - A source's key is its canonical URL.
+/// - A variant's key is the URL, a space, and the canonical transform. A URL contains no space, so
+///   the key is unambiguous.
+/// - If the origin's response depends on the client (`Vary`), `#` and a digest of the client's
+///   fields follow the URL, which has no fragment.
+///
+/// The hash is computed once, at creation. A look-up neither hashes the text nor allocates.
 public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
-  /// The whole name.
+  /// The whole key.
   public let text: String
-  /// How many UTF-8 bytes of `text` name the source.
+  /// The number of UTF-8 bytes of `text` that identify the source.
   private let sourceLength: Int
-  /// The hash of `text`, computed when the key was made: good for choosing a shard without hashing again.
+  /// The hash of `text`, computed at creation. Also selects shards.
   public let storedHash: Int
 
   private init(text: String, sourceLength: Int) {
@@ -19,24 +23,24 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     storedHash = text.hashValue
   }
 
-  /// The key of a source.
+  /// Creates the key of a source.
   public init(source: SourceURL) {
     self.init(text: source.text, sourceLength: source.text.utf8.count)
   }
 
-  /// The key of what `transform` makes of a source.
+  /// Creates the key of a variant.
   public init(source: SourceURL, transform: Transform) {
     self.init(
       text: source.text + " " + transform.canonicalText, sourceLength: source.text.utf8.count)
   }
 
-  /// The key of what `transform` makes of the source that has the key `source`.
+  /// Creates the key of a variant of the source with the key `source`.
   public init(source: CacheKey, transform: Transform) {
     self.init(
       text: source.text + " " + transform.canonicalText, sourceLength: source.sourceLength)
   }
 
-  /// The key whose `text` was written down earlier, as the disk tier does.
+  /// Creates a key from stored `text`, for example from the disk tier.
   public init(text: String) {
     let space = text.utf8.firstIndex(of: UInt8(ascii: " "))
     self.init(
@@ -45,18 +49,19 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         ?? text.utf8.count)
   }
 
-  /// Whether this is a source's key.
+  /// Whether this is the key of a source.
   public var isSource: Bool { sourceLength == text.utf8.count }
 
-  /// The key of the source: of itself, or of what this variant was made from.
+  /// The key of the source: this key itself, or the source of this variant.
   public var source: CacheKey {
     isSource
       ? self
       : CacheKey(text: String(text.utf8.prefix(sourceLength)) ?? text, sourceLength: sourceLength)
   }
 
-  /// The key of one of several sources that an origin has for a URL. `variation` tells it from the others: letters and
-  /// digits.
+  /// Returns the key of one variation of a source (`Vary`).
+  ///
+  /// - Parameter variation: letters and digits that identify the variation.
   public func varied(by variation: String) -> CacheKey {
     let parts = text.utf8.prefix(sourceLength)
     let rest = text.utf8.dropFirst(sourceLength)
@@ -65,32 +70,32 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
       sourceLength: sourceLength + 1 + variation.utf8.count)
   }
 
-  /// The URL of the source, whichever of several it is.
+  /// The URL of the source, without a variation.
   public var url: String {
     String(Substring(text.utf8.prefix(sourceLength).prefix { $0 != UInt8(ascii: "#") }))
   }
 
-  /// The source's host as it stands in the URL, without the port; `nil` for a local file.
+  /// The source's host as in the URL, without the port; `nil` for a local file.
   public var host: String? {
     let bytes = text.utf8
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-    // Behind "://" up to the path, which a canonical URL always has.
+    // Skips `://` and stops at the path, which a canonical URL always has.
     let authority = bytes[colon...].dropFirst(3).prefix { $0 != UInt8(ascii: "/") }
-    // An IPv6 address stands in brackets and holds colons of its own.
+    // An IPv6 address is bracketed and contains colons.
     let isBracketed = authority.first == UInt8(ascii: "[")
     let end = UInt8(ascii: isBracketed ? "]" : ":")
     let host = authority.dropFirst(isBracketed ? 1 : 0).prefix { $0 != end }
     return host.isEmpty ? nil : String(Substring(host))
   }
 
-  /// The whole name.
+  /// The whole key.
   public var description: String { text }
 
-  /// Equal names are equal keys.
+  /// Compares the hashes, then the texts.
   public static func == (left: CacheKey, right: CacheKey) -> Bool {
     left.storedHash == right.storedHash && left.text == right.text
   }
 
-  /// Feeds the hash that was computed when the key was made.
+  /// Feeds the stored hash.
   public func hash(into hasher: inout Hasher) { hasher.combine(storedHash) }
 }

@@ -1,27 +1,28 @@
-// CacheKeyFilter: from the URL that is fetched to the URL that its key is made of (SDWebImage's cacheKeyFilter).
+// CacheKeyFilter: maps a requested URL to the URL of its cache key (SDWebImage's `cacheKeyFilter`).
 
-/// Parameters of a query by name, or with a `*` at the end by how their names begin: `id`, `utm_*`.
+/// A pattern for names of query parameters: a name, or a prefix that ends in `*`: `id`, `utm_*`.
 public struct ParameterPattern: Hashable, Sendable, CustomStringConvertible {
   private let name: String
   private let isPrefix: Bool
 
-  /// Parses a pattern; `nil` where it is empty, or a `*` stands elsewhere than at its end.
+  /// Parses a pattern. Returns `nil` if the text is empty or has a `*` before its end.
   public init?(_ text: String) {
     isPrefix = text.utf8.last == UInt8(ascii: "*")
     name = isPrefix ? String(text.dropLast()) : text
     guard !text.isEmpty, !name.contains("*") else { return nil }
   }
 
-  /// Whether a parameter is meant, by its name as it stands in a URL. Letter case matters, as it does to origins.
+  /// Returns whether a parameter name from a URL matches. Case-sensitive, as at origins.
   ///
-  /// The name is decoded first: to an origin `i%64` is `id`, and if it were not to this, a stranger could have what
-  /// `?i%64=2` brings kept under the key of a URL without an `id`.
+  /// The name is percent-decoded first, because to an origin `i%64` is `id`. Otherwise an attacker
+  /// could store the response to `?i%64=2` under the key of the URL without `id`.
   public func matches(_ name: some StringProtocol) -> Bool {
     let bytes = Self.decoded(name.utf8)
     return isPrefix ? bytes.starts(with: self.name.utf8) : bytes.elementsEqual(self.name.utf8)
   }
 
-  /// One level of percent-encoding (RFC 3986, section 2.1); a `%` without two digits stays, as with most origins.
+  /// Removes one level of percent-encoding (RFC 3986, section 2.1). A `%` without two hexadecimal
+  /// digits stays, as at most origins.
   private static func decoded(_ name: some Collection<UInt8>) -> [UInt8] {
     func digit(_ byte: UInt8?) -> UInt8? {
       switch byte {
@@ -45,32 +46,33 @@ public struct ParameterPattern: Hashable, Sendable, CustomStringConvertible {
     return bytes
   }
 
-  /// The pattern as it was written.
+  /// The pattern as written.
   public var description: String { isPrefix ? name + "*" : name }
 }
 
-/// What the keys of one host's sources are made of.
+/// The cache-key rule for one host pattern.
 public struct KeyRule: Hashable, Sendable {
-  /// Which parameters of the query count.
+  /// Which query parameters the key contains.
   public enum Parameters: Hashable, Sendable {
-    /// Every one.
+    /// Every parameter.
     case all
-    /// Only these.
+    /// Only the matching parameters.
     case keep([ParameterPattern])
-    /// All but these.
+    /// All but the matching parameters.
     case drop([ParameterPattern])
   }
 
-  /// The hosts it is for.
+  /// The hosts of the rule.
   public let host: HostPattern
-  /// Which parameters of the query count.
+  /// Which query parameters the key contains.
   public let parameters: Parameters
-  /// Names under which all sources of these hosts can be purged.
+  /// Tags under which operators can purge all sources of these hosts.
   public let tags: [String]
-  /// Names of the header fields of a client that go on to the origin, whose answer then may depend on them.
+  /// Names of the client's header fields that are forwarded to the origin, whose response may
+  /// depend on them.
   public let forwardedHeaders: [String]
 
-  /// A rule.
+  /// Creates a rule.
   public init(
     host: HostPattern, parameters: Parameters = .all, tags: [String] = [],
     forwardedHeaders: [String] = []
@@ -79,7 +81,7 @@ public struct KeyRule: Hashable, Sendable {
     (self.tags, self.forwardedHeaders) = (tags, forwardedHeaders)
   }
 
-  /// Whether a parameter counts, by its name as it stands in a URL.
+  /// Returns whether the key contains a parameter, by its name in the URL.
   fileprivate func counts(_ name: Substring) -> Bool {
     switch parameters {
     case .all: true
@@ -89,31 +91,31 @@ public struct KeyRule: Hashable, Sendable {
   }
 }
 
-/// Rules by which sources are named; of several for one host, the first counts.
+/// The cache-key rules. The first rule that matches a host applies.
 ///
-/// Whatever else differs between two spellings of a URL (letter case of the host, default ports, fragments) is gone from
-/// a `SourceURL` already.
+/// Other differences in spelling (letter case of the host, default ports, fragments) are removed by
+/// `SourceURL`.
 public struct CacheKeyFilter: Hashable, Sendable {
   private let rules: [KeyRule]
 
-  /// A filter; without rules it changes nothing.
+  /// Creates a filter. Without rules, it changes nothing.
   public init(rules: [KeyRule] = []) { self.rules = rules }
 
-  /// The rule for a source; `nil` where there is none, and for a local file.
+  /// Returns the rule for a source, or `nil` if no rule matches or the source is a local file.
   public func rule(for url: SourceURL) -> KeyRule? {
     url.scheme == .local ? nil : rules.first { $0.host.matches(url.host) }
   }
 
-  /// The URL that a source's key is made of: the same without the parameters that do not count. What stays keeps its
-  /// order and its spelling. The result's own is itself.
+  /// Returns the URL for a source's cache key, without ignored parameters. The remaining parameters
+  /// keep their order and spelling. Idempotent.
   public func keyURL(of url: SourceURL) -> SourceURL {
     guard let rule = rule(for: url), rule.parameters != .all else { return url }
     return url.keepingParameters(where: rule.counts)
   }
 
-  /// The names under which a source can be purged. A key's URL has the same ones as the URL it was made of.
+  /// Returns the purge tags of a source. A URL and its key URL have the same tags.
   public func tags(of url: SourceURL) -> [String] { rule(for: url)?.tags ?? [] }
 
-  /// All names under which sources can be purged, in alphabetical order.
+  /// All tags, in alphabetical order.
   public var allTags: [String] { Set(rules.flatMap(\.tags)).sorted() }
 }

@@ -1,25 +1,26 @@
-// Freshness+Clients: what caches behind this one are told of a lifetime, and for how long a failure holds.
+// Freshness+Clients: computes lifetimes for downstream caches and for failures.
 
 extension Freshness {
-  /// The `max-age` of an answer of this age: what a client's own cache may count on (RFC 9111, section 5.2.2.1).
+  /// Returns the `max-age` for a client's private cache, given the age of the response (RFC 9111,
+  /// section 5.2.2.1).
   ///
-  /// Where the origin says nothing, it moves with the age, so that each answer is kept for `clientTime` from its coming.
+  /// If the origin states no lifetime, each response gets `clientTime` from now, so `max-age` grows
+  /// with the age.
   public func clientMaxAge(atAge age: Int) -> Int {
-    // In this order: an age is far below the greatest number, a time may be it.
+    // This order avoids overflow: `clientTime` may be the maximum, ages are far smaller.
     clientTime >= clientLifetime - age ? clientLifetime : age + clientTime
   }
 
-  /// Whether clients' own caches are told something else than caches that clients share.
+  /// Whether private caches get another lifetime than shared caches.
   public var isOtherForClients: Bool { clientLifetime != lifetime || clientTime < clientLifetime }
 
-  /// For how many of `seconds` from `now` a failure that came with this freshness may be remembered: no longer than the
-  /// origin says, where it says anything.
+  /// Returns how many of `seconds` a failure may be cached: no longer than the origin states.
   public func bounding(failure seconds: Int, at now: UnixTime) -> Int {
     guard isStorable else { return 0 }
     return isStated ? min(seconds, max(timeToLive(at: now), 0)) : seconds
   }
 
-  /// The same for clients' own caches.
+  /// Returns how many of `seconds` a client's private cache may store a failure.
   public func bounding(clientFailure seconds: Int, at now: UnixTime) -> Int {
     let seconds = min(bounding(failure: seconds, at: now), clientTime)
     return isStated ? min(seconds, max(clientLifetime - age(at: now), 0)) : seconds

@@ -1,62 +1,67 @@
-// Freshness: how old something kept is and how long it may be served unasked (RFC 9111, section 4.2).
+// Freshness: the age and freshness lifetime of a cached response (RFC 9111, section 4.2).
 
 import Glibc
 
-/// A moment, in whole seconds since 1970-01-01 UTC, as HTTP dates and ages count.
+/// A point in time, in whole seconds since 1970-01-01 UTC, the resolution of HTTP dates and ages.
 public struct UnixTime: Hashable, Comparable, Sendable, Codable {
   /// Seconds since 1970-01-01 UTC.
   public let seconds: Int
 
-  /// A moment so many seconds after 1970-01-01 UTC.
+  /// Creates a point in time from seconds since 1970-01-01 UTC.
   public init(seconds: Int) { self.seconds = seconds }
 
-  /// The same, or the first or last moment whose distance to any other can be told.
+  /// This time, clamped to a range in which differences do not overflow.
   public var bounded: UnixTime {
     UnixTime(seconds: min(max(seconds, -Freshness.maximumSeconds), Freshness.maximumSeconds))
   }
 
-  /// The wall clock's time.
+  /// The current time of the wall clock.
   public static var now: UnixTime { UnixTime(seconds: time(nil)) }
 
-  /// Earlier is less.
+  /// Compares by time.
   public static func < (left: UnixTime, right: UnixTime) -> Bool { left.seconds < right.seconds }
 }
 
-/// When something was received and for how long it is fresh.
+/// When a response was received and how long it is fresh.
 public struct Freshness: Hashable, Sendable, Codable {
-  /// When the origin's answer came in, by our clock.
+  /// The receive time, by the local clock.
   public let receivedAt: UnixTime
-  /// How old the answer already was then, in seconds (RFC 9111's corrected_initial_age).
+  /// The age at the receive time, in seconds (RFC 9111's `corrected_initial_age`).
   public let initialAge: Int
-  /// For how many seconds after its making the answer is fresh (RFC 9111's freshness_lifetime).
+  /// The freshness lifetime in seconds, from the response's generation (RFC 9111's
+  /// `freshness_lifetime`).
   public let lifetime: Int
-  /// Whether it may be kept at all, in any tier (`no-store`, `private`).
+  /// Whether any tier may store the response (`no-store`, `private`).
   public let isStorable: Bool
-  /// Whether a request that takes it stale may have it so; an origin may forbid it (RFC 9111, section 4.2.4).
+  /// Whether a request may accept the response when stale. An origin may forbid it (RFC 9111,
+  /// section 4.2.4).
   public let mayBeStale: Bool
-  /// For how many seconds after its lifetime it may be served at once while the origin is asked (RFC 5861, section 3).
+  /// How many seconds after its lifetime the response may be served during a revalidation (RFC
+  /// 5861, section 3).
   public private(set) var staleWhileRevalidate: Int
-  /// For how many seconds after its lifetime it may be served where the origin cannot be had (RFC 5861, section 4).
+  /// How many seconds after its lifetime the response may be served if the origin fails (RFC 5861,
+  /// section 4).
   public private(set) var staleIfError: Int
-  /// Whether the origin says that it will not change while it is fresh (RFC 8246).
+  /// Whether the response does not change while fresh (RFC 8246).
   public let isImmutable: Bool
-  /// Whether the origin says how long it is fresh; otherwise the lifetime is a default or a guess.
+  /// Whether the origin states the lifetime. Otherwise it is a default or heuristic.
   public let isStated: Bool
-  /// For how many seconds after its making a client's own cache may keep it (RFC 9111's `max-age`, which `s-maxage` does
-  /// not replace there).
+  /// The freshness lifetime in private caches, in seconds (RFC 9111's `max-age`; `s-maxage` does
+  /// not apply there).
   public let clientLifetime: Int
-  /// For how many seconds from now a client's own cache may keep it, where the origin does not say: no purge reaches it.
+  /// The maximum time in private caches, in seconds from now, if the origin states none. A purge
+  /// cannot reach those caches.
   public let clientTime: Int
 
-  /// What a time counts as that nobody bounds: 2^31 seconds, the largest that caches know (RFC 9111, section 1.2.2).
+  /// A time without limit: 2^31 seconds, the largest value for caches (RFC 9111, section 1.2.2).
   public static let unlimited = 1 << 31
 
-  /// The greatest number of seconds that is kept of anything, 34,000 years: sums of a few are far from overflowing,
-  /// wherever the numbers come from (an origin, a file, another process).
+  /// The maximum number of seconds in any field (34,000 years). Sums of a few such values cannot
+  /// overflow, even if untrusted.
   public static let maximumSeconds = 1 << 40
 
-  /// Freshness as computed from an origin's answer; times in seconds, never negative and never above `maximumSeconds`.
-  /// What must not be stale gets no time to be so.
+  /// Creates a freshness. Times are in seconds and are clamped to `0...maximumSeconds`. If
+  /// `mayBeStale` is false, both stale times become 0.
   public init(
     receivedAt: UnixTime, initialAge: Int = 0, lifetime: Int, isStorable: Bool = true,
     mayBeStale: Bool = true, staleWhileRevalidate: Int = 0, staleIfError: Int = 0,
@@ -77,11 +82,12 @@ public struct Freshness: Hashable, Sendable, Codable {
     self.clientTime = bounded(clientTime)
   }
 
-  /// Of what is made of two answers: stale as soon as one of them is, and with leave only for what both leave.
+  /// Returns the freshness of content made from two responses: the shorter lifetime and only the
+  /// permissions both have.
   public func combined(with other: Freshness) -> Freshness {
     func end(_ freshness: Freshness, _ lifetime: Int) -> Int {
       let left = lifetime - freshness.initialAge
-      // Lifetimes may be as long as an origin likes to say.
+      // Untrusted lifetimes may overflow the sum.
       let (end, isTooLate) = freshness.receivedAt.seconds.addingReportingOverflow(left)
       return isTooLate ? .max : end
     }
@@ -99,31 +105,33 @@ public struct Freshness: Hashable, Sendable, Codable {
       clientTime: min(clientTime, other.clientTime))
   }
 
-  /// Age in seconds at `now` (RFC 9111, section 4.2.3); a clock that was set back makes nothing younger than it came.
+  /// Returns the age in seconds at `now` (RFC 9111, section 4.2.3). A clock that was set back
+  /// cannot make it smaller than `initialAge`.
   public func age(at now: UnixTime) -> Int {
     initialAge + max(now.seconds - receivedAt.seconds, 0)
   }
 
-  /// By how many seconds something may have come in after `now` before its age is no longer believed.
+  /// How far a receive time may lie in the future, in seconds, before the age counts as unknown.
   ///
-  /// Clocks are set back by fractions of a second all the time, and by hours where a machine had a wrong one: then nobody
-  /// knows how old what is kept is, and it would stay fresh until the clock has caught up.
+  /// Clocks often step back by fractions of a second. A step of hours corrects a wrong clock. Then
+  /// the true age is unknown, and the entry would stay fresh until the clock catches up.
   public static let clockTolerance = 60
 
-  /// Whether its age is known at `now`: not where the clock was set back behind its coming in.
+  /// Returns whether the age is known at `now`: the receive time is not in the future.
   public func isOfThePast(at now: UnixTime) -> Bool {
     receivedAt.seconds - now.seconds <= Self.clockTolerance
   }
 
-  /// Whether it may be served at `now` without asking the origin: younger than its lifetime, and its age is known.
+  /// Returns whether the response is fresh at `now`: its age is known and below its lifetime.
   public func isFresh(at now: UnixTime) -> Bool {
     age(at: now) < lifetime && isOfThePast(at: now)
   }
 
-  /// For how many seconds it is still fresh at `now`; negative where it is stale (RFC 9211, section 2.4).
+  /// Returns the remaining lifetime in seconds; negative if stale (RFC 9211, section 2.4).
   public func timeToLive(at now: UnixTime) -> Int { lifetime - age(at: now) }
 
-  /// The same, of an answer that another takes the place of: fresh for no more than `seconds` from `now` on.
+  /// Returns a freshness that ends at most `seconds` after `now`, for a substitute response. The
+  /// result is never immutable.
   public func ending(within seconds: Int, of now: UnixTime) -> Freshness {
     Freshness(
       receivedAt: receivedAt, initialAge: initialAge,
@@ -133,29 +141,31 @@ public struct Freshness: Hashable, Sendable, Codable {
       clientLifetime: min(clientLifetime, age(at: now) + seconds), clientTime: clientTime)
   }
 
-  /// The same for what is damaged, or not known to be whole: at most a minute from `now`, and never stale.
+  /// Returns the freshness of a damaged or unverified image: at most a minute from `now`, and never
+  /// stale.
   public func ofDamaged(at now: UnixTime) -> Freshness {
     var short = ending(within: 60, of: now)
     (short.staleWhileRevalidate, short.staleIfError) = (0, 0)
     return short
   }
 
-  /// Whether it may be served at `now` at once while the origin is asked (RFC 5861, section 3). Ages are cut to whole
-  /// seconds, so the last of them is over when as many were counted.
+  /// Returns whether the response may be served stale during a revalidation (RFC 5861, section 3).
+  /// Ages are truncated to whole seconds, so the comparison is strict.
   public func mayBeServedWhileRevalidating(at now: UnixTime) -> Bool {
     isOfThePast(at: now) && -timeToLive(at: now) < staleWhileRevalidate
   }
 
-  /// Whether it may be served at `now` though the origin cannot be had (RFC 5861, section 4). Where the clock was set back
-  /// it may: that it is too old is not known either.
+  /// Returns whether the response may be served stale if the origin fails (RFC 5861, section 4).
+  /// Also allowed if the age is unknown, because the response may not be too old.
   public func mayBeServedOnError(at now: UnixTime) -> Bool {
     isOfThePast(at: now) ? -timeToLive(at: now) < staleIfError : staleIfError > 0
   }
 
-  /// Whether it may be served at `now`, unasked, to a request with these demands (RFC 9111, sections 4.2 and 5.2.1).
+  /// Returns whether the response satisfies a request's demands without revalidation (RFC 9111,
+  /// sections 4.2 and 5.2.1).
   ///
-  /// What is immutable satisfies `max-age=0` as long as it is fresh: a browser's reload sends that of everything on a
-  /// page, and nothing can have changed (RFC 8246, section 2).
+  /// A fresh immutable response satisfies `max-age=0`, which browsers send for every resource on a
+  /// reload (RFC 8246, section 2).
   public func satisfies(_ demands: AgeDemands, at now: UnixTime) -> Bool {
     guard isOfThePast(at: now) else { return false }
     let age = age(at: now)
@@ -164,18 +174,18 @@ public struct Freshness: Hashable, Sendable, Codable {
       guard maxAge == 0, isImmutable, rest > 0 else { return false }
     }
     if let minFresh = demands.minFresh { return rest >= minFresh }
-    // Fresh as `isFresh` has it, or stale for no longer than will do: to the request, and to the origin at all.
+    // Fresh as in `isFresh`, or stale within the limits of request and origin.
     return rest > 0 || mayBeStale && demands.maxStale.map { -rest <= $0 } ?? false
   }
 }
 
-/// What an origin's answer said besides its body; header values as received, `nil` where absent.
+/// An origin's response without its body. Header values are as received, `nil` if absent.
 public struct OriginResponse: Hashable, Sendable, Codable {
   /// The final status, after redirects.
   public var status: Int
-  /// `Content-Type`; only logged, since the bytes decide.
+  /// `Content-Type`, only logged: the format is detected from the bytes.
   public var contentType: String?
-  /// `Cache-Control`, several joined by commas.
+  /// `Cache-Control`, several fields joined by commas.
   public var cacheControl: String?
   /// `Expires`.
   public var expires: String?
@@ -187,11 +197,11 @@ public struct OriginResponse: Hashable, Sendable, Codable {
   public var lastModified: String?
   /// `ETag`.
   public var etag: String?
-  /// `Vary`, several joined by commas.
+  /// `Vary`, several fields joined by commas.
   public var vary: String?
-  /// The answers of the redirects that led here, in their order.
+  /// The redirect responses, in order.
   public var redirects: [OriginResponse] = []
 
-  /// An answer with this status and no headers.
+  /// Creates a response with this status and no header fields.
   public init(status: Int) { self.status = status }
 }

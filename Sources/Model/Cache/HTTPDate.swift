@@ -1,8 +1,8 @@
-// HTTPDate: moments as HTTP writes them (RFC 9110, section 5.6.7).
+// HTTPDate: parses and formats HTTP dates (RFC 9110, section 5.6.7).
 
-/// Reads the three forms of an HTTP date and writes the one that may be sent.
+/// Parses the three forms of an HTTP date and writes the preferred form.
 public enum HTTPDate {
-  /// Length in bytes of the form that is written.
+  /// The length of a formatted date, in bytes.
   public static let length = 29
 
   private static let dayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
@@ -13,8 +13,8 @@ public enum HTTPDate {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
-  /// The moment as an IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`. What lies outside of the years 0 to 9999, which
-  /// the form has no room for, becomes the first or last second of them.
+  /// Returns the time as an IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`. Clamps to the years 0 to
+  /// 9999.
   public static func text(of time: UnixTime) -> String {
     String(unsafeUninitializedCapacity: length) { buffer in
       buffer.baseAddress.map { write(time, into: $0) }
@@ -22,7 +22,7 @@ public enum HTTPDate {
     }
   }
 
-  /// Writes what `text(of:)` returns, `length` bytes, without allocating.
+  /// Writes the `length` bytes of `text(of:)` without allocating.
   public static func write(_ time: UnixTime, into place: UnsafeMutablePointer<UInt8>) {
     let seconds = min(max(time.seconds, -62_167_219_200), 253_402_300_799)
     let (days, second) = seconds.quotientAndRemainder(floorDividingBy: 86_400)
@@ -53,7 +53,7 @@ public enum HTTPDate {
     }
   }
 
-  /// Two digits.
+  /// Writes two digits.
   private static func put(_ number: Int, at place: inout UnsafeMutablePointer<UInt8>) {
     place[0] = UInt8(ascii: "0") + UInt8(number / 10)
     place[1] = UInt8(ascii: "0") + UInt8(number % 10)
@@ -61,11 +61,12 @@ public enum HTTPDate {
   }
 
   /// Parses an IMF-fixdate, an RFC 850 date (`Sunday, 06-Nov-94 08:49:37 GMT`) or an asctime date
-  /// (`Sun Nov  6 08:49:37 1994`); `nil` for anything else.
+  /// (`Sun Nov  6 08:49:37 1994`). Returns `nil` for anything else.
   ///
-  /// Names are read in any letter case, and the day of the week is not compared with the date: it adds nothing.
+  /// Names are case-insensitive. The day of the week is not compared with the date.
   ///
-  /// - Parameter now: a two-digit year more than 50 years ahead of it means the century before.
+  /// - Parameter now: a two-digit year more than 50 years after `now` belongs to the previous
+  ///   century.
   public static func parse(_ text: String, now: UnixTime = .now) -> UnixTime? {
     let words = text.utf8.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: ",") }
     guard let first = words.first, isDayName(first) else { return nil }
@@ -89,8 +90,8 @@ public enum HTTPDate {
     }
   }
 
-  /// Parses only what the grammar has: single spaces, `GMT`, names in their letter case. For fields whose invalid values
-  /// have a meaning of their own, such as `Expires` (RFC 9111, section 5.3).
+  /// Parses only what the grammar allows: single spaces, `GMT`, exact letter case. For fields where
+  /// an invalid value has its own meaning, such as `Expires` (RFC 9111, section 5.3).
   public static func parseExactly(_ text: String, now: UnixTime = .now) -> UnixTime? {
     hasExactForm(Substring(text).utf8) ? parse(text, now: now) : nil
   }
@@ -98,7 +99,7 @@ public enum HTTPDate {
   private typealias Word = Substring.UTF8View
 
   private static func hasExactForm(_ text: Word) -> Bool {
-    // Nothing between two spaces of asctime's one-digit day is a word of its own.
+    // The empty word before a one-digit asctime day counts as a word.
     let words = text.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
     switch words.count {
@@ -126,7 +127,7 @@ public enum HTTPDate {
       (1...daysInMonth(month, year: year)).contains(day),
       let hour = number(parts[0], digits: 2...2), hour < 24,
       let minute = number(parts[1], digits: 2...2), minute < 60,
-      // 60 is a leap second, which Unix time does not have: it becomes the next minute's first.
+      // A leap second (60) becomes the first second of the next minute, because Unix time has none.
       let second = number(parts[2], digits: 2...2), second <= 60
     else { return nil }
     let days = daysSinceEpoch(year: year, month: month, day: day)
@@ -150,7 +151,7 @@ public enum HTTPDate {
     monthNames.firstIndex { equal(word, $0) }.map { $0 + 1 }
   }
 
-  /// ASCII letters compared without their case.
+  /// Compares ASCII letters case-insensitively.
   private static func equal(_ word: Word, _ name: String) -> Bool {
     word.count == name.utf8.count && zip(word, name.utf8).allSatisfy { $0 | 0x20 == $1 | 0x20 }
   }
@@ -170,8 +171,8 @@ public enum HTTPDate {
     }
   }
 
-  /// Days of the proleptic Gregorian calendar from 1970-01-01, counted in years that begin in March, so that the
-  /// leap day is a year's last.
+  /// Returns days of the proleptic Gregorian calendar since 1970-01-01. Years start in March, so
+  /// the leap day is the last day of a year.
   private static func daysSinceEpoch(year: Int, month: Int, day: Int) -> Int {
     let marchYear = month <= 2 ? year - 1 : year
     let (era, yearOfEra) = marchYear.quotientAndRemainder(floorDividingBy: 400)
@@ -193,7 +194,8 @@ public enum HTTPDate {
 }
 
 extension Int {
-  /// Division rounding towards negative infinity; the remainder is in `0..<divisor` for a positive divisor.
+  /// Divides, rounding toward negative infinity. The remainder is in `0..<divisor` for a positive
+  /// divisor.
   fileprivate func quotientAndRemainder(floorDividingBy divisor: Int) -> (
     quotient: Int, remainder: Int
   ) {

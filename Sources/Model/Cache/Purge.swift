@@ -1,25 +1,26 @@
-// Purge: what an operator has taken out of the cache, and the list of what everyone who keeps something has to ask.
+// Purge: the scope of a purge, and the port for the list of purges.
 
-/// What a purge is of.
+/// The entries that a purge removes.
 public enum PurgeScope: Hashable, Sendable {
-  /// Everything of one URL, which is what keys are made of: its source, in every variation, and all variants.
+  /// All entries of one URL: the source in every variation, and all variants. The URL is the one
+  /// that cache keys are made of.
   case url(SourceURL)
-  /// Everything of the URLs that begin with this one, in canonical form.
+  /// All entries of URLs with this prefix, in canonical form.
   case prefix(SourceURL)
-  /// Everything of the hosts that match.
+  /// All entries of matching hosts.
   case host(HostPattern)
-  /// Everything of the hosts whose rule has this tag.
+  /// All entries of hosts whose rule has this tag.
   case tag(String)
-  /// All there is.
+  /// All entries.
   case everything
 
-  /// Whether something kept under `key` is meant.
+  /// Returns whether the scope contains an entry.
   ///
-  /// - Parameter filter: whose rules have the tags.
+  /// - Parameter filter: the rules with the tags.
   public func matches(_ key: CacheKey, _ filter: CacheKeyFilter) -> Bool {
     switch self {
     case .url(let url): key.text.utf8.starts(with: url.text.utf8) && key.url == url.text
-    // A key begins with its URL, and no URL holds what stands behind one in a key.
+    // The text after the URL in a key cannot occur in a URL, so comparing the whole key is safe.
     case .prefix(let url): key.text.utf8.starts(with: url.text.utf8)
     case .host(let host): key.host.map(host.matches) ?? false
     case .tag(let tag):
@@ -29,28 +30,30 @@ public enum PurgeScope: Hashable, Sendable {
   }
 }
 
-/// A purge with its place among all of them.
+/// A purge and its number.
 public struct Purge: Hashable, Sendable {
-  /// Greater than that of every purge before it, on this machine and in earlier runs: microseconds since 1970, or one more
-  /// than the last where the clock did not move on.
+  /// Microseconds since 1970, or one more than the previous number if the clock did not advance. So
+  /// numbers increase across restarts.
   public let number: Int
-  /// What it is of.
+  /// The entries to remove.
   public let scope: PurgeScope
 
-  /// A purge.
+  /// Creates a purge.
   public init(number: Int, scope: PurgeScope) { (self.number, self.scope) = (number, scope) }
 }
 
-/// What was purged, for whoever keeps something or is about to.
+/// The list of purges, which all parts that store or serve entries check.
 ///
-/// Purges are no removals alone: a load that had begun before one ends after it, and a file may take a while to be found.
-/// So everything kept carries the `generation` of its loading, and what a later purge means is not there any more,
-/// wherever it still is (Varnish calls such an entry banned).
+/// A purge is more than a removal: a running download may end after the purge, and finding files
+/// takes time. So every entry has the `generation` of its load. An entry that a later purge covers
+/// counts as absent, wherever it is stored (Varnish calls this a ban).
 public protocol PurgeList: Sendable {
-  /// The number of the last purge, 0 before the first. To be asked when a load begins, and kept with what it brings.
+  /// The number of the last purge, 0 before the first. A load reads it when it begins and keeps it
+  /// with the result.
   var generation: Int { get }
-  /// Whether a purge after `generation` means `key`: then nothing of that generation may be stored or served. Never waits.
+  /// Returns whether a purge after `generation` covers `key`. Such entries must be neither stored
+  /// nor served. Never blocks.
   func covers(_ key: CacheKey, generation: Int) -> Bool
-  /// Adds a purge, which holds from here on, for this run.
+  /// Adds a purge, which takes effect immediately and lasts for the life of the process.
   func add(_ scope: PurgeScope) -> Purge
 }

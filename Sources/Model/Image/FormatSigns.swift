@@ -1,11 +1,11 @@
-// FormatSigns: which format bytes are in, told from the bytes alone.
+// FormatSigns: detects an image's format from its first bytes.
 
-/// Tells formats apart by how they start; nothing is decoded.
+/// Detects formats by their signatures. Nothing is decoded.
 public enum FormatSigns {
-  /// So many bytes from the beginning are enough to tell.
+  /// The number of bytes that suffices for detection.
   public static let limit = 64 << 10
 
-  /// The format of an image, `nil` when it is none that Pictor knows.
+  /// Returns the format of an image, or `nil` if the format is unknown.
   public static func format(of bytes: UnsafeRawBufferPointer) -> ImageFormat? {
     if bytes.starts(with: [0xff, 0xd8, 0xff]) { return .jpeg }
     if bytes.starts(with: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) { return .png }
@@ -13,14 +13,14 @@ public enum FormatSigns {
     if bytes.starts(with: "RIFF".utf8), bytes.dropFirst(8).starts(with: "WEBP".utf8) {
       return .webp
     }
-    // 42 is TIFF 6.0, 43 is BigTIFF; either in the byte order its first two letters name.
+    // 42 is TIFF 6.0 and 43 is BigTIFF, each in either byte order.
     let tiff: [[UInt8]] = [
       [0x49, 0x49, 42, 0], [0x4d, 0x4d, 0, 42], [0x49, 0x49, 43, 0], [0x4d, 0x4d, 0, 43],
     ]
     if tiff.contains(where: { bytes.starts(with: $0) }) { return .tiff }
     if let format = heifFormat(of: bytes) { return format }
-    // JPEG XL's codestream (ISO/IEC 18181-1, D.2), and its container's signature box (18181-2, 9.1); JPEG 2000's (ISO/IEC
-    // 15444-1, A.4.1 and I.5.1).
+    // JPEG XL: codestream (ISO/IEC 18181-1, D.2) or container (18181-2, 9.1). JPEG 2000: ISO/IEC
+    // 15444-1, A.4.1 and I.5.1.
     if bytes.starts(with: [0xff, 0x0a]) || bytes.starts(with: signatureBox("JXL ")) { return .jxl }
     if bytes.starts(with: [0xff, 0x4f, 0xff, 0x51]) || bytes.starts(with: signatureBox("jP  ")) {
       return .jp2
@@ -30,22 +30,25 @@ public enum FormatSigns {
     return isSVG(bytes) ? .svg : nil
   }
 
-  /// Twelve bytes that a transfer in text mode would not leave as they are, after PNG's example.
+  /// The 12-byte signature box. Like PNG's signature, it detects text-mode transfers.
   private static func signatureBox(_ type: String) -> [UInt8] {
     [0, 0, 0, 12] + Array(type.utf8) + [0x0d, 0x0a, 0x87, 0x0a]
   }
 
-  /// Bytes of the headers that a Windows bitmap may have behind the file's: OS/2 1 and Windows 3, 3 with masks, 3 with an
-  /// alpha mask, OS/2 2, Windows 4 and 5.
+  /// Header sizes in bytes of a BMP.
+  ///
+  /// In order: OS/2 1, Windows 3, Windows 3 with masks, Windows 3 with an alpha mask, OS/2 2,
+  /// Windows 4, Windows 5.
   public static let bitmapHeaders = [12, 40, 52, 56, 64, 108, 124]
 
-  /// Two letters begin many things; the length of the header that follows the file's, of which there are few, does not.
+  /// `BM` alone is ambiguous, so the header size is checked, too.
   private static func isBMP(_ bytes: UnsafeRawBufferPointer) -> Bool {
     bytes.starts(with: "BM".utf8) && bytes.count >= 26
       && bitmapHeaders.contains(little(bytes, at: 14, width: 4))
   }
 
-  /// No signature either: a directory of 1 to 255 images, the first of which lies behind it and has room for a header.
+  /// ICO has no distinctive signature, so the directory is checked: 1 to 255 images, and the first
+  /// follows the directory.
   private static func isICO(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.starts(with: [0, 0, 1, 0]), bytes.count >= 22 else { return false }
     let count = little(bytes, at: 4, width: 2)
@@ -53,16 +56,17 @@ public enum FormatSigns {
       && little(bytes, at: 18, width: 4) >= 6 + 16 * count
   }
 
-  /// A number whose lowest byte comes first; `bytes` has it.
+  /// Returns a little-endian number. `bytes` must contain it.
   private static func little(_ bytes: UnsafeRawBufferPointer, at offset: Int, width: Int) -> Int {
     bytes[offset..<offset + width].reversed().reduce(0) { $0 << 8 | Int($1) }
   }
 
-  /// HEIC or AVIF, by the brands of the `ftyp` box that every ISO media file starts with (ISO/IEC 14496-12, 4.3).
+  /// Returns HEIC or AVIF by the brands in the `ftyp` box (ISO/IEC 14496-12, 4.3).
   private static func heifFormat(of bytes: UnsafeRawBufferPointer) -> ImageFormat? {
     guard bytes.count >= 16, bytes.dropFirst(4).starts(with: "ftyp".utf8) else { return nil }
     let length = bytes.prefix(4).reduce(0) { $0 << 8 | Int($1) }
-    // Major brand at 8, its version at 12, compatible brands from 16 on; no writer lists more than a dozen.
+    // The major brand is at 8, its version at 12, and compatible brands start at 16. 256 bytes
+    // cover more brands than writers use.
     let end = min(length, bytes.count, 256)
     let brands = ([8] + stride(from: 16, through: end - 4, by: 4)).map {
       String(decoding: bytes[$0..<$0 + 4], as: UTF8.self)
@@ -70,12 +74,12 @@ public enum FormatSigns {
     if brands.contains(where: ["avif", "avis"].contains) { return .avif }
     let hevc = ["heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs"]
     if brands.contains(where: hevc.contains) { return .heic }
-    // "Some image, some sequence": the codec is not said; HEVC is what such files hold in practice.
+    // The generic brands name no codec. In practice such files contain HEVC.
     return brands[0] == "mif1" || brands[0] == "msf1" ? .heic : nil
   }
 
-  /// Whether the root element is `svg`: after a byte order mark, an XML declaration, comments and a document type, which
-  /// leaves room for a long licence in a comment.
+  /// Returns whether the root element is `svg`. A byte order mark, an XML declaration, comments and
+  /// a document type may precede it.
   private static func isSVG(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var rest = bytes.prefix(limit)
     if rest.starts(with: [0xef, 0xbb, 0xbf]) { rest = rest.dropFirst(3) }
@@ -107,7 +111,7 @@ public enum FormatSigns {
     return false
   }
 
-  /// A document type ends at the first `>` outside the brackets of its internal subset.
+  /// Skips a document type, which ends at the first `>` outside its internal subset.
   private static func skipDocumentType(in rest: inout Slice<UnsafeRawBufferPointer>) -> Bool {
     var isInSubset = false
     while let byte = rest.popFirst() {

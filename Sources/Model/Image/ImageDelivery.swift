@@ -1,50 +1,51 @@
-// Delivery: a variant on its way to one client, and how it came to be there.
+// ImageDelivery: a variant for one client, with its cache status and timings.
 
-/// How a request was answered, in the words of RFC 9211.
+/// How a request was answered, in the terms of RFC 9211.
 public enum CacheStatus: Hashable, Sendable {
-  /// Where a hit was found.
+  /// The tier of a hit.
   public enum Tier: String, Sendable {
     /// The memory tier.
     case memory
-    /// The variant, on disk.
+    /// The variant on disk.
     case disk
-    /// The source, on disk; the variant was made from it.
+    /// The source on disk; the variant was rendered from it.
     case source
-    /// A larger variant, in either tier; the variant was made from it.
+    /// A larger variant in either tier; the variant was derived from it.
     case variant
   }
 
-  /// Why the origin was asked (RFC 9211, section 2.2).
+  /// Why the request was forwarded to the origin (RFC 9211, section 2.2).
   public enum Forward: String, Sendable {
-    /// Nothing was kept.
+    /// Nothing was cached.
     case uriMiss = "uri-miss"
-    /// What was kept was too old.
+    /// The cached entry was stale.
     case stale
-    /// The request wanted it so.
+    /// The request demanded it.
     case request
   }
 
-  /// Why something stale was the answer.
+  /// Why a stale response was served.
   public enum StaleReason: Hashable, Sendable {
-    /// The origin is asked meanwhile (RFC 5861, section 3).
+    /// A revalidation is running (RFC 5861, section 3).
     case whileRevalidating
-    /// The origin failed lately, and is left alone or asked behind the answer's back (RFC 5861, section 4).
+    /// The origin failed recently, and the back-off applies or a background request runs (RFC 5861,
+    /// section 4).
     case ifError
-    /// The request takes it so: `max-stale`.
+    /// The request accepts it with `max-stale`.
     case accepted
   }
 
-  /// Answered from what was kept.
+  /// A fresh cached response.
   case hit(Tier)
-  /// Answered from what was kept though it is stale; `ttl`: for how many seconds it is fresh, which is none, so it is 0 or
-  /// negative (RFC 9211, section 2.4).
+  /// A stale cached response. `ttl` is the remaining lifetime in seconds, 0 or negative (RFC 9211,
+  /// section 2.4).
   case staleHit(Tier, StaleReason, ttl: Int)
-  /// The origin was asked; `collapsed`: by another request that this one joined.
+  /// A forwarded request. `collapsed`: the request joined a flight that another one had started.
   case miss(Forward, stored: Bool, collapsed: Bool, originStatus: Int?)
-  /// The origin was asked and failed, so what was kept was the answer though it is stale (RFC 5861, section 4).
+  /// A forwarded request that failed and was answered with a stale response (RFC 5861, section 4).
   case staleIfError(collapsed: Bool, originStatus: Int?)
 
-  /// The value of the `Cache-Status` header.
+  /// The value of the `Cache-Status` header field.
   public var headerValue: String {
     switch self {
     case .hit(let tier):
@@ -70,9 +71,9 @@ public enum CacheStatus: Hashable, Sendable {
   }
 }
 
-/// Where the time of a request went; `nil` for what did not happen.
+/// The durations of a request's phases; `nil` for phases that did not happen.
 public struct Timings: Hashable, Sendable {
-  /// Waiting for a place in the download and work queues.
+  /// Waiting in the download and imaging queues.
   public var queue: Duration?
   /// Reading from the disk tier.
   public var disk: Duration?
@@ -82,25 +83,25 @@ public struct Timings: Hashable, Sendable {
   public var connect: Duration?
   /// The TLS handshake.
   public var tls: Duration?
-  /// From sending the request to the first byte of the answer.
+  /// From sending the request to the first byte of the response.
   public var ttfb: Duration?
-  /// From the first byte to the last.
+  /// From the first byte of the body to the last.
   public var download: Duration?
-  /// Reading the header and decoding; libvips decodes while it transforms, so this is the opening alone.
+  /// Opening the image. libvips decodes pixels during the transform.
   public var decode: Duration?
-  /// Turning and resizing, and the decoding that happens on the way.
+  /// Transforming, including most of the decoding.
   public var transform: Duration?
   /// Encoding.
   public var encode: Duration?
   /// The whole request.
   public var total: Duration?
 
-  /// Nothing measured yet.
+  /// Creates empty timings.
   public init() {}
 
-  /// Takes over what `other` measured; a time both have is added up.
+  /// Adds the durations of `other`.
   public mutating func add(_ other: Timings) {
-    // By name and not over a table of key paths: this is done several times a miss.
+    // Spelled out instead of looping over key paths, because every miss calls this several times.
     func add(_ more: Duration?, to sum: inout Duration?) {
       if let more { sum = (sum ?? .zero) + more }
     }
@@ -117,7 +118,7 @@ public struct Timings: Hashable, Sendable {
     add(other.total, to: &total)
   }
 
-  /// The measured times in the order of the contract's `Server-Timing`.
+  /// The measured durations, in the order of `Server-Timing`.
   public var entries: [(name: String, duration: Duration)] {
     let all = [
       ("queue", queue), ("disk", disk), ("dns", dns), ("connect", connect), ("tls", tls),
@@ -128,16 +129,16 @@ public struct Timings: Hashable, Sendable {
   }
 }
 
-/// A variant for one request.
+/// The response to one request.
 public struct ImageDelivery: Sendable {
-  /// The image.
+  /// The variant.
   public let variant: Variant
-  /// How it came to be there.
+  /// How the request was answered.
   public let cacheStatus: CacheStatus
-  /// Where the time went.
+  /// The durations of the phases.
   public let timings: Timings
 
-  /// A variant for one request.
+  /// Creates a response.
   public init(variant: Variant, cacheStatus: CacheStatus, timings: Timings) {
     (self.variant, self.cacheStatus, self.timings) = (variant, cacheStatus, timings)
   }

@@ -1,6 +1,6 @@
-// ImageFormat: the image formats Pictor knows, and what each is called on the wire.
+// ImageFormat: the supported image formats and their media types.
 
-/// An image format, as sniffed from bytes or asked for by `format=`.
+/// An image format, detected from bytes or requested with `format=`.
 public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   /// ISO/IEC 10918.
   case jpeg
@@ -24,12 +24,12 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   case jp2
   /// Windows bitmap; never an output.
   case bmp
-  /// Windows icon, of which the largest image counts; never an output.
+  /// Windows icon; its largest image is used. Never an output.
   case ico
-  /// The description of a source (`/info`): no image, so never sniffed and never asked for by name.
+  /// The description of a source (`/info`). Not an image: neither detected nor requested by name.
   case json
 
-  /// The media type sent as `Content-Type`.
+  /// The media type for `Content-Type`.
   public var mediaType: String {
     switch self {
     case .svg: "image/svg+xml"
@@ -44,16 +44,17 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
     self == .jpeg ? "jpg" : rawValue
   }
 
-  /// The formats that a source may have.
+  /// The formats of sources.
   public static let inputs = allCases.filter { $0 != .json }
 
-  /// The formats that can be asked for with `format=`.
+  /// The formats for `format=`.
   public static let outputs: [ImageFormat] = [.jpeg, .png, .webp, .avif, .gif, .jxl, .tiff]
 
-  /// Those that not everybody shows: with `format=auto` they are for clients who name them in `Accept`.
+  /// The formats that only some clients support. `format=auto` uses them for clients that list them
+  /// in `Accept`.
   public static let negotiable: [ImageFormat] = [.avif, .webp, .jxl]
 
-  /// Quality used where none is asked for (1–100), `nil` for formats that have none; as in the contract.
+  /// The default quality (1–100), or `nil` for formats without one.
   public var defaultQuality: Int? {
     switch self {
     case .jpeg: 80

@@ -1,34 +1,34 @@
-// ImageProcessor: the port to the imaging workers, with what a job is and what comes of it.
+// ImageProcessor: the port to the imaging workers, with its jobs and results.
 
-/// The watermark of a job; how it lies says the job's transform.
+/// The watermark of a job. The transform defines its placement.
 public struct ImageOverlay: Sendable {
   /// The watermark's bytes.
   public let file: FileRegion
-  /// Pixels per point of it, from its name: 1, 2 or 3.
+  /// Pixels per point of the watermark, from its file name: 1, 2 or 3.
   public let density: Int
 
-  /// A watermark.
+  /// Creates an overlay.
   public init(file: FileRegion, density: Int) { (self.file, self.density) = (file, density) }
 }
 
-/// What a worker is to make of a source.
+/// A job for an imaging worker.
 public struct ImageJob: Sendable {
   /// The source's bytes.
   public let file: FileRegion
-  /// What is wanted.
+  /// The transform to apply.
   public let transform: Transform
-  /// Pixels per point of the source, from its name: 1, 2 or 3.
+  /// Pixels per point of the source, from its file name: 1, 2 or 3.
   public let density: Int
-  /// The watermark, where the transform has one.
+  /// The watermark, if the transform has one.
   public let overlay: ImageOverlay?
-  /// Its place in the queue; `nil`: normal, for good.
+  /// The priority in the queue; `nil`: always normal.
   public let priority: (any WorkPriority)?
-  /// Whether a description is only wanted of a source whose pixels are whole.
+  /// Whether a job for a description (`Product.info`) also decodes all pixels, to detect damage.
   public let verifies: Bool
-  /// Whose bytes these are; `nil`: no other job has them.
+  /// The identity of the source's bytes; `nil` if no other job shares them.
   public let source: SourceIdentity?
 
-  /// A job.
+  /// Creates a job.
   public init(
     file: FileRegion, transform: Transform, density: Int, overlay: ImageOverlay? = nil,
     priority: (any WorkPriority)? = nil, source: SourceIdentity? = nil, verifies: Bool = false
@@ -40,30 +40,30 @@ public struct ImageJob: Sendable {
   }
 }
 
-/// What a worker made.
+/// The result of a job.
 public struct ProcessedImage: Sendable {
   /// The encoded image.
   public let bytes: ImageBytes
-  /// Format of `bytes`.
+  /// The format of `bytes`.
   public let format: ImageFormat
-  /// Size in pixels.
+  /// The size in pixels.
   public let size: PixelSize
-  /// Frames, 1 for a still.
+  /// The number of frames, 1 for a still image.
   public let frames: Int
   /// Pixels per point.
   public let density: Double
-  /// Size before large-image downsizing, where that happened.
+  /// The size before large-image downscaling, if it applied.
   public let scaledDownFrom: PixelSize?
-  /// Lossy quality, 1–100, where `maxbytes` decided it.
+  /// The lossy quality, 1–100, if `maxbytes` determined it.
   public let quality: Int?
-  /// 128 bits of a cryptographic digest of `bytes`, in lower-case hexadecimal: what a strong `ETag` is made of.
+  /// 128 bits of a cryptographic digest of `bytes`, in lower-case hexadecimal, for a strong `ETag`.
   public let digest: String
   /// `queue`, `decode`, `transform` and `encode`.
   public let timings: Timings
-  /// Whether the source has damage that its decoder got over.
+  /// Whether the source has damage that its decoder tolerated.
   public let isDamaged: Bool
 
-  /// A finished image.
+  /// Creates a result.
   public init(
     bytes: ImageBytes, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
     scaledDownFrom: PixelSize?, quality: Int? = nil, digest: String, timings: Timings,
@@ -82,8 +82,8 @@ public struct ProcessedImage: Sendable {
   }
 }
 
-/// Whoever decodes, transforms and encodes (SDImageCoder and SDImageTransformer).
+/// Decodes, transforms and encodes images (SDImageCoder and SDImageTransformer).
 public protocol ImageProcessor: Sendable {
-  /// Makes a variant. Cancelling the calling task gives the job up and throws `ImageError.cancelled`.
+  /// Runs a job. Cancelling the calling task cancels the job and throws `ImageError.cancelled`.
   func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage
 }

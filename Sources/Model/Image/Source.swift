@@ -1,24 +1,24 @@
-// Source and Variant: what was fetched, and what was made of it.
+// Source: the original image (`Source`) and its rendered result (`Variant`).
 
 import Synchronization
 
-/// An image as its origin sent it, whole; kept so that a second size costs no download.
+/// An image as its origin sent it. Stored so that further variants need no download.
 public final class Source: Sendable {
-  /// Its name, and the key it is kept under.
+  /// The cache key.
   public let key: CacheKey
   /// The bytes: a sealed memory file, a file of the disk tier, or a local file.
   public let file: FileRegion
-  /// What the origin said with it.
+  /// The origin's response.
   public let origin: OriginResponse
-  /// How long it may be served unasked.
+  /// The freshness of the source.
   public let freshness: Freshness
-  /// Tells these bytes from any others that were fetched for the key: a number made by chance when they came, which
-  /// a revalidation does not change. 0: not known.
+  /// A random number that identifies these bytes among all bytes downloaded for the key. A
+  /// revalidation keeps it. 0: unknown.
   public let version: UInt64
-  /// The number of the last purge when its loading began; see `PurgeList`.
+  /// The number of the last purge when the load began; see `PurgeList`.
   public let generation: Int
 
-  /// A source that was fetched or read back whole.
+  /// Creates a source.
   public init(
     key: CacheKey, file: FileRegion, origin: OriginResponse, freshness: Freshness,
     version: UInt64 = .random(in: 1...(.max)), generation: Int = 0
@@ -28,36 +28,38 @@ public final class Source: Sendable {
   }
 }
 
-/// What is known about a variant besides its bytes.
+/// The metadata of a variant.
 public struct VariantInfo: Hashable, Sendable, Codable {
-  /// Format of the bytes.
+  /// The format of the bytes.
   public var format: ImageFormat
-  /// Size in pixels.
+  /// The size in pixels.
   public var size: PixelSize
-  /// Frames, 1 for a still.
+  /// The number of frames, 1 for a still image.
   public var frames: Int
-  /// Pixels per point of what is sent, as in `Content-DPR`.
+  /// Pixels per point, as in `Content-DPR`.
   public var density: Double
-  /// Size in pixels it would have had, where large-image downsizing made it smaller (`X-Scaled-Down`).
+  /// The size in pixels before large-image downscaling, if it applied (`X-Scaled-Down`).
   public var scaledDownFrom: PixelSize?
-  /// Lossy quality, 1–100, where `maxbytes` decided it (`X-Quality`).
+  /// The lossy quality, 1–100, if `maxbytes` determined it (`X-Quality`).
   public var quality: Int?
-  /// Strong validator (RFC 9110, section 8.8.3), with its quotes.
+  /// The strong validator (RFC 9110, section 8.8.3), with its quotes.
   public var etag: String
-  /// The origin's `Last-Modified`, where it sent a valid one.
+  /// The origin's `Last-Modified`, if valid.
   public var lastModified: String?
-  /// The source's freshness, or the watermark's where that is stale sooner: a variant is as fresh as what it was made of.
+  /// The freshness of the source, limited by the watermark's.
   public var freshness: Freshness
-  /// The source's version, 0 where it is not known: only a variant of the kept source's version is renewed with it.
+  /// The version of the source, 0 if unknown. A variant is revalidated only with a source of the
+  /// same version.
   public var sourceVersion: UInt64
-  /// The version of the watermark on it, 0 without one.
+  /// The version of the watermark, 0 without one.
   public var watermarkVersion: UInt64
-  /// The source's generation; see `PurgeList`.
+  /// The generation of the source; see `PurgeList`.
   public var generation: Int
-  /// Whether its source has damage that the decoder got over (`X-Damaged`). Never on disk.
+  /// Whether the source has damage that the decoder tolerated (`X-Damaged`). Damaged variants are
+  /// never stored on disk.
   public var isDamaged = false
 
-  /// All of it.
+  /// Creates the metadata of a variant.
   public init(
     format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
     scaledDownFrom: PixelSize? = nil, quality: Int? = nil, etag: String,
@@ -80,16 +82,16 @@ public struct VariantInfo: Hashable, Sendable, Codable {
   }
 }
 
-/// A finished image, shared by everyone it is sent to.
+/// A rendered image, shared by all its responses.
 public final class Variant: Sendable {
-  /// Where its bytes are.
+  /// The storage of a variant's bytes.
   public enum Body: Sendable {
-    /// In memory, sent from there.
+    /// Bytes in memory.
     case memory(ImageBytes)
     /// In a file: in memory, sent with sendfile(2), or on disk, sent in pieces.
     case file(FileRegion)
 
-    /// How many bytes there are.
+    /// The number of bytes.
     public var count: Int {
       switch self {
       case .memory(let bytes): bytes.count
@@ -98,37 +100,37 @@ public final class Variant: Sendable {
     }
   }
 
-  /// The key it is kept under.
+  /// The cache key.
   public let key: CacheKey
-  /// What it is.
+  /// The metadata.
   public let info: VariantInfo
-  /// Its bytes.
+  /// The bytes.
   public let body: Body
-  /// Room for what `Serving` prepares once for all who get it: set at the first answer, never replaced.
+  /// The prepared response, set by `Serving` with the first response and never replaced.
   public let prepared = PreparedPlace()
 
-  /// A finished image.
+  /// Creates a variant.
   public init(key: CacheKey, info: VariantInfo, body: Body) {
     (self.key, self.info, self.body) = (key, info, body)
   }
 }
 
-/// Room for one prepared answer, filled once by whoever comes first.
+/// A write-once slot for a prepared response.
 ///
-/// `Synchronization.AtomicLazyReference` does the same, but is not specialized for what it holds: reading it was a
-/// fifth of the instructions a hit cost us.
+/// `Synchronization.AtomicLazyReference` is equivalent, but is not specialized for its content and
+/// slows every hit.
 public struct PreparedPlace: ~Copyable, Sendable {
-  // What is stored here holds a reference, which `deinit` gives back.
+  // The stored value holds a retained reference. `deinit` releases it.
   @usableFromInline let stored = Atomic<Unmanaged<PreparedAnswer>?>(nil)
 
   deinit { stored.load(ordering: .acquiring)?.release() }
 
-  /// What is here.
+  /// Returns the stored response, if any.
   @inlinable public func load() -> PreparedAnswer? {
     stored.load(ordering: .acquiring)?.takeUnretainedValue()
   }
 
-  /// Stores an answer where there is none yet, and returns what is here now.
+  /// Stores a response if the slot is empty. Returns the stored response.
   public func storeIfNil(_ answer: PreparedAnswer) -> PreparedAnswer {
     let retained = Unmanaged.passRetained(answer)
     let (isStored, earlier) = stored.compareExchange(
@@ -139,10 +141,10 @@ public struct PreparedPlace: ~Copyable, Sendable {
   }
 }
 
-/// What a server prepares once for a variant; `Serving` alone subclasses it and knows what is inside.
+/// A response that a server prepares once per variant. Only `Serving` subclasses it.
 open class PreparedAnswer: @unchecked Sendable {
   // Sound as Sendable: it has no state of its own, and its one subclass guards what it adds.
 
-  /// Nothing prepared yet.
+  /// Creates an empty response.
   public init() {}
 }

@@ -1,63 +1,63 @@
-// The ports: what the targets know of each other. Each protocol has one implementation in the program and, where a
-// test needs one, a second in the tests.
+// Ports: the protocols through which the targets meet.
 
-/// The manager, as the server sees it.
+/// The manager, as the server uses it.
 public protocol ImageProvider: Sendable {
-  /// What memory holds and may be served now. Never waits: it is called on a server's own thread.
+  /// Returns a fresh variant from memory. Never blocks: event loops call it.
   func cachedVariant(for key: CacheKey) -> Variant?
-  /// Whether memory holds what may be served now, without counting that as a look-up. Never waits.
+  /// Returns whether memory has a fresh variant, without counting a look-up. Never blocks.
   func isCached(_ key: CacheKey) -> Bool
-  /// How much work goes on for detached requests whose clients have gone. Never waits.
+  /// The number of detached flights without waiting clients. Never blocks.
   var unattendedCount: Int { get }
-  /// The answer to a request that memory had none for, if it can be had without waiting. Never waits itself: it is
-  /// called on a server's own thread.
+  /// Returns a response available without blocking, after `cachedVariant` found none. Event loops
+  /// call it.
   func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery?
-  /// The answer to a request, from wherever it is or can be made. Cancelling the calling task gives up this request's
-  /// share in the work; the work itself stops when nobody is left.
+  /// Returns the response to a request, from a tier or rendered now. Cancelling the calling task
+  /// leaves the flight, and the last participant to leave cancels the work.
   func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery
-  /// The same, for whoever can send an image while it comes in.
+  /// Returns the response to a request from a caller that can stream.
   func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer
-  /// Keeps the answer to a request that leaves the format open as the answer to the one that names its format, too, where
-  /// that has none that is fresh.
+  /// Stores a negotiated response under the key with its explicit format, too, unless that key has
+  /// a fresh entry.
   func keepNamed(_ variant: Variant, of request: ImageRequest) async
 }
 
 extension ImageProvider {
-  /// None.
+  /// Returns 0.
   public var unattendedCount: Int { 0 }
 
-  /// By looking it up.
+  /// Uses `cachedVariant`, which counts a look-up.
   public func isCached(_ key: CacheKey) -> Bool { cachedVariant(for: key) != nil }
 
-  /// Whole images only.
+  /// Returns a complete image, never a stream.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
     .whole(try await variant(for: request))
   }
 
-  /// Not kept: it is made again.
+  /// Does nothing.
   public func keepNamed(_ variant: Variant, of request: ImageRequest) async {}
 }
 
-/// What a request gets.
+/// The response to a request.
 public enum ImageAnswer: Sendable {
-  /// An image.
+  /// A complete image.
   case whole(ImageDelivery)
-  /// An image that is still coming in.
+  /// A streaming image.
   case coming(StreamingDelivery)
 }
 
-/// An image on its way to one client while it comes in from its origin.
+/// An image that streams to a client while it downloads.
 public struct StreamingDelivery: Sendable {
   /// The bytes.
   public let body: any StreamingBody
-  /// What they are.
+  /// The metadata.
   public let info: VariantInfo
-  /// How it came to be there.
+  /// How the request was answered.
   public let cacheStatus: CacheStatus
-  /// Gives up this request's share in the transfer. To be called when nobody reads any more, whole or not.
+  /// Leaves the transfer. The caller must call this after its last read, whether or not the body is
+  /// complete.
   public let end: @Sendable () -> Void
 
-  /// An image that is still coming in.
+  /// Creates a streaming delivery.
   public init(
     body: any StreamingBody, info: VariantInfo, cacheStatus: CacheStatus,
     end: @escaping @Sendable () -> Void
@@ -68,108 +68,117 @@ public struct StreamingDelivery: Sendable {
 
 /// The memory tier.
 public protocol MemoryCache: Sendable {
-  /// The variant kept under `key`, where it is fresh: a hit, and otherwise a miss. Noted as a use either way. Never waits.
+  /// Returns the variant of `key` if it is fresh (a hit, otherwise a miss). Records the use in
+  /// either case. Never blocks.
   func variant(for key: CacheKey, freshAt now: UnixTime) -> Variant?
-  /// The variant kept under `key`, fresh or not; neither counted nor noted as a use. Never waits.
+  /// Looks up a variant, fresh or not, without updating hit statistics or recency. Never blocks.
   func peek(_ key: CacheKey) -> Variant?
-  /// Keeps a variant whose body is in memory, evicting others where the limit demands it. Tells whether it is kept.
+  /// Stores a variant whose body is in memory, and evicts others if needed. Returns whether it was
+  /// stored.
   func store(_ variant: Variant) -> Bool
-  /// Forgets one variant.
+  /// Removes one variant.
   func remove(_ key: CacheKey)
-  /// Forgets every variant of a source. Takes time in proportion to what is kept.
+  /// Removes all variants of a source. O(n) in the number of entries.
   func removeVariants(of source: CacheKey)
-  /// Forgets every variant whose key is meant; tells how many there were. Takes time in proportion to what is kept.
+  /// Removes matching variants and returns their number. O(n) in the number of entries.
   func removeAll(where isMeant: (CacheKey) -> Bool) -> Int
 }
 
-/// The disk tier. What it cannot read back whole is absent, and reading never fails otherwise.
+/// The disk tier. An entry that cannot be read back completely counts as absent; reads have no
+/// other failure.
 public protocol DiskCache: Sendable {
-  /// The variant kept under `key`, fresh or not; small bodies in memory, others as a file.
+  /// Returns the variant of `key`, fresh or not. Small bodies are in memory, others in a file.
   func variant(for key: CacheKey) async -> Variant?
-  /// The same, if it is small, can be had without waiting and `isWanted` says so; `nil` says nothing about what is kept.
+  /// Returns a small variant if it is available without blocking and `isWanted` accepts it. `nil`
+  /// does not mean that the tier has none.
   func variantAtOnce(for key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant?
-  /// The source kept under `key`, fresh or not.
+  /// Returns the source of `key`, fresh or not.
   func source(for key: CacheKey) async -> Source?
-  /// Keeps a variant, and tells whether it does. It can be read back at once; it is written behind the caller's back.
+  /// Stores a variant and returns whether the tier accepted it. It is readable at once and written
+  /// in the background.
   func store(_ variant: Variant) -> Bool
-  /// Keeps a source, and tells whether it does. It can be read back at once; it is written behind the caller's back.
+  /// Stores a source and returns whether the tier accepted it. It is readable at once and written
+  /// in the background.
   func store(_ source: Source) -> Bool
-  /// Forgets one source or one variant.
+  /// Removes one source or one variant.
   func remove(_ key: CacheKey) async
-  /// Forgets every variant of a source; the source stays. None of them is found any more when this returns. Takes time
-  /// in proportion to what is kept.
+  /// Removes all variants of a source, but not the source. Look-ups find none of them after the
+  /// call returns. O(n) in the number of entries.
   func removeVariants(of source: CacheKey) async
-  /// Has what a purge means removed, and sees to it that the purge outlives this run until that is done. What is not
-  /// removed yet may still be read: whoever reads asks the list of purges.
+  /// Removes the entries of a purge, and makes the purge durable until the removal has finished.
+  /// Purged entries may still be read meanwhile, so readers check the list of purges.
   ///
-  /// - Returns: how many entries went; `nil` where they are being looked for.
-  /// - Throws: `internal` where the purge cannot be written down.
+  /// - Returns: the number of removed entries; `nil` if the search continues in the background.
+  /// - Throws: `internal` if the purge cannot be made durable.
   func purge(_ purge: Purge) async throws(ImageError) -> Int?
-  /// Forgets everything; tells how many entries there were. None of them is found any more when this returns.
+  /// Removes all entries and returns their number. Look-ups find none of them after the call
+  /// returns.
   ///
-  /// - Throws: `internal` where it cannot be written down, and a restart may find entries again.
+  /// - Throws: `internal` if the clear cannot be made durable and a restart may find entries again.
   func clear() async throws(ImageError) -> Int
-  /// Removes what is too old, and where the tier is nearly full, what was least recently used; returns when that is done.
+  /// Removes expired entries, and evicts the least recently used ones if the tier is nearly full.
+  /// Returns when done.
   func clean() async -> CleanReport
-  /// What is kept under `key`, without its bytes: neither counted nor noted as a use.
+  /// Returns information about an entry without updating hit statistics or recency.
   func look(for key: CacheKey) async -> CacheEntryInfo?
 }
 
-/// Something kept, without its bytes.
+/// Information about a cache entry.
 public struct CacheEntryInfo: Hashable, Sendable {
-  /// Bytes of its body.
+  /// The bytes of the body.
   public let bytes: Int
-  /// How long it may be served unasked.
+  /// The freshness.
   public let freshness: Freshness
-  /// The generation of its loading; see `PurgeList`.
+  /// The generation of the load; see `PurgeList`.
   public let generation: Int
 
-  /// Something kept.
+  /// Creates entry information.
   public init(bytes: Int, freshness: Freshness, generation: Int) {
     (self.bytes, self.freshness, self.generation) = (bytes, freshness, generation)
   }
 }
 
-/// What a read of a body gave that is still coming in.
+/// The result of reading from a streaming body.
 public enum PartialRead: Hashable, Sendable {
-  /// So many bytes, at least one.
+  /// The number of bytes read, at least one.
   case bytes(Int)
-  /// Nothing at the moment.
+  /// No bytes are available yet.
   case notYet
-  /// The body is whole, and read to its end.
+  /// The body is complete and read to its end.
   case end
-  /// The rest will not come.
+  /// The transfer failed; the rest will not arrive.
   case failed
 }
 
-/// A body while it comes in; everyone may read it from its first byte.
+/// A body that is being downloaded. Any reader may start at the first byte.
 public protocol StreamingBody: AnyObject, Sendable {
-  /// The origin's answer.
+  /// The origin's response.
   var origin: OriginResponse { get }
-  /// Bytes of the whole body; `nil` where the origin does not say.
+  /// The length of the whole body in bytes; `nil` if unknown.
   var expected: Int? { get }
-  /// What `Download.version` of the whole body will be.
+  /// The future `Download.version` of the whole body.
   var version: UInt64 { get }
-  /// Whether all that was promised is there, though the loader may not have looked at its end yet.
+  /// Whether all expected bytes have arrived. The loader may not have validated the end yet.
   var isComplete: Bool { get }
-  /// Copies what there is from `position` on. Never waits.
+  /// Copies available bytes from `position` on. Never blocks.
   func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead
-  /// Has `observer` called, on whatever thread, when a read that gave `notYet` may give something else.
+  /// Calls `observer` on any thread when a read that returned `notYet` may now succeed.
   func observe(_ observer: @escaping @Sendable () -> Void) -> Observation
 }
 
-/// A fetched body with what came along.
+/// A downloaded body with its metadata.
 public struct Download: Sendable {
-  /// The body, whole.
+  /// The complete body.
   public let file: FileRegion
-  /// The origin's answer.
+  /// The origin's response.
   public let origin: OriginResponse
   /// `queue`, `dns`, `connect`, `tls`, `ttfb` and `download`.
   public let timings: Timings
-  /// Tells these bytes from any others: made by chance, of a local file's date and size where it is one; never 0.
+  /// Identifies these bytes: a random number, or for a local file a number from its date and size.
+  /// Never 0.
   public let version: UInt64
 
-  /// A fetched body.
+  /// Creates a download.
   public init(
     file: FileRegion, origin: OriginResponse, timings: Timings,
     version: UInt64 = .random(in: 1...(.max))
@@ -179,50 +188,53 @@ public struct Download: Sendable {
   }
 }
 
-/// The priority of work that several wait for: the highest that any of them asked for, so it may be raised meanwhile.
+/// The priority of shared work: the highest of its participants' priorities. May rise while the
+/// work waits.
 public protocol WorkPriority: AnyObject, Sendable {
-  /// Has `observer` told of each raise from now on, on whatever thread raises; it must not wait.
+  /// Calls `observer` for each raise, on any thread; must not block.
   ///
-  /// - Returns: the priority now.
+  /// - Returns: the current priority.
   func observe(_ observer: @escaping @Sendable (LoadPriority) -> Void) -> LoadPriority
-  /// Requests that wait for the work now.
+  /// The number of requests that wait for the work.
   var waiters: Int { get }
 }
 
-/// What tells one state of a source from another (RFC 9110, section 8.8); values as the origin sent them.
+/// The validators of a response (RFC 9110, section 8.8), as the origin sent them.
 public struct Validators: Hashable, Sendable {
   /// `ETag`.
   public let etag: String?
   /// `Last-Modified`.
   public let lastModified: String?
 
-  /// Those of an origin's answer; `nil` where it has none.
+  /// Returns the validators of a response, or `nil` if it has none.
   public init?(_ origin: OriginResponse) {
     guard origin.etag != nil || origin.lastModified != nil else { return nil }
     (etag, lastModified) = (origin.etag, origin.lastModified)
   }
 }
 
-/// What a loader is to bring.
+/// A request to a loader.
 public struct LoadRequest: Sendable {
-  /// Where from.
+  /// The URL to load.
   public let url: SourceURL
-  /// Of what is kept already: an origin whose source is still the same says so and sends no body (RFC 9110, section 13).
+  /// The validators of the cached source, for a conditional request (RFC 9110, section 13).
   public let validators: Validators?
-  /// Its place in the queue; `nil`: normal, for good.
+  /// The priority in the queue; `nil`: always normal.
   public let priority: (any WorkPriority)?
-  /// What of a client's own header goes along, to `url`'s origin and no other.
+  /// Forwarded header fields of the client, sent only to the origin of `url`.
   public let forwarded: [HeaderField]
   /// The servers that it was asked for through; origins are told of them (RFC 8586).
   public let trail: ServerTrail
   /// Is given the head of each final answer, of whatever status, before its body, on the loader's thread, where it must not
   /// wait. A loader that asks no origin never calls it.
   public let onHead: (@Sendable (OriginResponse) -> Void)?
-  /// Is given a body of acceptable status before its first byte, on the loader's thread, where it must not wait. A loader
-  /// whose bodies do not come bit by bit never calls it.
+  /// Called with a body of acceptable status before its first byte. Loaders that cannot stream
+  /// never call it.
+  ///
+  /// Runs on the loader's thread and must not block.
   public let onBody: (@Sendable (any StreamingBody) -> Void)?
 
-  /// A request.
+  /// Creates a request.
   public init(
     url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil,
     forwarded: [HeaderField] = [], trail: ServerTrail = ServerTrail(),
@@ -238,29 +250,30 @@ public struct LoadRequest: Sendable {
   }
 }
 
-/// What a loader brought.
+/// The result of a load.
 public enum LoadResult: Sendable {
   /// A body.
   case fetched(Download)
-  /// The origin's 304 to a request with validators, and how long asking took.
+  /// A 304 response to a conditional request, and the timings of the request.
   case notModified(OriginResponse, Timings)
 }
 
-/// Whoever brings bytes from where a URL points to (SDImageLoader).
+/// Loads the bytes of a URL (SDImageLoader).
 public protocol ImageLoader: Sendable {
-  /// Fetches the whole body. Cancelling the calling task stops the transfer and throws `ImageError.cancelled`.
+  /// Loads the whole body. Cancelling the calling task cancels the transfer and throws
+  /// `ImageError.cancelled`.
   func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult
 }
 
-/// How long an origin's answer may be kept (RFC 9111).
+/// Computes the freshness of origin responses (RFC 9111).
 public protocol FreshnessPolicy: Sendable {
-  /// The freshness of an origin's answer.
+  /// Returns the freshness of an origin's response.
   ///
   /// - Parameters:
-  ///   - url: what was asked for; rules may be for its host alone.
-  ///   - isAuthorized: whether the request had a client's `Authorization` (section 3.5).
-  ///   - requestedAt: when it was asked for: until it came, the answer may have aged on the way (section 4.2.3).
-  ///   - receivedAt: when its head came in.
+  ///   - url: the requested URL, for rules by host.
+  ///   - isAuthorized: whether the request had a client's `Authorization` field (section 3.5).
+  ///   - requestedAt: the time of the request, to bound the age in transit (section 4.2.3).
+  ///   - receivedAt: the receive time of the head.
   func freshness(
     of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
     receivedAt: UnixTime

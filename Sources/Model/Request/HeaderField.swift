@@ -1,16 +1,20 @@
-// HeaderField: a field of a request's header, as configured or as a client sent it.
+// HeaderField: a validated request header field.
 
 import FoundationEssentials
 
-/// A header field whose value is nobody else's business: its description is its name alone, so that no log shows more.
+/// A header field with a confidential value. Its description is its name alone, so logs never
+/// contain the value.
 public struct HeaderField: Hashable, Sendable, CustomStringConvertible {
-  /// The field's name, a token of RFC 9110.
+  /// The name, a token (RFC 9110, section 5.6.2).
   public let name: String
-  /// Its value, without control characters.
+  /// The value, without control characters.
   public let value: String
 
-  /// A field; `nil` where the name is no token (RFC 9110, section 5.6.2), or the value is empty, begins or ends with a
-  /// blank, or holds a control character, with which it would forge further fields.
+  /// Creates a field, or returns `nil` for invalid input.
+  ///
+  /// - The name must be a token (RFC 9110, section 5.6.2).
+  /// - The value must not be empty, or start or end with a blank.
+  /// - The value must not contain control characters, which could inject further fields.
   public init?(_ name: String, _ value: String) {
     let blanks: Set<UInt8> = [0x20, 0x09]
     guard Self.isName(name), let first = value.utf8.first, let last = value.utf8.last,
@@ -20,8 +24,8 @@ public struct HeaderField: Hashable, Sendable, CustomStringConvertible {
     (self.name, self.value) = (name, value)
   }
 
-  /// `Authorization` with a user and a password (RFC 7617, in UTF-8); `nil` where the user holds a colon, or either a
-  /// control character.
+  /// Creates an `Authorization` field with user and password (RFC 7617, in UTF-8). Returns `nil` if
+  /// the user contains a colon, or either contains a control character.
   public init?(user: String, password: String) {
     let pair = user + ":" + password
     guard !user.contains(":"), pair.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
@@ -30,14 +34,14 @@ public struct HeaderField: Hashable, Sendable, CustomStringConvertible {
     self.init("Authorization", "Basic " + Data(pair.utf8).base64EncodedString())
   }
 
-  /// `Authorization` with a bearer's token (RFC 6750, section 2.1); `nil` where it holds a blank or anything else that
-  /// no token does.
+  /// Creates an `Authorization` field with a bearer token (RFC 6750, section 2.1). Returns `nil` if
+  /// the token contains a blank or an invalid character.
   public init?(bearer token: String) {
     guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else { return nil }
     self.init("Authorization", "Bearer " + token)
   }
 
-  /// Whether a text can be a field's name.
+  /// Returns whether a text is a valid field name.
   public static func isName(_ text: String) -> Bool {
     !text.isEmpty
       && text.utf8.allSatisfy { byte in

@@ -1,15 +1,16 @@
-// HostPattern: one or many hosts by name, as the allow list and the rules of hosts name them.
+// HostPattern: matches one or many hosts, for the allow list and for host rules.
 
-/// A host by name, with `*.` in front all hosts below one, or `*` for all: `images.example.com`, `*.example.com`.
+/// A pattern for host names: `images.example.com`, `*.example.com` for all subdomains, or `*` for
+/// all hosts.
 ///
-/// Names are compared as the downloader connects to them: in lower case, without a dot at the end, international
-/// names in their ASCII form. `*.example.com` matches `a.example.com` and `a.b.example.com`, not `example.com`.
+/// Names are compared in normalized form: lower case, no trailing dot, international names in ASCII
+/// form. `*.example.com` matches `a.example.com` and `a.b.example.com`, but not `example.com`.
 public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
   private let name: String
   private let matchesBelow: Bool
 
-  /// Parses a pattern; `nil` where it is empty, holds anything but letters, digits, `-`, `_`, `.` and `:`, or a `*`
-  /// elsewhere than in a leading `*.` or alone.
+  /// Parses a pattern. Returns `nil` if the text is empty or contains anything but letters, digits,
+  /// `-`, `_`, `.` and `:`. `*` is only valid alone or as a leading `*.`.
   public init?(_ text: String) {
     guard text != "*" else {
       (name, matchesBelow) = ("", true)
@@ -26,20 +27,20 @@ public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
     guard isName, !name.isEmpty, !name.hasPrefix("."), !name.contains("..") else { return nil }
   }
 
-  /// Whether the pattern covers `host`.
+  /// Returns whether the pattern matches `host`.
   public func matches(_ host: String) -> Bool {
     if name.isEmpty { return true }
     let host = Self.normalized(host)
     return matchesBelow ? host.hasSuffix("." + name) : host == name
   }
 
-  /// The pattern as it is compared.
+  /// The normalized pattern.
   public var description: String {
     name.isEmpty ? "*" : matchesBelow ? "*." + name : name
   }
 
-  /// A host as names are compared: lower case, no brackets, no final dot. `EXAMPLE.com.` names the same host as
-  /// `example.com`.
+  /// Returns a host in normalized form: lower case, without brackets and trailing dot.
+  /// `EXAMPLE.com.` becomes `example.com`.
   public static func normalized(_ host: String) -> String {
     var host = host.lowercased()
     if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }

@@ -1,25 +1,26 @@
-// ImageRequest: what a client asks for, parsed. Past the parser there are no strings and no dictionaries.
+// ImageRequest: a parsed request for an image.
 
-/// One request for an image.
+/// A request for an image.
 public struct ImageRequest: Hashable, Sendable {
-  /// Where the image comes from.
+  /// The URL of the source.
   public let source: SourceURL
-  /// What is to be made of it.
+  /// The transform to apply.
   public private(set) var transform: Transform
-  /// The key its answer is kept under.
+  /// The cache key of the variant.
   public private(set) var key: CacheKey
-  /// What of the client's own header the origin is sent.
+  /// The client's header fields to forward to the origin.
   public private(set) var forwarded: [HeaderField] = []
-  /// Whether the origin is sent its client's credentials, which shared caches have a rule for (RFC 9111, section 3.5).
+  /// Whether the client's credentials are forwarded, which restricts shared caches (RFC 9111,
+  /// section 3.5).
   public var isAuthorized: Bool {
     forwarded.contains { $0.name.lowercased() == "authorization" }
   }
-  /// How it wants to be served.
+  /// How to serve the request.
   public var options: LoadOptions
 
-  /// A request for what `transform` makes of `source`.
+  /// Creates a request.
   ///
-  /// - Parameter keyURL: what the key is made of; `nil`: of `source` itself. See `CacheKeyFilter`.
+  /// - Parameter keyURL: the URL for the cache key; `nil`: `source`. See `CacheKeyFilter`.
   public init(
     source: SourceURL, transform: Transform, options: LoadOptions = LoadOptions(),
     keyURL: SourceURL? = nil
@@ -28,7 +29,8 @@ public struct ImageRequest: Hashable, Sendable {
     key = CacheKey(source: keyURL ?? source, transform: transform)
   }
 
-  /// The same request of a client who takes these formats, the best first; see `Transform.accepted`.
+  /// Returns this request for a client that accepts these formats, the preferred first; see
+  /// `Transform.accepted`.
   public func accepting(_ formats: [ImageFormat]) -> ImageRequest {
     var request = self
     request.transform.accepted = formats
@@ -36,7 +38,7 @@ public struct ImageRequest: Hashable, Sendable {
     return request
   }
 
-  /// The same request with the format named.
+  /// Returns this request with an explicit format.
   public func naming(_ format: ImageFormat) -> ImageRequest {
     var request = self
     (request.transform.format, request.transform.accepted) = (format, [])
@@ -44,7 +46,8 @@ public struct ImageRequest: Hashable, Sendable {
     return request
   }
 
-  /// The same request with fields of its client's header, which the origin's answer may depend on. To be asked once.
+  /// Returns this request with forwarded header fields, on which the origin's response may depend.
+  /// Call at most once.
   ///
   /// - Parameter variation: a digest of the fields, which becomes part of the key.
   public func forwarding(_ fields: [HeaderField], variation: String) -> ImageRequest {

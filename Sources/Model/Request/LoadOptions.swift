@@ -1,48 +1,49 @@
-// LoadOptions: how a request wants to be served. No part of what its answer is kept under.
+// LoadOptions: how a request is served. Not part of the cache key.
 
-/// Which kept answers a request may have.
+/// How a request uses cached entries.
 public enum CacheUse: String, Hashable, Sendable, CaseIterable {
-  /// Whatever is fresh.
+  /// Uses fresh entries.
   case normal
-  /// Only what is kept; the network is left alone (SDWebImage's FromCacheOnly, RFC 9111's `only-if-cached`).
+  /// Uses only cached entries, never the network (SDWebImage's FromCacheOnly, RFC 9111's
+  /// `only-if-cached`).
   case only
-  /// None; what is loaded is kept (FromLoaderOnly).
+  /// Ignores cached entries and stores the response (FromLoaderOnly).
   case bypass
-  /// What the origin says is still right (RefreshCached, RFC 9111's `no-cache`).
+  /// Revalidates cached entries (RefreshCached, RFC 9111's `no-cache`).
   case refresh
 }
 
-/// Which tiers may keep an answer (SDImageCacheType).
+/// The tiers that may store a response (SDImageCacheType).
 public struct StoreTiers: OptionSet, Hashable, Sendable {
   /// The bits.
   public let rawValue: UInt8
 
-  /// A set from its bits.
+  /// Creates a set from its bits.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
   /// The memory tier.
   public static let memory = StoreTiers(rawValue: 1)
-  /// The disk tier, for variant and source.
+  /// The disk tier, for variants and sources.
   public static let disk = StoreTiers(rawValue: 2)
-  /// Both.
+  /// Both tiers.
   public static let all: StoreTiers = [.memory, .disk]
 }
 
-/// A place in the queues; each goes before all of the ones below it.
+/// A priority in the queues. Higher priorities go first.
 public enum LoadPriority: String, Hashable, Comparable, Sendable, CaseIterable {
-  /// SDWebImageLowPriority: prefetching.
+  /// For prefetching (SDWebImageLowPriority).
   case low
-  /// Everything else.
+  /// The default.
   case normal
   /// SDWebImageHighPriority.
   case high
 
-  /// Less goes later.
+  /// Orders by priority, the lowest first.
   public static func < (left: LoadPriority, right: LoadPriority) -> Bool {
     left.rank < right.rank
   }
 
-  /// 0 to 2.
+  /// 0 (low) to 2 (high).
   public var rank: Int {
     switch self {
     case .low: 0
@@ -52,40 +53,42 @@ public enum LoadPriority: String, Hashable, Comparable, Sendable, CaseIterable {
   }
 }
 
-/// What a request demands of a kept answer's age (RFC 9111, section 5.2.1), in seconds; `nil` where it demands nothing.
+/// A request's limits for the age of a cached response, in seconds (RFC 9111, section 5.2.1). `nil`
+/// means no limit.
 public struct AgeDemands: Hashable, Sendable {
-  /// `max-age`: no older than this.
+  /// `max-age`: the maximum age.
   public var maxAge: Int?
-  /// `max-stale`: stale for up to this long will do; `Int.max` for a directive without a value.
+  /// `max-stale`: the maximum staleness; `Int.max` for a directive without a value.
   public var maxStale: Int?
-  /// `min-fresh`: fresh for at least this long from now.
+  /// `min-fresh`: the minimum remaining lifetime.
   public var minFresh: Int?
 
-  /// No demands.
+  /// Creates an instance without limits.
   public init() {}
 }
 
-/// How a request wants to be served, from its parameters and its `Cache-Control` field.
+/// How to serve a request, from its parameters and its `Cache-Control` field.
 public struct LoadOptions: Hashable, Sendable {
-  /// Which kept answers it may have.
+  /// How the request uses cached entries.
   public var cache = CacheUse.normal
-  /// What it demands of their age.
+  /// The request's limits for the age of a cached response.
   public var age = AgeDemands()
-  /// Which tiers may keep the answer.
+  /// The tiers that may store the response.
   public var store = StoreTiers.all
-  /// Whether it is tried although it failed before (SDWebImageRetryFailed).
+  /// Whether the request ignores the negative cache (SDWebImageRetryFailed).
   public var retriesFailed = false
-  /// Its place in the queues.
+  /// The priority in the queues.
   public var priority = LoadPriority.normal
-  /// Whether the work is done to its end though the client goes (ContinueInBackground).
+  /// Whether the work continues after the client disconnects (ContinueInBackground).
   public var isDetached = false
-  /// Whether it is to renew what was served stale, the manager's own or one that waits for that: nothing stale will do.
+  /// Whether the request is or waits for a background revalidation, which no stale entry satisfies.
   public var isRevalidation = false
-  /// Whether an AVIF is waited for though another format would be quicker: the manager's own request behind such an answer.
+  /// Whether the request waits for an AVIF instead of a faster format. Set on internal requests for
+  /// deferred AVIFs.
   public var awaitsAVIF = false
   /// The servers that the request came through, which origins are told of.
   public var trail = ServerTrail()
 
-  /// The defaults.
+  /// Creates the default options.
   public init() {}
 }

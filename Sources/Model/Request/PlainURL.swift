@@ -1,17 +1,17 @@
-// PlainURL: the addresses that are in canonical form already, as most are, told by looking at each byte once.
+// PlainURL: parses URLs that are already in canonical form, in one pass.
 
-/// The parts of an `http` or `https` address in which nothing is to be normalized, decoded or encoded: scheme and host
-/// in lower case, no user, no default port, a path, no fragment, no percent sign, and nothing but the characters that
-/// RFC 3986, section 2, allows where they stand.
+/// The parts of an `http` or `https` URL that needs no normalizing, decoding or encoding.
 ///
-/// Anything else is left to Foundation, which takes ten times as long for the same.
+/// Such a URL has a lower-case scheme and host, a path, no user, no default port, no fragment and
+/// no percent sign. It contains only characters that RFC 3986, section 2, allows at their place.
+/// All other URLs take the slower path through Foundation.
 struct PlainURL {
   let scheme: SourceURL.Scheme
   let host: String
   let port: Int
   let path: String
 
-  /// The parts of `text`; `nil` where it is not of this kind.
+  /// Parses `text`. Returns `nil` if the URL is not in this form.
   init?(_ text: String) {
     var text = text
     let parts = text.withUTF8 { bytes -> (SourceURL.Scheme, Range<Int>, Int, Range<Int>)? in
@@ -59,7 +59,7 @@ struct PlainURL {
     (host, path) = (part(parts.1), part(parts.3))
   }
 
-  /// Where a byte may stand.
+  /// The URL parts in which a byte may occur.
   private struct Kind: OptionSet {
     let rawValue: UInt8
     static let host = Kind(rawValue: 1)

@@ -1,12 +1,12 @@
-// SourceIdentity: one source's bytes, told apart from all others.
+// SourceIdentity: identifies the bytes of a source.
 
-/// Tells one source's bytes from those of every other, and from other bytes of its own.
+/// The identity of a source's bytes, different from all other sources and versions.
 public struct SourceIdentity: Hashable, Sendable {
-  /// The source's key.
+  /// The key of the source.
   public let key: CacheKey
-  /// The version of its bytes.
+  /// The version of the bytes.
   public let version: UInt64
 
-  /// The identity of a source.
+  /// Creates an identity.
   public init(key: CacheKey, version: UInt64) { (self.key, self.version) = (key, version) }
 }

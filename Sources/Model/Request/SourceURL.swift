@@ -1,13 +1,13 @@
-// SourceURL: where an image comes from, parsed once and in one canonical form.
+// SourceURL: a parsed and normalized URL of a source.
 
 import FoundationEssentials
 
-/// The absolute address of a source image: `http`, `https`, or `local:///path` below the local root.
+/// The absolute URL of a source image: `http`, `https`, or `local:///path` below the local root.
 ///
-/// Two spellings of one address (letter case of scheme and host, a default port, a fragment, an empty path; RFC 3986,
-/// section 6.2) have the same `text`, so they share one download and one cache entry.
+/// Equivalent spellings (letter case of scheme and host, a default port, a fragment, an empty path;
+/// RFC 3986, section 6.2) have the same `text`. So they share one download and one cache entry.
 public struct SourceURL: Hashable, Sendable {
-  /// How the source is reached.
+  /// The scheme of a source URL.
   public enum Scheme: String, Sendable {
     /// Plain HTTP.
     case http
@@ -17,25 +17,26 @@ public struct SourceURL: Hashable, Sendable {
     case local
   }
 
-  /// How the source is reached.
+  /// The scheme.
   public let scheme: Scheme
-  /// Host in lower case, IPv6 without brackets; empty for `local`.
+  /// The host in lower case, IPv6 without brackets; empty for `local`.
   public let host: String
-  /// Port, explicit or the scheme's default; 0 for `local`.
+  /// The port, explicit or default; 0 for `local`.
   public let port: Int
   /// The path: percent-encoded for HTTP, decoded for `local`. Always starts with `/`.
   public let path: String
-  /// The canonical address: the identity of the source in keys, logs and requests to origins.
+  /// The canonical URL, as in cache keys, logs and requests to origins.
   public let text: String
-  /// Pixels per image point that the name promises: 2 for `@2x.`, 3 for `@3x.`, else 1 (SDScaledImageForKey).
+  /// Pixels per point by the file name: 2 for `@2x.`, 3 for `@3x.`, otherwise 1
+  /// (SDScaledImageForKey).
   public let density: Int
 
-  /// Longest address accepted, in UTF-8 bytes.
+  /// The maximum length of a URL, in UTF-8 bytes.
   public static let maximumLength = 8_192
 
-  /// Parses an absolute address.
+  /// Parses an absolute URL.
   ///
-  /// - Throws: `ImageError.invalidURL`, naming what is wrong with it.
+  /// - Throws: `ImageError.invalidURL` with the reason.
   public init(parsing string: String) throws(ImageError) {
     if string.utf8.count <= Self.maximumLength, let plain = PlainURL(string) {
       self.init(plain, text: string)
@@ -50,7 +51,7 @@ public struct SourceURL: Hashable, Sendable {
     density = Self.density(ofName: path)
   }
 
-  /// Parses any address, whatever its form.
+  /// Parses a URL in any form.
   init(normalizing string: String) throws(ImageError) {
     func refuse(_ reason: String) -> ImageError { .invalidURL(string, reason: reason) }
     guard !string.isEmpty else { throw refuse("it is empty") }
@@ -101,9 +102,10 @@ public struct SourceURL: Hashable, Sendable {
     density = Self.density(ofName: path)
   }
 
-  /// The same address without the parameters of the query that do not count, by their names as they stand there.
+  /// Returns this URL with only the query parameters whose name `counts` accepts. Names are passed
+  /// as they occur in the URL.
   func keepingParameters(where counts: (Substring) -> Bool) -> SourceURL {
-    // In canonical form nothing before the query holds a `?`.
+    // In canonical form, the first `?` starts the query.
     guard let mark = text.utf8.firstIndex(of: UInt8(ascii: "?")) else { return self }
     let all = text[text.index(after: mark)...].split(
       separator: "&", omittingEmptySubsequences: false)
@@ -118,12 +120,13 @@ public struct SourceURL: Hashable, Sendable {
     (self.text, density) = (text, other.density)
   }
 
-  /// The last component of the path as it stands there, empty when the path ends in `/`.
+  /// The last component of the path, empty if the path ends in `/`.
   public var fileName: Substring {
     path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]
   }
 
-  /// SDWebImage's rule: `@2x.` or `@3x.` before the extension, `@` possibly percent-encoded.
+  /// Applies SDWebImage's rule: `@2x.` or `@3x.` before the extension, with `@` possibly
+  /// percent-encoded.
   private static func density(ofName path: String) -> Int {
     guard let dot = path.lastIndex(of: ".") else { return 1 }
     let stem = path[..<dot].lowercased()

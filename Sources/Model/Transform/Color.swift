@@ -1,6 +1,6 @@
-// Color: a colour as requests write it.
+// Color: an sRGB colour from a request.
 
-/// An sRGB colour with straight alpha, 0–255 each.
+/// An sRGB colour with straight alpha. Components are 0–255.
 public struct Color: Hashable, Sendable {
   /// Red, 0–255.
   public let red: UInt8
@@ -8,19 +8,19 @@ public struct Color: Hashable, Sendable {
   public let green: UInt8
   /// Blue, 0–255.
   public let blue: UInt8
-  /// Opacity, 0 (clear) to 255 (opaque).
+  /// Opacity, 0 (transparent) to 255 (opaque).
   public let alpha: UInt8
 
-  /// Opaque white: the default background.
+  /// Opaque white, the default background.
   public static let white = Color(red: 255, green: 255, blue: 255)
 
-  /// A colour from its components, 0–255 each.
+  /// Creates a colour from its components, 0–255 each.
   public init(red: UInt8, green: UInt8, blue: UInt8, alpha: UInt8 = 255) {
     (self.red, self.green, self.blue, self.alpha) = (red, green, blue, alpha)
   }
 
-  /// Parses `rrggbb`, `rrggbbaa`, or `rgb` with each digit doubled (CSS Color 4, section 5.2), in hexadecimal, without
-  /// `#`; `nil` for anything else.
+  /// Parses `rrggbb`, `rrggbbaa`, or `rgb` with doubled digits (CSS Color 4, section 5.2), in
+  /// hexadecimal, without `#`. Returns `nil` for anything else.
   public init?(hexadecimal given: some StringProtocol) {
     let text = given.utf8.count == 3 ? given.map { "\($0)\($0)" }.joined() : String(given)
     guard text.utf8.count == 6 || text.utf8.count == 8,

@@ -1,40 +1,41 @@
-// Effects: what is done to an image's pixels once it has its size (SDImageTransformer).
+// Effects: the effects applied to pixels after resizing (SDImageTransformer).
 
-/// How far corners are rounded.
+/// The radius of rounded corners.
 public enum CornerRadius: Hashable, Sendable {
-  /// So many points, at least 1; at most half of the shorter side counts.
+  /// A radius in points, at least 1. Values above half of the shorter side have no further effect.
   case points(Int)
-  /// Half of the shorter side: a circle of a square.
+  /// Half of the shorter side, which turns a square into a circle.
   case maximum
 
-  /// The range of points.
+  /// The range of `points`.
   public static let pointRange = 1...65_535
 }
 
-/// Effects, in the order in which they are applied.
+/// The effects of a transform, in the order in which they are applied.
 public struct Effects: Hashable, Sendable {
-  /// Sigma of a Gaussian blur in pixels of the result.
+  /// The sigma of a Gaussian blur, in output pixels.
   public var blur: Double?
-  /// Sigma of an unsharp mask on the lightness, in pixels of the result (libvips's `sharpen`).
+  /// The sigma of an unsharp mask on the lightness, in output pixels (libvips's `sharpen`).
   public var sharpen: Double?
-  /// Rounded corners; what is cut off is transparent.
+  /// Rounded corners; the removed area is transparent.
   public var radius: CornerRadius?
-  /// A colour laid over all pixels as strongly as its alpha says; the image's own alpha stays (SDImageTintTransformer).
+  /// A colour composited over all pixels with its alpha. The image's alpha stays
+  /// (SDImageTintTransformer).
   public var tint: Color?
-  /// Without colour (SDWebImage has it as a filter): the lightness stays.
+  /// Whether to remove all colour and keep the lightness (a filter in SDWebImage).
   public var isGrayscale = false
-  /// What the lightness is multiplied by, 0–10; 1 changes nothing.
+  /// The factor for the lightness, 0–10; 1 has no effect.
   public var brightness = 1.0
-  /// What the colourfulness is multiplied by, 0–10; 1 changes nothing.
+  /// The factor for the colourfulness, 0–10; 1 has no effect.
   public var saturation = 1.0
 
-  /// The range of `blur`: below it nothing is to be seen, above it nothing changes any more but the time.
+  /// The range of `blur`. Lower values are invisible, higher ones only cost time.
   public static let blurRange = 0.3...250.0
   /// The range of `sharpen`.
   public static let sharpenRange = 0.1...10.0
   /// The range of `brightness` and `saturation`.
   public static let factorRange = 0.0...10.0
 
-  /// None.
+  /// Creates an instance without effects.
   public init() {}
 }

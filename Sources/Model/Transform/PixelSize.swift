@@ -1,13 +1,13 @@
-// PixelSize and PixelArea: sizes and parts of images, counted in pixels.
+// PixelSize: sizes (`PixelSize`) and regions (`PixelArea`) in pixels.
 
 /// A size in pixels.
 public struct PixelSize: Hashable, Sendable, Codable, CustomStringConvertible {
-  /// Pixels from left to right.
+  /// The width in pixels.
   public let width: Int
-  /// Pixels from top to bottom.
+  /// The height in pixels.
   public let height: Int
 
-  /// A size of so many pixels.
+  /// Creates a size in pixels.
   public init(width: Int, height: Int) {
     (self.width, self.height) = (width, height)
   }
@@ -16,16 +16,16 @@ public struct PixelSize: Hashable, Sendable, Codable, CustomStringConvertible {
   public var description: String { "\(width)x\(height)" }
 }
 
-/// A part of an image.
+/// A rectangular region of an image, in pixels.
 public struct PixelArea: Hashable, Sendable, CustomStringConvertible {
-  /// Pixels left of it.
+  /// The distance from the left edge.
   public let x: Int
-  /// Pixels above it.
+  /// The distance from the top edge.
   public let y: Int
-  /// Its own size.
+  /// The size of the region.
   public let size: PixelSize
 
-  /// A part of an image.
+  /// Creates a region.
   public init(x: Int, y: Int, size: PixelSize) {
     (self.x, self.y, self.size) = (x, y, size)
   }

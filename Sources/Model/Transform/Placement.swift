@@ -1,80 +1,84 @@
-// Placement: how an image lies in its box.
+// Placement: how an image is placed in its box, with rotation and flip.
 
-/// How an image is placed in the box of `w` and `h`; sharp's terms.
+/// How an image is placed in the box of `w` and `h`, in the terms of sharp.
 public enum Fit: String, CaseIterable, Sendable, Codable {
-  /// As large as fits inside the box, aspect ratio kept.
+  /// Scales the image to fit inside the box, keeping its aspect ratio.
   case inside
-  /// As small as covers the box, aspect ratio kept, nothing cut.
+  /// Scales the image to cover the box, keeping its aspect ratio, without cropping.
   case outside
-  /// Fills the box, aspect ratio kept, the rest cut off.
+  /// Scales the image to cover the box, keeping its aspect ratio, and crops the rest.
   case cover
-  /// Fits inside the box and is padded to fill it.
+  /// Scales the image to fit inside the box and pads it to the box.
   case contain
-  /// Stretched to the box.
+  /// Stretches the image to the box.
   case fill
 }
 
-/// A named place: which part `cover` keeps, and where `contain` puts the image.
+/// A named position: which part `cover` keeps, and where `contain` places the image.
 public enum Position: String, CaseIterable, Sendable, Codable {
-  /// The middle.
+  /// The centre.
   case center
-  /// The middle of the upper side.
+  /// The middle of the top edge.
   case top
-  /// The upper right corner.
+  /// The top right corner.
   case rightTop = "right-top"
-  /// The middle of the right side.
+  /// The middle of the right edge.
   case right
-  /// The lower right corner.
+  /// The bottom right corner.
   case rightBottom = "right-bottom"
-  /// The middle of the lower side.
+  /// The middle of the bottom edge.
   case bottom
-  /// The lower left corner.
+  /// The bottom left corner.
   case leftBottom = "left-bottom"
-  /// The middle of the left side.
+  /// The middle of the left edge.
   case left
-  /// The upper left corner.
+  /// The top left corner.
   case leftTop = "left-top"
-  /// The part with the most detail (libvips's `VIPS_INTERESTING_ENTROPY`); `center` for `contain`.
+  /// The region with the most detail (libvips's `VIPS_INTERESTING_ENTROPY`); `center` for
+  /// `contain`.
   case entropy
-  /// The part most likely to draw the eye (libvips's `VIPS_INTERESTING_ATTENTION`); `center` for `contain`.
+  /// The region most likely to attract attention (libvips's `VIPS_INTERESTING_ATTENTION`); `center`
+  /// for `contain`.
   case attention
 }
 
-/// The point of an image that matters most, which `cover` keeps as near to the middle as the image's edges let it.
-/// Shares of the upright image's width and height, 0–1 each, from the left and the top, after `crop`.
+/// The focal point of an image, which `cover` keeps as close to the centre as possible.
+///
+/// Coordinates are fractions (0–1) of the upright image's width and height, from the top left,
+/// after `crop`.
 public struct FocalPoint: Hashable, Sendable {
-  /// From the left, 0–1.
+  /// The horizontal fraction, 0–1.
   public let x: Double
-  /// From the top, 0–1.
+  /// The vertical fraction, 0–1.
   public let y: Double
 
-  /// A point.
+  /// Creates a focal point.
   public init(x: Double, y: Double) { (self.x, self.y) = (x, y) }
 }
 
-/// A turn clockwise, on top of the EXIF orientation.
+/// A clockwise rotation in degrees, after the EXIF orientation is applied.
 public enum Rotation: Int, CaseIterable, Sendable {
-  /// None.
+  /// No rotation.
   case none = 0
-  /// A quarter clockwise.
+  /// 90° clockwise.
   case quarter = 90
-  /// Upside down.
+  /// 180°.
   case half = 180
-  /// A quarter counter-clockwise.
+  /// 270° clockwise.
   case threeQuarters = 270
 
-  /// Whether width and height are exchanged.
+  /// Whether the rotation swaps width and height.
   public var swapsSides: Bool { self == .quarter || self == .threeQuarters }
 }
 
 /// A mirroring, after the rotation (SDImageFlippingTransformer).
 public enum Flip: String, CaseIterable, Sendable {
-  /// None.
+  /// No mirroring.
   case none
-  /// Left and right exchanged.
+  /// Swaps left and right.
   case horizontal = "h"
-  /// Top and bottom exchanged.
+  /// Swaps top and bottom.
   case vertical = "v"
-  /// Both.
+  /// Swaps both.
   case both = "hv"
 }

@@ -1,8 +1,8 @@
-// PlainReduction: transforms whose cost is their source's.
+// PlainReduction: recognizes transforms that cost little more than decoding their source.
 
 extension Transform {
-  /// Whether it asks for little but the source, smaller: what making it takes is what decoding takes. An allow-list, since
-  /// what is not known may cost anything.
+  /// Whether the transform only shrinks the source, so decoding dominates its cost. An allow-list,
+  /// because an unlisted parameter may be expensive.
   public var isPlainReduction: Bool {
     var plain = Transform()
     plain.scale = scale
@@ -10,7 +10,7 @@ extension Transform {
     plain.height = height
     plain.fit = fit
     plain.accepted = accepted
-    // Their encoders take longer than most decoders.
+    // The encoders of these formats are slower than most decoders.
     let mayBeSlow = accepted.contains(.avif) || accepted.contains(.jxl)
     return self == plain && !mayBeSlow
   }

@@ -1,4 +1,4 @@
-// Product: what can be made of a source: an image, its description, or something to show until the image is there.
+// Product: the kinds of output: an image, a description or a placeholder.
 
 /// A kind of placeholder.
 public enum PlaceholderKind: String, CaseIterable, Sendable {
@@ -12,12 +12,12 @@ public enum PlaceholderKind: String, CaseIterable, Sendable {
   case lqip
 }
 
-/// What is made of a source.
+/// The output of a transform.
 public enum Product: Hashable, Sendable {
-  /// The image.
+  /// An image.
   case image
-  /// Its description in JSON, with a placeholder in it where one is named.
+  /// A JSON description of the source, with a placeholder if one is named.
   case info(PlaceholderKind?)
-  /// A tiny image that can be shown until the image is there.
+  /// A tiny image to show while the full image loads.
   case placeholder(PlaceholderKind)
 }

@@ -1,15 +1,16 @@
-// SourceAsResult: which requests a source may answer as it is, or with nothing but its metadata dropped.
+// SourceAsResult: decides which requests the source itself can satisfy.
 
 extension Transform {
-  /// Whether a result of the source's own size shows the source, whole and unchanged, turned at most.
+  /// Whether an output of the source's size shows the whole source unchanged, except for rotation.
   public var keepsPixels: Bool {
     product == .image && crop == nil && trim == nil && frame == nil && effects == Effects()
       && watermark == nil
   }
 
-  /// Whether a source in this format may be the answer. Who names a format gets it, however large it comes out.
+  /// Returns whether the source's format is acceptable as output. An explicit format is always
+  /// used, even if the result is larger.
   public func takes(_ source: ImageFormat) -> Bool {
-    // These two may move, and their heads do not say so.
+    // Other formats may be animated, which their heads do not tell.
     guard isAnimated || source == .jpeg || source == .png else { return false }
     guard let format else {
       return [.jpeg, .png, .gif].contains(source) || accepted.contains(source)

@@ -1,33 +1,36 @@
-// Transform: everything a request says about the image it wants. Equal transforms make equal bytes.
+// Transform: all parameters that determine the bytes of a variant.
 
-/// What is to be made of a source: the `/image` parameters that change the result's bytes, with their defaults.
+/// The operations to apply to a source: the `/image` parameters that change the output's bytes,
+/// with their defaults. Equal transforms produce equal bytes.
 public struct Transform: Hashable, Sendable {
-  /// Output pixels per image point, in (0, 10]; `nil`: the source's own density.
+  /// Output pixels per point, in (0, 10]; `nil`: the density of the source.
   public var scale: Double?
-  /// Width of the box in points, at least 1.
+  /// The width of the box in points, at least 1.
   public var width: Int?
-  /// Height of the box in points, at least 1.
+  /// The height of the box in points, at least 1.
   public var height: Int?
   /// How the image is placed in the box.
   public var fit: Fit = .inside
-  /// Which part `cover` keeps, where `contain` puts the image.
+  /// Which part `cover` keeps, and where `contain` places the image.
   public var position: Position = .center
-  /// Goes before `position` where it is given.
+  /// The focal point, which takes precedence over `position`.
   public var focalPoint: FocalPoint?
-  /// A turn on top of the EXIF orientation, before `crop`.
+  /// A rotation after the EXIF orientation and before `crop`.
   public var rotation: Rotation = .none
-  /// A mirroring, after the rotation and before `crop`.
+  /// A mirroring after the rotation and before `crop`.
   public var flip: Flip = .none
-  /// The part that is used, in source pixels of the image as turned; what lies outside of it does not count.
+  /// The region to use, in source pixels after rotation. Parts outside of the image are ignored.
   public var crop: PixelArea?
-  /// Edges that differ from the upper left pixel by no more than so many of 255 steps are cut off, after `crop`.
+  /// The maximum difference (of 255) from the top left pixel at which edges are trimmed, after
+  /// `crop`; `nil`: no trimming.
   public var trim: Int?
-  /// Whether there may be more pixels than the source has.
+  /// Whether the output may have more pixels than the source.
   public var enlarge = false
-  /// The output format; `nil`: the first of `accepted` that can hold the result, else alpha → PNG, animation → GIF, all
-  /// other → JPEG.
+  /// The output format. `nil` selects the first of `accepted` that can represent the image,
+  /// otherwise PNG for alpha, GIF for animation, and JPEG.
   public var format: ImageFormat?
-  /// What the client takes beside JPEG, PNG and GIF, the best first; of meaning where `format` is `nil`.
+  /// The formats that the client accepts besides JPEG, PNG and GIF, the preferred first. Ignored if
+  /// `format` is set.
   public var accepted: [ImageFormat] = []
   /// Lossy quality, 1–100; `nil`: that of `qualities`.
   public var quality: Int?
@@ -35,45 +38,50 @@ public struct Transform: Hashable, Sendable {
   public var qualities = FormatQualities()
   /// Most bytes of the result: quality, then size give way (SDWebImage's encodeMaxFileSize).
   public var maxBytes: Int?
-  /// Behind alpha where the output has none, and the padding of `contain`.
+  /// The colour to flatten alpha onto if the output has none, and the padding of `contain`.
   public var background: Color = .white
-  /// Decoded size in bytes, at 4 a pixel, above which the result is scaled down (SDWebImage's ScaleDownLargeImages).
+  /// The maximum decoded size in bytes, at 4 bytes per pixel. Larger outputs are scaled down
+  /// (SDWebImage's ScaleDownLargeImages).
   public var limitBytes = Transform.defaultLimitBytes
-  /// The one frame wanted of an animation, from 0; `nil`: all of them.
+  /// The only frame to use of an animation, from 0; `nil`: all frames.
   public var frame: Int?
-  /// Whether an animation stays one.
+  /// Whether an animation stays animated.
   public var isAnimated = true
-  /// Whether Exif, XMP and IPTC are dropped.
+  /// Whether to strip Exif, XMP and IPTC.
   public var stripsMetadata = true
-  /// What is done to the pixels once they have their size.
+  /// The effects to apply after resizing.
   public var effects = Effects()
-  /// A second image on top.
+  /// The watermark to composite over the result.
   public var watermark: Watermark?
-  /// What is to be made, if not an image like the source.
+  /// The kind of output.
   public var product: Product = .image
-  /// Whether the result is to draw while it arrives: interlaced, or the source's own bytes where they will do (SDWebImage's
-  /// ProgressiveDownload).
+  /// Whether the output can be shown while it arrives: interlaced, or the source's own bytes if
+  /// suitable (SDWebImage's ProgressiveDownload).
   public var progressive = false
 
   /// 60 MiB, SDWebImage's default: 15,728,640 pixels.
   public static let defaultLimitBytes = 62_914_560
-  /// The range of `scale`; its lower end is excluded.
+  /// The range of `scale`, without its lower bound.
   public static let scaleRange = 0.0...10.0
-  /// The range of `w` and `h`, in points: libvips makes no image with a longer side.
+  /// The range of `w` and `h`, in points.
   public static let sideRange = 1...65_535
-  /// The range of the numbers of `crop`: no image of libvips's has a longer side.
+  /// The range of each number of `crop`. The upper bound is libvips's longest side
+  /// (`VIPS_MAX_COORD`).
   public static let cropRange = 0...10_000_000
   /// The range of `trim`.
   public static let trimRange = 1...255
   /// The range of `quality`.
   public static let qualityRange = 1...100
 
-  /// A transform that changes nothing but the orientation, the colour space and, where too large, the size.
+  /// Creates a transform that only applies the orientation, converts the colour space, and scales
+  /// down images that are too large.
   public init() {}
 
-  /// The same text for all spellings of the same wish: parameters in a fixed order, defaults left out.
+  /// The canonical text: parameters in a fixed order, without defaults. Equivalent transforms have
+  /// the same text.
   ///
-  /// It is part of the keys on disk: changing the text of an existing parameter orphans what is kept.
+  /// It is part of the keys on disk: changing the text of an existing parameter orphans cached
+  /// entries.
   public var canonicalText: String {
     var text = ""
     func add(_ name: String, _ value: String) {

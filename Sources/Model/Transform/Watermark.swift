@@ -1,17 +1,17 @@
-// Watermark: a second image on top of the result.
+// Watermark: a second image that is composited over the result.
 
-/// A second image on top of the result.
+/// A watermark.
 public struct Watermark: Hashable, Sendable {
-  /// Where it comes from.
+  /// The URL of the watermark image.
   public let source: SourceURL
-  /// What keys are made of, its own and those of what it is laid on.
+  /// The URL for cache keys: the watermark's key and the keys of variants that have the watermark.
   public let keyURL: SourceURL
-  /// How it lies.
+  /// The placement on the result.
   public let placement: WatermarkPlacement
 
-  /// A second image on top of the result.
+  /// Creates a watermark.
   ///
-  /// - Parameter keyURL: what keys are made of; `nil`: of `source` itself. See `CacheKeyFilter`.
+  /// - Parameter keyURL: the URL for cache keys; `nil`: `source`. See `CacheKeyFilter`.
   public init(
     source: SourceURL, placement: WatermarkPlacement = WatermarkPlacement(),
     keyURL: SourceURL? = nil
@@ -20,35 +20,38 @@ public struct Watermark: Hashable, Sendable {
     self.keyURL = keyURL ?? source
   }
 
-  /// The key that its bytes are kept under.
+  /// The cache key of the watermark's source.
   public var key: CacheKey { CacheKey(source: keyURL) }
 }
 
-/// How a watermark lies on the result.
+/// The placement of a watermark on the result.
 public struct WatermarkPlacement: Hashable, Sendable {
-  /// Where; `entropy` and `attention` count as `center`. Of no meaning where it repeats.
+  /// The position; `entropy` and `attention` count as `center`. Ignored if the watermark repeats.
   public var position: Position = .rightBottom
-  /// Its width as a share of the result's, above 0, at most 1; `nil`: in its own pixels, times the result's density, divided
-  /// by its own (`@2x`). Never larger than the result, either way.
+  /// The width as a fraction of the result's width, in (0, 1].
+  ///
+  /// `nil`: the watermark's own pixels, times the result's density, divided by the watermark's
+  /// density (`@2x`). In either case the watermark is never larger than the result.
   public var scale: Double?
-  /// How strongly it covers, above 0, at most 1.
+  /// The opacity, in (0, 1].
   public var opacity = 1.0
-  /// Whether it is laid side by side over the whole result, from the upper left corner on.
+  /// Whether the watermark is tiled over the whole result, from the top left corner.
   public var repeats = false
 
-  /// The positions that a client may name: places, and nothing that depends on what is in the image.
+  /// The positions that clients may request: those that do not depend on the image's content.
   public static let positions = Position.allCases.filter { $0 != .entropy && $0 != .attention }
-  /// The range of `scale` and `opacity`; its lower end is excluded.
+  /// The range of `scale` and `opacity`, without its lower bound.
   public static let shareRange = 0.0...1.0
 
-  /// In the lower right corner.
+  /// Creates the default placement, in the bottom right corner.
   public init() {}
 }
 
 extension Watermark {
-  /// The parameters of `Transform.canonicalText`. The URL is last, since it may hold whatever tells parameters apart.
+  /// Adds the parameters to `Transform.canonicalText`. The URL is last, because it may contain
+  /// separators.
   func addText(_ add: (String, String) -> Void) {
-    // Where it repeats the position says nothing.
+    // A repeated watermark has no position.
     let position = placement.repeats ? "repeat" : placement.position.rawValue
     add("watermark", "\(position),\(placement.opacity)")
     if let scale = placement.scale { add("watermark_scale", "\(scale)") }

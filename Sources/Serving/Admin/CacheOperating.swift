@@ -1,11 +1,11 @@
-// CacheOperating: what operators take out of the cache, look for in it and put into it.
+// CacheOperating: the admin endpoints that purge, look up and store cache entries.
 
 import CMicrohttpd
 import Glibc
 import Model
 
 extension RequestContext {
-  /// Purges, clears or cleans.
+  /// Purges entries, clears tiers, or removes expired and excess entries.
   func empty(_ route: Route, _ target: RequestTarget) throws(ImageError) -> MHD_Result {
     let cache = handler.operations.cache
     switch route {
@@ -21,7 +21,7 @@ extension RequestContext {
     }
   }
 
-  /// Tells where the answer to a request of `/image` is kept (SDWebImage's existence checks).
+  /// Reports where the response to an `/image` request is cached (SDWebImage's existence checks).
   func look(_ target: RequestTarget) throws(ImageError) -> MHD_Result {
     let rules = handler.operatorRules
     let request = rules.request(
@@ -40,14 +40,14 @@ extension RequestContext {
     }
   }
 
-  /// Keeps the body as a source (SDWebImage's storeImage). 201 where nothing was kept there, else 200 (RFC 9110, section
-  /// 9.3.4).
+  /// Stores the request body as a source (SDWebImage's storeImage). Responds 201 if the cache had
+  /// no entry, otherwise 200 (RFC 9110, section 9.3.4).
   func put(_ target: RequestTarget) throws(ImageError) -> MHD_Result {
     guard !handler.isDraining else { throw .draining }
     let query = try OperatorQuery(target.query, allowed: ["url"])
     guard let text = query["url"] else { throw .missingParameter("url") }
     let url = handler.configuration.keyFilter.keyURL(of: try SourceURL(parsing: text))
-    // It would be a part (RFC 9110, section 14.5).
+    // Content-Range marks a partial body (RFC 9110, section 14.5).
     if let range = RequestHandler.header("Content-Range", of: connection) {
       throw .invalidParameter(
         name: "Content-Range", value: displayable(String(cString: range)),
@@ -67,7 +67,7 @@ extension RequestContext {
   }
 }
 
-/// Where a request's answer is kept, for people and programs.
+/// The JSON report of where a response is cached.
 private struct CacheReport: Encodable {
   private struct Entry: Encodable {
     let bytes: Int
@@ -97,7 +97,8 @@ private struct CacheReport: Encodable {
     self.failed = failed
   }
 
-  /// `Cache-Status` (RFC 9211) and `Age` of what a request would find first; none where that is nothing.
+  /// `Cache-Status` (RFC 9211) and `Age` of the entry a request would hit first; empty without an
+  /// entry.
   var fields: [AnswerField] {
     let places = [("memory", memory), ("disk", disk), ("source", source)]
     let kept = places.compactMap { name, entry in entry.map { (name, $0) } }
@@ -110,7 +111,7 @@ private struct CacheReport: Encodable {
     ]
   }
 
-  /// With null for what there is not.
+  /// Encodes missing entries as null.
   func encode(to encoder: any Encoder) throws {
     var members = encoder.container(keyedBy: CodingKeys.self)
     try members.encode(memory, forKey: .memory)
@@ -121,13 +122,13 @@ private struct CacheReport: Encodable {
 }
 
 extension PurgeScope {
-  /// Every parameter there is.
+  /// The parameter names.
   private static let names = ["url", "prefix", "host", "tag"]
 
   /// Parses the query of a purge: exactly one of `url`, `prefix`, `host` and `tag`.
   ///
-  /// - Throws: what is wrong with it. What can mean nothing is refused: a purge of nothing by a slip of the pen would be
-  ///   taken for done.
+  /// - Throws: `unknownParameter`, `invalidParameter`, `missingParameter` or `invalidURL`. A scope
+  ///   that cannot match anything is refused, so that a typing error is not reported as a purge.
   init(_ query: ArraySlice<UInt8>, filter: CacheKeyFilter) throws(ImageError) {
     let query = try OperatorQuery(query, allowed: Self.names)
     let given = Self.names.flatMap { name in query.all(name).map { (name, $0) } }
@@ -148,7 +149,7 @@ extension PurgeScope {
       }
       self = .prefix(prefix)
     case "host":
-      // One colon alone would be a port's: an IPv6 address has two at least.
+      // A single colon separates a port; an IPv6 address has at least two.
       guard let host = HostPattern(text), text.utf8.count(where: { $0 == UInt8(ascii: ":") }) != 1
       else {
         throw refuse(
@@ -188,7 +189,7 @@ extension PurgeScope {
 }
 
 extension StoreTiers {
-  /// Parses the query of a clear: `tier`, all where it does not say.
+  /// Parses the query of a clear: `tier`, by default all tiers.
   fileprivate init(toClear query: ArraySlice<UInt8>) throws(ImageError) {
     let query = try OperatorQuery(query, allowed: ["tier"])
     switch query["tier"] {
@@ -203,7 +204,7 @@ extension StoreTiers {
 }
 
 extension OriginResponse {
-  /// What a request that brings an image says of it, as if its origin had.
+  /// Creates a response from the request fields, as if the origin had sent them.
   fileprivate init(givenOn connection: OpaquePointer) {
     self.init(status: 200)
     withUnsafeMutablePointer(to: &self) { origin in
@@ -220,7 +221,7 @@ extension OriginResponse {
 
   private mutating func take(_ name: String, _ value: String) {
     switch name {
-    // A field's lines are one list (RFC 9110, section 5.3).
+    // Several fields form one list (RFC 9110, section 5.3).
     case "cache-control": cacheControl = cacheControl.map { $0 + ", " + value } ?? value
     case "expires": expires = value
     case "etag": etag = value

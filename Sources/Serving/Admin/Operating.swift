@@ -1,4 +1,4 @@
-// Operating: what each of the operators' paths does.
+// Operating: the handler of the admin endpoints.
 
 import CMicrohttpd
 import FoundationEssentials
@@ -7,7 +7,7 @@ import Model
 import Telemetry
 
 extension RequestContext {
-  /// Does what an operator's path says.
+  /// Handles a request to an admin endpoint.
   func operate(_ route: Route, _ target: RequestTarget) -> MHD_Result {
     do throws(ImageError) {
       let operations = handler.operations
@@ -63,7 +63,7 @@ extension RequestContext {
   private func startPrefetch(_ target: RequestTarget) throws(ImageError) -> MHD_Result {
     guard !handler.isDraining else { throw .draining }
     let query = try OperatorQuery(target.query, allowed: ["preset"])
-    // A long list takes longer than anybody else on this thread should wait.
+    // Parsed outside the event loop: a long list would delay its other connections.
     let (upload, presets) = (client.takeUpload(), query.all("preset"))
     let body = try upload.bytes()
     let (rules, accepted) = (handler.operatorRules, client.worker.accept.formats(on: connection))
@@ -77,8 +77,8 @@ extension RequestContext {
     }
   }
 
-  /// Answers with JSON of what may be long: to gather and to write it would take longer than anybody else on this thread
-  /// should wait.
+  /// Responds with JSON that is gathered and encoded outside the event loop, because it may be
+  /// long.
   func answerLater(
     _ content: @escaping @Sendable () async throws(ImageError) -> some Encodable & SendableMetatype
   ) -> MHD_Result {
@@ -87,7 +87,7 @@ extension RequestContext {
     }
   }
 
-  /// Answers with JSON for people and programs.
+  /// Responds with JSON.
   private func answer(_ content: some Encodable, status: Int = 200) -> MHD_Result {
     do throws(ImageError) {
       return answer(
@@ -97,7 +97,7 @@ extension RequestContext {
     }
   }
 
-  /// JSON for people and programs.
+  /// Encodes JSON in a form that is readable for people and programs.
   static func json(_ content: some Encodable) throws(ImageError) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -108,13 +108,13 @@ extension RequestContext {
   }
 }
 
-/// The parameters of an operator's path.
+/// The parameters of an admin endpoint.
 struct OperatorQuery {
   private var values: [(name: String, value: String)] = []
 
   /// Parses a raw query, without its `?`.
   ///
-  /// - Throws: `unknownParameter`, or `invalidParameter` for what cannot be decoded.
+  /// - Throws: `unknownParameter`, or `invalidParameter` for a value that cannot be decoded.
   init(_ query: ArraySlice<UInt8>, allowed: [String]) throws(ImageError) {
     for piece in query.split(separator: UInt8(ascii: "&")) {
       let parts = piece.split(
@@ -135,12 +135,12 @@ struct OperatorQuery {
   /// The first value of a parameter.
   subscript(_ name: String) -> String? { values.first { $0.name == name }?.value }
 
-  /// All values of a parameter.
+  /// Returns all values of a parameter.
   func all(_ name: String) -> [String] { values.filter { $0.name == name }.map(\.value) }
 
-  /// A part of a whole, 0 to 1.
+  /// Returns a number from 0 to 1, or `nil` if the parameter is missing.
   ///
-  /// - Throws: `invalidParameter` for anything else.
+  /// - Throws: `invalidParameter` for any other value.
   func fraction(_ name: String) throws(ImageError) -> Double? {
     guard let text = self[name] else { return nil }
     guard let value = Double(text), (0...1).contains(value) else {

@@ -1,15 +1,15 @@
-// Operations: where the operators' paths lead.
+// Operations: the services behind the admin endpoints.
 
 import Model
 
-/// What `/admin` asks of the other parts.
+/// The services that `/admin` uses.
 public struct Operations: Sendable {
   let manager: any ManagerOperations
   let cache: any CacheOperations
   let downloads: any DownloadOperations
   let prefetcher: any PrefetchOperations
 
-  /// The parts.
+  /// Creates the services from their implementations.
   public init(
     manager: any ManagerOperations, cache: any CacheOperations,
     downloads: any DownloadOperations, prefetcher: any PrefetchOperations

@@ -1,16 +1,16 @@
-// OperatorTokens: who may use the operators' paths.
+// OperatorTokens: authenticates requests to the admin endpoints.
 
 import CMicrohttpd
 import Glibc
 
 extension RequestContext {
-  /// Whether the request carries one of the operators' tokens (RFC 6750, section 2.1). Takes as long for a token that
-  /// is nearly right as for any other of its length.
+  /// Whether the request carries an operator's token (RFC 6750, section 2.1). Compares tokens of
+  /// equal length in constant time.
   var isOperator: Bool {
     guard let field = RequestHandler.header("Authorization", of: connection) else { return false }
     let value = UnsafeRawBufferPointer(start: field, count: strlen(field))
     let scheme = Array("bearer ".utf8)
-    // Letters in either case; the blank stays what it is.
+    // `| 0x20` ignores the case of letters and keeps the space.
     guard value.count > scheme.count, zip(value, scheme).allSatisfy({ $0 | 0x20 == $1 }) else {
       return false
     }

@@ -1,16 +1,24 @@
-// PrefetchRequestParser: from the body of a prefetch to what it asks for.
+// PrefetchRequestParser: parses the body of a prefetch request into image requests.
 
 import FoundationEssentials
 import Model
 
-/// One image a line: a URL, a query of `/image`, either of them as a JSON string or bare, or a JSON object of the
-/// parameters. Empty lines and those that begin with `#` say nothing. A line that is wrong spoils no other.
+/// Parses a list of images, one per line. Skips empty lines and lines that begin with `#`; an
+/// invalid line does not affect others.
+///
+/// A line is a URL or a query of `/image`, bare or as a JSON string, or a JSON object of
+/// parameters.
 enum PrefetchRequestParser {
+  /// Parses the request body.
+  ///
   /// - Parameters:
-  ///   - presets: names of presets, each of which is asked for of every line; none: lines as they are.
-  ///   - accepted: what the clients take for whom this is done.
-  ///   - rules: what the operator decided. Nobody's header is forwarded: a list has no client.
-  /// - Throws: `invalidParameter` for a preset that is not known, `bodyTooLarge` for too many lines.
+  ///   - body: the request body.
+  ///   - presets: preset names; each line is requested once per preset. If empty, lines are
+  ///     requested as they are.
+  ///   - accepted: the formats that future clients accept.
+  ///   - rules: the operator's rules. Request fields are not forwarded, because a list has no
+  ///     client.
+  /// - Throws: `invalidParameter` for an unknown preset, `tooManyLines` for too many requests.
   static func parse(
     _ body: [UInt8], presets: [String], accepting accepted: AcceptedFormats = AcceptedFormats(),
     rules: RequestRules
@@ -81,7 +89,7 @@ enum PrefetchRequestParser {
         "a URL or a query of /image, bare or as a JSON string, or a JSON object of parameters")
   }
 
-  /// A URL as the value of `url`; a query as it is.
+  /// Returns a query unchanged, and a URL as the value of `url`.
   private static func query(of text: String) -> String {
     for prefix in ["/image?", "?"] where text.hasPrefix(prefix) {
       return String(text.dropFirst(prefix.count))

@@ -1,4 +1,4 @@
-// ProgressEvents: downloads and prefetches, live.
+// ProgressEvents: streams the progress of downloads and prefetches as server-sent events.
 
 import CMicrohttpd
 import FoundationEssentials
@@ -8,10 +8,10 @@ import Platform
 import Telemetry
 
 extension RequestContext {
-  /// Milliseconds without news after which a comment is sent.
+  /// Milliseconds without events after which a comment is sent.
   private static let keepAlive = 15_000
 
-  /// Whether the client asks for server-sent events.
+  /// Whether the client requests server-sent events.
   var wantsEvents: Bool {
     guard client.method == .get, let accept = RequestHandler.header("Accept", of: connection) else {
       return false
@@ -19,7 +19,8 @@ extension RequestContext {
     return String(cString: accept).lowercased().contains("text/event-stream")
   }
 
-  /// Sends each download's steps until the client goes: those that are now, then whatever happens.
+  /// Streams the progress of all downloads until the client disconnects. Starts with the current
+  /// downloads.
   func stream(downloads interval: Double) throws(ImageError) -> MHD_Result {
     let downloads = handler.operations.downloads
     return try stream(interval) { events in
@@ -29,13 +30,13 @@ extension RequestContext {
     }
   }
 
-  /// Sends the steps of one prefetch until its end.
+  /// Streams the progress of one prefetch until it ends.
   func stream(prefetch status: PrefetchStatus, _ interval: Double) throws(ImageError) -> MHD_Result
   {
     let prefetcher = handler.operations.prefetcher
     return try stream(interval) { events in
       let observation = prefetcher.observePrefetch(status.id) { events.report($0) }
-      // It may have ended before it could be observed.
+      // The prefetch may have ended before the observation began.
       events.report(prefetcher.prefetchStatus(status.id) ?? status)
       return observation
     }
@@ -49,14 +50,14 @@ extension RequestContext {
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Content-Type", "text/event-stream")
     head.add("Cache-Control", "no-store")
-    // Asks nginx not to keep the events until a buffer is full.
+    // Disables nginx's buffering, which would delay the events.
     head.add("X-Accel-Buffering", "no")
     addCommon(to: &head, vary: nil)
     let stream = BodyStream(
       events.stream, on: connection, of: client, handler: handler, patience: Self.keepAlive)
     let response = try Response(
       head: head, style: handler.configuration.headStyle, stream: stream, length: nil)
-    // Held by the stream itself until nobody reads it.
+    // The stream retains the observation until the client disconnects.
     let observation = begin(events)
     events.stream.whenAbandoned { withExtendedLifetime(observation) {} }
     client.streaming = Streaming(stream: stream, cacheStatus: nil)
@@ -66,24 +67,26 @@ extension RequestContext {
   }
 }
 
-/// From steps to events.
+/// Converts progress steps to server-sent events.
 final class ProgressEvents: Sendable {
-  /// Where they go.
+  /// The stream that receives the events.
   let stream = EventStream()
   private struct State {
     var filter: ProgressFilter
-    /// Downloads of which something was reported before those that are now were listed; `nil` afterwards.
+    /// Downloads reported before the initial list was sent; `nil` afterwards.
     var known: Set<UInt64>? = []
   }
 
   private let state: Lock<State>
 
-  /// - Parameter minimumInterval: the least step that is reported, as a part of the whole.
+  /// Creates a converter.
+  ///
+  /// - Parameter minimumInterval: the smallest reported step, as a fraction from 0 to 1.
   init(minimumInterval: Double) {
     state = Lock(State(filter: ProgressFilter(minimumInterval: minimumInterval)))
   }
 
-  /// A download's step.
+  /// Reports a step of a download.
   func report(_ status: DownloadStatus) {
     send { state in
       state.known?.insert(status.id)
@@ -91,7 +94,7 @@ final class ProgressEvents: Sendable {
     }
   }
 
-  /// The downloads that are there at the beginning, of which nothing later was reported. Called once.
+  /// Reports the initial downloads, except those already reported with a later step. Call once.
   func list(_ downloads: [DownloadStatus]) {
     for status in downloads {
       send { state in
@@ -101,7 +104,7 @@ final class ProgressEvents: Sendable {
     state.withLock { $0.known = nil }
   }
 
-  /// A prefetch's step; with its end the events end.
+  /// Reports a step of a prefetch. Ends the stream with the prefetch's last step.
   func report(_ status: PrefetchStatus) {
     let isFinal = status.state != .running
     let fraction = status.total > 0 ? Double(status.done) / Double(status.total) : nil
@@ -114,8 +117,8 @@ final class ProgressEvents: Sendable {
     if isFinal { stream.end() }
   }
 
-  /// Appends an event if it is one. Under the lock, so that no step overtakes a later one of the same thing; the stream's
-  /// own is below it and never held while anybody else is called.
+  /// Appends an event under the lock, so that the steps of one item stay in order. The stream's
+  /// lock nests inside and is never held during callbacks.
   private func send(_ append: (inout State) -> (@Sendable () -> Void)?) {
     state.withLock(append)?()
   }

@@ -1,4 +1,4 @@
-// Receiving: each piece that comes is judged before libmicrohttpd sees it, and what is no request is answered here.
+// Receiving: checks received bytes before libmicrohttpd parses them, and rejects invalid requests.
 
 import CMicrohttpd
 import CReceiving
@@ -6,18 +6,19 @@ import Glibc
 import Model
 import Telemetry
 
-/// A worker's connections by their descriptors. Belongs to its thread.
+/// The connections of one event loop, indexed by descriptor. Belongs to the loop's thread.
 final class ClientTable {
   private var places = UnsafeMutableBufferPointer<Unmanaged<Connection>?>.allocate(capacity: 0)
 
   deinit { places.deallocate() }
 
-  /// The connection with this descriptor. Allocates nothing and counts no reference.
+  /// Returns the connection with this descriptor. Neither allocates nor retains.
   subscript(_ descriptor: CInt) -> Unmanaged<Connection>? {
     places.indices.contains(Int(descriptor)) ? places[Int(descriptor)] : nil
   }
 
-  /// Adds a connection, which is to be removed before it is released. One without a socket receives nothing.
+  /// Adds a connection, unless it has no socket. The caller removes the connection before releasing
+  /// it.
   func add(_ client: Connection) {
     let index = Int(client.watch.descriptor)
     guard index >= 0 else { return }
@@ -25,7 +26,7 @@ final class ClientTable {
     places[index] = Unmanaged.passUnretained(client)
   }
 
-  /// Removes a connection, before its descriptor is closed.
+  /// Removes a connection. Called before its descriptor is closed.
   func remove(_ client: Connection) {
     let index = Int(client.watch.descriptor)
     if places.indices.contains(index) { places[index] = nil }
@@ -40,12 +41,13 @@ final class ClientTable {
   }
 }
 
-/// The way from recv(2) to the framing of a connection.
+/// Routes libmicrohttpd's recv(2) calls through the request framing.
 enum Receiving {
-  /// Whether libmicrohttpd's calls of recv(2) come this way.
+  /// Whether libmicrohttpd's recv(2) calls reach this program's replacement.
   static var isPossible: Bool { pictor_can_watch_receiving() == 1 }
 
-  /// Judges what comes on the calling thread, which is that of `context`'s loop and keeps `context` alive.
+  /// Starts checking what the calling thread receives. The caller is the loop's thread and keeps
+  /// `context` alive.
   static func begin(for context: EventLoop.Context) {
     pictor_watch_receiving(received, Unmanaged.passUnretained(context).toOpaque())
   }
@@ -53,7 +55,7 @@ enum Receiving {
   private static let received: pictor_received = { context, descriptor, bytes, count in
     guard let context else { return count }
     return Unmanaged<EventLoop.Context>.fromOpaque(context)._withUnsafeGuaranteedRef { loop in
-      // A descriptor that is no connection's is none of ours.
+      // Descriptors other than a connection's are not checked.
       guard let client = loop.worker.clients[descriptor] else { return count }
       return client._withUnsafeGuaranteedRef { client in
         loop.handler.received(
@@ -64,12 +66,12 @@ enum Receiving {
 }
 
 extension RequestHandler {
-  /// How long a client has to read why it is refused, in milliseconds.
+  /// Time a client has to read the error response before it is disconnected, in milliseconds.
   private static let lingering = 2_000
-  /// Most pieces that are dropped before others on this thread have their turn.
+  /// Limit of discarded reads per call, so that other connections on this thread get their turn.
   private static let mostDropped = 16
 
-  /// Judges a piece that recv(2) brought; returns what libmicrohttpd is told of it.
+  /// Checks bytes from recv(2). Returns the byte count, or error, that libmicrohttpd is given.
   fileprivate func received(_ bytes: UnsafeRawBufferPointer, on client: Connection) -> Int {
     if client.fault != nil { return drop(client) }
     let isNew = client.framing.isBetweenRequests
@@ -80,11 +82,11 @@ extension RequestHandler {
     client.fault = fault
     client.refusedLine = refusedLine(of: bytes, from: start, isNew: isNew || start > 0, client)
     refuseIfDue(client)
-    // The requests in front of it are answered first.
+    // Requests before the faulty one are answered first.
     return client.isRefused || start == 0 ? pictor_received_nothing() : start
   }
 
-  /// Answers what is no request, once all requests in front of it are answered.
+  /// Sends the error response for a framing fault, once all requests before it are answered.
   func refuseIfDue(_ client: Connection) {
     guard let fault = client.fault, !client.isRefused,
       client.endedRequests >= client.framing.wholeRequests
@@ -107,10 +109,11 @@ extension RequestHandler {
     let line = "HTTP/1.1 \(error.status) \(reason)\r\n\(ResponseHead.firstName): "
     let text = Array(line.utf8) + head.bytes + Array("\r\n\r\n".utf8) + json
     let descriptor = client.watch.descriptor
-    // Below what the kernel takes at once, unless the client reads nothing: then it has no answer.
+    // The response fits into an empty socket buffer. A client that reads nothing does not get it.
     let sent = send(descriptor, text, text.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT))
-    // What libmicrohttpd would say is not sent. The client reads before it is cut off: bytes that came and are not read
-    // would take the answer back.
+    // Shuts down the write side only, so libmicrohttpd cannot send a response of its own. The
+    // client gets time to read: closing a socket with unread input sends RST and discards the
+    // response.
     shutdown(descriptor, CInt(SHUT_WR))
     client.watch.deadline = Clock.coarseMilliseconds() + Self.lingering
     figures.statuses.add("\(error.status)")
@@ -162,7 +165,7 @@ extension RequestHandler {
 }
 
 extension FramingFault {
-  /// What the client is told.
+  /// The error sent to the client.
   var error: ImageError {
     switch self {
     case .malformed(let reason): .malformedRequest(reason)

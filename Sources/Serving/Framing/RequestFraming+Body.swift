@@ -1,7 +1,7 @@
-// RequestFraming+Body: bodies of known length and in chunks; and the classes of bytes that all of the framing knows.
+// RequestFraming+Body: parses request bodies with a length or in chunks; defines byte classes.
 
 extension RequestFraming {
-  /// Reads on in the body.
+  /// Parses the body from `first`. Returns the index after the parsed bytes.
   mutating func stepBody(
     _ bytes: UnsafeRawBufferPointer, from first: Int
   ) throws(FramingFault) -> Int {
@@ -14,7 +14,7 @@ extension RequestFraming {
       return first + count
     case .chunkSize:
       if let digit = Byte.hexadecimal(byte) {
-        // Far below Int's greatest value.
+        // 15 hexadecimal digits cannot overflow `Int`.
         guard position < 15 else { throw .malformed("a chunk's size is too long") }
         rest = rest << 4 | digit
         position += 1
@@ -79,16 +79,16 @@ struct FieldNames: OptionSet {
 
   static let chunked: StaticString = "chunked"
   static let options: StaticString = "OPTIONS"
-  /// A version, its digits as zeros.
+  /// The pattern of an HTTP version; a zero stands for any digit.
   static let version: StaticString = "HTTP/0.0"
-  /// Where the first of them stands.
+  /// The position of the major version's digit in `version`.
   static let majorPosition = 5
   private static let lengthName: StaticString = "content-length"
   private static let codingName: StaticString = "transfer-encoding"
   private static let hostName: StaticString = "host"
   private static let cookieName: StaticString = "cookie"
 
-  /// Keeps the names that have this byte, in either case, at this place.
+  /// Keeps the names that have this byte at this position, ignoring case.
   mutating func narrow(by byte: UInt8, at position: Int) {
     drop(.contentLength, Self.lengthName, byte, position)
     drop(.transferEncoding, Self.codingName, byte, position)
@@ -104,7 +104,7 @@ struct FieldNames: OptionSet {
     else { return subtract(name) }
   }
 
-  /// The field whose whole name came.
+  /// Returns the field that matches after `length` bytes of its name.
   func field(length: Int) -> RequestFraming.Field {
     switch self {
     case .contentLength where length == Self.lengthName.utf8CodeUnitCount: .contentLength
@@ -116,36 +116,36 @@ struct FieldNames: OptionSet {
   }
 }
 
-/// Classes of bytes (RFC 9110, section 5.6.2; RFC 3986, section 3.2.2).
+/// Byte classes (RFC 9110, section 5.6.2; RFC 3986, section 3.2.2).
 enum Byte {
   static let tab: UInt8 = 0x09
   static let lineFeed: UInt8 = 0x0a
   static let carriageReturn: UInt8 = 0x0d
   static let space: UInt8 = 0x20
   static let delete: UInt8 = 0x7f
-  /// The bit that makes a letter a small one.
+  /// The bit that distinguishes lower-case from upper-case ASCII letters.
   static let caseBit: UInt8 = 0x20
 
-  /// Whether names and methods may have it: letters, digits and !#$%&'*+-.^_`|~.
+  /// Whether the byte may occur in tokens: letters, digits and !#$%&'*+-.^_`|~.
   static func isToken(_ byte: UInt8) -> Bool {
     has(byte, low: 0x03ff_6cfa_0000_0000, high: 0x57ff_ffff_c7ff_fffe)
   }
-  /// Whether a host with its port may have it: letters, digits and -._~!$&'()*+;=%:[].
+  /// Whether the byte may occur in a host with port: letters, digits and -._~!$&'()*+;=%:[].
   static func isHost(_ byte: UInt8) -> Bool {
     has(byte, low: 0x2fff_6ff2_0000_0000, high: 0x47ff_fffe_afff_fffe)
   }
-  /// Whether a field's value may have it.
+  /// Whether the byte may occur in a field value.
   static func isValue(_ byte: UInt8) -> Bool {
     byte >= space ? byte != delete : byte == tab
   }
-  /// Skips eight bytes at a time as long as all of them are plain characters of a value; returns where it stopped.
+  /// Skips plain field-value characters, eight bytes at a time. Returns the index where it stops.
   static func endOfPlainWords(_ bytes: UnsafeRawBufferPointer, from first: Int) -> Int {
     let ones: UInt64 = 0x0101_0101_0101_0101
     let highBits = ones << 7
     var index = first
     while index + 8 <= bytes.count {
       let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-      // A byte's high bit is set where it is below a blank, and where it is DEL.
+      // Sets a byte's high bit if the byte is below space or is DEL.
       let isControl = (word &- ones &* UInt64(space)) & ~word
       let difference = word ^ (ones &* UInt64(delete))
       let isDelete = (difference &- ones) & ~difference
@@ -156,17 +156,17 @@ enum Byte {
   }
   static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
-  /// A capital letter as a small one, all else as it is.
+  /// Returns the lower-case form of an ASCII letter, and any other byte unchanged.
   static func lowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | caseBit : byte }
 
-  /// What a hexadecimal digit counts.
+  /// Returns the value of a hexadecimal digit, or `nil`.
   static func hexadecimal(_ byte: UInt8) -> Int? {
     if isDigit(byte) { return Int(byte - 0x30) }
     let letter = byte | caseBit
     return letter &- 0x61 < 6 ? Int(letter - 0x61 + 10) : nil
   }
 
-  /// Whether the bit of an ASCII character is set.
+  /// Tests the bit of an ASCII character in a 128-bit set.
   private static func has(_ byte: UInt8, low: UInt64, high: UInt64) -> Bool {
     byte < 128 && (byte < 64 ? low : high) & (1 << UInt64(byte & 63)) != 0
   }

@@ -1,14 +1,14 @@
-// RequestFraming+Head: the request line and the fields.
+// RequestFraming+Head: parses the request line and the header fields.
 
 extension RequestFraming {
-  /// Reads on in the request line.
+  /// Parses the request line from `first`. Returns the index after the parsed bytes.
   mutating func stepLine(
     _ bytes: UnsafeRawBufferPointer, from first: Int
   ) throws(FramingFault) -> Int {
     var index = first
     switch state {
     case .start:
-      // An empty line before a request is to be ignored (RFC 9112, section 2.2).
+      // Empty lines before a request are ignored (RFC 9112, section 2.2).
       if bytes[index] == Byte.carriageReturn {
         state = .startLineFeed
         return index + 1
@@ -106,7 +106,7 @@ extension RequestFraming {
     return bytes.count
   }
 
-  /// Reads on in the fields.
+  /// Parses the fields from `first`. Returns the index after the parsed bytes.
   mutating func stepField(
     _ bytes: UnsafeRawBufferPointer, from first: Int
   ) throws(FramingFault) -> Int {
@@ -191,7 +191,8 @@ extension RequestFraming {
     }
   }
 
-  /// Judges a byte of a value that decides about framing. Blanks may follow it and not stand in it.
+  /// Checks a byte of a value that affects framing. Such a value may end with blanks but not
+  /// contain them.
   private mutating func judge(_ byte: UInt8) throws(FramingFault) {
     guard field != .cookie else {
       // Both end a cookie for libmicrohttpd.
@@ -206,7 +207,7 @@ extension RequestFraming {
     switch field {
     case .contentLength:
       guard Byte.isDigit(byte) else { throw .malformed("Content-Length is no number") }
-      // Far below Int's greatest value.
+      // 18 decimal digits cannot overflow `Int`.
       guard valueCount < 18 else { throw .malformed("Content-Length is too long") }
       rest = rest * 10 + Int(byte - UInt8(ascii: "0"))
     case .transferEncoding:

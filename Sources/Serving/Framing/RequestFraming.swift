@@ -1,20 +1,23 @@
-// RequestFraming: where each request on a connection begins and ends (RFC 9112), and which bytes are no request.
+// RequestFraming: finds where requests begin and end (RFC 9112) and rejects invalid bytes.
 
-/// Judges the bytes of one connection as they come, in pieces of any size, before libmicrohttpd parses them.
+/// Checks the bytes of one connection before libmicrohttpd parses them. Accepts pieces of any size.
 ///
-/// It is stricter than RFC 9112 requires. What two implementations may read differently is refused, since a proxy in
-/// front may be the other one (request smuggling): two lengths, a length beside a coding, two hosts, folded lines,
-/// line ends that are not CRLF, blanks around names, control characters. A pure state machine; allocates nothing.
+/// A pure state machine that allocates nothing. It is stricter than RFC 9112: it refuses what two
+/// implementations may parse differently, because a proxy in front may be the other one (request
+/// smuggling). It refuses:
+/// - two lengths, or a length together with a transfer coding
+/// - two hosts
+/// - folded lines, line ends other than CRLF, blanks around names, and control characters.
 struct RequestFraming {
-  /// What a piece is.
+  /// The result of checking a piece.
   enum Verdict: Equatable {
-    /// Requests, or parts of them.
+    /// The piece consists of requests, or parts of requests.
     case accepted
-    /// The request that begins at `start` is refused; 0 where it began in an earlier piece.
+    /// The request that begins at `start` is refused; 0 if it began in an earlier piece.
     case refused(FramingFault, start: Int)
   }
 
-  /// Longest target, in bytes; RFC 9110, section 4.1, recommends at least 8,000.
+  /// Maximum length of the target, in bytes; RFC 9110, section 4.1, recommends at least 8,000.
   static let longestTarget = 8_192
   /// What libmicrohttpd has room for in its 16 KiB beside a response head: bytes, and `itemCost` for each field, each
   /// parameter and each cookie. It copies the value of `Cookie`, which counts twice.
@@ -35,7 +38,7 @@ struct RequestFraming {
   enum Field { case contentLength, transferEncoding, host, cookie, other }
 
   var state = State.start
-  /// Requests that are whole, their bodies included.
+  /// The number of complete requests, including their bodies.
   private(set) var wholeRequests = 0
   /// Where in the last piece the request began that was read last; 0 where it began in an earlier piece.
   private(set) var lastStart = 0
@@ -49,24 +52,24 @@ struct RequestFraming {
   var isHTTP1 = false
   var isHTTP11 = false
   var isTrailer = false
-  /// Bytes of the part that is being read.
+  /// Bytes parsed of the current element.
   var position = 0
-  /// What the head costs so far.
+  /// The cost of the head so far.
   var cost = 0
   var hosts = 0
   var hasLength = false
   var hasCoding = false
-  /// Which of the known names the current one may still be.
+  /// The known names that match the current name so far.
   var candidates = FieldNames.none
   var field = Field.other
-  /// Characters of the value that count so far; of a coding, how much of `chunked` has come.
+  /// Significant characters of the value so far; for a coding, the matched length of `chunked`.
   var valueCount = 0
   var sawBlankInValue = false
-  /// Bytes of the body, or of the chunk, that are still to come.
+  /// Remaining bytes of the body or chunk.
   var rest = 0
   var extensionBytes = 0
 
-  /// Judges the next piece.
+  /// Checks the next piece.
   mutating func take(_ bytes: UnsafeRawBufferPointer) -> Verdict {
     var start = 0
     var index = 0
@@ -82,7 +85,7 @@ struct RequestFraming {
     }
   }
 
-  /// Reads on in the current state, one byte at least; returns where it stopped.
+  /// Parses at least one byte in the current state. Returns the index where it stops.
   private mutating func step(
     _ bytes: UnsafeRawBufferPointer, from index: Int
   ) throws(FramingFault) -> Int {
@@ -97,7 +100,7 @@ struct RequestFraming {
     }
   }
 
-  /// The head is whole: what follows is a body, or the next request.
+  /// Ends the head. A body or the next request follows.
   mutating func endHead() throws(FramingFault) {
     if isTrailer { return endRequest() }
     guard hosts == 1 || (hosts == 0 && !isHTTP11) else {
@@ -120,14 +123,15 @@ struct RequestFraming {
     rest = 0
   }
 
-  /// The request is whole; the next one begins.
+  /// Ends the request and resets the state for the next one.
   mutating func endRequest() {
     let whole = wholeRequests + 1
     self = RequestFraming()
     wholeRequests = whole
   }
 
-  /// Adds to what the head costs.
+  /// Adds to the cost of the head.
+  /// - Throws: `targetTooLong` or `headTooLarge` above `largestHead`.
   mutating func pay(_ amount: Int) throws(FramingFault) {
     cost += amount
     guard cost <= Self.largestHead else {
@@ -136,9 +140,9 @@ struct RequestFraming {
   }
 }
 
-/// Why bytes are no request that this server takes.
+/// The reason why a request is refused.
 enum FramingFault: Error, Hashable {
-  /// Not HTTP/1.x, or open to interpretation; what is wrong.
+  /// Not HTTP/1.x, or ambiguous; with a description of the problem.
   case malformed(String)
   case targetTooLong
   case headTooLarge

@@ -1,4 +1,4 @@
-// Answering: what all answers have in common, hits and others: preconditions, and handing over to libmicrohttpd.
+// Answering: the steps that all responses share: preconditions, counting, queueing.
 
 import CMicrohttpd
 import Glibc
@@ -6,7 +6,7 @@ import Model
 import Telemetry
 
 extension RequestHandler {
-  /// Whether the client has the image already.
+  /// Whether the client already has the current image.
   func isNotModified(_ info: VariantInfo, on connection: OpaquePointer) -> Bool {
     let etags = Self.header("If-None-Match", of: connection)
     let date = etags == nil ? Self.header("If-Modified-Since", of: connection) : nil
@@ -16,7 +16,7 @@ extension RequestHandler {
       ifModifiedSince: date.map { String(cString: $0) })
   }
 
-  /// The value of a request's field, where there is one; of several lines the first.
+  /// Returns the value of a request field, or `nil`; of several fields the first.
   static func header(
     _ name: StaticString, of connection: OpaquePointer
   ) -> UnsafePointer<CChar>? {
@@ -25,8 +25,9 @@ extension RequestHandler {
       UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
   }
 
-  /// Hands an answer to libmicrohttpd, counts it, and gives its client a deadline for reading it. `bytes` is the length
-  /// of the image or text, whether it is sent or not.
+  /// Queues a response, counts it, and sets the client's deadline for reading it.
+  ///
+  /// - Parameter bytes: length of the image or text, even if it is not sent.
   func queue(
     _ response: Response, status: Int, bytes: Int, on client: Connection,
     _ connection: OpaquePointer

@@ -1,4 +1,4 @@
-// ComingImages: images that are sent while they come in.
+// ComingImages: sends images to clients while they are still being received.
 
 import CMicrohttpd
 import Model
@@ -6,10 +6,10 @@ import Platform
 import Telemetry
 
 extension RequestContext {
-  /// Bytes of an image whose length nobody knows that its client has time for.
+  /// The length that the reading deadline assumes for an image of unknown length, in bytes.
   private static let presumedLength = 64 << 20
 
-  /// Sends an image as it comes in; the connection is cut where its rest does not come.
+  /// Sends an image while it is being received. Aborts the connection if the origin closes early.
   func answer(with coming: StreamingDelivery, to exchange: SuspendedRequest) -> MHD_Result {
     let body = StreamingAnswer(coming)
     guard case .success(let request)? = client.target?.request else {
@@ -37,7 +37,8 @@ extension RequestContext {
         stream: stream, cacheStatus: coming.cacheStatus.headerValue)
       let result = queue(response, status: 200, bytes: length ?? 0)
       if length == nil {
-        // libmicrohttpd's own time-out begins anew with each byte that a client takes.
+        // Needed because libmicrohttpd's own time-out restarts with each byte that the client
+        // reads.
         let configuration = handler.configuration
         client.watch.deadline =
           Clock.coarseMilliseconds() + configuration.requestTimeout.wholeMilliseconds
@@ -52,7 +53,7 @@ extension RequestContext {
   }
 }
 
-/// The body of such an answer.
+/// The body of a response that is still being received.
 private final class StreamingAnswer: StreamedResponse {
   private let coming: StreamingDelivery
   private let observation = Lock<Observation?>(nil)
@@ -71,7 +72,7 @@ private final class StreamingAnswer: StreamedResponse {
     self.observation.withLock { $0 = observation }
   }
 
-  /// Nothing came for as long as a request may take.
+  /// Returns `false`: the wait already took as long as a request may.
   func mayWaitOn() -> Bool { false }
 
   func abandoned() {

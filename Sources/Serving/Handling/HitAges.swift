@@ -2,7 +2,8 @@
 
 import Model
 
-/// What `Age` and `max-age` say now, and how many digits each has: a prepared head has room for as many.
+/// The current values of `Age` and `max-age`, with the digits of each. A prepared head has space
+/// for a fixed number of digits.
 struct HitAges {
   /// Digits of the two, and characters of the id, which is the client's own where it sent one.
   struct Widths: Equatable {

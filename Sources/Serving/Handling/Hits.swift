@@ -1,15 +1,16 @@
-// Hits: the way of a request whose image is in memory, from its key to the queued answer.
+// Hits: responds to requests from memory.
 
 import CMicrohttpd
 import Model
 import Telemetry
 
 extension RequestHandler {
-  /// Answers a whole request from memory; `nil` where memory has nothing fresh, or the request is none for an image.
+  /// Responds to a complete request from memory. Returns `nil` if memory has no fresh entry, or the
+  /// request is not for an image.
   ///
-  /// Nothing is allocated from a worker's second hit of a variant on, and few references are counted: each costs a hit
-  /// about as much as all digits of its head. So this takes its arguments as they are borrowed from the callback, and
-  /// is no method of `RequestContext`, which owns what it is made of.
+  /// Allocates nothing after a variant's first hit on an event loop, and avoids reference counting.
+  /// The arguments are therefore borrowed from the callback, and this is not a method of
+  /// `RequestContext`.
   func answerHit(
     on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>
   ) -> MHD_Result? {
@@ -54,7 +55,7 @@ extension RequestHandler {
     return queue(response, status: status, bytes: variant.body.count, on: client, connection)
   }
 
-  /// The key of what this client is to get. `Accept` is looked at where it matters alone.
+  /// Returns the client's cache key. Parses `Accept` only if the target is negotiated.
   private func key(
     of target: RequestTarget, for worker: EventLoopState, on connection: OpaquePointer
   ) -> CacheKey? {
@@ -62,7 +63,7 @@ extension RequestHandler {
       ? target.key(accepting: worker.accept.formats(on: connection), rules) : target.key
   }
 
-  /// The worker's prepared response, or one made now.
+  /// Returns the event loop's prepared response, or creates one.
   private func hitResponse(
     _ variant: Variant, _ target: RequestTarget, _ widths: HitAges.Widths, _ client: Connection
   ) throws(ImageError) -> Response {
@@ -75,7 +76,7 @@ extension RequestHandler {
     return response
   }
 
-  /// The head of a hit, in which date, id, time and ages are still to be written.
+  /// Returns the head of a hit, without the values of date, id, time and ages.
   private func hitHead(
     _ variant: Variant, _ target: RequestTarget, _ widths: HitAges.Widths
   ) throws(ImageError) -> ResponseHead {
@@ -91,7 +92,8 @@ extension RequestHandler {
     return head
   }
 
-  /// What is prepared of a variant; `nil` where another server in this process was first to do so.
+  /// Returns the prepared responses of a variant; `nil` if they belong to another server in this
+  /// process.
   private func prepared(_ variant: Variant, for worker: EventLoopState) -> PreparedResponse? {
     let found =
       variant.prepared.load()

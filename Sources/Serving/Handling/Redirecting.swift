@@ -1,24 +1,24 @@
-// Redirecting: requests that leave the format open are sent on to those that name it, for caches that do not heed Vary.
+// Redirecting: redirects requests without a format to URLs that name it, for caches without Vary.
 
 import CMicrohttpd
 import Model
 import Telemetry
 
 extension RequestContext {
-  /// Whether what is asked for here is answered with the place where it is.
+  /// Whether this request is answered with a redirect.
   var isRedirected: Bool {
     handler.rules.redirectsAuto && client.target?.isNegotiated == true
   }
 
-  /// Whether memory has what the client asks for next.
+  /// Whether memory has the image that the redirected request will ask for.
   func isKeptNamed(_ delivery: ImageDelivery, of request: ImageRequest) -> Bool {
     let named = request.naming(delivery.variant.info.format)
     return handler.provider.isCached(named.key)
   }
 
-  /// The image, kept as what its client asks for next, so that it is not made twice.
+  /// Returns the image, and caches it for the redirected request so that it is not rendered twice.
   ///
-  /// - Parameter atOnce: the image, where it was there without waiting.
+  /// - Parameter atOnce: the image, if it was available without waiting.
   static func named(
     _ request: ImageRequest, _ atOnce: ImageDelivery?, by provider: any ImageProvider
   ) async throws(ImageError) -> ImageDelivery {
@@ -29,10 +29,11 @@ extension RequestContext {
     return delivery
   }
 
-  /// Sends the client on to what was delivered, by the name of its format: 302 (RFC 9110, section 15.4.3), since another
-  /// client, or the same source tomorrow, may lead to another.
+  /// Redirects to the URL that names the delivered format. Uses 302 (RFC 9110, section 15.4.3),
+  /// because another client, or a changed source, may get another format.
   ///
-  /// `private` keeps it out of the caches that it is made for: they would give everybody the first client's format.
+  /// `private` keeps the redirect out of shared caches, which would give every client the first
+  /// client's format.
   func redirect(to delivery: ImageDelivery) -> MHD_Result {
     guard let target = client.target else {
       return refuse(.internal(detail: "a redirection without a target"))

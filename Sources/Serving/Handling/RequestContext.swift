@@ -1,4 +1,4 @@
-// Exchanging: one request that is no memory hit, and its answer: on the spot, or by way of a suspended connection.
+// RequestContext: handles a request that is not a memory hit, directly or after suspending.
 
 import CMicrohttpd
 import FoundationEssentials
@@ -6,14 +6,14 @@ import Glibc
 import Model
 import Telemetry
 
-/// What the handler knows while it answers one request; lives on the stack.
+/// The context of one call of the handler. Lives on the stack.
 struct RequestContext {
   let handler: RequestHandler
   let client: Connection
   let connection: OpaquePointer
   let method: UnsafePointer<CChar>
 
-  /// A whole request that memory has no answer to: answers it, or suspends the connection until it can be.
+  /// Answers a complete request that memory has no response for, or suspends its connection.
   func answer() -> MHD_Result {
     if client.method == .options { return answerOptions() }
     do throws(ImageError) {
@@ -31,7 +31,7 @@ struct RequestContext {
     }
   }
 
-  /// Where the target leads.
+  /// Returns the target and its route, if the request is allowed.
   ///
   /// - Throws: `notFound`, `unauthorized`, `methodNotAllowed`.
   func admitted() throws(ImageError) -> (RequestTarget, Route) {
@@ -39,7 +39,7 @@ struct RequestContext {
       throw .notFound(path: displayable(client.target?.path ?? ""))
     }
     if route.isForOperators {
-      // Where there are no operators, there is nothing to find out about their paths.
+      // Without operators the admin endpoints do not exist.
       guard !handler.operatorTokens.withLock({ $0.isEmpty }) else {
         throw .notFound(path: displayable(target.path))
       }
@@ -79,7 +79,7 @@ struct RequestContext {
       }
       let (provider, takesComing) = (
         handler.provider,
-        // Where an answer ends with its connection, one that is torn looks like one that is whole.
+        // With HTTP/1.0, a client cannot distinguish a truncated response from a complete one.
         request.transform.progressive && client.method == .get && client.isHTTP11
       )
       return suspend { [request] () async throws(ImageError) in
@@ -91,12 +91,12 @@ struct RequestContext {
         }
       }
     case .failure(let error): return refuse(error)
-    // Every target of this route has a request or an error.
+    // Every target of these routes has a request or an error.
     case nil: return refuse(.internal(detail: "a target without a request"))
     }
   }
 
-  /// What memory has for a request whose key the target alone does not tell.
+  /// Returns the memory entry of a request whose key depends on more than the target.
   private func deliveryFromMemory(_ request: ImageRequest) -> ImageDelivery? {
     let options = request.options
     guard options.cache == .normal || options.cache == .only, options.age == AgeDemands() else {
@@ -107,7 +107,7 @@ struct RequestContext {
     }
   }
 
-  /// The options of the target and of the header together.
+  /// Returns the options of the target combined with those of the request fields.
   private func options(of request: ImageRequest) throws(ImageError) -> LoadOptions {
     var options = request.options
     let mayReload = handler.configuration.allowsReload
@@ -122,7 +122,7 @@ struct RequestContext {
 
   /// Suspends the connection until the work is done.
   ///
-  /// - Parameter beyondLimit: whether it is let in where there is no room for further requests.
+  /// - Parameter beyondLimit: whether the request is admitted during overload.
   func suspend(
     beyondLimit: Bool = false,
     for work: @escaping @Sendable () async throws(ImageError) -> Outcome
@@ -134,7 +134,7 @@ struct RequestContext {
       return refuse(.overloaded(queue: "requests", retryAfter: 1))
     }
     client.stage = .suspended
-    // While it is suspended the exchange has a deadline of its own.
+    // A suspended request has its own deadline.
     client.watch.deadline = .max
     let exchange = SuspendedRequest(
       number: watcher.nextNumber(), connection: connection, descriptor: client.watch.descriptor,
@@ -142,9 +142,9 @@ struct RequestContext {
         + handler.configuration.requestTimeout.wholeMilliseconds,
       watcher: watcher, wake: client.worker.wake)
     client.exchange = exchange
-    // In this order: resumed before it is suspended, a connection is not suspended at all (libmicrohttpd 0.9.75), and
-    // stays in the watcher's table. The watcher may end it once it is added, a request with its key from `begin` on,
-    // and its work from `start` on.
+    // The order matters. If resumed before it is suspended, a connection is not suspended at all
+    // (libmicrohttpd 0.9.75) and stays in the monitor's table. The monitor may end the request
+    // after `add`, a later request with its key after `begin`, and its work after `start`.
     MHD_suspend_connection(connection)
     if watcher.add(exchange) {
       handler.operationKeys.begin(exchange, on: connection)
@@ -156,11 +156,12 @@ struct RequestContext {
     return .YES
   }
 
-  /// The connection was resumed: the outcome is known.
+  /// Answers a request whose connection was resumed.
   func conclude() -> MHD_Result {
-    // libmicrohttpd also calls when a resumed connection has nothing new; then it is to call again.
+    // libmicrohttpd also calls when a resumed connection has no outcome yet, and calls again later.
     guard let exchange = client.exchange, let outcome = exchange.outcome else { return .YES }
-    // Closes the connection; `completed` finds the exchange and counts the client.
+    // `.NO` closes the connection; `completed` then ends the suspended request and counts the
+    // client.
     if case .gone = outcome { return .NO }
     client.exchange = nil
     if case .coming(let coming) = outcome { return answer(with: coming, to: exchange) }
@@ -177,7 +178,7 @@ struct RequestContext {
     }
   }
 
-  /// The head of an answer with an image, but for those that are prepared.
+  /// Creates the head of an image response that is not prepared.
   func imageHead(
     _ info: VariantInfo, of request: ImageRequest, _ cacheStatus: CacheStatus, _ timings: Timings,
     microseconds: Int
@@ -224,7 +225,7 @@ struct RequestContext {
     }
   }
 
-  /// Counts what was delivered, and how long it took.
+  /// Counts a delivered image and its latency.
   func record(_ cacheStatus: CacheStatus, _ microseconds: Int) {
     if cacheStatus.isFromMemory {
       client.worker.hitLatency.record(microseconds: microseconds)
@@ -235,7 +236,7 @@ struct RequestContext {
   }
 
   private func answerStats() -> MHD_Result {
-    // Asked once, in this order: an answer of 200 must not close its connection.
+    // Read once and in this order: a response with status 200 must not close its connection.
     let closes = handler.isDraining
     let isDraining = closes || handler.isLeaving
     let figures = handler.figures.figures(
@@ -250,7 +251,7 @@ struct RequestContext {
       closes: closes)
   }
 
-  /// Answers with an error of the contract.
+  /// Responds with an error.
   func refuse(_ error: ImageError) -> MHD_Result {
     if client.target?.route?.isForImages == true { handler.figures.origins.add("error") }
     let body = ErrorBody(
@@ -260,7 +261,7 @@ struct RequestContext {
       json: body.json, status: error.status, error: error, closes: handler.isDraining)
   }
 
-  /// Answers with JSON, which says what `error` was where there is one.
+  /// Responds with JSON. `error` is the error that the JSON describes, if any.
   func answer(
     json: [UInt8], status: Int, error: ImageError?, closes: Bool, fields: [AnswerField] = []
   ) -> MHD_Result {
@@ -309,10 +310,10 @@ struct RequestContext {
 }
 
 extension CacheStatus {
-  /// The header of an answer from the list of failed URLs.
+  /// The `Cache-Status` of a negatively cached failure.
   fileprivate static let failedURL = "pictor; hit; detail=failed-url"
 
-  /// Whether memory had it, which is counted by the time it took.
+  /// Whether the image came from memory. Such hits are counted by their latency.
   fileprivate var isFromMemory: Bool {
     switch self {
     case .hit(.memory), .staleHit(.memory, _, _): true
@@ -320,7 +321,7 @@ extension CacheStatus {
     }
   }
 
-  /// The name under which `/stats` counts it.
+  /// The origin's name in `/stats`.
   fileprivate var originName: String {
     switch self {
     case .hit(let tier), .staleHit(let tier, _, _): tier.rawValue

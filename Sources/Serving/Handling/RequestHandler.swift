@@ -1,4 +1,4 @@
-// RequestHandler: the way of a request, from its first line to its last byte.
+// RequestHandler: handles the callbacks of a request, from its first line to its last byte.
 
 import CMicrohttpd
 import Glibc
@@ -7,35 +7,35 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// Answers requests, called by libmicrohttpd on the event loops' threads: `opened`, then for each request `receive`,
-/// `handle` (two times or more) and `completed`, then `closed`.
+/// Handles requests. libmicrohttpd calls it on the event loops' threads: `opened`; for each request
+/// `receive`, `handle` (at least twice) and `completed`; then `closed`.
 final class RequestHandler: Sendable {
   let log: Log
   let configuration: ServerConfiguration
-  /// Made of the configuration once.
+  /// The rules derived from the configuration.
   let rules: RequestRules
-  /// The same for operators.
+  /// The rules for operators.
   let operatorRules: RequestRules
   let provider: any ImageProvider
   let figures: ServerFigures
   let watcher: ConnectionMonitor
   let stats: @Sendable (RequestFigures, Bool) -> Stats
-  /// Whether hits are logged; asked once, since nothing but this may be done for each of them.
+  /// Whether hits are logged, cached because it is read for each hit.
   let logsHits: Bool
   /// `answerTimeout` in milliseconds.
   let answerTimeout: Int
-  /// From the end of a request to that of the next one's header, in milliseconds: that may begin as late as
-  /// libmicrohttpd's own time-out lets it, and then has the header's time.
+  /// Milliseconds from the end of a request to the end of the next header: libmicrohttpd's idle
+  /// time-out plus the header time-out.
   let keptTimeout: Int
-  /// Tells this server's prepared responses from those of another one in the process.
+  /// Distinguishes this server's prepared responses from those of another server in the process.
   let serial: UInt64
   private static let serials = Atomic<UInt64>(0)
   private let leaving = Atomic<Bool>(false)
   private let draining = Atomic<Bool>(false)
-  /// Tokens of operators; without any there is no `/admin`.
+  /// The operators' tokens; without tokens `/admin` is disabled.
   let operatorTokens: Lock<[String]>
   private let connections = Atomic<Int>(0)
-  /// Which pages may read answers.
+  /// The origins whose pages may read responses.
   let crossOrigin: CrossOrigin
   /// Running requests that a later one may supersede.
   let operationKeys = SupersededRequests()
@@ -66,27 +66,27 @@ final class RequestHandler: Sendable {
     serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
-  /// Whether `/stats` says that the server stops.
+  /// Whether `/stats` reports that the server stops.
   var isLeaving: Bool { leaving.load(ordering: .relaxed) || isDraining }
 
-  /// From now on, `/stats` says that the server stops.
+  /// Makes `/stats` report that the server stops.
   func announceStop() { leaving.store(true, ordering: .relaxed) }
 
   /// Whether new requests are refused.
   var isDraining: Bool { draining.load(ordering: .relaxed) }
 
-  /// From now on, images are refused with 503 `draining`.
+  /// Refuses further image requests with 503 `draining`.
   func drain() { draining.store(true, ordering: .relaxed) }
 
   // MARK: Connections
 
-  /// Takes a place for a connection that is about to be handed to libmicrohttpd.
+  /// Counts a connection that is about to be passed to libmicrohttpd.
   func connectionAccepted() { connections.wrappingAdd(1, ordering: .relaxed) }
 
-  /// Gives the place back.
+  /// Counts the end of a connection.
   func connectionEnded() { connections.wrappingSubtract(1, ordering: .relaxed) }
 
-  /// Connections accepted and not closed yet.
+  /// The number of open connections.
   var connectionCount: Int { connections.load(ordering: .relaxed) }
 
   /// A connection begins, on the thread of the worker it stays with.
@@ -100,7 +100,7 @@ final class RequestHandler: Sendable {
     return client
   }
 
-  /// A connection ends; its socket is still open.
+  /// Removes the state of a connection whose socket is about to be closed.
   func closed(_ client: Connection) {
     client.worker.clients.remove(client)
     watcher.remove(client.watch)
@@ -109,7 +109,7 @@ final class RequestHandler: Sendable {
 
   // MARK: Requests
 
-  /// A request line was read: the target as it came, before libmicrohttpd takes it apart in place.
+  /// Parses the target of a request line, before libmicrohttpd decodes the target in place.
   func receive(_ raw: UnsafeRawBufferPointer, on client: Connection) {
     client.worker.received.add(1)
     let hash = RequestMemo.hash(raw)
@@ -123,8 +123,8 @@ final class RequestHandler: Sendable {
     }
   }
 
-  /// The header is whole; then, any number of times, body bytes; then the request is whole; then, where it was
-  /// suspended, it was resumed. An answer queued at the first of these closes the connection.
+  /// Called by libmicrohttpd when the header is complete, once per body chunk, when the request is
+  /// complete, and again after a resume. A response queued in the first call closes the connection.
   func handle(
     on client: Connection, _ connection: OpaquePointer, method: UnsafePointer<CChar>,
     version: UnsafePointer<CChar>?, upload: UnsafePointer<CChar>?,
@@ -170,7 +170,8 @@ final class RequestHandler: Sendable {
       client.worker.active.add(-1)
     }
     if let exchange = client.exchange {
-      // libmicrohttpd may see that a client has gone before it calls the handler for the resumed connection.
+      // libmicrohttpd may detect a disconnect before it calls the handler for the resumed
+      // connection.
       operationKeys.end(exchange)
       exchange.abandon()
       clientGone(client, connection)
@@ -182,7 +183,7 @@ final class RequestHandler: Sendable {
       let cutReason = isWhole ? nil : streaming.stream.cutReason ?? .cancelled
       log(.streamed(streaming, error: cutReason), of: client, on: connection)
     }
-    // The connection may be kept for long, and a body is up to 16 MiB.
+    // The connection may be kept alive for long, and a body in memory can take up to 16 MiB.
     if client.upload.count > 0 { client.upload = RequestBody() }
     client.stage = .received
     client.watch.deadline = Clock.coarseMilliseconds() + keptTimeout

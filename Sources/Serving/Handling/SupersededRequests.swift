@@ -1,4 +1,4 @@
-// SupersededRequests: which running request a later one of the same client takes the place of.
+// SupersededRequests: cancels a client's running request when a later one replaces it.
 
 import CMicrohttpd
 import Glibc
@@ -6,11 +6,12 @@ import Model
 import Platform
 import Synchronization
 
-/// Requests with an `X-Operation-Key`, by client and key (SDWebImage's SetImageOperationKey): a list that scrolls fast
-/// asks for the next image of a row while the last is under way, and only the next one matters.
+/// The running requests with an `X-Operation-Key`, by client and key (SDWebImage's
+/// SetImageOperationKey). When a fast scrolling list requests the next image for a row, the row's
+/// previous request is superseded.
 ///
-/// A client is an address, without the port: its requests may come on several connections. Behind a proxy all clients
-/// are one, so keys have to be told apart there by whoever chooses them.
+/// A client is identified by its address without the port, because it may use several connections.
+/// All clients behind a proxy share an address, so their keys must be unique.
 final class SupersededRequests: Sendable {
   private struct Name: Hashable {
     let client: [UInt8]
@@ -22,20 +23,20 @@ final class SupersededRequests: Sendable {
     var names: [UInt64: Name] = [:]
   }
 
-  /// Longest key that counts, in bytes.
+  /// Maximum length of a key, in bytes; requests with longer keys are not tracked.
   private static let longestKey = 128
 
   private let table = Lock(Table())
-  /// How many run. A hit asks this before it looks for the field.
+  /// The number of running requests with a key. Read by each hit before it looks for the field.
   private let count = Atomic<Int>(0)
 
-  /// Whether a request has the place of another to take.
+  /// Whether the request may supersede another.
   func mayConcern(_ connection: OpaquePointer) -> Bool {
     count.load(ordering: .relaxed) > 0
       && RequestHandler.header("X-Operation-Key", of: connection) != nil
   }
 
-  /// A request came, which may be answered on the spot: the one that runs under its name is superseded.
+  /// Ends the running request with the same key. Called before the new request is answered.
   func supersede(by connection: OpaquePointer) {
     guard count.load(ordering: .relaxed) > 0, let name = name(of: connection) else { return }
     let older = table.withLock { table in
@@ -47,8 +48,8 @@ final class SupersededRequests: Sendable {
     older?.interrupt(.failure(.superseded))
   }
 
-  /// A request begins to run, to be superseded in its turn; as is the one that began under its name since it came.
-  /// From here on it may be resumed, so it is to be suspended and watched already.
+  /// Registers a suspended request, and ends one with the same key that began in the meantime. The
+  /// request may be resumed from here on, so it must already be suspended and watched.
   func begin(_ exchange: SuspendedRequest, on connection: OpaquePointer) {
     guard let name = name(of: connection) else { return }
     let older = table.withLock { table in
@@ -61,8 +62,8 @@ final class SupersededRequests: Sendable {
     older?.interrupt(.failure(.superseded))
   }
 
-  /// A request's answer begins to be sent while it comes in, and may be superseded as the request might have been;
-  /// `false`: it was, since the work was done.
+  /// Replaces a suspended request with the stream that answers it. Returns `false` if the request
+  /// was superseded after its work ended.
   func pass(_ exchange: SuspendedRequest, to stream: BodyStream, on connection: OpaquePointer)
     -> Bool
   {
@@ -75,7 +76,7 @@ final class SupersededRequests: Sendable {
     }
   }
 
-  /// A request has ended, or the stream that answered it.
+  /// Removes a request, or the stream that answers it.
   func end(_ request: any Suspended) {
     table.withLock { table in
       guard let name = table.names.removeValue(forKey: request.number) else { return }

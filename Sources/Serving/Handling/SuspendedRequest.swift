@@ -1,4 +1,4 @@
-// Exchange: a suspended request, between the worker that suspended it, the task that works for it and the watcher.
+// SuspendedRequest: a suspended request, shared by event loop, task and monitor.
 
 import CMicrohttpd
 import Model
@@ -7,8 +7,8 @@ import Synchronization
 
 /// A suspended request. Any thread may end it; the first to do so resumes the connection.
 final class SuspendedRequest: Suspended, @unchecked Sendable {
-  // Sound as Sendable: `connection` is only given to MHD_resume_connection, which any thread may call, once, while the
-  // connection is suspended; everything else is immutable or behind the mutex.
+  // Sound as Sendable: `connection` is only passed to MHD_resume_connection, which any thread may
+  // call, once, while the connection is suspended. Everything else is immutable or behind the lock.
 
   let number: UInt64
   let descriptor: CInt
@@ -24,7 +24,8 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
   private let wake: WakeSignal
   private let guarded = Lock(Guarded())
 
-  /// A request on a connection that was suspended just now; `wake` wakes the thread it belongs to.
+  /// Creates a request on a connection that is about to be suspended; `wake` wakes the connection's
+  /// thread.
   init(
     number: UInt64, connection: OpaquePointer, descriptor: CInt, deadline: Int,
     watcher: ConnectionMonitor,
@@ -38,7 +39,7 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
     self.wake = wake
   }
 
-  /// Starts the work, whose result is the outcome unless something comes before it.
+  /// Starts the work. Its result is the outcome unless the request is interrupted first.
   func start(_ work: @escaping @Sendable () async throws(ImageError) -> Outcome) {
     let task = Task.detached {
       TaskThreads.takeRank()
@@ -50,7 +51,7 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
       }
       let actions = self.guarded.withLock { $0.state.workEnded(outcome) }
       self.perform(actions)
-      // Too late: nobody will read it.
+      // The request was interrupted before, so its stream is not read.
       if case .coming(let coming) = outcome, !actions.contains(.resume) { coming.end() }
     }
     perform(
@@ -65,15 +66,15 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
     perform(guarded.withLock { $0.state.interrupted(reason) })
   }
 
-  /// It has its grace time.
+  /// Does nothing: the request may finish within the grace period.
   func drain() {}
 
-  /// Nobody will answer it: gives up what its outcome holds.
+  /// Releases the outcome of a request that will not be answered.
   func abandon() {
     if case .coming(let coming)? = outcome { coming.end() }
   }
 
-  /// How it ended; `nil` only before it was resumed.
+  /// The outcome; `nil` before the request is resumed.
   var outcome: Outcome? { guarded.withLock { $0.state.decided() } }
 
   private func perform(_ actions: SuspendedRequestState.Actions) {

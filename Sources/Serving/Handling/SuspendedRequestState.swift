@@ -1,36 +1,36 @@
-// SuspendedRequestState: the life of a suspended request, as a state machine without sockets, threads or clocks.
+// SuspendedRequestState: the states of a suspended request, without sockets, threads or clocks.
 
 import Model
 
-/// How a suspended request ended.
+/// The outcome of a suspended request.
 enum Outcome: Sendable {
-  /// There is an image.
+  /// An image.
   case delivery(ImageDelivery)
-  /// There is an image that is still coming in.
+  /// An image that is still being received.
   case coming(StreamingDelivery)
-  /// An operator's wish was done: JSON, with a status and fields of the head.
+  /// The JSON response of an admin request, with its status and fields.
   case done([UInt8], status: Int, fields: [AnswerField] = [])
-  /// There is none.
+  /// An error.
   case failure(ImageError)
-  /// Nobody is there to answer.
+  /// The client disconnected.
   case gone
 }
 
-/// A field of an answer's head.
+/// A response field.
 struct AnswerField: Sendable {
   let name: StaticString
   let value: String
 }
 
-/// A request waits until the first of five things: its work is done, its work failed, its deadline, its client's
-/// leaving, the server's end. Whichever comes first decides the answer; the others are too late and change nothing.
+/// The states of a request that waits for the first of five events: result, error, deadline, client
+/// disconnect, shutdown. The first event decides the response; later events change nothing.
 struct SuspendedRequestState: Sendable {
-  /// What is to be done after an event, by whoever reported it.
+  /// What the caller must do after reporting an event.
   struct Actions: Hashable, OptionSet, Sendable {
     let rawValue: Int
-    /// Nobody wants the work any more: cancel its task.
+    /// Cancel the task of the work, because its result is not needed.
     static let cancelWork = Actions(rawValue: 1)
-    /// The answer is known: resume the connection. Comes exactly once in a life.
+    /// Resume the connection, because the outcome is known. Returned exactly once.
     static let resume = Actions(rawValue: 2)
   }
 
@@ -39,27 +39,28 @@ struct SuspendedRequestState: Sendable {
   private var outcome: Outcome?
   private var work = Work.notStarted
 
-  /// The work's task exists now. It may be too late for it, or it may have ended already.
+  /// Records that the task of the work exists. The request may be decided already, and the work may
+  /// have ended.
   mutating func workStarted() -> Actions {
     guard work == .notStarted else { return [] }
     work = .running
     return outcome == nil ? [] : .cancelWork
   }
 
-  /// The work came to its end.
+  /// Records the end of the work.
   mutating func workEnded(_ result: Outcome) -> Actions {
     work = .done
     return decide(result)
   }
 
-  /// The request ends although its work does not.
+  /// Ends the request before its work.
   mutating func interrupted(_ reason: Outcome) -> Actions {
     var actions = decide(reason)
     if actions.contains(.resume), work == .running { actions.insert(.cancelWork) }
     return actions
   }
 
-  /// The decision, for whoever writes the answer after the connection was resumed.
+  /// Returns the outcome, for the response after the connection was resumed.
   func decided() -> Outcome? { outcome }
 
   private mutating func decide(_ result: Outcome) -> Actions {

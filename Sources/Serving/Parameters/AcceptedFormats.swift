@@ -1,68 +1,71 @@
-// AcceptedFormats: what the Accept fields of a request come to: a set of the formats that have to be named.
+// AcceptedFormats: the negotiable formats that a request's Accept fields name.
 
 import Glibc
 import Model
 
-/// A set of `ImageFormat.negotiable`: the class of a client. There are eight of them, so a target has at most eight keys,
-/// however many ways there are to write `Accept`.
+/// A set of `ImageFormat.negotiable`. It identifies the client's class, so a target has at most
+/// eight cache keys.
 ///
-/// No `OptionSet`: each hit makes some, and what the standard library does with those allocates where it is not specialized.
+/// Not an `OptionSet`: every hit creates sets, and unspecialized standard library code allocates
+/// for them.
 struct AcceptedFormats: Hashable, Sendable {
-  /// A bit each, in the order of `ImageFormat.negotiable`.
+  /// One bit per format, in the order of `ImageFormat.negotiable`.
   let rawValue: UInt8
 
-  /// None.
+  /// Creates an empty set.
   init() { rawValue = 0 }
 
   fileprivate init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// Formats; those that are not negotiated are passed over.
+  /// Creates a set from the negotiable ones of `formats`; ignores the others.
   init(_ formats: [ImageFormat]) {
     rawValue = ImageFormat.negotiable.enumerated().reduce(0) {
       formats.contains($1.element) ? $0 | 1 << UInt8($1.offset) : $0
     }
   }
 
-  /// How many classes there are.
+  /// The number of possible sets.
   static let classCount = 1 << ImageFormat.negotiable.count
 
-  /// Whether there is none.
+  /// Whether the set is empty.
   var isEmpty: Bool { rawValue == 0 }
 
-  /// Whether `format` is one of them.
+  /// Whether the set contains `format`.
   func contains(_ format: ImageFormat) -> Bool {
     rawValue & AcceptedFormats([format]).rawValue != 0
   }
 
-  /// Those that are in both.
+  /// Returns the formats in both sets.
   func intersection(_ other: AcceptedFormats) -> AcceptedFormats {
     AcceptedFormats(rawValue: rawValue & other.rawValue)
   }
 }
 
-/// Reads `Accept` fields (RFC 9110, section 12.5.1); one that reads nothing has found nothing.
+/// Parses `Accept` fields (RFC 9110, section 12.5.1).
 ///
-/// Only what is named counts: browsers send `image/*` and `*/*` whatever they can show. Everybody is taken to show JPEG,
-/// PNG and GIF, so what is said of those is not heard. A weight above 0 says yes and one of 0 says no, whatever else
-/// does: which of those named is the best is for the operator, who knows what they cost. What is not understood names
-/// nothing.
+/// - Only formats that are named count, because browsers send `image/*` and `*/*` regardless of
+///   support.
+/// - JPEG, PNG and GIF are ignored: every client is assumed to support them.
+/// - A weight above 0 accepts a format and 0 refuses it. The configured order decides among
+///   accepted formats.
+/// - Invalid elements are ignored.
 struct AcceptScanner {
   /// Bits as in `AcceptedFormats`.
   private var (named, refused) = (UInt8(0), UInt8(0))
 
-  /// What was named and not refused.
+  /// The formats that were named and not refused.
   var formats: AcceptedFormats { AcceptedFormats(rawValue: named & ~refused) }
 
-  /// Nothing was read yet.
+  /// Creates a scanner that has parsed nothing.
   init() {}
 
-  /// Takes in what another one read: lines are one list (RFC 9110, section 5.3).
+  /// Merges the result of another scanner: several fields form one list (RFC 9110, section 5.3).
   mutating func add(_ other: AcceptScanner) {
     named |= other.named
     refused |= other.refused
   }
 
-  /// Takes in one line.
+  /// Parses one field value.
   mutating func read(_ line: UnsafeRawBufferPointer) {
     var position = 0
     while position < line.count {
@@ -72,7 +75,7 @@ struct AcceptScanner {
         position += 1
         if let found = Self.weight(Self.part(of: line, from: &position)) { weight = found }
       }
-      // The comma, or beyond the end.
+      // Skips the comma, or moves past the end.
       position += 1
       switch weight {
       case .positive: named |= bit
@@ -82,17 +85,17 @@ struct AcceptScanner {
     }
   }
 
-  /// What a media range's `q` says.
+  /// The weight `q` of a media range.
   private enum Weight {
-    /// More than 0, or there is no `q`.
+    /// Above 0, or absent.
     case positive
     /// 0.
     case zero
-    /// It is no weight.
+    /// Invalid.
     case unknown
   }
 
-  /// The text up to the next `;` or `,` that stands in no quotes, without the blanks around it.
+  /// Returns the text up to the next `;` or `,` outside quotes, without surrounding blanks.
   private static func part(
     of line: UnsafeRawBufferPointer, from position: inout Int
   ) -> UnsafeRawBufferPointer {
@@ -101,9 +104,10 @@ struct AcceptScanner {
     var (first, end) = (position, position)
     var isQuoted = false
     while end < count {
-      // By address and without checks of overflow, which would be most of the work; it stays below `count`.
+      // Unchecked access and arithmetic, because the checks would dominate the cost. `end` stays
+      // below `count`.
       let byte = bytes[end]
-      // Nearly all are letters: no sign above them but the backslash, which means something in quotes alone.
+      // Fast path: above `;` only the backslash has a meaning, and only inside quotes.
       if byte > UInt8(ascii: ";"), !isQuoted {
         end &+= 1
         continue
@@ -128,19 +132,21 @@ struct AcceptScanner {
     byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
   }
 
-  /// The bit of a media range; 0 where it is of no interest. In the order of `ImageFormat.negotiable`.
+  /// Returns the bit of a media range, or 0 for other ranges. Bits follow the order of
+  /// `ImageFormat.negotiable`.
   private static func bit(_ range: UnsafeRawBufferPointer) -> UInt8 {
     isEqual(range, "image/avif")
       ? 1 : isEqual(range, "image/webp") ? 2 : isEqual(range, "image/jxl") ? 4 : 0
   }
 
-  /// The weight that a parameter is (RFC 9110, section 12.4.2); `nil` for any other parameter.
+  /// Returns the weight of a `q` parameter (RFC 9110, section 12.4.2), or `nil` for other
+  /// parameters.
   private static func weight(_ parameter: UnsafeRawBufferPointer) -> Weight? {
     guard parameter.count >= 2, parameter[0] | 0x20 == UInt8(ascii: "q"),
       parameter[1] == UInt8(ascii: "=")
     else { return nil }
     let zero = UInt8(ascii: "0")
-    // A digit, a point, three digits.
+    // At most one digit, a point and three digits.
     guard (3...7).contains(parameter.count), parameter[2] == zero || parameter[2] == zero + 1,
       parameter.count == 3 || parameter[3] == UInt8(ascii: ".")
     else { return .unknown }
@@ -153,7 +159,7 @@ struct AcceptScanner {
     return isZero ? .zero : .positive
   }
 
-  /// Whether both are the same but for letter case.
+  /// Compares ASCII text without case.
   static func isEqual(_ bytes: UnsafeRawBufferPointer, _ name: StaticString) -> Bool {
     guard bytes.count == name.utf8CodeUnitCount, let start = bytes.baseAddress else { return false }
     return strncasecmp(

@@ -1,22 +1,23 @@
-// ImageParameter: the query of /image and /info, parsed by a table with one row a parameter.
+// ImageParameter: parses the queries of /image and /info by a table of parameters.
 
 import Model
 
-/// One parameter of `/image`, and possibly of `/info`.
+/// A parameter of `/image`, and possibly of `/info`.
 struct ImageParameter: Sendable {
   /// Its name in the query.
   let name: String
-  /// What is allowed, as the error message says it.
+  /// Returns the allowed values, as text for the error message.
   let allowed: @Sendable (RequestRules) -> String
-  /// Whether it says something of the image, and not only of the way to it.
+  /// Whether the parameter changes the image, rather than how the image is loaded.
   let shapesImage: Bool
-  /// Takes over a decoded value; `false` where the value is not allowed.
+  /// Stores a decoded value in the draft. Returns `false` if the value is not allowed.
   let apply: @Sendable (_ value: String, _ draft: inout Draft) -> Bool
 
-  /// Whether `/info` takes it too: what loads the source, and which placeholder; nothing that changes an image.
+  /// Whether `/info` accepts the parameter: loading options and `placeholder`, but nothing that
+  /// changes the image.
   var isForInfo: Bool { name == "placeholder" || !shapesImage && name != "preset" }
 
-  /// A parameter with the same values for every server.
+  /// Creates a parameter with the same values on every server.
   init(
     name: String, allowed: String, shapesImage: Bool = true,
     apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
@@ -25,7 +26,7 @@ struct ImageParameter: Sendable {
       name: name, allowed: { _ in allowed }, shapesImage: shapesImage, apply: apply)
   }
 
-  /// A parameter whose values are the operator's choice.
+  /// Creates a parameter whose allowed values depend on the configuration.
   init(
     name: String, allowed: @escaping @Sendable (RequestRules) -> String,
     shapesImage: Bool = true,
@@ -35,23 +36,23 @@ struct ImageParameter: Sendable {
     self.apply = apply
   }
 
-  /// What was read so far.
+  /// The request as parsed so far.
   struct Draft {
-    /// What the operator decided.
+    /// The operator's rules.
     let rules: RequestRules
-    /// The source's address, not yet looked at.
+    /// The source's URL, not yet parsed.
     var url: String?
-    /// What is to be made of it.
+    /// The requested transform.
     var transform = Transform()
-    /// Whether `format` asks for a placeholder in place of the image.
+    /// Whether `format` requests a placeholder instead of the image.
     var isPlaceholder = false
-    /// Which kind of placeholder.
+    /// The kind of placeholder.
     var placeholder: PlaceholderKind?
-    /// How it is to be served.
+    /// The loading options.
     var options = LoadOptions()
-    /// The watermark's address.
+    /// The watermark's URL.
     var watermark: SourceURL?
-    /// How it lies, where anything is said about that.
+    /// The watermark's placement, if a parameter sets it.
     var watermarkPlacement: WatermarkPlacement?
 
     /// Nothing was read yet.
@@ -61,10 +62,10 @@ struct ImageParameter: Sendable {
     }
   }
 
-  /// All of them.
+  /// All parameters.
   static let table = imageTable + watermarkTable
 
-  /// All but the watermark's. A new parameter is a new row.
+  /// All parameters except the watermark's. To add a parameter, add a row.
   private static let imageTable: [ImageParameter] = [
     ImageParameter(
       name: "url", allowed: "an absolute http, https or local URL", shapesImage: false
@@ -72,7 +73,7 @@ struct ImageParameter: Sendable {
       $1.url = $0
       return true
     },
-    // What it stands for is filled in by `ImageQuery`.
+    // `ImageQuery` expands presets.
     ImageParameter(name: "preset", allowed: { $0.presetsAllowed }, shapesImage: false) {
       $1.rules.presets[$0] != nil
     },
@@ -219,12 +220,12 @@ struct ImageParameter: Sendable {
   /// Parses a raw query, without its `?`.
   ///
   /// - Parameters:
-  ///   - query: The query.
-  ///   - rules: What the operator decided.
+  ///   - query: the query.
+  ///   - rules: the operator's rules.
   ///   - route: `image` or `info`.
-  /// - Throws: what is wrong with the parameters' names, from left to right; then `forbiddenParameter` where only presets
-  ///   may be asked for; then what is wrong with their values, those of the preset last; then `missingParameter` or
-  ///   `invalidURL` for the source.
+  /// - Throws: the first error in this order: parameter names, from left to right;
+  ///   `forbiddenParameter` if only presets are allowed; values, those of the preset last;
+  ///   `missingParameter` or `invalidURL` for the source.
   static func parse(
     _ query: some Collection<UInt8>, rules: RequestRules, route: Route = .image
   ) throws(ImageError) -> ImageRequest {
@@ -241,7 +242,7 @@ struct ImageParameter: Sendable {
         source: source, transform: draft.transform, options: draft.options,
         keyURL: rules.keyFilter.keyURL(of: source))
     } catch {
-      // The address is up to 8 kB of a stranger's text: it is not repeated whole.
+      // The message repeats only part of the URL, which is untrusted and up to 8 kB long.
       if case .invalidURL(_, let reason) = error {
         throw .invalidURL(displayable(url), reason: reason)
       }
@@ -249,7 +250,7 @@ struct ImageParameter: Sendable {
     }
   }
 
-  /// What all parameters together ask for.
+  /// Returns the product that the parameters request.
   private static func product(of draft: Draft, on route: Route) throws(ImageError) -> Product {
     if route == .info { return .info(draft.placeholder) }
     if draft.isPlaceholder { return .placeholder(draft.placeholder ?? .lqip) }

@@ -1,11 +1,11 @@
-// ImageQuery: the query of /image taken apart: which parameters it names, and their values, decoded.
+// ImageQuery: splits the query of /image into parameters with decoded values.
 
 import Model
 
-/// Parameters and their values, each parameter once.
+/// Parameters and their values, each parameter at most once.
 struct ImageQuery: Sendable {
   private struct Item {
-    /// The parameter's row in the table.
+    /// The index of the parameter's row in the table.
     let row: Int
     let value: String
 
@@ -14,13 +14,13 @@ struct ImageQuery: Sendable {
 
   private var items: [Item] = []
 
-  /// Takes a raw query apart, without its `?`. Values are decoded and not looked at.
+  /// Splits a raw query, without its `?`. Decodes values but does not check them.
   ///
   /// - Parameters:
-  ///   - query: The query.
-  ///   - route: `image`, or `info` with its fewer parameters.
-  /// - Throws: `unknownParameter`, `invalidParameter` (what cannot be decoded, or is given twice), or `invalidURL`,
-  ///   whichever is met first from left to right.
+  ///   - query: the query.
+  ///   - route: `image`, or `info`, which has fewer parameters.
+  /// - Throws: the first error from left to right: `unknownParameter`, `invalidParameter`
+  ///   (undecodable or repeated), or `invalidURL`.
   init(_ query: some Collection<UInt8>, route: Route = .image) throws(ImageError) {
     for piece in query.split(separator: UInt8(ascii: "&")) {
       let end = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
@@ -45,10 +45,11 @@ struct ImageQuery: Sendable {
     }
   }
 
-  /// Names that other image servers use, and the parameters they stand for.
+  /// Names that other image servers use, with their equivalents.
   private static let aliases = ["width": "w", "height": "h", "q": "quality", "dpr": "scale"]
 
-  /// The row of a name or an alias. Few clients encode names, so a plain name is looked for first.
+  /// Returns the row of a name or an alias. Tries the raw name first, because few clients encode
+  /// names.
   private static func row(ofName raw: some Collection<UInt8>) -> Int? {
     let table = ImageParameter.table
     if let row = table.firstIndex(where: { $0.name.utf8.elementsEqual(raw) }) { return row }
@@ -57,10 +58,11 @@ struct ImageQuery: Sendable {
     return table.firstIndex { $0.name == name }
   }
 
-  /// Whether a parameter is given.
+  /// Whether the query contains the parameter.
   func has(_ name: String) -> Bool { items.contains { $0.parameter.name == name } }
 
-  /// With the parameters of the preset it names, where it does not give them itself.
+  /// Returns the query with the parameters of its preset added. The query's own parameters take
+  /// precedence.
   func withPreset(_ rules: RequestRules) -> ImageQuery {
     guard !rules.presets.isEmpty,
       let name = items.first(where: { $0.parameter.name == "preset" })?.value,
@@ -71,13 +73,13 @@ struct ImageQuery: Sendable {
     return query
   }
 
-  /// Sees to it that nothing is asked for but presets, where that is the rule.
+  /// Checks that the query uses only presets, if the rules require it.
   ///
-  /// - Throws: `forbiddenParameter` for the first parameter that says what the image is to be, `missingParameter`
-  ///   where no preset does.
+  /// - Throws: `forbiddenParameter` for the first parameter that changes the image, or
+  ///   `missingParameter` without a preset.
   func checkPresetsOnly(_ rules: RequestRules) throws(ImageError) {
     guard rules.presetsOnly else { return }
-    // What is redirected names a format beside its preset.
+    // A redirected request names a format in addition to its preset.
     let forbidden = items.first {
       $0.parameter.shapesImage && !(rules.redirectsAuto && $0.parameter.name == "format")
     }
@@ -85,7 +87,7 @@ struct ImageQuery: Sendable {
     if !has("preset") { throw .missingParameter("preset") }
   }
 
-  /// Refuses what only presets may ask for.
+  /// Checks for parameters that only presets may use.
   ///
   /// - Throws: `forbiddenParameter`.
   func checkAllowed(_ rules: RequestRules) throws(ImageError) {
@@ -93,7 +95,7 @@ struct ImageQuery: Sendable {
     if enlarges, !rules.allowsEnlarging { throw .forbiddenParameter("enlarge") }
   }
 
-  /// What the parameters come to.
+  /// Applies the parameters to a new draft.
   ///
   /// - Throws: `invalidParameter` for the first value that is not allowed.
   func draft(_ rules: RequestRules) throws(ImageError) -> ImageParameter.Draft {

@@ -1,4 +1,4 @@
-// ParameterValues: how the values of /image's parameters are read, and how what is allowed is said.
+// ParameterValues: parses parameter values, and describes allowed values for error messages.
 
 import Model
 
@@ -19,7 +19,7 @@ extension ImageParameter {
 
   // MARK: Values
 
-  /// Takes over a value that was understood.
+  /// Assigns a parsed value. Returns `false` if it is `nil`.
   static func choose<Value>(_ value: Value?, _ place: inout Value) -> Bool {
     guard let value else { return false }
     place = value
@@ -44,7 +44,7 @@ extension ImageParameter {
     }
   }
 
-  /// Digits and nothing else: no sign, no blank, no exponent.
+  /// Parses digits only: no sign, blank or exponent.
   static func whole(_ text: String, in range: ClosedRange<Int>) -> Int? {
     guard !text.isEmpty, text.utf8.allSatisfy(isDigit), let value = Int(text),
       range.contains(value)
@@ -52,8 +52,8 @@ extension ImageParameter {
     return value
   }
 
-  /// Digits, and possibly a point and more digits; the digits before a point may be absent. 20 characters say more than
-  /// a Double holds.
+  /// Parses digits with an optional fraction; the digits before the point may be missing. Allows 20
+  /// characters, which exceeds the precision of a `Double`.
   static func decimal(_ text: String) -> Double? {
     let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard text.utf8.count <= 20, (1...2).contains(parts.count), parts.last?.isEmpty == false,

@@ -1,14 +1,14 @@
-// PercentEncoding: the text behind percent-encoded bytes of a request target, strictly.
+// PercentEncoding: strict percent-encoding and decoding of request targets.
 
 import Model
 
 /// RFC 3986, section 2.1, one level of it.
 enum PercentEncoding {
-  /// The decoded text; `nil` where a `%` is not followed by two hexadecimal digits, the bytes are no UTF-8, or one of
-  /// them is NUL.
+  /// Returns the decoded text. Returns `nil` if a `%` lacks two hexadecimal digits, or the result
+  /// contains NUL or is not UTF-8.
   ///
-  /// `+` stays a plus. Writing a space as `+` belongs to HTML forms; the contract's values are percent-encoded, and an
-  /// address that was put behind `url=` with a plus in it means that plus.
+  /// `+` stays a plus: only HTML forms encode a space as `+`, and a URL after `url=` may contain a
+  /// literal plus.
   static func decode(_ bytes: some Collection<UInt8>) -> String? {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes.count) { decoded in
       var count = 0
@@ -28,7 +28,7 @@ enum PercentEncoding {
     }
   }
 
-  /// Encodes everything but RFC 8187's `attr-char`, for `filename*`.
+  /// Encodes every byte except letters, digits and `-._~`, for `filename*` (RFC 8187).
   static func encode(_ text: String) -> String {
     var encoded = ""
     for byte in text.utf8 {
@@ -70,7 +70,7 @@ func displayable(_ text: String, limit: Int = 100) -> String {
   return text.unicodeScalars.count > limit ? result + "…" : result
 }
 
-/// The same for bytes that may be no text at all.
+/// Does the same for bytes that may not be valid text.
 func displayable(_ bytes: some Collection<UInt8>, limit: Int = 100) -> String {
   displayable(
     String(decoding: bytes.prefix(2 * SourceURL.maximumLength), as: UTF8.self), limit: limit)

@@ -1,9 +1,9 @@
-// The parameters of a watermark: one that says which, and four that say how it lies.
+// WatermarkParameters: the parameters that select a watermark and its placement.
 
 import Model
 
 extension ImageParameter {
-  /// The rows of the table.
+  /// The parameters of watermarks.
   static let watermarkTable: [ImageParameter] = [
     ImageParameter(
       name: "watermark",
@@ -40,16 +40,16 @@ extension ImageParameter {
 }
 
 extension ImageParameter.Draft {
-  /// Says something about how the watermark lies; tells whether that is allowed.
+  /// Changes the watermark's placement. Returns whether the value is allowed.
   fileprivate mutating func place(_ change: (inout WatermarkPlacement) -> Bool) -> Bool {
     var placement = watermarkPlacement ?? WatermarkPlacement()
     defer { watermarkPlacement = placement }
     return change(&placement)
   }
 
-  /// The watermark with all that was said about it; `nil`: none is wanted.
+  /// Returns the watermark with its placement, or `nil` if none is requested.
   ///
-  /// - Throws: `missingParameter` where it is said how one is to lie, and not which.
+  /// - Throws: `missingParameter` if a placement is set without a watermark.
   func wholeWatermark() throws(ImageError) -> Watermark? {
     guard let watermark else {
       guard watermarkPlacement == nil else { throw .missingParameter("watermark") }
@@ -62,8 +62,8 @@ extension ImageParameter.Draft {
 }
 
 extension RequestRules {
-  /// What clients may lay on images under a name, or as a local file; no address of their own: whoever can name any
-  /// could have the server put any two images of the web together.
+  /// Returns a watermark by its configured name or, if allowed, by its local URL. Other URLs are
+  /// refused: with them a client could combine any two images of the web.
   fileprivate func watermark(_ text: String) -> SourceURL? {
     if let url = watermarks[text] { return url }
     guard allowsLocalWatermarks, let url = try? SourceURL(parsing: text), url.scheme == .local

@@ -1,35 +1,36 @@
-// CrossOrigin: which pages may read answers (CORS, WHATWG Fetch section 3.3), as header fields.
+// CrossOrigin: CORS response fields (WHATWG Fetch, section 3.3).
 
 import CMicrohttpd
 import Glibc
 import Model
 import Telemetry
 
-/// The origins that may read answers.
+/// The origins whose pages may read responses.
 ///
-/// One origin, or `*`, is the same text for every client. Of several, each client is told its own, so the field has a
-/// place of fixed length in a hit's head, which is overwritten when the next client has another origin.
+/// A single origin or `*` is the same for every client. With several, each client gets its own. The
+/// field then has a fixed length in a hit's head and is overwritten for each client.
 struct CrossOrigin: Sendable {
-  /// What scripts may read beside the fields that every response shows them.
+  /// The response fields that scripts may read in addition to the safelisted ones.
   private static let exposed =
     "Age, Cache-Status, Content-Disposition, Content-DPR, Content-Length, Date, ETag, Retry-After, "
     + "Server-Timing, X-Damaged, X-Quality, X-Request-ID, X-Scaled-Down"
   private static let name = "Access-Control-Allow-Origin: "
 
   private let origins: [String]
-  /// The field of each origin, and at the end that of pages which may not read: all of one length.
+  /// One field per origin, and last the one for other pages; all of the same length.
   private let lines: [[UInt8]]
 
-  /// Whether the answer depends on the client's `Origin`.
+  /// Whether the response depends on the client's `Origin`.
   let isPerClient: Bool
 
-  /// The origins of the configuration; none: no page of another origin may read.
+  /// Creates the policy for the configured origins. If empty, pages of other origins may not read
+  /// responses.
   init(_ origins: [String]) {
     self.origins = origins.contains("*") ? ["*"] : origins
     isPerClient = self.origins.count > 1
     let longest = self.origins.map(\.utf8.count).max() ?? 0
     let width = Self.name.utf8.count + longest
-    // Blanks in front of a value are no part of it (RFC 9110, section 5.5).
+    // Leading blanks are not part of a field value (RFC 9110, section 5.5).
     let fields = self.origins.map { (Self.name, $0) } + [("Vary: ", "Origin")]
     lines =
       isPerClient
@@ -39,7 +40,8 @@ struct CrossOrigin: Sendable {
       } : []
   }
 
-  /// Which of the origins the client's page is of; one more than the last for any other. Allocates nothing.
+  /// Returns the index of the client's origin, or the number of origins for any other. Does not
+  /// allocate.
   func page(on connection: OpaquePointer) -> Int {
     guard isPerClient, let value = RequestHandler.header("Origin", of: connection) else {
       return origins.count
@@ -49,23 +51,23 @@ struct CrossOrigin: Sendable {
     return origins.count
   }
 
-  /// Room for the field in a hit's head, with its line break in front; empty where it needs none.
+  /// The space for the field in a hit's head, with its preceding line break; empty if not needed.
   var place: [UInt8] { lines.last.map { Array("\r\n".utf8) + $0 } ?? [] }
 
-  /// Writes the field of `page` over its place, which begins behind the line break.
+  /// Writes the field of `page` into its space, which begins after the line break.
   func write(page: Int, into place: UnsafeMutablePointer<UInt8>) {
     lines[page].withUnsafeBufferPointer { line in
       if let start = line.baseAddress { place.update(from: start, count: line.count) }
     }
   }
 
-  /// The `Vary` field with what this adds to it.
+  /// Returns the `Vary` value, with `Origin` added if needed.
   func vary(with others: String?) -> String? {
     guard isPerClient else { return others }
     return others.map { $0 + ", Origin" } ?? "Origin"
   }
 
-  /// Adds what is the same for all clients.
+  /// Adds the fields that are the same for all clients.
   func addShared(to head: inout ResponseHead) {
     guard !origins.isEmpty else { return }
     if !isPerClient { head.add("Access-Control-Allow-Origin", origins[0]) }
@@ -84,10 +86,10 @@ struct CrossOrigin: Sendable {
 }
 
 extension RequestContext {
-  /// How long a browser may remember the answer to a preflight, in seconds; Chromium's own limit.
+  /// Seconds for which a browser may cache a preflight response; Chromium's own limit.
   private static let preflightLifetime = "7200"
 
-  /// Answers `OPTIONS` of any path: what may be asked of it, and with which fields (a CORS preflight).
+  /// Responds to `OPTIONS` with the allowed methods and request fields (CORS preflight).
   func answerOptions() -> MHD_Result {
     var route = client.target?.route
     if route?.isForOperators == true, handler.operatorTokens.withLock({ $0.isEmpty }) {
@@ -114,7 +116,7 @@ extension RequestContext {
     }
   }
 
-  /// The fields that a page's request may carry beside those that need no leave.
+  /// Returns the request fields that a page may send in addition to the safelisted ones.
   private func requestFields(of route: Route?) -> [String] {
     var names = [
       "X-Operation-Key", "Priority", "Cache-Control", "If-None-Match", "If-Modified-Since",
@@ -127,7 +129,7 @@ extension RequestContext {
     return names
   }
 
-  /// Adds what every answer carries.
+  /// Adds the fields that every response has.
   func addCommon(to head: inout ResponseHead, vary: String?) {
     let policy = handler.crossOrigin
     if let vary = policy.vary(with: vary) { head.add("Vary", vary) }

@@ -1,26 +1,27 @@
-// Forwarding: what of a client's header goes on to the origin, and what follows from that for keys and answers.
+// Forwarding: forwards request fields to origins, and the effects on keys and responses.
 
 import CGLib
 import CMicrohttpd
 import Model
 
-/// The fields that the rule of a source's host forwards, whether or not a client sends them.
+/// The request fields that a source's host rule forwards.
 struct Forwarding: Sendable {
-  /// Their names, as configured; there is at least one.
+  /// The configured names; never empty.
   let names: [String]
 
-  /// `nil` where nothing is forwarded.
+  /// Returns `nil` if no fields are forwarded.
   init?(names: [String]) {
     guard !names.isEmpty else { return nil }
     self.names = names
   }
 
-  /// Whether an answer may be meant for its client alone, and so is for no cache that clients share.
+  /// Whether a response may be personal, so that shared caches must not store it.
   var isPrivate: Bool {
     names.contains { ["authorization", "cookie"].contains($0.lowercased()) }
   }
 
-  /// A request with what its client sent of them. One that sent none asks for what everybody gets.
+  /// Returns the request with the client's values of these fields. Without any values, it is the
+  /// same for all clients.
   func apply(to request: ImageRequest, on connection: OpaquePointer) -> ImageRequest {
     let fields = names.compactMap { name in
       Self.value(of: name, on: connection).flatMap { HeaderField(name, $0) }
@@ -34,7 +35,7 @@ struct Forwarding: Sendable {
   static func value(of name: String, on connection: OpaquePointer) -> String? {
     var search = Search(name: name.lowercased(), values: [])
     withUnsafeMutablePointer(to: &search) { search in
-      // Calls back before it returns, and keeps nothing.
+      // Calls back before it returns, and retains nothing.
       _ = MHD_get_connection_values(
         connection, .HEADER_KIND,
         { context, _, name, value in
@@ -55,12 +56,13 @@ struct Forwarding: Sendable {
     var values: [String]
   }
 
-  /// 128 bits of SHA-256 in hexadecimal, of names and values in one order: keys are written to disk and to logs, where
-  /// no credentials belong. Names hold no colon and values no line break, so no two lists of fields are one text.
+  /// Returns 128 bits of SHA-256 of the sorted fields, in hexadecimal. A digest keeps credentials
+  /// out of keys on disk and in logs. The text is unambiguous: names contain no colon and values no
+  /// line break.
   static func digest(of fields: [HeaderField]) -> String {
     var text = fields.map { "\($0.name.lowercased()):\($0.value)\n" }.sorted().joined()
     return text.withUTF8 { bytes in
-      // GLib makes a digest for every type it knows, and SHA-256 is one.
+      // GLib fails only for unknown digest types.
       guard
         let digest = g_compute_checksum_for_data(
           G_CHECKSUM_SHA256, bytes.baseAddress, gsize(bytes.count))

@@ -1,46 +1,48 @@
-// Upload: the body of a request.
+// RequestBody: receives the body of a request.
 
 import CMicrohttpd
 import Glibc
 import Model
 import Platform
 
-/// Body bytes, kept where the path wants them and thrown away otherwise.
+/// Receives a request body. Keeps the bytes if the endpoint needs them, and discards them
+/// otherwise.
 struct RequestBody: Sendable {
-  /// Where a body goes.
+  /// Where a body is kept.
   enum Place {
-    /// Into an array.
+    /// In an array.
     case bytes
-    /// Into a memory file.
+    /// In a memory file.
     case file
   }
 
-  /// Most bytes of a body that nobody wants; whoever sends more is cut off.
+  /// Maximum length of an unneeded body; the connection of a longer one is closed.
   static let longestUnwanted = 64 << 10
-  /// Most bytes of a list; of a longer one the rest is thrown away, so that its sender gets an answer.
+  /// Maximum length of a prefetch list. The rest of a longer one is discarded, so that the client
+  /// gets a response.
   static let longest = 16 << 20
-  /// Most bytes beyond what a body may have that are read at all.
+  /// Maximum number of bytes read in excess of a body's limit.
   private static let longestExcess = 48 << 20
 
-  /// What was kept.
+  /// The bytes kept so far.
   private enum Kept: Sendable {
     case nothing
     case bytes([UInt8])
     case file(UploadedFile)
-    /// There was no memory for it.
+    /// Memory was exhausted.
     case lost
   }
 
-  /// Bytes so far, thrown away or not.
+  /// Bytes received so far, including discarded ones.
   private(set) var count = 0
-  /// Most bytes there may be; 0 where none are wanted.
+  /// Maximum length of the body; 0 if it is not needed.
   private var limit = 0
   private var kept = Kept.nothing
 
-  /// Most bytes that are read of a body of which so many are wanted.
+  /// Returns the maximum number of bytes read from a body with this limit.
   static func mostRead(limit: Int) -> Int { limit > 0 ? limit + longestExcess : longestUnwanted }
 
-  /// Has the bytes that come kept, so many at most.
+  /// Keeps the following bytes, up to `limit`.
   mutating func begin(_ place: Place, limit: Int) {
     self.limit = limit
     switch place {
@@ -49,7 +51,7 @@ struct RequestBody: Sendable {
     }
   }
 
-  /// Takes the next bytes; `false`: no more are to be read.
+  /// Takes the next bytes. Returns `false` if reading must stop.
   mutating func take(_ more: UnsafeRawBufferPointer) -> Bool {
     count += more.count
     guard limit > 0, count <= limit else {
@@ -58,7 +60,7 @@ struct RequestBody: Sendable {
     }
     switch kept {
     case .bytes(var bytes):
-      // One owner at a time, or each piece would copy all that came before it.
+      // Clears `kept` first, so that the array has one owner and `append` does not copy it.
       kept = .nothing
       bytes.append(contentsOf: more)
       kept = .bytes(bytes)
@@ -68,7 +70,7 @@ struct RequestBody: Sendable {
     return true
   }
 
-  /// The bytes of a body that was kept in memory; none where there was no body.
+  /// Returns the body kept in memory; empty if there was none.
   ///
   /// - Throws: `bodyTooLarge`.
   func bytes() throws(ImageError) -> [UInt8] {
@@ -77,9 +79,10 @@ struct RequestBody: Sendable {
     return []
   }
 
-  /// The body that was kept in a file, whole. To be asked once.
+  /// Returns the complete body kept in a file. Call once.
   ///
-  /// - Throws: `bodyTooLarge`; `unsupportedFormat` where there was no body, `overloaded` where there was no memory for it.
+  /// - Throws: `bodyTooLarge`, `unsupportedFormat` without a body, `overloaded` if memory is
+  ///   exhausted.
   func file() throws(ImageError) -> FileRegion {
     guard count <= limit else { throw .bodyTooLarge(limit: limit) }
     switch kept {
@@ -92,10 +95,10 @@ struct RequestBody: Sendable {
   }
 }
 
-/// A memory file that a body is written to.
+/// A memory file that receives a body.
 private final class UploadedFile: @unchecked Sendable {
-  // Sound as Sendable: one thread at a time has it, the connection's until the body is whole, then that of the task it is
-  // handed to.
+  // Sound as Sendable: one thread at a time uses it, the connection's until the body is complete,
+  // then that of the task that takes it.
 
   private var file: MemoryFile?
 
@@ -104,14 +107,14 @@ private final class UploadedFile: @unchecked Sendable {
     self.file = consume file
   }
 
-  /// `false`: there is no memory.
+  /// Appends bytes. Returns `false` if memory is exhausted.
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard var file = file.take(), (try? file.append(bytes)) != nil else { return false }
     self.file = consume file
     return true
   }
 
-  /// The file, which nobody can change any more; `nil` the second time.
+  /// Returns the sealed file, which can no longer change; `nil` on a second call.
   func finish() -> FileRegion? {
     guard let file = file.take() else { return nil }
     return try? file.sealed()
@@ -119,7 +122,7 @@ private final class UploadedFile: @unchecked Sendable {
 }
 
 extension Connection {
-  /// The body, which is the caller's alone from here on, and gone with it.
+  /// Moves the body to the caller.
   func takeUpload() -> RequestBody {
     defer { upload = RequestBody() }
     return upload
@@ -127,8 +130,9 @@ extension Connection {
 }
 
 extension RequestContext {
-  /// Answers a request whose body is too long to be read to its end before that begins, as whoever waits for leave to send
-  /// it expects (RFC 9110, section 10.1.1); `nil`: it will be read.
+  /// Refuses a request whose `Content-Length` is too long, before its body is read. A client that
+  /// sent `Expect: 100-continue` relies on this (RFC 9110, section 10.1.1). Returns `nil` if the
+  /// body will be read.
   func refuseBody() -> MHD_Result? {
     guard let field = RequestHandler.header("Content-Length", of: connection),
       let length = Int(String(cString: field)), length > RequestBody.longestUnwanted
@@ -145,13 +149,13 @@ extension RequestContext {
     }
   }
 
-  /// Takes body bytes; `false`: the connection is to be closed. Only operators' are kept, so that no stranger's fill
-  /// memory.
+  /// Takes body bytes. Returns `false` if the connection must be closed. Keeps only operators'
+  /// bodies, so that other clients cannot fill memory.
   func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    // Asked once a body.
+    // Evaluated once per body.
     if client.upload.count == 0, let (place, limit) = placeOfBody, isOperator {
       client.upload.begin(place, limit: limit)
-      // The header's deadline is not the body's.
+      // The header's deadline does not apply to the body.
       client.watch.deadline =
         Clock.coarseMilliseconds() + handler.answerTimeout
         + limit * 1_000 / handler.configuration.minimumReadRate
@@ -159,7 +163,7 @@ extension RequestContext {
     return client.upload.take(bytes)
   }
 
-  /// Where the path wants a body to go, and how long it may be; `nil`: nowhere.
+  /// Where the endpoint keeps a body, and its maximum length; `nil` if it needs none.
   private var placeOfBody: (RequestBody.Place, limit: Int)? {
     switch (client.target?.route, client.method) {
     case (.prefetches, .post): (.bytes, RequestBody.longest)

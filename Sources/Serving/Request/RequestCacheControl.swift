@@ -1,4 +1,4 @@
-// RequestCacheControl: what a request's header says about how it wants to be served.
+// RequestCacheControl: the caching and priority directives of a request.
 
 import CMicrohttpd
 import Glibc
@@ -14,18 +14,19 @@ struct RequestCacheControl: Equatable {
   var onlyIfCached = false
   /// `max-age`, `max-stale`, `min-fresh`.
   var age = AgeDemands()
-  /// From the urgency, 0 to 7, 3 being usual.
+  /// Derived from the urgency, 0 to 7; 3 is normal.
   var priority: LoadPriority?
 
-  /// No directives.
+  /// Creates an empty set of directives.
   init() {}
 
-  /// Whether there is a `Cache-Control` field. Asked of each hit, so it reads nothing.
+  /// Whether the request has a `Cache-Control` field. Called for each hit, so it does not parse.
   static func arePresent(on connection: OpaquePointer) -> Bool {
     RequestHandler.header("Cache-Control", of: connection) != nil
   }
 
-  /// Those of the request on a connection; a field's lines are one list (RFC 9110, section 5.3).
+  /// Parses the fields of the current request. Several fields form one list (RFC 9110, section
+  /// 5.3).
   init(on connection: OpaquePointer) {
     withUnsafeMutablePointer(to: &self) { directives in
       _ = MHD_get_connection_values(
@@ -43,7 +44,7 @@ struct RequestCacheControl: Equatable {
     }
   }
 
-  /// Takes in the directives; what is not understood says nothing.
+  /// Adds directives; ignores unknown and invalid ones.
   mutating func read(cacheControl text: String) {
     for directive in text.split(separator: ",") {
       let parts = directive.split(separator: "=", maxSplits: 1).map { Self.trimmed($0) }
@@ -60,7 +61,7 @@ struct RequestCacheControl: Equatable {
     }
   }
 
-  /// Takes in the urgency of a structured field such as `u=1, i`.
+  /// Adds the urgency of a structured field such as `u=1, i`.
   mutating func read(priority text: String) {
     for item in text.split(separator: ",") {
       let parts = item.split(separator: "=", maxSplits: 1).map { Self.trimmed($0) }
@@ -71,8 +72,8 @@ struct RequestCacheControl: Equatable {
     }
   }
 
-  /// Adds them to what the target says, which goes first. Where clients may not have origins asked at will, directives
-  /// to that end are passed over: they are wishes, and a cache need not grant them.
+  /// Adds the directives to the options of the target, which take precedence. Without `mayReload`,
+  /// directives that force revalidation are ignored, as RFC 9111 allows.
   func apply(to options: inout LoadOptions, mayReload: Bool) {
     if noStore { options.store = [] }
     if options.priority == .normal, let priority { options.priority = priority }
@@ -91,7 +92,7 @@ struct RequestCacheControl: Equatable {
     return text
   }
 
-  /// Digits; more than an `Int` holds are as many as it does.
+  /// Parses digits; clamps values above `Int.max`.
   private static func seconds(_ text: Substring) -> Int? {
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
     return Int(text) ?? .max

@@ -1,4 +1,4 @@
-// RequestLine: what the log says of a request, the same fields for all of them.
+// RequestLine: the log line of a request.
 
 import Model
 import Telemetry
@@ -17,13 +17,13 @@ public enum LoggedRequests: String, Sendable {
 struct RequestLine {
   /// The method, displayable.
   let method: String
-  /// The status it was answered with; 499 where nobody was there any more.
+  /// The response status; 499 if the client disconnected.
   let status: Int
   /// Bytes of the body.
   let bytes: Int
-  /// The `Cache-Status` header.
+  /// The value of the `Cache-Status` field.
   let cacheStatus: String?
-  /// What went wrong.
+  /// The error, if any.
   let error: ImageError?
 
   /// A client that left before its answer.
@@ -33,7 +33,8 @@ struct RequestLine {
       cacheStatus: nil, error: .cancelled)
   }
 
-  /// A body that came while it was sent: to its end, or cut for `error` when its status was long gone.
+  /// Creates the line for a streamed response. `error` is set if the body was cut off after its
+  /// status was sent.
   static func streamed(_ streaming: Streaming, error: ImageError?) -> RequestLine {
     RequestLine(
       method: Method.get.name, status: 200, bytes: streaming.stream.sent,

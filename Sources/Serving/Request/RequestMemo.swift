@@ -1,31 +1,32 @@
-// RequestMemo: the request targets one worker has already parsed.
+// RequestMemo: the request targets that an event loop has already parsed.
 
 import Glibc
 
-/// A bounded table from raw request target to its meaning. Each worker has its own, so looking up takes no lock.
+/// A bounded table from raw request targets to parsed ones. Each event loop has its own, so a
+/// lookup takes no lock.
 ///
-/// Set-associative like a processor's cache: a target can only be in the four places its hash names. A hit moves one
-/// place to the front, a new target takes the last place, so a rare one never pushes out a frequent one, and a
-/// stranger who finds colliding targets only makes four of them be parsed again.
+/// Set-associative like a processor's cache: the hash selects a set of four slots. A hit moves its
+/// target one slot forward and a new target takes the last slot, so a rare target does not evict a
+/// frequent one. Colliding targets from an attacker only cause four targets to be parsed again.
 final class RequestMemo {
   private static let ways = 4
   /// Targets longer than this are parsed each time.
   static let longestTarget = 2_048
-  /// What a remembered target costs beside its bytes, about: objects, the canonical URL, the key.
+  /// Approximate cost of a stored target in addition to its bytes: objects, canonical URL and key.
   private static let overhead = 1_024
-  /// Most targets that one more pushes out: enough for the longest in place of the shortest.
+  /// Maximum number of targets evicted for one: enough for the longest in place of the shortest.
   static let releasedAtOnce = 16
-  /// Most sets that are looked at for them.
+  /// Maximum number of sets searched for targets to evict.
   private static let searchedAtOnce = 256
 
   private var places: [RequestTarget?]
   private let mask: Int
   private let limit: Int
   private var bytes = 0
-  /// The set that gives a place next when bytes are short.
+  /// The next set to evict from when bytes are short.
   private var hand = 0
 
-  /// A table that keeps at most about `limit` bytes.
+  /// Creates a table of at most about `limit` bytes.
   init(limit: Int) {
     var sets = 1
     while sets * 2 * Self.ways * (Self.overhead + 256) <= limit { sets *= 2 }
@@ -33,7 +34,7 @@ final class RequestMemo {
     places = Array(repeating: nil, count: sets * Self.ways)
   }
 
-  /// The meaning of a target parsed earlier. Allocates nothing.
+  /// Returns an already parsed target. Does not allocate.
   func target(_ raw: UnsafeRawBufferPointer, hash: UInt64) -> RequestTarget? {
     let first = (Int(truncatingIfNeeded: hash) & mask) * Self.ways
     for place in first..<first + Self.ways {
@@ -48,7 +49,7 @@ final class RequestMemo {
     return nil
   }
 
-  /// Remembers a target that can be answered; others are not worth a place.
+  /// Stores a target if its request is valid.
   func remember(_ target: RequestTarget) {
     guard target.raw.count <= Self.longestTarget, target.route != nil else { return }
     if case .failure = target.request { return }
@@ -61,9 +62,9 @@ final class RequestMemo {
     places[place] = target
   }
 
-  /// Whether there is room for so many bytes more. Long targets fill the bytes before the places: then other sets give
-  /// their last target each, one set after the other and few at a time, since an event loop waits for it. Where that is
-  /// not enough, the target is remembered another time.
+  /// Makes room for `change` bytes and returns whether there is room. Evicts the last target of
+  /// other sets, round robin. Evicts only a few per call, because the event loop waits; if that is
+  /// not enough, the target is not stored.
   private func makesRoom(for change: Int, keeping own: Int) -> Bool {
     var released = 0
     for _ in 0..<Self.searchedAtOnce
@@ -80,12 +81,14 @@ final class RequestMemo {
     return bytes + change <= limit
   }
 
-  /// A negotiated target has a key more for each class of clients: for three, which are more than most have.
+  /// Returns the approximate cost in bytes. A negotiated target has one more key per class of
+  /// clients; the estimate assumes three.
   private func cost(_ target: RequestTarget) -> Int {
     target.raw.count * (target.isNegotiated ? 6 : 3) + Self.overhead
   }
 
-  /// Mixes eight bytes at a time with a secret of this process. It need not withstand attack: see above.
+  /// Hashes eight bytes at a time with a per-process secret. Need not resist attacks, see the
+  /// type's description.
   static func hash(_ raw: UnsafeRawBufferPointer) -> UInt64 {
     var hash = secret ^ UInt64(truncatingIfNeeded: raw.count)
     var position = 0
@@ -110,7 +113,7 @@ final class RequestMemo {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether both hold the same bytes, and any at all.
+  /// Whether both buffers hold the same bytes and are not empty.
   func isEqual(to other: UnsafeRawBufferPointer) -> Bool {
     guard count == other.count, let start = baseAddress, let otherStart = other.baseAddress else {
       return false

@@ -1,30 +1,30 @@
-// RequestRules: what is known of every request for an image before its query is read.
+// RequestRules: the operator's rules for image requests.
 
 import Model
 
-/// What the operator decided of the requests of `/image`. Made once, before the server starts.
+/// The configured rules for `/image` requests. Created once, before the server starts.
 struct RequestRules: Sendable {
-  /// What keys are made of, and which fields of clients' headers go on to origins.
+  /// The parts of a request that form cache keys, and the request fields forwarded to origins.
   let keyFilter: CacheKeyFilter
-  /// Formats for those who name them, where the request leaves the format open; the best first.
+  /// Formats for requests without a format, in order of preference, if `Accept` names them.
   let autoFormats: [ImageFormat]
-  /// The same without their order.
+  /// `autoFormats` as a set.
   let onOffer: AcceptedFormats
-  /// Whether a request that leaves the format open is sent on to one that names it.
+  /// Whether a request without a format is redirected to a URL that names the negotiated format.
   let redirectsAuto: Bool
-  /// Whether images are asked for by presets alone.
+  /// Whether clients may request images by preset only.
   private(set) var presetsOnly: Bool
-  /// Whether clients may ask for more pixels than a source has.
+  /// Whether clients may enlarge an image beyond its source's size.
   private(set) var allowsEnlarging: Bool
-  /// The highest limit that may be asked for with `limitbytes`, at 4 bytes a pixel.
+  /// The maximum of `limitbytes`, at 4 bytes per pixel.
   let highestLimitBytes: Int
   /// Quality of lossy results where the request does not say.
   let qualities: FormatQualities
   /// Named sets of parameters.
   private(set) var presets: [String: ImageQuery] = [:]
-  /// The images that may be laid on others, by the names that clients know them by.
+  /// Watermark images, by the names that clients use.
   let watermarks: [String: SourceURL]
-  /// Whether files below the local root may be, too.
+  /// Whether files below the local root are allowed as watermarks.
   let allowsLocalWatermarks: Bool
 
   /// The rules of a server. A preset that nothing can be asked for with is left out: `invalidPresets` tells of it before
@@ -37,7 +37,7 @@ struct RequestRules: Sendable {
     }
   }
 
-  /// The rules by which presets themselves are read.
+  /// Creates the rules for parsing presets.
   init(withoutPresets configuration: ServerConfiguration) {
     keyFilter = configuration.keyFilter
     watermarks = configuration.watermarks
@@ -51,9 +51,9 @@ struct RequestRules: Sendable {
     qualities = configuration.qualities
   }
 
-  /// A preset's parameters, once it is sure that they can be used.
+  /// Parses and checks a preset's parameters.
   ///
-  /// - Throws: what `ImageParameter.parse` does; `forbiddenParameter` for `url` and `preset`.
+  /// - Throws: the errors of `ImageQuery`, and `forbiddenParameter` for `url` and `preset`.
   func preset(_ text: String) throws(ImageError) -> ImageQuery {
     let query = try ImageQuery(Array(text.utf8))
     for name in ["url", "preset"] where query.has(name) { throw .forbiddenParameter(name) }
@@ -61,7 +61,7 @@ struct RequestRules: Sendable {
     return query
   }
 
-  /// The names of presets, as error messages say what is allowed: as many as can be read.
+  /// The preset names for error messages; only their number if there are more than 20.
   var presetsAllowed: String {
     switch presets.count {
     case 0: "no presets are configured"
@@ -70,7 +70,7 @@ struct RequestRules: Sendable {
     }
   }
 
-  /// The same for operators, who are free.
+  /// The rules for operators, who have no restrictions on presets and enlarging.
   var forOperators: RequestRules {
     var rules = self
     rules.presetsOnly = false
@@ -78,14 +78,14 @@ struct RequestRules: Sendable {
     return rules
   }
 
-  /// A request as it stands for clients who take `formats`, where they have a say.
+  /// Returns the request as negotiated for clients that accept `formats`.
   func request(_ request: ImageRequest, accepting formats: AcceptedFormats) -> ImageRequest {
     let formats = formats.intersection(onOffer)
     guard isNegotiated(request.transform), !formats.isEmpty else { return request }
     return request.accepting(autoFormats.filter(formats.contains))
   }
 
-  /// Whether the answer depends on what its client takes.
+  /// Whether the response depends on the client's `Accept`.
   func isNegotiated(_ transform: Transform) -> Bool {
     transform.format == nil && transform.product == .image && !onOffer.isEmpty
   }

@@ -1,37 +1,37 @@
-// RequestTarget and Route: what a raw request target means, which never changes, so it is worked out once.
+// RequestTarget: the parsed form of a raw request target, and the route of its path.
 
 import Model
 
-/// Where a path leads, by the path, decoded. A new endpoint is a new row.
+/// An endpoint, by its decoded path. To add an endpoint, add a case.
 enum Route: String, Sendable {
-  /// An image.
+  /// Serves an image.
   case image = "/image"
-  /// What a source is.
+  /// Describes a source.
   case info = "/info"
-  /// Health and figures.
+  /// Reports health and figures.
   case stats = "/stats"
-  /// What is kept.
+  /// Looks up, stores or purges cache entries.
   case cache = "/admin/cache"
-  /// The emptying of tiers.
+  /// Clears cache tiers.
   case clearCache = "/admin/cache/clear"
-  /// The removal of what is too old or too much.
+  /// Removes expired and excess entries.
   case cleanCache = "/admin/cache/clean"
-  /// The failed URLs.
+  /// Lists or removes failed URLs.
   case failedURLs = "/admin/failed"
-  /// The end of all work.
+  /// Cancels all work.
   case cancel = "/admin/cancel"
-  /// The downloads.
+  /// Lists the downloads.
   case downloads = "/admin/downloads"
-  /// No further downloads for now.
+  /// Pauses downloads.
   case pause = "/admin/pause"
-  /// Downloads again.
+  /// Resumes downloads.
   case resume = "/admin/resume"
-  /// Lists to prefetch.
+  /// Lists and starts prefetches.
   case prefetches = "/admin/prefetch"
-  /// One of them; its name follows.
+  /// One prefetch; its name follows.
   case prefetch = "/admin/prefetch/"
 
-  /// Whether it is for operators alone.
+  /// Whether the endpoint requires an operator's token.
   var isForOperators: Bool {
     switch self {
     case .image, .info, .stats: false
@@ -39,10 +39,10 @@ enum Route: String, Sendable {
     }
   }
 
-  /// Whether its answers are made of a source and kept.
+  /// Whether the response is made from a source and cached.
   var isForImages: Bool { self == .image || self == .info }
 
-  /// What can be done with it.
+  /// The allowed methods.
   var methods: [Method] {
     switch self {
     case .image, .info, .stats: [.get, .head]
@@ -54,7 +54,7 @@ enum Route: String, Sendable {
     }
   }
 
-  /// The route of a path, and what follows it where it is one for many.
+  /// Returns the route of a path, and the name that follows a prefetch's path.
   static func find(_ path: String) -> (route: Route, name: String?)? {
     let parent = Route.prefetch.rawValue
     if path.hasPrefix(parent) {
@@ -67,7 +67,7 @@ enum Route: String, Sendable {
   /// The `Allow` field (RFC 9110, section 10.2.1).
   var allowed: String { Self.names(of: methods) }
 
-  /// The same for a path that leads nowhere.
+  /// The `Allow` field of an unknown path.
   static let allowedAnywhere = names(of: [.get, .head])
 
   private static func names(of methods: [Method]) -> String {
@@ -75,35 +75,37 @@ enum Route: String, Sendable {
   }
 }
 
-/// The meaning of one raw request target (RFC 9112, section 3.2), bytes as they came.
+/// The parsed form of a raw request target (RFC 9112, section 3.2).
 ///
-/// Belongs to one worker's thread.
+/// Belongs to the thread of one event loop.
 final class RequestTarget {
-  /// The bytes, for telling equal targets from colliding ones and for the log.
+  /// The raw bytes, for comparison with colliding targets and for the log.
   let raw: [UInt8]
-  /// `RequestMemo.hash` of them.
+  /// `RequestMemo.hash` of `raw`.
   let hash: UInt64
-  /// The path, for people; the route knows better.
+  /// The decoded path, for messages. Use `route` for decisions.
   let path: String
-  /// Where it leads, `nil`: nowhere.
+  /// The endpoint; `nil` for an unknown path.
   let route: Route?
-  /// What the path names below its route, where that is one for many.
+  /// The name of a prefetch; `nil` for other routes.
   let name: String?
-  /// What `/image` or `/info` was asked for, or why it cannot be answered; `nil` on other routes.
+  /// The request of `/image` or `/info`, or its error; `nil` on other routes.
   let request: Result<ImageRequest, ImageError>?
-  /// What of a client's header the source's origin is sent; `nil`: nothing.
+  /// The request fields forwarded to the source's origin; `nil` for none.
   let forwarding: Forwarding?
-  /// The request's key, where memory may have the answer and the target alone tells it; kept beside it so that a hit
-  /// copies this and not the whole request.
+  /// The cache key, if the target alone determines it and memory may have the response. A hit
+  /// copies the key instead of the whole request.
   let key: CacheKey?
-  /// Whether the answer depends on what its client takes; then `key` is that of one who names nothing.
+  /// Whether the response depends on `Accept`; `key` is then for clients that accept no negotiable
+  /// format.
   let isNegotiated: Bool
-  /// The `Vary` field of what is answered (RFC 9110, section 12.5.5), where there is any choice.
+  /// The `Vary` field of the response (RFC 9110, section 12.5.5); `nil` if the response does not
+  /// vary.
   let vary: String?
-  /// The keys of clients who name formats, by their class, as far as they were asked for.
+  /// The keys of the classes of clients seen so far, indexed by class.
   private var negotiatedKeys: [CacheKey?] = []
 
-  /// Parses a target; whatever is wrong with it is remembered, not thrown.
+  /// Parses a target. Errors are stored in `request`.
   init(raw: [UInt8], hash: UInt64, rules: RequestRules) {
     (self.raw, self.hash) = (raw, hash)
     let origin = Self.originForm(raw[...])
@@ -124,7 +126,7 @@ final class RequestTarget {
       let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
       isNegotiated = rules.isNegotiated(parsed.transform)
       vary = Self.vary(forwarding, isNegotiated: isNegotiated)
-      // What is redirected has an answer that is not kept.
+      // The response to a redirected request is not cached.
       let isRedirected = isNegotiated && rules.redirectsAuto
       (request, key) = (
         .success(parsed), mayHit && forwarding == nil && !isRedirected ? parsed.key : nil
@@ -134,8 +136,8 @@ final class RequestTarget {
     }
   }
 
-  /// The key of clients who take `formats`, where memory may have the answer. From the second request of a class on
-  /// this allocates nothing.
+  /// Returns the key for clients that accept `formats`, if memory may have the response. Allocates
+  /// only for the first request of a class.
   func key(accepting formats: AcceptedFormats, _ rules: RequestRules) -> CacheKey? {
     let formats = formats.intersection(rules.onOffer)
     guard key != nil, !formats.isEmpty else { return key }
@@ -158,13 +160,13 @@ final class RequestTarget {
     return names.isEmpty ? nil : names.joined(separator: ", ")
   }
 
-  /// Where a client is sent who is to ask for `format` by name: the last segment of the path and the query, relative to
-  /// the path that was asked for (RFC 3986, section 5.2), which a proxy may know by another name.
+  /// Returns the redirect location that names `format`. It is relative to the last path segment
+  /// (RFC 3986, section 5.2), because a proxy may use another path.
   func location(naming format: ImageFormat) -> String {
     let origin = Self.originForm(raw[...])
     let path = origin.prefix { $0 != UInt8(ascii: "?") }
     let name = path[(path.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex)...].dropFirst()
-    // `format=auto`, which says what its absence does.
+    // Drops `format=auto`, the default.
     let kept = query.split(separator: UInt8(ascii: "&")).filter {
       PercentEncoding.decode($0.prefix { $0 != UInt8(ascii: "=") }) != "format"
     }
@@ -172,7 +174,7 @@ final class RequestTarget {
     return Self.written(name) + "?" + parts.joined(separator: "&")
   }
 
-  /// What is no character of a URI (RFC 3986, section 2) percent-encoded, all else as it came.
+  /// Percent-encodes the bytes that are not URI characters (RFC 3986, section 2).
   private static func written(_ bytes: ArraySlice<UInt8>) -> String {
     var text = ""
     for byte in bytes {
@@ -185,13 +187,13 @@ final class RequestTarget {
     return text
   }
 
-  /// What stands behind the `?`.
+  /// The query, without the `?`.
   var query: ArraySlice<UInt8> {
     let origin = Self.originForm(raw[...])
     return origin.drop { $0 != UInt8(ascii: "?") }.dropFirst()
   }
 
-  /// The target without the scheme and authority of the absolute form, which every server must understand.
+  /// Removes the scheme and authority of the absolute form, which every server must accept.
   private static func originForm(_ target: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     for scheme in ["http://", "https://"]
     where target.prefix(scheme.utf8.count).elementsEqual(scheme.utf8) {

@@ -1,4 +1,4 @@
-// BodyStream: an answer whose body comes while it is sent.
+// BodyStream: sends a response whose body arrives while it is sent.
 
 import CMicrohttpd
 import Glibc
@@ -7,27 +7,29 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// Whoever has the bytes of such a body.
+/// The source of a streamed response body.
 protocol StreamedResponse: AnyObject, Sendable {
-  /// Copies what there is from `position` on; never waits. Positions only grow.
+  /// Copies the available bytes from `position`, which never decreases. Never blocks.
   func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead
-  /// Has `wake` called, on any thread, whenever a read that gave `notYet` may give something else. Called once, before
-  /// the first read.
+  /// Sets the callback that runs, on any thread, when a read that returned `notYet` may succeed.
+  /// Called once, before the first read.
   func whenReadable(_ wake: @escaping @Sendable () -> Void)
-  /// Nothing was read for as long as the stream may wait; tells whether it may go on waiting.
+  /// Called when the stream has waited for its time limit. Returns whether it may keep waiting.
   func mayWaitOn() -> Bool
-  /// Whether it is to end as soon as the server is stopping, since it would not end by itself.
+  /// Whether the stream ends as soon as the server drains, because it has no end of its own.
   var endsWithServer: Bool { get }
-  /// What a read that gave `failed` is in the log.
+  /// The error that is logged after a read returned `failed`.
   var failure: ImageError { get }
-  /// Nobody will read on.
+  /// Called when reading has ended.
   func abandoned()
 }
 
-/// A connection that sends a `StreamedResponse`, suspended while there is nothing to send.
+/// A connection that sends a `StreamedResponse`. The connection is suspended while no bytes are
+/// available.
 final class BodyStream: Suspended, @unchecked Sendable {
-  // Sound as Sendable: `connection` is used by its own thread in `read`, and by others only for MHD_resume_connection
-  // while it is suspended; `sent` belongs to that thread too; everything else is immutable, Sendable or behind the lock.
+  // Sound as Sendable: `read` uses `connection` on its own thread; other threads use it only for
+  // MHD_resume_connection while it is suspended. `sent` belongs to that thread too. Everything else
+  // is immutable, Sendable or behind the lock.
 
   private enum Ending {
     case finished
@@ -36,7 +38,7 @@ final class BodyStream: Suspended, @unchecked Sendable {
 
   private struct Guarded {
     var isSuspended = false
-    /// A wake-up came while it was not suspended.
+    /// A wake-up arrived while the connection was not suspended.
     var hasNews = false
     var ending: Ending?
   }
@@ -50,14 +52,14 @@ final class BodyStream: Suspended, @unchecked Sendable {
   private let patience: Int
   private let guarded = Lock(Guarded())
   private let patienceEnd = Atomic<Int>(.max)
-  /// Bytes of the body that libmicrohttpd was given.
+  /// Body bytes passed to libmicrohttpd.
   private(set) var sent = 0
   /// Bytes that libmicrohttpd asks for at a time, and keeps for each stream.
   private static let bufferLength = 32 << 10
 
-  /// A stream on a connection of `client`'s.
+  /// Creates a stream on a client's connection.
   ///
-  /// - Parameter patience: milliseconds it may be without anything to send before its body is asked.
+  /// - Parameter patience: milliseconds without bytes after which `mayWaitOn` is called.
   init(
     _ body: any StreamedResponse, on connection: OpaquePointer, of client: Connection,
     handler: RequestHandler, patience: Int
@@ -72,20 +74,21 @@ final class BodyStream: Suspended, @unchecked Sendable {
 
   var deadline: Int { patienceEnd.load(ordering: .relaxed) }
 
-  /// Why the rest was not sent; `nil` where that was not decided here.
+  /// The reason why the body was cut off; `nil` if this stream did not cut it off.
   var cutReason: ImageError? {
     if case .cut(let reason)? = guarded.withLock({ $0.ending }) { reason } else { nil }
   }
 
-  /// The response that reads this stream; libmicrohttpd releases it with the last of its references.
+  /// Creates the response that reads this stream. libmicrohttpd releases the stream with the
+  /// response's last reference.
   ///
-  /// - Parameter length: bytes of the whole body; `nil` where nobody knows, and it is sent in chunks.
+  /// - Parameter length: bytes of the whole body; `nil` if unknown, and the body is sent in chunks.
   func makeResponse(length: Int?) -> OpaquePointer? {
     let retained = Unmanaged.passRetained(self)
     let response = MHD_create_response_from_callback(
       length.map(UInt64.init) ?? .max, Self.bufferLength,
       { context, position, buffer, room in
-        // Both are given whenever there is room for a byte.
+        // Both are non-null whenever there is room for a byte.
         guard let context, let buffer else { return -2 }
         return Unmanaged<BodyStream>.fromOpaque(context)._withUnsafeGuaranteedRef { stream in
           stream.read(
@@ -100,7 +103,8 @@ final class BodyStream: Suspended, @unchecked Sendable {
     return response
   }
 
-  /// libmicrohttpd's content reader: a count, 0 after suspending, −1 at the end, −2 where the rest will not come.
+  /// Implements libmicrohttpd's content reader. Returns a byte count, 0 after suspending, −1 at the
+  /// end, or −2 on failure.
   private func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     while true {
       switch guarded.withLock({ $0.ending }) {
@@ -121,7 +125,8 @@ final class BodyStream: Suspended, @unchecked Sendable {
     }
   }
 
-  /// Suspends the connection until there is something to send; `false`: there may be already.
+  /// Suspends the connection until bytes are available. Returns `false` if bytes may already be
+  /// available.
   private func suspend() -> Bool {
     let isSuspended = guarded.withLock { state in
       if state.hasNews || state.ending != nil {
@@ -129,7 +134,8 @@ final class BodyStream: Suspended, @unchecked Sendable {
         return false
       }
       patienceEnd.store(Clock.coarseMilliseconds() + patience, ordering: .relaxed)
-      // All under the lock: whoever wakes it comes before it is suspended, or after it can be resumed.
+      // All under the lock, so that a wake-up arrives before the suspension or after a resumption
+      // is possible.
       guard handler.watcher.addStream(self) else {
         state.ending = body.endsWithServer ? .finished : .cut(.draining)
         return false
@@ -138,12 +144,12 @@ final class BodyStream: Suspended, @unchecked Sendable {
       state.isSuspended = true
       return true
     }
-    // Asked once it is in the table: a server that stops later finds it there.
+    // Checked after `addStream`: a drain that begins later finds the stream in the table.
     if isSuspended, handler.isDraining { drain() }
     return isSuspended
   }
 
-  /// There may be something to send.
+  /// Called when bytes may be available.
   private func wake() { resume { $0.hasNews = true } }
 
   func interrupt(_ reason: Outcome) {
@@ -173,7 +179,7 @@ final class BodyStream: Suspended, @unchecked Sendable {
   }
 }
 
-/// An answer whose body comes while it is sent, as its connection keeps it.
+/// A streamed response, as its connection stores it.
 struct Streaming {
   /// The body.
   let stream: BodyStream

@@ -2,20 +2,20 @@
 
 import Model
 
-/// Making `Content-Disposition`.
+/// Builds `Content-Disposition`.
 enum ContentDisposition {
-  /// In code points and not in characters, one of which can have any number of them: the head of an answer has to find
-  /// room beside the request's.
+  /// Maximum length in code points. A character has no maximum size, and the response head has
+  /// limited room.
   private static let longestStem = 100
 
-  /// `inline` with the source's name and the sent format's extension; where the name is not plain ASCII, also in
-  /// RFC 8187's encoding.
+  /// Returns `inline` with the source's name and the format's extension. A name that is not plain
+  /// ASCII is also sent in RFC 8187's encoding.
   static func inline(source: SourceURL, format: ImageFormat) -> String {
     if let stem = plainStem(of: source.fileName) {
       return "inline; filename=\"\(stem).\(format.fileExtension)\""
     }
     let encoded = Array(source.fileName.utf8)
-    // A local path is decoded already; decoding again would turn a real `%41` in a name into an `A`.
+    // A local path is already decoded; decoding again would change a literal `%41` to `A`.
     let name =
       source.scheme == .local
       ? String(source.fileName) : PercentEncoding.decode(encoded) ?? String(source.fileName)
@@ -33,7 +33,8 @@ enum ContentDisposition {
     return plain == full ? value : value + "; filename*=UTF-8''" + PercentEncoding.encode(full)
   }
 
-  /// A name without its extension, where nothing in it has to be decoded, replaced or cut: nearly always.
+  /// Returns the name without its extension if it needs no decoding, replacing or shortening. This
+  /// is the common case.
   private static func plainStem(of name: Substring) -> Substring? {
     let stem = name[..<(name.lastIndex(of: ".") ?? name.endIndex)]
     let isPlain =
@@ -42,12 +43,12 @@ enum ContentDisposition {
     return isPlain ? stem : nil
   }
 
-  /// What may stand between quotes in every reader's opinion.
+  /// Whether every parser accepts the scalar inside quotes.
   private static func isPlain(_ scalar: UnicodeScalar) -> Bool {
     scalar.isASCII && plain[Int(scalar.value)]
   }
 
-  /// The same for bytes of UTF-8.
+  /// Whether `isPlain` holds, for each UTF-8 byte.
   private static let plain: [Bool] = (0..<256).map { byte in
     switch UInt8(byte) {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -1,9 +1,9 @@
-// ErrorBody: the contract's JSON for what went wrong.
+// ErrorBody: the JSON body of error responses.
 
 import FoundationEssentials
 import Model
 
-/// `{"error":{"code":"…","message":"…","parameter":"…","request_id":"…"}}`.
+/// Encodes `{"error":{"code":"…","message":"…","parameter":"…","request_id":"…"}}`.
 struct ErrorBody: Encodable {
   private struct Content: Encodable {
     let code: String
@@ -27,7 +27,7 @@ struct ErrorBody: Encodable {
       parameter: error.parameter, request_id: id)
   }
 
-  /// The text; a fixed one where it cannot be encoded, which nothing a client can send brings about.
+  /// The encoded body; a constant if encoding fails, which no client input can cause.
   var json: [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

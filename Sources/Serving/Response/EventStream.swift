@@ -1,40 +1,44 @@
-// EventStream: server-sent events (WHATWG HTML, section 9.2), and which progress is worth one.
+// EventStream: a body of server-sent events (WHATWG HTML, section 9.2), and the progress filter.
 
 import Model
 import Platform
 
-/// A body of `text/event-stream`. Whoever has news appends it; a reader that is slower than the news is told the latest
-/// of each thing, and every end. An event's data is made when its turn to be sent has come: of what is replaced before,
-/// and that is most where there is much, nothing is ever made.
+/// A body of `text/event-stream`. A slow reader gets the latest event of each key, and every final
+/// event.
+///
+/// Events are encoded when they are about to be sent, so an event that is replaced before costs no
+/// encoding.
 final class EventStream: StreamedResponse {
   private struct Waiting {
     let key: String
     let isFinal: Bool
-    /// The event as it is sent; `nil` for none.
+    /// Returns the encoded event; `nil` for none.
     let bytes: @Sendable () -> [UInt8]?
   }
 
   private struct State {
-    /// Events not begun to be sent.
+    /// Events that are not being sent yet.
     var waiting: [Waiting] = []
-    /// Events begun to be sent, which is the number of the first one in `waiting`.
+    /// The number of events that were sent or are being sent; also the number of the first event in
+    /// `waiting`.
     var begun = 0
-    /// The number of the latest event of a key that a later one may take the place of.
+    /// The number of the latest replaceable event of each key.
     var replaceable: [String: Int] = [:]
-    /// Bytes being sent, and the position of the first of them.
+    /// Bytes being sent, and the position of their first byte.
     var outgoing: [UInt8] = []
     var start = 0
     var isEnded = false
-    /// Too many events waited.
+    /// Whether the queue overflowed.
     var isOverrun = false
     var isAbandoned = false
     var wake: (@Sendable () -> Void)?
     var onAbandoned: (@Sendable () -> Void)?
   }
 
-  /// Events that may wait for a reader; with one more nothing waits any longer, and the stream is cut.
+  /// Maximum number of queued events. One more empties the queue and fails the stream.
   static let longestQueue = 8_192
-  /// Events that are made at once; the thread that sends them has others to serve.
+  /// Maximum number of events encoded at once, because the sending thread serves other connections
+  /// too.
   private static let longestPiece = 64
 
   private let state = Lock(State())
@@ -42,19 +46,23 @@ final class EventStream: StreamedResponse {
   let endsWithServer = true
   let failure = ImageError.overloaded(queue: "events", retryAfter: 1)
 
-  /// Appends an event, and wakes whoever reads.
+  /// Appends an event, and wakes the reader.
   ///
   /// - Parameters:
   ///   - name: the event's type.
-  ///   - key: what it is about: it takes the place of an event with the same key that still waits and is not final.
-  ///   - data: makes one line of JSON, on a thread that sends and at most once; `nil`: there is no such event.
+  ///   - key: the event's subject. The event replaces a queued event with the same key that is not
+  ///     final.
+  ///   - isFinal: whether the event must not be replaced.
+  ///   - data: encodes one line of JSON, on the sending thread and at most once; `nil` for no
+  ///     event.
   func send(
     _ name: String, about key: String, isFinal: Bool, data: @escaping @Sendable () -> [UInt8]?
   ) {
     append(name, about: key, isFinal: isFinal, data: data)?()
   }
 
-  /// The same, but leaves it to the caller to wake whoever reads, outside its own locks: by what is returned.
+  /// Appends an event without waking the reader. The caller calls the returned function outside its
+  /// own locks.
   func append(
     _ name: String, about key: String, isFinal: Bool, data: @escaping @Sendable () -> [UInt8]?
   ) -> (@Sendable () -> Void)? {
@@ -77,7 +85,7 @@ final class EventStream: StreamedResponse {
     }
   }
 
-  /// Nothing more will come: the answer ends behind what waits.
+  /// Ends the stream after the queued events.
   func end() {
     let wake = state.withLock { state in
       state.isEnded = true
@@ -86,10 +94,10 @@ final class EventStream: StreamedResponse {
     wake?()
   }
 
-  /// Has `action` called when nobody reads any more; at once, where that is so already.
+  /// Calls `action` when reading ends, or at once if it has ended.
   func whenAbandoned(_ action: @escaping @Sendable () -> Void) {
     let isAbandoned = state.withLock { state in
-      // Kept, it would never be let go of.
+      // Stored after the end, `action` would never be released.
       if !state.isAbandoned { state.onAbandoned = action }
       return state.isAbandoned
     }
@@ -100,13 +108,13 @@ final class EventStream: StreamedResponse {
     while true {
       let (result, events) = state.withLock { state in Self.read(&state, position, buffer) }
       if let result { return result }
-      // Outside the lock, where whoever has news need not wait for it; there is one reader.
+      // Encodes outside the lock, so that writers do not wait. There is only one reader.
       let bytes = events.flatMap { $0.bytes() ?? [] }
       state.withLock { if !$0.isOverrun { ($0.outgoing, $0.start) = (bytes, position) } }
     }
   }
 
-  /// What there is to read; where all that was made is read, the events to make next.
+  /// Copies available bytes. If all are read, returns the events to encode next.
   private static func read(
     _ state: inout State, _ position: Int, _ buffer: UnsafeMutableRawBufferPointer
   ) -> (PartialRead?, [Waiting]) {
@@ -131,7 +139,8 @@ final class EventStream: StreamedResponse {
     state.withLock { $0.wake = wake }
   }
 
-  /// A comment now and then shows whether anybody is there, and keeps proxies from closing what is silent.
+  /// Queues a comment. The comment detects disconnected clients, and keeps proxies from closing an
+  /// idle connection.
   func mayWaitOn() -> Bool {
     state.withLock { state in
       guard state.waiting.isEmpty else { return }
@@ -152,18 +161,20 @@ final class EventStream: StreamedResponse {
   }
 }
 
-/// Which steps of a progress are reported: SDWebImage's minimumProgressInterval, with the end always among them.
+/// Selects the progress steps that are reported: SDWebImage's minimumProgressInterval. The last
+/// step is always reported.
 struct ProgressFilter {
-  /// The least step, as a part of the whole, 0 to 1; 0 reports each.
+  /// The smallest reported step, as a fraction from 0 to 1; 0 reports every step.
   let minimumInterval: Double
   private var reported: [UInt64: Double] = [:]
 
-  /// A filter that has let nothing pass.
+  /// Creates a filter.
   init(minimumInterval: Double) { self.minimumInterval = minimumInterval }
 
-  /// Whether this step of `id` is to be reported.
+  /// Returns whether this step of `id` is reported.
   ///
-  /// - Parameter fraction: what is done of the whole; `nil` where the whole is not known: then every step is.
+  /// - Parameter fraction: the completed fraction; `nil` if the total is unknown, and every step is
+  ///   reported.
   mutating func passes(_ id: UInt64, fraction: Double?, isFinal: Bool) -> Bool {
     guard !isFinal else {
       reported[id] = nil

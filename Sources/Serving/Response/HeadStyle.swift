@@ -1,29 +1,30 @@
-// HeadStyle: how heads are given to libmicrohttpd, which depends on its version.
+// HeadStyle: how response heads are passed to libmicrohttpd, depending on its version.
 
 import CMicrohttpd
 
-/// How a response's head is handed to libmicrohttpd.
+/// How a response head is passed to libmicrohttpd.
 enum HeadStyle: Hashable, Sendable {
-  /// As the value of one field, which is overwritten in place from hit to hit. It saves 45 allocations a response and
-  /// rests on what only the source of libmicrohttpd says (see `Response`): for versions that were read and tested.
+  /// As the value of one field, overwritten in place for each hit. Saves allocations, but relies on
+  /// undocumented behaviour of libmicrohttpd (see `Response`); only for tested versions.
   case block
-  /// Field by field, in a new response for each answer: right with any version, and slower.
+  /// Field by field, in a new response each time. Works with any version, but is slower.
   case fields
 
   /// The version that `block` was tested with.
   static let testedVersion = "0.9.75"
 
-  /// The style for a version of libmicrohttpd.
+  /// Selects the style for a version of libmicrohttpd.
   init(libraryVersion: String) {
     self = libraryVersion == Self.testedVersion ? .block : .fields
   }
 
-  /// The version of the library that this process runs with.
+  /// The version of libmicrohttpd that this process uses.
   static var libraryVersion: String { MHD_get_version().map { String(cString: $0) } ?? "unknown" }
 
-  /// Adds a head; `nil` where libmicrohttpd refuses it.
+  /// Adds a head to a response.
   ///
-  /// - Returns: The place of the block, valid as long as the response; inside, `nil` where there is none.
+  /// - Returns: `nil` if libmicrohttpd refuses the head; otherwise the block's address, valid as
+  ///   long as the response, or an inner `nil` for `fields`.
   func add(_ head: ResponseHead, to response: OpaquePointer) -> UnsafeMutablePointer<UInt8>?? {
     switch self {
     case .block: Self.addBlock(head, to: response).map { .some($0) }
@@ -42,7 +43,7 @@ enum HeadStyle: Hashable, Sendable {
     guard MHD_add_response_header(response, name, placeholder) == .YES,
       let value = MHD_get_response_header(response, name)
     else { return nil }
-    // The value is MHD's own heap copy of `placeholder`, not a constant: libmicrohttpd hands it out as it stores it.
+    // The value is libmicrohttpd's own heap copy of `placeholder`, so it may be written to.
     let block = UnsafeMutableRawPointer(mutating: value).assumingMemoryBound(to: UInt8.self)
     head.bytes.withUnsafeBufferPointer { bytes in
       if let start = bytes.baseAddress { block.update(from: start, count: bytes.count) }

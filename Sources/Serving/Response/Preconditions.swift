@@ -1,15 +1,16 @@
-// Preconditions: whether a client already has what it asks for (RFC 9110, section 13).
+// Preconditions: evaluates a request's preconditions (RFC 9110, section 13).
 
 import Model
 
-/// Evaluating `If-None-Match` and `If-Modified-Since` of a GET or HEAD.
+/// Evaluates `If-None-Match` and `If-Modified-Since` of a GET or HEAD request.
 enum Preconditions {
-  /// Whether the answer is 304.
+  /// Returns whether the response is 304.
   ///
   /// - Parameters:
-  ///   - ifNoneMatch: `*` or a list of entity tags, compared weakly; where it is present, the date is not looked at.
-  ///     Its bytes as they came: revalidating is as frequent as any hit, and allocates as little.
-  ///   - ifModifiedSince: a date; one that cannot be read is ignored.
+  ///   - info: the variant's metadata.
+  ///   - ifNoneMatch: `*` or a list of entity tags, compared weakly. Takes precedence over the
+  ///     date. Raw bytes, so that revalidation does not allocate.
+  ///   - ifModifiedSince: a date; an invalid one is ignored.
   static func isNotModified(
     _ info: VariantInfo, ifNoneMatch: UnsafeRawBufferPointer?, ifModifiedSince: String?
   ) -> Bool {
@@ -23,7 +24,7 @@ enum Preconditions {
     return lastModified <= since
   }
 
-  /// Walks the list tag by tag: a comma or a blank may stand inside the quotes.
+  /// Parses the list tag by tag, because quotes may contain commas and blanks.
   private static func matches(
     _ list: UnsafeRawBufferPointer, etag: UnsafeRawBufferPointer
   ) -> Bool {
@@ -48,7 +49,7 @@ enum Preconditions {
     return false
   }
 
-  /// Where a tag that begins at `position` goes on behind its mark of weakness.
+  /// Returns the start of a tag's quoted part, after an optional `W/`.
   private static func opaqueStart(in text: UnsafeRawBufferPointer, at position: Int) -> Int {
     let isWeak =
       text.count >= position + 2 && text[position] == UInt8(ascii: "W")

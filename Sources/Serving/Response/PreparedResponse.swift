@@ -1,19 +1,21 @@
-// PreparedResponse: what a server makes once of a variant in memory, so that the second hit makes nothing.
+// PreparedResponse: the responses that are prepared once for a variant in memory.
 
 import Model
 
-/// One response a worker, all over the same body bytes.
+/// One response per event loop, all with the same body bytes.
 ///
-/// Each worker has its own, because a head is made current in place (`Response`) and only its own thread may do that.
-/// A response costs about a kilobyte, and is made at a worker's first hit.
+/// The head is updated in place (`Response`), which only the event loop's own thread may do. An
+/// event loop creates its response at its first hit.
 final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
-  // Sound as Sendable: place `n` is touched on worker n's thread alone; `deinit` runs when nobody else is left.
+  // Sound as Sendable: slot `n` is used on event loop `n`'s thread only, and `deinit` runs without
+  // other references.
 
-  /// The server it was made by; another one's workers have the same indices and other threads.
+  /// The server that created the responses. The event loops of another server have the same indices
+  /// but other threads.
   let owner: UInt64
   private let places: UnsafeMutableBufferPointer<Response?>
 
-  /// Room for so many workers.
+  /// Creates slots for the event loops.
   init(owner: UInt64, workers: Int) {
     self.owner = owner
     places = .allocate(capacity: workers)
@@ -31,6 +33,6 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
     return response
   }
 
-  /// Keeps this worker's response in place of the one there was.
+  /// Stores this event loop's response and replaces the previous one.
   func keep(_ response: Response, for worker: EventLoopState) { places[worker.index] = response }
 }

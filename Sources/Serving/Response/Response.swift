@@ -1,4 +1,4 @@
-// Response: an MHD_Response with its head, as one block that can be made current in place, or field by field.
+// Response: a libmicrohttpd response whose head can be updated in place.
 
 import CMicrohttpd
 import Glibc
@@ -7,28 +7,29 @@ import Telemetry
 
 /// Owns one reference to an `MHD_Response`; libmicrohttpd holds another while it sends.
 ///
-/// With `HeadStyle.block`, the head is given to libmicrohttpd as one field named `Date`, and the text of all fields is then written over its
-/// value. `MHD_add_response_header` copies a value and refuses line breaks in it; `MHD_get_response_header` returns the
-/// copy that is sent. One field instead of sixteen saves 45 allocations a response, and most of the time
-/// libmicrohttpd takes to write a header. `ResponseHead.add` checks what MHD would have checked.
+/// With `HeadStyle.block`, libmicrohttpd gets the head as one field named `Date`, whose value is
+/// then overwritten with the text of all fields. `MHD_add_response_header` copies a value and
+/// refuses line breaks in it; `MHD_get_response_header` returns the copy that is sent. One field
+/// instead of sixteen saves allocations and formatting. `ResponseHead.add` does the checks that
+/// libmicrohttpd would do.
 ///
-/// With `HeadStyle.fields`, each field is added by itself and nothing is overwritten: a response is for one answer.
+/// With `HeadStyle.fields`, each field is added separately and the response is used once.
 ///
-/// Belongs to one thread. libmicrohttpd 0.9.75 writes the head into the connection's own buffer in the same pass of
-/// the same thread in which the handler queued the response (`MHD_connection_handle_idle`), so what is overwritten for
-/// the next request was already copied for the last one.
+/// Belongs to one thread. libmicrohttpd 0.9.75 copies the head into the connection's buffer on the
+/// thread that queued the response, in the same pass (`MHD_connection_handle_idle`). Overwriting
+/// the head for the next request is therefore safe.
 final class Response {
   private let response: OpaquePointer
-  /// MHD's copy of the value: as long as the head, valid as long as `response`; `nil` where fields stand by themselves.
+  /// libmicrohttpd's copy of the head, valid as long as `response`; `nil` with `HeadStyle.fields`.
   private let head: UnsafeMutablePointer<UInt8>?
   private let widths: HitAges.Widths
   private let maxAgeOffset: Int
   private var second = Int.min
   private var page: Int?
 
-  /// A response with a body; the widths are 0 where the head is not to be made current later.
+  /// Creates a response with a body. `widths` are 0 if the head is not updated later.
   ///
-  /// - Throws: `ImageError.internal` where memory is missing, `overloaded` where descriptors are.
+  /// - Throws: `ImageError.internal` if memory is exhausted, `overloaded` if descriptors are.
   convenience init(
     head: ResponseHead, style: HeadStyle, body: Variant.Body, widths: HitAges.Widths = .none,
     closes: Bool = false
@@ -37,9 +38,9 @@ final class Response {
       try Self.make(body), head: head, style: style, widths: widths, closes: closes)
   }
 
-  /// A response whose body comes while it is sent; `length` is `nil` where nobody knows it yet.
+  /// Creates a response with a streamed body; `length` is `nil` if unknown.
   ///
-  /// - Throws: `ImageError.internal` where memory is missing.
+  /// - Throws: `ImageError.internal` if memory is exhausted.
   convenience init(
     head: ResponseHead, style: HeadStyle, stream: BodyStream, length: Int?, closes: Bool = false
   ) throws(ImageError) {
@@ -49,12 +50,13 @@ final class Response {
     try self.init(response, head: head, style: style, widths: .none, closes: closes)
   }
 
-  /// Takes over `response`, which is released where this fails.
+  /// Takes ownership of `response`, and destroys it on failure.
   private init(
     _ response: OpaquePointer, head: ResponseHead, style: HeadStyle, widths: HitAges.Widths,
     closes: Bool
   ) throws(ImageError) {
-    // In this order: adding `Connection` makes 0.9.75 forget that there is a `Date`, and it then sends one of its own.
+    // The order matters: adding `Connection` makes 0.9.75 ignore an earlier `Date` and send its
+    // own.
     guard !closes || MHD_add_response_header(response, "Connection", "close") == .YES,
       let block = style.add(head, to: response)
     else {
@@ -72,7 +74,8 @@ final class Response {
   private static func make(_ body: Variant.Body) throws(ImageError) -> OpaquePointer {
     switch body {
     case .memory(let bytes):
-      // Released by the callback, which libmicrohttpd calls once, when the response is destroyed.
+      // The callback releases the bytes; libmicrohttpd calls it once, when the response is
+      // destroyed.
       let retained = Unmanaged.passRetained(bytes)
       guard
         let response = MHD_create_response_from_buffer_with_free_callback_cls(
@@ -87,7 +90,7 @@ final class Response {
       }
       return response
     case .file(let region):
-      // libmicrohttpd closes the descriptor it is given, and the region closes its own.
+      // libmicrohttpd closes the descriptor it gets, and the region closes its own.
       let descriptor = fcntl(region.descriptor, F_DUPFD_CLOEXEC, 0)
       guard descriptor >= 0 else { throw .overloaded(queue: "descriptors", retryAfter: 1) }
       guard
@@ -122,14 +125,14 @@ final class Response {
     ResponseHead.write(microseconds: microseconds, into: head + ResponseHead.timingOffset(widths))
   }
 
-  /// Writes the field of the client's page, where it is not the last client's.
+  /// Writes the CORS field of the client's page, if it differs from the previous client's.
   func stamp(page: Int, _ crossOrigin: CrossOrigin) {
     guard let head, page != self.page else { return }
     crossOrigin.write(page: page, into: head + ResponseHead.pageOffset(widths))
     self.page = page
   }
 
-  /// Hands the response to libmicrohttpd, which takes a reference of its own.
+  /// Queues the response. libmicrohttpd takes its own reference.
   func queue(on connection: OpaquePointer, status: Int) -> MHD_Result {
     MHD_queue_response(connection, UInt32(status), response)
   }

@@ -1,15 +1,17 @@
-// ResponseHead: the header fields of one answer as one block of text, with the places that change from answer to answer.
+// ResponseHead: the fields of a response as one block of text, with the positions that vary.
 
 import Model
 import Telemetry
 
-/// Header fields as they go on the wire, from the value of `Date` on; the block has no line break at its end.
+/// Response fields as they are sent, from the value of `Date` on. The block does not end with a
+/// line break.
 ///
-/// What differs between two answers of one variant comes first and at fixed places, so that a prepared block is made
-/// current by overwriting a few bytes: `Date`, `X-Request-ID`, then on hits `Server-Timing` and `Age`.
+/// The fields that vary between responses of one variant come first, at fixed positions: `Date`,
+/// `X-Request-ID`, and on hits `Server-Timing` and `Age`. A prepared block is updated by
+/// overwriting a few bytes.
 struct ResponseHead {
-  /// The name the block begins with is not part of it: libmicrohttpd writes names itself, and one called `Date` keeps
-  /// it from adding its own, for which it would take glibc's time-zone lock at each answer.
+  /// The name of the first field, which libmicrohttpd writes itself. A `Date` field keeps
+  /// libmicrohttpd from adding its own, which takes glibc's time-zone lock.
   static let firstName: StaticString = "Date"
 
   private static let idName = "\r\nX-Request-ID: "
@@ -17,7 +19,7 @@ struct ResponseHead {
   private static let ageName = "\r\nAge: "
   private static let timingLength = 5
 
-  /// Where the request id stands.
+  /// The offset of the request id.
   static let idOffset = HTTPDate.length + idName.utf8.count
   /// Where the five characters of a hit's total time stand.
   static func timingOffset(_ widths: HitAges.Widths) -> Int {
@@ -28,15 +30,15 @@ struct ResponseHead {
     timingOffset(widths) + timingLength + ageName.utf8.count
   }
 
-  /// What most blocks have room in, in bytes.
+  /// The reserved capacity in bytes, which suffices for most blocks.
   private static let usualLength = 768
 
   /// The block so far.
   private(set) var bytes: [UInt8]
-  /// Where the digits of a hit's `max-age` begin.
+  /// The offset of a hit's `max-age`.
   private(set) var maxAgeOffset = 0
 
-  /// A block with date and request id.
+  /// Creates a block with date and request id.
   init(date: UnixTime, id: RequestID) {
     bytes = []
     bytes.reserveCapacity(Self.usualLength)
@@ -48,7 +50,7 @@ struct ResponseHead {
   /// A block for a memory hit whose age, `max-age` and id are so long; date, id, time, both of them and the field of
   /// the client's page are written later.
   ///
-  /// - Parameter freshness: of a variant that may be kept by everyone: no other is in memory.
+  /// - Parameter freshness: freshness of a shared variant; memory holds no private ones.
   init(
     hitWith freshness: Freshness, _ widths: HitAges.Widths, crossOrigin: CrossOrigin
   ) {
@@ -71,7 +73,7 @@ struct ResponseHead {
     ageOffset(widths) + widths.age + "\r\n".utf8.count
   }
 
-  /// Adds a field. A value with a control character would forge fields of its own, and is left out whole.
+  /// Adds a field. Drops a value with control characters, which could inject other fields.
   mutating func add(_ name: StaticString, _ value: String) {
     var value = value
     value.withUTF8 { value in
@@ -83,17 +85,17 @@ struct ResponseHead {
     }
   }
 
-  /// The fields one by one, in their order, without blanks in front of values.
+  /// The fields one by one, in order, without leading blanks in values.
   var fields: [(name: String, value: String)] {
     let text = "\(Self.firstName): " + String(decoding: bytes, as: UTF8.self)
-    // By scalars: a carriage return and a line feed are one character.
+    // By scalars, because CR LF is a single character.
     return text.unicodeScalars.split(separator: "\r\n".unicodeScalars).map { field in
       let name = field.prefix { $0 != ":" }
       return (String(name), String(field.dropFirst(name.count + 1).drop { $0 == " " }))
     }
   }
 
-  /// Makes a hit's block current, as `Response.stamp` does with one that was handed over.
+  /// Updates a hit's block, as `Response.stamp` does with a queued one.
   mutating func stamp(
     id: RequestID, now: UnixTime, ages: HitAges, microseconds: Int
   ) {
@@ -117,8 +119,8 @@ struct ResponseHead {
     }
   }
 
-  /// Writes milliseconds as `d.ddd`. A hit that took longer than 9.999 ms, because its thread was not scheduled, says
-  /// 9.999: the place has no more room.
+  /// Writes milliseconds as `d.ddd`. Larger values are written as 9.999, because the field has a
+  /// fixed length.
   static func write(microseconds: Int, into place: UnsafeMutablePointer<UInt8>) {
     let value = min(max(microseconds, 0), 9_999)
     let zero = UInt8(ascii: "0")
@@ -137,7 +139,7 @@ struct ResponseHead {
     }
   }
 
-  /// How many digits a number has that is not negative.
+  /// Returns the number of digits of a non-negative number.
   static func width(of number: Int) -> Int {
     var (width, rest) = (1, number)
     while rest >= 10 { (width, rest) = (width + 1, rest / 10) }
@@ -146,12 +148,13 @@ struct ResponseHead {
 }
 
 extension ResponseHead {
-  /// Adds what every answer with an image carries, whoever asks, but for `Age` and `Cache-Control`.
+  /// Adds the fields that every image response has for all clients, except `Age` and
+  /// `Cache-Control`.
   mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
     add("Content-Type", info.format.mediaType)
     add("ETag", info.etag)
     if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
-    // A description of an image is none.
+    // JSON, the output of `/info`, has no image fields.
     let isImage = info.format != .json
     if isImage { add("Content-DPR", Self.decimal(info.density)) }
     if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
@@ -164,10 +167,11 @@ extension ResponseHead {
     add("Content-Security-Policy", "default-src 'none'; sandbox")
   }
 
-  /// Adds what caches behind this one are told. With `Age`, which says how much of the lifetime is over, shared ones keep
-  /// the image as long as this one does, and stale no longer than the origin lets them; clients' own as `Freshness` says.
+  /// Adds `Age` and `Cache-Control`. Downstream shared caches keep the image as long as this cache
+  /// does, and serve it stale only as the origin allows. Client caches follow
+  /// `Freshness.clientMaxAge`.
   ///
-  /// - Parameter isPrivate: whether it is for no cache that clients share.
+  /// - Parameter isPrivate: whether shared caches must not store the response.
   mutating func addAge(of freshness: Freshness, at now: UnixTime, isPrivate: Bool) {
     let age = freshness.age(at: now)
     add("Age", "\(age)")
@@ -178,23 +182,24 @@ extension ResponseHead {
         + Self.controlRest(freshness, isPrivate: isPrivate))
   }
 
-  /// The directives behind `max-age`.
+  /// Returns the directives after `max-age`.
   private static func controlRest(_ freshness: Freshness, isPrivate: Bool) -> String {
     (freshness.isOtherForClients && !isPrivate ? ", s-maxage=\(freshness.lifetime)" : "")
       + (freshness.mayBeStale ? "" : ", must-revalidate")
       + (freshness.isImmutable ? ", immutable" : "")
   }
 
-  /// Adds for how many seconds something holds that has no age: a failure.
+  /// Adds `Cache-Control` for a response without an age, such as a negatively cached failure.
+  /// Lifetimes are in seconds.
   mutating func addCacheControl(lifetime: Int, clientMaxAge: Int, isPrivate: Bool) {
     let shared = clientMaxAge == lifetime || isPrivate ? "" : ", s-maxage=\(lifetime)"
     add("Cache-Control", "\(isPrivate ? "private" : "public"), max-age=\(clientMaxAge)\(shared)")
   }
 
-  /// Adds what every answer carries, whoever asks.
+  /// Adds the fields that every response has for all clients.
   mutating func addCommon() { add("X-Content-Type-Options", "nosniff") }
 
-  /// `2`, `1.5`, `0.333`: three decimals at most, as many as needed; never 0, which no density is.
+  /// Formats a density with up to three decimals: `2`, `1.5`, `0.333`. The minimum is 0.001.
   static func decimal(_ value: Double) -> String {
     let thousandths = max(Int((min(max(value, 0), 1e6) * 1_000).rounded()), 1)
     guard thousandths % 1_000 != 0 else { return "\(thousandths / 1_000)" }

@@ -1,31 +1,31 @@
-// Connection: one client's connection and the request that is on it.
+// Connection: one client connection and its current request.
 
 import Glibc
 import Model
 import Synchronization
 import Telemetry
 
-/// What the watcher may know of a connection: its descriptor and when it is to be shut down.
+/// The part of a connection that the monitor sees: its descriptor and its deadline.
 final class ConnectionWatch: Sendable {
   /// The socket.
   let descriptor: CInt
   /// Monotonic milliseconds; `Int.max` while none of the server's own deadlines applies.
   private let storage: Atomic<Int>
 
-  /// Watches a socket that is to have sent a whole header by `deadline`.
+  /// Creates a watch for a socket whose first request header is due by `deadline`.
   init(descriptor: CInt, deadline: Int) {
     self.descriptor = descriptor
     storage = Atomic(deadline)
   }
 
-  /// When the connection is to be shut down.
+  /// When the connection is shut down, in monotonic milliseconds.
   var deadline: Int {
     get { storage.load(ordering: .relaxed) }
     set { storage.store(newValue, ordering: .relaxed) }
   }
 }
 
-/// What a request does, as far as it matters here.
+/// The request methods that the server distinguishes.
 enum Method: String {
   case get = "GET"
   case head = "HEAD"
@@ -35,10 +35,10 @@ enum Method: String {
   case options = "OPTIONS"
   case other = ""
 
-  /// Its name, as in `Allow`.
+  /// The method's name, as in `Allow`.
   var name: String { rawValue }
 
-  /// The method libmicrohttpd shows, which is case-sensitive.
+  /// Parses the method that libmicrohttpd passes. Methods are case-sensitive.
   init(_ name: UnsafePointer<CChar>) {
     self =
       Self.isEqual(name, "GET")
@@ -53,64 +53,65 @@ enum Method: String {
               ? .delete : Self.isEqual(name, "OPTIONS") ? .options : .other
   }
 
-  /// Whether it only reads.
+  /// Whether the method is GET or HEAD.
   var isSafe: Bool { self == .get || self == .head }
 
-  /// Whether it usually has a body.
+  /// Whether the method usually has a body.
   var bringsBody: Bool { self == .post || self == .put }
 
-  /// Compares without a `String`, which would be made for each request.
+  /// Compares without allocating a `String` per request.
   fileprivate static func isEqual(_ name: UnsafePointer<CChar>, _ other: StaticString) -> Bool {
-    // The literal's bytes end with a NUL and are never released.
+    // The literal ends with a NUL and has static lifetime.
     strcmp(name, UnsafeRawPointer(other.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
   }
 }
 
-/// One connection, reused for each request on it, so that a request allocates nothing. Belongs to its worker's thread.
+/// One connection, reused for each of its requests so that a request does not allocate. Belongs to
+/// the thread of its event loop.
 final class Connection {
-  /// How far the current request is.
+  /// The progress of the current request.
   enum Stage {
-    /// Its request line was read; the header is not whole.
+    /// The request line was parsed; the header is incomplete.
     case received
-    /// The header is whole; a body may follow.
+    /// The header is complete; a body may follow.
     case headed
-    /// Suspended, or resumed and not looked at yet.
+    /// Suspended, or resumed and not yet handled.
     case suspended
-    /// An answer was queued.
+    /// A response was queued.
     case answered
   }
 
-  /// Whose thread it belongs to.
+  /// The state of the event loop that the connection belongs to.
   let worker: EventLoopState
-  /// Its deadlines.
+  /// The descriptor and the deadline.
   let watch: ConnectionWatch
   /// Whoever connected; `nil` where that has no IP address.
   let peer: IPAddress?
   /// How far the current request is.
   var stage = Stage.received
-  /// What is asked for.
+  /// The parsed request target.
   var target: RequestTarget?
   /// What the request is called in its answer and in the log.
   var requestID = RequestID()
   /// Monotonic nanoseconds at which the header was whole.
   var startedAt = 0
-  /// The request's body, as far as it was read.
+  /// The part of the request body that was received.
   var upload = RequestBody()
-  /// Body bytes of the answer, 0 for HEAD and 304.
+  /// Body bytes of the response; 0 for HEAD and 304.
   var bodyBytes = 0
-  /// Whether the request is whole and counts in `EventLoopState.active`.
+  /// Whether the request is complete and counted in `EventLoopState.active`.
   var isActive = false
-  /// What is done with it.
+  /// The request method.
   var method = Method.other
-  /// Whether it came with HTTP/1.1: such a client sees where a body in chunks ends.
+  /// Whether the request uses HTTP/1.1. Such clients detect a truncated chunked body.
   var isHTTP11 = false
   /// The suspended request.
   var exchange: SuspendedRequest?
-  /// What of its bytes is judged.
+  /// The framing state of the received bytes.
   var framing = RequestFraming()
-  /// How many requests are answered, or never will be.
+  /// The number of requests that were answered or aborted.
   var endedRequests = 0
-  /// What is wrong with what comes behind the requests that are whole.
+  /// The framing fault after the last complete request.
   var fault: FramingFault?
   /// The request line of what is refused for it, as far as it came.
   var refusedLine: [UInt8] = []
@@ -118,7 +119,7 @@ final class Connection {
   var lineBeginning: [UInt8] = []
   /// Whether that was answered: whatever else comes is dropped.
   var isRefused = false
-  /// The answer under way, where its body comes while it is sent.
+  /// The response whose body arrives while it is sent.
   var streaming: Streaming?
 
   /// A connection without a request.
@@ -126,21 +127,21 @@ final class Connection {
     (self.worker, self.watch, self.peer) = (worker, watch, peer)
   }
 
-  /// A new request line was read.
+  /// Begins a request whose request line was parsed.
   func begin(_ target: consuming RequestTarget) {
     self.target = target
     stage = .received
     bodyBytes = 0
   }
 
-  /// Whether the version libmicrohttpd shows is HTTP/1.1.
+  /// Whether the version that libmicrohttpd passes is HTTP/1.1.
   static func isHTTP11(_ version: UnsafePointer<CChar>) -> Bool {
     Method.isEqual(version, "HTTP/1.1")
   }
 
-  /// Whole microseconds since the header was whole.
+  /// Whole microseconds since the header was complete.
   var elapsedMicroseconds: Int { (Clock.nanoseconds() - startedAt) / 1_000 }
 
-  /// How many bytes of a body are sent: none to HEAD, nor with 304.
+  /// Returns how many bytes of a body are sent: 0 for HEAD and for status 304.
   func bodyBytes(status: Int, of bytes: Int) -> Int { status == 304 || method == .head ? 0 : bytes }
 }

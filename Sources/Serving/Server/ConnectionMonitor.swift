@@ -1,4 +1,4 @@
-// Watcher: sees clients leave while their requests are suspended, and keeps the deadlines libmicrohttpd does not.
+// ConnectionMonitor: detects disconnects of suspended clients and enforces deadlines.
 
 import CMicrohttpd
 import Glibc
@@ -6,22 +6,23 @@ import Model
 import Platform
 import Synchronization
 
-/// A connection that is suspended, as the watcher sees it.
+/// A suspended connection, as the monitor sees it.
 protocol Suspended: AnyObject, Sendable {
-  /// Its number among all of this server.
+  /// A number that is unique within the server.
   var number: UInt64 { get }
-  /// The client's socket, which stays open as long as the connection is suspended.
+  /// The client's socket. It stays open while the connection is suspended.
   var descriptor: CInt { get }
-  /// Monotonic milliseconds after which it is interrupted with `deadlineExceeded`. Read under the watcher's lock, so it
-  /// takes none itself.
+  /// Monotonic milliseconds after which the request fails with `deadlineExceeded`. Read under the
+  /// monitor's lock, so the getter must not take a lock.
   var deadline: Int { get }
-  /// Something came before what it waits for: its client left, its deadline passed, the server ends.
+  /// Ends the wait early: client disconnect, deadline, or shutdown.
   func interrupt(_ reason: Outcome)
-  /// The server is stopping, and gives what runs its grace time.
+  /// Tells the request that the server is draining. The request may finish within the grace period.
   func drain()
 }
 
-/// One thread with an epoll set of the suspended connections' sockets, and the list of all connections.
+/// A thread with an epoll set of the suspended connections' sockets, and the table of all
+/// connections.
 final class ConnectionMonitor: Sendable {
   private struct Table {
     var suspended: [UInt64: any Suspended] = [:]
@@ -39,13 +40,14 @@ final class ConnectionMonitor: Sendable {
   private let isStopped = Atomic<Bool>(false)
   private let thread = Lock<OwnThread?>(nil)
 
-  /// A watcher for at most `limit` suspended requests that looks at deadlines every `tick` milliseconds.
+  /// Creates a monitor for at most `limit` suspended requests. It checks deadlines every `tick`
+  /// milliseconds.
   init(limit: Int, tick: Int) throws(ServerError) {
     (self.limit, self.tick) = (limit, tick)
     do throws(SystemError) {
       wake = try WakeSignal()
       epoll = OwnedDescriptor(owning: epoll_create1(CInt(EPOLL_CLOEXEC)))
-      // Number 0 is the wake-up; exchanges count from 1.
+      // 0 identifies the wake-up; suspended requests are numbered from 1.
       var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
       guard epoll.value >= 0,
         epoll_ctl(epoll.value, EPOLL_CTL_ADD, wake.descriptor, &event) == 0
@@ -55,7 +57,7 @@ final class ConnectionMonitor: Sendable {
     }
   }
 
-  /// Starts the thread; it holds the watcher until `stop`.
+  /// Starts the thread, which retains the monitor until `stop`.
   func start() throws(ServerError) {
     do throws(SystemError) {
       let started = try OwnThread(name: "pictor-watcher", rank: .foreground) { self.run() }
@@ -65,7 +67,7 @@ final class ConnectionMonitor: Sendable {
     }
   }
 
-  /// Ends the thread and waits for it.
+  /// Stops the thread and waits for its end.
   func stop() {
     isStopped.store(true, ordering: .releasing)
     wake.set()
@@ -77,10 +79,12 @@ final class ConnectionMonitor: Sendable {
 
   // MARK: Suspended requests
 
-  /// Takes one of the places for suspended requests, `false` when there is none; `resume` and `resumeRefused` give it
-  /// back. Operators get one `beyondLimit`, since they come when there is no room for others.
+  /// Reserves a slot for a suspended request. Returns `false` if all slots are taken; `resume` and
+  /// `resumeRefused` release the slot.
   ///
-  /// - Parameter taken: places that are held by work whose requests have gone.
+  /// - Parameters:
+  ///   - beyondLimit: `true` for admin requests, which are admitted during overload.
+  ///   - taken: slots held by work whose requests have ended.
   func reserve(beyondLimit: Bool = false, taken: Int = 0) -> Bool {
     guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= limit - taken || beyondLimit else {
       waiting.wrappingSubtract(1, ordering: .relaxed)
@@ -89,10 +93,11 @@ final class ConnectionMonitor: Sendable {
     return true
   }
 
-  /// A number for an exchange.
+  /// Returns a number for a suspended request.
   func nextNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).oldValue }
 
-  /// Watches a suspended request's client and deadline; `false` once the server is stopping.
+  /// Watches the client and the deadline of a suspended request. Returns `false` if the server is
+  /// stopping.
   func add(_ suspended: any Suspended) -> Bool {
     table.withLock { table in
       guard !table.isClosed else { return false }
@@ -100,23 +105,23 @@ final class ConnectionMonitor: Sendable {
       var event = epoll_event(
         events: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue,
         data: epoll_data_t(u64: suspended.number))
-      // Without memory for it the client is not watched; its deadline still is.
+      // If this fails for lack of memory, only the deadline is watched.
       _ = epoll_ctl(epoll.value, EPOLL_CTL_ADD, suspended.descriptor, &event)
       return true
     }
   }
 
-  /// The same for a stream, which has no place to take: whoever streams was let in already.
+  /// Watches a stream. A stream needs no reservation, because its request was already admitted.
   func addStream(_ stream: BodyStream) -> Bool {
     guard add(stream) else { return false }
     waiting.wrappingAdd(1, ordering: .relaxed)
     return true
   }
 
-  /// Stops watching, and resumes the connection on the thread that `wake` wakes. What is not watched is not resumed:
-  /// nobody knows whether it is suspended.
+  /// Stops watching and resumes the connection on the thread that `wake` wakes. Does nothing for a
+  /// request that is not watched, because the request may not be suspended.
   func resume(_ suspended: any Suspended, _ connection: OpaquePointer, wake: WakeSignal) {
-    // The descriptor leaves the set first: once resumed, the connection may be closed and its number reused.
+    // Removes the descriptor first: a resumed connection may be closed and its descriptor reused.
     let wasWatched = table.withLock { table in
       guard table.suspended.removeValue(forKey: suspended.number) != nil else { return false }
       _ = epoll_ctl(epoll.value, EPOLL_CTL_DEL, suspended.descriptor, nil)
@@ -125,20 +130,21 @@ final class ConnectionMonitor: Sendable {
     if wasWatched { resume(connection, wake) }
   }
 
-  /// Resumes a connection that `add` did not take; for the one thread that knows of its suspension.
+  /// Resumes a connection that `add` refused. Only for the thread that suspended the connection.
   func resumeRefused(_ connection: OpaquePointer, wake: WakeSignal) { resume(connection, wake) }
 
   private func resume(_ connection: OpaquePointer, _ wake: WakeSignal) {
-    // In this order: libmicrohttpd looks for resumed connections at the beginning of a round, and wakes nobody.
+    // The order matters: libmicrohttpd checks for resumed connections at the start of a round, and
+    // does not wake the thread.
     MHD_resume_connection(connection)
     wake.set()
     waiting.wrappingSubtract(1, ordering: .releasing)
   }
 
-  /// Connections suspended, or being resumed, now.
+  /// The number of connections that are suspended or being resumed.
   var waitingCount: Int { waiting.load(ordering: .acquiring) }
 
-  /// Ends all suspended requests and lets no further one in.
+  /// Ends all suspended requests with `reason`, and refuses further ones.
   func close(with reason: ImageError) {
     let rest = table.withLock { table in
       table.isClosed = true
@@ -147,19 +153,19 @@ final class ConnectionMonitor: Sendable {
     for suspended in rest { suspended.interrupt(.failure(reason)) }
   }
 
-  /// Tells all that the server is stopping.
+  /// Tells all suspended requests that the server is draining.
   func drain() {
     for suspended in table.withLock({ Array($0.suspended.values) }) { suspended.drain() }
   }
 
   // MARK: Connections
 
-  /// Keeps a new connection's deadlines.
+  /// Watches the deadline of a new connection.
   func add(_ connection: ConnectionWatch) {
     connections.withLock { $0[ObjectIdentifier(connection)] = connection }
   }
 
-  /// Forgets a connection, before libmicrohttpd closes its socket.
+  /// Stops watching a connection. Called before libmicrohttpd closes its socket.
   func remove(_ connection: ConnectionWatch) {
     connections.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(connection)) }
   }
@@ -173,7 +179,7 @@ final class ConnectionMonitor: Sendable {
       let rest = max(sweepAt - Clock.coarseMilliseconds(), 0)
       let count = epoll_wait(epoll.value, &events, CInt(events.count), CInt(rest))
       for event in events.prefix(max(Int(count), 0)) where event.data.u64 != 0 {
-        // Gone from the table means ended meanwhile.
+        // A number that is missing from the table belongs to a request that has ended.
         table.withLock { $0.suspended[event.data.u64] }?.interrupt(.gone)
       }
       let now = Clock.coarseMilliseconds()
@@ -189,7 +195,8 @@ final class ConnectionMonitor: Sendable {
     }
     for suspended in late { suspended.interrupt(.failure(.deadlineExceeded)) }
     connections.withLock { table in
-      // Under the lock, so that the socket cannot be closed and its number reused before shutdown(2).
+      // Under the lock, so that the socket cannot be closed and its descriptor reused before
+      // shutdown(2).
       for connection in table.values where connection.deadline <= now {
         shutdown(connection.descriptor, CInt(SHUT_RDWR))
         connection.deadline = .max

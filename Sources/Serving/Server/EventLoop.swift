@@ -1,4 +1,4 @@
-// EventLoop: one of libmicrohttpd's daemons and the thread that drives it.
+// EventLoop: a libmicrohttpd daemon and the thread that drives it.
 
 import CMicrohttpd
 import Glibc
@@ -6,23 +6,23 @@ import Model
 import Platform
 import Synchronization
 
-/// Serves connections on a thread of its own; each connection stays on the loop it was added to.
+/// Serves connections on its own thread. A connection stays on the loop it was added to.
 ///
-/// libmicrohttpd has such threads itself (`MHD_USE_INTERNAL_POLLING_THREAD`), but those of 0.9.75 may sleep on work:
-/// events are fetched 128 at a time, and after a full batch fetched once more, waiting for the next event, before any
-/// of them is looked at. A crowd of 128 then waits until somebody else comes. `MHD_run` fetches without waiting, at the
-/// price of a poll(2) a round.
+/// libmicrohttpd's own polling threads (`MHD_USE_INTERNAL_POLLING_THREAD`) can stall in 0.9.75.
+/// They fetch 128 events at a time; after a full batch they wait for another event before they
+/// process the batch. `MHD_run` fetches without waiting, at the cost of one poll(2) per round.
 final class EventLoop: @unchecked Sendable {
-  // Sound as Sendable: after `start` the daemon is touched by the loop's thread alone, and by `stop` once that ended.
+  // Sound as Sendable: after `start` only the loop's thread uses the daemon, and `stop` uses it
+  // after that thread has ended.
 
-  /// A socket with its client's address.
+  /// An accepted socket with its client's address.
   struct Accepted {
     let socket: CInt
     let address: sockaddr_storage
     let length: socklen_t
   }
 
-  /// What libmicrohttpd is to know of a loop.
+  /// The context that libmicrohttpd's callbacks receive.
   final class Context: Sendable {
     let handler: RequestHandler
     let worker: EventLoopState
@@ -43,7 +43,7 @@ final class EventLoop: @unchecked Sendable {
   private let isStopped = Atomic<Bool>(false)
   private let thread = Lock<OwnThread?>(nil)
 
-  /// The loop of the worker with this index; nothing runs before `start`.
+  /// Creates the loop with this index. Nothing runs before `start`.
   init(
     index: Int, handler: RequestHandler, configuration: ServerConfiguration
   ) throws(ServerError) {
@@ -72,7 +72,7 @@ final class EventLoop: @unchecked Sendable {
     }
   }
 
-  /// Hands over an accepted socket, from any thread. Where it cannot be served it is closed.
+  /// Hands over an accepted socket, from any thread. Closes the socket if the loop has stopped.
   func add(_ accepted: Accepted) {
     let isTaken = inbox.withLock { inbox in
       if !inbox.isClosed { inbox.accepted.append(accepted) }
@@ -81,7 +81,7 @@ final class EventLoop: @unchecked Sendable {
     if isTaken { context.worker.wake.set() } else { refuse(accepted) }
   }
 
-  /// Ends the thread and closes all connections; none may be suspended.
+  /// Stops the thread and closes all connections. No connection may be suspended.
   func stop() {
     isStopped.store(true, ordering: .releasing)
     context.worker.wake.set()
@@ -109,8 +109,8 @@ final class EventLoop: @unchecked Sendable {
     }
     var isBusy = false
     while !isStopped.load(ordering: .acquiring) {
-      // A round with requests is followed by the next at once: a poll for each would cost hits 6 % of their rate. One
-      // that fails, for a signal or for want of memory, leads to a round without events.
+      // A round that read requests is followed by another without a poll, which saves a system call
+      // per hit. A failed poll (signal, lack of memory) leads to a round without events.
       if !isBusy { _ = poll(&waiting, nfds_t(waiting.count), patience()) }
       if wake.isPending {
         wake.reset()
@@ -122,7 +122,7 @@ final class EventLoop: @unchecked Sendable {
     }
   }
 
-  /// Milliseconds until libmicrohttpd has something to do without an event; -1 for never.
+  /// Returns the milliseconds until libmicrohttpd's next timeout, or -1 for none.
   private func patience() -> CInt {
     var milliseconds: UInt64 = 0
     return MHD_get_timeout(daemon, &milliseconds) == .YES ? CInt(clamping: milliseconds) : -1
@@ -139,7 +139,7 @@ final class EventLoop: @unchecked Sendable {
           MHD_add_connection(daemon, client.socket, $0, client.length)
         }
       }
-      // libmicrohttpd has closed it then.
+      // On failure libmicrohttpd has already closed the socket.
       guard isServed != .YES else { continue }
       context.handler.log.debug("connection not taken", ["reason": .string(errnoText())])
       context.handler.connectionEnded()
@@ -147,12 +147,12 @@ final class EventLoop: @unchecked Sendable {
   }
 }
 
-/// A loop for each worker.
+/// The event loops of a server.
 final class EventLoopGroup: Sendable {
   private let loops: [EventLoop]
   private let added = Atomic<Int>(0)
 
-  /// Starts the threads. Nothing comes in before `add`.
+  /// Creates the loops and starts their threads. Connections arrive through `add`.
   init(handler: RequestHandler, configuration: ServerConfiguration) throws(ServerError) {
     MHDDaemon.reportPanics(to: handler.log)
     var loops: [EventLoop] = []
@@ -169,13 +169,13 @@ final class EventLoopGroup: Sendable {
     self.loops = loops
   }
 
-  /// Hands over an accepted socket, to each loop in turn.
+  /// Hands over an accepted socket, to the loops in turn.
   func add(_ accepted: EventLoop.Accepted) {
     let turn = added.wrappingAdd(1, ordering: .relaxed).oldValue
     loops[turn % loops.count].add(accepted)
   }
 
-  /// Closes all connections and ends the threads; none may be suspended.
+  /// Closes all connections and stops the threads. No connection may be suspended.
   func stop() {
     for loop in loops { loop.stop() }
   }

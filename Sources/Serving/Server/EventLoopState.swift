@@ -1,4 +1,4 @@
-// Worker: what the thread of one event loop keeps for itself, so that hits share nothing between cores.
+// EventLoopState: the state of one event loop's thread; hits share nothing between cores.
 
 import Glibc
 import Model
@@ -6,53 +6,58 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// A number only one thread changes and any other may read: a plain load and store, no locked instruction.
+/// A counter that one thread writes and any thread reads. Uses a plain load and store instead of a
+/// locked instruction.
 final class SingleWriterCounter: Sendable {
   private let storage = Atomic<Int>(0)
 
-  /// Adds; only ever called by the owning thread.
+  /// Adds to the counter. Only the owning thread may call it.
   func add(_ amount: Int) {
     storage.store(storage.load(ordering: .relaxed) &+ amount, ordering: .relaxed)
   }
 
-  /// The number now.
+  /// The current value.
   var value: Int { storage.load(ordering: .relaxed) }
 }
 
 /// The state of one event loop's thread.
 final class EventLoopState: @unchecked Sendable {
-  // Sound as Sendable: `memo`, `accept` and the clock's state are touched on this worker's own thread alone, since
-  // libmicrohttpd calls back on the thread a connection belongs to; everything else is immutable and Sendable.
+  // Sound as Sendable: `memo`, `accept`, `clients` and the clock's state are used on this loop's
+  // thread only, because libmicrohttpd calls back on the thread a connection belongs to. Everything
+  // else is immutable and Sendable.
 
-  /// From 0 to one less than the number of workers.
+  /// The loop's index, from 0.
   let index: Int
-  /// Targets parsed earlier.
+  /// Cache of parsed request targets.
   let memo: RequestMemo
-  /// `Accept` lines read earlier.
+  /// Cache of parsed `Accept` values.
   let accept = AcceptMemo()
 
-  /// Its connections, by descriptor.
+  /// The loop's connections, by descriptor.
   let clients = ClientTable()
-  /// Wakes its thread.
+  /// Wakes the loop's thread.
   let wake: WakeSignal
 
-  /// Request lines.
+  /// Request lines received.
   let received = SingleWriterCounter()
-  /// Requests that are whole and whose answer is not. One whose body never ends is no reason for a stop to wait.
+  /// Complete requests without a response. A request whose body never ends is not counted, so it
+  /// does not delay a stop.
   let active = SingleWriterCounter()
-  /// Answers with status 200.
+  /// Responses with status 200.
   let succeeded = SingleWriterCounter()
-  /// Answers with status 304.
+  /// Responses with status 304.
   let notModified = SingleWriterCounter()
-  /// Body bytes of answers that were sent whole, and what was sent of those that come while they are sent.
+  /// Body bytes of responses that were sent completely, and the bytes sent of streamed responses.
   let bytesSent = SingleWriterCounter()
-  /// Memory hits: from the header to the answer.
+  /// Latency of memory hits, from the complete header to the response.
   let hitLatency = LatencyHistogram()
 
   private var dateSecond = Int.min
   private let dateText = UnsafeMutablePointer<UInt8>.allocate(capacity: HTTPDate.length)
 
-  /// A worker that has seen nothing yet.
+  /// Creates the state of a loop.
+  ///
+  /// - Parameter memoBytes: capacity of `memo`, in bytes.
   init(index: Int, memoBytes: Int, wake: WakeSignal) {
     (self.index, self.wake) = (index, wake)
     memo = RequestMemo(limit: memoBytes)
@@ -60,7 +65,7 @@ final class EventLoopState: @unchecked Sendable {
 
   deinit { dateText.deallocate() }
 
-  /// The date of `now` as HTTP writes it, made once a second.
+  /// Returns `now` as an HTTP date, formatted once per second.
   func date(_ now: UnixTime) -> UnsafePointer<UInt8> {
     if now.seconds != dateSecond {
       HTTPDate.write(now, into: dateText)
@@ -72,13 +77,14 @@ final class EventLoopState: @unchecked Sendable {
 
 /// Clocks, each with the precision its use needs.
 enum Clock {
-  /// Monotonic, for durations.
+  /// Monotonic nanoseconds, for durations.
   static func nanoseconds() -> Int { read(CLOCK_MONOTONIC) }
 
-  /// Monotonic in milliseconds and a few of them late, for deadlines; a quarter of the other's price.
+  /// Monotonic milliseconds, for deadlines. Up to a few milliseconds late, and cheaper than
+  /// `nanoseconds`.
   static func coarseMilliseconds() -> Int { read(CLOCK_MONOTONIC_COARSE) / 1_000_000 }
 
-  /// The wall clock's second.
+  /// Wall-clock time, in whole seconds.
   static func now() -> UnixTime { UnixTime(seconds: read(CLOCK_REALTIME_COARSE) / 1_000_000_000) }
 
   private static func read(_ clock: clockid_t) -> Int {

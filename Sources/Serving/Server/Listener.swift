@@ -1,4 +1,4 @@
-// Listener: the listening socket, and the thread that hands accepted connections to the event loops.
+// Listener: the listening socket, and the thread that accepts connections.
 
 import CMicrohttpd
 import Glibc
@@ -6,22 +6,23 @@ import Model
 import Platform
 import Synchronization
 
-/// Listens and accepts.
+/// Listens, and accepts connections for the event loops.
 ///
-/// libmicrohttpd could do this itself, but would have to be told to stop by `MHD_quiesce_daemon`, which in 0.9.75 ends
-/// the process when a worker takes the listening socket out of its epoll set at the same moment; and being out of
-/// descriptors, it does not accept again for seconds. A connection costs one wake-up more this way, a request nothing.
+/// libmicrohttpd's own listener has two faults in 0.9.75. `MHD_quiesce_daemon` can abort the
+/// process if a thread removes the listening socket from its epoll set at the same moment. After
+/// running out of descriptors, libmicrohttpd does not accept for seconds.
 final class Listener: Sendable {
-  /// Where it listens, for messages: `127.0.0.1:8080`, `[::1]:8080`.
+  /// The address for messages: `127.0.0.1:8080`, `[::1]:8080`.
   let endpoint: String
-  /// The port, also where any free one was asked for.
+  /// The port, also if the system chose it.
   let port: Int
 
   private static let backlog: CInt = 4_096
-  /// Bytes of an answer that the kernel takes before they can be sent. Without a bound it takes up to `tcp_wmem`'s
-  /// 4 MiB for a client that does not read: 2,000 of those, each owed 390 kB, held 1.0 GB, and hold 0.36 GB this way.
+  /// Limit of unsent bytes the kernel buffers per connection. Without it, a client that does not
+  /// read holds up to `tcp_wmem`'s 4 MiB.
   static let unsentLimit: CInt = 128 << 10
-  /// How long to wait when accepting is impossible for now: out of descriptors, or at the connection limit.
+  /// Pause, in milliseconds, after accepting failed for lack of descriptors, or at the connection
+  /// limit.
   private static let pause: CInt = 20
 
   private let socket: CInt
@@ -29,7 +30,7 @@ final class Listener: Sendable {
   private let isStopped = Atomic<Bool>(false)
   private let thread = Lock<OwnThread?>(nil)
 
-  /// Listens on a numeric address; nothing is accepted before `start`.
+  /// Listens on a numeric address. Accepts nothing before `start`.
   init(address: String, port: Int) throws(ServerError) {
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
@@ -54,8 +55,8 @@ final class Listener: Sendable {
     var one: CInt = 1
     let size = socklen_t(MemoryLayout<CInt>.size)
     var unsent = Self.unsentLimit
-    // Accepted sockets inherit both TCP options. TCP_NODELAY: an answer is never held back for the client's
-    // acknowledgement.
+    // Accepted sockets inherit both TCP options. TCP_NODELAY: a response never waits for the
+    // client's acknowledgement.
     guard setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &one, size) == 0,
       setsockopt(socket, CInt(IPPROTO_TCP), TCP_NODELAY, &one, size) == 0,
       setsockopt(socket, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &unsent, size) == 0,
@@ -68,7 +69,7 @@ final class Listener: Sendable {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &length) }
     }
     guard named == 0 else { throw refused(socket) }
-    // IPv4 and IPv6 addresses have their port at the same place.
+    // IPv4 and IPv6 socket addresses have the port at the same offset.
     let boundPort = withUnsafeBytes(of: &bound) { $0.load(fromByteOffset: 2, as: UInt16.self) }
     self.port = Int(UInt16(bigEndian: boundPort))
     endpoint = "\(host):\(self.port)"
@@ -85,7 +86,11 @@ final class Listener: Sendable {
     if !isStopped.load(ordering: .acquiring) { Glibc.close(socket) }
   }
 
-  /// Starts accepting. `hasRoom` says whether one more connection may be; `accepted` takes a socket over.
+  /// Starts accepting.
+  ///
+  /// - Parameters:
+  ///   - hasRoom: whether one more connection is allowed.
+  ///   - accepted: takes over an accepted socket.
   func start(
     hasRoom: @escaping @Sendable () -> Bool,
     accepted: @escaping @Sendable (EventLoop.Accepted) -> Void
@@ -100,7 +105,7 @@ final class Listener: Sendable {
     }
   }
 
-  /// Stops accepting and listening; clients that come now are refused.
+  /// Stops accepting and closes the listening socket. Later clients are refused.
   func stop() {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
     wake.set()
@@ -138,7 +143,7 @@ final class Listener: Sendable {
         } else if errno == EAGAIN || errno == EWOULDBLOCK {
           break
         } else if errno != EINTR && errno != ECONNABORTED {
-          // EMFILE, ENFILE, ENOMEM: something has to be closed first.
+          // EMFILE, ENFILE, ENOMEM: wait until another descriptor is closed.
           mustPause = true
         }
       }

@@ -1,4 +1,4 @@
-// Daemon: how libmicrohttpd is started, and the C callbacks that lead to the request handler.
+// MHDDaemon: starts libmicrohttpd daemons and routes their C callbacks to the request handler.
 
 import CMicrohttpd
 import Glibc
@@ -13,7 +13,7 @@ enum MHDDaemon {
   /// each request, so twice as much would cost every hit. `redirecting`: where an answer names the request's target.
   private static let connectionMemory = (usual: 16 << 10, redirecting: 24 << 10)
 
-  /// Starts one. `context` is to live as long as it.
+  /// Starts a daemon. `context` must outlive the daemon.
   static func start(
     for context: EventLoop.Context, configuration: ServerConfiguration
   ) throws(ServerError) -> OpaquePointer {
@@ -23,7 +23,7 @@ enum MHDDaemon {
     let memory =
       configuration.redirectsAuto ? connectionMemory.redirecting : connectionMemory.usual
     let idleSeconds = max((configuration.idleTimeout.wholeMilliseconds + 999) / 1_000, 1)
-    // The limit is the listener's, which counts the connections of all loops.
+    // The listener enforces the limit across all loops.
     guard
       let daemon = pictor_mhd_start_daemon(
         flags, Unmanaged.passUnretained(context.handler).toOpaque(), Callbacks.handle,
@@ -37,7 +37,8 @@ enum MHDDaemon {
 
   private static let panicLog = Lock<Log?>(nil)
 
-  /// libmicrohttpd calls this when its state is inconsistent, and expects no return.
+  /// Logs libmicrohttpd's panics and aborts. libmicrohttpd panics on inconsistent state and expects
+  /// no return.
   static func reportPanics(to log: Log) {
     panicLog.withLock { $0 = log }
     MHD_set_panic_func(
@@ -54,11 +55,12 @@ enum MHDDaemon {
   }
 }
 
-/// The C callbacks. They live in a plain type: formed in `main.swift` they would be bound to the main actor, and crash
-/// on libmicrohttpd's threads.
+/// The C callbacks of libmicrohttpd. A type holds them, because closures formed in `main.swift` are
+/// bound to the main actor and crash on libmicrohttpd's threads.
 ///
-/// Both objects outlive each call, the handler by way of its event loop and the client by way of the reference taken when
-/// its connection began, so no call counts references of its own: that would be a tenth of what a hit costs us.
+/// Both objects outlive each call: the event loop retains the handler, and `connection` retains the
+/// client until it is closed. The calls therefore skip reference counting, which would slow every
+/// hit.
 private enum Callbacks {
   static let target:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?)

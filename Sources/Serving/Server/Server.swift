@@ -1,4 +1,4 @@
-// Server: HTTP in, images out. Starts the parts, and stops them in the right order.
+// Server: starts the parts of the HTTP server, and stops them in the right order.
 
 import Glibc
 import Model
@@ -6,9 +6,9 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// An HTTP server that answers for an `ImageProvider`.
+/// An HTTP server that serves the images of an `ImageProvider`.
 ///
-/// A server is started once and stopped once. One that is released while running is stopped without a grace time.
+/// Start and stop a server once. Releasing a running server stops it without a grace period.
 public final class Server: Sendable {
   /// The parts of a running server.
   private struct Running: Sendable {
@@ -26,15 +26,15 @@ public final class Server: Sendable {
   private let counted = ServerFigures()
   private let running = Lock<Running?>(nil)
 
-  /// A server that does not run yet.
+  /// Creates a server that is not running.
   ///
   /// - Parameters:
-  ///   - configuration: address and bounds.
-  ///   - provider: who has the images.
-  ///   - operations: what `/admin` leads to.
-  ///   - stats: composes `/stats` from the server's own figures and whether it is draining; called on a thread that
-  ///     answers requests, so it must not wait.
-  ///   - log: where a line for each request but memory hits goes; for those at `debug`.
+  ///   - configuration: address and limits.
+  ///   - provider: provides the images.
+  ///   - operations: the services behind `/admin`.
+  ///   - stats: composes `/stats` from the request figures and the draining flag. Runs on an event
+  ///     loop, so it must not block.
+  ///   - log: receives a line per request; memory hits are logged at `debug` only.
   public init(
     configuration: ServerConfiguration, provider: any ImageProvider, operations: Operations,
     stats: @escaping @Sendable (_ requests: RequestFigures, _ isDraining: Bool) -> Stats, log: Log
@@ -52,7 +52,7 @@ public final class Server: Sendable {
     if let parts = running.withLock({ $0 }) { Self.shutDown(parts) }
   }
 
-  /// Listens and answers from now on.
+  /// Starts to listen and to serve.
   ///
   /// - Throws: `ServerError`, one line for the operator.
   public func start() throws(ServerError) {
@@ -60,7 +60,7 @@ public final class Server: Sendable {
       throw .cannotStart(reason: "libmicrohttpd's recv is not the program's own")
     }
     let listener = try Listener(address: configuration.address, port: configuration.port)
-    // Fine enough for the shortest of the deadlines, and no more than ten times a second.
+    // An eighth of the shortest deadline, between 20 ms and one second.
     let shortest = min(
       configuration.headerTimeout.wholeMilliseconds, configuration.requestTimeout.wholeMilliseconds,
       configuration.answerTimeout.wholeMilliseconds)
@@ -93,26 +93,27 @@ public final class Server: Sendable {
     log.info("serving", ["address": .string(listener.endpoint)])
   }
 
-  /// The port it listens on; 0 while it does not run.
+  /// The port the server listens on; 0 while it is not running.
   public var port: Int { running.withLock { $0?.listener.port } ?? 0 }
 
-  /// What was counted so far.
+  /// The request figures so far.
   public var figures: RequestFigures {
     counted.figures(
       limit: configuration.maximumActiveRequests,
       connections: running.withLock { $0 }?.handler.connectionCount ?? 0)
   }
 
-  /// Has `/stats` answered 503, as while draining, and goes on serving: load balancers are to notice.
+  /// Makes `/stats` respond with 503 while the server keeps serving, so that load balancers notice
+  /// the stop.
   public func announceStop() { running.withLock { $0 }?.handler.announceStop() }
 
-  /// Replaces the tokens of operators; without any there is no `/admin`.
+  /// Replaces the operators' tokens. Without tokens `/admin` is disabled.
   public func setOperatorTokens(_ tokens: [String]) {
     running.withLock { $0 }?.handler.operatorTokens.withLock { $0 = tokens }
   }
 
-  /// Stops accepting and refuses new requests for images with 503 `draining`; what runs goes on, and `/stats` is
-  /// answered on connections that are open.
+  /// Stops accepting, and refuses new image requests with 503 `draining`. Running requests
+  /// continue, and open connections can still get `/stats`.
   public func drain() {
     guard let parts = running.withLock({ $0 }) else { return }
     parts.handler.drain()
@@ -120,14 +121,14 @@ public final class Server: Sendable {
     parts.listener.stop()
   }
 
-  /// Drains, waits until everything that runs is answered or the grace time is over, answers the rest with 503, and
-  /// closes all connections.
+  /// Drains, and waits for running requests until the grace period ends. Then answers the rest with
+  /// 503 and closes all connections.
   public func stop() async {
     guard let parts = running.withLock({ $0 }) else { return }
     drain()
     let end = ContinuousClock.now + configuration.graceTime
     while counted.active > 0, ContinuousClock.now < end {
-      // A cancelled task gives nobody grace.
+      // A cancelled task skips the grace period.
       guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { break }
     }
     parts.watcher.close(with: .draining)
@@ -135,7 +136,7 @@ public final class Server: Sendable {
     while counted.active > 0, ContinuousClock.now < last {
       guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { break }
     }
-    // Two calls of `stop` at once: the second finds nothing left to do.
+    // Of two concurrent calls of `stop`, only the first shuts down.
     guard
       let mine = running.withLock({ running in
         defer { running = nil }
@@ -146,12 +147,13 @@ public final class Server: Sendable {
     log.info("stopped", ["address": .string(mine.listener.endpoint)])
   }
 
-  /// In this order: nobody comes in, nobody is suspended, no resumption is under way, no thread is left.
+  /// Stops the parts in order: accept nothing, end suspended requests, wait for resumptions, stop
+  /// the loops.
   private static func shutDown(_ parts: Running) {
     parts.handler.drain()
     parts.listener.stop()
     parts.watcher.close(with: .draining)
-    // Whoever decided an exchange is between that and the end of MHD_resume_connection: microseconds.
+    // Wait for threads that are still inside MHD_resume_connection, which takes microseconds.
     while parts.watcher.waitingCount > 0 { sched_yield() }
     parts.loops.stop()
     parts.watcher.stop()

@@ -1,43 +1,44 @@
-// ServerConfiguration and ServerError: what a server is told before it starts, and why it may not.
+// ServerConfiguration: the settings and limits of a server, and its start errors.
 
 import Glibc
 import Model
 import Platform
 
-/// How a server listens, and the bounds it keeps. Every wait and every queue has one.
+/// The address and the limits of a server. Every wait and every queue has a limit.
 public struct ServerConfiguration: Sendable {
-  /// A numeric IPv4 or IPv6 address; `0.0.0.0` or `::` for all of them.
+  /// A numeric IPv4 or IPv6 address; `0.0.0.0` or `::` for all interfaces.
   public var address = "127.0.0.1"
-  /// The port, 0–65535; 0 takes any free one, see `Server.port`.
+  /// The port, 0–65535; 0 selects a free port, see `Server.port`.
   public var port = 8_080
   /// What this server is called in `CDN-Loop` and `Via`: requests that name it are refused. Empty: none are.
   public var id = ""
   /// Threads that read requests and write answers, at least 1: one per core by default.
   public var workers = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
-  /// Most connections at once; further clients wait in the kernel's queue. One descriptor each, so this, the
-  /// transfers and the disk together must stay below the limit of open files.
+  /// Maximum number of connections; further clients wait in the kernel's backlog. Each needs a
+  /// descriptor: connections, transfers and disk together must stay below the open-file limit.
   public var connectionLimit = 4_096
-  /// Most requests that may wait for an answer at once; more are refused with 503 `overloaded`.
+  /// Maximum number of requests waiting for a response; further ones get 503 `overloaded`.
   public var maximumActiveRequests = 2_048
-  /// How long a kept connection may be silent, in whole seconds, at least 1.
+  /// Time-out of an idle keep-alive connection, in whole seconds, at least 1.
   public var idleTimeout = Duration.seconds(60)
-  /// How long the header of a request may take. libmicrohttpd does not tell when the first byte of a *later* request
-  /// on a connection arrives, so for those the time counts from the end of `idleTimeout`.
+  /// Time-out for a request's header. On a reused connection it starts when `idleTimeout` ends,
+  /// because libmicrohttpd does not report a later request's first byte.
   public var headerTimeout = Duration.seconds(10)
-  /// How long an answer may take to come about; then it is 504 `deadline_exceeded`.
+  /// Time limit for producing a response; then the response is 504 `deadline_exceeded`.
   public var requestTimeout = Duration.seconds(30)
-  /// How long a client may take to read its answer, beside what `minimumReadRate` gives it for the length.
+  /// Time a client may take to read a response, in addition to its length divided by
+  /// `minimumReadRate`.
   public var answerTimeout = Duration.seconds(120)
-  /// The slowest a client may read on the whole, in bytes a second, at least 1.
+  /// Minimum average rate at which a client must read, in bytes per second, at least 1.
   public var minimumReadRate = 16 << 10
-  /// How long running requests may take to finish when the server stops.
+  /// Grace period for running requests when the server stops.
   public var graceTime = Duration.seconds(20)
-  /// The origins whose pages may read answers; `*` for all, empty for none.
+  /// The origins whose pages may read responses; `*` for all, empty for none.
   public var corsOrigins = ["*"]
-  /// Whether clients may have origins asked though something fresh is kept: `refresh`, `cache=bypass`, `retry`, and
-  /// `no-cache`, `max-age` and `min-fresh` in `Cache-Control`.
+  /// Whether clients may force revalidation of fresh images. Covers `refresh`, `cache=bypass`,
+  /// `retry`, and `no-cache`, `max-age` and `min-fresh` in `Cache-Control`.
   public var allowsReload = true
-  /// Whether clients may ask for more pixels than a source has.
+  /// Whether clients may enlarge an image beyond its source's size.
   public var allowsEnlarging = true
   /// Quality of lossy results where the request does not say.
   public var qualities = FormatQualities()
@@ -51,31 +52,31 @@ public struct ServerConfiguration: Sendable {
   public var loggedRequests = LoggedRequests.misses
   /// Tokens of operators; without any there is no `/admin`.
   public var operatorTokens: [String] = []
-  /// Most bytes of an image that an operator puts into the cache.
+  /// Maximum size of an image that an operator puts into the cache, in bytes.
   public var maximumUpload = 64 << 20
-  /// Queries of `/image` without `url`, by name.
+  /// Named queries of `/image`, without `url`.
   public var presets: [String: String] = [:]
-  /// Whether clients may ask for images by presets alone.
+  /// Whether clients may request images by preset only.
   public var presetsOnly = false
-  /// Formats of `ImageFormat.negotiable` for clients who name them, where the request leaves the format open; the best
-  /// first. Empty: `Accept` is not looked at.
+  /// Formats of `ImageFormat.negotiable` for requests without a format, in order of preference, if
+  /// `Accept` names them. If empty, `Accept` is ignored.
   public var autoFormats: [ImageFormat] = [.avif, .webp]
-  /// Whether a request that leaves the format open is sent on to one that names it.
+  /// Whether a request without a format is redirected to a URL that names the negotiated format.
   public var redirectsAuto = false
-  /// Images that may be laid on others, by name.
+  /// Images that clients may use as watermarks, by name.
   public var watermarks: [String: SourceURL] = [:]
-  /// Whether files below the local root may be, by their `local:///` URLs.
+  /// Whether clients may use files below the local root as watermarks, by `local:///` URLs.
   public var allowsLocalWatermarks = false
-  /// What keys are made of, and which fields of clients' headers go on to origins.
+  /// The parts of a request that form cache keys, and the request fields forwarded to origins.
   public var keyFilter = CacheKeyFilter()
-  /// Bytes for the parsed request targets each worker remembers.
+  /// Size of each event loop's cache of parsed request targets, in bytes.
   public var memoBytesPerWorker = 2 << 20
-  /// How heads are given to libmicrohttpd; tests choose.
+  /// How response heads are passed to libmicrohttpd; set by tests.
   var headStyle = HeadStyle(libraryVersion: HeadStyle.libraryVersion)
   /// How files on disk are read; tests choose.
   var fileAccess = FileAccess()
 
-  /// The defaults.
+  /// Creates the default configuration.
   public init() {}
 
   /// The presets that no image can be asked for with, by name, and why.
@@ -92,13 +93,13 @@ public struct ServerConfiguration: Sendable {
   }
 }
 
-/// Why a server does not start; its description is one line for the operator.
+/// The reason why a server does not start. The description is one line for the operator.
 public enum ServerError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The address is not numeric, or the port no port.
+  /// The address is not numeric, or the port is out of range.
   case invalidAddress(String)
-  /// The address cannot be listened on: in use, not ours, not permitted.
+  /// Listening failed: address in use, not local, or not permitted.
   case cannotListen(endpoint: String, reason: String)
-  /// Threads, descriptors or memory were missing.
+  /// Threads, descriptors or memory are exhausted.
   case cannotStart(reason: String)
 
   /// One line: `cannot listen on 127.0.0.1:8080: Address already in use (98)`.

@@ -1,28 +1,29 @@
-// ServerFigures: what the server counts of its requests.
+// ServerFigures: the request figures of a server.
 
 import Platform
 import Telemetry
 
-/// Counts of one server: what hits change is counted by each worker for itself, all else here.
+/// Counters of one server. Each event loop counts memory hits itself; everything else is counted
+/// here.
 final class ServerFigures: Sendable {
-  /// Answers by status, other than the workers' 200 and 304.
+  /// Responses by status, except the 200 and 304 that the event loops count.
   let statuses = CodeCounts()
-  /// `/image` answers by where they came from, other than memory hits.
+  /// `/image` responses by the origin of the image, except memory hits.
   let origins = CodeCounts()
-  /// Clients that left before their answer.
+  /// Clients that disconnected before their response.
   let clientsGone = Counter()
-  /// Images that were no memory hits.
+  /// Latency of images that were not memory hits.
   let missLatency = LatencyHistogram()
 
   private let workers = Lock<[EventLoopState]>([])
 
-  /// Counts a further worker's tallies.
+  /// Adds the counters of an event loop.
   func add(_ worker: EventLoopState) { workers.withLock { $0.append(worker) } }
 
-  /// Requests being answered now.
+  /// The number of requests being answered.
   var active: Int { workers.withLock { $0.reduce(0) { $0 + $1.active.value } } }
 
-  /// The state now.
+  /// Returns the current figures.
   func figures(limit: Int, connections: Int) -> RequestFigures {
     let workers = workers.withLock { $0 }
     func sum(_ tally: (EventLoopState) -> SingleWriterCounter) -> Int {

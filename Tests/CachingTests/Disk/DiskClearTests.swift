@@ -1,4 +1,4 @@
-// DiskClearTests: a tier that is emptied at once, and looks that leave no trace.
+// DiskClearTests: clearing the disk tier, and look-ups without side effects.
 
 import Glibc
 import Model
@@ -50,7 +50,7 @@ final class DiskClearTests: DiskFolderTests {
   @Test func `a clear that cannot be written down holds for this run, and is an error`()
     async throws
   {
-    // Given a folder where the list of purges cannot be replaced
+    // Given a folder where the purge journal cannot be replaced
     let tier = try open()
     try await fill(tier, 0..<5)
     mkdir("\(cache)/purges", 0o700)
@@ -72,7 +72,7 @@ final class DiskClearTests: DiskFolderTests {
     #expect(await first.shutDown(within: .seconds(10)))
     let parts = try DiskEngine(folder, Purges())
     parts.store.scan { false }
-    // Given one that waits to replace a kept one, and one that is new
+    // Given a pending write that replaces an entry and one of a new entry
     for number in [1, 1_000] {
       #expect(parts.storeEntry(.variant(Sample.variant(number, Sample.bytes(30)))))
     }
@@ -81,7 +81,7 @@ final class DiskClearTests: DiskFolderTests {
     #expect(parts.store.pending.isEmpty)
     #expect(await parts.find(Sample.variantKey(1_000)) == nil)
     parts.workers.allowWrites()
-    // When the files are removed, then the account is right at every one.
+    // When the files are removed, then the accounting is right after each one.
     #expect(parts.sweeper.isClearing)
     #expect(entryCount() == 100)
     var steps = 0
@@ -103,7 +103,7 @@ final class DiskClearTests: DiskFolderTests {
     try await fill(first, 0..<50)
     #expect(await first.shutDown(within: .seconds(10)))
     let parts = try DiskEngine(folder, Purges())
-    // Given an index that was made to its middle
+    // Given a half-built index
     parts.store.scan { parts.store.index.count > 20 }
     #expect((1..<100).contains(parts.store.index.count))
     try parts.sweeper.start()
@@ -125,7 +125,7 @@ final class DiskClearTests: DiskFolderTests {
   }
 
   @Test func `a clear goes on after a restart, and what was stored since is kept`() async throws {
-    // Given what was kept before, what was stored after, and a run that ended in between
+    // Given entries stored before and after the clear, and a run that ended in between
     let first = try open()
     try await fill(first, 0..<20)
     clock.advance(by: 10)
@@ -135,7 +135,7 @@ final class DiskClearTests: DiskFolderTests {
     #expect(await first.shutDown(within: .seconds(10)))
     try folder.write("cache/purges", Array("\(cleared.seconds) clear\n".utf8))
     let second = try open()
-    // Then from the first moment nothing of before is found.
+    // Then no old entry is found at any time.
     for number in 0..<20 { #expect(await second.source(for: Sample.sourceKey(number)) == nil) }
     #expect(await eventually { second.isIndexed && second.figures.purgesPending == 0 })
     #expect(entryCount() == 20)
@@ -164,7 +164,7 @@ final class DiskClearTests: DiskFolderTests {
     clock.advance(by: time(nil) - clock.now.seconds)
     let tier = try open()
     #expect(await tier.ready())
-    // Given files that nobody used for a day, and whose bodies are damaged
+    // Given files that were not used for a day and have damaged bodies
     for key in [variant.key, source.key] {
       let path = tier.path(of: key)
       let descriptor = Glibc.open(path, O_WRONLY)
@@ -191,7 +191,7 @@ final class DiskClearTests: DiskFolderTests {
     #expect(await tier.look(for: CacheKey(text: "https://a.example/ w=2")) == nil)
     #expect(tier.figures == figures)
     #expect(accessTimes() == times)
-    // A beginning that is damaged is nothing; whoever reads it removes it.
+    // A damaged prefix yields nothing; only a read removes the file.
     truncate(tier.path(of: source.key), 20)
     #expect(await tier.look(for: source.key) == nil)
     #expect(tier.figures == figures)

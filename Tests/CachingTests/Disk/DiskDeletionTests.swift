@@ -1,4 +1,4 @@
-// DiskDeletionTests: what happens to the disk tier when somebody deletes what it has, or takes its place.
+// DiskDeletionTests: the disk tier when another process deletes its files or takes its folder.
 
 import Glibc
 import Model
@@ -88,26 +88,26 @@ final class DiskDeletionTests: DiskFolderTests {
     #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
     #expect(tier.figures.failures == 0)
     await tier.shutDown(within: .seconds(10))
-    // Nor does it keep anybody out afterwards.
+    // The lock is released afterwards.
     let second = try open()
     await second.shutDown(within: .seconds(10))
   }
 
   @Test func `nothing is written beside a process that took the folder meanwhile`() async throws {
-    // Given a lock that somebody deleted, and another who took it then.
+    // Given a deleted lock file and another process that takes the lock
     let first = try open()
     first.store(Sample.variant(1, Sample.bytes(100)))
     #expect(await first.quiet())
     unlink(cache + "/lock")
     let second = try open()
     #expect(await second.quiet())
-    // When the first stores, then that is not kept, while it still reads.
+    // When the first tier stores, then the entry is not kept, and reads still work.
     first.store(Sample.variant(2, Sample.bytes(100)))
     #expect(await first.quiet())
     #expect(await first.variant(for: Sample.variantKey(2)) == nil)
     #expect(await first.variant(for: Sample.variantKey(1)) != nil)
     #expect(first.figures.failures == 1)
-    // When it has the folder for itself again, then it writes, and knows what the other one left.
+    // When it has the folder for itself again, then it writes and knows the other's entries.
     second.store(Sample.variant(3, Sample.bytes(100)))
     #expect(await second.shutDown(within: .seconds(10)))
     first.store(Sample.variant(2, Sample.bytes(100)))

@@ -1,4 +1,4 @@
-// DiskExpiryTests: what an entry's age counts from, across restarts, and what a clock that was set back does to it.
+// DiskExpiryTests: the times from which an entry's age counts, across restarts and clock changes.
 
 import Glibc
 import Model
@@ -39,7 +39,7 @@ struct DiskExpiryTests {
   func `age counts from the last use, the last writing or the first, as configured`(
     expected: (ExpireType, [Int]), isRestarted: Bool
   ) async throws {
-    // Given an entry used later, one written anew later, one left alone, and one that came later.
+    // Given an entry used later, one written again later, one left alone, and one stored later.
     var tier = try open(expected.0)
     for number in 1...3 { tier.store(try Sample.source(number, Sample.bytes(100))) }
     #expect(await tier.quiet())
@@ -51,13 +51,13 @@ struct DiskExpiryTests {
     if isRestarted {
       await tier.shutDown(within: .seconds(10))
       tier = try open(expected.0)
-      // Not before the clean of the start.
+      // After the first clean of the new run.
       await tier.clean()
     }
-    // When the first moment is too long ago, and the later one is not.
+    // When the first time is too old and the later one is not.
     clock.advance(by: 4_400)
     let report = await tier.clean()
-    // Then what is too old has gone, and the report says how many that were.
+    // Then the expired entries are gone, and the report has their number.
     #expect(report.expired == 4 - expected.1.count)
     #expect(report.evicted == 0)
     for number in 1...4 {
@@ -71,7 +71,7 @@ struct DiskExpiryTests {
   @Test func `a use that was too soon after the last to be written down keeps from expiring`()
     async throws
   {
-    // Given a use in the same part of the day as the writing, so that the file does not know of it.
+    // Given a use in the same interval as the write, so that the file does not record it.
     let first = try open(maximumAge: 250)
     first.store(Sample.variant(1, Sample.bytes(100)))
     #expect(await first.quiet())
@@ -81,7 +81,7 @@ struct DiskExpiryTests {
     #expect(lstat(first.path(of: Sample.variantKey(1)), &status) == 0)
     #expect(status.st_atim.tv_sec == clock.now.seconds - 90)
     await first.shutDown(within: .seconds(10))
-    // When a later run looks whether the use, though not the writing, was in time.
+    // When a later run expires entries whose write is too old, but whose use may not be.
     clock.advance(by: 240)
     let second = try open(maximumAge: 250)
     #expect(await second.clean().expired == 0)
@@ -94,7 +94,7 @@ struct DiskExpiryTests {
     tier.store(Sample.variant(1, Sample.bytes(100)))
     #expect(await tier.quiet())
     clock.advance(by: 1)
-    // The system's clock is not the test's: the system would write down another year.
+    // The system's clock differs from the test's, and would set another year.
     #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
     var status = stat()
     #expect(lstat(tier.path(of: Sample.variantKey(1)), &status) == 0)
@@ -117,7 +117,7 @@ struct DiskExpiryTests {
       #expect(modification(tier.path(of: key)).tv_nsec == age)
       #expect(modification(tier.path(of: key)).tv_sec == clock.now.seconds)
     }
-    // What was removed is no longer kept, so what comes then is new.
+    // A removed entry has no history, so the next one is new.
     await tier.remove(key)
     tier.store(Sample.variant(1, Sample.bytes(100)))
     #expect(await tier.quiet())
@@ -151,7 +151,7 @@ struct DiskExpiryTests {
     let tier = try open(.modification, log: Log(level: .info, descriptor: descriptor))
     for number in 1...3 { tier.store(Sample.variant(number, Sample.bytes(100))) }
     #expect(await tier.quiet())
-    // When the clock is set back by a day, then it is taken for new.
+    // When the clock is set back by a day, then the entries count as new.
     clock.advance(by: -86_400)
     await tier.clean()
     #expect(tier.figures.redated == 3)
@@ -159,12 +159,12 @@ struct DiskExpiryTests {
       let time = modification(tier.path(of: Sample.variantKey(number)))
       #expect(time.tv_sec == clock.now.seconds)
     }
-    // Once: it has been put right, and is not new for ever.
+    // Only once: their times are corrected, so they age again.
     await tier.clean()
     #expect(tier.figures.redated == 3)
     clock.advance(by: 10_001)
     #expect(await tier.clean().expired == 3)
-    // Another time is another episode.
+    // A later change of the clock is another episode.
     tier.store(Sample.variant(4, Sample.bytes(100)))
     #expect(await tier.quiet())
     clock.advance(by: -3_600)

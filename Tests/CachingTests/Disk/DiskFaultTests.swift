@@ -1,4 +1,4 @@
-// DiskFaultTests: what happens to the disk tier when the disk says no.
+// DiskFaultTests: the disk tier when system calls fail.
 
 import Glibc
 import Model
@@ -27,18 +27,18 @@ struct DiskFaultTests {
     // Given a tier whose folder turns into a file.
     let log = try LogFile(folder)
     let tier = try DiskTier(Sample.configuration(folder), log: log.log)
-    // Past the clean of the start, which would make the folder anew.
+    // After the first clean, which would recreate the folder.
     await tier.clean()
     TemporaryFolder.remove(cache)
     close(creat(cache, 0o600))
-    // When entries are stored, then they are not kept, and one line says so.
+    // When entries are stored, then they are not kept, and one line is logged.
     for number in 0..<5 {
       tier.store(Sample.variant(number, Sample.bytes(100)))
       #expect(await tier.quiet())
       #expect(await tier.variant(for: Sample.variantKey(number)) == nil)
     }
     #expect(tier.figures.failures >= 5)
-    // When it can be used again, then it is.
+    // When the folder is usable again, then the tier uses it.
     unlink(cache)
     tier.store(Sample.variant(1, Sample.bytes(100)))
     #expect(await tier.quiet())
@@ -51,19 +51,19 @@ struct DiskFaultTests {
   @Test func `what cannot be removed is a miss all the same, and goes with a later clean`()
     async throws
   {
-    // Given an entry in whose place is a folder, which no unlink removes.
+    // Given a directory in place of an entry, which unlink cannot remove.
     let tier = try open()
     tier.store(Sample.variant(1, Sample.bytes(100)))
     #expect(await tier.quiet())
     let path = tier.path(of: Sample.variantKey(1))
     unlink(path)
     mkdir(path, 0o700)
-    // When it is removed, then it is not found, and still counts.
+    // When the entry is removed, then it is not found, and still counts.
     await tier.remove(Sample.variantKey(1))
     #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
     #expect(tier.figures.entries == 1)
     #expect(tier.figures.failures == 1)
-    // When it can be removed, then a clean does it.
+    // When the removal is possible, then a clean performs it.
     rmdir(path)
     await tier.clean()
     #expect(tier.figures.entries == 0)
@@ -72,7 +72,7 @@ struct DiskFaultTests {
   }
 
   @Test func `a folder that fails while it is read is an error and no shorter folder`() throws {
-    // Given a folder whose descriptor is another file's by the time it is read
+    // Given a folder whose descriptor refers to another file when it is read
     for number in 0..<3 { try folder.write("\(number)", [1]) }
     let stream = try #require(opendir(folder.path))
     defer { closedir(stream) }
@@ -100,14 +100,14 @@ struct DiskFaultTests {
   func `a full disk is survived, logged once, not written to in vain, and used again`(
     options: String
   ) async throws {
-    // Given a file system with less room, or fewer inodes, than the tier may take.
+    // Given a file system with less room, or fewer inodes, than the tier may use.
     let mount = try Mount.small(options, over: cache)
     let log = try LogFile(folder)
     let tier = try open(log: log.log)
-    // When more comes than it holds.
+    // When more is stored than fits.
     for number in 0..<60 { tier.store(Sample.variant(number, Sample.bytes(20_000, seed: number))) }
     #expect(await tier.quiet())
-    // Then what has room is kept, and the rest is a miss.
+    // Then entries that fit are kept, and the rest are misses.
     #expect(tier.figures.stores > 10)
     #expect(tier.figures.failures > 10)
     var kept: [Int] = []
@@ -120,8 +120,8 @@ struct DiskFaultTests {
     #expect(tier.figures.entries == kept.count)
     #expect(TemporaryFolder.files(below: cache + "/tmp").isEmpty)
     #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
-    // A disk that is known to be full is not written to: a folder's time tells of files made in it. The last gap may be
-    // filled yet, since two were written at a time.
+    // A tier does not write to a disk that it knows is full: the folder's time would show it. The
+    // last gap may still be filled, because two threads write.
     for number in 100..<200 {
       tier.store(Sample.variant(number, Sample.bytes(20_000)))
       #expect(await tier.quiet())
@@ -149,10 +149,10 @@ struct DiskFaultTests {
     for number in 0..<5 { tier.store(Sample.variant(number, Sample.bytes(3_000))) }
     #expect(await tier.quiet())
     var mount: Mount? = try Mount.readOnly(cache)
-    // What is there is found, past the time when its use is to be written down.
+    // Entries are found, even when their access time is due to be written.
     clock.advance(by: 1_000)
     for number in 0..<5 { #expect(await tier.variant(for: Sample.variantKey(number)) != nil) }
-    // What comes is not kept, what is removed is not found, and neither is what replaces something.
+    // New entries are not kept. Removed and replaced entries are not found.
     for number in 10..<14 { tier.store(Sample.variant(number, Sample.bytes(100))) }
     tier.store(Sample.variant(1, Sample.bytes(100)))
     await tier.remove(Sample.variantKey(0))
@@ -163,7 +163,7 @@ struct DiskFaultTests {
     #expect(tier.figures.failures >= 7)
     mount = nil
     #expect(mount == nil)
-    // When it can be written to again, then it is, and a clean removes what could not be.
+    // When the disk is writable again, then it is used, and a clean repeats the failed removals.
     tier.store(Sample.variant(10, Sample.bytes(100)))
     #expect(await tier.quiet())
     #expect(await tier.variant(for: Sample.variantKey(10)) != nil)
@@ -179,7 +179,7 @@ struct DiskFaultTests {
   }
 
   @Test func `permission lost and given back: counted, logged once, used again`() throws {
-    // Given a store on this very thread, since the thread is what loses it.
+    // Given a store on this thread, because the permission belongs to a thread.
     let log = try LogFile(folder)
     let store = DiskStore(
       folder: try DiskFolder(path: cache), configuration: Sample.configuration(folder),
@@ -254,8 +254,8 @@ struct DiskFaultTests {
     return status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
   }
 
-  /// Runs `body` without permission for anything in a folder. Root has it whatever the folder's mode is, so the calling
-  /// thread is somebody else to the file system meanwhile.
+  /// Runs `body` without any permission for a folder. Root ignores the folder's mode, so the
+  /// calling thread takes another user id for file access.
   private func withoutPermission(for path: String, _ body: () -> Void) throws {
     guard geteuid() == 0 else {
       try #require(chmod(path, 0) == 0)
@@ -269,24 +269,24 @@ struct DiskFaultTests {
   }
 }
 
-/// setfsuid(2), of this thread alone and with root's rights over files; Swift's Glibc does not have it.
+/// setfsuid(2), for this thread alone and with root's rights over files. Swift's Glibc lacks it.
 @_silgen_name("setfsuid")
 private func setFileSystemUser(_ id: CUnsignedInt) -> CInt
 
-/// What a tier logged.
+/// The log of a tier.
 private struct LogFile {
   let path: String
   let log: Log
 
   init(_ folder: TemporaryFolder) throws {
     path = folder.path + "/log"
-    // Left open: the log has it as long as there is one.
+    // Stays open, because the log uses it until the process ends.
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     try #require(descriptor >= 0)
     log = Log(level: .info, descriptor: descriptor)
   }
 
-  /// Lines that hold a text.
+  /// Returns the number of lines that contain a text.
   func count(_ text: String) throws -> Int {
     let lines = String(decoding: try #require(FileRegion(path)).bytes, as: UTF8.self)
     return lines.split(separator: "\n").count { $0.contains(text) }

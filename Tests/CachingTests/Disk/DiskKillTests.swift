@@ -1,4 +1,5 @@
-// DiskKillTests: a process that writes to a disk tier is killed, time and again, and nothing is wrong afterwards.
+// DiskKillTests: a process that writes to a disk tier is killed repeatedly, and the cache stays
+// intact.
 
 import CLinux
 import Caching
@@ -15,18 +16,18 @@ struct DiskKillTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  /// `disk-writer` as it lies beside the test program.
+  /// The program `disk-writer` beside the test program.
   struct Writer {
     let id: pid_t
-    /// Where it says how far it is.
+    /// The file with its progress.
     private let output: CInt
 
-    /// What could not be done.
+    /// A failed step.
     struct Failure: Error {
       let what: String
     }
 
-    /// Starts one.
+    /// Starts a process.
     init(_ path: String, seed: Int) throws(Failure) {
       var ends: [CInt] = [-1, -1]
       guard pictor_linux_pipe(&ends) == 0 else { throw Failure(what: "pipe2") }
@@ -51,7 +52,7 @@ struct DiskKillTests {
       self.id = id
     }
 
-    /// Waits until it has begun, and has done so many pieces of work, or has ended.
+    /// Waits until it has started and has done this much work, or has ended.
     func wait(for pieces: Int) throws(Failure) {
       var missing = pieces + 1
       var bytes = [UInt8](repeating: 0, count: missing)
@@ -64,7 +65,7 @@ struct DiskKillTests {
       }
     }
 
-    /// Kills it; returns its exit status where it had ended by itself, else minus the signal.
+    /// Kills it. Returns its exit status if it had ended by itself, otherwise minus the signal.
     func kill() -> CInt {
       Glibc.kill(id, SIGKILL)
       defer { close(output) }
@@ -82,33 +83,35 @@ struct DiskKillTests {
     var random = SeededGenerator(seed: 5)
     var (found, most) = (0, 0)
     for round in 0..<200 {
-      // Given a process that has looked at what the one before left, and writes.
+      // Given a process that has checked its predecessor's entries and writes.
       let writer = try Writer(cache, seed: round)
-      // Any moment: from the start on, while the index is made, and at work, however fast this machine is.
+      // At any moment: at the start, while the index is built, and at work, on machines of any
+      // speed.
       let pieces = Bool.random(using: &random) ? 0 : Int.random(in: 1..<6, using: &random)
       try writer.wait(for: pieces)
       usleep(UInt32.random(in: 0..<(pieces == 0 ? 20_000 : 1_000), using: &random))
-      // When it is killed, then it had found nothing wrong, and takes no more than it may.
+      // When it is killed, then it had found no fault, and is within its limit.
       #expect(writer.kill() == -SIGKILL, "round \(round)")
       let taken = TemporaryFolder.diskUsage(of: cache)
-      // The list of purges alone is written whether there is room or not.
+      // Only the purge journal may exceed the limit.
       #expect(taken <= Content.limit + 8_192, "round \(round)")
       most = max(most, taken)
       #expect(entryFiles() <= Content.countLimit, "round \(round)")
       if round % 20 == 19 { found += try await readAll() }
     }
-    // It was busy, else this says nothing.
+    // The process was busy; otherwise the test proves nothing.
     #expect(most > Content.limit / 2)
     #expect(found > 100)
     #expect(try purges().count > 30)
   }
 
-  /// Files of entries, those that are being written included.
+  /// Returns the number of entry files, unfinished ones included.
   private func entryFiles() -> Int {
     ["v", "s", "tmp"].reduce(0) { $0 + TemporaryFolder.files(below: "\(cache)/\($1)").count }
   }
 
-  /// What was purged, for certain: in which process, the number there, and what the purged URLs begin with.
+  /// The purges that certainly happened: the process, its number for the purge, and the prefix of
+  /// the purged URLs.
   private func purges() throws -> [(run: Int, number: Int, beginning: String)] {
     let file = try #require(FileRegion(Content.purgesFile(cache)))
     return try String(decoding: file.bytes, as: UTF8.self).split(separator: "\n").map { line in
@@ -119,7 +122,7 @@ struct DiskKillTests {
     }
   }
 
-  /// Reads everything there can be in this process; returns how much there was.
+  /// Reads every possible entry in this process. Returns the number of entries found.
   private func readAll() async throws -> Int {
     let tier = try DiskTier(Content.configuration(cache), log: .silent)
     #expect(await tier.ready())
@@ -130,7 +133,8 @@ struct DiskKillTests {
     let files = entryFiles()
     #expect(tier.figures.entries == files)
     let purges = try purges()
-    // The last number may be lost with a process, so those of several are not compared.
+    // A killed process may lose its last number, so numbers of different processes are not
+    // compared.
     func isPurged(_ key: CacheKey, seed: String?, _ generation: Int) throws -> Bool {
       let run = Content.run(ofSeed: try #require(seed.flatMap { Int($0) }))
       return purges.contains {

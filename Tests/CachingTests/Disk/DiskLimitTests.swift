@@ -1,4 +1,4 @@
-// DiskLimitTests: the disk tier's limit in bytes, and its cleans.
+// DiskLimitTests: the disk tier's size limit and its cleans.
 
 import Model
 import Platform
@@ -38,7 +38,7 @@ final class DiskLimitTests: DiskFolderTests {
   }
 
   @Test func `the list of purges has its room below the limit, and a clean makes it`() throws {
-    // Given a tier that is full, and a list of purges that grows long
+    // Given a full tier and a purge journal that grows
     var configuration = Sample.configuration(folder, limit: 1 << 20)
     configuration.sourceShare = 0
     let store = DiskStore(
@@ -61,13 +61,13 @@ final class DiskLimitTests: DiskFolderTests {
     var notes = PurgeLogRecord()
     notes.purges = (1...8_000).map { Purge(number: $0, scope: .tag("the tag with number \($0)")) }
     try store.writeJournal(notes, isDurable: false)
-    // Then a clean is asked for, which makes room, and what is stored afterwards leaves it.
+    // Then a clean is requested and makes room, and later stores respect the journal's size.
     #expect(isShort.withLock { $0 })
     _ = store.clean(configuration) { false }
     #expect(TemporaryFolder.diskUsage(of: cache) <= configuration.limit)
     fill()
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
-    // Nor is it taken for longer than the list is long.
+    // When the journal shrinks, its room is free again.
     try store.writeJournal(PurgeLogRecord(), isDurable: false)
     fill()
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
@@ -126,7 +126,7 @@ final class DiskLimitTests: DiskFolderTests {
   @Test func `a full tier is cleaned to half, least recently used first, across a restart`()
     async throws
   {
-    // Given fifty entries, of which the first ten were used last, over an hour ago.
+    // Given fifty entries, the first ten of which were used last, over an hour ago.
     let first = try open(limit: 64 << 20)
     for number in 0..<50 {
       first.store(Sample.variant(number, Sample.bytes(60_000)))
@@ -141,10 +141,10 @@ final class DiskLimitTests: DiskFolderTests {
     let limit = 4 << 20
     let second = try open(limit: limit)
     #expect(await eventually { second.isIndexed && second.figures.bytes <= limit / 4 })
-    // The plan did not know of the folders that get empty, so the first clean goes on a little: it is waited for.
+    // The plan does not know that folders become empty, so wait for the end of the first clean.
     await second.clean()
 
-    // Then the least recently used are gone.
+    // Then the least recently used entries are gone.
     #expect(TemporaryFolder.diskUsage(of: cache) == second.figures.bytes)
     let kept = second.figures.entries
     #expect(kept > 11)
@@ -192,7 +192,7 @@ final class DiskLimitTests: DiskFolderTests {
     #expect(await tier.quiet())
     tier.store(Sample.variant(1, Sample.bytes(2 << 20)))
     #expect(await tier.quiet())
-    // Not even what was there before: it is not what was stored last.
+    // The older entry is gone too, because it is outdated.
     #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
     #expect(tier.figures.failures == 1)
     await tier.shutDown(within: .seconds(10))

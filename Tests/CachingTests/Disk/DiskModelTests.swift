@@ -1,4 +1,5 @@
-// DiskModelTests: random operations on the disk tier beside a naive reference, across restarts and in parallel.
+// DiskModelTests: random operations on the disk tier and a naive model, across restarts and in
+// parallel.
 
 import Model
 import Telemetry
@@ -72,7 +73,7 @@ struct DiskModelTests {
     #expect(tier.figures.damaged == 0)
     #expect(await tier.quiet())
     await tier.clean()
-    // A write that a later word overtook has its promise a little longer than it waits.
+    // A replaced write releases its reservation a little later than its ticket.
     #expect(
       await eventually {
         tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache")
@@ -104,7 +105,7 @@ struct DiskModelTests {
     for number in 0..<4 { first.store(Sample.variant(number, Sample.bytes(500))) }
     #expect(await first.shutDown(within: .seconds(10)))
 
-    // Given a store that has not begun to index.
+    // Given a store without an index.
     let configuration = Sample.configuration(folder)
     let store = DiskStore(
       folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
@@ -119,7 +120,7 @@ struct DiskModelTests {
     _ = store.pending.add(ticket)
     store.write(ticket)
     #expect(read(1) == nil)
-    // When it is indexed, then the removed one is not there.
+    // When it is indexed, then the removed entry is absent.
     store.scan { false }
     #expect(store.index.count == 3)
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
@@ -137,7 +138,7 @@ struct DiskModelTests {
             let number = Int.random(in: 0..<30, using: &random)
             switch Int.random(in: 0..<20, using: &random) {
             case 0..<8:
-              // The tag says what the body is made of.
+              // The tag records how the body was generated.
               let seed = task * 1_000 + step
               let bytes = Sample.bytes(Int.random(in: 1..<20_000, using: &random), seed: seed)
               tier.store(Sample.variant(number, bytes, etag: "\(seed)"))
@@ -159,7 +160,7 @@ struct DiskModelTests {
     #expect(await tier.quiet())
     await tier.clean()
     #expect(tier.figures.damaged == 0)
-    // A write that a later word overtook has its promise a little longer than it waits.
+    // A replaced write releases its reservation a little later than its ticket.
     #expect(
       await eventually {
         tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache")

@@ -1,4 +1,4 @@
-// DiskPurgeModelTests: random stores, purges, clears and restarts beside a naive reference, to the entry.
+// DiskPurgeModelTests: random stores, purges, clears and restarts, compared with a naive model.
 
 import Model
 import Telemetry
@@ -13,7 +13,7 @@ struct DiskPurgeModelTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  /// One run of the tier, with a list of purges of its own.
+  /// One run of the tier with its own list of purges.
   final class Run {
     let purges = Purges(filter: PurgesTests.filter)
     let tier: DiskTier
@@ -69,7 +69,7 @@ struct DiskPurgeModelTests {
       switch Int.random(in: 0..<100, using: &random) {
       case 0..<45:
         let bytes = Sample.bytes(Int.random(in: 1..<3_000, using: &random), seed: step)
-        // Sometimes of a load from before the last purge
+        // Sometimes from a load that began before the last purge
         let generation = run.purges.generation - (step % 10 == 0 ? 1 : 0)
         if !run.purges.covers(key, generation: generation) { reference[key] = bytes }
         if key.isSource {
@@ -85,10 +85,10 @@ struct DiskPurgeModelTests {
         reference = reference.filter { !scope.matches($0.key, PurgesTests.filter) }
         let purgedBefore = run.tier.figures.purged
         var count = try await run.tier.purge(run.purges.add(scope))
-        // What a sweep finds between the purge and its being carried out is the sweep's to count.
+        // Entries that a sweep finds before the purge is carried out are counted by the sweep.
         if scope == .everything, count != nil { count = run.tier.figures.purged - purgedBefore }
-        // What is dropped while it waits may be gone before it is counted; what an earlier purge is still to find on disk
-        // counts, too.
+        // A dropped pending write may be gone before it is counted. Entries of an earlier purge
+        // that are still on disk are counted too.
         if let count, isQuiet {
           let difference = count - (before - reference.count)
           #expect(isPending ? difference >= 0 : difference == 0, "\(scope) \(difference)")
@@ -96,10 +96,10 @@ struct DiskPurgeModelTests {
         purged += before - reference.count
       case 50:
         let count = try await run.tier.clear()
-        // Before the index is complete those that a sweep is still to find count, too.
+        // Before the index is complete, entries that a sweep will find are counted too.
         #expect(count >= reference.count)
         reference = [:]
-        // What is stored in the very second of a clear may go with it, if that goes on in a later run.
+        // A clear that continues in a later run may remove entries stored in its second.
         clock.advance(by: 1)
       case 51:
         await run.tier.removeVariants(of: key.source)
@@ -108,7 +108,7 @@ struct DiskPurgeModelTests {
         let isClearing = run.tier.parts?.sweeper.isClearing ?? false
         #expect(await run.tier.shutDown(within: .seconds(10)))
         run = try Run(folder, clock)
-        // What was stored since a clear that goes on is found when the index knows it.
+        // Entries stored since an unfinished clear are found when the index is complete.
         if isClearing { #expect(await run.tier.ready()) }
       default:
         let bytes = await find(key, run.tier)

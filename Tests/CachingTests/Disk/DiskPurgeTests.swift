@@ -1,4 +1,5 @@
-// DiskPurgeTests: what is purged is not found from then on, and its files go, whatever happens in between.
+// DiskPurgeTests: purged entries are misses at once, and their files are removed, also after
+// failures and restarts.
 
 import Glibc
 import Model
@@ -17,7 +18,7 @@ struct DiskPurgeTests {
   init() throws { folder = try TemporaryFolder() }
 
   static let one = "https://shop.example/a/1.jpg"
-  /// Ten URLs of two hosts, two of each also with a source of its own for some clients.
+  /// Ten URLs of two hosts. Two URLs of each host also have a varied source.
   static let texts = (0..<10).flatMap { number -> [String] in
     let url =
       "https://\(number < 5 ? "shop" : "other").example/\(number % 2 == 0 ? "a" : "b")/\(number).jpg"
@@ -28,7 +29,7 @@ struct DiskPurgeTests {
     try DiskTier(Sample.configuration(folder), purges: purges ?? self.purges, log: log)
   }
 
-  /// Stores each text's source and two variants of it.
+  /// Stores the source of each text and two variants of it.
   @discardableResult
   func fill(_ tier: DiskTier, _ texts: [String] = texts, generation: Int? = nil) async throws -> Int
   {
@@ -43,7 +44,7 @@ struct DiskPurgeTests {
     return texts.count * 3
   }
 
-  /// How many of the entries that `fill` stores are found, in every way of looking.
+  /// Returns how many of the entries that `fill` stores are found, by every kind of look-up.
   func found(_ tier: DiskTier, _ texts: [String] = texts) async -> Int {
     var found = 0
     for text in texts {
@@ -66,7 +67,7 @@ struct DiskPurgeTests {
     ["v", "s"].reduce(0) { $0 + TemporaryFolder.files(below: "\(cache)/\($1)").count }
   }
 
-  /// The file in which purges outlive a run; `nil` where there is none.
+  /// Reads the purge journal; `nil` without one.
   func notes() -> PurgeLogRecord? {
     FileRegion(cache + "/purges").map {
       PurgeLogRecord(parsing: String(decoding: $0.bytes, as: UTF8.self)) { _ in }
@@ -88,11 +89,11 @@ struct DiskPurgeTests {
     #expect(tier.figures.entries == count - 6)
     #expect(tier.figures.purged == 6)
     #expect(tier.figures.purgesPending == 0)
-    // Nothing is left to the next run but the number.
+    // The journal keeps only the number.
     #expect(await eventually { notes()?.last == purges.generation })
     #expect(notes()?.purges == [])
     #expect(await eventually { tier.figures.bytes == TemporaryFolder.diskUsage(of: cache) })
-    // What nobody has cannot be removed.
+    // A purge without entries removes nothing.
     #expect(try await tier.purge(purges.add(try url("https://shop.example/none"))) == 0)
     await tier.shutDown(within: .seconds(10))
   }
@@ -109,7 +110,7 @@ struct DiskPurgeTests {
     #expect(parts.storeEntry(.variant(new)))
     // When it is purged
     #expect(try await parts.purge(purge, of: try SourceURL(parsing: Self.one)) == old.count)
-    // Then what came before is not found, nor written, nor taken any more
+    // Then older entries are not found, not written, and refused
     for variant in old {
       #expect(await parts.find(variant.key) == nil)
       #expect(!parts.storeEntry(.variant(variant)))
@@ -137,7 +138,7 @@ struct DiskPurgeTests {
     let removed = try await parts.purge(purges.add(try url(text)), of: try SourceURL(parsing: text))
     #expect(removed == 6)
     #expect(entryCount() == count - 6)
-    // Only with the index it is certain that there are no more.
+    // Only a complete index proves that there are no more.
     #expect(notes()?.purges == purges.unfinished && purges.unfinishedCount == 1)
     parts.store.scan { false }
     #expect(parts.store.index.count == count - 6)
@@ -154,7 +155,7 @@ struct DiskPurgeTests {
   {
     let tier = try open()
     try await fill(tier, [Self.one])
-    // Given a file in whose place is a folder, which no unlink removes
+    // Given a directory in place of a file, which unlink cannot remove
     let path = tier.path(of: CacheKey(text: Self.one))
     unlink(path)
     mkdir(path, 0o700)
@@ -163,7 +164,7 @@ struct DiskPurgeTests {
     #expect(await tier.source(for: CacheKey(text: Self.one)) == nil)
     #expect(notes()?.purges == [purge])
     #expect(tier.figures.purgesPending == 1)
-    // When it can be removed, and there is a reason to look
+    // When the removal is possible, and another purge starts a sweep
     rmdir(path)
     _ = try await tier.purge(purges.add(.tag("none")))
     // Then the purge is carried out.
@@ -190,7 +191,7 @@ struct DiskPurgeTests {
     #expect(entryCount() == count - sources * 3)
     #expect(tier.figures.purged == sources * 3)
     #expect(tier.figures.entries == count - sources * 3)
-    // What is loaded afterwards is kept, and what was loaded before is not.
+    // Newer entries are kept, and older ones are not.
     #expect(purges.covers(CacheKey(text: Self.texts[0]), generation: 0) == (sources > 0))
     try await fill(tier, generation: purge.number)
     #expect(await found(tier) == count)
@@ -206,7 +207,7 @@ struct DiskPurgeTests {
     let first = try open()
     try await fill(first)
     #expect(await first.shutDown(within: .seconds(10)))
-    // Given a sweep that ends in the middle, as with the process
+    // Given a sweep that stops halfway, as when the process ends
     let halfway = Purges(filter: PurgesTests.filter)
     let host = halfway.add(.host(try #require(HostPattern("shop.example"))))
     let prefix = halfway.add(.prefix(try SourceURL(parsing: "https://other.example/b/")))
@@ -228,7 +229,7 @@ struct DiskPurgeTests {
     #expect(entryCount() > 3)
     // When the next run begins
     let second = try open()
-    // Then nothing that is meant is found, with the index or without.
+    // Then no purged entry is found, with or without the index.
     #expect(await found(second) == 3)
     #expect(await eventually { second.figures.purgesPending == 0 && self.notes()?.purges == [] })
     #expect(entryCount() == 3)
@@ -272,7 +273,7 @@ struct DiskPurgeTests {
   @Test func `a purge that cannot be written down is told, and holds for this run`() async throws {
     let tier = try open()
     let count = try await fill(tier)
-    // Given no folder to write in
+    // Given a folder without write access
     rmdir(cache + "/tmp")
     close(creat(cache + "/tmp", 0o600))
     for scope in [PurgeScope.host(try #require(HostPattern("shop.example"))), .everything] {
@@ -326,7 +327,8 @@ struct DiskPurgeTests {
 }
 
 extension DiskEngine {
-  /// A tier's parts, with nothing indexed and, until it is allowed, nothing written; without the threads that do so.
+  /// Creates the parts of a tier without an index and without the threads that build it. Writes
+  /// wait until they are allowed.
   init(_ folder: TemporaryFolder, _ purges: Purges) throws {
     let configuration = Sample.configuration(folder)
     let store = DiskStore(

@@ -1,4 +1,4 @@
-// DiskShareTests: sources and variants each have their part of the disk, in bytes and in files.
+// DiskShareTests: sources and variants each have their share of the disk, in bytes and in files.
 
 import Model
 import Telemetry
@@ -27,13 +27,13 @@ final class DiskShareTests: DiskFolderTests {
     for number in 0..<10 { try store(number, 20_000, as: small) }
     #expect(await tier.quiet())
     clock.advance(by: 1_000)
-    // When far more of the other come than there is room for.
+    // When far more entries of the other kind are stored than fit.
     for number in 0..<200 {
       try store(number, 60_000, as: small == .variant ? .source : .variant)
       #expect(await tier.quiet())
       #expect(TemporaryFolder.diskUsage(of: cache) <= limit)
     }
-    // Then each kind has kept to its part.
+    // Then each kind stays within its share.
     await tier.clean()
     #expect(tier.figures.evictions > 50)
     #expect(files(small) == 10)
@@ -62,7 +62,7 @@ final class DiskShareTests: DiskFolderTests {
       #expect(await tier.quiet())
       #expect(files(.variant) <= 80)
       #expect(files(.source) <= 20)
-      // The tier asks for a clean itself in time, but this test is faster than that, and would leave gaps.
+      // The tier would clean in time by itself, but this test is faster and would leave gaps.
       if number % 3 == 0 { await tier.clean() }
       clock.advance(by: 1)
     }
@@ -70,7 +70,7 @@ final class DiskShareTests: DiskFolderTests {
     #expect(tier.figures.variants?.entries == files(.variant))
     #expect(tier.figures.variants?.countLimit == 80)
     #expect(tier.figures.sources?.countLimit == 20)
-    // What is left are the last ones, without a gap.
+    // The most recent entries are kept, without a gap.
     let kept = files(.variant)
     #expect(kept >= 40)
     for number in 0..<300 {
@@ -90,7 +90,7 @@ final class DiskShareTests: DiskFolderTests {
     }
     for number in 0..<8 { first.store(try Sample.source(number, Sample.bytes(100))) }
     await first.shutDown(within: .seconds(10))
-    // Given a lower limit, by 10 files of 40.
+    // Given a limit that is lower by 10 files of 40.
     let second = try open(limit: 64 << 20) {
       $0.countLimit = 80
       $0.cleanFraction = 0.25
@@ -164,7 +164,8 @@ final class DiskShareTests: DiskFolderTests {
             let amount = Int.random(in: 1...5_000, using: &random)
             guard share.reserve(amount) == .made else { continue }
             made += 1
-            // Another's promise that is about to be taken back may be in there for a moment, but none is above the limit.
+            // The value may include another thread's reservation for a moment, but never exceeds
+            // the limit.
             let use = share.use
             #expect(use.bytes <= 100_000 && use.files <= 50)
             share.add(bytes: -amount, files: -1)
@@ -184,11 +185,11 @@ final class DiskShareTests: DiskFolderTests {
     #expect(await tier.quiet())
     // Given that sources fill more than the half that a clean would leave.
     #expect((tier.figures.sources?.bytes ?? 0) > (tier.figures.sources?.limit ?? 0) / 2)
-    // When one comes that is larger than their share, though not than the tier.
+    // When a source is larger than its share, though not than the tier.
     tier.store(try Sample.source(9, Sample.bytes(700_000)))
     #expect(await tier.quiet())
     await tier.clean()
-    // Then it alone is not kept.
+    // Then only this source is not kept.
     #expect(tier.figures.failures == 1)
     #expect(tier.figures.evictions == 0)
     #expect(files(.source) == 5)

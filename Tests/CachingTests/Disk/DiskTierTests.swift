@@ -1,4 +1,4 @@
-// DiskTierTests: what is stored comes back, now and after a restart.
+// DiskTierTests: stored entries are read back, now and after a restart.
 
 import Glibc
 import Model
@@ -87,7 +87,7 @@ struct DiskTierTests {
   }
 
   @Test func `what came back into memory does not depend on the file any more`() async throws {
-    // Given a body that is large enough to be mapped, and allowed into memory
+    // Given a body that could be mapped and may be read into memory
     var configuration = Sample.configuration(folder)
     configuration.promotionThreshold = 4 << 20
     let tier = try open(configuration)
@@ -96,7 +96,7 @@ struct DiskTierTests {
     #expect(await tier.quiet())
     let found = try #require(await tier.variant(for: variant.key))
     #expect(found.isInMemory)
-    // When somebody empties the file, then the bytes are still there, where a mapping would end the process
+    // When the file is truncated, then the bytes are still valid; a mapping would end the process
     #expect(truncate(tier.path(of: variant.key), 0) == 0)
     #expect(found.bytes == variant.bytes)
     await tier.shutDown(within: .seconds(10))

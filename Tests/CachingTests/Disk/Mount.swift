@@ -1,16 +1,16 @@
-// Mount: file systems that are small, or may not be written to, for tests that are root's.
+// Mount: small or read-only file systems for tests that run as root.
 
 import Glibc
 import TestSupport
 
-/// A file system over a folder; unmounted with its last reference.
+/// A mounted file system, unmounted with its last reference.
 final class Mount: Sendable {
-  /// What did not work.
+  /// The error of a failed mount.
   struct Failure: Error {
     let command: [String]
   }
 
-  /// Whether this process may mount anything. Containers forbid it even root as a rule.
+  /// Whether this process may mount. Containers usually forbid it, even for root.
   static let isAllowed: Bool = {
     guard geteuid() == 0, let folder = try? TemporaryFolder() else { return false }
     return (try? Mount(["-t", "tmpfs", "tmpfs"], over: folder.path)) != nil
@@ -26,18 +26,18 @@ final class Mount: Sendable {
 
   deinit { try? Self.run(["umount", "--lazy", path]) }
 
-  /// One in memory, with these options of tmpfs(5).
+  /// Mounts a tmpfs(5) with these options.
   static func small(_ options: String, over path: String) throws -> Mount {
     mkdir(path, 0o700)
     return try Mount(["-t", "tmpfs", "-o", options, "tmpfs"], over: path)
   }
 
-  /// Changes what it was mounted with.
+  /// Remounts with other options.
   func change(_ options: String) throws {
     try Self.run(["mount", "-o", "remount," + options, path])
   }
 
-  /// The folder itself, to be read only.
+  /// Mounts the folder itself read-only.
   static func readOnly(_ path: String) throws -> Mount {
     let mount = try Mount(["--bind", path], over: path)
     try run(["mount", "-o", "remount,bind,ro", path])

@@ -1,4 +1,5 @@
-// VariantRemovalTests: every variant of a source goes from both tiers, wherever it is on its way, and nothing else does.
+// VariantRemovalTests: every variant of a source is removed from both tiers in every state, and no
+// other entry.
 
 import Glibc
 import Model
@@ -13,7 +14,7 @@ struct VariantRemovalTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  /// Keys that are not those of a variant of source 1 and look like one.
+  /// Keys that look like those of variants of source 1 and are not.
   static let lookAlikes = [
     "https://images.example/1.jpgx w=1", "https://images.example/1.jp w=1",
     "https://images.example/1.jpg?w=1 w=1", "https://images.example/2.jpg w=1",
@@ -22,7 +23,8 @@ struct VariantRemovalTests {
 
   func open() throws -> DiskTier { try DiskTier(Sample.configuration(folder), log: .silent) }
 
-  /// A tier's parts, with nothing indexed and, until it is allowed, nothing written; without the thread that does so.
+  /// Creates the parts of a tier without an index and without the thread that builds it. Writes
+  /// wait until they are allowed.
   func parts() throws -> DiskEngine {
     let configuration = Sample.configuration(folder)
     let store = DiskStore(
@@ -47,7 +49,7 @@ struct VariantRemovalTests {
     #expect(
       !CacheKey(text: source.text + " w=55").isVariant(of: CacheKey(text: source.text + " w=5")))
     for key in Self.lookAlikes { #expect(!key.isVariant(of: source), "\(key)") }
-    // A character may be several bytes, and as many code points may be fewer.
+    // One character may have several bytes, so lengths in characters differ from lengths in bytes.
     let umlaut = CacheKey(text: "https://a.example/\u{fc}")
     #expect(CacheKey(text: "https://a.example/\u{fc} w=1").isVariant(of: umlaut))
     #expect(!CacheKey(text: "https://a.example/u\u{308} w=1").isVariant(of: umlaut))
@@ -67,7 +69,7 @@ struct VariantRemovalTests {
     #expect(tier.figures.entries == before.entries)
     #expect(tier.figures.bytes == before.bytes)
     #expect(tier.figures.evictions == 0)
-    // A variant's key is no source's.
+    // A variant's key is no source's key.
     tier.removeVariants(of: others[0].key)
     #expect(tier.peek(others[0].key) != nil)
   }
@@ -77,7 +79,7 @@ struct VariantRemovalTests {
   {
     let tier = try open()
     tier.store(try Sample.source(1, Sample.bytes(3_000)))
-    // More than are removed in one go.
+    // More files than one job removes.
     for width in 1...150 {
       tier.store(Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(100)))
     }
@@ -110,7 +112,8 @@ struct VariantRemovalTests {
   @Test func `variants that wait to be written are gone at once and never get to the disk`()
     async throws
   {
-    // Given one variant on disk and its successor waiting, two more waiting, and one of another source.
+    // Given one variant on disk with a pending replacement, two pending variants, and one of
+    // another source.
     let first = try open()
     first.store(Sample.variant(Sample.variantKey(1, width: 1), Sample.bytes(10)))
     #expect(await first.shutDown(within: .seconds(10)))
@@ -122,11 +125,11 @@ struct VariantRemovalTests {
     }
     #expect(parts.storeEntry(.variant(Sample.variant(2, Sample.bytes(30)))))
     #expect(parts.storeEntry(.source(try Sample.source(1, Sample.bytes(40)))))
-    // When the source's variants are removed before anything may be written
+    // When the source's variants are removed before writes are allowed
     await withCheckedContinuation { continuation in
       parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
     }
-    // Then none of them is found, nor written afterwards.
+    // Then none of them is found, and none is written afterwards.
     for width in 1...3 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
     #expect(await parts.find(Sample.variantKey(2)) != nil)
     #expect(entryCount("v") == 0)
@@ -146,7 +149,7 @@ struct VariantRemovalTests {
     parts.store.scan { false }
     let keys = [Sample.variantKey(1, width: 1), Sample.variantKey(1, width: 2)]
     let entries = keys.map { DiskEntry.variant(Sample.variant($0, Sample.bytes(10))) }
-    // Given two writes that somebody was sent for, one of which has done all but say so
+    // Given two claimed writes, one of which is complete except for `finish`
     let tickets = entries.map { PendingWrites.Ticket(storing: $0) }
     for ticket in tickets {
       _ = parts.store.pending.add(ticket)
@@ -159,10 +162,10 @@ struct VariantRemovalTests {
     await withCheckedContinuation { continuation in
       parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
     }
-    // When the writers go on
+    // When the disk threads continue
     parts.store.pending.finish(tickets[0])
     parts.store.write(tickets[1])
-    // Then neither is there.
+    // Then both entries are absent.
     for key in keys { #expect(await parts.find(key) == nil) }
     #expect(entryCount("v") == 0)
     #expect(entryCount("tmp") == 0)
@@ -178,14 +181,14 @@ struct VariantRemovalTests {
     let entry = DiskEntry.variant(Sample.variant(1, Sample.bytes(10)))
     let ticket = PendingWrites.Ticket(storing: entry)
     _ = parts.store.pending.add(ticket)
-    // Given a writer that found its word valid just before it is revoked
+    // Given a write that passed its check just before its ticket is revoked
     let family = EntryGroup.variants(of: Sample.sourceKey(1))
     _ = try parts.store.place(entry, ticket)
     let removals = parts.store.pending.revoke { ticket, _ in
       family.contains(ticket.digest, EntryKind(of: ticket.key))
     }
     #expect(removals.map(\.key) == [entry.key])
-    // Then the removal is the last word, whatever the index knows by then.
+    // Then the removal comes last, with or without an index.
     #expect(await parts.find(entry.key) == nil)
     #expect(parts.findAtOnce(entry.key) { _ in true } == nil)
     parts.store.write(try #require(parts.store.pending.claim(entry.key, onlyRemoval: true)))
@@ -206,12 +209,12 @@ struct VariantRemovalTests {
     first.store(Sample.variant(neighbour, Sample.bytes(10)))
     first.store(try Sample.source(1, Sample.bytes(10)))
     #expect(await first.shutDown(within: .seconds(10)))
-    // When the variants are removed before anything is indexed
+    // When the variants are removed before the index is built
     let parts = try parts()
     await withCheckedContinuation { continuation in
       parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
     }
-    // Then they are gone, and only they.
+    // Then only they are gone.
     for width in 1...50 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
     #expect(await parts.find(Sample.variantKey(neighbour)) != nil)
     #expect(await parts.find(Sample.sourceKey(1)) != nil)

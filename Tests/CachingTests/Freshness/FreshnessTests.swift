@@ -1,4 +1,4 @@
-// FreshnessTests: Cache-Control, and the freshness that follows from them.
+// FreshnessTests: Cache-Control and the freshness derived from it.
 
 import Model
 import Testing
@@ -135,7 +135,7 @@ extension FreshnessTests {
   @Test func `what has not changed for long is fresh for a tenth of that, RFC 9111 4.2.2`() {
     let hoursAgo = "Sun, 06 Nov 1994 06:49:37 GMT"
     #expect(freshness { $0.lastModified = hoursAgo }.lifetime == 720)
-    // Counted to the origin's own Date.
+    // Relative to the origin's own Date.
     #expect(
       freshness {
         $0.lastModified = hoursAgo
@@ -144,7 +144,7 @@ extension FreshnessTests {
     #expect(freshness { $0.lastModified = "Thu, 01 Jan 1970 00:00:00 GMT" }.lifetime == 604_800)
     #expect(freshness { $0.lastModified = "Sun, 06 Nov 1994 09:49:37 GMT" }.lifetime == 0)
     #expect(freshness { $0.lastModified = "yesterday" }.lifetime == 604_800)
-    // Only where nothing explicit is said.
+    // Only without an explicit lifetime.
     #expect(
       freshness {
         $0.lastModified = hoursAgo
@@ -170,13 +170,13 @@ extension FreshnessTests {
     ("max-age=0, stale-while-revalidate=30", 30, 86_400),
     ("max-age=60, stale-while-revalidate=0, stale-if-error=5", 0, 5),
     ("max-age=60, Stale-If-Error=\"5\"", 10, 5),
-    // RFC 5861, section 3: it is a number of seconds.
+    // RFC 5861, section 3: the value is a number of seconds.
     ("max-age=60, stale-while-revalidate=soon", 0, 86_400),
     // RFC 9111, section 4.2.4
     ("max-age=60, stale-while-revalidate=30, must-revalidate", 0, 0),
     ("max-age=60, stale-if-error=30, proxy-revalidate", 0, 0),
     ("s-maxage=60", 0, 0), ("no-cache, stale-if-error=30", 0, 0),
-    // To shared caches as `s-maxage` is, and the origin's own word.
+    // The origin states it for shared caches, as `s-maxage`.
     ("s-maxage=60, stale-while-revalidate=30", 30, 0), ("s-maxage=60, stale-if-error=30", 0, 30),
     ("s-maxage=60, stale-if-error=30, must-revalidate", 0, 0),
   ])

@@ -1,4 +1,4 @@
-// MemoryPressureTests: when the memory tier gives way, how far, and how it comes back.
+// MemoryPressureTests: how the memory tier's limit shrinks under pressure and recovers.
 
 import TestSupport
 import Testing
@@ -8,13 +8,13 @@ import Testing
 struct MemoryPressureTests {
   private static let whole = 1 << 20
 
-  /// A state with a clock that runs a second a sample.
+  /// A state with a clock that advances one second per sample.
   private struct Run {
     var pressure = MemoryPressure(limit: MemoryPressureTests.whole, threshold: 0.9)
     var now = ContinuousClock.now
     var sample = PressureSample()
 
-    /// Takes the sample with this share once a second.
+    /// Takes a sample with this share once a second.
     mutating func take(_ share: Double?, seconds: Int = 1) {
       sample.share = share
       for _ in 0..<seconds {
@@ -32,7 +32,7 @@ struct MemoryPressureTests {
     #expect(run.parts == 1 && !run.pressure.isActive)
     run.take(0.93)
     #expect(run.parts == 2 && run.pressure.isActive)
-    // The first step gets its time.
+    // The first step has time to show.
     run.take(0.93, seconds: 4)
     #expect(run.parts == 2)
     run.take(0.93)
@@ -107,10 +107,10 @@ struct MemoryPressureTests {
     run.take(0.91)
     run.take(0.85, seconds: 1_000)
     #expect(run.parts == 2)
-    // Pressure that comes anew halves once more.
+    // New pressure halves the limit again.
     run.take(0.91)
     #expect(run.parts == 4)
-    // Calm has to last.
+    // Calm must last.
     for _ in 0..<100 {
       run.take(0.5, seconds: 10)
       run.take(0.85)
@@ -132,7 +132,7 @@ struct MemoryPressureTests {
       run.take(0.5, seconds: 2)
     }
     #expect(times == [10, 20, 40, 80, 160, 160, 160])
-    // After a long time without, it is as at first.
+    // After a long calm the recovery time is reset.
     run.take(0.5, seconds: 1_600)
     run.take(0.95)
     run.take(0.5, seconds: 11)
@@ -140,7 +140,7 @@ struct MemoryPressureTests {
     #expect(run.pressure.warnings == 8)
   }
 
-  /// What holds whatever is sampled, over 50,000 seconds of chance.
+  /// Invariants for any samples, over 50,000 random seconds.
   @Test(arguments: [1, 2, 3])
   func `it is never lowered in calm, never raised outside of it, and settles`(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
@@ -148,7 +148,7 @@ struct MemoryPressureTests {
     var broken: [String] = []
     var (calm, pressed, empties) = (0, 0, 0)
     for second in 0..<50_000 {
-      // Long stretches of one kind, so that every state is reached.
+      // Long runs of one kind of sample, so that every state is reached.
       if Int.random(in: 0..<100, using: &random) == 0 {
         run.sample.someStalled = [nil, 0, 0.3].randomElement(using: &random) ?? nil
         run.sample.allStalled = [nil, 0, 0.1, 0.5].randomElement(using: &random) ?? nil

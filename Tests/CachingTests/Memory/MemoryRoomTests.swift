@@ -1,4 +1,4 @@
-// MemoryRoomTests: how much memory there is, read from folders made like the kernel's.
+// MemoryRoomTests: the available memory, read from folders like the kernel's.
 
 import Platform
 import TestSupport
@@ -36,7 +36,7 @@ struct MemoryRoomTests {
   @Test func `of version 1 the controller's own tree counts`() throws {
     let kernel = try kernel(cgroup: Self.version1, mounts: Self.mounts1)
     let place = "sys/fs/cgroup/memory"
-    // No limit is the greatest number of whole pages.
+    // The kernel writes the greatest multiple of the page size for "no limit".
     try kernel.write(place + "/memory.limit_in_bytes", "9223372036854771712\n")
     #expect(MemoryRoom.bytes(root: kernel.folder.path) == 8_000_000 * 1_024)
     try kernel.write(place + "/docker/abc/memory.limit_in_bytes", "536870912\n")
@@ -53,7 +53,7 @@ struct MemoryRoomTests {
 
   @Test func `where nothing tells there is no bound`() throws {
     #expect(MemoryRoom.bytes(root: try TemporaryFolder().path) == .max)
-    // And this machine has some.
+    // And on this machine.
     #expect((1 << 20..<Int.max).contains(MemoryRoom.bytes()))
   }
 }

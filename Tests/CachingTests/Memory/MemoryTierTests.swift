@@ -1,4 +1,4 @@
-// MemoryTierTests: the memory tier's limit, its order of eviction, and what it counts.
+// MemoryTierTests: the memory tier's limit, its eviction order and its counters.
 
 import Model
 import TestSupport
@@ -51,7 +51,7 @@ struct MemoryTierTests {
     let large = Sample.variant(1, Sample.bytes(900_000))
     tier.store(large)
     #expect(tier.variant(for: large.key) != nil)
-    // Too large: neither it nor what it would have replaced is kept.
+    // Too large: the entry is not kept, and the replaced one is removed.
     tier.store(Sample.variant(1, Sample.bytes(1 << 20)))
     #expect(tier.variant(for: large.key) == nil)
     #expect(tier.figures.bytes == 0)
@@ -67,11 +67,11 @@ struct MemoryTierTests {
   }
 
   @Test func `large variants push out no more than they take`() {
-    // Given a tier that is full of small ones
+    // Given a tier full of small variants
     let tier = tier(limit: 1 << 20)
     for number in 0..<1_000 { tier.store(Sample.variant(number, Sample.bytes(1_000))) }
     let before = tier.figures.entries
-    // When ones come that nearly fill it, and one that is as large as may be
+    // When variants as large as the tier and one of the maximum size are stored
     for number in 0..<3 { tier.store(Sample.variant(2_000 + number, Sample.bytes(1_000_000))) }
     tier.store(Sample.variant(3_000, Sample.bytes(60_000)))
     // Then
@@ -118,7 +118,7 @@ struct MemoryTierTests {
     let tier = tier(limit: 200 * 1_200)
     let popular = Sample.variantKey(1)
     for number in 0..<5_000 {
-      // A renewal now and then, as of an image whose freshness has ended.
+      // Sometimes it is stored again, as after a revalidation.
       if number.isMultiple(of: 500) { tier.store(Sample.variant(popular, [1])) }
       _ = tier.variant(for: popular)
       tier.store(Sample.variant(100 + number, []))
@@ -160,7 +160,7 @@ struct MemoryTierTests {
       #expect(seed != 2 || tier.figures.entries <= 12)
     }
     #expect(found > 1_000)
-    // Taken out source by source, nothing is left in the account.
+    // After all sources are removed, the accounting is zero.
     for number in 0..<20 { tier.removeVariants(of: Sample.sourceKey(number)) }
     #expect(tier.figures.bytes == 0)
     #expect(tier.figures.entries == 0)

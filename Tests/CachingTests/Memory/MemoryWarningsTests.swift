@@ -1,4 +1,4 @@
-// MemoryWarningsTests: the memory tier gives way when memory is short, and is filled again afterwards.
+// MemoryWarningsTests: the memory tier shrinks under memory pressure and fills again afterwards.
 
 import Glibc
 import Model
@@ -48,7 +48,7 @@ struct MemoryWarningsTests {
     #expect(watch.figures.isActive && watch.figures.warnings == 1)
     #expect(watch.figures.evictions == full - half.entries)
     #expect(half.evictions - evicted == full - half.entries)
-    // What is left is found, and the lower limit holds.
+    // Remaining entries are found, and the lower limit is in force.
     fill()
     #expect(tier.figures.bytes <= 1 << 19)
     #expect(tier.variant(for: Sample.variantKey(999)) != nil)

@@ -1,4 +1,4 @@
-// PressureReaderTests: what is made of the kernel's files, in folders made like its own.
+// PressureReaderTests: reading memory pressure from folders like the kernel's.
 
 import Glibc
 import Model
@@ -30,7 +30,7 @@ struct FakeKernel {
     try folder.write(path, Array(text.utf8))
   }
 
-  /// A group with a limit, of which so much is in use, so much of that by page cache.
+  /// Writes a group with a limit, its memory use, and the page cache's part of the use.
   func group(_ path: String, limit: String, used: Int, cache: Int = 0) throws {
     let place = "sys/fs/cgroup" + path
     try write(place + "/memory.max", limit + "\n")
@@ -131,15 +131,15 @@ struct PressureReaderTests {
   }
 
   @Test(arguments: [
-    // A group of a container's own namespace, whose mount shows it as the root.
+    // A group in a container's own namespace, which the mount shows as the root.
     ("0::/\n", "/", [""]),
-    // The host's path, of which the mount shows the inside.
+    // A path on the host, of which the mount shows the inner part.
     ("0::/a/b/c\n", "/a/b", ["/c", ""]),
     ("0::/a/b\n", "/a/b", [""]),
-    // A path that is not below what is mounted.
+    // A path outside the mount.
     ("0::/a/bc\n", "/a/b", [""]),
     ("0::/../other\n", "/", [""]),
-    // Version 1 beside version 2.
+    // Version 1 and version 2.
     ("4:memory:/x\n0::/a\n", "/", ["/a", ""]),
   ])
   func `the group is found from the inside out`(

@@ -1,4 +1,4 @@
-// S3FIFOQueueTests: the memory tier's order of eviction, by itself and beside a naive one.
+// S3FIFOQueueTests: the memory tier's eviction order, alone and compared with a naive model.
 
 import Model
 import TestSupport
@@ -69,7 +69,7 @@ struct S3FIFOQueueTests {
     #expect(queue.count == 0)
   }
 
-  /// S3-FIFO as its paper tells it, in arrays.
+  /// S3-FIFO as its paper describes it, in arrays.
   private struct Naive {
     var small: [(name: Int, cost: Int)] = []
     var main: [(name: Int, cost: Int)] = []
@@ -81,7 +81,7 @@ struct S3FIFOQueueTests {
     mutating func insert(_ name: Int, cost: Int) {
       uses[name] = 0
       if let place = ghosts.lastIndex(of: name) {
-        // Taken, but its time goes on for the others.
+        // Taken, but its place still counts for the age of the others.
         ghosts[place] = -1
         main.append((name, cost))
       } else {
@@ -126,7 +126,7 @@ struct S3FIFOQueueTests {
     var names: [CacheKey: Int] = [:]
     var evictions = 0
     for step in 0..<20_000 {
-      // Squared, so that some are asked for far more often than others.
+      // Squared, so that some keys are requested far more often than others.
       let chance = Double.random(in: 0..<1, using: &random)
       let name = Int(chance * chance * 200)
       if let (entry, slot) = kept[name] {

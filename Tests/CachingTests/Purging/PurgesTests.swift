@@ -1,4 +1,4 @@
-// PurgesTests: what the list of purges says about keys and generations, and how long it remembers.
+// PurgesTests: which keys and generations the list of purges covers, and for how long.
 
 import Model
 import TestSupport
@@ -59,7 +59,7 @@ struct PurgesTests {
       #expect(number > last)
       last = number
     }
-    // Microseconds since 1970, where nothing is ahead of the clock.
+    // Microseconds since 1970, unless the list is ahead of the clock.
     let seconds = Purges().add(.everything).number / 1_000_000
     #expect(abs(seconds - UnixTime.now.seconds) < 3_600)
   }
@@ -103,15 +103,15 @@ struct PurgesTests {
   func `of open purges with one scope the last is left, and carried out for all`(kind: String)
     throws
   {
-    // Given a purge that cannot be carried out, of a run before this one, too
+    // Given an unfinished purge, also of an earlier run
     let value = kind == "url" || kind == "prefix" ? "https://shop.example/1" : "shop.example"
     let scope = try Self.scope(kind, kind == "tag" ? "shop" : value)
     let key = CacheKey(text: "https://shop.example/1 w=1")
     let purges = Purges(filter: Self.filter)
     purges.restore([Purge(number: 1, scope: scope), Purge(number: 2, scope: scope)], last: 2)
-    // When it comes again and again
+    // When it is repeated many times
     let all = (0..<100).map { _ in purges.add(scope) }
-    // Then there is one to be carried out, which means what all did.
+    // Then one unfinished purge covers all of them.
     let last = try #require(all.last)
     #expect(purges.unfinished == [last])
     for purge in all.dropLast() { purges.finish(purge) }
@@ -156,7 +156,7 @@ struct PurgesTests {
     let read = PurgeLogRecord(parsing: notes.text) { Issue.record("line \($0)") }
     #expect(read == notes)
     #expect(PurgeLogRecord().text == "")
-    // Nobody minds the loss of a number alone.
+    // A journal with a number alone may be lost.
     notes.purges = []
     #expect(read.isOpen && notes.isOpen)
     notes.cleared = nil

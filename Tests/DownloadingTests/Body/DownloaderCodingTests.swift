@@ -1,4 +1,4 @@
-// Tests of Downloader where bodies come coded though nothing of the kind was asked for.
+// DownloaderCodingTests: tests of unrequested content codings in Downloader.
 
 import CDeflate
 import Model

@@ -1,4 +1,4 @@
-// Tests of Downloader where origins say what their bodies are: digests that fit, do not, or say nothing.
+// DownloaderDigestTests: tests of body digests in Downloader: matching, wrong and unusable ones.
 
 import Model
 import Platform
@@ -14,7 +14,7 @@ struct DownloaderDigestTests {
     "2eZ2LdHI6vbWGzxhkvxAjU1tXxF20MKRabwk5xw/J0rSf81YEbMT1oH35V7ALXPUmclUVba1u1A6z1dPuo/+hQ=="
   private static let wrong = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiA="
 
-  /// Fields that say the truth about the nine digits, by the vectors that the algorithms are published with.
+  /// Fields with correct digests of the nine digits, from the algorithms' published test vectors.
   private static let right = [
     "Content-Digest: sha-256=:\(sha256):", "Content-Digest: sha-512=:\(sha512):",
     "Repr-Digest: sha-512=:\(sha512):, sha-256=:\(sha256):",

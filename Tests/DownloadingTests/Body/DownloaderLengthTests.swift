@@ -1,4 +1,4 @@
-// Tests of Downloader where origins contradict themselves about a body's length.
+// DownloaderLengthTests: tests of contradictory body lengths in Downloader.
 
 import Downloading
 import Model

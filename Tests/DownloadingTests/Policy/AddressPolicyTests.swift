@@ -1,4 +1,4 @@
-// Tests of IPAddress, CIDR and AddressPolicy.
+// AddressPolicyTests: tests of IPAddress, CIDR and AddressPolicy.
 
 import Downloading
 import Model

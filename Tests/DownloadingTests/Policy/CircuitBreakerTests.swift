@@ -1,4 +1,4 @@
-// Tests of CircuitBreaker: no sockets, no clocks.
+// CircuitBreakerTests: tests of CircuitBreaker, without sockets or clocks.
 
 import Model
 import TestSupport
@@ -332,6 +332,6 @@ private struct HostModel {
     return true
   }
 
-  /// Whether nobody is on the way and yet nobody would ever go.
+  /// Whether no load is running and yet all loads would be refused for ever.
   var isStuck: Bool { onTheWay.isEmpty && probe != nil }
 }

@@ -1,4 +1,4 @@
-// Tests of DownloadQueue against a simple model of it.
+// DownloadQueueModelTests: tests of DownloadQueue against a simple model.
 
 import Model
 import TestSupport
@@ -24,14 +24,14 @@ struct DownloadQueueModelTests {
       now += .milliseconds(Int.random(in: 0...400, using: &random))
       var actions: [DownloadQueue.Action] = []
       var expected: [DownloadQueue.Action] = []
-      // Whoever waits or runs.
+      // A waiting or running load.
       let someone = known.randomElement(using: &random) ?? 0
       switch Int.random(in: 0..<23, using: &random) {
       case 20, 21:
         actions = queue.silence(someone)
         expected = model.silence(someone)
       case 22:
-        // Itself, or whoever it was redirected to.
+        // The load's host, or the host it was redirected to.
         let own = model.running.first { $0.id == someone }?.host
         let other = Int.random(in: 0..<QueueModel.hosts, using: &random)
         let speaker = Bool.random(using: &random) ? own ?? other : other

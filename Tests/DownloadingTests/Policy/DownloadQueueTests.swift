@@ -1,4 +1,4 @@
-// Tests of DownloadQueue: no sockets, no clocks.
+// DownloadQueueTests: tests of DownloadQueue, without sockets or clocks.
 
 import Model
 import TestSupport
@@ -196,7 +196,7 @@ struct DownloadQueueTests {
     #expect(queue.silence(1) == [.start(3)])
     #expect(queue.silence(1) == [], "a second time says nothing new")
     #expect(queue.silence(2) == [.start(4)])
-    // There are no more than so many silent ones beside the others.
+    // The number of silent loads is limited.
     #expect(queue.runningCount == 4)
     // Ending frees a silent one's place, too, for as many as may run in all.
     #expect(queue.remove(1) == [])

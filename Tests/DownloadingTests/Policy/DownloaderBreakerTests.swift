@@ -1,4 +1,4 @@
-// Tests of how Downloader leaves hosts alone that fail time and again.
+// DownloaderBreakerTests: tests of circuit breakers in Downloader.
 
 import Downloading
 import Model
@@ -26,7 +26,7 @@ struct DownloaderBreakerTests {
     return false
   }
 
-  /// Lets so many loads of distinct URLs fail, which weigh as much as `count` failed connections.
+  /// Fails as many loads of distinct URLs as count for `count` failed connections.
   private func fail(_ downloader: Downloader, _ url: String, weighing count: Int) async {
     for number in 0..<count * 4 { _ = await downloader.failure(of: "\(url)?\(number)") }
   }

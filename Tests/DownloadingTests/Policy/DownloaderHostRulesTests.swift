@@ -1,4 +1,4 @@
-// Tests of host rules: who is sent which fields, also behind redirects, and whose cookies are kept.
+// DownloaderHostRulesTests: tests of host rules: fields, redirects and cookies.
 
 import Downloading
 import Model
@@ -236,7 +236,8 @@ struct DownloaderHostRulesTests {
     _ = try await downloader.load(origin.url("/away"))
     #expect(try headers(of: origin, at: "/away")["cookie"] == "session=1")
     #expect(try headers(of: origin)["cookie"] == nil)
-    // What a host without a jar sets is kept by nobody, not even where the load goes on to one that has one.
+    // Cookies of a host without a jar are dropped, even if the load is redirected to one with a
+    // jar.
     origin.route(
       "/back", .status(302, headers: ["Location: \(origin.url("/a"))", "Set-Cookie: x=2; Path=/"]))
     _ = try await downloader.load(byName(origin, "/back"))

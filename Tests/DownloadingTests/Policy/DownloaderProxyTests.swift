@@ -1,4 +1,4 @@
-// Tests of proxies and of certificates that nobody vouches for: what a host rule lets through, and what it does not.
+// DownloaderProxyTests: tests of proxies and of invalid certificates with host rules.
 
 import Downloading
 import Model

@@ -1,4 +1,4 @@
-// Tests of when Downloader tries a request again, and of the first-byte time-out.
+// DownloaderRetryTests: tests of retries and the first-byte time-out in Downloader.
 
 import Downloading
 import Model
@@ -21,7 +21,8 @@ struct DownloaderRetryTests {
   @Test func `a connection that breaks before a byte came is tried once more`() async throws {
     let downloader = try makeRetryingDownloader()
     for reply in [OriginReply.resetBeforeHead, .closeBeforeHead] {
-      // Given: an origin of its own, since curl itself tries again where a connection used before has gone
+      // Given: a separate origin, because curl itself retries on a reused connection that was
+      // closed
       let origin = try Origin()
       origin.route("/a") { [body] in $0.number == 1 ? reply : .ok(body) }
       // Then
@@ -47,7 +48,7 @@ struct DownloaderRetryTests {
 
   @Test(arguments: [0, 1, 2])
   func `a connection used before that breaks counts like any other`(retries: Int) async throws {
-    // Given: the first answer leaves its connection open, and what comes over it then, or over any other, is a close
+    // Given: the first response keeps its connection open; all later requests see it closed
     let origin = try Origin()
     origin.serve("/a", body)
     origin.route("/b", .closeBeforeHead)

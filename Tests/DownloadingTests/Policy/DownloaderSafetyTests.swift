@@ -1,4 +1,4 @@
-// Tests of where Downloader refuses to go.
+// DownloaderSafetyTests: tests of the sources and addresses that Downloader refuses.
 
 import Downloading
 import Model

@@ -1,4 +1,4 @@
-// Tests of Downloader with hosts that say nothing for long.
+// DownloaderSilenceTests: tests of Downloader with silent hosts.
 
 import Downloading
 import Model

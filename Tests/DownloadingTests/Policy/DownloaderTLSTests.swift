@@ -1,4 +1,4 @@
-// Tests of TLS and HTTP/2, against nginx with a certificate of the test's own.
+// DownloaderTLSTests: tests of TLS and HTTP/2, with nginx and a test certificate.
 
 import Downloading
 import Glibc
@@ -79,7 +79,8 @@ struct DownloaderTLSTests {
   }
 }
 
-/// nginx on a loopback port, with HTTP/2 and a certificate for `localhost` that is its own authority.
+/// nginx on a loopback port, with HTTP/2 and a certificate for `localhost` that is its own
+/// authority.
 final class Nginx: Sendable {
   let port: Int
   private let folder: TemporaryFolder
@@ -94,7 +95,7 @@ final class Nginx: Sendable {
       "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
       "-keyout", folder.path + "/key.pem", "-out", folder.path + "/certificate.pem")
     for (name, bytes) in files { try folder.write(name, bytes) }
-    // A port that was free a moment ago; should somebody else have taken it since, the next one is tried.
+    // A port that was free a moment ago. If it is taken now, another one is tried.
     for _ in 0..<10 {
       let port = try freePort()
       try folder.write("nginx.conf", Array(Self.configuration(port, folder.path).utf8))
@@ -111,7 +112,7 @@ final class Nginx: Sendable {
   }
 
   deinit {
-    // Not SIGTERM: a process started from one of Swift's own threads has inherited that thread's blocked signals.
+    // Not SIGTERM: a process started from one of Swift's threads inherits its blocked signals.
     kill(process, SIGKILL)
     waitpid(process, nil, 0)
   }
@@ -179,7 +180,7 @@ final class Nginx: Sendable {
   }
 }
 
-/// A loopback port that nobody listens on.
+/// A free loopback port.
 private func freePort() throws -> Int {
   let origin = try Origin(answers: false)
   defer { origin.stop() }

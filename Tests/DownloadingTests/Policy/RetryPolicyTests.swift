@@ -1,4 +1,4 @@
-// Tests of RetryPolicy: no sockets, no clocks, no chance.
+// RetryPolicyTests: tests of RetryPolicy, without sockets, clocks or randomness.
 
 import Model
 import Testing

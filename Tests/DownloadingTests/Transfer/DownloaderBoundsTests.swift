@@ -1,4 +1,4 @@
-// Tests of Downloader's bounds, its queue, and cancelling.
+// DownloaderBoundsTests: tests of Downloader's limits, its queue, and cancellation.
 
 import Downloading
 import Model

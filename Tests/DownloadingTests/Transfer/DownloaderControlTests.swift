@@ -1,4 +1,4 @@
-// Tests of what steers Downloader's queue: priorities, order, pause; and of what is told of its loads.
+// DownloaderControlTests: tests of priorities, order, pauses and the list of loads in Downloader.
 
 import Downloading
 import Model
@@ -9,7 +9,7 @@ import Testing
 struct DownloaderControlTests {
   private let body: [UInt8] = [1, 2, 3]
 
-  /// Has one load hold the only place, and others come behind it one by one; tells in which order they were fetched.
+  /// Fills the only slot with one load, then adds others one by one. Returns the order of fetching.
   private func order(
     of loads: [(query: String, priority: any WorkPriority)],
     _ change: (inout DownloaderConfiguration) -> Void = { _ in },
@@ -144,7 +144,7 @@ struct DownloaderControlTests {
     #expect(first.map(\.received) == first.map(\.received).sorted())
     #expect(first.last?.received == 3 && first.last?.expected == 3)
     #expect(second.last?.error == "source_not_found")
-    // And nobody is told once the observation is released.
+    // Observers are not called after the observation is released.
     observation = nil
     let count = seen.withLock { $0.count }
     _ = try await downloader.load(origin.url("/a"))

@@ -1,4 +1,4 @@
-// Tests of what Downloader makes of origins that misbehave.
+// DownloaderFailureTests: tests of Downloader with faulty origins.
 
 import Downloading
 import Model

@@ -1,4 +1,4 @@
-// Tests of OriginResponseParser: lines in, values out.
+// OriginResponseParserTests: tests of OriginResponseParser.
 
 import Model
 import Testing

@@ -1,4 +1,4 @@
-// Tests of RedirectTrail: to which hops of a load secrets may go, at the ports where no test can listen.
+// RedirectTrailTests: tests of RedirectTrail: the hops that get secrets, at the default ports.
 
 import Model
 import Testing

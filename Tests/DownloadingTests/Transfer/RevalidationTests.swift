@@ -1,4 +1,4 @@
-// Tests of conditional requests: validators out, "not modified" in.
+// RevalidationTests: tests of conditional requests and 304 responses.
 
 import Downloading
 import Model

@@ -1,4 +1,4 @@
-// BMPs of every kind of header, depth and coding, against the numbers they were written from.
+// BitmapTests: BMPs of every header, depth and coding, compared with their input values.
 
 import Model
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 @testable import ImagingPipeline
 
 @Suite struct BitmapTests {
-  /// Colours by chance.
+  /// Random colours.
   private static func colors(_ count: Int) -> [[UInt8]] {
     var generator = SeededGenerator(seed: UInt64(count))
     return (0..<count).map { _ in (0..<3).map { _ in .random(in: 0...255, using: &generator) } }
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  /// Depth, masks (none: the usual ones), header, compression.
+  /// Depth, masks (empty for the defaults), header length, compression.
   static let masked: [(Int, [UInt32], Int, Int)] = [
     (16, [], 40, 0), (24, [], 40, 0), (24, [], 12, 0), (32, [], 40, 0), (32, [], 108, 0),
     (16, [0xf800, 0x07e0, 0x001f], 40, 3), (16, [0x0f00, 0x00f0, 0x000f, 0xf000], 40, 6),
@@ -71,7 +71,7 @@ import Testing
     bitmap.pixels = Self.numbers(19 * 11, below: 1 << depth - 1)
     // when
     let pixels = try decoded(bitmap.file)
-    // then: each colour's bits as a part of the greatest number they can be, to the step
+    // then: each channel's bits are scaled from their maximum to 255, exactly
     let usual: [UInt32] =
       depth == 16 ? [0x7c00, 0x03e0, 0x001f] : [0xff0000, 0x00ff00, 0x0000ff]
     let used = masks.isEmpty ? usual : masks.last == 0 ? masks.dropLast() : masks
@@ -97,7 +97,7 @@ import Testing
   func `runs become rows`(depth: Int, width: Int) throws {
     var generator = SeededGenerator(seed: UInt64(depth * width))
     for _ in 0..<20 {
-      // given: runs, single pixels and jumps by chance, and what they leave
+      // given: random runs, single pixels and jumps, and the indices they decode to
       let height = Int.random(in: 1...9, using: &generator)
       var bitmap = CodedBitmap(size: PixelSize(width: width, height: height), depth: depth)
       bitmap.palette = Self.colors(1 << depth)
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  /// Runs, and the indices from top to bottom that they stand for.
+  /// Returns run-length data and the indices from top to bottom that it decodes to.
   private static func runs(
     _ size: PixelSize, depth: Int, using generator: inout SeededGenerator
   ) -> (bytes: [UInt8], indices: [Int]) {
@@ -142,7 +142,7 @@ import Testing
         bytes += [0, UInt8(count)] + packed + (packed.count.isMultiple(of: 2) ? [] : [0])
         x += count
       default:
-        // What goes past the edge is cut off.
+        // Pixels past the edge are cut off.
         let count = Int.random(in: 1...25, using: &generator)
         let value = UInt8.random(in: 0...255, using: &generator)
         bytes += [UInt8(count), value]
@@ -151,7 +151,7 @@ import Testing
           rows[y][x + index] = Int(depth == 8 ? value : half)
         }
         x = min(x + count, size.width)
-        // Nothing after it but the row's end: where the file's column is by now is not known here.
+        // Only the end of the row may follow, because the file's column is unknown here.
         bytes += [0, 0]
         (x, y) = (0, y + 1)
       }
@@ -190,7 +190,7 @@ import Testing
   }
 
   @Test func `sides and pixels are held to what is there and what may be`() {
-    // given: no pixels, or runs that could be anything
+    // given: no pixels, or runs of unknown length
     var bitmap = CodedBitmap(size: PixelSize(width: 60_000, height: 60_000), depth: 8)
     (bitmap.palette, bitmap.runs) = ([[1, 2, 3]], [0, 1])
     #expect(isUndecodable(bitmap.file))

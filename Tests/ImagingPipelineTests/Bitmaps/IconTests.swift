@@ -1,4 +1,4 @@
-// Icons: which of their images counts, and what their masks leave to be seen.
+// IconTests: which image of an icon is selected, and how its mask is applied.
 
 import ImagingWire
 import Model
@@ -8,7 +8,7 @@ import Testing
 @testable import ImagingPipeline
 
 @Suite struct IconTests {
-  /// A bitmap of one colour, whose left half is masked out.
+  /// Returns a bitmap of one colour, with its left half masked out.
   private func bitmap(
     _ side: Int, _ color: [UInt8], depth: Int = 32, alpha: UInt32 = 0
   ) -> CodedBitmap {
@@ -68,18 +68,18 @@ import Testing
     #expect(try decoded([alpha.icon])[2, 10] == [200, 100, 50, 128])
     alpha.clear = []
     #expect(try decoded([alpha.icon])[2, 10] == [200, 100, 50, 128])
-    // None at all: opaque.
+    // Without any alpha the image is opaque.
     var bare = bitmap(20, [200, 100, 50])
     bare.clear = []
     #expect(try decoded([bare.icon])[2, 10] == [200, 100, 50, 255])
-    // With fewer bits nothing but the mask says what is transparent.
+    // With fewer bits only the mask defines transparency.
     var short = bitmap(20, [200, 100, 50], depth: 24)
     short.clear = []
     #expect(isUndecodable(CodedBitmap.icon(of: [short.icon])))
   }
 
   @Test func `a PNG in an icon is an image of it`() throws {
-    // given: one that is larger than a directory can say
+    // given: a PNG larger than a directory can state
     let png = try TestImages.png(width: 300, height: 300, alpha: true)
     let icon = CodedBitmap.icon(of: [bitmap(256, [255, 0, 0]).icon, png])
     // when
@@ -87,7 +87,7 @@ import Testing
     // then
     #expect(made.format == .png && made.size == PixelSize(width: 300, height: 300))
     #expect(try made.pixels().psnr(to: .scene(width: 300, height: 300, alpha: true)) > 40)
-    // as small as wanted, as any other
+    // and at any requested size
     #expect(try Made(icon) { $0.width = 30 }.size == PixelSize(width: 30, height: 30))
   }
 
@@ -96,7 +96,7 @@ import Testing
     let bad = Array(bitmap(64, [255, 0, 0]).icon.prefix(900))
     #expect(try decoded([bad, good, [1, 2, 3]])[12, 8] == [0, 0, 255, 255])
     #expect(isUndecodable(CodedBitmap.icon(of: [bad])))
-    // a directory that goes on behind the file's end
+    // a directory that exceeds the file
     var icon = CodedBitmap.icon(of: [good])
     icon[4] = 200
     icon.replaceSubrange(18..<22, with: CodedBitmap.little(6 + 16 * 200, 4))
@@ -132,7 +132,7 @@ import Testing
 
   @Test(arguments: 0..<6)
   func `damage by chance ends in an error of the contract or in an image`(victim: Int) {
-    // given: headers are hit more often than pixels, with small and great numbers
+    // given: damage with small and large numbers, in headers more often than in pixels
     let whole = victims[victim]
     var generator = SeededGenerator(seed: UInt64(victim))
     var limits = ImagingLimits()

@@ -1,4 +1,4 @@
-// Transparency: kept where the format can, laid on the background where it cannot, never bleeding into colours.
+// AlphaTests: transparency is kept or flattened, and never bleeds into colours.
 
 import Model
 import TestSupport
@@ -8,7 +8,7 @@ import Testing
   private let red = Color(red: 255, green: 0, blue: 0)
 
   @Test func `what is transparent lends its colour to nobody`() throws {
-    // given: opaque white beside fully transparent black, the edge where the resize has to mix them
+    // given: opaque white next to fully transparent black, where the resize mixes the edge
     let source = try TestImages.encode(
       Pixels(width: 90, height: 90, bands: 4) { x, _ in
         x < 45 ? [255, 255, 255, 255] : [0, 0, 0, 0]
@@ -24,7 +24,7 @@ import Testing
     arguments: [".png", ".png[palette,dither=0]", ".tif", ".webp[lossless]", ".gif[dither=0]"],
     [31, 64, 200])
   func `what is transparent bleeds nowhere`(suffix: String, width: Int) throws {
-    // given: opaque white in transparent green, by our own code and, enlarged, by libvips's
+    // given: opaque white in transparent green, reduced by Pictor and enlarged by libvips
     let source = try TestImages.encode(disc(white: [255, 255, 255, 255]), suffix)
     // when
     let made = try Made(source) { ($0.width, $0.format, $0.enlarge) = (width, .png, true) }.pixels()
@@ -54,7 +54,7 @@ import Testing
 
   @Test(arguments: [20, 64, 150])
   func `a faint colour stays what it is`(width: Int) throws {
-    // given: an alpha that leaves a colour three bits of eight
+    // given: an alpha that leaves three of eight bits for a colour
     for alpha in [6, 10, 40] as [UInt8] {
       let source = try TestImages.encode(
         Pixels(width: 64, height: 64, color: [200, 100, 50, alpha]), ".png")
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  /// A disc in transparent green.
+  /// Returns a disc in transparent green.
   private func disc(white: [UInt8]) -> Pixels {
     Pixels(width: 90, height: 90, bands: 4) { x, y in
       (x - 45) * (x - 45) + (y - 45) * (y - 45) < 1_000 ? white : [0, 255, 0, 0]

@@ -1,4 +1,4 @@
-// Colour models in, sRGB or grey out.
+// ColourTests: colour models and profiles are converted to sRGB or grey.
 
 import Glibc
 import Model
@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 
 @Suite struct ColourTests {
-  /// Display P3 to sRGB by the matrices of CSS Color 4, section 17, in floating point: nothing of libvips or lcms.
+  /// Converts Display P3 to sRGB by the matrices of CSS Color 4, section 17, independently of
+  /// libvips and lcms.
   private func sRGB(ofP3 color: [UInt8]) -> [UInt8] {
     func decode(_ value: UInt8) -> Double {
       let v = Double(value) / 255
@@ -53,7 +54,7 @@ import Testing
   }
 
   @Test func `a profile for another colour model is ignored`() throws {
-    // given: a grey image that says it is CMYK
+    // given: a grey image with a CMYK profile
     let source = try TestImages.encode(
       Pixels(width: 64, height: 48, color: [90]), ".tif[profile=cmyk]")
     // when
@@ -64,7 +65,7 @@ import Testing
 
   @Test(arguments: [false, true])
   func `CMYK becomes sRGB, with and without a profile`(profile: Bool) throws {
-    // given: ink by ink. Printed cyan is no screen cyan: what is asked for is which colour it is.
+    // given: one ink at a time. Printed cyan differs from screen cyan, so only the hue is checked.
     func made(_ color: [UInt8]) throws -> [UInt8] {
       let source = try TestImages.cmykJPEG(width: 64, height: 48, color: color, profile: profile)
       let made = try Made(source) { ($0.width, $0.format) = (32, .png) }

@@ -1,4 +1,4 @@
-// More than 8 bits a band: each value to the nearest of 8 bits, so that no slope gets darker or stepped.
+// DepthTests: more than 8 bits per band are rounded to 8 bits.
 
 import Glibc
 import Model
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct DepthTests {
-  /// The nearest of 8 bits.
+  /// Returns the nearest 8-bit value.
   private func nearest(_ value: Int, of full: Int = 65_535) -> UInt8 {
     UInt8((Double(value) * 255 / Double(full)).rounded())
   }
@@ -25,7 +25,7 @@ import Testing
 
   @Test(arguments: [3, 4])
   func `colours and alpha of 16 bits become the nearest`(bands: Int) throws {
-    // given: each band another slope
+    // given: a different ramp in each band
     let values: [UInt16] = (0..<4_096).flatMap { (index: Int) -> [UInt16] in
       let up = UInt16(index * 16)
       return Array([up, 65_535 - UInt16(index * 13), UInt16(index * 7 + 129), up + 15][..<bands])
@@ -46,7 +46,7 @@ import Testing
       (0..<64).flatMap { _ in slope }, width: 1_024, bands: 1, as: .grey16, ".png")
     // when
     let made = try Made(source) { ($0.width, $0.format) = (256, .png) }.pixels()
-    // then: four pixels become one, whose light is their mean
+    // then: four pixels become one with their mean light
     var bias = 0.0
     for x in 2..<254 {
       let exact = (2_000 + (Double(x) * 4 + 1.5) * 4) / 257
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func `10 bits reach from black to white`() throws {
-    // given: sRGB by name, in grey, which the encoder leaves nearly alone
+    // given: sRGB code points, in grey, which the encoder hardly changes
     let codes: [UInt16] = [0, 1_023, 512, 768]
     let values: [UInt16] = (0..<64 * 64).flatMap { (index: Int) -> [UInt16] in
       let code = codes[index / 2_048 * 2 + index % 64 / 32]

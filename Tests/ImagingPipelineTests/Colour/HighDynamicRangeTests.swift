@@ -1,4 +1,4 @@
-// Code points in a container: PQ and HLG shown on a display of sRGB, and wide primaries, held to formulae in doubles.
+// HighDynamicRangeTests: PQ, HLG and wide primaries, compared with the standards' formulas.
 
 import Glibc
 import Model
@@ -15,9 +15,9 @@ import Testing
   private static let bt2020 = Primaries(
     white: (0.3127, 0.3290), red: (0.708, 0.292), green: (0.170, 0.797), blue: (0.131, 0.046))
 
-  // MARK: The reference
+  // MARK: Reference
 
-  /// Light in cd/m² of a PQ signal (SMPTE ST 2084), and back.
+  /// Returns the light of a PQ signal in cd/m² (SMPTE ST 2084); `pq` is the inverse.
   private func light(ofPQ signal: Double) -> Double {
     let v = pow(signal, 32 / 2_523.0)
     return 10_000 * pow(max(v - 0.8359375, 0) / (18.8515625 - 18.6875 * v), 16_384 / 2_610.0)
@@ -28,7 +28,8 @@ import Testing
     return pow((0.8359375 + 18.8515625 * v) / (1 + 18.6875 * v), 2_523 / 32.0)
   }
 
-  /// Light in cd/m² of HLG signals on its display of 1,000 (ITU-R BT.2100, table 5).
+  /// Returns the light in cd/m² of HLG signals on a display of 1,000 cd/m² (ITU-R BT.2100, table
+  /// 5).
   private func light(ofHLG signals: [Double]) -> [Double] {
     let scene = signals.map {
       $0 <= 0.5 ? $0 * $0 / 3 : (exp(($0 - 0.55991073) / 0.17883277) + 0.28466892) / 12
@@ -37,7 +38,7 @@ import Testing
     return scene.map { 1_000 * pow(y, 0.2) * $0 }
   }
 
-  /// ITU-R BT.2390's curve from 1,000 to 203 cd/m², by its formulae.
+  /// Applies the curve of ITU-R BT.2390 from 1,000 to 203 cd/m², by its formulas.
   private func toned(_ light: Double) -> Double {
     let (source, most) = (pq(1_000), pq(203) / pq(1_000))
     let ks = 1.5 * most - 0.5
@@ -50,7 +51,7 @@ import Testing
     return self.light(ofPQ: p * source)
   }
 
-  /// What a display of sRGB and 203 cd/m² shows for light in BT.2020.
+  /// Returns what an sRGB display of 203 cd/m² shows for light in BT.2020.
   private func shown(_ light: [Double]) -> [UInt8] {
     let most = light.max() ?? 0
     let scale = most > 0 ? toned(most) / most / 203 : 0
@@ -64,12 +65,13 @@ import Testing
     }
   }
 
-  /// Light in other primaries as light in BT.709's, by way of XYZ.
+  /// Converts light from other primaries to BT.709, via XYZ.
   private func convert(_ light: [Double], from primaries: Primaries) -> [Double] {
     solve(matrix(Self.bt709), apply(matrix(primaries), light))
   }
 
-  /// To XYZ: columns are the primaries', so much of each that all together are white (SMPTE RP 177).
+  /// Returns the matrix to XYZ; its columns are the primaries, scaled so that their sum is white
+  /// (SMPTE RP 177).
   private func matrix(_ p: Primaries) -> [[Double]] {
     func xyz(_ c: (x: Double, y: Double)) -> [Double] { [c.x / c.y, 1, (1 - c.x - c.y) / c.y] }
     let columns = [p.red, p.green, p.blue].map(xyz)
@@ -82,7 +84,7 @@ import Testing
     m.map { $0[0] * v[0] + $0[1] * v[1] + $0[2] * v[2] }
   }
 
-  /// Cramer's rule.
+  /// Solves by Cramer's rule.
   private func solve(_ m: [[Double]], _ v: [Double]) -> [Double] {
     func determinant(_ m: [[Double]]) -> Double {
       m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1])
@@ -96,9 +98,9 @@ import Testing
     }
   }
 
-  // MARK: TestImages
+  // MARK: Test images
 
-  /// 10-bit colours in squares of 32, four in a row.
+  /// Returns 10-bit colours in squares of 32 pixels, four in a row.
   private func image(_ colors: [[UInt16]]) -> [UInt16] {
     (0..<32).flatMap { _ in
       colors.flatMap { color in (0..<32).flatMap { _ in color } }
@@ -114,9 +116,9 @@ import Testing
   }
 
   private static let colors: [[UInt16]] = [
-    // Black, a shadow, HDR's reference white (203 cd/m²), the peak of 1,000, and beyond it.
+    // Black, a shadow, HDR's reference white (203 cd/m²), the peak of 1,000, and a value beyond it.
     [0, 0, 0], [300, 300, 300], [594, 594, 594], [769, 769, 769], [900, 900, 900],
-    // Skin, foliage, sky, and a red no sRGB has.
+    // Skin, foliage, sky, and a red outside sRGB.
     [520, 460, 430], [380, 440, 330], [480, 540, 620], [700, 200, 150],
   ]
 
@@ -156,7 +158,7 @@ import Testing
   }
 
   @Test func `light grows with the signal, neutral stays neutral, and alpha stays`() throws {
-    // given: a ramp of greys, its lower half transparent
+    // given: a ramp of greys with a transparent lower half
     let values = (0..<32).flatMap { y in
       (0..<256).flatMap { x in
         let gray = UInt16(x / 4 * 16)
@@ -180,7 +182,7 @@ import Testing
 
   @Test(arguments: [(12, 13), (9, 1)] as [(UInt8, UInt8)])
   func `wide primaries of standard range become sRGB's`(primaries: UInt8, transfer: UInt8) throws {
-    // given: 8-bit AVIF
+    // given: an 8-bit AVIF
     let colors: [[UInt8]] = [[180, 120, 90], [110, 140, 110], [200, 200, 200], [70, 90, 150]]
     let row = colors.flatMap { color in (0..<32).flatMap { _ in color } }
     let source = try TestImages.withCodePoints(
@@ -204,7 +206,7 @@ import Testing
   }
 
   @Test func `a JPEG with a gain map is its base image`() throws {
-    // given: the map lies behind the image's end (CIPA DC-007)
+    // given: a gain map after the end of the image (CIPA DC-007)
     let base = try TestImages.jpeg(width: 400, height: 300)
     let map = try TestImages.encode(Pixels(width: 100, height: 75, color: [255]), ".jpg")
     for width in [40, 400] {
@@ -216,14 +218,15 @@ import Testing
     }
   }
 
-  // MARK: The container
+  // MARK: Container
 
   private func box(_ type: String, _ content: [UInt8]) -> [UInt8] {
     let size = content.count + 8
     return [0, 0, UInt8(size >> 8), UInt8(size & 255)] + Array(type.utf8) + content
   }
 
-  /// A HEIC's boxes without an image: item 7 is the primary one and has the properties of these numbers.
+  /// Returns the boxes of a HEIC without an image: item 7 is primary and has the properties with
+  /// these indices.
   private func container(_ properties: [[UInt8]], of primary: [UInt8]) -> [UInt8] {
     let associations =
       [0, 0, 0, 0, 0, 0, 0, 2, 0, 6, 1, 1, 0, 7, UInt8(primary.count)] + primary
@@ -246,7 +249,7 @@ import Testing
     func read(_ primary: [UInt8]) -> CodePoints? {
       container(properties, of: primary).withUnsafeBytes(HEIFContainer.codePoints)
     }
-    // when, then: the highest bit says that a property is essential
+    // when, then: the highest bit marks a property as essential
     #expect(read([0x82, 3]) == CodePoints(primaries: 9, transfer: 16, peak: 2_000))
     #expect(read([2]) == CodePoints(primaries: 9, transfer: 16))
     #expect(read([1]) == CodePoints(primaries: 12, transfer: 13))
@@ -269,7 +272,7 @@ import Testing
 
   @Test func `code points in damaged boxes end in an error of the contract or in an image`() throws
   {
-    // given: the same damage each time, in front of the image's data
+    // given: reproducible damage before the image's data
     let whole = try heic(image([[500, 500, 500]]), width: 32, primaries: 9, transfer: 16)
     var random = SeededGenerator(seed: 3)
     for _ in 0..<60 {

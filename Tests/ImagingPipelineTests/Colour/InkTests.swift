@@ -1,4 +1,4 @@
-// Colour models that are no light: CMYK in its spellings, and Lab.
+// InkTests: CMYK in its variants, and Lab, are converted to sRGB.
 
 import Model
 import TestSupport
@@ -10,7 +10,7 @@ import Testing
     [0, 0, 0, 0], [200, 30, 40, 0], [20, 180, 60, 30], [10, 40, 220, 60], [90, 80, 70, 120],
   ]
 
-  /// Each of the inks in a square of 32 pixels, side by side.
+  /// Encodes each ink as a square of 32 pixels, side by side.
   private func encode(_ inks: [[UInt8]], profile: [UInt8] = [], _ suffix: String) throws -> [UInt8]
   {
     let row = inks.flatMap { color in (0..<32).flatMap { _ in color } }
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  /// What comes of inks without a profile.
+  /// Returns the result of inks without a profile.
   private func plain(_ suffix: String) throws -> [[UInt8]] {
     let made = try Made(encode(Self.inks, suffix)) { $0.format = .png }.pixels()
     return Self.inks.indices.map { made.rgb($0 * 32 + 16, 16) }
@@ -62,7 +62,7 @@ import Testing
   @Test func `without a profile, or with one of no use, CMYK has the default one`() throws {
     // given
     let untagged = try plain(".tif")
-    // A header that says CMYK, and no table behind it.
+    // A CMYK profile header without any table.
     var torn = Array(Self.profile.prefix(132))
     torn.replaceSubrange(128..<132, with: [0, 0, 0, 0])
     torn.replaceSubrange(0..<4, with: [0, 0, 0, 132])
@@ -70,14 +70,14 @@ import Testing
     for profile in [LittleCMS.profile(LittleCMS.displayP3), [1, 2, 3], torn] {
       try expect(encode(Self.inks, profile: profile, ".tif"), untagged, within: 0)
     }
-    // libvips's own, embedded by name.
+    // libvips's own profile, embedded by name.
     let named = try TestImages.cmykJPEG(width: 64, height: 48, color: Self.inks[2], profile: true)
     let made = try Made(named) { $0.format = .png }.pixels()
     #expect(isClose(made.rgb(16, 16), untagged[2], within: 3))
   }
 
   @Test func `YCCK with Adobe's marker is CMYK`() throws {
-    // given: JFIF's conversion done here, on what Adobe's marker has inverted
+    // given: JFIF's conversion of inks, which Adobe's marker implies to be inverted
     let stored = Self.inks.map { (inks: [UInt8]) -> [UInt8] in
       let (c, m, y) = (Double(inks[0]), Double(inks[1]), Double(inks[2]))
       let light = [
@@ -87,7 +87,7 @@ import Testing
       return light.map { 255 - UInt8($0.rounded()) } + [inks[3]]
     }
     var bytes = try encode(stored, ".jpg[Q=100,subsample_mode=off]")
-    // Its last byte says how colours were transformed: 2 is YCCK (ITU-T T.872, 6.5.3).
+    // The last byte of the marker is the colour transform: 2 is YCCK (ITU-T T.872, 6.5.3).
     let marker = try #require(place(of: "Adobe", in: bytes))
     bytes[marker + 11] = 2
     // when, then
@@ -95,9 +95,9 @@ import Testing
   }
 
   @Test func `CMYK without Adobe's marker is inverted all the same`() throws {
-    // given: libvips takes it so, since what writes such files does
+    // given: CMYK that libvips takes as inverted, as the writers of such files do
     var bytes = try encode(Self.inks, ".jpg[Q=100]")
-    // The segment is marker, length, and so many bytes.
+    // The segment is marker, length and content.
     let marker = try #require(place(of: "Adobe", in: bytes)) - 4
     let length = Int(bytes[marker + 2]) << 8 + Int(bytes[marker + 3])
     bytes.removeSubrange(marker..<marker + 2 + length)
@@ -129,7 +129,7 @@ import Testing
 
   @Test func `Lab of 8 bits has no alpha`() throws {
     for color in Self.lab {
-      // given: TIFF 6.0, section 23: L from 0 to 255, a and b with a sign
+      // given: TIFF 6.0, section 23: L from 0 to 255, a and b signed
       let bytes = [
         UInt8((color[0] * 2.55).rounded()), UInt8(bitPattern: Int8(color[1])),
         UInt8(bitPattern: Int8(color[2])),
@@ -146,12 +146,13 @@ import Testing
     }
   }
 
-  /// A baseline TIFF of one strip, big-endian.
+  /// Returns a baseline TIFF of one strip, big-endian.
   private func labTIFF(side: Int, color: [UInt8]) -> [UInt8] {
     func big(_ value: Int, _ count: Int) -> [UInt8] {
       (0..<count).reversed().map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
     }
-    // Tag, type (3: 16 bits, 4: 32), count, value; what is longer than 4 bytes lies behind the directory, at 122.
+    // Tag, type (3: 16 bits, 4: 32), count, value; longer values are stored after the directory, at
+    // 122.
     let entries: [(tag: Int, type: Int, count: Int, value: Int)] = [
       (256, 3, 1, side), (257, 3, 1, side), (258, 3, 3, 122), (259, 3, 1, 1), (262, 3, 1, 8),
       (273, 4, 1, 128), (277, 3, 1, 3), (278, 3, 1, side), (279, 4, 1, side * side * 3),

@@ -1,10 +1,10 @@
-// LittleCMS: profiles made by littleCMS, and conversions by littleCMS alone: the reference that colours are held to.
+// LittleCMS: profiles and conversions by littleCMS alone, as a reference for colours.
 
 import CLcms
 import TestSupport
 
 enum LittleCMS {
-  /// Chromaticities, x and y of each.
+  /// The chromaticities of the primaries and white, x and y each.
   struct Primaries {
     let white, red, green, blue: (x: Double, y: Double)
   }
@@ -15,14 +15,14 @@ enum LittleCMS {
     white: (0.3127, 0.3290), red: (0.64, 0.33), green: (0.30, 0.60), blue: (0.15, 0.06))
   static let adobeRGB = Primaries(
     white: (0.3127, 0.3290), red: (0.64, 0.33), green: (0.21, 0.71), blue: (0.15, 0.06))
-  /// ROMM RGB (ISO 22028-2), of white D50.
+  /// ROMM RGB (ISO 22028-2), with a white of D50.
   static let proPhoto = Primaries(
     white: (0.3457, 0.3585), red: (0.7347, 0.2653), green: (0.1596, 0.8404),
     blue: (0.0366, 0.0001))
 
   // MARK: Profiles
 
-  /// A profile of three primaries and a curve: sRGB's, or a power.
+  /// Returns a profile of three primaries and a curve: sRGB's, or a power.
   static func profile(_ primaries: Primaries, gamma: Double? = nil) -> [UInt8] {
     var white = xyY(primaries.white)
     var triple = cmsCIExyYTRIPLE(
@@ -32,7 +32,7 @@ enum LittleCMS {
     return bytes(of: cmsCreateRGBProfile(&white, &triple, [curve, curve, curve]))
   }
 
-  /// A grey profile of a power.
+  /// Returns a grey profile with a power curve.
   static func greyProfile(
     gamma: Double, white: (x: Double, y: Double) = (0.3457, 0.3585)
   ) -> [UInt8] {
@@ -42,7 +42,8 @@ enum LittleCMS {
     return bytes(of: cmsCreateGrayProfile(&white, curve))
   }
 
-  /// A profile of a table, from RGB or CMYK to Lab, as printers' are: no black, and less colour than any screen.
+  /// Returns a table profile from RGB or CMYK to Lab, similar to printers': no full black, and a
+  /// smaller gamut than any screen.
   static func tableProfile(inks: Bool) -> [UInt8] {
     let profile = cmsCreateProfilePlaceholder(nil)
     cmsSetProfileVersion(profile, 2.4)
@@ -57,14 +58,14 @@ enum LittleCMS {
       table,
       { input, output, cargo in
         guard let input, let output else { return 0 }
-        // Cargo is there for inks alone.
+        // The cargo is used only for inks.
         var rgb = (0..<3).map { Double(input[$0]) / 65_535 }
         if cargo != nil {
           let black = Double(input[3]) / 65_535
           rgb = rgb.map { (1 - $0) * (1 - 0.9 * black) }
         }
         let y = 0.3 * rgb[0] + 0.6 * rgb[1] + 0.1 * rgb[2]
-        // Lab as lut16Type of version 2 holds it: 0xff00 for L 100, 0x8000 for 0 of a and b.
+        // Lab in lut16Type of version 2: 0xff00 is L 100, 0x8000 is 0 of a and b.
         output[0] = UInt16(65_280 * (0.1 + 0.9 * y))
         output[1] = UInt16(32_768 + 12_000 * (rgb[0] - rgb[1]))
         output[2] = UInt16(32_768 + 12_000 * (y - rgb[2]))
@@ -79,9 +80,10 @@ enum LittleCMS {
 
   // MARK: Conversions
 
-  /// Numbers in a profile, or in Lab where there is none, as sRGB: relative colorimetric, with black point compensation.
+  /// Converts values from a profile, or from Lab without one, to sRGB: relative colorimetric, with
+  /// black point compensation.
   ///
-  /// - Parameter values: `UInt8`, `UInt16` or `Double`, `bands` of them a pixel.
+  /// - Parameter values: `UInt8`, `UInt16` or `Double`, with `bands` values per pixel.
   static func sRGB<Value>(of values: [Value], bands: Int, profile: [UInt8]?) -> [UInt8] {
     let input =
       profile.map { cmsOpenProfileFromMem($0, UInt32($0.count)) } ?? cmsCreateLab4Profile(nil)
@@ -90,7 +92,8 @@ enum LittleCMS {
       cmsCloseProfile(input)
       cmsCloseProfile(output)
     }
-    // lcms2.h: bytes a sample in the lowest 3 bits, 0 for double; channels above; at bit 16 the colour space, at 22 float.
+    // lcms2.h: bytes per sample in the lowest 3 bits, 0 for double; channels above; the colour
+    // space at bit 16, the float flag at 22.
     let size = MemoryLayout<Value>.size
     let format = UInt32(size == 8 ? 1 << 22 | 10 << 16 : size) | UInt32(bands) << 3
     let transform = cmsCreateTransform(
@@ -108,7 +111,7 @@ enum LittleCMS {
   }
 
   private static func curve(_ gamma: Double?) -> OpaquePointer? {
-    // Type 4 of lcms's parametric curves is IEC 61966-2-1's form.
+    // Type 4 of lcms's parametric curves has the form of IEC 61966-2-1.
     gamma.map { cmsBuildGamma(nil, $0) }
       ?? cmsBuildParametricToneCurve(
         nil, 4, [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045])

@@ -1,4 +1,4 @@
-// ICC profiles, held to what littleCMS makes of the same numbers; and those that are no good.
+// ProfileTests: ICC profiles, compared with littleCMS, and invalid profiles.
 
 import Glibc
 import Model
@@ -6,12 +6,12 @@ import TestSupport
 import Testing
 
 @Suite struct ProfileTests {
-  /// 16 by 32 pixels that go through a colour space of 8 by 8 by 8.
+  /// 16 by 32 pixels that cover a colour space of 8 by 8 by 8.
   static let chart: [UInt8] = (0..<512).flatMap { index in
     [index >> 6, index >> 3 & 7, index & 7].map { UInt8(Double($0) * 255 / 7) }
   }
 
-  /// RMSE of the result's colours in percent of full light.
+  /// Returns the RMSE of the result's colours in percent of full light.
   private func error(_ made: Made, _ reference: [UInt8]) throws -> Double {
     let pixels = try made.pixels()
     let found = (0..<pixels.size.width * pixels.size.height).flatMap {
@@ -55,13 +55,13 @@ import Testing
 
   @Test(arguments: [ImageFormat.jpeg, .webp, .tiff])
   func `a profile counts in every format that carries one`(format: ImageFormat) throws {
-    // given: one colour, which compression leaves alone
+    // given: one colour, which compression does not change
     let color: [UInt8] = [200, 100, 50]
     let values = (0..<64 * 48).flatMap { _ in color }
     let suffix = [.jpeg: ".jpg[Q=100]", .webp: ".webp[lossless]"][format] ?? ".tif"
     let source = try TestImages.encode(
       values, width: 64, bands: 3, as: .sRGB, profile: Self.profiles[1].bytes, suffix)
-    // when: smaller, so that JPEG and WebP are reduced while decoding
+    // when: reduced, so that JPEG and WebP shrink on load
     let made = try Made(source) { ($0.width, $0.format) = (16, .png) }
     // then
     let reference = LittleCMS.sRGB(of: color, bands: 3, profile: Self.profiles[1].bytes)
@@ -100,14 +100,14 @@ import Testing
     let made = try Made(source) { $0.format = .png }.pixels()
     // then
     #expect(made.bands == 1)
-    // Curves go through tables of bytes in one of them: two steps at most, and one on average.
+    // One of the two uses byte tables: at most two steps of difference, and one on average.
     let found = Pixels(width: 256, height: 1, bands: 1) { x, _ in [made[x, 0][0]] }
     let exact = Pixels(width: 256, height: 1, bands: 1) { x, _ in [reference[x * 3]] }
     #expect(found.psnr(to: exact) > 50)
   }
 
   @Test func `a profile leaves alpha as it is, and 16 bits of alpha are rounded`() throws {
-    // given: every alpha there is, a little more or less
+    // given: every alpha value, with a varying 16-bit remainder
     let values: [UInt16] = (0..<512).flatMap { (index: Int) -> [UInt16] in
       let alpha = index / 2 * 257 + (index.isMultiple(of: 2) ? -100 : 100)
       return [51_400, 25_700, 12_850, UInt16(clamping: alpha)]
@@ -145,7 +145,7 @@ import Testing
   }
 
   @Test func `a profile with its tables torn out counts for nothing`() throws {
-    // given: a header that says RGB, and no table behind it
+    // given: an RGB profile header without any table
     for profile in Self.profiles.map(\.bytes) {
       var torn = Array(profile.prefix(132))
       torn.replaceSubrange(128..<132, with: [0, 0, 0, 0])
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test func `damaged profiles never end in an error`() throws {
-    // given: the same damage each time
+    // given: reproducible damage
     var random = SeededGenerator(seed: 5)
     let inks = LittleCMS.tableProfile(inks: true)
     let four = Self.chart.flatMap { (value: UInt8) -> [UInt8] in [value, value / 2, 255 - value, 0]
@@ -166,7 +166,7 @@ import Testing
     for round in 0..<30 {
       let hasInks = round.isMultiple(of: 5)
       var profile = hasInks ? inks : Self.profiles[round % Self.profiles.count].bytes
-      // Most of it in the header and the tables' directory, where it does most.
+      // Most damage is in the header and the tag table, where it has the most effect.
       for _ in 0..<6 {
         let place = Int.random(
           in: 0..<(round.isMultiple(of: 2) ? 400 : profile.count), using: &random)

@@ -1,15 +1,16 @@
-// Composite: what a watermark on an image has to look like, computed from the definition alone.
+// Composite: a watermark composited by its definition, as a reference.
 
 import Model
 import TestSupport
 
 extension Pixels {
-  /// This image with `mark` on it: Porter and Duff's `over` on straight values (Compositing Digital Images, 1984).
+  /// Composites `mark` over this image: Porter and Duff's `over` on straight values (Compositing
+  /// Digital Images, 1984).
   ///
   /// - Parameters:
-  ///   - x: Where the mark's left edge lies.
-  ///   - y: Where its upper edge lies.
-  ///   - opacity: What its alpha is multiplied by.
+  ///   - x: The left edge of the mark.
+  ///   - y: The upper edge of the mark.
+  ///   - opacity: The factor for the mark's alpha.
   func under(_ mark: Pixels, x: Int, y: Int, opacity: Double = 1) -> Pixels {
     Pixels(width: size.width, height: size.height, bands: bands) { column, row in
       let (u, v) = (column - x, row - y)
@@ -31,8 +32,8 @@ extension Pixels {
     }
   }
 
-  /// The largest difference of two images' values, in steps of 8 bits; colours count where both have any alpha to speak
-  /// of. 256 where sizes or bands differ.
+  /// Returns the largest difference of two images' values, in 8-bit steps; 256 if sizes or bands
+  /// differ. Colours count only where both images have considerable alpha.
   func largestDifference(to other: Pixels) -> Int {
     guard size == other.size, bands == other.bands else { return 256 }
     var largest = 0

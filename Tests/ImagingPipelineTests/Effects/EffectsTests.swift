@@ -1,4 +1,4 @@
-// Effects on pixels, each held against its formula in plain Swift.
+// EffectsTests: each effect is compared with its formula in plain Swift.
 
 import Model
 import TestSupport
@@ -44,7 +44,8 @@ import Testing
 
   // MARK: Sharpen
 
-  /// libvips's rule for screens: differences above 2 L* count three times, by at most 10 up and 20 down.
+  /// Applies libvips's rule for screens: differences above 2 L* are tripled, by at most 10 up and
+  /// 20 down.
   private func sharpened(_ pixels: Pixels, _ sigma: Double) -> Pixels {
     let blurred = pixels.blurred(by: sigma)
     return Pixels(width: pixels.size.width, height: pixels.size.height) { x, y in
@@ -75,7 +76,7 @@ import Testing
 
   // MARK: Corners
 
-  /// How much of each pixel is inside of round corners, looked at in 16 by 16 places.
+  /// Returns the coverage of each pixel by rounded corners, from 16 by 16 samples.
   private func coverage(_ width: Int, _ height: Int, _ radius: Double) -> Pixels {
     Pixels(width: width, height: height, bands: 1) { x, y in
       var inside = 0
@@ -147,7 +148,7 @@ import Testing
     #expect(zip(rounded.alpha.values, expected).allSatisfy { abs(Int($0) - $1) <= 4 })
   }
 
-  // MARK: Animations, and several at once
+  // MARK: Animations and combinations
 
   @Test(arguments: [ImageFormat.gif, .webp])
   func `an animation takes effects frame by frame, and keeps its times`(format: ImageFormat) throws
@@ -191,7 +192,7 @@ import Testing
       ($0.width, $0.height, $0.fit, $0.format) = (90, 90, .contain, .png)
       ($0.effects.blur, $0.background) = (3, Color(red: 0, green: 0, blue: 0))
     }.pixels()
-    // then: no black in the image, no image in the black
+    // then: no black within the image, and no image within the padding
     #expect(made.cut(x: 0, y: 15, width: 90, height: 60).psnr(to: small.blurred(by: 3)) > 40)
     #expect(made.cut(x: 0, y: 0, width: 90, height: 15).values.allSatisfy { $0 == 0 })
   }

@@ -1,4 +1,4 @@
-// Effects on single pixels: tint, grayscale, brightness, saturation.
+// ToneTests: tint, grayscale, brightness and saturation.
 
 import Model
 import TestSupport

@@ -1,4 +1,4 @@
-// Watermarks: a second image laid on the result, held against a composite computed by itself.
+// WatermarkTests: watermarks, compared with an independently computed composite.
 
 import ImagingWire
 import Model
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct WatermarkTests {
-  /// A mark whose colour and strength differ from place to place.
+  /// Returns a mark with varying colour and alpha.
   private func mark(width: Int = 32, height: Int = 20, alpha: Bool = true) -> Pixels {
     Pixels(width: width, height: height, bands: alpha ? 4 : 3) { x, y in
       let color = [UInt8(x * 255 / width), UInt8(255 - y * 255 / height), 90]
@@ -42,14 +42,14 @@ import Testing
     (.rightBottom, 41, 31), (.entropy, 20, 15), (.attention, 20, 15),
   ])
   func `it lies at the edges without a margin`(position: Position, x: Int, y: Int) throws {
-    // given: 41 × 31 pixels are left over
+    // given: 41 × 31 pixels of free space
     let scene = Pixels.scene(width: 61, height: 47)
     let mark = Pixels(width: 20, height: 16, color: [255, 0, 255])
     // when
     let made = try Made(try png(scene), mark: Mark(try png(mark)) { $0.position = position }) {
       $0.format = .png
     }
-    // then: all else is what it was
+    // then: all other pixels are unchanged
     #expect(try made.pixels().values == scene.under(mark, x: x, y: y).values)
   }
 
@@ -216,7 +216,7 @@ import Testing
   }
 
   @Test func `a result too large to be held is marked while it streams`() throws {
-    // given: 6 megapixels, more than are held, from a decoder that gives rows in order
+    // given: 6 megapixels, above the limit for results in memory, from a sequential decoder
     let source = try TestImages.jpeg(width: 3_000, height: 2_000)
     let mark = try png(Pixels(width: 300, height: 200, color: [255, 0, 255]))
     // when

@@ -1,4 +1,4 @@
-// GIFs whose frames are parts laid over each other: each comes out as the whole that is to be seen.
+// GIFKindsTests: GIFs with partial frames are rendered as complete frames.
 
 import Model
 import TestSupport
@@ -9,7 +9,8 @@ import Testing
     [220, 30, 30], [30, 200, 40], [30, 40, 220], [230, 220, 40],
   ]
 
-  /// A ground, a part on it with this disposal, then another one beside it.
+  /// Returns a background, a partial frame with this disposal, and another partial frame next to
+  /// it.
   private static func gif(_ disposal: Int, transparent: UInt8? = nil) -> CodedGIF {
     CodedGIF(
       size: PixelSize(width: 40, height: 30), palette: palette,
@@ -48,7 +49,7 @@ import Testing
 
   @Test func `what is cleared after a frame without a transparent colour has the ground's`() throws
   {
-    // Red, the palette's first colour: GIF89a, section 23.
+    // Red is the first colour of the palette (GIF89a, section 23).
     let made = try Made(Self.gif(2).bytes)
     #expect(isClose(try made.pixels(frame: 2).rgb(6, 6), Self.palette[0], within: 6))
     #expect(isClose(try made.pixels(frame: 1).rgb(6, 6), Self.palette[1], within: 6))
@@ -56,12 +57,13 @@ import Testing
 
   @Test(arguments: [1, 2, 3], [1, 3])
   func `what is transparent shows what is below`(disposal: Int, transparent: UInt8) throws {
-    // The part as a whole, or none of it: what is cleared after it is transparent then.
+    // Whether all or none of the partial frame is transparent, clearing it leaves transparent
+    // pixels.
     try compare(Self.gif(disposal, transparent: transparent))
   }
 
   @Test func `what no frame has painted is transparent`() throws {
-    // given: a part alone, cleared, and then another one
+    // given: a partial first frame that is cleared, and a second one
     let gif = CodedGIF(
       size: PixelSize(width: 40, height: 30), palette: Self.palette,
       frames: [

@@ -1,4 +1,4 @@
-// HEIC and AVIF: which image of a container counts, how it is turned, and more than 8 bits.
+// HEIFKindsTests: primary image, rotation and depth of HEIC and AVIF.
 
 import Model
 import TestSupport

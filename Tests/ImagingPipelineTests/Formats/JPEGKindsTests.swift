@@ -1,4 +1,4 @@
-// JPEGs of every colour model, sampling and coding that libjpeg reads, and the words for those it does not.
+// JPEGKindsTests: JPEGs of every colour model, sampling and coding, and unsupported ones.
 
 import Model
 import TestSupport
@@ -10,7 +10,7 @@ import Testing
     [scene.rgb(x, y)[0]]
   }
 
-  /// What comes out, without another loss.
+  /// Decodes without further loss.
   private func decoded(_ jpeg: [UInt8]) throws -> Pixels {
     try Made(jpeg) { $0.format = .png }.pixels()
   }
@@ -21,7 +21,7 @@ import Testing
   ) throws {
     let jpeg = try TestImages.jpeg(
       Self.scene, as: .ycc, sampling: sampling, progressive: progressive)
-    // At the edges of the scene's blocks colours are mixed where there are fewer of them.
+    // Subsampling mixes colours at the edges of the scene's blocks.
     #expect(try decoded(jpeg).psnr(to: Self.scene) > (sampling == (1, 1) ? 40 : 26))
     let small = try Made(jpeg) { ($0.width, $0.format) = (24, .png) }.pixels()
     #expect(isClose(small.corners[1], [30, 200, 40]))
@@ -45,7 +45,7 @@ import Testing
 
   @Test(arguments: [false, true])
   func `YCCK and CMYK are the same inks`(progressive: Bool) throws {
-    // given: inks by block, and what libvips's encoder makes of them
+    // given: blocks of inks, compared with the output of libvips's encoder
     let inks = Pixels(width: 64, height: 48, bands: 4) { x, y in
       x < 32
         ? (y < 24 ? [255, 0, 0, 0] : [0, 255, 0, 20])
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test func `what libjpeg cannot decode is of no supported format, and the log says why`() throws {
-    // given: the frame header's marker and precision, behind the tables
+    // given: a changed marker and precision of the frame header, which follows the tables
     let whole = try TestImages.jpeg(Self.scene, as: .ycc)
     let frame = try #require(whole.indices.first { whole[$0...].starts(with: [0xff, 0xc0]) })
     func refused(as marker: UInt8, precision: UInt8) -> ImageError? {
@@ -81,7 +81,7 @@ import Testing
     }
     #expect(refused(as: 0xc3, precision: 8) == .unsupportedFormat(detail: "a lossless JPEG"))
     #expect(refused(as: 0xc5, precision: 8) == .unsupportedFormat(detail: "a hierarchical JPEG"))
-    // What is damaged and of a kind that is decoded stays undecodable.
+    // A damaged file of a supported kind stays undecodable.
     guard case .undecodable = Made.error(Array(whole.prefix(frame + 6))) else {
       Issue.record("not undecodable")
       return

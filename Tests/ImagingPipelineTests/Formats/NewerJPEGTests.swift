@@ -1,4 +1,4 @@
-// JPEG XL and JPEG 2000: every number of bands, 8 bits and more, turned or not, damaged or not.
+// NewerJPEGTests: JPEG XL and JPEG 2000 of every band count, depth and rotation.
 
 import Model
 import TestSupport
@@ -16,7 +16,7 @@ import Testing
     try Made(bytes) { $0.format = .png }.pixels()
   }
 
-  /// Whether all bands are the same to a step or two.
+  /// Returns whether all bands agree to within a step or two.
   private func isSame(_ left: Pixels, _ right: Pixels) -> Bool {
     left.bands == right.bands && isClose(left.values, right.values, within: 2)
   }
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test func `a codestream of JPEG 2000 needs no box around it`() throws {
-    // given: what is in the last box, up to the file's end
+    // given: the content of the last box, up to the end of the file
     let boxed = try TestImages.encode(Self.scene, ".jp2[lossless]")
     let start = try #require(
       boxed.indices.first { boxed[$0...].starts(with: [0xff, 0x4f, 0xff, 0x51]) })
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test func `sides that are too long are refused by the header`() throws {
-    // given: SIZ has width and height behind its marker, its length and the profile (ISO/IEC 15444-1, A.5.1)
+    // given: SIZ has width and height after its marker, length and profile (ISO/IEC 15444-1, A.5.1)
     var bytes = try TestImages.encode(Self.scene, ".jp2[lossless]")
     let size = try #require(
       bytes.indices.first { bytes[$0...].starts(with: [0xff, 0x4f, 0xff, 0x51]) })

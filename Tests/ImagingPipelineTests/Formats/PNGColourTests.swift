@@ -1,11 +1,11 @@
-// PNGs that say by gAMA and cHRM what their numbers mean, held to what littleCMS makes of the same numbers.
+// PNGColourTests: PNGs with gAMA and cHRM, compared with littleCMS.
 
 import Model
 import TestSupport
 import Testing
 
 @Suite struct PNGColourTests {
-  /// A PNG of the chart (RGB) or of a ramp (grey) with chunks in front of its pixels.
+  /// Returns a PNG of the chart (RGB) or a ramp (grey) with chunks before its pixels.
   private static func png(
     depth: Int = 8, isGrey: Bool = false, _ chunks: [(name: String, content: [UInt8])]
   ) -> [UInt8] {
@@ -30,7 +30,7 @@ import Testing
     )
   }
 
-  /// The colours of the result's pixels, three numbers each.
+  /// Returns the colours of the result's pixels, three values each.
   private func colors(_ made: Made) throws -> [UInt8] {
     let pixels = try made.pixels()
     return (0..<pixels.size.width * pixels.size.height).flatMap {
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  /// RMSE in percent of full light.
+  /// Returns the RMSE in percent of full light.
   private func difference(_ left: [UInt8], _ right: [UInt8]) -> Double {
     #expect(left.count == right.count)
     let sum = zip(left, right).reduce(0) { $0 + (Int($1.0) - Int($1.1)) * (Int($1.0) - Int($1.1)) }

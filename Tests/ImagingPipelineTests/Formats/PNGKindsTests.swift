@@ -1,11 +1,11 @@
-// PNGs of every colour type, depth and transparency there is, against the numbers they were written from.
+// PNGKindsTests: PNGs of every colour type, depth and transparency.
 
 import Model
 import TestSupport
 import Testing
 
 @Suite struct PNGKindsTests {
-  /// Every colour type with its depths (PNG 1.2, table 11.1).
+  /// Every colour type with its depths (PNG, second edition, table 11.1).
   static let kinds = [
     (0, 1), (0, 2), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16), (3, 1), (3, 2), (3, 4), (3, 8),
     (4, 8), (4, 16), (6, 8), (6, 16),
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  /// A sample in 8 bits.
+  /// Returns a sample in 8 bits.
   private static func byte(_ sample: Int, _ depth: Int) -> UInt8 {
     depth == 16 ? UInt8(sample >> 8) : UInt8(sample * 255 / (1 << depth - 1))
   }
@@ -43,7 +43,7 @@ import Testing
     if colorType == 3 { png.before = [("PLTE", palette)] }
     // when
     let pixels = try Made(png.bytes) { $0.format = .png }.pixels()
-    // then: 16 bits are 8 to the step
+    // then: 16 bits become exactly 8
     let expected =
       colorType == 3
       ? png.samples.flatMap { palette[$0 * 3..<$0 * 3 + 3] }
@@ -55,7 +55,7 @@ import Testing
 
   @Test(arguments: [1, 2, 4, 8])
   func `a palette may have an alpha, for its first colours`(depth: Int) throws {
-    // given: all but the last colour, which is opaque
+    // given: transparency for all colours except the last
     var png = Self.image(3, depth)
     let count = 1 << depth
     let alphas = (0..<count - 1).map { UInt8($0 * 255 / count) }
@@ -77,7 +77,7 @@ import Testing
 
   @Test(arguments: [(0, 1), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16)])
   func `grey and colour may have one transparent value`(colorType: Int, depth: Int) throws {
-    // given: that of the first pixel
+    // given: the colour of the first pixel is transparent
     var png = Self.image(colorType, depth)
     let channels = CodedPNG.channels(colorType)
     let key = Array(png.samples[0..<channels])
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test func `an animated PNG gives its first frame`() throws {
-    // given: the animation's chunks (PNG 3, 11.3.6) around two frames, of which the first is the image
+    // given: animation chunks (PNG 3, 11.3.6) around two frames, of which the first is the image
     var first = CodedPNG(
       size: PixelSize(width: 4, height: 4), colorType: 2, depth: 8,
       samples: [Int](repeating: 200, count: 48))
@@ -109,7 +109,7 @@ import Testing
     // when
     let made = try Made(first.bytes)
     let turned = try Made(first.bytes) { $0.flip = .both }
-    // then: as the source's own bytes, which are fewer, and encoded
+    // then: both as the source's own bytes, which are fewer, and encoded
     #expect(made.frames == 1 && made.format == .png && turned.format == .jpeg)
     for chunk in ["acTL", "fcTL", "fdAT"] { #expect(!made.bytes.contains(chunk)) }
     #expect(try made.pixels().rgb(2, 2) == [200, 200, 200])

@@ -1,4 +1,4 @@
-// TIFFs in strips and tiles, of every compression that Debian's libtiff is used with, and of what numbers they may have.
+// TIFFKindsTests: TIFFs in strips and tiles, of every compression and number format.
 
 import Model
 import TestSupport

@@ -1,4 +1,4 @@
-// SVG: rendered at the wanted size, and shut in: no files, no network.
+// VectorTests: SVGs are rendered at the requested size, without access to files or network.
 
 import FoundationEssentials
 import Model
@@ -8,7 +8,7 @@ import Testing
 @Suite struct VectorTests {
   @Test(arguments: [10, 100, 333, 1_000])
   func `an SVG is rendered at the wanted size, not enlarged afterwards`(width: Int) throws {
-    // given: 30 by 20 units, an edge in the middle
+    // given: 30 by 20 units, with an edge in the middle
     let made = try Made(TestImages.svg(width: 30, height: 20)) { $0.width = width }
     // when
     let pixels = try made.pixels()
@@ -55,7 +55,7 @@ import Testing
 
   @Test(arguments: ["file://%", "%"])
   func `an SVG cannot show files of the host`(address: String) throws {
-    // given: a red image in a file, which the SVG asks for by its path
+    // given: an SVG that refers to a red image in a file by its path
     let folder = try TemporaryFolder()
     let red = try TestImages.encode(Pixels(width: 20, height: 20, color: [255, 0, 0]), ".png")
     try folder.write("red.png", red)
@@ -68,12 +68,12 @@ import Testing
       """
     // when
     let made = try Made(Array(text.utf8))
-    // then: what was painted below is still there
+    // then: the shapes below the image are still visible
     #expect(isClose(try made.pixels().rgb(10, 10), [0, 255, 0], within: 0))
   }
 
   @Test func `an SVG can hold images of its own, but only in formats of ours`() throws {
-    // given: 2 by 2 pixels of red, as a PNG and as a BMP (24 bits, rows padded to 4 bytes)
+    // given: 2 by 2 red pixels, as a PNG and as a BMP (24 bits, rows padded to 4 bytes)
     let png = try TestImages.encode(Pixels(width: 2, height: 2, color: [255, 0, 0]), ".png")
     let row: [UInt8] = [0, 0, 255, 0, 0, 255, 0, 0]
     let bmp: [UInt8] =
@@ -90,7 +90,7 @@ import Testing
         """
       return try Made(Array(text.utf8)).pixels().rgb(10, 10)
     }
-    // then: what was painted below shows where there is no image
+    // then: the shapes below are visible where no image is drawn
     #expect(isClose(try drawn(png, as: "png"), [255, 0, 0], within: 2))
     #expect(isClose(try drawn(bmp, as: "bmp"), [0, 255, 0], within: 0))
   }
@@ -106,7 +106,7 @@ import Testing
       height="20"><text y="15"><xi:include parse="text" href="file:///etc/passwd"/></text></svg>
       """,
     ] {
-      // Refused or blank, never with a letter on it.
+      // Rejected or blank, but never with text.
       guard let made = try? Made(Array(text.utf8)) else { continue }
       #expect(try made.pixels().values.allSatisfy { $0 == 0 })
     }

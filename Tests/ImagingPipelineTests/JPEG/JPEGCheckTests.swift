@@ -1,4 +1,4 @@
-// Which damage of a JPEG counts: lost or invented pixels do, what stands beside them does not.
+// JPEGCheckTests: damage of pixels is detected, harmless oddities are not.
 
 import Model
 import TestSupport
@@ -24,7 +24,7 @@ import Testing
     "Q=85,restart_interval=3", "Q=85,interlace,restart_interval=5",
   ]
 
-  /// Where the coded data of the last scan begins, and the end marker.
+  /// Returns where the coded data of the last scan starts, and where the end marker is.
   private static func lastScan(of bytes: [UInt8]) throws -> (start: Int, end: Int) {
     let start = try #require(
       bytes.indices.dropLast().last { bytes[$0] == 0xff && bytes[$0 + 1] == 0xda })
@@ -70,7 +70,7 @@ import Testing
     let whole = try Self.jpeg(options)
     let scan = try Self.lastScan(of: whole)
     for lost in [3, 20, 60] where scan.end - lost > scan.start {
-      // When: nothing but coded data goes
+      // When: only coded data is removed
       let bytes = whole[..<(scan.end - lost)] + whole[scan.end...]
       // Then
       #expect(Self.isUndecodable(Made.error(Array(bytes)) { $0.width = width }), "\(lost)")
@@ -139,7 +139,7 @@ import Testing
     let whole = try Self.jpeg("Q=85,interlace")
     let scans = whole.indices.dropLast().filter { whole[$0] == 0xff && whole[$0 + 1] == 0xda }
     #expect(scans.count > 4)
-    // When: a scan's marker is destroyed, so that its data is a part of no segment
+    // When: a scan's marker is destroyed, so that its data belongs to no segment
     for scan in scans.dropFirst() {
       var bytes = whole
       bytes[scan + 1] = 0

@@ -1,4 +1,4 @@
-// Damaged and crafted JPEGs: what the reducer takes libjpeg takes too, and shows alike.
+// JPEGDamageTests: damaged JPEGs that the reducer accepts decode alike with libjpeg.
 
 import Model
 import TestSupport
@@ -35,7 +35,7 @@ import Testing
 
   @Test(arguments: ["ones alone", "a mean of 16 bits", "more than 256"])
   func `codes that libjpeg refuses are refused, unless no scan uses them`(kind: String) throws {
-    // given: the long codes of the file, and behind them some that it does not use
+    // given: the file's long codes, followed by codes that the file does not use
     var jpeg = Self.jpeg()
     jpeg.hasLongCodes = true
     let (head, length, symbols): (UInt8, Int, [UInt8]) =
@@ -84,7 +84,7 @@ import Testing
       for shrink in [2, 4, 8] {
         // when
         guard let ours = try JPEGDecoders.reduced(bytes, by: shrink),
-          // What is narrower than that libvips does not open.
+          // libvips does not open narrower images.
           ours.size.width > 1, ours.size.height > 1
         else { continue }
         // then
@@ -94,7 +94,7 @@ import Testing
         }
         (both, damagedBoth) = (both + 1, damagedBoth + (round.isMultiple(of: 4) ? 0 : 1))
         #expect(ours.bands == libjpeg.bands)
-        // A table of quantization that was changed may blow up what only libjpeg's averages show.
+        // A damaged quantization table may amplify details that only libjpeg's averages show.
         guard bytes.starts(with: jpeg.bytes.prefix(71)) else { continue }
         #expect(Self.difference(ours, libjpeg) < 16)
       }
@@ -109,7 +109,7 @@ import Testing
     return CodedJPEG(width: 48, height: 40, factors: [(2, 2), (1, 1), (1, 1)], using: &generator)
   }
 
-  /// The segments up to the scan's header.
+  /// Returns the segments up to the scan header.
   private static func segments(of bytes: [UInt8]) -> [Range<Int>] {
     var segments: [Range<Int>] = []
     var start = 2
@@ -123,7 +123,7 @@ import Testing
     return segments
   }
 
-  /// Changes, cuts, inserts, removes; or does so with a whole segment, or a marker.
+  /// Changes, cuts, inserts or removes bytes, a whole segment, or a marker.
   private static func damage(_ bytes: inout [UInt8], using generator: inout SeededGenerator) {
     let segments = segments(of: bytes)
     guard let segment = segments.randomElement(using: &generator), bytes.count > 8 else { return }
@@ -147,8 +147,8 @@ import Testing
     }
   }
 
-  /// Mean difference where neither has a band at its end. libjpeg clamps lightness and colours by themselves and then
-  /// what they make, the reducer only that: where damage drives them apart, there is nothing to compare.
+  /// Returns the mean difference of pixels where neither image is clipped. Clipped pixels are not
+  /// comparable: libjpeg clamps before and after the colour conversion, the reducer only after.
   private static func difference(_ ours: Pixels, _ libjpeg: Pixels) -> Double {
     var (sum, count) = (0, 0)
     for y in 0..<libjpeg.size.height {

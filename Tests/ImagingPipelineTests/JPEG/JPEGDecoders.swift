@@ -1,4 +1,4 @@
-// JPEGDecoders: the two decoders of JPEGs, side by side and without what the pipeline does before and after.
+// JPEGDecoders: runs the reducer and libjpeg without the rest of the pipeline.
 
 import Model
 import TestSupport
@@ -6,11 +6,11 @@ import TestSupport
 @testable import ImagingPipeline
 
 enum JPEGDecoders {
-  /// What the reducer makes; `nil` where it leaves the JPEG to libjpeg.
+  /// Decodes with the reducer; `nil` if it leaves the JPEG to libjpeg.
   static func reduced(_ bytes: [UInt8], by shrink: Int) throws -> Pixels? {
     try withExactly(bytes) { buffer in
       guard let reducer = JPEGReducer(buffer, shrink: shrink),
-        // A changed header may promise any size.
+        // A damaged header may state any size.
         reducer.size.pixels < mostPixels
       else { return nil }
       let count = reducer.size.width * reducer.bands
@@ -25,8 +25,8 @@ enum JPEGDecoders {
     }
   }
 
-  /// What libjpeg makes, held to what the pipeline holds it to; `nil` where it refuses. Unlike the reducer libvips drops
-  /// the last row and column where they are not whole; it cannot open what has nothing left then.
+  /// Decodes with libjpeg under the pipeline's checks; `nil` if it fails. libvips drops partial
+  /// last rows and columns, and cannot open an image without full ones.
   static func libjpeg(_ bytes: [UInt8], by shrink: Int) -> Pixels? {
     TestImages.start()
     return try? withExactly(bytes) { buffer in
@@ -48,7 +48,7 @@ enum JPEGDecoders {
 
   private static let mostPixels = 1_000_000
 
-  /// Lends a copy behind whose last byte nothing is, so that a sanitizer sees who reads on.
+  /// Passes a copy that ends at an allocation's end, so that a sanitizer detects reads past it.
   private static func withExactly<Result>(
     _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws -> Result
   ) rethrows -> Result {

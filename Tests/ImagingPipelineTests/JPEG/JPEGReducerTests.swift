@@ -1,4 +1,4 @@
-// JPEGs made smaller while they are decoded, against what the lowest frequencies of their full pixels show.
+// JPEGReducerTests: reduced decoding, compared with the lowest frequencies of the full pixels.
 
 import Glibc
 import Model
@@ -11,7 +11,7 @@ import Testing
     shrink: Int, options: String
   ) throws {
     for (bands, width, height) in [(3, 24, 16), (3, 21, 13), (1, 16, 16), (1, 33, 9)] {
-      // given: colours in full, so that what is decoded in full is what was coded
+      // given: no subsampling, so that full decoding returns what was encoded
       let bytes = try TestImages.encode(
         Self.noise(width: width, height: height, bands: bands),
         ".jpg[Q=96,subsample_mode=off\(options)]")
@@ -61,7 +61,7 @@ import Testing
 
   private static func noise(width: Int, height: Int, bands: Int) -> Pixels {
     var generator = SeededGenerator(seed: UInt64(width + bands))
-    // Away from black and white, where a decoder clamps pixel by pixel.
+    // Values away from black and white, where a decoder clamps each pixel.
     return Pixels(width: width, height: height, bands: bands) { _, _ in
       (0..<bands).map { _ in UInt8.random(in: 90...165, using: &generator) }
     }
@@ -71,7 +71,7 @@ import Testing
     (0..<rows * columns * bands).map { ($0 / bands / columns, $0 / bands % columns, $0 % bands) }
   }
 
-  /// A block of 8×8 through a cosine transform and, of the lowest frequencies alone, back to `count` × `count`.
+  /// Transforms a block of 8×8 and transforms its lowest frequencies back to `count` × `count`.
   private static func lowest(
     _ count: Int, of pixels: Pixels, x: Int, y: Int, band: Int
   ) -> [[Double]] {

@@ -1,12 +1,12 @@
-// JPEGs sampled in any way, against sums in floating point of the numbers they were written from.
+// JPEGSamplingTests: JPEGs of any sampling, compared with floating-point sums.
 
 import Model
 import TestSupport
 import Testing
 
 @Suite struct JPEGSamplingTests {
-  /// Grey, whole colours, 4:2:2, 4:4:0, 4:2:0, 4:1:1, its upright kind, and what no encoder does: colours in more detail
-  /// than lightness.
+  /// Grey, 4:4:4, 4:2:2, 4:4:0, 4:2:0, 4:1:1, its vertical variant, and a kind that no encoder
+  /// writes: colours in more detail than lightness.
   static let kinds: [CodedJPEG.Factors] = [
     [(1, 1)], [(2, 2)], [(1, 1), (1, 1), (1, 1)], [(2, 1), (1, 1), (1, 1)],
     [(1, 2), (1, 1), (1, 1)], [(2, 2), (1, 1), (1, 1)], [(4, 1), (1, 1), (1, 1)],
@@ -28,7 +28,7 @@ import Testing
         // then: half a step for rounding
         let isTooWide = factors.contains { $0.across == 4 || $0.down == 4 } && factors.count > 1
         guard let reduced else {
-          // A colour's block would become 16 pixels wide.
+          // A block of a colour component would become 16 pixels wide.
           #expect(shrink == 2 && isTooWide)
           continue
         }
@@ -43,7 +43,7 @@ import Testing
   func `the greatest numbers there are become black and white`(shrink: Int) throws {
     var generator = SeededGenerator(seed: 3)
     for signs in 0..<8 {
-      // given: all numbers of a block as great as can be, of each component above or below zero
+      // given: coefficients of maximum size, with each component above or below zero
       var jpeg = CodedJPEG(
         width: 40, height: 40, factors: [(1, 1), (1, 1), (1, 1)], using: &generator)
       jpeg.quantization = [UInt16](repeating: 255, count: 64)
@@ -55,7 +55,7 @@ import Testing
       }
       // when
       let reduced = try #require(try JPEGDecoders.reduced(jpeg.bytes, by: shrink))
-      // then: of sums of millions only what was clamped is known to the step
+      // then: sums reach millions, so only clamped values are known exactly
       for (value, exact) in zip(reduced.values, jpeg.reduced(by: shrink))
       where exact == 0 || exact == 255 {
         #expect(abs(Double(value) - exact) <= 1)
@@ -77,7 +77,7 @@ import Testing
   @Test(arguments: [8, 4])
   func `the longest sides come out whole`(shrink: Int) throws {
     for (width, height) in [(65_500, 3), (3, 65_500)] {
-      // given: grey, one number a block
+      // given: grey, with one coefficient per block
       var generator = SeededGenerator(seed: 9)
       let jpeg = CodedJPEG(width: width, height: height, factors: [(1, 1)], using: &generator)
       // when

@@ -1,4 +1,4 @@
-// JPEGs turned by their coefficients, held to the decoded source, turned.
+// JPEGTurnTests: lossless rotations, compared with the decoded and rotated source.
 
 import Model
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 @testable import ImagingPipeline
 
 extension Pixels {
-  /// The scene with noise, which no two blocks have the same of.
+  /// Returns the scene with noise that differs in every block.
   static func noisy(width: Int, height: Int, bands: Int = 3, seed: UInt64 = 5) -> Pixels {
     var random = SeededGenerator(seed: seed)
     let scene = Pixels.scene(width: width, height: height)
@@ -18,7 +18,7 @@ extension Pixels {
     }
   }
 
-  /// A stored image made upright, without any of the pipeline's code.
+  /// Returns a stored image made upright, without the pipeline's code.
   func upright(from tag: Int) -> Pixels { stored(forOrientation: [6: 8, 8: 6][tag] ?? tag) }
 }
 
@@ -30,9 +30,9 @@ extension Pixels {
     var isProgressive = false
     var restartInterval = 0
 
-    /// How far a number may be off. The inverse cosine transform works on columns before rows, so turned it may round to
-    /// the next number. In RGB such a 1 in lightness and each colour adds up to 1 + 1.772, rounded; colour that is
-    /// enlarged rounds once more.
+    /// The maximum rounding difference of a value. The inverse cosine transform processes columns
+    /// before rows, so a rotated block may round differently. In RGB a difference of 1 in lightness
+    /// and each colour adds up to 1 + 1.772, rounded; upsampled colour rounds once more.
     var mostRounding: Int {
       guard colors == .ycc else { return 1 }
       return sampling == (1, 1) ? 3 : 4
@@ -70,7 +70,7 @@ extension Pixels {
     }
   }
 
-  /// Whether no block has to come to lie where it cannot: those that an edge cuts.
+  /// Returns whether the rotation leaves partial blocks at the right and lower edges.
   private func isSuited(_ kind: Kind, _ size: PixelSize, _ tag: Int) -> Bool {
     let isGrey = kind.colors == .grey
     let across = isGrey ? 8 : 8 * kind.sampling.across

@@ -1,4 +1,4 @@
-// The eight EXIF orientations on images large enough to need more than a decoder's buffer.
+// OrientationTests: the eight EXIF orientations on images larger than a decoder's buffer.
 
 import Model
 import TestSupport
@@ -52,7 +52,7 @@ import Testing
 
   @Test(arguments: 1...8, [".webp[effort=0]", ".tif", ".png[compression=1]"])
   func `other formats are turned by their tag too`(tag: Int, suffix: String) throws {
-    // given: each pixel of a small scene 12 times across and down, 1800 by 1200 in all
+    // given: each pixel of a small scene enlarged 12 times, 1800 by 1200 in all
     let stored = Pixels.scene(width: 150, height: 100).stored(forOrientation: tag)
     var photo = try TestImages.encode(stored, suffix, zoom: 12, orientation: tag)
     if suffix.hasPrefix(".png") { photo = CodedPNG.adding(orientation: tag, to: photo) }
@@ -66,7 +66,7 @@ import Testing
 }
 
 extension [UInt8] {
-  /// Whether a text is somewhere in these bytes.
+  /// Returns whether a text occurs in these bytes.
   func contains(_ text: String) -> Bool {
     let wanted = Array(text.utf8)
     return indices.contains { self[$0...].starts(with: wanted) }

@@ -1,4 +1,4 @@
-// What bytes are taken for, and what is never let near a loader.
+// SnifferTests: format detection, and rejection of unknown formats.
 
 import ImagingWire
 import Model
@@ -34,12 +34,12 @@ import Testing
   }
 
   @Test func `what has no signature is told by a header that makes sense`() {
-    // given: letters and zeros that many things begin with
+    // given: letters and zeros that also start other files
     let text = Array("BMW, BMP and other words that begin like bitmaps".utf8)
     var icon = CodedBitmap.icon(of: [[UInt8](repeating: 0, count: 40)])
     #expect(sniff(text) == nil)
     #expect(sniff(icon) == .ico)
-    // when: no image, or one inside of the directory
+    // when: no image, or an image inside the directory
     icon[4] = 0
     #expect(sniff(icon) == nil)
     (icon[4], icon[18]) = (1, 10)

@@ -1,4 +1,4 @@
-// The JSON of /info.
+// SourceDescriptionTests: the JSON of /info.
 
 import ImagingWire
 import Model
@@ -8,7 +8,7 @@ import Testing
 @testable import ImagingPipeline
 
 extension SourceInfo {
-  /// What the pipeline says of a source.
+  /// Describes a source with the pipeline.
   init(_ source: [UInt8], _ kind: PlaceholderKind? = nil, density: Int = 1) throws {
     let made = try Made(source, density: density) { $0.product = .info(kind) }
     #expect(made.format == .json)
@@ -74,7 +74,7 @@ extension SourceInfo {
       Issue.record("half a photo has a colour")
       return
     }
-    // given: runs that stop at once, of a format that is decoded as soon as it is opened
+    // given: run-length data that ends at once, in a format that is decoded when opened
     var bitmap = CodedBitmap(size: PixelSize(width: 400, height: 300), depth: 8)
     (bitmap.compression, bitmap.palette, bitmap.runs) = (1, [[10, 20, 30]], [4])
     #expect(try SourceInfo(bitmap.file).width == 400)
@@ -114,7 +114,7 @@ extension SourceInfo {
       Array("mluc".utf8) + bytes(0) + bytes(1) + bytes(12) + Array("enUS".utf8) + bytes(6)
       + bytes(28) + [0, 0x41, 0, 0xe9, 0x20, 0xac]
     #expect(ProfileDescription.read(profile(new)) == "Aé€")
-    // Cut anywhere, it has no description or a part of one.
+    // A profile cut at any byte has no description or a part of it.
     for count in 0..<profile(new).count {
       #expect(ProfileDescription.read(Array(profile(new).prefix(count))) == nil)
     }

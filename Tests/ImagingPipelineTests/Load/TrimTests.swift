@@ -1,4 +1,4 @@
-// trim: edges like the upper left pixel go, the rest stays to the pixel.
+// TrimTests: uniform borders are removed, and the rest is kept to the pixel.
 
 import Model
 import TestSupport
@@ -7,7 +7,8 @@ import Testing
 @Suite struct TrimTests {
   private static let white: [UInt8] = [250, 250, 250]
 
-  /// A textured field, 20 by 12, on plain ground: 5 from the left, 3 from the top of 40 by 30.
+  /// Returns a textured field of 20 by 12 on a uniform background: 5 from the left, 3 from the top
+  /// of 40 by 30.
   private func framed(_ ground: [UInt8] = white, bands: Int = 3) -> Pixels {
     let field = Pixels.textured(width: 20, height: 12)
     return Pixels(width: 40, height: 30, bands: bands) { x, y in
@@ -25,7 +26,7 @@ import Testing
 
   @Test(arguments: 1...8)
   func `the upper left pixel is that of the image as seen`(tag: Int) throws {
-    // given: two plain grounds, so that it matters which corner counts
+    // given: two uniform backgrounds, so that the choice of corner matters
     let seen = Pixels(width: 30, height: 20) { x, y in
       (10..<20).contains(x) && (5..<9).contains(y)
         ? [200, 10, 10] : y < 15 ? Self.white : [0, 0, 0]
@@ -35,7 +36,7 @@ import Testing
     // when
     let made = try Made(source) { ($0.trim, $0.format) = (10, .png) }
     let flipped = try Made(source) { ($0.trim, $0.flip, $0.format) = (10, .vertical, .png) }
-    // then: the lower ground is no edge like the upper one, and the other way round
+    // then: only the background of the upper left corner is trimmed, before and after the flip
     #expect(
       try made.pixels().values == seen.cut(x: 0, y: 5, width: 30, height: 15).values)
     #expect(
@@ -44,7 +45,7 @@ import Testing
   }
 
   @Test func `the tolerance is how much an edge may differ`() throws {
-    // given: a ground that rises by 6 to the right
+    // given: a background that rises by 6 to the right
     let image = Pixels(width: 60, height: 30) { x, y in
       (20..<30).contains(x) && (10..<20).contains(y) ? [0, 0, 0] : [200, 200, UInt8(200 + x / 10)]
     }
@@ -62,7 +63,7 @@ import Testing
   }
 
   @Test func `transparent edges go, whatever their colour`() throws {
-    // given: transparent ground in many colours
+    // given: a transparent background in many colours
     let field = framed([1, 2, 3, 0], bands: 4)
     let image = Pixels(width: 40, height: 30, bands: 4) { x, y in
       field[x, y][3] == 0 ? [UInt8(x * 6), UInt8(y * 8), 77, 0] : field[x, y]
@@ -99,7 +100,7 @@ import Testing
   }
 
   @Test func `a photo larger than the decoder's strips is trimmed and made small`() throws {
-    // given: a field of 1200 by 800 with 200 around it
+    // given: a field of 1200 by 800 with a border of 200
     let field = Pixels.scene(width: 300, height: 200)
     let image = Pixels(width: 400, height: 300) { x, y in
       (50..<350).contains(x) && (50..<250).contains(y) ? field[x - 50, y - 50] : Self.white
@@ -117,7 +118,8 @@ import Testing
   }
 
   @Test func `an animation keeps what any frame needs`() throws {
-    // given: a block that walks, each frame on a ground of its own, one frame with nothing on it
+    // given: a moving block, with a different background in each frame, and one frame without the
+    // block
     let frames = (0..<4).map { frame in
       Pixels(width: 40, height: 20) { x, y in
         frame < 3 && (10 + 4 * frame..<14 + 4 * frame).contains(x) && (5..<9).contains(y)

@@ -1,4 +1,4 @@
-// rotate and flip: on top of what the file says, before everything else.
+// TurnTests: requested rotations and flips, applied after the EXIF orientation.
 
 import Model
 import TestSupport

@@ -1,4 +1,4 @@
-// Animations: all frames, their times and their number of runs, each frame by itself.
+// AnimationTests: frames, delays and loop counts of animations are kept.
 
 import ImagingWire
 import Model
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct AnimationTests {
-  /// Whether every frame is the plain colour it was, edges and all.
+  /// Returns whether every frame has its uniform colour, including the edges.
   private func isPlain(_ made: Made, frames: Int, within tolerance: Int = 6) throws -> Bool {
     for frame in 0..<frames {
       let pixels = try made.pixels(frame: frame)
@@ -67,7 +67,7 @@ import Testing
       let made = try Made(source) { ($0.isAnimated, $0.format) = (false, format) }
       #expect(made.frames == 1 && made.format != .gif || format == .gif)
       #expect(isClose(try made.pixels().rgb(20, 10), TestImages.frameColor(0)))
-      // Another frame goes by its number all the same.
+      // Other frames are still selected by number.
       let other = try Made(source) { ($0.isAnimated, $0.format, $0.frame) = (false, format, 2) }
       #expect(isClose(try other.pixels().rgb(20, 10), TestImages.frameColor(2)))
     }
@@ -91,7 +91,7 @@ import Testing
       #expect(made.frames == 1 && made.size == PixelSize(width: 10, height: 5))
       #expect(made.format != .gif)
       #expect(isClose(try made.pixels().rgb(5, 2), TestImages.frameColor(frame)))
-      // An animation format asked for makes a still one of it.
+      // A requested animation format gives a still.
       let still = try Made(source) { ($0.frame, $0.format) = (frame, .gif) }
       #expect(isClose(try still.pixels().rgb(20, 10), TestImages.frameColor(frame)))
       #expect(still.frames == 1)

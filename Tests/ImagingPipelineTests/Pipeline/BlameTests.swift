@@ -1,4 +1,4 @@
-// BlameTests: whose fault a failure is: the source's, or that of what was asked for.
+// BlameTests: failures are attributed to the source or to the variant.
 
 import CVips
 import ImagingWire
@@ -9,7 +9,7 @@ import Testing
 @testable import ImagingPipeline
 
 @Suite struct BlameTests {
-  /// What a stage behind the decoder's says that failed.
+  /// The error of a failed stage after the decoder.
   private let failure = ImageError.ofVariant(.undecodable(detail: "some stage"))
 
   private func settled(_ bytes: [UInt8], frame: Int? = nil) throws -> ImageError {
@@ -40,11 +40,11 @@ import Testing
   func `a source that cannot be decoded is to blame in whatever stage that shows`(
     kind: String, change: @Sendable (inout Transform) -> Void
   ) throws {
-    // Given: its first half
+    // Given: the first half of a file
     let whole = try HostileTests.source(kind)
     // When
     let error = Made.error(Array(whole.prefix(whole.count / 2)), change)
-    // Then: none of these is listed as the variant's, and none of our own
+    // Then: the failure is the source's, not the variant's and not internal
     guard case .undecodable = error else {
       Issue.record("\(kind): \(String(describing: error))")
       return

@@ -1,4 +1,4 @@
-// cover: which part of an image is kept.
+// CropTests: which part of an image a crop keeps.
 
 import Model
 import TestSupport
@@ -31,7 +31,7 @@ import Testing
     #expect(try made.pixels().psnr(to: part) > 28)
   }
 
-  /// A grey field with a loud, colourful pattern in its right quarter.
+  /// Returns a grey field with a colourful pattern in its right quarter.
   private func loudOnTheRight() throws -> [UInt8] {
     try TestImages.encode(
       Pixels(width: 400, height: 100) { x, y in
@@ -56,7 +56,7 @@ import Testing
 
   @Test(arguments: [Position.entropy, .attention])
   func `an animation is cut at one place in all frames`(position: Position) throws {
-    // given: the loud part is on the right in the first frame, on the left in the others
+    // given: the pattern is on the right in the first frame, on the left in the others
     let frames = (0..<3).map { frame in
       Pixels(width: 200, height: 50) { x, y in
         (frame == 0 ? x >= 150 : x < 50)

@@ -1,4 +1,4 @@
-// Enlarging: an image that grows stays where it is.
+// EnlargingTests: an enlarged image keeps its position.
 
 import Model
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 @Suite struct EnlargingTests {
   @Test(arguments: [25, 40, 60, 137], [3, 4, 9])
   func `an enlarged image stays where it is`(width: Int, height: Int) throws {
-    // given: a shade that rises by 12 each pixel to the right
+    // given: a shade that rises by 12 with each pixel to the right
     for bands in [3, 4] {
       let source = try TestImages.encode(
         Pixels(width: 20, height: 4, bands: bands) { x, _ in
@@ -17,7 +17,7 @@ import Testing
       let made = try Made(source) {
         ($0.width, $0.height, $0.fit, $0.enlarge, $0.format) = (width, height, .fill, true, .png)
       }.pixels()
-      // then: but for the edges, where there is nothing to go on with
+      // then: correct except at the edges, where no neighbours exist
       #expect(made.size == PixelSize(width: width, height: height))
       for x in width / 10..<width - width / 10 {
         let exact = 12 * ((Double(x) + 0.5) * 20 / Double(width) - 0.5)

@@ -1,4 +1,4 @@
-// Sizes, places and densities, computed without a pixel.
+// GeometryTests: sizes, positions and densities, computed without pixels.
 
 import ImagingWire
 import Model
@@ -83,11 +83,11 @@ import Testing
       (640, 1, nil, nil, 640, 1), (640, 2, nil, nil, 640, 2), (640, 1, nil, 2, 640, 1),
       (640, 3, nil, 4, 640, 3), (640, 1, 300, nil, 300, 1), (640, 1, 300, 2, 600, 2),
       (640, 2, 300, nil, 300, 1), (640, 2, 300, 2, 600, 2),
-      // Fewer pixels than asked for, but enough for every point of the box.
+      // Fewer pixels than requested, but enough for every point of the box.
       (400, 1, 300, 2, 400, 1.3333), (400, 2, 100, 5, 400, 4),
-      // Fewer points than the box has: shown at the size it is.
+      // Fewer points than the box: shown at the source's size.
       (165, 1, 300, nil, 165, 1), (165, 1, 300, 2, 165, 1), (200, 2, 300, 3, 200, 2),
-      // One pixel fewer than a box of one pixel a point changes nothing.
+      // One pixel fewer than a box of one pixel per point changes nothing.
       (299, 2, 300, nil, 299, 1),
     ] as [(Int, Int, Int?, Double?, Int, Double)])
   func `the density says at which size an image is to be shown, never larger than it is`(

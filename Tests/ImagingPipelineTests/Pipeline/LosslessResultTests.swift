@@ -1,4 +1,4 @@
-// Sources that need nothing but their metadata dropped or a turn: their own pixels come out, in no more bytes.
+// LosslessResultTests: a request without pixel changes returns the source's own pixels.
 
 import ImagingWire
 import Model
@@ -20,14 +20,14 @@ import Testing
     [0xff, marker] + CodedPNG.big(content.count + 2, 2) + content
   }
 
-  /// TIFF with the orientation alone in its directory (EXIF 2.32, 4.6.4).
+  /// Returns a TIFF directory with only the orientation (EXIF 2.32, 4.6.4).
   private static func exif(_ orientation: Int) -> [UInt8] {
     Array("Exif\0\0MM".utf8) + CodedPNG.big(42, 2) + CodedPNG.big(8, 4) + CodedPNG.big(1, 2)
       + CodedPNG.big(0x0112, 2) + CodedPNG.big(3, 2) + CodedPNG.big(1, 4)
       + CodedPNG.big(orientation, 2) + [0, 0] + CodedPNG.big(0, 4) + Array("thumbnail".utf8)
   }
 
-  /// A JPEG with all that cameras and editors leave in one.
+  /// Returns a JPEG with the metadata that cameras and editors write.
   private static func described(
     _ pixels: Pixels = scene, orientation: Int = 1, as colors: TestImages.JPEGColors = .ycc,
     sampling: (Int, Int) = (2, 2), quality: Int = 60, progressive: Bool = false
@@ -40,7 +40,7 @@ import Testing
       + segment(0xed, Array("Photoshop 3.0\u{0}8BIM".utf8))
       + segment(0xe0, Array("JFXX\0thumbnail".utf8))
       + segment(0xfe, Array("a comment".utf8)) + segment(0xe2, Array("MPF\0".utf8))
-    // JFIF's or Adobe's segment stays the first.
+    // The JFIF or Adobe segment stays first.
     let first = 4 + Int(jpeg[4]) << 8 + Int(jpeg[5])
     return Array(jpeg[..<first]) + more + jpeg[first...] + Array("behind the end".utf8)
   }
@@ -60,7 +60,8 @@ import Testing
     let source = try Self.described(
       pixels, as: coded.colors, sampling: (coded.sampling, coded.sampling),
       progressive: isProgressive)
-    // At the default quality, colour at half the resolution takes fewer bytes than this source's, and the smaller wins.
+    // At the default quality, chroma at half the resolution takes fewer bytes than this source, and
+    // the smaller result wins.
     let quality = isGrey || coded.sampling == 2 ? nil : 100
     // When
     let made = try Made(source) { $0.quality = quality }
@@ -69,7 +70,7 @@ import Testing
     #expect(try made.pixels().values == Pixels(decoding: source).values)
     #expect(hasTraces(made.bytes).isEmpty)
     #expect(made.quality == nil && made.scaledDownFrom == nil)
-    // Asked to draw coarsely first, it does, with the same pixels.
+    // A progressive result on request has the same pixels.
     let progressive = try Made(source) {
       $0.progressive = true
       $0.quality = quality
@@ -119,7 +120,7 @@ import Testing
     limits.failOn = .none
     // When
     let made = try Made(damaged, limits: limits)
-    // Then: what comes out is sound.
+    // Then: the result is intact.
     #expect(made.isDamaged && made.quality != nil)
     #expect(try !Made(made.bytes).isDamaged)
     #expect(throws: ImageError.self) { try Made(damaged) }
@@ -129,7 +130,7 @@ import Testing
   func `a turned photo comes out upright and no larger than the source`(
     tag: Int, size: PixelSize
   ) throws {
-    // Given: of the second size only 1, 5 and two others can be turned without loss.
+    // Given: the second size allows a lossless turn only for 1, 5 and two other tags.
     let upright = Pixels.noisy(width: size.width, height: size.height)
     let source = try Self.described(upright.stored(forOrientation: tag), orientation: tag)
     let expected = try Pixels(decoding: source).upright(from: tag)
@@ -192,7 +193,7 @@ import Testing
     #expect(try Made(source) { $0.stripsMetadata = false }.bytes.contains("Exif"))
     let small = try Made(source) { $0.quality = 20 }
     #expect(small.bytes.count < source.count / 2)
-    // Named, a quality may make it larger, but never where the source's own pixels take fewer bytes.
+    // A requested quality may give more bytes, but never more than the source's own pixels take.
     #expect(try Made(source) { $0.quality = 95 }.pixels().values == own)
   }
 
@@ -211,7 +212,7 @@ import Testing
   // MARK: PNG and WebP
 
   @Test func `a PNG keeps its data and loses texts, Exif and sRGB's own profile`() throws {
-    // Given: data that no encoder here would write so small.
+    // Given: data smaller than any available encoder would write.
     let drawing = Pixels(width: 90, height: 60, bands: 1) { x, y in
       [UInt8((x / 30 + y / 20) % 2) * 255]
     }
@@ -294,7 +295,7 @@ extension Stripping {
 }
 
 extension [UInt8] {
-  /// Whether the two bytes stand side by side somewhere.
+  /// Returns whether the two bytes occur next to each other.
   fileprivate func adjacent(_ first: UInt8, _ second: UInt8) -> Bool {
     zip(self, dropFirst()).contains { $0 == first && $1 == second }
   }

@@ -1,4 +1,4 @@
-// `format=auto`: the first format that the client takes and that can hold the result.
+// NegotiatedFormatTests: the first accepted format that can hold the result is chosen.
 
 import Model
 import TestSupport
@@ -16,7 +16,7 @@ import Testing
     #expect(try Made(jpeg) { $0.accepted = [] }.format == .jpeg)
     #expect(try Made(png) { $0.accepted = [.jpeg] }.format == .png)
     #expect(try Made(jpeg) { ($0.accepted, $0.format) = ([.avif], .png) }.format == .png)
-    // What is no output is passed over.
+    // A format that is not an output is skipped.
     #expect(try Made(jpeg) { $0.accepted = [.heic, .webp] }.format == .webp)
   }
 
@@ -31,7 +31,8 @@ import Testing
   }
 
   @Test func `what is too long for a format goes to the next`() throws {
-    // given: an AVIF holds 16,384 pixels a side, a WebP one less; flipped, so that no source is the answer
+    // given: an AVIF holds 16,384 pixels per side, a WebP one less; flipped, so that no source is
+    // returned
     let longest = try TestImages.encode(Pixels(width: 16_384, height: 1, color: [9, 9, 9]), ".png")
     let longer = try TestImages.encode(Pixels(width: 16_385, height: 1, color: [9, 9, 9]), ".png")
     // when, then
@@ -43,7 +44,7 @@ import Testing
   }
 
   @Test func `what would take too long is not made of a large image unless by name`() throws {
-    // given: plain, and a little above 4 megapixels
+    // given: opaque, and slightly above 4 megapixels
     let source = try TestImages.encode(
       Pixels(width: 63, height: 63, color: [90, 120, 60]), ".png[compression=1]", zoom: 32)
     // when, then

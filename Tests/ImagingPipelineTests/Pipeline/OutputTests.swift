@@ -1,4 +1,4 @@
-// Which format comes out, how good it is, and that it is the same each time.
+// OutputTests: format, quality and determinism of results.
 
 import ImagingPipeline
 import Model
@@ -16,7 +16,7 @@ import Testing
     #expect(try Made(try TestImages.heic(width: 64, height: 64)).format == .jpeg)
     #expect(try Made(try TestImages.gif(width: 20, height: 10, frames: 3)).format == .gif)
     #expect(try Made(try TestImages.animatedWebP(width: 20, height: 10, frames: 3)).format == .gif)
-    // libvips's encoder gives every GIF an alpha, and one that is opaque counts like any other.
+    // libvips's encoder gives every GIF an alpha, and opaque alpha counts like any other.
     #expect(try Made(try TestImages.gif(width: 20, height: 10, frames: 1)).format == .png)
     #expect(try Made(TestImages.svg(width: 20, height: 10)).format == .png)
   }
@@ -30,7 +30,7 @@ import Testing
     // then
     #expect(made.format == format && made.size == PixelSize(width: 300, height: 200))
     #expect(try made.pixels().size == made.size)
-    // GIF has 256 colours only.
+    // GIF has only 256 colours.
     let likeness = try made.pixels().psnr(to: .scene(width: 300, height: 200))
     #expect(likeness > (format == .gif ? 24 : 30))
   }
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test func `a side that a format cannot hold is refused by name, or avoided`() throws {
-    // given: a WebP holds 16,383 pixels a side, a JPEG 65,500
+    // given: a WebP holds 16,383 pixels per side, a JPEG 65,500
     let wide = try TestImages.encode(Pixels(width: 66_000, height: 1, color: [9, 9, 9]), ".png")
     // when, then
     #expect(Made.error(wide) { $0.format = .webp }?.parameter == "format")
@@ -78,7 +78,8 @@ import Testing
       try Made(source) { ($0.width, $0.format, $0.progressive) = (300, format, progressive) }.bytes
     }
     for isWanted in [false, true] {
-      // The frame marker of a progressive JPEG; PNG's interlace method; the flag of GIF's image descriptor.
+      // The frame marker of a progressive JPEG; PNG's interlace method; the flag of GIF's image
+      // descriptor.
       let jpeg = try made(.jpeg, progressive: isWanted)
       let markers = zip(jpeg, jpeg.dropFirst()).filter { $0 == 0xff && (0xc0...0xc2).contains($1) }
       #expect(markers.first?.1 == (isWanted ? 0xc2 : 0xc0))
@@ -95,7 +96,7 @@ import Testing
 
   @Test(arguments: ImageFormat.outputs)
   func `transparency survives wherever the format has it`(format: ImageFormat) throws {
-    // given: opaque above, more and more transparent to the left below
+    // given: opaque above, increasingly transparent to the left below
     let source = try TestImages.png(width: 80, height: 60, alpha: true)
     // when
     let pixels = try Made(source) { ($0.format, $0.quality) = (format, 95) }.pixels()
@@ -106,7 +107,7 @@ import Testing
     }
     #expect(pixels.bands == 4)
     for (x, y) in [(10, 10), (70, 5), (40, 20)] { #expect(pixels[x, y][3] > 250) }
-    // GIF's is all or nothing.
+    // GIF's alpha is binary.
     let alphas = [2, 40, 78].map { Int(pixels[$0, 45][3]) }
     let expected = format == .gif ? [0, 255, 255] : [8, 129, 250]
     #expect(zip(alphas, expected).allSatisfy { abs($0 - $1) <= 8 }, "\(alphas)")
@@ -162,7 +163,7 @@ import Testing
   }
 
   @Test func `several threads of an encoder's own make the same bytes`() throws {
-    // libaom has them, and divides larger images among them.
+    // libaom has threads and divides larger images among them.
     let source = try TestImages.jpeg(width: 900, height: 600)
     let made = try (0..<3).map { _ in try Made(source) { $0.format = .avif }.bytes }
     #expect(made[0] == made[1] && made[1] == made[2])
@@ -203,7 +204,7 @@ import Testing
 
   @Test(arguments: [3000, 2400, 1800, 1200, 900, 840])
   func `shrinking while decoding stays alike`(width: Int) throws {
-    // given: reductions to 300 by 10, 8, 6, 4, 3 and 2.8, so with each of the decoder's factors
+    // given: reductions to 300 by 10, 8, 6, 4, 3 and 2.8, which use each of the decoder's factors
     let source = try TestImages.jpeg(width: width, height: width * 2 / 3, quality: 95)
     // when
     let made = try Made(source) { ($0.width, $0.format) = (300, .png) }
@@ -244,7 +245,7 @@ import Testing
   }
 
   @Test func `a result too large to be held streams through`() throws {
-    // given: 4.2 million pixels, turned and not
+    // given: 4.2 million pixels, rotated and not
     for tag in [1, 6] {
       let source = try TestImages.jpeg(width: 2520, height: 1680, orientation: tag)
       // when

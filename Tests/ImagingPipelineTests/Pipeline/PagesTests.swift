@@ -1,11 +1,11 @@
-// What counts as a frame or page: images that stand beside each other, and no copies of one in other sizes.
+// PagesTests: pages of TIFFs and HEICs are counted without reduced copies.
 
 import Model
 import TestSupport
 import Testing
 
 @Suite struct PagesTests {
-  /// A test's name for a file, since its bytes would fill the log.
+  /// A named test file; its bytes would fill the log.
   struct Sample: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let bytes: @Sendable () throws -> [UInt8]
@@ -86,7 +86,7 @@ import Testing
   @Test func `a chain of directories that leads back into itself ends`() throws {
     // Given
     var source = CodedTIFF(directories: [.init(grey: 10), .init(grey: 50, kind: 1)]).bytes
-    // The last directory's link is the last number in front of its 64 pixels.
+    // The link of the last directory precedes its 64 pixels.
     source.replaceSubrange(source.count - 68..<source.count - 64, with: [8, 0, 0, 0])
     // When
     let made = try? Made(source) { $0.format = .png }
@@ -96,7 +96,7 @@ import Testing
 
   @Test(arguments: [false, true])
   func `the first frame of a HEIC is its first image, whichever is primary`(isAVIF: Bool) throws {
-    // Given: the cover, half as light, stands in front of the primary image.
+    // Given: a cover, half as bright, before the primary image.
     let scene = Pixels(width: 144, height: 96, color: [200, 180, 160])
     let heif = try TestImages.heif(scene, isAVIF: isAVIF, hasCover: true)
     // When

@@ -1,4 +1,4 @@
-// crop: the part of the image as seen that everything else knows only.
+// PartTests: the requested region of the upright image, on which all later steps work.
 
 import Glibc
 import ImagingWire
@@ -28,7 +28,8 @@ import Testing
     }
   }
 
-  /// What a window of an image comes to at another size when each pixel of the result is the mean of what it covers.
+  /// Returns a window of an image at another size, with each result pixel as the mean of the area
+  /// it covers.
   private func averaged(
     _ source: Pixels, x: Double, y: Double, width: Double, height: Double, to size: PixelSize
   ) -> Pixels {
@@ -63,7 +64,7 @@ import Testing
   func `a crop made small while decoding lies where it should, to a quarter of a pixel`(
     suffix: String, width: Int
   ) throws {
-    // given: waves, so that each shift shows; numbers that no shrinking divides
+    // given: waves, so that each shift is visible; sizes that no shrink factor divides
     let waves = Pixels(width: 400, height: 300) { x, y in
       [
         UInt8(128 + 100 * sin(Double(x) / 17)), UInt8(128 + 100 * sin(Double(y) / 19)),

@@ -1,4 +1,4 @@
-// Many wishes at once: whatever is asked for together, an image comes out, and the same one each time.
+// WishesTests: any combination of parameters gives an image, deterministically.
 
 import Model
 import TestSupport
@@ -63,7 +63,7 @@ import Testing
       let wish = Self.transform(&random)
       let text = "round \(round): \(wish.canonicalText)"
       if let error = Made.error(source, { $0 = wish }) {
-        // A crop of small images may lie outside.
+        // A crop of a small image may lie outside.
         #expect(error.parameter == "crop" && wish.crop != nil, "\(text): \(error)")
         continue
       }

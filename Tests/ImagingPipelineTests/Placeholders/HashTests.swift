@@ -1,4 +1,4 @@
-// BlurHash and ThumbHash against the reference implementations.
+// HashTests: BlurHash and ThumbHash, compared with the reference implementations.
 
 import FoundationEssentials
 import Model
@@ -6,9 +6,9 @@ import Testing
 
 @testable import ImagingPipeline
 
-/// The vectors were made by the packages blurhash-python 1.2.2 (woltapp's C) and thumbhash-rs 0.1.0 (evanw's Rust) of
-/// PyPI, of images with the pixels of `pattern`. TestImages of one colour have no vectors of ThumbHash: their swings are
-/// what rounding leaves, blown up to 4 bits.
+/// The vectors come from the PyPI packages blurhash-python 1.2.2 (woltapp's C) and thumbhash-rs
+/// 0.1.0 (evanw's Rust), for images with the pixels of `pattern`. ThumbHash has no vectors for
+/// images of one colour: their amplitudes are rounding errors, scaled up to 4 bits.
 struct HashTests {
   private static func pattern(_ width: Int, _ height: Int, alpha: Bool = false) -> SmallImage {
     SmallImage(PixelSize(width: width, height: height)) { x, y in
@@ -119,7 +119,7 @@ struct HashTests {
     #expect(image.size == PixelSize(width: size.0, height: size.1))
     let (right, bottom) = (size.0 - 1, size.1 - 1)
     for ((x, y), corner) in zip([(0, 0), (right, 0), (0, bottom), (right, bottom)], corners) {
-      // The reference counts with 32 bits.
+      // The reference uses 32-bit floats.
       #expect(isClose(Self.pixel(image, x, y), corner.map { UInt8($0) }, within: 1))
     }
   }

@@ -1,4 +1,4 @@
-// Placeholders of real images: as texts for /info, and as images.
+// PlaceholderTests: placeholders as text for /info and as images.
 
 import FoundationEssentials
 import Model
@@ -23,7 +23,7 @@ import Testing
 
   @Test(arguments: [1, 6, 8])
   func `a low-quality image is a tiny one of the upright image`(tag: Int) throws {
-    // given: of so few pixels some lie on an edge of the scene, so each is the mean of a hundred
+    // given: few pixels, some on an edge of the scene, so each is the mean of a hundred
     let scene = Pixels.scene(width: 160, height: 100)
     let mean = Pixels(width: 16, height: 10) { x, y in
       (0..<3).map { band in
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test func `the largest low-quality image has little more than a kilobyte`() throws {
-    // given: noise, which nothing compresses, with an alpha
+    // given: noise, which does not compress, with alpha
     var state: UInt32 = 1
     let noise = Pixels(width: 16, height: 16, bands: 4) { _, _ in
       (0..<4).map { _ in

@@ -1,4 +1,4 @@
-// The resampler by itself, at every small size and the longest sides, against sums in floating point.
+// ResamplerSizesTests: the resampler at all small sizes and the longest sides.
 
 import Glibc
 import Model
@@ -17,12 +17,12 @@ import Testing
     var generator = SeededGenerator(seed: UInt64(bands))
     let (across, down) = (pairs.shuffled(using: &generator), pairs.shuffled(using: &generator))
     let hasAlpha = bands.isMultiple(of: 2)
-    // A band's own quarter, so that all together meet every pair with each band.
+    // Each number of bands takes another quarter of the pairs; together they cover every pair.
     for index in stride(from: bands - 1, to: pairs.count, by: 4) {
       let (width, toWidth) = across[index]
       let (height, toHeight) = down[index]
       let source = Pixels(width: width, height: height, bands: bands) { _, _ in
-        // Black and white, where weights below zero show most.
+        // Black and white, where negative weights show most.
         (0..<bands).map { _ in
           Bool.random(using: &generator)
             ? .random(in: 0...255, using: &generator)
@@ -32,7 +32,8 @@ import Testing
       // when
       let target = PixelSize(width: toWidth, height: toHeight)
       let made = try Self.reduced(source, to: target)
-      // then: half a step for the last rounding, a tenth for those before it; colours of little alpha are coarser
+      // then: half a step for the last rounding, a tenth for earlier ones; colours of low alpha are
+      // coarser
       let expected = Self.expected(source, to: target)
       for index in made.values.indices {
         let alpha = hasAlpha ? expected[index / bands * bands + bands - 1] : 255
@@ -50,7 +51,7 @@ import Testing
     var generator = SeededGenerator(seed: UInt64(bands))
     for width in 1...40 {
       for toWidth in 1...width {
-        // given: no alpha below 5, of which 255 steps cannot be told apart
+        // given: an alpha of at least 5, because a lower one does not preserve 255 steps of colour
         let (height, toHeight) = (41 - width, max(1, (41 - width) / toWidth))
         var color = (0..<bands).map { _ in UInt8.random(in: 0...255, using: &generator) }
         if bands.isMultiple(of: 2) { color[bands - 1] = max(color[bands - 1], 5) }
@@ -83,7 +84,7 @@ import Testing
 
   @Test func `all of a very long side counts`() throws {
     for (width, height, toWidth, toHeight) in [(60_000, 1, 3, 1), (2, 65_535, 1, 1)] {
-      // given: dark and light pixels, more of these the farther one goes
+      // given: dark and light pixels, increasingly light along the axis
       var generator = SeededGenerator(seed: 5)
       let length = max(width, height)
       let source = Pixels(width: width, height: height, bands: 1) { x, y in
@@ -92,7 +93,7 @@ import Testing
       // when
       let target = PixelSize(width: toWidth, height: toHeight)
       let made = try Self.reduced(source, to: target)
-      // then: weights are so small that their own rounding shows
+      // then: weights are so small that their rounding is visible
       let expected = Self.expected(source, to: target)
       #expect(zip(made.values, expected).allSatisfy { abs(Double($0) - $1) <= 1 })
     }
@@ -120,9 +121,10 @@ import Testing
     return result
   }
 
-  // MARK: The reference
+  // MARK: Reference
 
-  /// Averages of whole pixels down to a rest of 4, as the resampler has them, then Lanczos3; rounded nowhere.
+  /// Averages whole pixels down to a factor of 4 as the resampler does, then applies Lanczos3,
+  /// without rounding.
   private static func expected(_ source: Pixels, to target: PixelSize) -> [Double] {
     let bands = source.bands
     let hasAlpha = bands.isMultiple(of: 2)
@@ -161,7 +163,7 @@ import Testing
     return result.map { min(max($0, 0), 255) }
   }
 
-  /// For each pixel of a side's result what each pixel of the source counts.
+  /// Returns the weights of the source's pixels for each result pixel of an axis.
   private static func windows(_ source: Int, _ target: Int) -> [[(pixel: Int, weight: Double)]] {
     let box = min(max(1, Int(Double(source) / Double(target) / 4)), 256)
     let count = (source + box - 1) / box

@@ -1,4 +1,4 @@
-// Reductions against the same sums in floating point, and what must come out of them exactly.
+// ResamplerTests: reductions, compared with floating-point sums and exact results.
 
 import Glibc
 import Model
@@ -21,7 +21,8 @@ import Testing
       let made = try Made(try TestImages.encode(source, ".png")) {
         ($0.width, $0.height, $0.fit, $0.format) = (toWidth, toHeight, .fill, .png)
       }.pixels()
-      // then: half a step for the last rounding, the rest for those before it; colours of little alpha are coarser
+      // then: half a step for the last rounding, the rest for earlier ones; colours of low alpha
+      // are coarser
       #expect(made.bands == bands && made.size == expected.size)
       for index in 0..<toWidth * toHeight {
         let alpha = expected.alpha[index]
@@ -37,7 +38,7 @@ import Testing
 
   @Test(arguments: [(800, 600), (1000, 333), (2000, 40)])
   func `a large reduction averages first and stays alike`(width: Int, height: Int) throws {
-    // given: reductions by up to 100, whose sides no average divides evenly
+    // given: reductions by up to 100, with sides that no box divides evenly
     let source = Pixels.scene(width: width, height: height, alpha: true)
     // when
     let made = try Made(try TestImages.encode(source, ".png")) {
@@ -58,13 +59,14 @@ import Testing
       let source = try TestImages.encode(Pixels(width: 60, height: 40, color: color), ".png")
       let made = try Made(source) { ($0.width, $0.format) = (width, .png) }.pixels()
       let isPlain = made.values.indices.allSatisfy { made.values[$0] == color[$0 % color.count] }
-      // The colour under an alpha is known to as many steps as there are of the alpha.
+      // A colour under alpha has only as many steps as its alpha.
       #expect(isPlain || color == [77, 7] && isClose(made[0, 0], color, within: 1))
     }
   }
 
   @Test func `a reduced image keeps the profile its colours are converted by`() throws {
-    // given: pure red of Display P3, which sRGB does not have; without its profile it would stay 200, 40, 40
+    // given: pure red of Display P3, outside sRGB; without its profile the value would stay 200,
+    // 40, 40
     let source = Pixels(width: 60, height: 40, color: [200, 40, 40])
     // when
     let small = try Made(try TestImages.encode(source, ".png[profile=p3]")) { $0.width = 20 }
@@ -75,12 +77,12 @@ import Testing
     #expect(!isClose(small[10, 5], [200, 40, 40], within: 8))
   }
 
-  // MARK: The reference
+  // MARK: Reference
 
   private struct Exact {
     let size: PixelSize
     let values: [Double]
-    /// Of each pixel, 0–255; 255 where there is none.
+    /// The alpha of each pixel, 0–255; 255 without alpha.
     let alpha: [Double]
   }
 
@@ -91,7 +93,7 @@ import Testing
     }
   }
 
-  /// The separable sums in floating point, rounded nowhere.
+  /// Computes the separable sums in floating point, without rounding.
   private static func lanczos(of source: Pixels, width: Int, height: Int) -> Exact {
     let (bands, hasAlpha) = (source.bands, source.bands % 2 == 0)
     let (w, h) = (source.size.width, source.size.height)

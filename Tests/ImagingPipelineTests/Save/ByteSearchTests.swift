@@ -1,4 +1,4 @@
-// How quality and size are looked for, with bytes by formula.
+// ByteSearchTests: the search for quality and size, with bytes given by a formula.
 
 import Model
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 @testable import ImagingPipeline
 
 @Suite struct ByteSearchTests {
-  /// What a search comes to.
+  /// The outcome of a search.
   private struct Found {
     var attempts: [ByteSearch.Attempt] = []
     var best: ByteSearch.Attempt?
@@ -30,7 +30,7 @@ import Testing
 
   private let size = PixelSize(width: 300, height: 200)
 
-  /// A header, and pixels that cost more the better they are: like a JPEG.
+  /// Returns a header plus pixels that cost more at higher quality, like a JPEG.
   private func bytes(_ attempt: ByteSearch.Attempt) -> Int {
     let quality = Double(attempt.quality ?? 50)
     return 600 + Int(Double(attempt.size.pixels) * (0.02 + quality * quality / 40_000))

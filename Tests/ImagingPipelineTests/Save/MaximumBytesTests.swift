@@ -1,4 +1,4 @@
-// `maxbytes`: no more bytes than that, by quality first and by size then.
+// MaximumBytesTests: `maxbytes` is met by quality first, then by size.
 
 import Model
 import TestSupport

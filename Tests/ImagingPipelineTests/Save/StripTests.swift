@@ -1,4 +1,4 @@
-// What is said beside the pixels: nothing as a rule, and with `strip=0` what is still true.
+// StripTests: metadata is stripped by default, and still valid with `strip=0`.
 
 import Model
 import TestSupport
@@ -25,7 +25,7 @@ import Testing
         let isThere = made.bytes.contains(trace)
         #expect(!isThere, "\(trace) from \(suffix)")
       }
-      // libjxl makes a profile for whoever asks, of what the codestream says in numbers.
+      // libjxl creates a profile on request from the numbers in the codestream.
       let found = try TestImages.metadata(of: made.bytes).keys.filter {
         format != .jxl || $0 != "icc-profile-data"
       }
@@ -125,7 +125,7 @@ import Testing
     #expect(IPTC(iptc)?.segment.contains(TestImages.thumbnailMark) == false)
     #expect(Exif.cleaned(exif)?.contains(TestImages.exifMark) == true)
     #expect(Exif.cleaned(exif)?.contains(TestImages.thumbnailMark) == false)
-    // when, then: nothing is read or written beyond the end
+    // when, then: no access past the end
     for count in 0..<exif.count { _ = Exif.cleaned(Array(exif.prefix(count))) }
     for count in 0..<iptc.count - 1 { #expect(IPTC(Array(iptc.prefix(count))) == nil) }
     // The last byte is padding.

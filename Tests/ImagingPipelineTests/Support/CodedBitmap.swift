@@ -1,32 +1,32 @@
-// CodedBitmap: BMPs and icons written byte by byte, of kinds that no encoder at hand writes.
+// CodedBitmap: BMPs and icons written byte by byte, of kinds that no encoder writes.
 
 import Model
 import TestSupport
 
-/// A bitmap whose parts are given as they lie in the file.
+/// A bitmap that is given in parts, as the file stores them.
 struct CodedBitmap {
   let size: PixelSize
-  /// Bits of a pixel.
+  /// Bits per pixel.
   let depth: Int
-  /// 12, 40, 52, 56, 64, 108 or 124.
+  /// The header length: 12, 40, 52, 56, 64, 108 or 124.
   var headerLength = 40
-  /// 0 none, 1 RLE8, 2 RLE4, 3 masks, 6 masks with alpha.
+  /// The compression: 0 none, 1 RLE8, 2 RLE4, 3 masks, 6 masks with alpha.
   var compression = 0
   var isTopDown = false
   /// Colours of three bytes, red first.
   var palette: [[UInt8]] = []
-  /// Whether the header says how many colours there are.
+  /// Whether the header states the number of colours.
   var saysColors = true
   var masks: [UInt32] = []
-  /// Pixels from top to bottom, each `depth` bits.
+  /// Pixels from top to bottom, `depth` bits each.
   var pixels: [UInt32] = []
-  /// What stands in place of the pixels.
+  /// Run-length data in place of the pixels.
   var runs: [UInt8]?
   var profile: [UInt8] = []
-  /// An icon's mask: which pixels, from top to bottom, are transparent.
+  /// An icon's mask: whether each pixel, from top to bottom, is transparent.
   var clear: [Bool] = []
 
-  /// Rows of words, in the order of the file.
+  /// Returns rows padded to 32 bits, in the order of the file.
   private func packed(_ values: [UInt32], depth: Int) -> [UInt8] {
     let rows = (0..<size.height).map { y in
       var (bytes, bits, count): ([UInt8], UInt64, Int) = ([], 0, 0)
@@ -68,7 +68,7 @@ struct CodedBitmap {
     return bytes
   }
 
-  /// A BMP; a profile comes between header and pixels.
+  /// A BMP; the profile is between header and pixels.
   var file: [UInt8] {
     let head = header(height: size.height) + table() + profile
     let body = runs ?? packed(pixels, depth: depth)
@@ -76,13 +76,13 @@ struct CodedBitmap {
       + little(14 + head.count, 4) + head + body
   }
 
-  /// What an icon holds of it.
+  /// The bitmap as an icon stores it.
   var icon: [UInt8] {
     header(height: 2 * size.height) + table() + packed(pixels, depth: depth)
       + (clear.isEmpty ? [] : packed(clear.map { $0 ? 1 : 0 }, depth: 1))
   }
 
-  /// An icon of images, whose directory says nothing true of their sizes.
+  /// Returns an icon with these images; the sizes in its directory are wrong.
   static func icon(of images: [[UInt8]]) -> [UInt8] {
     var (directory, data): ([UInt8], [UInt8]) = ([], [])
     for image in images {
@@ -93,7 +93,7 @@ struct CodedBitmap {
     return [0, 0, 1, 0] + little(images.count, 2) + directory + data
   }
 
-  /// A number, the lowest byte first.
+  /// Returns a little-endian number.
   private func little(_ number: Int, _ width: Int) -> [UInt8] { Self.little(number, width) }
   static func little(_ number: Int, _ width: Int) -> [UInt8] {
     (0..<width).map { UInt8(truncatingIfNeeded: $0 < 8 ? number >> (8 * $0) : 0) }

@@ -1,22 +1,22 @@
-// CodedGIF: GIFs written from their frames' indices, with any disposal, and what must be seen of them.
+// CodedGIF: GIFs written from palette indices, with the expected frames.
 
 import Model
 import TestSupport
 
-/// An animated GIF (GIF89a) whose data is not compressed.
+/// An animated GIF (GIF89a) without compression.
 struct CodedGIF {
-  /// A part of the screen and what it shows there.
+  /// A frame: an area of the screen and its content.
   struct Frame {
     let (x, y): (Int, Int)
     let size: PixelSize
-    /// Into the palette, row by row.
+    /// Palette indices, row by row.
     let indices: [UInt8]
-    /// What becomes of it: 1 stays, 2 is cleared, 3 gives way to what was there before.
+    /// The disposal: 1 keeps the frame, 2 clears it, 3 restores the previous content.
     var disposal = 1
-    /// The index that shows what is below.
+    /// The transparent index.
     var transparent: UInt8?
 
-    /// A field of one index.
+    /// Returns a frame of one index.
     init(
       x: Int, y: Int, width: Int, height: Int, index: UInt8, disposal: Int = 1,
       transparent: UInt8? = nil
@@ -33,7 +33,7 @@ struct CodedGIF {
   let palette: [[UInt8]]
   let frames: [Frame]
 
-  /// What each frame shows, in RGBA: as GIF89a, section 23, has it, but that what is cleared is transparent.
+  /// The expected frames in RGBA, by GIF89a, section 23, except that cleared areas are transparent.
   var shown: [Pixels] {
     let clear = [UInt8](repeating: 0, count: 4)
     var screen = Pixels(width: size.width, height: size.height, color: clear)
@@ -59,7 +59,7 @@ struct CodedGIF {
 
   var bytes: [UInt8] {
     var bytes = Array("GIF89a".utf8) + little(size.width) + little(size.height)
-    // A palette of four colours; the ground and the shape of pixels are none.
+    // A palette of four colours; background index and pixel aspect ratio are 0.
     bytes += [0xf1, 0, 0] + palette.joined()
     bytes += [0x21, 0xff, 11] + Array("NETSCAPE2.0".utf8) + [3, 1, 0, 0, 0]
     for frame in frames {
@@ -71,7 +71,8 @@ struct CodedGIF {
     return bytes + [0x3b]
   }
 
-  /// Codes of three bits in blocks: a table that is cleared after every second index never grows to one of four.
+  /// Returns 3-bit codes in blocks. Clearing the table after every second index keeps codes from
+  /// growing to 4 bits.
   private func data(_ indices: [UInt8]) -> [UInt8] {
     var (bytes, bits, count): ([UInt8], Int, Int) = ([], 0, 0)
     func put(_ code: Int) {

@@ -1,26 +1,28 @@
-// CodedJPEG: JPEGs written from the numbers of their blocks, sampled in any way, so that what must come out is known.
+// CodedJPEG: JPEGs written from coefficients, with known results.
 
 import Glibc
 import Model
 import TestSupport
 
-/// A JPEG in one scan that no encoder at hand would write: any sampling factors, long codes, wide quantization.
+/// A JPEG in one scan that no available encoder writes: any sampling factors, long codes, wide
+/// quantization.
 struct CodedJPEG {
-  /// Blocks in a unit of each component, across and down; the first is lightness.
+  /// The blocks of each component in a unit, across and down; the first component is lightness.
   typealias Factors = [(across: Int, down: Int)]
 
   let size: PixelSize
   let factors: Factors
-  /// Units between two restarts; 0: none.
+  /// The units between two restart markers; 0 means no restarts.
   var restartInterval = 0
-  /// Whether codes have up to 16 bits; 8 otherwise.
+  /// Whether codes have up to 16 bits instead of 8.
   var hasLongCodes = false
-  /// What numbers are multiplied by, in the order of the file; above 255 the table is one of two bytes each.
+  /// The factors of the coefficients, in file order; factors above 255 use a table of two bytes
+  /// each.
   var quantization = [UInt16](repeating: 2, count: 64)
-  /// Of each component the blocks row by row, each of 64 numbers in the order of the file.
+  /// For each component its blocks row by row, with 64 coefficients each in file order.
   var blocks: [[[Int]]] = []
 
-  /// With numbers by chance, of which few are not zero, such that hardly a pixel leaves 0–255.
+  /// Creates random coefficients, mostly zero, such that nearly all pixels stay within 0–255.
   init(width: Int, height: Int, factors: Factors, using generator: inout SeededGenerator) {
     size = PixelSize(width: width, height: height)
     self.factors = factors
@@ -39,7 +41,7 @@ struct CodedJPEG {
     }
   }
 
-  /// Blocks of the largest component in a unit.
+  /// The blocks of the largest component in a unit.
   private var most: (across: Int, down: Int) {
     (factors.map(\.across).max() ?? 1, factors.map(\.down).max() ?? 1)
   }
@@ -52,20 +54,22 @@ struct CodedJPEG {
     )
   }
 
-  /// Blocks of a component in a unit; a single component's come one by one (T.81, A.2.2).
+  /// Returns the blocks of a component in a unit; a single component is not interleaved (T.81,
+  /// A.2.2).
   private func inUnit(_ component: Int) -> (across: Int, down: Int) {
     factors.count == 1 ? (1, 1) : factors[component]
   }
 
-  /// Blocks of a component across and down.
+  /// Returns the blocks of a component across and down.
   private func grid(_ component: Int) -> (columns: Int, rows: Int) {
     let count = inUnit(component)
     return (units.across * count.across, units.down * count.down)
   }
 
-  // MARK: What must come out
+  // MARK: Expected result
 
-  /// The image divided by `shrink`, of the lowest frequencies of its blocks, in floating point.
+  /// Returns the image divided by `shrink`, from the lowest frequencies of its blocks, in floating
+  /// point.
   func reduced(by shrink: Int) -> [Double] {
     let most = factors.count == 1 ? (across: 1, down: 1) : most
     let (width, height) = (
@@ -117,7 +121,7 @@ struct CodedJPEG {
     return result
   }
 
-  /// T.81, figure A.6, walked along.
+  /// T.81, figure A.6, built by walking along the diagonals.
   private static let zigzag: [Int] = {
     var (x, y, isRising) = (0, 0, true)
     return (0..<64).map { _ in
@@ -144,17 +148,17 @@ struct CodedJPEG {
     }
   }()
 
-  // MARK: The file
+  // MARK: File
 
-  /// What a component is called in the file.
+  /// The ids of the components in the file.
   var names: [UInt8] = [1, 2, 3]
 
-  /// What codes mean, in their order: of means and of other numbers.
+  /// The symbols of the codes, in order: for DC and for AC.
   static let meanSymbols: [UInt8] = Array(0...11)
   static let symbols: [UInt8] =
     [0, 0xf0] + (0...15).flatMap { run in (1...10).map { UInt8(run << 4 | $0) } }
 
-  /// The whole file.
+  /// The complete file.
   var bytes: [UInt8] {
     let isWide = quantization.contains { $0 > 255 }
     let table = quantization.flatMap { isWide ? Self.pair(Int($0)) : [UInt8($0)] }
@@ -177,7 +181,7 @@ struct CodedJPEG {
       + Self.segment(0xda, scan) + coded(dc, ac) + [0xff, 0xd9]
   }
 
-  /// A marker, the length of what belongs to it, and that.
+  /// Returns a marker, the length of its content, and the content.
   static func segment(_ marker: UInt8, _ content: [UInt8]) -> [UInt8] {
     [0xff, marker] + pair(content.count + 2) + content
   }
@@ -186,7 +190,7 @@ struct CodedJPEG {
     [UInt8(number >> 8 & 255), UInt8(number & 255)]
   }
 
-  /// The scan's bytes (T.81, F.1.2).
+  /// Returns the bytes of the scan (T.81, F.1.2).
   private func coded(_ dc: CodeTable, _ ac: CodeTable) -> [UInt8] {
     var writer = BitWriter()
     var means = [Int](repeating: 0, count: factors.count)
@@ -227,10 +231,11 @@ struct CodedJPEG {
   }
 }
 
-/// Codes for symbols: of 8 bits each, or the first eight of 1 to 8 and all others of 12 or 16.
+/// Codes for symbols: 8 bits each, or 1 to 8 bits for the first eight and 12 or 16 bits for all
+/// others.
 private struct CodeTable {
   private var codes: [UInt8: (code: Int, length: Int)] = [:]
-  /// As a file says it.
+  /// The table as a file stores it.
   let described: [UInt8]
 
   init(symbols: [UInt8], isLong: Bool) {
@@ -250,7 +255,7 @@ private struct CodeTable {
   subscript(symbol: UInt8) -> (code: Int, length: Int) { codes[symbol] ?? (0, 0) }
 }
 
-/// Bits, the first on top of its byte.
+/// Writes bits, most significant first.
 private struct BitWriter {
   var bytes: [UInt8] = []
   private var (pending, count) = (0, 0)
@@ -269,7 +274,8 @@ private struct BitWriter {
     put(bits: table[symbol].code, count: table[symbol].length)
   }
 
-  /// A symbol whose lower half becomes the bits of the number, and these (T.81, F.1.2.1).
+  /// Writes a symbol whose lower half is the bit count of the number, then those bits (T.81,
+  /// F.1.2.1).
   mutating func put(symbol: Int, number: Int, _ table: CodeTable) {
     let length = Int.bitWidth - abs(number).leadingZeroBitCount
     put(code: UInt8(symbol | length), table)

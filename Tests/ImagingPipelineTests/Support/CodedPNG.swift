@@ -1,16 +1,16 @@
-// CodedPNG: PNGs of every colour type and depth, written from the numbers of their pixels.
+// CodedPNG: PNGs of every colour type and depth, written from pixel values.
 
 import Model
 import TestSupport
 
-/// A PNG (PNG 1.2) whose samples are given as they are stored; its data is not compressed.
+/// A PNG (PNG 1.2) that is given as stored samples; its data is not compressed.
 struct CodedPNG {
   let size: PixelSize
-  /// 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6 RGBA.
+  /// The colour type: 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6 RGBA.
   let colorType: Int
-  /// Bits of a sample.
+  /// Bits per sample.
   let depth: Int
-  /// Row by row, `channels` for each pixel.
+  /// The samples row by row, `channels` for each pixel.
   var samples: [Int]
   var isInterlaced = false
   /// Chunks between the header and the data: name and content.
@@ -18,10 +18,10 @@ struct CodedPNG {
   /// Chunks between the data and the end.
   var after: [(name: String, content: [UInt8])] = []
 
-  /// Samples of a pixel.
+  /// Returns the samples per pixel.
   static func channels(_ colorType: Int) -> Int { [1, 0, 3, 1, 2, 0, 4][colorType] }
 
-  /// First column and row and steps of Adam7's passes (PNG 1.2, 8.2).
+  /// First column, first row and steps of Adam7's passes (PNG, second edition, 8.2).
   private static let passes = [
     (0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2),
     (0, 1, 1, 2),
@@ -39,13 +39,13 @@ struct CodedPNG {
     return bytes + Self.chunk("IEND", [])
   }
 
-  /// The content of the data chunk, and of an animation's behind its number.
+  /// The content of the data chunk, also used after the sequence number in animations.
   var data: [UInt8] {
     let passes = isInterlaced ? Self.passes : [(0, 0, 1, 1)]
     return Self.stored(passes.flatMap { rows(from: $0.0, $0.1, by: $0.2, $0.3) })
   }
 
-  /// The rows of a pass, each behind the filter 0.
+  /// Returns the rows of a pass, each after the filter byte 0.
   private func rows(from left: Int, _ top: Int, by right: Int, _ down: Int) -> [UInt8] {
     guard left < size.width else { return [] }
     let channels = Self.channels(colorType)
@@ -67,7 +67,7 @@ struct CodedPNG {
     }
   }
 
-  /// zlib's form (RFC 1950) of data in blocks that are not compressed (RFC 1951, 3.2.4).
+  /// Returns uncompressed deflate blocks (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
   private static func stored(_ data: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = [0x78, 0x01]
     for start in stride(from: 0, to: data.count, by: 65_535) {
@@ -82,7 +82,8 @@ struct CodedPNG {
     return bytes + big(b << 16 | a, 4)
   }
 
-  /// A PNG with Exif behind its header: TIFF with the orientation alone in its directory (EXIF 2.32, 4.6.4).
+  /// Returns a PNG with Exif after its header: a TIFF directory with only the orientation (EXIF
+  /// 2.32, 4.6.4).
   static func adding(orientation: Int, to png: [UInt8]) -> [UInt8] {
     let entry = big(0x0112, 2) + big(3, 2) + big(1, 4) + big(orientation, 2) + [0, 0]
     let exif = Array("MM".utf8) + big(42, 2) + big(8, 4) + big(1, 2) + entry + big(0, 4)
@@ -95,7 +96,8 @@ struct CodedPNG {
     return big(content.count, 4) + named + crc32(of: named[...])
   }
 
-  /// CRC-32 of a chunk's name and content (ISO/IEC 15948, annex D), most significant byte first.
+  /// Returns the CRC-32 of a chunk's name and content (ISO/IEC 15948, annex D), most significant
+  /// byte first.
   static func crc32(of bytes: ArraySlice<UInt8>) -> [UInt8] {
     var crc: UInt32 = 0xffff_ffff
     for byte in bytes {
@@ -105,7 +107,7 @@ struct CodedPNG {
     return big(Int(~crc), 4)
   }
 
-  /// A number, the highest byte first.
+  /// Returns a big-endian number.
   static func big(_ number: Int, _ width: Int) -> [UInt8] {
     (0..<width).reversed().map { UInt8(number >> (8 * $0) & 255) }
   }

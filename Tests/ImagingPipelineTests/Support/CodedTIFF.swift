@@ -1,16 +1,16 @@
-// CodedTIFF: TIFFs with several directories, each of which says what kind of image it has.
+// CodedTIFF: TIFFs with several directories of given kinds.
 
-/// A TIFF or BigTIFF (TIFF 6.0) of plain grey images, one a directory.
+/// A TIFF or BigTIFF (TIFF 6.0) of uniform grey images, one in each directory.
 struct CodedTIFF {
   /// One directory.
   struct Directory {
     var width = 8
     var height = 8
-    /// The grey of all its pixels.
+    /// The grey of all pixels.
     var grey: UInt8
-    /// `NewSubfileType`: 1 a smaller copy, 4 a mask; `nil`: the tag is left out.
+    /// `NewSubfileType`: 1 is a reduced copy, 4 a mask; `nil` omits the tag.
     var kind: Int?
-    /// `SubfileType`, which the former replaced: 2 a smaller copy.
+    /// The obsolete `SubfileType`: 2 is a reduced copy.
     var oldKind: Int?
   }
 
@@ -45,7 +45,7 @@ struct CodedTIFF {
 
   private var width: Int { isBigTIFF ? 8 : 4 }
 
-  /// Tags and values, but for where the pixels are.
+  /// Returns tags and values, except for the offset of the pixels.
   private func fields(of directory: Directory) -> [(tag: Int, value: Int)] {
     var fields = [(tag: Int, value: Int)]()
     if let kind = directory.kind { fields.append((254, kind)) }
@@ -56,7 +56,8 @@ struct CodedTIFF {
     ]
   }
 
-  /// In the file's byte order. Values are `LONG`s, in the first 4 of the 8 bytes that a BigTIFF has for one.
+  /// Returns a number in the file's byte order. Values are `LONG`s, in the first 4 of the 8 bytes
+  /// that BigTIFF reserves.
   private func number(_ value: Int, _ width: Int) -> [UInt8] {
     let bytes = (0..<width).map { UInt8(value >> (8 * $0) & 255) }
     return isBigEndian ? bytes.reversed() : bytes

@@ -1,11 +1,11 @@
-// Made: a pipeline's result in the tests' own terms, and how tests run the pipeline.
+// Made: runs the pipeline for tests and holds its result.
 
 import ImagingPipeline
 import ImagingWire
 import Model
 import TestSupport
 
-/// A watermark as a test lays it on.
+/// A watermark of a test.
 struct Mark {
   var bytes: [UInt8]
   var density = 1
@@ -18,7 +18,7 @@ struct Mark {
   }
 }
 
-/// A result whose bytes were copied out.
+/// A result with its bytes copied out.
 struct Made {
   let format: ImageFormat
   let size: PixelSize
@@ -32,7 +32,7 @@ struct Made {
   let isDamaged: Bool
 
   private static let pipeline: Result<Pipeline, any Error> = Result {
-    // Tests run side by side, and libvips's start is not made for two at a time.
+    // Tests run in parallel, and two threads must not start libvips at once.
     TestImages.start()
     return try Pipeline()
   }
@@ -82,10 +82,10 @@ struct Made {
     return copy
   }
 
-  /// The result decoded: of an animation one frame.
+  /// Returns the decoded result, or one frame of an animation.
   func pixels(frame: Int? = nil) throws -> Pixels { try Pixels(decoding: bytes, frame: frame) }
 
-  /// What effects make of pixels, without loss.
+  /// Returns pixels after effects, encoded without loss.
   static func pixels(
     of pixels: Pixels, _ change: (inout Effects) -> Void
   ) throws -> Pixels {
@@ -95,7 +95,7 @@ struct Made {
     }.pixels()
   }
 
-  /// The error a source ends in; `nil` when it ends in an image.
+  /// Returns the error for a source; `nil` if the pipeline returns an image.
   static func error(
     _ source: [UInt8], limits: ImagingLimits = ImagingLimits(), mark: Mark? = nil,
     _ change: (inout Transform) -> Void = { _ in }
@@ -109,7 +109,7 @@ struct Made {
   }
 }
 
-/// Whether two colours differ by no more than `tolerance` in any band.
+/// Returns whether two colours differ by at most `tolerance` in every band.
 func isClose(_ left: [UInt8], _ right: [UInt8], within tolerance: Int = 12) -> Bool {
   left.count == right.count
     && zip(left, right).allSatisfy { abs(Int($0) - Int($1)) <= tolerance }

@@ -1,12 +1,12 @@
-// References: what effects and turns should come to, computed pixel by pixel in plain Swift.
+// References: effects and turns computed pixel by pixel, as references.
 
 import Glibc
 import Model
 import TestSupport
 
 extension Pixels {
-  /// Something to look at everywhere: waves in each colour, a few sharp edges, and an alpha that rises to the right where
-  /// there is one.
+  /// Returns an image with detail everywhere: waves in each colour, some sharp edges, and alpha
+  /// that rises to the right if present.
   static func textured(width: Int, height: Int, bands: Int = 3) -> Pixels {
     Pixels(width: width, height: height, bands: bands) { x, y in
       let (u, v) = (Double(x), Double(y))
@@ -21,7 +21,7 @@ extension Pixels {
     }
   }
 
-  /// Turned clockwise, then mirrored.
+  /// Returns the image rotated clockwise, then flipped.
   func turned(_ rotation: Rotation, _ flip: Flip = .none) -> Pixels {
     let (w, h) = (size.width, size.height)
     let turned = Pixels(
@@ -42,7 +42,7 @@ extension Pixels {
     }
   }
 
-  /// Each pixel changed by itself; colours as shares of 255.
+  /// Changes each pixel separately; colours are fractions of 255.
   func mapped(_ change: ([Double]) -> [Double]) -> Pixels {
     Pixels(width: size.width, height: size.height, bands: bands) { x, y in
       change(self[x, y].map { Double($0) / 255 })
@@ -50,7 +50,7 @@ extension Pixels {
     }
   }
 
-  /// Colours as they are seen on black, without the alpha.
+  /// The colours on black, without alpha.
   var onBlack: Pixels {
     Pixels(width: size.width, height: size.height, bands: max(1, bands - 1)) { x, y in
       let pixel = self[x, y]
@@ -63,7 +63,7 @@ extension Pixels {
     Pixels(width: size.width, height: size.height, bands: 1) { [self[$0, $1][bands - 1]] }
   }
 
-  /// Convolved with a Gaussian of ±5 sigma, beyond the edges mirrored; colours weighted by alpha.
+  /// Convolves with a Gaussian of ±5 sigma, mirrored at the edges; colours are weighted by alpha.
   func blurred(by sigma: Double) -> Pixels {
     let hasAlpha = bands.isMultiple(of: 2)
     let (w, h) = (size.width, size.height)
@@ -102,7 +102,7 @@ extension Pixels {
     return result
   }
 
-  /// What each pixel of a side counts for each.
+  /// Returns the weight of each pixel of an axis for each other pixel.
   private static func gaussian(_ count: Int, _ sigma: Double) -> [Double] {
     let reach = Int((5 * sigma).rounded(.up))
     var weights = [Double](repeating: 0, count: count * count)

@@ -1,4 +1,4 @@
-// Damage of PNGs and GIFs that their decoders get over, and what is done about any damage as the operator wants it.
+// ContainerCheckTests: damaged PNGs and GIFs, at each level of tolerance.
 
 import ImagingWire
 import Model
@@ -26,7 +26,7 @@ import Testing
       as: ".gif")
   }
 
-  /// Where each frame begins.
+  /// Returns the offset of each frame.
   private static func frames(of bytes: [UInt8]) -> [Int] {
     var (starts, position) = ([Int](), 13)
     func skipColours(_ flags: UInt8) {
@@ -58,7 +58,7 @@ import Testing
     let whole = try Self.animation(frames: 20)
     let starts = Self.frames(of: whole)
     #expect(starts.count == 20 && Made.error(whole) == nil)
-    // When: it ends between two frames, and within one
+    // When: the file ends between two frames, or within one
     for end in [starts[10], starts[10] + 200, starts[19] + 100, whole.count - 1] {
       let bytes = Array(whole.prefix(end))
       // Then
@@ -71,7 +71,7 @@ import Testing
     // Given
     let whole = try Self.animation(frames: 3)
     let start = Self.frames(of: whole)[1]
-    // When: it says that it is one row higher, or lower
+    // When: a frame claims one row more or less
     for change in [1, -1] {
       var bytes = whole
       bytes[start + 7] = UInt8(Int(bytes[start + 7]) + change)
@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test func `a still GIF without its last byte is whole`() throws {
-    // Given: without the extension that makes it an animation
+    // Given: a GIF without the extension that marks an animation
     var bytes = try TestImages.encode(.scene(width: 40, height: 30), ".gif")
     let loop = try #require(
       bytes.indices.first { bytes[$0...].starts(with: [0x21, 0xff, 11] + "NETSCAPE2.0".utf8) })
@@ -116,7 +116,7 @@ import Testing
     #expect(Made.error(Array(bytes)) == nil)
   }
 
-  // MARK: What the operator wants
+  // MARK: Tolerance
 
   @Test(arguments: [FailOn.none, .truncated, .error, .warning])
   func `milder damage than refused is answered and marked`(failOn: FailOn) throws {
@@ -156,7 +156,7 @@ import Testing
     #expect(throws: ImageError.self) {
       try Made(cut, verifies: true) { $0.product = .info(nil) }
     }
-    // libwebp finds nothing to show in what is cut.
+    // libwebp shows nothing of a truncated file.
     guard format != .webp else { return }
     let lax = try Made(cut, limits: Self.limits(.none), verifies: true) {
       $0.product = .info(nil)

@@ -1,4 +1,4 @@
-// ContainerLengthsTests: lengths that a container claims are held against the bytes there are, before anything is decoded.
+// ContainerLengthsTests: false lengths in containers are detected before decoding.
 
 import ImagingWire
 import Model
@@ -48,7 +48,7 @@ import Testing
     for share in [0.3, 0.6, 0.95] {
       let part = Array(whole.prefix(Int(Double(whole.count) * share)))
       #expect(failure(part) != nil, "\(share)")
-      // An operator who lets all damage through has it decoded; a TIFF's directory stands at its end.
+      // If all damage is tolerated the file is decoded; a TIFF's directory is at its end.
       #expect(failure(part, .truncated) != nil, "\(share)")
       #expect(failure(part, .none) == nil || kind == "tiff", "\(share)")
       #expect(Made.error(part) { $0.product = .info(nil) }?.code == "undecodable", "\(share)")
@@ -67,15 +67,15 @@ import Testing
     // When, then
     #expect(claimsTooMuch(Made.error(bytes)))
     #expect(claimsTooMuch(Made.error(bytes) { $0.product = .info(nil) }))
-    // Whatever damage the operator lets through, nothing asks for that much memory.
+    // No level of tolerance allows an allocation of that size.
     #expect(claimsTooMuch(failure(bytes, .none)))
-    // And so it is within an icon.
+    // The same holds within an icon.
     let icon: [UInt8] =
       [0, 0, 1, 0, 1, 0, 9, 9, 0, 0, 1, 0, 32, 0, 57, 0, 0, 0, 22, 0, 0, 0] + bytes
     #expect(Made.error(icon)?.code == "undecodable")
   }
 
-  /// Where a text stands.
+  /// Returns the offset of a text.
   private func place(of text: String, in bytes: [UInt8]) throws -> Int {
     try #require(bytes.indices.first { bytes[$0...].starts(with: text.utf8) })
   }
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test func `a TIFF whose tag claims more values than there are is refused`() throws {
-    // Given: the first entry whose values do not stand in it, in the directory that the head leads to
+    // Given: the first entry with values outside the entry, in the first directory
     let whole = try TestImages.tiff(width: 90, height: 60)
     #expect(whole.starts(with: "II".utf8))
     func number(_ place: Int, _ width: Int) -> Int {

@@ -1,4 +1,4 @@
-// DamageMatrix: damaged files of every input format, and what becomes of each.
+// DamageMatrix: damaged files of every input format, and the outcome of each.
 
 import Model
 import TestSupport
@@ -9,9 +9,9 @@ import TestSupport
 struct DamagedKind: Sendable {
   let name: String
   let format: ImageFormat
-  /// Frames of it.
+  /// The number of frames.
   var frames = 1
-  /// The width that is asked for; `nil`: its own.
+  /// The requested width; `nil` for the source's width.
   var width: Int?
   let make: @Sendable () throws -> [UInt8]
 
@@ -57,7 +57,8 @@ struct DamagedKind: Sendable {
     ]
   }()
 
-  /// A photo's mixture: soft fields, an edge and grain, so that no part of a file says nothing.
+  /// Returns a photo-like mixture of smooth fields, an edge and grain, so that every part of a file
+  /// matters.
   static func textured(width: Int, height: Int, seed: UInt64 = 1) -> Pixels {
     var generator = SeededGenerator(seed: seed)
     var pixels = Pixels(width: width, height: height, color: [0, 0, 0])
@@ -75,7 +76,7 @@ struct DamagedKind: Sendable {
     return pixels
   }
 
-  /// 24 bits a pixel, from the bottom up (BITMAPINFOHEADER).
+  /// Returns 24 bits per pixel, from the bottom up (BITMAPINFOHEADER).
   private static func bitmap(of pixels: Pixels) -> [UInt8] {
     func little(_ number: Int, _ width: Int) -> [UInt8] {
       (0..<width).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
@@ -93,14 +94,14 @@ struct DamagedKind: Sendable {
       + rows
   }
 
-  /// An icon of one PNG.
+  /// Returns an icon with one PNG.
   private static func icon(_ png: [UInt8]) -> [UInt8] {
     let size = (0..<4).map { UInt8(truncatingIfNeeded: png.count >> (8 * $0)) }
     return [0, 0, 1, 0, 1, 0, 128, 128, 0, 0, 1, 0, 32, 0] + size + [22, 0, 0, 0] + png
   }
 }
 
-/// What is done to a file at a place.
+/// The kind of damage at a position of a file.
 enum Damage: String, CaseIterable {
   case truncated, zeros, noise
   case flips = "bit flips"
@@ -108,7 +109,9 @@ enum Damage: String, CaseIterable {
 
   static let places = 10
 
-  /// - Parameter place: 0–9, in the middle of each tenth of the file.
+  /// Damages a file.
+  ///
+  /// - Parameter place: 0–9, the middle of each tenth of the file.
   func applied(to bytes: [UInt8], place: Int, using generator: inout SeededGenerator) -> [UInt8] {
     var bytes = bytes
     let length = max(12, bytes.count / 20)
@@ -133,16 +136,17 @@ enum Damage: String, CaseIterable {
   }
 }
 
-/// One row: of ten files each, how many came out as images that differ from the right one by an RMSE above 5.
+/// One row of the matrix: of ten files each, the number of images that differ from the correct one
+/// by an RMSE above 5.
 struct DamageRow {
   let kind: DamagedKind
   var passed: [Damage: Int] = [:]
-  /// How many the format's own decoder passes without a complaint.
+  /// The number of files that the format's own decoder accepts without a warning.
   var passedByDecoder = 0
 
   var total: Int { passed.values.reduce(0, +) }
 
-  /// Damages a file in every way and counts.
+  /// Damages a file in every way and counts the outcomes.
   init(_ kind: DamagedKind) throws {
     self.kind = kind
     let whole = try kind.make()
@@ -163,7 +167,7 @@ struct DamageRow {
     }
   }
 
-  /// What the pipeline makes of it: each frame without loss.
+  /// Returns the pipeline's result, each frame without loss.
   private static func result(of bytes: [UInt8], _ kind: DamagedKind) throws -> [Pixels] {
     let made = try Made(bytes) {
       $0.format = kind.frames > 1 ? .webp : .tiff
@@ -174,7 +178,7 @@ struct DamageRow {
     }
   }
 
-  /// What the decoder behind the format makes of it at its strictest.
+  /// Returns the result of the format's decoder at its strictest.
   private static func decoded(_ bytes: [UInt8], _ kind: DamagedKind) throws -> [Pixels] {
     TestImages.start()
     return try bytes.withUnsafeBytes { buffer in
@@ -199,7 +203,7 @@ struct DamageRow {
     guard left.count == right.count else { return true }
     return zip(left, right).contains { left, right in
       guard left.size == right.size, left.bands == right.bands else { return true }
-      // Every thirteenth number will do: the files are many.
+      // Samples every thirteenth value, because there are many files.
       var (sum, count) = (0, 0)
       for index in stride(from: 0, to: left.values.count, by: 13) {
         let difference = Int(left.values[index]) - Int(right.values[index])

@@ -1,4 +1,4 @@
-// Every input format × every damage × ten places: how many damaged files come out as images.
+// DamageMatrixTests: how many damaged files decode to images.
 
 import Glibc
 import Model
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  /// Appends the row to the table of docs/performance.md, where the environment names a file for it.
+  /// Appends the row to the table of docs/performance.md, if the environment names a file for it.
   private static func print(_ row: DamageRow) {
     guard let path = getenv("PICTOR_DAMAGE_TABLE").map({ String(cString: $0) }),
       let file = fopen(path, "a")

@@ -1,4 +1,4 @@
-// What is damaged, cut short or made to exhaust: the right error, and quickly.
+// HostileTests: hostile files fail fast, with the right error.
 
 import ImagingWire
 import Model
@@ -51,7 +51,7 @@ import Testing
     "jp2", "svg",
   ])
   func `damage ends in an error of the contract or in an image, never worse`(kind: String) throws {
-    // given: the same damage each time
+    // given: reproducible damage
     let whole = try Self.source(kind)
     var seed: UInt64 = 7
     func next(below bound: Int) -> Int {
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test func `a GIF of 43 bytes and 400 megapixels is refused by its header`() {
-    // given: one frame of 20000 by 20000, hardly any data
+    // given: one frame of 20000 by 20000, with little data
     let side: [UInt8] = [0x20, 0x4e]
     let bytes: [UInt8] =
       Array("GIF89a".utf8) + side + side + [0x80, 0, 0, 255, 255, 255, 0, 0, 0]
@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test func `a PNG of 50000 by 50000 is refused by its header`() throws {
-    // given: a small PNG whose header says otherwise
+    // given: a small PNG whose header states a larger size
     var bytes = try TestImages.png(width: 8, height: 8)
     let side: [UInt8] = [0, 0, 0xc3, 0x50]
     bytes.replaceSubrange(16..<24, with: side + side)
@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test func `a JPEG of 65000 by 65000 is refused by its header`() throws {
-    // given: the frame header's sides, behind its marker, length and precision
+    // given: the sides in the frame header, after its marker, length and precision
     var bytes = try TestImages.jpeg(width: 16, height: 16)
     let frame = try #require(bytes.indices.first { bytes[$0...].starts(with: [0xff, 0xc0]) })
     bytes.replaceSubrange(frame + 5..<frame + 9, with: [0xfd, 0xe8, 0xfd, 0xe8])
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test func `an SVG of any size is drawn with no more pixels than it takes`() throws {
-    // given: of 10 and of 100 gigapixels
+    // given: vectors of 10 and of 100 gigapixels
     for side in [100_000, 300_000] {
       let source = TestImages.svg(width: side, height: side)
       // when
@@ -138,7 +138,7 @@ import Testing
   }
 
   @Test func `a stretched SVG is drawn within the limit`() throws {
-    // given: as wide as can be and one pixel high, which drawn at the width's scale is 4 gigapixels
+    // given: maximum width and one pixel high, which at the width's scale is 4 gigapixels
     var limits = ImagingLimits()
     limits.maximumPixels = 1_000_000
     // when

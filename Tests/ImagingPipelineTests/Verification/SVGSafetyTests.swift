@@ -1,4 +1,4 @@
-// SVGs that reach for something: nothing of the network, the disk or a script gets into the image; and that exhaust.
+// SVGSafetyTests: SVGs cannot use network, disk or scripts, or exhaust resources.
 
 import Model
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 @Suite struct SVGSafetyTests {
   private static let green: [UInt8] = [0, 255, 0]
 
-  /// A green field with something on it.
+  /// Returns a green field with content on it.
   private func svg(_ content: String, before: String = "", attributes: String = "") -> [UInt8] {
     let text = """
       \(before)<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" \
@@ -17,7 +17,7 @@ import Testing
     return Array(text.utf8)
   }
 
-  /// Whether it is refused, or shows nothing but the green field.
+  /// Returns whether the file is rejected, or shows only the green field.
   private func showsNothing(_ bytes: [UInt8]) throws -> Bool {
     do {
       let pixels = try Made(bytes) { $0.format = .png }.pixels()
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  /// Ways to use what an address leads to.
+  /// Returns the ways in which an SVG can use an address.
   private func users(of address: String) -> [[UInt8]] {
     let links = "href=\"\(address)\" xlink:href=\"\(address)\""
     return [
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func `the network is not asked for anything`() throws {
-    // given: an origin that has an image, a drawing and a style sheet
+    // given: an origin with an image, a drawing and a style sheet
     let origin = try Origin()
     let red = try TestImages.encode(Pixels(width: 40, height: 40, color: [255, 0, 0]), ".png")
     origin.serve("/red.png", red, type: "image/png")
@@ -111,7 +111,7 @@ import Testing
   }
 
   @Test func `what grows without bounds ends in an error`() {
-    // given: entities in entities; uses of uses; more elements in each other than any drawing has
+    // given: nested entities, nested uses, and deeper nesting than in any real drawing
     let entities = (1...12).map {
       "<!ENTITY a\($0) \"\(String(repeating: "&a\($0 - 1);", count: 10))\">"
     }
@@ -152,7 +152,7 @@ import Testing
       ("width='50%' viewBox='0 0 60 40'", 60, 40), ("viewBox='-5 -5 60 40'", 60, 40),
       ("width='60' height='40'", 60, 40), ("width='60px' viewBox='0 0 120 80'", 60, 40),
       ("width='0.9' height='0.6' viewBox='0 0 60 40'", 1, 1),
-      // libvips has 72 pixels an inch.
+      // libvips uses 72 pixels per inch.
       ("width='25.4mm' height='36pt'", 72, 36),
       ("width='1in' height='0.5in' viewBox='0 0 60 40'", 72, 36),
     ])
@@ -161,7 +161,7 @@ import Testing
       "<svg xmlns='http://www.w3.org/2000/svg' \(attributes)><rect x='-9' y='-9' width='200' height='200'/></svg>"
     let made = try Made(Array(text.utf8))
     #expect(made.size == PixelSize(width: width, height: height))
-    // Whatever it says, it is drawn as large as is wanted.
+    // Each nominal size is drawn at the requested size.
     #expect(try Made(Array(text.utf8)) { $0.width = 120 }.size.width == 120)
   }
 

@@ -1,4 +1,4 @@
-// SourceCostTests: what decoding takes is told beforehand where a size says too little.
+// SourceCostTests: excessive decoding cost is detected before decoding.
 
 import ImagingWire
 import Model
@@ -13,12 +13,12 @@ import Testing
   }
 
   @Test func `a JPEG of hundreds of scans of many megapixels is too costly, few are not`() throws {
-    // Given: a progressive one, which has 6 to 12
+    // Given: a progressive JPEG, which has 6 to 12 scans
     let whole = try TestImages.jpeg(width: 64, height: 48, progressive: true)
     let few = scans(of: whole)
     #expect((6...12).contains(few))
     #expect(Made.error(whole) == nil)
-    // Its last scan, again and again, and a header that claims 144 megapixels
+    // The last scan is repeated, and the header claims 144 megapixels
     let last = try #require(whole.indices.last { whole[$0...].starts(with: [0xff, 0xda]) })
     let scan = whole[last..<whole.count - 2]
     var bytes = Array(whole.dropLast(2)) + (0..<200).flatMap { _ in scan } + [0xff, 0xd9]
@@ -27,7 +27,7 @@ import Testing
     bytes.replaceSubrange(frame + 5..<frame + 9, with: [0x2e, 0xe0, 0x2e, 0xe0])
     // When
     let error = Made.error(bytes) { $0.width = 40 }
-    // Then: the source's own fault, and not that of its description
+    // Then: the fault is the source's, not its description's
     #expect(error?.code == "too_costly" && error?.isOfSource == true)
     #expect(Made.error(bytes) { $0.product = .info(nil) } == nil)
   }

@@ -1,4 +1,4 @@
-// Tests of AVIFs that nobody waits for: another format now, the AVIF from then on.
+// AVIFLaterTests: tests deferred AVIFs: a faster format first, then the AVIF.
 
 import Model
 import Telemetry
@@ -8,7 +8,7 @@ import Testing
 
 final class AVIFLaterTests: ManagedTests {
   private let avifGate = Gate()
-  /// Bytes of the WebP are 100, of the AVIF these.
+  /// Opens all gates but the one for AVIFs. A WebP has 100 bytes, an AVIF `bytes`.
   private func open(avif bytes: Int = 60, frames: Int = 1) {
     openAll()
     processor.avifGate.withLock { $0 = avifGate }
@@ -46,7 +46,7 @@ final class AVIFLaterTests: ManagedTests {
     try await waitUntil { [manager] in manager.figures.avifsWaiting == 0 }
   }
 
-  /// Accepted formats of all jobs so far.
+  /// The accepted formats of all jobs so far.
   private var jobs: [[ImageFormat]] {
     processor.jobs.withLock { $0.map(\.transform.accepted) }
   }
@@ -86,7 +86,7 @@ final class AVIFLaterTests: ManagedTests {
     _ = try await manager.variant(for: try wish())
     let kept = try #require(manager.cachedVariant(for: other.key))
     #expect(kept.info.freshness.lifetime == 3_600)
-    // The other way round, for another image: what is there is found.
+    // The cached fallback also serves clients that do not accept AVIF.
     #expect(jobs.count { $0 == [.webp] } == 1)
     let found = try await manager.variant(for: other)
     #expect(found.cacheStatus == .hit(.memory))
@@ -246,10 +246,10 @@ final class AVIFLaterTests: ManagedTests {
     let wish = try wish()
     _ = try await manager.variant(for: wish)
     try await waitUntilMade()
-    // The same bytes: it is renewed, and not made again.
+    // The source is unchanged, so the AVIF is revalidated and not encoded again.
     let renewed = try await manager.variant(for: try self.wish { $0.cache = .refresh })
     #expect(renewed.variant.info.format == .avif && jobs.count == 2)
-    // Other ones.
+    // The source has changed.
     loader.etag.withLock { $0 = "\"v2\"" }
     avifGate.close()
     let changed = try await manager.variant(for: try self.wish { $0.cache = .refresh })
@@ -293,7 +293,7 @@ final class AVIFLaterTests: ManagedTests {
   @Test func `who says where it is kept, or takes what is kept, starts nothing`() async throws {
     open()
     avifGate.open()
-    // Not on disk: it would have to be loaded once more.
+    // Without the disk tier, an AVIF is not deferred.
     for tiers in [StoreTiers.memory, []] {
       let waiting = try await manager.variant(for: try wish { $0.store = tiers })
       #expect(waiting.variant.info.format == .avif)

@@ -1,4 +1,4 @@
-// Tests of DeferredAVIFQueue: which AVIFs are made when, and each once.
+// DeferredAVIFQueueTests: tests the order and bounds of background AVIFs.
 
 import Model
 import TestSupport
@@ -54,13 +54,13 @@ struct AVIFBacklogTests {
   ) throws {
     var random = SeededGenerator(seed: UInt64(atOnce))
     var backlog = DeferredAVIFQueue(atOnce: atOnce)
-    // What it has to be equal to: who runs and who waits, in order.
+    // The model: running and waiting items in order.
     var (running, waiting): ([DeferredAVIFQueue.Item], [DeferredAVIFQueue.Item]) = ([], [])
     var known: Set<CacheKey> = []
     let items = try (0..<4_000).map { try item($0) }
     var mostWaiting = 0
     for step in 0..<20_000 {
-      // Fills up at first, and then empties and fills.
+      // The queue fills at first, then empties and fills again.
       let item = items[Int.random(in: 0..<items.count, using: &random)]
       if running.isEmpty || Int.random(in: 0..<10, using: &random) < (step / 5_000 % 2 == 0 ? 8 : 3)
       {

@@ -1,4 +1,4 @@
-// Tests of DerivationCandidates: what an image may be made from besides its source.
+// DerivationCandidatesTests: tests from which variants an image may be derived.
 
 import Model
 import TestSupport
@@ -88,7 +88,8 @@ struct LargerVariantsTests {
       if wanted.fit == .cover || wanted.fit == .contain { wanted.height = 300 }
       #expect(try !isMade(wanted, from: larger, made))
     }
-    // A named format may have lost alpha or movement; the same one would have lost it too.
+    // An explicit format may have lost alpha or animation. A request for the same format loses
+    // them, too.
     let named = transform { $0.format = .jpeg }
     #expect(try !isMade(transform { $0.width = 500 }, from: variant(named), named))
     #expect(
@@ -110,7 +111,7 @@ struct LargerVariantsTests {
     #expect(found.rest == transform { $0.width = 400 })
   }
 
-  /// The size in pixels of what comes out, by the rules of docs/http-api.md where nothing grows.
+  /// Returns the output size by the rules of docs/http-api.md, without enlarging.
   private func size(of transform: Transform, _ source: PixelSize) -> PixelSize {
     func side(_ exact: Double) -> Int { max(1, Int(exact.rounded())) }
     let (width, height) = (Double(source.width), Double(source.height))

@@ -1,4 +1,4 @@
-// Tests of images that are made of larger ones, where their source is not kept.
+// DerivationTests: tests variants that are derived from larger ones without their source.
 
 import Model
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import Managing
 
 final class DerivationTests: ManagedTests {
-  /// Everything comes out a quarter as high as wide.
+  /// Opens all gates. Every result is four times as wide as high.
   private func open() {
     openAll()
     processor.result.withLock { result in
@@ -29,7 +29,7 @@ final class DerivationTests: ManagedTests {
     return request
   }
 
-  /// A large image is kept and its source is not.
+  /// Returns a cached large variant whose source is not cached.
   private func makeLarge(quality: Int? = 95) async throws -> Variant {
     open()
     let made = try await manager.variant(for: try wish(1_000, quality: quality))
@@ -48,7 +48,7 @@ final class DerivationTests: ManagedTests {
     #expect(small.variant.info.sourceVersion == large.info.sourceVersion)
     #expect(manager.cachedVariant(for: small.variant.key) === small.variant)
     #expect(manager.figures.derived == 1)
-    // From disk, too, and by who takes only what is kept.
+    // Also from disk, and for a request that uses only cached entries.
     memory.remove(large.key)
     let only = try await manager.variant(for: try wish(200) { $0.cache = .only })
     #expect(only.cacheStatus == .hit(.variant))
@@ -75,16 +75,16 @@ final class DerivationTests: ManagedTests {
   }
 
   @Test func `what is too old, purged, gone or of other bytes is made nothing of`() async throws {
-    // Gone.
+    // The variant was removed.
     var large = try await makeLarge()
     memory.remove(large.key)
     await disk.remove(large.key)
     #expect(try await manager.variant(for: try wish(400)).cacheStatus != .hit(.variant))
-    // Purged: the tiers of these tests keep what they should not serve.
+    // The variant was purged. The test doubles keep purged entries.
     large = try await makeLarge()
     _ = try await manager.purge(.url(try wish(1).source))
     #expect(try await manager.variant(for: try wish(396)).cacheStatus != .hit(.variant))
-    // Too old.
+    // The variant is stale.
     large = try await makeLarge()
     pass(seconds: 3_600)
     #expect(try await manager.variant(for: try wish(392)).cacheStatus != .hit(.variant))

@@ -1,4 +1,4 @@
-// Tests of what is kept by the name of its format as well.
+// NamedFormatsTests: tests storing negotiated variants under their explicit format.
 
 import Model
 import Testing
@@ -34,7 +34,7 @@ final class NamedFormatsTests: ManagedTests {
     let named = request.naming(made.info.format)
     await manager.keepNamed(made, of: request)
     let kept = memory.peek(named.key)
-    // In memory, then on disk alone.
+    // The variant is in memory, then on disk only.
     await manager.keepNamed(made, of: request)
     #expect(memory.peek(named.key) === kept)
     memory.remove(named.key)

@@ -1,4 +1,4 @@
-// Tests of the rule that a result is never larger than a source that would do.
+// NeverBiggerTests: tests that a variant is never larger than a suitable source.
 
 import Model
 import TestSupport
@@ -19,7 +19,7 @@ final class NeverBiggerTests: ManagedTests {
       source: try SourceURL(parsing: "http://origin/a"), transform: transform)
   }
 
-  /// An origin with such an image, and workers that make so many bytes more of it, of another size where one is given.
+  /// Sets up an origin with this source, and a processor whose result is `more` bytes larger.
   private func serve(
     _ source: [UInt8], made more: Int, of size: PixelSize? = nil, scaledDownFrom: PixelSize? = nil
   ) {
@@ -110,7 +110,7 @@ final class NeverBiggerTests: ManagedTests {
       let delivery = try await manager.variant(for: try request(nil, wish))
       #expect(delivery.variant.info.etag == "\"d1\"")
     }
-    // Explicit is explicit, as with imgproxy, thumbor and sharp.
+    // An explicit format is always used, as in imgproxy, thumbor and sharp.
     for format in [ImageFormat.png, .webp, .avif] {
       let delivery = try await manager.variant(for: try request(format))
       #expect(delivery.variant.info.etag == "\"d1\"")

@@ -1,4 +1,4 @@
-// FlightModelTests: the flight table in random schedules beside what each waiter was told.
+// FlightModelTests: tests FlightTable with random steps against a naive model.
 
 import Model
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 @testable import Managing
 
 struct FlightModelTests {
-  /// One flight as the schedule sees it.
+  /// A flight in the model.
   private struct Running {
     let key: Int
     var isDetached: Bool
@@ -28,7 +28,7 @@ struct FlightModelTests {
     var answered: Set<Int> = []
     var nextWaiter = 0
 
-    /// Everyone in `waiters` is answered now, for the first time, and they are those who waited.
+    /// Checks that exactly the waiters of a flight get its result, each for the first time.
     func answer(_ waiters: [Int], of flight: Int) {
       let expected = running.removeValue(forKey: flight)?.waiting
       #expect(Set(waiters) == expected)
@@ -56,7 +56,7 @@ struct FlightModelTests {
         entries[nextWaiter] = entry
         nextWaiter += 1
       case 500..<850:
-        // Whoever leaves may have its answer already, or have left before.
+        // The waiter may already have its result, or have left before.
         guard nextWaiter > 0 else { continue }
         let waiter = max(nextWaiter - Int.random(in: 1...60, using: &random), 0)
         guard let entry = entries[waiter] else { continue }

@@ -1,4 +1,4 @@
-// Tests of FlightTable: who may join what, and when work is abandoned.
+// FlightTableTests: tests joining and leaving flights, and when their work is cancelled.
 
 import Model
 import Testing
@@ -45,7 +45,7 @@ struct FlightTableTests {
     // When they leave, then both count.
     #expect(table.leave(first)?.abandoned == nil && table.leave(other)?.abandoned == nil)
     #expect(table.unattendedCount == 2)
-    // When one is joined, it counts no more until that one leaves, too.
+    // When a waiter joins one, it does not count until that waiter leaves.
     let second = table.enter(key, "second")
     #expect(second.joined && table.unattendedCount == 1)
     #expect(table.leave(second) != nil)
@@ -77,7 +77,7 @@ struct FlightTableTests {
     #expect(!second.joined && second.flight != first.flight)
     #expect(table.enter(key, "third").flight == second.flight)
     #expect(table.finish(first.flight) == ["first"])
-    // Its end is not that of the flight that took its place.
+    // The end of the retired flight does not end the flight that replaced it.
     #expect(table.enter(key, "fourth").joined)
     #expect(table.finish(second.flight).sorted() == ["fourth", "second", "third"])
   }
@@ -96,7 +96,7 @@ struct FlightTableTests {
     _ = table.leave(first)
     let second = table.enter(key, "second")
     #expect(!second.joined)
-    // The abandoned work ends late: it must not end the new flight.
+    // The cancelled work ends late and must not end the new flight.
     #expect(table.finish(first.flight).isEmpty)
     #expect(table.isRunning(second.flight))
     #expect(table.enter(key, "third").joined)

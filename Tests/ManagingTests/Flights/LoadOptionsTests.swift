@@ -1,4 +1,4 @@
-// Tests of what a request may ask of its loading: which kept answers it takes, what is kept, who goes first.
+// LoadOptionsTests: tests the load options: cache use, storage tiers, priority and detachment.
 
 import Model
 import Platform
@@ -37,7 +37,7 @@ final class LoadOptionsTests: ManagedTests {
     loader.failure.withLock { $0 = nil }
     _ = try await manager.variant(for: try self.request { $0.retriesFailed = true })
     #expect(manager.failedURLs().isEmpty)
-    // What was made is kept, and had by those who ask without.
+    // The image is stored for requests without the option.
     #expect(try await manager.variant(for: request).cacheStatus == .hit(.memory))
   }
 
@@ -89,7 +89,7 @@ final class LoadOptionsTests: ManagedTests {
     #expect(processor.started.value == started)
   }
 
-  /// One transform for each thing that can be asked for.
+  /// One transform for each request parameter.
   static let wishes: [@Sendable (inout Transform) -> Void] = [
     { $0.width = 9 }, { $0.height = 9 }, { $0.scale = 0.5 }, { $0.fit = .cover },
     { $0.position = .attention }, { $0.position = .entropy }, { $0.rotation = .quarter },
@@ -110,7 +110,7 @@ final class LoadOptionsTests: ManagedTests {
     var transform = Transform()
     change(&transform)
     var options = LoadOptions()
-    // An AVIF is waited for.
+    // Without the disk tier, an AVIF is not deferred.
     options.store = .memory
     return ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform, options: options)
@@ -172,7 +172,7 @@ final class LoadOptionsTests: ManagedTests {
     #expect(processor.started.value == started)
   }
 
-  // MARK: Which kept answers
+  // MARK: Cache use
 
   @Test func `only what is kept never asks the origin`() async throws {
     openAll()
@@ -180,7 +180,7 @@ final class LoadOptionsTests: ManagedTests {
     await #expect(throws: ImageError.notCached) { try await self.manager.variant(for: only) }
     #expect(loader.started.value == 0)
     _ = try await manager.variant(for: try request(scale: 0.5))
-    // The source is there, so that another size can be made.
+    // The source is cached, so another size can be rendered.
     #expect(try await manager.variant(for: only).cacheStatus == .hit(.source))
   }
 
@@ -234,7 +234,7 @@ final class LoadOptionsTests: ManagedTests {
     let small = try request(scale: 0.5)
     let late = Task { [manager] in try await manager.variant(for: small) }
     try await waitUntil { [processor] in processor.started.value == 1 }
-    // The source changes while the variant of the old one is being made.
+    // The source changes while a variant of the old one is being rendered.
     loader.etag.withLock { $0 = "\"v2\"" }
     let refresh = try request { $0.cache = .refresh }
     let refreshed = Task { [manager] in try await manager.variant(for: refresh) }
@@ -243,7 +243,7 @@ final class LoadOptionsTests: ManagedTests {
     let (old, new) = try await (late.value, refreshed.value)
     #expect(old.variant.info.sourceVersion != new.variant.info.sourceVersion)
     #expect(memory.variant(for: small.key) == nil)
-    // What another part of the program might still write down is not served.
+    // A late write of the old variant to disk is not served.
     _ = disk.store(old.variant)
     disk.atHand.withLock { $0 = [small.key] }
     #expect(manager.deliveryAtOnce(for: small) == nil)
@@ -290,7 +290,7 @@ final class LoadOptionsTests: ManagedTests {
     loader.etag.withLock { $0 = "\"v2\"" }
     pass(seconds: 3_600)
     _ = try await manager.variant(for: try self.request(scale: 0.5))
-    // A variant of the first bytes comes back, as one that was being written might.
+    // A variant of the first bytes reappears, as after a late write.
     _ = disk.store(first.variant)
     _ = try await manager.variant(for: request)
     #expect(processor.started.value == 3)
@@ -318,7 +318,7 @@ final class LoadOptionsTests: ManagedTests {
         == .miss(.request, stored: true, collapsed: false, originStatus: 200))
   }
 
-  // MARK: What is kept
+  // MARK: Storage tiers
 
   @Test(arguments: [StoreTiers.memory, .disk, [], .all])
   func `an answer is kept in the tiers the request names`(tiers: StoreTiers) async throws {
@@ -339,20 +339,20 @@ final class LoadOptionsTests: ManagedTests {
     tiers: StoreTiers
   ) async throws {
     openAll()
-    // Given an image in one tier, and its source, other bytes by now, in none it was made of.
+    // Given an image in one tier, and its replaced source.
     let asked = try request(scale: 0.5) { $0.store = StoreTiers.all.subtracting(tiers) }
     _ = try await manager.variant(for: asked)
     await disk.remove(asked.key.source)
     loader.etag.withLock { $0 = "\"new\"" }
     _ = try await manager.variant(for: try request(scale: 0.25))
-    // When it is made of them for the other tier.
+    // When it is rendered from the new source for the other tier.
     let renewed = try request(scale: 0.5) {
       $0.cache = .refresh
       $0.store = tiers
     }
     let delivery = try await manager.variant(for: renewed)
     #expect(delivery.cacheStatus.headerValue.contains("fwd-status=304"))
-    // Then the older one is gone.
+    // Then the older variant is gone.
     let version = delivery.variant.info.sourceVersion
     #expect((memory.peek(asked.key)?.info.sourceVersion ?? version) == version)
     #expect((await disk.variant(for: asked.key)?.info.sourceVersion ?? version) == version)
@@ -419,7 +419,7 @@ final class LoadOptionsTests: ManagedTests {
     let priority = try #require(loader.requests.withLock { $0.first?.priority })
     try await waitUntil { priority.observe { _ in } == .high }
     #expect(priority.waiters == 3)
-    // Another size of the same source, whose flight waits for the same load.
+    // A variant flight of another size waits for the same source flight.
     let other = try request(scale: 0.5)
     let fourth = Task { [manager] in try await manager.variant(for: other) }
     try await waitUntil { priority.waiters == 4 }
@@ -452,7 +452,7 @@ final class LoadOptionsTests: ManagedTests {
     for task in tasks { await #expect(throws: ImageError.revoked) { try await task.value } }
     try await waitUntil { [loader] in loader.cancelled.value == 3 }
     #expect(manager.figures.variants + manager.figures.sources == 0)
-    // Nothing stays behind that would be in the way of the next.
+    // No flight remains that could block a new request.
     openAll()
     _ = try await manager.variant(for: requests[0])
   }

@@ -1,4 +1,4 @@
-// Tests of watermarks in the manager: a source of its own, loaded once, whose failures are its own too.
+// WatermarkingTests: tests that a watermark is a source of its own, with its own failures.
 
 import Model
 import Testing
@@ -8,7 +8,7 @@ import Testing
 final class WatermarkingTests: ManagedTests {
   private let mark = "http://marks/logo@2x.png"
 
-  /// A request for an image with the mark on it.
+  /// Returns a request for an image with the watermark.
   private func marked(
     scale: Double? = nil, _ change: (inout LoadOptions) -> Void = { _ in }
   ) throws -> ImageRequest {
@@ -38,12 +38,12 @@ final class WatermarkingTests: ManagedTests {
     async throws
   {
     openAll()
-    // when
+    // When
     let first = try await manager.variant(for: try marked())
     _ = try await manager.variant(for: try marked(scale: 0.5))
     _ = try await manager.variant(for: try marked(scale: 0.5))
     _ = try await manager.variant(for: try request())
-    // then
+    // Then
     #expect(loads(of: mark) == 1 && loader.started.value == 2)
     #expect(processor.jobs.withLock { $0.map { $0.overlay?.density } } == [2, 2, nil])
     let source = await disk.source(for: CacheKey(source: try SourceURL(parsing: mark)))
@@ -64,14 +64,14 @@ final class WatermarkingTests: ManagedTests {
   }
 
   @Test func `one that is not there is no word about the image`() async throws {
-    // given: an image that is kept
+    // Given: a cached image
     openAll()
     _ = try await manager.variant(for: try request())
     loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
-    // when
+    // When
     let first = await failure(of: try marked())
     let second = await failure(of: try marked())
-    // then
+    // Then
     #expect(first == .watermark(.sourceNotFound(status: 404)) && second == first)
     #expect(loads(of: mark) == 1, "the second failure is remembered")
     #expect(manager.failedURLs().map(\.url) == [mark])
@@ -79,17 +79,17 @@ final class WatermarkingTests: ManagedTests {
   }
 
   @Test func `one that cannot be decoded is remembered for itself`() async throws {
-    // given
+    // Given
     openAll()
     processor.failure.withLock { $0 = .watermark(.undecodable(detail: "x")) }
-    // when
+    // When
     let first = await failure(of: try marked())
     let second = await failure(of: try marked(scale: 0.5))
-    // then
+    // Then
     #expect(first == .watermark(.undecodable(detail: "x")) && second == first)
     #expect(processor.started.value == 1)
     #expect(manager.failedURLs().map(\.url) == [mark])
-    // and: whoever wants it tried again gets it tried again
+    // And: a request may retry the watermark
     processor.failure.withLock { $0 = nil }
     _ = try await manager.variant(for: try marked { $0.retriesFailed = true })
     #expect(manager.failedURLs().isEmpty)
@@ -118,22 +118,22 @@ final class WatermarkingTests: ManagedTests {
   }
 
   @Test func `the last one to leave ends its loading`() async throws {
-    // given
+    // Given
     openAll()
     _ = try await manager.variant(for: try request())
     loader.gate.close()
     let task = asking(try marked())
     try await waitUntil { [loader] in loader.started.value == 2 }
-    // when
+    // When
     task.cancel()
-    // then
+    // Then
     await #expect(throws: ImageError.cancelled) { try await task.value }
     try await waitUntil { [loader] in loader.cancelled.value == 1 }
     #expect(processor.started.value == 1)
   }
 
   @Test func `an image is as fresh as the older of both`() async throws {
-    // given: a watermark loaded a thousand seconds before the image
+    // Given: a watermark loaded a thousand seconds before the image
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
     _ = try await manager.variant(for: try request(mark))
@@ -141,26 +141,26 @@ final class WatermarkingTests: ManagedTests {
     let made = try await manager.variant(for: try marked())
     let expiry = made.variant.info.freshness
     #expect(expiry.receivedAt == UnixTime(seconds: 1_000) && expiry.lifetime == 3_600)
-    // when: the watermark's time is over and the image's is not
+    // When: the watermark is stale and the image is not
     pass(seconds: 2_700)
     let renewed = try await manager.variant(for: try marked())
-    // then: it was asked for, and nothing was made
+    // Then: the watermark is revalidated and nothing is rendered
     #expect(loads(of: mark) == 2 && loads(of: "http://origin/a.jpg") == 1)
     #expect(processor.started.value == 2)
     #expect(renewed.variant.info.freshness.receivedAt == UnixTime(seconds: 2_000))
   }
 
   @Test func `a changed watermark shows when the image is renewed`() async throws {
-    // given
+    // Given
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
     let before = try await manager.variant(for: try marked()).variant.info
     await disk.remove(CacheKey(source: try SourceURL(parsing: mark)))
-    // when: it is fresh, then not any more
+    // When: the image is fresh, then stale
     let fresh = try await manager.variant(for: try marked()).variant.info
     pass(seconds: 4_000)
     let after = try await manager.variant(for: try marked()).variant.info
-    // then
+    // Then
     #expect(fresh.watermarkVersion == before.watermarkVersion)
     #expect(after.watermarkVersion != before.watermarkVersion)
     #expect(after.sourceVersion == before.sourceVersion && processor.started.value == 2)

@@ -1,4 +1,4 @@
-// Tests of renewals that meet something else: other bytes, a purge, a request that asks nobody, a variant in memory alone.
+// RenewalTests: tests revalidations that meet changed bytes, purges and other requests.
 
 import Model
 import Testing
@@ -41,7 +41,7 @@ final class RenewalTests: StaleTests {
     loader.gates.withLock { $0 = [2: before] }
     #expect(manager.deliveryAtOnce(for: request) != nil)
     try await waitUntil { [loader] in loader.started.value == 2 }
-    // It is in the list, and the flights of before take newcomers for a moment more.
+    // The purge is published, and older flights accept participants for a moment longer.
     let generation = purges.add(.everything).number
     let after = asking(request)
     try await waitUntil { [manager] in manager.figures.coalesced == 1 }
@@ -81,7 +81,7 @@ final class RenewalTests: StaleTests {
       renewed.cacheStatus == .miss(.stale, stored: true, collapsed: false, originStatus: 304))
     #expect(processor.started.value == 1)
     #expect(manager.cachedVariant(for: request.key) != nil)
-    // So it is where its source was renewed with another size.
+    // The same holds if a request for another size revalidated the source.
     await disk.remove(request.key)
     pass(seconds: 3_600)
     _ = try await manager.variant(for: try self.request(scale: 0.5))

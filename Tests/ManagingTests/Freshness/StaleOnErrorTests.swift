@@ -1,4 +1,4 @@
-// Tests of what is served stale since its origin fails (RFC 5861, section 4).
+// StaleOnErrorTests: tests stale responses when the origin fails (RFC 5861, section 4).
 
 import Model
 import Testing
@@ -32,7 +32,7 @@ final class StaleOnErrorTests: StaleTests {
     #expect(
       try await manager.variant(for: other).cacheStatus
         == .staleIfError(collapsed: false, originStatus: 503))
-    // It is kept, so the next who wants it is answered at once.
+    // The stale variant is stored, so the next request is answered at once.
     #expect(
       manager.deliveryAtOnce(for: other)?.cacheStatus == .staleHit(.memory, .ifError, ttl: -5))
     #expect(processor.started.value == 2)
@@ -131,7 +131,7 @@ final class StaleOnErrorTests: StaleTests {
     await #expect(throws: ImageError.sourceError(status: 403)) {
       try await self.manager.variant(for: request)
     }
-    // Nothing of what is kept has gone.
+    // The cached entries still exist.
     fail(nil)
     #expect(
       try await manager.variant(for: request).cacheStatus
@@ -154,7 +154,7 @@ final class StaleOnErrorTests: StaleTests {
       ) { try await self.manager.variant(for: request) }
     }
     #expect(await disk.variant(for: request.key) == nil)
-    // It is back, and asked for as it never was.
+    // The image is back and is downloaded like a new one.
     fail(nil)
     pass(seconds: 600)
     #expect(

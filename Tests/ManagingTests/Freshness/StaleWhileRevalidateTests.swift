@@ -1,4 +1,4 @@
-// Tests of what is served stale at once, while the origin is asked (RFC 5861, section 3).
+// StaleWhileRevalidateTests: tests stale responses during a revalidation (RFC 5861, section 3).
 
 import Model
 import Telemetry
@@ -6,9 +6,9 @@ import Testing
 
 @testable import Managing
 
-/// TestImages that have been stale for a moment.
+/// A fixture with stale images.
 class StaleTests: ManagedTests {
-  /// An image that was made an hour and five seconds ago, of which an hour it was fresh.
+  /// Caches an image with a lifetime of one hour and makes it five seconds stale.
   func makeStale(
     whileRevalidate: Int = 0, ifError: Int = 0, _ scales: [Double?] = [nil]
   ) async throws {
@@ -20,7 +20,7 @@ class StaleTests: ManagedTests {
     pass(seconds: 3_605)
   }
 
-  /// The same, with an origin that answers no more until its gate is opened.
+  /// Does the same with an origin that hangs until its gate opens.
   func makeStaleAndHang(_ scales: [Double?] = [nil]) async throws {
     try await makeStale(whileRevalidate: 10, scales)
     loader.gate.close()
@@ -50,7 +50,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(manager.cachedVariant(for: request.key) == nil)
     loader.gate.open()
     try await waitUntilFresh(request)
-    // It was renewed and not made again.
+    // The variant was revalidated and not rendered again.
     #expect(processor.started.value == 1)
     #expect(loader.requests.withLock { $0.last?.validators?.etag } == "\"v1\"")
     #expect(loader.requests.withLock { $0.last?.priority?.observe { _ in } } == .low)
@@ -116,7 +116,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     pass(seconds: 10)
     let waiting = Task { [manager] in try await manager.variant(for: request) }
     try await waitUntil { [manager] in manager.figures.waiting >= 4 }
-    // It is somebody's image now, and no longer nobody's.
+    // A client waits now, so the priority was raised.
     #expect(loader.requests.withLock { $0.last?.priority?.observe { _ in } } == .normal)
     loader.gate.open()
     let answer = try await waiting.value
@@ -166,7 +166,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(manager.freshnessFigures.revalidations == 0)
     pass(seconds: 5)
     await #expect(throws: ImageError.notCached) { try await self.manager.variant(for: only) }
-    // That says nothing about the origin.
+    // A missing cache entry says nothing about the origin.
     #expect(manager.freshnessFigures.failingSources == 0)
     #expect(loader.started.value == 1)
   }

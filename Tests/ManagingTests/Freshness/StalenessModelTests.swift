@@ -1,4 +1,4 @@
-// Tests of staleness by many random steps beside a naive model of what RFC 9111 and 5861 let the manager answer.
+// StalenessModelTests: tests staleness with random steps against a naive model.
 
 import Model
 import TestSupport
@@ -6,27 +6,27 @@ import Testing
 
 @testable import Managing
 
-/// What an answer was, as far as freshness is concerned.
+/// The outcome of a request with regard to freshness.
 private enum Outcome: Equatable {
-  /// An image of these bytes, kept and fresh.
+  /// A fresh cached image with these bytes.
   case fresh(bytes: Int)
-  /// The same, kept and stale.
+  /// A stale cached image.
   case stale(bytes: Int, CacheStatus.StaleReason, ttl: Int)
-  /// The same, for which the origin was asked.
+  /// An image after a request to the origin.
   case asked(bytes: Int, status: Int?)
-  /// The same, kept, since the origin failed.
+  /// A stale cached image, because the origin failed.
   case stoodIn(bytes: Int)
-  /// No image; with the status that is answered.
+  /// No image, with the status of the response.
   case failed(Int)
 }
 
-/// What an origin does.
+/// The behaviour of the origin.
 private enum OriginState: CaseIterable {
   case well, failing, gone
 }
 
-/// What the manager is to do, in the simplest words: no flights, no tiers, and what runs in the background is done at
-/// once, behind the answer.
+/// A naive model of the manager, without flights and tiers. Background work happens immediately
+/// after the response.
 private struct Model {
   struct Kept {
     var bytes: Int
@@ -54,7 +54,8 @@ private struct Model {
     return outcome
   }
 
-  /// Why what is kept will do; `nil`: it will not. Fresh is no reason to be stale.
+  /// Returns how a cached entry may satisfy a request, or `nil` if it may not. Ignore the reason if
+  /// the entry is fresh.
   private func use(
     _ kept: Kept, _ use: CacheUse, _ takesStale: Bool
   ) -> (isFresh: Bool, reason: CacheStatus.StaleReason, ttl: Int)? {
@@ -119,7 +120,7 @@ private struct Model {
 final class StalenessModelTests: ManagedTests {
   private static let sizes: [Double?] = [nil, 0.5]
 
-  /// The bytes of a variant, which its origin numbers by their date.
+  /// Returns the number of the bytes of a variant, which the origin encodes in their date.
   private func bytes(of variant: Variant) -> Int {
     variant.info.lastModified.flatMap { HTTPDate.parse($0) }?.seconds ?? -1
   }
@@ -202,7 +203,7 @@ final class StalenessModelTests: ManagedTests {
         seen["\(found)".prefix { $0 != "(" } + "\(use)", default: 0] += 1
       }
     }
-    // Each kind of answer was met, so the walk was one through all of it.
+    // Every outcome occurred, so the random walk covered the model.
     for kind in ["fresh", "stale", "asked", "stoodIn", "failed"] {
       #expect(seen["\(kind)normal", default: 0] > 20, "\(seen)")
     }

@@ -1,4 +1,4 @@
-// Tests of purges: what goes, what stays, and that nothing of before is seen by whoever asks after one.
+// PurgingTests: tests that later requests see no data from before a purge.
 
 import Glibc
 import Model
@@ -15,7 +15,7 @@ final class PurgingTests: ManagedTests {
     .url(try SourceURL(parsing: url))
   }
 
-  // MARK: What goes
+  // MARK: Removed entries
 
   @Test func `a purge takes all variants of a URL out of memory, and leaves the rest`() async throws
   {
@@ -63,7 +63,7 @@ final class PurgingTests: ManagedTests {
     #expect(manager.failedURLs().map(\.url) == ["http://origin/b.jpg"])
   }
 
-  // MARK: Work under way
+  // MARK: Running work
 
   @Test func `a load under way goes to those who wait for it, and is kept nowhere`() async throws {
     let request = try request()
@@ -79,7 +79,7 @@ final class PurgingTests: ManagedTests {
       await disk.variant(for: request.key), await disk.source(for: request.key.source)
     )
     #expect(variant == nil && source == nil)
-    // And the next one asks again.
+    // The next request downloads again.
     _ = try await manager.variant(for: request)
     #expect(loader.started.value == 2)
   }
@@ -104,7 +104,7 @@ final class PurgingTests: ManagedTests {
   @Test func `a load of before that ends last undoes nothing of what came after`() async throws {
     openAll()
     let (request, refresh) = (try request(), try request { $0.cache = .refresh })
-    // Its bytes were replaced before, so which are right is known.
+    // The source was replaced before, so its current version is recorded.
     for request in [request, refresh] { _ = try await manager.variant(for: request) }
     let last = Gate()
     loader.gates.withLock { $0 = [3: last] }
@@ -119,7 +119,7 @@ final class PurgingTests: ManagedTests {
     #expect(memory.peek(request.key) === after)
     let source = await disk.source(for: request.key.source)
     #expect(source?.version == after.info.sourceVersion)
-    // Another size is made of what is kept, and kept.
+    // Another size is rendered from the cached source and stored.
     let scaled = try self.request(scale: 0.5)
     #expect(try await manager.variant(for: scaled).cacheStatus == .hit(.source))
     #expect(memory.peek(scaled.key) != nil)
@@ -183,7 +183,7 @@ final class PurgingTests: ManagedTests {
     let request = ImageRequest(source: try SourceURL(parsing: url), transform: transform)
     let first = Gate()
     loader.gates.withLock { $0 = [1: first] }
-    // It waits for the head of what comes in, with a share in the load, and makes its variant afterwards.
+    // The request joins the source flight, waits for the head and renders its variant afterwards.
     let holding = Task { [manager] in try await manager.answer(to: request) }
     try await waitUntil { [loader] in loader.started.value == 1 }
     _ = try await manager.purge(try scope())
@@ -208,7 +208,7 @@ final class PurgingTests: ManagedTests {
     let (manager, purges, disk) = (manager, purges, disk)
     let purging = Lock<Task<PurgeReport, any Error>?>(nil)
     memory.beforeStore.withLock { hook in
-      // Between the question and the storing a purge comes, and has its time to pass.
+      // A purge runs between the check and the store.
       hook = {
         purging.withLock {
           $0 = Task(executorPreference: BlockingExecutor.shared) { try await manager.purge(scope) }
@@ -274,7 +274,7 @@ final class PurgingTests: ManagedTests {
     }
   }
 
-  // MARK: Clear and look
+  // MARK: Clear and look-up
 
   @Test func `a clear of one tier leaves the other`() async throws {
     openAll()
@@ -316,7 +316,7 @@ final class PurgingTests: ManagedTests {
   }
 }
 
-/// Blocks until something holds, or for so long.
+/// Blocks until a condition holds, or for a number of milliseconds.
 private func wait(milliseconds: Int, until condition: () -> Bool) {
   for _ in 0..<milliseconds where !condition() { usleep(1_000) }
 }

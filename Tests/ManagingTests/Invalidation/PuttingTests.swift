@@ -1,4 +1,4 @@
-// Tests of images that operators put into the cache.
+// PuttingTests: tests images that operators upload into the cache.
 
 import Model
 import TestSupport

@@ -1,4 +1,4 @@
-// Tests of SourceVersions: which variants may still be kept, and for how long that is known.
+// SourceVersionsTests: tests which variants are current after a source was replaced.
 
 import Model
 import Testing

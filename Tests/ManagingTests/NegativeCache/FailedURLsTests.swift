@@ -1,4 +1,4 @@
-// Tests of FailedURLs and FailurePolicy: what is listed, for how long, and what leaves the list.
+// FailedURLsTests: tests which failures are cached, for how long, and how they are removed.
 
 import Model
 import Testing

@@ -1,4 +1,4 @@
-// Tests of OriginBackoff, Revalidations and ClockWatch: who is left alone for how long, and that both are bounded.
+// OriginBackoffTests: tests OriginBackoff, Revalidations and ClockWatch, with their bounds.
 
 import Model
 import Testing
@@ -48,7 +48,7 @@ struct FailingSourcesTests {
       failing.add(try key(number).source, .sourceError(status: 500), now: time(0))
     }
     #expect(try left() == [2, 3, 4])
-    // One that went and came again is as new as it is.
+    // A removed source that fails again counts as new.
     failing.remove(try key(2).source)
     for number in [2, 5, 6] {
       failing.add(try key(number).source, .sourceError(status: 500), now: time(0))

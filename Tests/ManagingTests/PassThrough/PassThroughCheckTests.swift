@@ -1,4 +1,4 @@
-// Tests of PassThroughCheck: which images may be passed on as they are, told from their first bytes.
+// PassThroughCheckTests: tests which images can be passed through, by their first bytes.
 
 import Model
 import TestSupport
@@ -120,13 +120,13 @@ struct ImageHeadTests {
       var isKnown = false
       for count in 0...bytes.count {
         let verdict = head(Array(bytes[..<count]), format)
-        // Incomplete until it is known, and known for good.
+        // The result is `incomplete` until it is known, and does not change afterwards.
         #expect(verdict == (isKnown ? size : verdict == size ? size : .incomplete))
         isKnown = isKnown || verdict == size
       }
       #expect(isKnown)
     }
-    // A segment that claims to go on and on.
+    // A segment that claims a huge length.
     let endless =
       [0xff, 0xd8] + Array(repeating: [0xff, 0xe0, 0xff, 0xff], count: 1).flatMap { $0 }
     let filled = endless.map { UInt8($0) } + [UInt8](repeating: 0, count: PassThroughCheck.limit)

@@ -1,4 +1,4 @@
-// Tests of TrailingDataCheck: whether a whole image has nothing in it but what is to be seen.
+// TrailingDataCheckTests: tests the detection of metadata and appended data in whole images.
 
 import Model
 import TestSupport
@@ -36,7 +36,7 @@ struct ImageRestTests {
     #expect(!isClean(jpeg.dropLast(2) + comment + [0xff, 0xd9], .jpeg))
     let exif: [UInt8] = [0xff, 0xe1, 0, 6] + Array("Exif".utf8)
     #expect(!isClean(jpeg.dropLast(2) + exif + [0xff, 0xd9], .jpeg))
-    // Between two scans: in front of the last.
+    // Between two scans: before the last one.
     let scan = try #require(
       jpeg.indices.dropLast().last { jpeg[$0] == 0xff && jpeg[$0 + 1] == 0xda })
     #expect(!isClean(Array(jpeg[..<scan]) + comment + jpeg[scan...], .jpeg))

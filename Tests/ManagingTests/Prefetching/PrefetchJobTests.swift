@@ -1,4 +1,4 @@
-// Tests of PrefetchJob and PrefetchRate: what a list counts, and how fast it says it is.
+// PrefetchJobTests: tests the counts of PrefetchJob and the rate of PrefetchRate.
 
 import Model
 import Testing

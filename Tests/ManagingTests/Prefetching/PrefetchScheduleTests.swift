@@ -1,4 +1,4 @@
-// Tests of PrefetchSchedule: a random schedule beside a model that remembers everything, and the order in small.
+// PrefetchScheduleTests: tests the order and limits of PrefetchSchedule.
 
 import Model
 import TestSupport
@@ -58,9 +58,9 @@ struct PrefetchScheduleTests {
     #expect(schedule.running == 1)
   }
 
-  /// The schedule as somebody would keep it who looks through everything each time.
+  /// A naive model of the schedule that searches everything in each step.
   private struct Model {
-    /// Lines not begun, by list, with their hosts.
+    /// Lines that have not started, by list, with their hosts.
     var waiting: [Int: [Int: String?]] = [:]
     var servedAt: [Int: Int] = [:]
     var running: Set<PrefetchSchedule.Turn> = []
@@ -95,10 +95,10 @@ struct PrefetchScheduleTests {
       #expect(model.running.count < limit)
       #expect(model.isFree(turn.host))
       #expect(model.begun.insert(turn).inserted)
-      // It was there to be given, and as what it was.
+      // The line was waiting, with this host.
       let host = model.waiting[turn.list]?[turn.line]
       #expect(host == .some(turn.host))
-      // Nobody who could have given a line has waited longer.
+      // No list with a ready line has waited longer.
       let last = model.servedAt[turn.list] ?? 0
       for other in model.waiting.keys where (model.servedAt[other] ?? 0) < last {
         #expect(!model.canGive(other))
@@ -118,7 +118,7 @@ struct PrefetchScheduleTests {
           hosts.randomElement(using: &random) ?? nil
         }
         schedule.add(lastList, hosts: lines)
-        // Comes last, so it counts as served now.
+        // A new list comes last, so it counts as served now.
         model.servedAt[lastList] = step
         if !lines.isEmpty {
           model.waiting[lastList] = Dictionary(uniqueKeysWithValues: lines.enumerated().map { $0 })

@@ -1,4 +1,4 @@
-// Tests of Prefetcher: over a provider that answers as it is told.
+// PrefetcherTests: tests Prefetcher with a scripted image provider.
 
 import Model
 import Platform
@@ -7,10 +7,10 @@ import Testing
 
 @testable import Managing
 
-/// Answers each URL as told, and remembers how many were under way at once.
+/// A provider with scripted responses that records how many requests run at once.
 private final class ScriptedProvider: ImageProvider {
   struct State {
-    /// Answers by URL, the first first; without any, the image was loaded.
+    /// The responses by URL, in order. Without one, the image counts as downloaded.
     var answers: [String: [Result<CacheStatus, ImageError>]] = [:]
     var asked: [ImageRequest] = []
     var running: [String: Int] = [:]
@@ -66,7 +66,7 @@ func prefetchLines(_ urls: [String]) throws -> [PrefetchLine] {
   }
 }
 
-/// How a list ended.
+/// Waits for a list to end and returns its status.
 func end(of id: String, in prefetcher: Prefetcher) async throws -> PrefetchStatus {
   try await waitUntil { prefetcher.prefetchStatus(id)?.state != .running }
   return try #require(prefetcher.prefetchStatus(id))
@@ -90,7 +90,7 @@ struct PrefetcherTests {
     provider.state.withLock { $0.answers[url] = answers }
   }
 
-  // MARK: Bounds
+  // MARK: Limits
 
   @Test func `three at a time, one of a host, everything once`() async throws {
     provider.gate.open()
@@ -141,7 +141,7 @@ struct PrefetcherTests {
     #expect(prefetcher.prefetchStatus(short[0]) == nil)
     provider.gate.open()
     _ = try await end(of: long, in: prefetcher)
-    // Begun first, and ended last.
+    // This list started first and ended last.
     #expect(prefetcher.prefetches().map(\.id) == [long, short[2]])
   }
 
@@ -210,7 +210,7 @@ struct PrefetcherTests {
     #expect(provider.asked.count == 1)
   }
 
-  // MARK: The end
+  // MARK: Shutdown
 
   @Test func `the end of the server is the end of all lists, and no more are taken`() async throws {
     let prefetcher = prefetcher()
@@ -231,7 +231,7 @@ struct PrefetcherTests {
     #expect(prefetcher.observePrefetch("x") { _ in } == nil)
   }
 
-  // MARK: Watching
+  // MARK: Observers
 
   @Test func `an observer is told of each step in its order, the end last`() async throws {
     let prefetcher = prefetcher()
@@ -284,7 +284,7 @@ struct PrefetcherTests {
       _ = prefetcher.cancelPrefetch(id)
       if status.state == .cancelled { ended.withLock { $0 = status } }
     }
-    // Not before it is watched: on a busy machine the list could have ended by then.
+    // Opened only now: on a busy machine the list could end before it is observed.
     provider.gate.open()
     try await waitUntil { ended.withLock { $0 != nil } }
     try await waitUntil { prefetcher.figures.running == 0 }
@@ -292,7 +292,7 @@ struct PrefetcherTests {
     withExtendedLifetime(observation) {}
   }
 
-  // MARK: Chance
+  // MARK: Random tests
 
   @Test(arguments: [1, 2, 3])
   func `lists that come, go and fail at random leave nothing behind`(seed: Int) async throws {

@@ -1,4 +1,4 @@
-// Tests of Prefetcher over a manager among its doubles: what is loaded, what is skipped, and who goes first.
+// PrefetchingTests: tests Prefetcher with a manager on test doubles.
 
 import Model
 import Testing
@@ -19,7 +19,7 @@ final class PrefetchingTests: ManagedTests {
     #expect(kept.cacheStatus == .hit(.memory))
     let again = try await end(of: try prefetcher.prefetch(prefetchLines(urls)), in: prefetcher)
     #expect((again.finished, again.skipped) == (0, 20))
-    // Looking whether an image is there is no look-up of the memory tier's.
+    // Checking for a cached image does not count as a look-up in memory.
     #expect(memory.lookups.value == 0)
     #expect(loader.started.value == 20)
     let figures = prefetcher.figures
@@ -47,7 +47,7 @@ final class PrefetchingTests: ManagedTests {
     openAll()
     let urls = (0..<5).map { "http://a/\($0).jpg" }
     for url in urls { _ = try await manager.variant(for: try request(url)) }
-    // One of them has to be read from disk.
+    // One image has to be read from disk.
     memory.remove(try request(urls[0]).key)
     pass(seconds: 3_605)
     let gates = (6...10).map { (number: $0, gate: Gate()) }
@@ -55,7 +55,8 @@ final class PrefetchingTests: ManagedTests {
     let prefetcher = Prefetcher(provider: manager)
     let id = try prefetcher.prefetch(prefetchLines(urls))
     for (done, (number, gate)) in gates.enumerated() {
-      // The line has joined what began behind its stale answer. All are of one host, so no other has begun.
+      // The line has joined its revalidation. All images are of one host, so no other line has
+      // started.
       try await waitUntil { [loader, manager] in
         loader.started.value == number && manager.figures.coalesced == done + 1
       }

@@ -1,4 +1,4 @@
-// Tests of the operators' paths to the cache: purge, clear, clean, look and put.
+// CacheOperatingTests: tests of the cache endpoints: purge, clear, clean, look up, store.
 
 import Model
 import TestSupport

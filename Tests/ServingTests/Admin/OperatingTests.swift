@@ -1,4 +1,4 @@
-// Tests of the operators' paths, of operation keys, and of how remembered failures are told.
+// OperatingTests: tests of the admin endpoints, operation keys and negatively cached failures.
 
 import Model
 import Telemetry

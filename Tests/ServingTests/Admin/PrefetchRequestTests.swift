@@ -1,4 +1,4 @@
-// Tests of the requests that begin a prefetch: how a list is read, and which are refused.
+// PrefetchRequestTests: tests of prefetch requests: parsing of lists, and refusals.
 
 import Model
 import TestSupport

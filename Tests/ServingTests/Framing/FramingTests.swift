@@ -1,4 +1,4 @@
-// FramingTests: which bytes are a request and which are refused, alone and over real sockets.
+// FramingTests: tests of the request framing, alone and over sockets.
 
 import Model
 import TestSupport

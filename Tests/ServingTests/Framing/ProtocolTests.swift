@@ -1,4 +1,4 @@
-// ProtocolTests: requests that are wrong, slow or odd, and servers that cannot start.
+// ProtocolTests: tests of malformed, slow and unusual requests, and of failing server starts.
 
 import Glibc
 import Model
@@ -224,7 +224,7 @@ struct ProtocolTests {
   }
 }
 
-/// What the kernel holds to be sent from a port, by proc(5)'s `/proc/net/tcp`: sent and not acknowledged, or unsent.
+/// Returns the bytes in the kernel's send queues of a port, from `/proc/net/tcp` (proc(5)).
 private func bytesInKernel(fromPort port: Int) -> Int {
   guard let file = fopen("/proc/net/tcp", "re") else { return 0 }
   defer { fclose(file) }

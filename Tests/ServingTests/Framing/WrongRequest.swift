@@ -1,4 +1,4 @@
-// WrongRequest: texts that are no request, by what is wrong with them.
+// WrongRequest: malformed request texts, grouped by their fault.
 
 import Testing
 

@@ -1,4 +1,4 @@
-// HitBudgetTests: a hit allocates nothing, from libmicrohttpd's callback through the manager to the memory tier.
+// HitBudgetTests: tests that a memory hit does not allocate, from the callback to the memory tier.
 
 import CAllocations
 import Caching
@@ -10,8 +10,9 @@ import Testing
 
 @testable import Serving
 
-/// The real manager over the real memory tier. Tells how much the thread that asks, a worker of libmicrohttpd's, had
-/// allocated by then: between two hits lies everything from one look-up to the next, sending and reading included.
+/// The real manager over the real memory tier. Records at each look-up what the calling event loop
+/// has allocated so far. The difference between two hits covers a complete request, including
+/// sending and reading.
 private final class CountingProvider: ImageProvider {
   let memory = MemoryTier()
   let allocations = Atomic<Int>(0)

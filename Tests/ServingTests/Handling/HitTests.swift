@@ -1,4 +1,4 @@
-// HitTests: memory hits over a real socket.
+// HitTests: tests of memory hits over a socket.
 
 import Model
 import Telemetry

@@ -1,4 +1,4 @@
-// Tests of images that are sent while they come in: who gets them so, how they are cut, and what is told of it.
+// StreamingAnswerTests: tests of images that are sent while they are received.
 
 import FoundationEssentials
 import Glibc
@@ -55,7 +55,7 @@ final class TestBody: StreamingBody {
   }
 }
 
-/// A provider that has one image, which is coming in, for whoever can take it so.
+/// A provider of one image that is still being received, for clients that accept streaming.
 final class ComingProvider: ImageProvider {
   let body: TestBody
   /// Shares that were given up.
@@ -221,7 +221,7 @@ struct CompletionTests {
 
   @Test func `an image that began to come when its client went is given up`() async throws {
     let provider = ComingProvider()
-    // Nobody watches it, so nobody resumes what is no connection.
+    // The request is not watched, so the fake connection is never resumed.
     let exchange = SuspendedRequest(
       number: 1, connection: try #require(OpaquePointer(bitPattern: 16)), descriptor: -1,
       deadline: .max, watcher: handler.watcher, wake: wake)

@@ -1,4 +1,4 @@
-// ExchangeTests: requests that are suspended: their answers, deadlines, clients and limits.
+// SuspendedRequestTests: tests of suspended requests: responses, deadlines, clients and limits.
 
 import FoundationEssentials
 import Glibc

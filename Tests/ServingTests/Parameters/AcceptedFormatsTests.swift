@@ -1,4 +1,4 @@
-// Tests of AcceptScanner: which formats an Accept field names, in the words of browsers and of nobody.
+// AcceptedFormatsTests: tests of AcceptScanner with Accept fields of browsers and invalid ones.
 
 import Model
 import Testing

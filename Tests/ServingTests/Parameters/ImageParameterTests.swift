@@ -1,4 +1,4 @@
-// ImageParameterTests: what the query of /image may say, and what it gets for saying anything else.
+// ImageParameterTests: tests of the parameters of /image and their errors.
 
 import Model
 import Testing

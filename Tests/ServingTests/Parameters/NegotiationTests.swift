@@ -1,4 +1,4 @@
-// Tests of format=auto over a socket: one key for a class of clients, Vary where it matters, redirection without it.
+// NegotiationTests: tests of format=auto over a socket: cache keys, Vary and redirects.
 
 import Model
 import Platform

@@ -1,4 +1,4 @@
-// Tests of presets: what a name stands for, what goes before it, and where nothing else may be asked for.
+// PresetTests: tests of presets: expansion, precedence and presets-only servers.
 
 import Model
 import TestSupport

@@ -1,4 +1,4 @@
-// Tests of the watermark's parameters: which images may be one, and how it may lie.
+// WatermarkParameterTests: tests of the watermark parameters.
 
 import Model
 import Testing

@@ -1,4 +1,4 @@
-// CrossOriginTests: what pages of other origins are told, with hits, misses, errors and preflights.
+// CrossOriginTests: tests of CORS fields on hits, misses, errors and preflights.
 
 import Model
 import TestSupport

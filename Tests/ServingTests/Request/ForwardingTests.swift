@@ -1,4 +1,4 @@
-// Tests of forwarded header fields and filtered keys: what a request is kept under, and what its answer says.
+// ForwardingTests: tests of forwarded request fields and filtered cache keys.
 
 import Model
 import Platform

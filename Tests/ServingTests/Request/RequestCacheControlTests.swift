@@ -1,4 +1,4 @@
-// Tests of RequestCacheControl: what Cache-Control and Priority of a request mean for its loading.
+// RequestCacheControlTests: tests of the request fields Cache-Control and Priority.
 
 import Model
 import Platform

@@ -1,4 +1,4 @@
-// Tests of server-sent events: what is kept for a slow reader, which progress is reported, and how streams end.
+// EventStreamTests: tests of server-sent events: slow readers, progress filter, stream ends.
 
 import Model
 import Telemetry
@@ -228,7 +228,7 @@ struct ProgressEventsTests {
       operations.report(status(2, .finished, received: 100, expected: 100))
       let rest = try read(client, until: "\"state\":\"finished\"")
       #expect(rest.contains("\"id\":2"))
-      // The client goes, and nobody is told any more.
+      // After the client disconnects, observers are not called.
       client.close()
       #expect(await eventually { operations.observerCount == 0 })
       #expect(await eventually { server.figures.active == 0 })

@@ -1,4 +1,4 @@
-// /info and placeholders at the server's edge: what may be asked, and what the answer's head says.
+// InfoTests: tests of /info and placeholders: parameters and response heads.
 
 import Model
 import TestSupport

@@ -1,4 +1,4 @@
-// PartsTests: the small parts without a socket: targets, memo, dates, file names, heads, the life of an exchange.
+// PartsTests: tests of small parts without a socket: targets, memo, dates, names, heads, states.
 
 import Model
 import Telemetry

@@ -1,4 +1,4 @@
-// BlockedLogTests: that requests of every kind are answered while nobody reads the log.
+// BlockedLogTests: tests that requests are answered while the log is blocked.
 
 import Glibc
 import Model

@@ -1,4 +1,4 @@
-// EventLoopTests: that whoever is ready is served, however many are, and that loops sleep when nothing is.
+// EventLoopTests: tests that event loops serve all ready connections, and sleep when idle.
 
 import FoundationEssentials
 import Model
@@ -9,7 +9,7 @@ import Testing
 
 @testable import Serving
 
-/// Has every image in memory, and holds up the first thread that asks.
+/// A provider with every image in memory that blocks the first calling thread.
 private final class HoldingProvider: ImageProvider {
   private let isFirst = Atomic<Bool>(true)
   let isHolding = Atomic<Bool>(false)
@@ -30,7 +30,8 @@ private final class HoldingProvider: ImageProvider {
   }
 }
 
-// libmicrohttpd fetches 128 events at a time. Its own threads then wait for one more before they look at any.
+// libmicrohttpd fetches 128 events at a time. After a full batch, its own threads wait for another
+// event first.
 @Suite struct EventLoopTests {
   @Test(arguments: [1, 127, 128, 129, 256])
   func `a crowd that asks while its worker is busy is answered without anybody else's coming`(
@@ -84,7 +85,7 @@ private final class HoldingProvider: ImageProvider {
     }
   }
 
-  /// Nanoseconds of processor time that each event loop's thread of this process has had, by thread.
+  /// Processor time in nanoseconds of each event loop's thread, by thread.
   private func loopTimes() throws -> [String: Int] {
     var times: [String: Int] = [:]
     for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
@@ -98,8 +99,8 @@ private final class HoldingProvider: ImageProvider {
     return times
   }
 
-  /// So many connections to a server with one worker, each with nothing to read or to write, and a function that has
-  /// the worker do nothing while something is done.
+  /// Runs `body` with `count` idle connections to a server with one event loop. The function passed
+  /// to `body` blocks the loop during an action.
   private func withCrowd(
     _ count: Int,
     _ body: (Server, [HTTPClient], (() throws -> Void) async throws -> Void) async throws -> Void

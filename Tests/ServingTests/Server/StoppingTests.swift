@@ -1,4 +1,4 @@
-// StoppingTests: what becomes of connections and requests when the server stops.
+// StoppingTests: tests of connections and requests during a server stop.
 
 import Glibc
 import Model

@@ -1,4 +1,4 @@
-// WakeSignalTests: that a signal set while it is being reset neither gets lost nor stays readable for ever.
+// WakeSignalTests: tests of setting a wake signal while it is being reset.
 
 import Glibc
 import Platform

@@ -1,17 +1,17 @@
-// EntryAtOnce: reading a small entry's file on a thread that must not wait for the disk.
+// EntryAtOnce: reads a small entry's file on a thread that must not block.
 
 import CLinux
 import Glibc
 import Model
 
 extension EntryFile {
-  /// Reads a variant whose file has at most `limit` bytes, if the kernel has all of it at hand: its path in
-  /// the directory cache (openat2(2), `RESOLVE_CACHED`, Linux 5.12) and its bytes in the page cache (preadv2(2),
-  /// `RWF_NOWAIT`).
+  /// Reads a variant whose file has at most `limit` bytes, if the kernel has all of it cached. The
+  /// path comes from the directory cache (openat2(2), `RESOLVE_CACHED`, Linux 5.12), the bytes from
+  /// the page cache (preadv2(2), `RWF_NOWAIT`).
   ///
-  /// - Parameter isWanted: Asked before the body is looked at.
-  /// - Returns: `nil` where any of that is not so, where the kernel or the file system knows no such calls, and for a
-  ///   file that is not what was written; `read` then says which.
+  /// - Parameter isWanted: Called before the body is checked.
+  /// - Returns: `nil` if the file is not cached or is damaged, or if the system does not support
+  ///   these calls. `read` then finds out which.
   static func readAtOnce(
     _ path: String, key: CacheKey, limit: Int, where isWanted: (VariantInfo) -> Bool
   ) -> Variant? {
@@ -22,7 +22,7 @@ extension EntryFile {
       let count = pictor_linux_read_cached(descriptor, buffer.baseAddress, buffer.count, 0)
       guard count > 0, count <= limit else { return nil }
       let file = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-      // A file that is longer or shorter than its header says, or came in part, ends here.
+      // Rejects files that are longer or shorter than their header says, and partial reads.
       guard let header = EntryHeader(decoding: file), header.fileLength == count,
         let metadata = header.metadata(in: file), metadata.key == key.text,
         case .variant(let info) = metadata.content, isWanted(info)
@@ -33,6 +33,7 @@ extension EntryFile {
     }
   }
 
-  /// Bytes that a file may take to be read so: more would keep the thread's other clients waiting.
+  /// Maximum length of such a file in bytes. A longer file would delay the event loop's other
+  /// clients.
   static let longestAtOnce = 128 << 10
 }

@@ -1,27 +1,37 @@
-// EntryDigest: the name of an entry on disk, made from its key so that all entries of a URL stand together.
+// EntryDigest: the name of an entry on disk, made from its key so that entries of one URL are
+// neighbours.
 
 import CGLib
 import Model
 
-/// What an entry holds.
+/// The kind of an entry.
 enum EntryKind: UInt8, CaseIterable, Sendable {
   case variant = 0
   case source = 1
 
   init(of key: CacheKey) { self = key.isSource ? .source : .variant }
 
-  /// The folder below the tier's own.
+  /// The name of the folder of this kind in the cache folder.
   var folderName: String { self == .variant ? "v" : "s" }
 }
 
-/// Two words that name an entry, made of digests (SHA-256) of the parts of its key, so that families are found by their
-/// names alone: all entries of a URL share `high`, 64 bits of the URL's, and with it a folder and a part of the index.
-/// Those of one of its sources (see `CacheKey.varied`) share the upper half of `low` too, 32 bits of the source's; the
-/// lower half is 31 bits of the whole key's and one that tells a source from a variant.
+/// The name of an entry: two words made of SHA-256 digests of the parts of its key. Groups of
+/// entries are found by their names alone:
 ///
-/// Strangers choose keys, but hardly whom a collision harms. A URL with the `high` of a given one takes 2⁶⁴ attempts, and
-/// is purged with it. A variant with the name of a given one of the same source takes 2³¹, and then each is a miss once
-/// the other was asked for: the whole text is in each file and is compared when it is read.
+/// - `high` holds 64 bits of the URL's digest. All entries of a URL have the same `high`, and so
+///   the same folder and the same shard of the index.
+/// - The upper half of `low` holds 32 bits of the source's digest. All entries of one source of the
+///   URL share these bits (see `CacheKey.varied`).
+/// - The lower half of `low` holds 31 bits of the whole key's digest and one bit that marks a
+///   source.
+///
+/// Clients choose keys, so they can search for collisions, but the damage is small:
+///
+/// - Finding a URL with the `high` of a given URL takes 2⁶⁴ attempts. A purge of one URL then
+///   removes the entries of both.
+/// - Finding a variant with the name of a given variant of the same source takes 2³¹ attempts. Each
+///   read of one variant then evicts the other. The file holds the whole key text, which each read
+///   compares, so neither is served for the other.
 struct EntryDigest: Hashable, Sendable {
   let high: UInt64
   let low: UInt64
@@ -29,22 +39,21 @@ struct EntryDigest: Hashable, Sendable {
   init(of key: CacheKey) {
     var text = key.text
     (high, low) = text.withUTF8 { bytes in
-      // GLib makes a checksum for every type it knows, and SHA-256 is one; without, all keys share a name, and the
-      // key text in the files tells them apart.
+      // GLib supports SHA-256, so this cannot fail. If it did, all keys would share one name, and
+      // the key text in the files would still tell them apart.
       guard let checksum = g_checksum_new(G_CHECKSUM_SHA256) else { return (0, 0) }
       defer { g_checksum_free(checksum) }
       let space = key.isSource ? nil : bytes.firstIndex(of: UInt8(ascii: " "))
       let sourceEnd = space ?? bytes.endIndex
       let urlEnd = bytes[..<sourceEnd].firstIndex(of: UInt8(ascii: "#")) ?? sourceEnd
-      // What is hashed is hashed once: a part's digest is taken on the way to the next. Each is 0.3 µs more than one
-      // digest alone (0.9 instead of 0.6 for a variant, and a URL of 100 bytes), and few keys have a varied source.
+      // Each byte is hashed once: a copy of the checksum yields the digest of a part.
       var words = Self.words(after: bytes[..<urlEnd], checksum, isLast: urlEnd == bytes.endIndex)
       let high = words.first
       if urlEnd < sourceEnd {
         words = Self.words(
           after: bytes[urlEnd..<sourceEnd], checksum, isLast: sourceEnd == bytes.endIndex)
       }
-      // Not the first word: of most sources that is `high` already.
+      // Uses the second word, because the first one equals `high` for most sources.
       let source = words.second & Self.sourceMask
       guard sourceEnd < bytes.endIndex else {
         return (high, source | words.second & ~Self.sourceMask | Self.kindBit)
@@ -56,10 +65,11 @@ struct EntryDigest: Hashable, Sendable {
 
   /// The bits of `low` that all entries of a source share.
   static let sourceMask: UInt64 = 0xffff_ffff_0000_0000
-  /// The bit of `low` that is set in a source's name, and in no variant's: the index has one table for both.
+  /// The bit of `low` that is set in the names of sources only. The index has one table for both
+  /// kinds.
   private static let kindBit: UInt64 = 1
 
-  /// The first two words of the digest after these bytes; the last ones end the checksum.
+  /// Returns the first two words of the digest after these bytes. If `isLast`, the checksum ends.
   private static func words(
     after bytes: Slice<UnsafeBufferPointer<UInt8>>, _ checksum: OpaquePointer, isLast: Bool
   ) -> (first: UInt64, second: UInt64) {
@@ -71,7 +81,7 @@ struct EntryDigest: Hashable, Sendable {
     return words(of: copy)
   }
 
-  /// The first two words of a digest; ends the checksum.
+  /// Returns the first two words of a digest. The checksum ends.
   private static func words(of checksum: OpaquePointer) -> (first: UInt64, second: UInt64) {
     withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
       var length = gsize(digest.count)
@@ -83,10 +93,10 @@ struct EntryDigest: Hashable, Sendable {
     }
   }
 
-  /// The digest of these words.
+  /// Creates a digest of two words.
   init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
-  /// A file name read back; `nil` for anything but 32 lower-case hexadecimal digits.
+  /// Parses a file name. Returns `nil` unless it has 32 lower-case hexadecimal digits.
   init?(hexadecimal name: some StringProtocol) {
     guard name.utf8.count == 32 else { return nil }
     var (high, low) = (UInt64(0), UInt64(0))
@@ -114,9 +124,9 @@ struct EntryDigest: Hashable, Sendable {
     }
   }
 
-  /// 0–4,095: the folder it is in, named by its first three digits.
+  /// The number of the folder, 0–4,095, named by the first three digits.
   var folder: Int { Int(high >> 52) }
 
-  // Uniformly distributed already, so half of it is hash enough: the half that differs within a folder.
+  // The digest is uniformly distributed, so the half that differs within a folder is enough.
   func hash(into hasher: inout Hasher) { hasher.combine(low) }
 }

@@ -1,39 +1,39 @@
-// EntryFile: one entry's file, written and read back.
+// EntryFile: writes the file of one entry and reads it back.
 
 import CLinux
 import Glibc
 import Model
 import Platform
 
-/// Reading and writing the file of one entry; nothing about where it is and who else knows.
+/// Reading and writing the file of one entry, without knowledge of its path or of the index.
 enum EntryFile {
-  /// What reading came to.
+  /// The result of a read.
   enum Outcome {
-    /// Whole.
+    /// The file is intact.
     case found(DiskEntry)
     /// There is no such file.
     case absent
-    /// The file with this number is not what was written, or is another key's.
+    /// The file with this inode number is damaged or belongs to another key.
     case damaged(inode: ino_t)
-    /// The file with this number holds what was purged since its loading.
+    /// The file with this inode number was purged after its load began.
     case purged(inode: ino_t)
-    /// The system said no.
+    /// A system call failed.
     case failed(SystemError)
   }
 
-  /// How a file is to be read.
+  /// The options of a read.
   struct ReadOptions {
-    /// Whether the body was what was written when it was last looked at, in this run.
+    /// Whether this process has already verified the body's checksum, or has written the file.
     var isVerified: Bool
-    /// Variants of up to so many bytes are brought into memory.
+    /// Maximum size in bytes of a variant that is read into memory.
     var promotionThreshold: Int
-    /// If set, the file's access time becomes this.
+    /// The access time to set on the file, if any.
     var access: UnixTime?
-    /// What was purged; `nil`: nothing.
+    /// The list of purges to check; `nil` for none.
     var purges: Purges?
   }
 
-  /// Bytes read or written at a time; the first read brings in most small entries whole.
+  /// Bytes read or written at a time. The first read covers most small entries completely.
   private static let chunk = 64 << 10
 
   /// Reads the entry of `key`.
@@ -64,12 +64,12 @@ enum EntryFile {
     } catch let error as SystemError {
       return .failed(error)
     } catch {
-      // ImageBytes could not be made: no memory for a mapping, or the file became shorter.
+      // ImageBytes failed: no memory for a mapping, or the file became shorter.
       return .failed(SystemError(ENOMEM))
     }
   }
 
-  /// An entry about to be written, with what goes before its body.
+  /// An entry to be written, with its encoded metadata.
   struct Draft {
     fileprivate let entry: DiskEntry
     fileprivate let kind: EntryKind
@@ -93,7 +93,7 @@ enum EntryFile {
       bodyOffset = EntryHeader.bodyOffset(metadataLength: metadata.count)
     }
 
-    /// How long the file will be.
+    /// The length of the file.
     var length: Int { bodyOffset + entry.bodyLength }
   }
 
@@ -121,7 +121,8 @@ enum EntryFile {
     try result.get()
   }
 
-  /// Header and metadata, if they are whole. `first` is what is at the file's beginning.
+  /// Reads the header and the metadata, or returns `nil` if they are damaged. `first` holds the
+  /// start of the file.
   static func opening(_ first: UnsafeRawBufferPointer, of file: FileRegion) throws
     -> (EntryHeader, EntryMetadata)?
   {
@@ -143,7 +144,7 @@ enum EntryFile {
     _ key: CacheKey, _ header: EntryHeader, _ metadata: EntryMetadata,
     first: UnsafeRawBufferPointer, file: FileRegion, threshold: Int
   ) throws -> DiskEntry {
-    // The region has a descriptor of its own, so that each is closed by its one owner.
+    // The region gets its own descriptor, so that each descriptor has one owner.
     func region() throws -> FileRegion {
       let copy = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0)
       guard copy >= 0 else { throw SystemError() }
@@ -188,7 +189,8 @@ enum EntryFile {
     }
   }
 
-  /// Copies a file's bytes through memory: they have to pass the checksum, so a copy in the kernel would save little.
+  /// Copies a file's bytes through memory. The checksum needs them anyway, so a copy in the kernel
+  /// would save little.
   private static func copy(_ file: FileRegion, to descriptor: CInt, at offset: Int)
     throws(SystemError) -> UInt32
   {
@@ -205,7 +207,9 @@ enum EntryFile {
     return checksum
   }
 
-  /// Reads exactly so many bytes; a file that ends before is an input/output error.
+  /// Reads exactly `count` bytes.
+  ///
+  /// - Throws: `EIO` if the file ends earlier.
   static func fill(
     _ buffer: UnsafeMutableRawBufferPointer, from file: FileRegion, at offset: Int, count: Int
   ) throws(SystemError) -> UnsafeRawBufferPointer {
@@ -233,10 +237,11 @@ enum EntryFile {
     }
   }
 
-  /// Opens a file so that reading it does not change its access time, which says when its entry was asked for; that of
-  /// another owner's file stays the system's business.
+  /// Opens a file without changing its access time, which records when its entry was last used. For
+  /// a file of another owner the system's mount options decide.
   ///
-  /// - Returns: the file with its number, which tells it from what may be renamed to its place; `nil` where there is none.
+  /// - Returns: the file and its inode number; `nil` if it does not exist. The number tells the
+  ///   file from one renamed to the same path later.
   static func open(_ path: String) throws(SystemError) -> (file: FileRegion, inode: ino_t)? {
     var descriptor = pictor_linux_open_noatime(path)
     if descriptor < 0 && errno == EPERM { descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC) }

@@ -1,39 +1,39 @@
-// EntryGroup: entries that belong together and are told from others by their names alone.
+// EntryGroup: entries of one URL or one source, recognised by their names alone.
 
 import Model
 
 /// All entries of a URL, or all variants of one source.
 struct EntryGroup {
   private let high: UInt64
-  /// The upper half of `low`; `nil`: any source's.
+  /// The upper half of `low`; `nil` for every source of the URL.
   private let source: UInt64?
-  /// What they are.
+  /// The kinds of the entries.
   let kinds: [EntryKind]
 
-  /// Every variant of a source.
+  /// Returns the group of all variants of a source.
   static func variants(of source: CacheKey) -> EntryGroup {
     let digest = EntryDigest(of: source)
     return EntryGroup(
       high: digest.high, source: digest.low & EntryDigest.sourceMask, kinds: [.variant])
   }
 
-  /// Every source of a URL, and all their variants.
+  /// Returns the group of all sources of a URL and all their variants.
   static func all(of url: SourceURL) -> EntryGroup {
     let digest = EntryDigest(of: CacheKey(source: url))
     return EntryGroup(high: digest.high, source: nil, kinds: EntryKind.allCases)
   }
 
-  /// A digest in the folder where they are.
+  /// A digest in the folder of the group.
   var place: EntryDigest { EntryDigest(high: high, low: 0) }
 
-  /// Whether an entry is one of them.
+  /// Returns whether the group contains an entry.
   func contains(_ digest: EntryDigest, _ kind: EntryKind) -> Bool {
     digest.high == high && (source == nil || digest.low & EntryDigest.sourceMask == source)
       && kinds.contains(kind)
   }
 }
 
-/// What an entry's file is called, and below which folder.
+/// The file name of an entry and its kind, which selects the folder.
 struct EntryName: Hashable {
   let digest: EntryDigest
   let kind: EntryKind

@@ -1,17 +1,22 @@
-// EntryHeader: the first bytes of an entry's file, and the checksums that tell a whole file from a damaged one.
+// EntryHeader: the first bytes of an entry's file, with the checksums that detect damage.
 
 import CDeflate
 import Model
 
-/// Forty bytes, little-endian: magic (8), format version (2), kind (1), zero (1), length of the metadata (4), length of
-/// the body (8), CRC-32 of everything between header and body (4), CRC-32 of the body (4), offset of the body (4),
-/// CRC-32 of the 36 bytes before (4). The metadata follows, then zeros up to the body, which starts at a multiple of 64.
+/// The header: forty bytes, little-endian. The fields and their lengths in bytes, in order:
+///
+/// - magic (8), format version (2), kind (1), zero (1)
+/// - length of the metadata (4), length of the body (8)
+/// - CRC-32 of everything between header and body (4), CRC-32 of the body (4)
+/// - offset of the body (4), CRC-32 of the 36 bytes before (4)
+///
+/// The metadata follows, then zeros up to the body, which starts at a multiple of 64.
 struct EntryHeader: Equatable {
   static let byteCount = 40
   static let version: UInt16 = 1
   private static let magic: UInt64 = 0x0a45_4843_5443_4950  // "PICTCHE\n"
   private static let bodyAlignment = 64
-  /// Room enough for keys of the longest URL and every header an origin may send.
+  /// Maximum length of the metadata in bytes: enough for the longest URL and all response headers.
   static let maximumMetadataLength = 1 << 20
 
   var kind: EntryKind
@@ -19,18 +24,18 @@ struct EntryHeader: Equatable {
   var metadataChecksum: UInt32
   var bodyLength: Int
   var bodyChecksum: UInt32
-  /// Where the body starts.
+  /// The offset of the body in the file.
   var bodyOffset: Int
 
-  /// Length of the whole file.
+  /// The length of the whole file.
   var fileLength: Int { bodyOffset + bodyLength }
 
-  /// Where the body starts behind metadata of this length.
+  /// Returns the offset of the body after metadata of this length.
   static func bodyOffset(metadataLength: Int) -> Int {
     (byteCount + metadataLength + bodyAlignment - 1) / bodyAlignment * bodyAlignment
   }
 
-  /// Header, metadata and padding: everything before the body, as it is written.
+  /// Returns everything before the body: header, metadata and padding.
   static func prefix(
     kind: EntryKind, metadata: [UInt8], bodyLength: Int, bodyChecksum: UInt32
   ) -> [UInt8] {
@@ -55,7 +60,7 @@ struct EntryHeader: Equatable {
     return bytes
   }
 
-  /// Reads a header back; `nil` for another version and for anything damaged.
+  /// Decodes a header. Returns `nil` for another version and for damage.
   init?(decoding bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= Self.byteCount else { return nil }
     func get<Number: FixedWidthInteger>(_ type: Number.Type, at offset: Int) -> Number {
@@ -79,7 +84,8 @@ struct EntryHeader: Equatable {
     else { return nil }
   }
 
-  /// The metadata of a file whose beginning, up to the body at least, is given; `nil` where they are damaged.
+  /// Returns the metadata, or `nil` if it is damaged. `beginning` holds the file at least up to the
+  /// body.
   func metadata(in beginning: UnsafeRawBufferPointer) -> EntryMetadata? {
     let rest = UnsafeRawBufferPointer(rebasing: beginning[Self.byteCount..<bodyOffset])
     guard Self.checksum(rest) == metadataChecksum else { return nil }
@@ -87,9 +93,9 @@ struct EntryHeader: Equatable {
     return EntryMetadata(kind: kind, decoding: fields)
   }
 
-  /// CRC-32 of bytes, going on from an earlier one.
+  /// Returns the CRC-32 of `bytes`, continued from `earlier`.
   static func checksum(_ bytes: UnsafeRawBufferPointer, after earlier: UInt32 = 0) -> UInt32 {
-    // libdeflate takes a null pointer for the wish to start anew.
+    // libdeflate restarts the checksum for a null pointer.
     guard let start = bytes.baseAddress else { return earlier }
     return libdeflate_crc32(earlier, start, bytes.count)
   }

@@ -1,10 +1,12 @@
-// EntryMetadata: what the disk tier writes down about an entry besides its body.
+// EntryMetadata: the metadata of an entry, stored in its file before the body.
 
 import Model
 
-/// An entry's key and what is known about its body, as tagged fields: one byte of tag, four of length, the value.
-/// Unknown tags are passed over and absent ones mean what they meant before they existed, so a field can be added
-/// without throwing away what is kept.
+/// The key of an entry and the metadata of its body. The encoding is a list of tagged fields: one
+/// byte of tag, four bytes of length, the value.
+///
+/// Unknown tags are ignored, and an absent field has its old default. So a new field keeps existing
+/// files readable.
 struct EntryMetadata: Equatable {
   enum Content: Equatable {
     case variant(VariantInfo)
@@ -14,19 +16,19 @@ struct EntryMetadata: Equatable {
   var key: String
   var content: Content
 
-  // What numbers in a file count as at the most: whoever reads them may add and multiply them.
+  // Upper limits for numbers read from a file, because later code adds and multiplies them.
   private static let longestSide = 10_000_000
   fileprivate static let greatestDensity = 1_000_000.0
 
-  // Written down: a tag keeps its number and meaning for good.
+  // Stored in files: a tag never changes its number or meaning.
   private enum Tag: UInt8 {
     case key = 1
     case freshness, format, size, frames, density, scaledDownFrom, etag, lastModified
-    /// Of a source: its own; of a variant: its source's. Absent where it is not known.
+    /// The version of a source, or of a variant's source. Absent if unknown.
     case sourceVersion
-    /// The number of the last purge when its source was loaded; absent where there was none.
+    /// The number of the last purge when the load of the source began. Absent if there was none.
     case generation
-    /// The quality that `maxbytes` came to; absent where it was not asked for.
+    /// The quality chosen for `maxbytes`. Absent if not requested.
     case quality
     /// Absent without a watermark.
     case watermarkVersion
@@ -34,7 +36,7 @@ struct EntryMetadata: Equatable {
     case contentType, cacheControl, expires, date, age, originLastModified, originETag, vary
   }
 
-  /// The encoded fields.
+  /// Returns the encoded fields.
   func encoded() -> [UInt8] {
     var writer = FieldWriter()
     writer.add(Tag.key.rawValue, key)
@@ -75,7 +77,7 @@ struct EntryMetadata: Equatable {
 
   init(key: String, content: Content) { (self.key, self.content) = (key, content) }
 
-  /// Reads encoded fields back; `nil` where something is missing or makes no sense.
+  /// Decodes the fields. Returns `nil` if one is missing or invalid.
   init?(kind: EntryKind, decoding bytes: UnsafeRawBufferPointer) {
     var key: String?
     var freshness: Freshness?
@@ -137,7 +139,7 @@ struct EntryMetadata: Equatable {
   }
 }
 
-/// Appends tagged fields; numbers are little-endian, 64 bits.
+/// Appends tagged fields. Numbers are 64 bits, little-endian.
 private struct FieldWriter {
   var bytes: [UInt8] = []
 
@@ -152,7 +154,7 @@ private struct FieldWriter {
     numbers.map { $0.littleEndian }.withUnsafeBytes { add(tag, $0) }
   }
 
-  /// Nothing for 0, which is what an absent number reads as.
+  /// Appends nothing for 0, because an absent number reads as 0.
   mutating func add(_ tag: UInt8, unlessZero number: Int) {
     if number != 0 { add(tag, [number]) }
   }
@@ -175,7 +177,7 @@ private struct FieldWriter {
   }
 }
 
-/// Walks over tagged fields, never past the end.
+/// Reads tagged fields with bounds checks.
 private struct FieldReader {
   struct Field {
     let bytes: UnsafeRawBufferPointer
@@ -192,7 +194,7 @@ private struct FieldReader {
       return PixelSize(width: min(max(width, 0), longest), height: min(max(height, 0), longest))
     }
 
-    /// A finite number, not negative; 1 for anything else.
+    /// A finite number, at least 0. An invalid value reads as 1.
     var density: Double? {
       integer(at: 0).map { bits in
         let density = Double(bitPattern: UInt64(UInt(bitPattern: bits)))
@@ -207,11 +209,13 @@ private struct FieldReader {
       return Freshness(
         receivedAt: UnixTime(seconds: received), initialAge: age, lifetime: lifetime,
         isStorable: isStorable != 0,
-        // Absent in files of before, whose origins may have forbidden it.
+        // Absent in older files. Their origins may have forbidden stale responses, so the default
+        // is `false`.
         mayBeStale: integer(at: 4) ?? 0 != 0,
         staleWhileRevalidate: integer(at: 5) ?? 0, staleIfError: integer(at: 6) ?? 0,
         isImmutable: integer(at: 7) ?? 0 != 0,
-        // Absent in files of before, whose origins may have said something else to clients: they ask each time.
+        // Absent in older files. Their origins may have set another lifetime for clients, so
+        // clients revalidate each time.
         isStated: integer(at: 8) ?? 1 != 0, clientLifetime: integer(at: 9) ?? 0,
         clientTime: integer(at: 10) ?? 0)
     }

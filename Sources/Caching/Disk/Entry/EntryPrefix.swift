@@ -1,41 +1,41 @@
-// EntryPrefix: what an entry's file says about the entry, read without its body.
+// EntryPrefix: the header and the metadata of an entry's file, read without the body.
 
 import Glibc
 import Model
 import Platform
 
-/// What stands before the body in an entry's file.
+/// The part of an entry's file before the body.
 struct EntryPrefix {
-  /// What reading it came to.
+  /// The result of a read.
   enum Outcome {
-    /// Whole; the body may not be.
+    /// The prefix is intact. The body is not checked.
     case found(EntryPrefix)
     /// There is no such file.
     case absent
-    /// The file with this number is not what was written.
+    /// The file with this inode number is damaged.
     case damaged(inode: ino_t)
-    /// The system said no.
+    /// A system call failed.
     case failed(SystemError)
   }
 
   /// The entry's key.
   let key: CacheKey
   let freshness: Freshness
-  /// The generation of its loading; see `PurgeList`.
+  /// The purge generation at the start of the load; see `PurgeList`.
   let generation: Int
-  /// Bytes of the body.
+  /// The length of the body in bytes.
   let bodyLength: Int
-  /// The file's number, which tells it from what may be renamed to its place.
+  /// The inode number, which tells the file from one renamed to the same path later.
   let inode: ino_t
 
-  /// Bytes read at first; keys and metadata are a few hundred as a rule.
+  /// Bytes of the first read. Keys and metadata usually have a few hundred.
   private static let firstRead = 4_096
 
-  /// Reads the beginning of a file; its access time stays as it is where the file is ours.
+  /// Reads the start of a file. The access time does not change if this process owns the file.
   static func read(_ path: String) -> Outcome {
     do {
       guard let (file, inode) = try EntryFile.open(path) else { return .absent }
-      // Reading ahead would bring in the body.
+      // Read-ahead would load the body.
       posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_RANDOM)
       return try withUnsafeTemporaryAllocation(byteCount: firstRead, alignment: 16) { buffer in
         let first = try EntryFile.fill(buffer, from: file, at: 0, count: min(file.count, firstRead))
@@ -59,7 +59,7 @@ struct EntryPrefix {
 }
 
 extension EntryMetadata {
-  /// How long the entry may be served unasked.
+  /// The freshness of the entry.
   var freshness: Freshness {
     switch content {
     case .variant(let info): info.freshness
@@ -67,7 +67,7 @@ extension EntryMetadata {
     }
   }
 
-  /// The generation of the entry's loading; see `PurgeList`.
+  /// The purge generation at the start of the load; see `PurgeList`.
   var generation: Int {
     switch content {
     case .variant(let info): info.generation

@@ -1,67 +1,73 @@
-// EntryTimes: when an entry was first kept, last written and last used, and how its file says so.
+// EntryTimes: when an entry was first stored, last written and last used, kept as file times.
 
 import Glibc
 import Model
 
-/// The times of an entry. They are its file's own, so that they outlive a restart without a file being read: the access
-/// time, the seconds of the modification time, and in the nanoseconds of that how many seconds earlier its key was first
-/// kept. A file system that rounds nanoseconds (NTFS to hundreds, FAT and ext4 with its smallest inodes to whole seconds)
-/// makes an entry a little younger than it is. A copy without its times has been kept for up to 31 years, by chance; only
-/// what counts age from there minds.
+/// The times of an entry. They are stored as the times of its file, so a restart reads them without
+/// opening files:
+///
+/// - the last access as the access time
+/// - the last write as the seconds of the modification time
+/// - the creation as the nanoseconds of the modification time: how many seconds before the last
+///   write
+///
+/// Some file systems round nanoseconds: NTFS to hundreds, FAT and ext4 with its smallest inodes to
+/// whole seconds. The entry then appears a little younger. A copy that loses the file times gets a
+/// random creation time up to 31 years back. This matters only to `ExpireType.creation`.
 struct EntryTimes: Equatable {
-  /// When its key was first kept. Whatever replaces an entry has the same.
+  /// When its key was first stored. A replacement keeps this time.
   var created: UnixTime
-  /// When its file was written, which a revalidation does too.
+  /// When its file was written. A revalidation writes it too.
   var stored: UnixTime
-  /// When it was last asked for.
+  /// When it was last used.
   var access: UnixTime
 
-  /// The time of use is written to a file at most once in so many seconds.
+  /// The access time is written to a file at most once in this many seconds.
   static let accessGranularity = 300
-  /// Seconds that a time may be ahead of the clock before the clock is blamed: clocks are moved a little all the time.
+  /// Seconds that a time may lie in the future. Small clock corrections are normal.
   private static let tolerance = 60
-  /// The most that nanoseconds can say: 31 years.
+  /// The maximum that nanoseconds can hold: 31 years, in seconds.
   private static let greatestAge = 999_999_999
 
   init(created: UnixTime, stored: UnixTime, access: UnixTime) {
     (self.created, self.stored, self.access) = (created, stored, access)
   }
 
-  /// Those of an entry that is new.
+  /// Creates the times of a new entry.
   init(keptAt now: UnixTime) { self.init(created: now, stored: now, access: now) }
 
-  /// What a file says.
+  /// Reads the times of a file.
   init(of status: stat) {
     stored = UnixTime(seconds: status.st_mtim.tv_sec).bounded
     created = UnixTime(seconds: stored.seconds - status.st_mtim.tv_nsec)
     access = max(stored, UnixTime(seconds: status.st_atim.tv_sec).bounded)
   }
 
-  /// The latest moment of a use that was not written to the file because this one had been.
+  /// The end of the access time's interval. Later uses in that interval do not change the file.
   var latestAccess: UnixTime {
     UnixTime(
       seconds: (access.seconds / Self.accessGranularity + 1) * Self.accessGranularity - 1)
   }
 
-  /// Whether it is time to write to a file that its entry is used now.
+  /// Returns whether the access time in the file is due to be updated.
   func isTouchDue(_ now: UnixTime) -> Bool {
     now.seconds / Self.accessGranularity != access.seconds / Self.accessGranularity
   }
 
-  /// Whether one of them cannot be, because it is still to come.
+  /// Returns whether a time lies in the future, beyond the tolerance.
   func areAhead(of now: UnixTime) -> Bool {
     max(created, stored, access).seconds - now.seconds > Self.tolerance
   }
 
-  /// The same with none that is still to come.
+  /// Returns the times, with those in the future replaced by `now`.
   func bounded(by now: UnixTime) -> EntryTimes {
     EntryTimes(created: min(created, now), stored: min(stored, now), access: min(access, now))
   }
 
-  /// Gives them to an open file; a failure loses no more than them.
+  /// Writes the times to an open file. A failure is ignored: only the times are lost.
   func write(to descriptor: CInt) { withFileTimes { _ = futimens(descriptor, $0) } }
 
-  /// Gives them to a file that is not open.
+  /// Writes the times to a file by path.
   func write(to path: String) { withFileTimes { _ = utimensat(AT_FDCWD, path, $0, 0) } }
 
   private func withFileTimes(_ body: (UnsafePointer<timespec>?) -> Void) {
@@ -71,12 +77,12 @@ struct EntryTimes: Equatable {
       modification: timespec(tv_sec: stored.seconds, tv_nsec: age), body)
   }
 
-  /// Gives a time of use alone to an open file, so that the order of use outlives a restart.
+  /// Sets only the access time of an open file, so that the order of use survives a restart.
   static func touch(_ descriptor: CInt, _ access: UnixTime) {
     withAccess(access) { _ = futimens(descriptor, $0) }
   }
 
-  /// The same for a file that is not open.
+  /// Sets only the access time of a file by path.
   static func touch(_ path: String, _ access: UnixTime) {
     withAccess(access) { _ = utimensat(AT_FDCWD, path, $0, 0) }
   }
@@ -89,7 +95,7 @@ struct EntryTimes: Equatable {
       modification: timespec(tv_sec: 0, tv_nsec: utimeOmit), body)
   }
 
-  /// `UTIME_OMIT` of `<sys/stat.h>`, a macro that Swift does not see.
+  /// `UTIME_OMIT` of `<sys/stat.h>`, a macro that Swift does not import.
   private static let utimeOmit = (1 << 30) - 2
 
   private static func with(

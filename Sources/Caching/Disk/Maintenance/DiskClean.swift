@@ -1,17 +1,18 @@
-// DiskClean: what is removed when entries are too old, or a share of the disk tier is full; SDWebImage's clean in two
-// phases.
+// DiskClean: expires entries by age, then evicts from a full share, like SDWebImage's two-phase
+// clean.
 
 import Model
 
-/// Which entries go so that so much is freed: all that were last used before a moment, and of those used at that very
-/// second so many as are still missing.
+/// A plan that frees a given amount of space. It evicts all entries last used before `cutoff`, and
+/// some of those last used in that very second.
 struct CleanPlan: Equatable {
-  /// Entries last used before it go.
+  /// Entries last used before this time are evicted.
   var cutoff: UnixTime
-  /// What is to be freed among those last used at `cutoff`.
+  /// What to free among the entries last used at `cutoff`.
   var missing: DiskUse
 
-  /// The plan that frees at least `goal`, least recently used first; `nil` where there is nothing to be done.
+  /// Creates the plan that frees at least `goal`, least recently used first. Returns `nil` if there
+  /// is nothing to free.
   init?(freeing goal: DiskUse, of entries: [(access: UnixTime, bytes: Int)]) {
     guard goal.isOpen, !entries.isEmpty else { return nil }
     (cutoff, missing) = (UnixTime(seconds: 0), goal)
@@ -26,12 +27,12 @@ struct CleanPlan: Equatable {
     }
   }
 
-  /// Whether an entry last used at this time goes.
+  /// Returns whether the plan evicts an entry last used at this time.
   func takes(_ access: UnixTime) -> Bool {
     access < cutoff || (access == cutoff && missing.isOpen)
   }
 
-  /// Notes that one of those that `takes` names is gone.
+  /// Records that an entry selected by `takes` was removed.
   mutating func note(_ access: UnixTime, bytes: Int) {
     if access == cutoff { missing = missing - DiskUse(bytes: bytes, files: 1) }
   }
@@ -42,13 +43,14 @@ extension DiskUse {
     DiskUse(bytes: left.bytes - right.bytes, files: left.files - right.files)
   }
 
-  /// Whether some of it is still to be freed.
+  /// Whether something is still to be freed.
   fileprivate var isOpen: Bool { bytes > 0 || files > 0 }
 }
 
 extension EntryRecord {
-  /// What its age counts from. While this run has not used it, its last use may be later than its file says: the latest
-  /// possible moment counts, so that nothing expires that was used in time.
+  /// Returns the time from which the entry's age counts. If this run has not used the entry, its
+  /// last use may be later than its file says. The latest possible time then counts, so that an
+  /// entry in use does not expire.
   fileprivate func time(_ type: DiskTierConfiguration.ExpireType) -> UnixTime {
     switch type {
     case .access: isVerified ? times.access : times.latestAccess
@@ -59,12 +61,14 @@ extension EntryRecord {
 }
 
 extension DiskStore {
-  /// First what is too old, of both kinds; then, in each kind's share that is (nearly) full, the least recently used until
-  /// no more than a part of the share is taken. No lock is held for longer than one file or one part of the index needs.
+  /// Cleans in two phases. The first removes expired entries of both kinds. The second evicts the
+  /// least recently used entries of each nearly full share, until the share is at its target. No
+  /// lock is held longer than one file or one shard of the index needs.
   func clean(_ configuration: DiskTierConfiguration, until isStopped: () -> Bool) -> CleanReport {
     var report = CleanReport()
     report.expired = removeOld(configuration, until: isStopped)
-    // Below the high-water mark in any case, or the next write would ask for the next clean.
+    // At most 0.9, below the high-water mark. Otherwise the next write would request the next
+    // clean.
     let fraction = min(max(configuration.cleanFraction, 0), 0.9)
     for kind in EntryKind.allCases {
       report.evicted += makeRoom(kind, fraction, until: isStopped)
@@ -72,8 +76,10 @@ extension DiskStore {
     return report
   }
 
-  /// The first phase, and what can only be seen by going over everything: removals to be tried again, and times that are
-  /// still to come.
+  /// The first phase: removes expired entries. Also retries failed removals and corrects times in
+  /// the future.
+  ///
+  /// - Returns: the number of expired entries.
   private func removeOld(
     _ configuration: DiskTierConfiguration, until isStopped: () -> Bool
   ) -> Int {
@@ -86,7 +92,8 @@ extension DiskStore {
       if record.isTombstone {
         removeFile(digest, record.kind) { $0?.isTombstone == true }
       } else if isOld(record) {
-        // What was used or written a moment ago is young again.
+        // The condition is checked again under the lock: the entry may have been used or written
+        // meanwhile.
         guard removeFile(digest, record.kind, where: { $0.map(isOld) ?? false }) else { return }
         expired += 1
         counts.expirations.add()
@@ -99,11 +106,11 @@ extension DiskStore {
     return expired
   }
 
-  /// Takes times that are still to come as now, in the index and in the file: they are from before the clock was set back,
-  /// and would else keep their entry from growing old until they have come.
+  /// Replaces times in the future by `now`, in the index and in the file. Such times were set
+  /// before the clock went back; the entry would not age until they have passed.
   private func redate(_ digest: EntryDigest, _ kind: EntryKind, _ now: UnixTime) -> Bool {
     let shard = index.shard(of: digest)
-    // Under this lock no other file gets the name.
+    // Under this lock no other file can take the name.
     return shard.folders.withLock { _ in
       let times = shard.table.withLock { table -> EntryTimes? in
         guard let record = table.records[digest], !record.isTombstone,
@@ -118,7 +125,7 @@ extension DiskStore {
     }
   }
 
-  /// The second phase, for one kind.
+  /// The second phase for one kind. Returns the number of evicted entries.
   private func makeRoom(
     _ kind: EntryKind, _ fraction: Double, until isStopped: () -> Bool
   ) -> Int {
@@ -137,7 +144,7 @@ extension DiskStore {
     forEachRecord(until: isStopped) { digest, record in
       let access = record.times.access
       guard record.kind == kind, !record.isTombstone, plan.takes(access) else { return }
-      // What was used since the plan was made stays.
+      // An entry used since the plan was made stays.
       guard
         removeFile(digest, kind, where: { $0?.times.access == access && $0?.isTombstone == false })
       else { return }
@@ -148,7 +155,7 @@ extension DiskStore {
     return evicted
   }
 
-  /// Goes over a copy of each part of the index in turn.
+  /// Calls `body` for each record, on a copy of one shard at a time.
   private func forEachRecord(
     until isStopped: () -> Bool, _ body: (EntryDigest, EntryRecord) -> Void
   ) {

@@ -1,11 +1,11 @@
-// DiskMaintenance: the thread that makes the index, cleans, and looks after a folder that was deleted.
+// DiskMaintenance: the thread that builds the index, cleans, and repairs a deleted folder.
 
 import Model
 import Platform
 import Synchronization
 import Telemetry
 
-/// One thread of low priority; whatever it does can be stopped at the next entry.
+/// A low-priority thread for maintenance of the disk tier. It can stop after each entry.
 final class DiskMaintenance: Sendable {
   private struct State {
     var isCleanDue = false
@@ -23,7 +23,8 @@ final class DiskMaintenance: Sendable {
     (self.store, self.configuration) = (store, configuration)
   }
 
-  /// Starts the thread. `onReady` is called on it when the index is complete and the first clean is done.
+  /// Starts the thread. The thread calls `onReady` when the index is complete and the first clean
+  /// is done.
   func start(onReady: @escaping @Sendable () -> Void) throws(DiskTierError) {
     do throws(SystemError) {
       try OwnThread.start(name: "pictor-clean", rank: .background) { self.run(onReady) }
@@ -32,13 +33,13 @@ final class DiskMaintenance: Sendable {
     }
   }
 
-  /// Asks for a clean.
+  /// Requests a clean in the background.
   func requestClean() { monitor.change { $0.isCleanDue = true } }
 
-  /// Asks for a look at what is left, after the folder was made anew.
+  /// Requests that the index is compared with the disk, after the folder was recreated.
   func requestVerification() { monitor.change { $0.isFolderNew = true } }
 
-  /// Cleans; returns what that removed when it is done, or nothing when the tier is shut down.
+  /// Cleans and returns a report. The report is empty if the tier is shut down.
   func clean() async -> CleanReport {
     await withCheckedContinuation { continuation in
       let isEnded = monitor.change { state in
@@ -52,13 +53,13 @@ final class DiskMaintenance: Sendable {
     }
   }
 
-  /// Ends the thread.
+  /// Tells the thread to end.
   func stop() {
     isStopped.store(true, ordering: .relaxed)
     monitor.change { _ in }
   }
 
-  /// Waits until the thread has ended; tells whether it has.
+  /// Waits until the thread has ended. Returns whether it has.
   func waitForEnd(within limit: Duration) -> Bool {
     monitor.wait(for: limit) { $0.isEnded ? true : nil } ?? false
   }

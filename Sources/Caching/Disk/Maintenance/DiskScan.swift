@@ -1,12 +1,13 @@
-// DiskScan: the index made anew from what is on disk.
+// DiskScan: rebuilds the index from the files on disk.
 
 import Glibc
 import Model
 import Platform
 
 extension DiskStore {
-  /// Reads names, sizes and times of all entries, no contents. Part by part the index becomes complete; meanwhile
-  /// readers look on disk for what it does not know yet. What is in the index already stays as it is.
+  /// Adds all entries on disk to the index, from file names, sizes and times alone. The index
+  /// becomes complete shard by shard; meanwhile readers ask the disk for unknown entries. Records
+  /// that already exist stay unchanged.
   func scan(until isStopped: () -> Bool) {
     isScanDue.store(false, ordering: .relaxed)
     for (number, shard) in index.shards.enumerated() {
@@ -19,7 +20,7 @@ extension DiskStore {
         }
         for folderNumber in folders ?? [] {
           if isStopped() { return }
-          // One that cannot be read keeps no other from being seen.
+          // An unreadable folder does not stop the scan.
           read { () throws(SystemError) in try scanFolder(kind, folderNumber, shard) }
         }
       }
@@ -27,8 +28,8 @@ extension DiskStore {
     }
   }
 
-  /// What `body` reads; where that fails, a later clean looks again: what is there and cannot be seen is not in the
-  /// account.
+  /// Returns the result of `body`. After a failure, a later clean scans again, because unseen files
+  /// are missing from the accounting.
   @discardableResult
   private func read<Value>(_ body: () throws(SystemError) -> Value) -> Value? {
     do {
@@ -50,7 +51,7 @@ extension DiskStore {
       space[kind].add(bytes: size - folders[position].bytes)
       folders[position].bytes = size
       for name in names {
-        // Names that are not ours are left alone, and so are entries in the wrong place: nobody asks for them there.
+        // Skips foreign names and entries in the wrong folder, which no look-up finds.
         guard let digest = EntryDigest(hexadecimal: name), digest.folder == number,
           shard.table.withLock({ $0.records[digest] }) == nil,
           let record = record(kind, path + "/" + name)
@@ -74,8 +75,8 @@ extension DiskStore {
       isVerified: false)
   }
 
-  /// What goes before each clean: a folder that somebody deleted is made anew, its lock above all, and what could not be
-  /// read before is looked at again.
+  /// Prepares a clean: recreates a deleted folder, above all its lock, and scans again after an
+  /// incomplete scan.
   func lookAfterFolder(until isStopped: () -> Bool) {
     do {
       try healFolder()
@@ -85,7 +86,7 @@ extension DiskStore {
     if isScanDue.load(ordering: .relaxed) { scan(until: isStopped) }
   }
 
-  /// Brings the index in line with what is on disk, after somebody else deleted something there or put something there.
+  /// Updates the index after another process deleted or added files.
   func verify(until isStopped: () -> Bool) {
     forgetMissing(until: isStopped)
     scan(until: isStopped)

@@ -1,23 +1,24 @@
-// DiskSweep: one pass over everything on disk that removes what purges mean.
+// DiskSweep: one pass over all entries on disk that removes purged files.
 
 import Glibc
 import Model
 
 extension DiskStore {
-  /// What a pass did.
+  /// The result of a pass.
   struct SweepResult {
     var removed = 0
-    /// Whether it saw everything, and nothing that is to go is left.
+    /// Whether every entry was checked and every purged file is gone.
     var isComplete = true
   }
 
-  /// Removes what was hidden, and what the list of purges covers. The keys are in the files: the beginning of each is
-  /// read that one of `open` may mean. The index must be complete.
+  /// Removes the files of tombstones and of purged entries. The keys are inside the files, so each
+  /// file that `open` may cover is opened. The index must be complete.
   ///
-  /// No lock is held while a file is read. Whatever is renamed to its place after its part was copied was asked about
-  /// before with the folders' lock held, and so after the purges of `open` were in the list.
+  /// No lock is held while a file is read. A file that is renamed into a shard after the shard was
+  /// copied needs no check. `place` has checked it under the `folders` lock, when the list of
+  /// purges already held `open`.
   ///
-  /// - Parameter isStopped: Asked before each entry, without a lock.
+  /// - Parameter isStopped: Called before each entry, without a lock.
   func sweep(_ open: [Purge], until isStopped: () -> Bool) -> SweepResult {
     var result = SweepResult()
     let meant = SweepNames(open)
@@ -42,12 +43,12 @@ extension DiskStore {
     return result
   }
 
-  /// Whether a file is still to be removed: it could not be, and is absent to all who look.
+  /// Returns whether an entry is a tombstone: its removal failed, but look-ups miss it.
   private func isTombstone(_ digest: EntryDigest) -> Bool {
     index.shard(of: digest).table.withLock { $0.records[digest]?.isTombstone == true }
   }
 
-  /// Entries on disk that the index does not know yet, counted by the names of their files.
+  /// The number of entries on disk that the index does not know yet, counted by file names.
   var unknownCount: Int {
     var count = 0
     for (number, shard) in index.shards.enumerated() {
@@ -65,7 +66,8 @@ extension DiskStore {
     return count
   }
 
-  /// Tells whether the file could be judged, and is gone where it is to be.
+  /// Checks one file and removes it if it is purged. Returns `false` if the check or the removal
+  /// failed.
   private func removeIfPurged(
     _ digest: EntryDigest, _ kind: EntryKind, _ result: inout SweepResult
   ) -> Bool {
@@ -83,7 +85,7 @@ extension DiskStore {
       break
     case .failed(let error):
       fail(reading, error)
-      // What the medium has lost is of no use to anybody; anything else may heal.
+      // EIO is a permanent loss, so the entry is removed. Other errors may be temporary.
       guard error.code == EIO else { return false }
       removeFile(digest, kind)
       return !isTombstone(digest)
@@ -92,7 +94,7 @@ extension DiskStore {
   }
 }
 
-/// By name, which files purges may mean.
+/// The file names that a set of purges may cover.
 private struct SweepNames {
   private var highs: Set<UInt64> = []
   private var isAnyMeant = false

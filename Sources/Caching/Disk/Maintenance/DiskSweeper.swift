@@ -1,35 +1,38 @@
-// DiskSweeper: the thread that carries out purges which no name tells of, and writes down those that are not carried out.
+// DiskSweeper: the thread that carries out purges needing a full pass, and that keeps the purge
+// journal.
 
 import Model
 import Platform
 import Synchronization
 import Telemetry
 
-/// One thread of low priority beside the one that cleans, so that neither waits for the other. It alone is at the list of
-/// purges on disk. Whatever it does can be stopped at the next entry, and whoever waits for it waits for one entry.
+/// A low-priority thread for purges, separate from `DiskMaintenance` so that neither waits for the
+/// other. Only this thread writes the purge journal. Between two entries of a pass it serves new
+/// requests and can stop.
 final class DiskSweeper: Sendable {
-  /// What the thread can be asked for.
+  /// A request to the thread.
   enum Task: Sendable {
-    /// To write down which purges are not carried out, and to begin with them.
+    /// Write the unfinished purges to the journal and start a pass.
     case writeDown
-    /// To hide everything.
+    /// Turn all entries into tombstones.
     case clear
-    /// The same, but for what is waiting to be written and was loaded after the purge.
+    /// Turn all entries into tombstones, except pending writes loaded after the purge.
     case everything(Purge)
   }
 
-  /// What became of it.
+  /// The result of a request.
   struct Answer {
-    /// Entries that were hidden.
+    /// The number of entries that became tombstones.
     var count = 0
-    /// Whether the index was complete then.
+    /// Whether the index was complete at that time.
     var isCountKnown = true
-    /// Why it is not written down; `nil` if it is.
+    /// Why the journal could not be written; `nil` on success.
     var failure: String? = "the disk cache is shut down"
 
-    /// Itself.
+    /// Returns the answer itself.
     ///
-    /// - Throws: `internal` where it is not written down; for this run it holds all the same.
+    /// - Throws: `internal` if the journal was not written. The purge is still in force until the
+    ///   process ends.
     func written() throws(ImageError) -> Answer {
       guard let failure else { return self }
       throw .internal(detail: "a purge cannot be written down: \(failure)")
@@ -44,27 +47,27 @@ final class DiskSweeper: Sendable {
 
   private struct State {
     var requests: [Request] = []
-    /// Whether the list on disk is to be written without anybody waiting for it.
+    /// Whether the journal must be written although no request waits for it.
     var isNoteDue = false
     var isSweepDue = false
     /// Whether the index is complete.
     var isReady = false
-    /// Until when everything was cleared whose files are not gone.
+    /// The time of the last clear whose files are not all removed.
     var cleared: UnixTime?
     var isEnded = false
   }
 
   private let monitor: Monitor<State>
   private let isStopped = Atomic<Bool>(false)
-  /// Whether there is something for the thread between two entries.
+  /// Whether the thread has requests to serve between two entries.
   private let hasNews = Atomic<Bool>(false)
   private let store: DiskStore
   private let interval: Duration
   private let writing: FailureEpisode
 
   /// - Parameters:
-  ///   - cleared: what an earlier run left over of a `clear`.
-  ///   - interval: the time until what could not be carried out is tried again.
+  ///   - cleared: the time of an unfinished `clear` of an earlier run.
+  ///   - interval: the time until failed work is tried again.
   init(store: DiskStore, cleared: UnixTime?, interval: Duration) {
     (self.store, self.interval) = (store, interval)
     writing = FailureEpisode("write down what was purged", log: store.log)
@@ -83,10 +86,10 @@ final class DiskSweeper: Sendable {
     }
   }
 
-  /// Lets sweeps begin: the index is complete.
+  /// Allows sweeps to start, because the index is complete.
   func begin() { monitor.change { $0.isReady = true } }
 
-  /// Has something done, and returns when it is written down or cannot be; files are removed afterwards.
+  /// Performs a task. Returns when the journal is written or has failed; files are removed later.
   func perform(_ task: Task) async -> Answer {
     let answer = Lock(Answer())
     await withCheckedContinuation { continuation in
@@ -101,22 +104,22 @@ final class DiskSweeper: Sendable {
     return answer.withLock { $0 }
   }
 
-  /// Has the list on disk brought up to date, some time soon.
+  /// Requests that the journal is updated soon.
   func note() {
     monitor.change { $0.isNoteDue = true }
     hasNews.store(true, ordering: .releasing)
   }
 
-  /// Whether the files of what was cleared are not gone yet.
+  /// Whether files of a `clear` are still to be removed.
   var isClearing: Bool { monitor.change { $0.cleared != nil } }
 
-  /// Ends the thread.
+  /// Tells the thread to end.
   func stop() {
     isStopped.store(true, ordering: .relaxed)
     monitor.change { _ in }
   }
 
-  /// Waits until the thread has ended; tells whether it has.
+  /// Waits until the thread has ended. Returns whether it has.
   func waitForEnd(within limit: Duration) -> Bool {
     monitor.wait(for: limit) { $0.isEnded ? true : nil } ?? false
   }
@@ -131,7 +134,7 @@ final class DiskSweeper: Sendable {
       }
       attend()
       guard !mustStop else { break }
-      // At the end of the interval: what could not be carried out before.
+      // After the interval, retry what failed before.
       if isDue ?? isAnythingLeft { sweep() }
       if isDue == nil { store.purges.dropOld() }
     }
@@ -148,7 +151,7 @@ final class DiskSweeper: Sendable {
     monitor.change { $0.isReady && ($0.cleared != nil || store.purges.unfinishedCount > 0) }
   }
 
-  /// One pass, for all purges that are open at its beginning.
+  /// Runs one pass for all purges that are unfinished at its start.
   private func sweep() {
     let start = ContinuousClock.now
     let cleared = monitor.change { state in
@@ -164,10 +167,10 @@ final class DiskSweeper: Sendable {
     guard result.isComplete else { return }
     for purge in open { store.purges.finish(purge) }
     monitor.change { state in
-      // Another one came meanwhile: it has a pass of its own.
+      // A `clear` that arrived meanwhile needs its own pass.
       if !state.isSweepDue { state.cleared = nil }
     }
-    // The file systems that keep a journal have removed the files for good when they have this on the medium.
+    // On a journalling file system, this sync also makes the removals durable.
     _ = writeDown(isDurable: true)
     store.log.info(
       "disk cache purged",
@@ -177,7 +180,7 @@ final class DiskSweeper: Sendable {
       ])
   }
 
-  /// Does what was asked for.
+  /// Serves the waiting requests.
   private func attend() {
     let (requests, isNoteDue) = monitor.change { state in
       defer { (state.requests, state.isNoteDue) = ([], false) }
@@ -192,7 +195,7 @@ final class DiskSweeper: Sendable {
       let count = hide(request.task)
       request.answer.withLock { ($0.count, $0.isCountKnown) = (count, isKnown) }
     }
-    // One writing for all that came meanwhile.
+    // One write of the journal serves all requests.
     let failure = writeDown(isDurable: true)
     monitor.change { $0.isSweepDue = true }
     for request in requests {
@@ -201,7 +204,7 @@ final class DiskSweeper: Sendable {
     }
   }
 
-  /// Makes what a task means absent to whoever looks from now on; tells how many entries that were.
+  /// Makes the entries of a task absent for look-ups. Returns the number of entries.
   private func hide(_ task: Task) -> Int {
     let minimum: Int
     switch task {
@@ -212,7 +215,8 @@ final class DiskSweeper: Sendable {
       monitor.change { $0.cleared = max($0.cleared ?? now, now) }
     case .everything(let purge): minimum = purge.number
     }
-    // First what waits: whoever is writing it finds that it is not wanted, or has it in the index before that is hidden.
+    // Pending writes first: a write in progress then either finds its ticket dropped, or is in the
+    // index before the tombstones are set.
     let unknown = store.unknownCount
     let dropped = store.pending.drop { $0.generation < minimum }
     let new = dropped.count { ticket in
@@ -223,15 +227,17 @@ final class DiskSweeper: Sendable {
     return count
   }
 
-  /// Writes the list anew; tells why it could not.
+  /// Writes the journal. Returns the error text, or `nil` on success.
   ///
-  /// - Parameter isDurable: Whether it is to outlive a power failure even where nothing in it is open.
+  /// - Parameter isDurable: Whether the journal must survive a power failure even if no purge is
+  ///   unfinished.
   private func writeDown(isDurable: Bool) -> String? {
     var notes = PurgeLogRecord()
     (notes.last, notes.purges) = (store.purges.generation, store.purges.unfinished)
     notes.cleared = monitor.change { $0.cleared }
     do {
-      // What is renamed over a file before it is on the medium may be found empty there afterwards, and neither is left.
+      // Unfinished purges need a sync before the rename. Without it, a power failure may leave an
+      // empty journal in place of both versions.
       try store.writeJournal(notes, isDurable: isDurable || notes.isOpen)
       writing.succeed()
       return nil

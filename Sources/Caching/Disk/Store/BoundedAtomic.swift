@@ -1,9 +1,9 @@
-// BoundedAtomic: a count of many threads' that never passes its limit.
+// BoundedAtomic: a shared counter that never exceeds its limit.
 
 import Synchronization
 
 extension Atomic where Value == Int {
-  /// Adds `amount`, unless that would be above `limit`; tells whether it did.
+  /// Adds `amount` unless the sum would exceed `limit`. Returns whether it did.
   func add(_ amount: Int, upTo limit: Int) -> Bool {
     var current = load(ordering: .relaxed)
     while current + amount <= limit {

@@ -1,29 +1,30 @@
-// DiskFamilies: how the disk tier forgets all entries of a URL, or all variants of a source, without reading a file.
+// DiskFamilies: removes all entries of a URL, or all variants of a source, without opening files.
 
 import Model
 import Platform
 
 extension DiskEngine {
-  /// What a removal came to.
+  /// The result of a removal.
   struct Removal {
-    /// Entries that were found.
+    /// The number of entries found.
     var count = 0
-    /// Whether none of them has a file any more, for certain.
+    /// Whether certainly none of them has a file any more.
     var isComplete = true
   }
 
-  /// Files removed in one go: look-ups wait behind it.
+  /// Files removed in one job, because queued look-ups wait for it.
   private static let removalsAtOnce = 32
 
-  /// Makes every entry of a family unreadable and has their files removed; `done` is called once.
+  /// Makes every entry of a group unreadable and removes the files. Calls `done` once.
   ///
-  /// - Parameter isMeant: Asked of what is waiting to be written, with a lock held.
+  /// - Parameter isMeant: Selects among the pending writes. Called with a lock held.
   func remove(
     _ family: EntryGroup, where isMeant: (DiskEntry) -> Bool = { _ in true },
     then done: @escaping @Sendable (Removal) -> Void
   ) {
-    // In this order: whoever writes one of them at this moment either finds its word revoked, and gives up, or is in
-    // the index already; or else has found it valid just before, and is followed by the removal.
+    // The order matters. A write in progress either finds its ticket revoked and gives up, or its
+    // record is in the index already. A write that passed its check just before is followed by the
+    // removal.
     let removals = store.pending.revoke { ticket, entry in
       family.contains(ticket.digest, EntryKind(of: ticket.key)) && isMeant(entry)
     }
@@ -38,11 +39,11 @@ extension DiskEngine {
       let found = known?.hidden ?? store.folder.names(of: family)
       let all = Set(found).union(
         removals.map { EntryName(digest: $0.digest, kind: EntryKind(of: $0.key)) })
-      // What was stored under such a name since then is not hidden, and stays.
+      // An entry stored later under such a name is no tombstone and stays.
       remove(
         (found + (known?.before ?? []))[...], where: { known == nil || $0?.isTombstone == true }
       ) {
-        // A folder that cannot be listed looks like an empty one, so only a complete index is sure.
+        // An unreadable folder looks empty, so only a complete index is certain.
         let isComplete =
           known != nil && !store.isScanDue.load(ordering: .relaxed) && !store.index.hasDead(family)
         done(Removal(count: all.count, isComplete: isComplete))
@@ -54,9 +55,9 @@ extension DiskEngine {
     }
   }
 
-  /// Carries out the purge of a URL; tells how many entries there were.
+  /// Carries out the purge of a URL. Returns the number of entries.
   ///
-  /// - Throws: `internal` where it could not be carried out, nor be written down for the next run.
+  /// - Throws: `internal` if the purge could neither be carried out nor be written to the journal.
   func purge(_ purge: Purge, of url: SourceURL) async throws(ImageError) -> Int {
     let family = EntryGroup.all(of: url)
     let result = Lock(Removal())
@@ -75,7 +76,7 @@ extension DiskEngine {
     store.counts.purged.add(removal.count)
     if removal.isComplete {
       store.purges.finish(purge)
-      // For its number alone, which is to be less than the next one's.
+      // The journal must hold the purge's number, so that later purges get greater ones.
       sweeper.note()
     } else {
       _ = try await sweeper.perform(.writeDown).written()
@@ -83,7 +84,8 @@ extension DiskEngine {
     return removal.count
   }
 
-  /// Removes files on the tier's threads, some at a time, so that a URL with very many entries keeps nobody waiting.
+  /// Removes files on the disk threads in batches, so that a URL with very many entries does not
+  /// block other jobs.
   private func remove(
     _ names: ArraySlice<EntryName>, where isWanted: @escaping @Sendable (EntryRecord?) -> Bool,
     then done: @escaping @Sendable () -> Void
@@ -95,8 +97,8 @@ extension DiskEngine {
       }
       rest = rest.dropFirst(Self.removalsAtOnce)
       let later = rest
-      // A tier that is shutting down takes no new jobs, and no look-up waits there: what is left goes now, or the next
-      // run would find it.
+      // A tier that is shutting down refuses new jobs. No look-up waits then, so the rest goes now;
+      // otherwise the next run would find it.
       if !later.isEmpty, workers.remove({ [self] in remove(later, where: isWanted, then: done) }) {
         return
       }
@@ -106,8 +108,8 @@ extension DiskEngine {
 }
 
 extension DiskStore {
-  /// Has it on the medium that files of a family are gone; tells whether it is. A power failure is not to bring back what
-  /// was purged.
+  /// Syncs the folders of a group, so that a power failure does not bring back purged files.
+  /// Returns whether it succeeded.
   fileprivate func sync(_ family: EntryGroup) -> Bool {
     do {
       for kind in family.kinds { try folder.sync(kind, family.place.folder) }
@@ -120,7 +122,7 @@ extension DiskStore {
 }
 
 extension DiskFolder {
-  /// The entries of a family, by the names of their files.
+  /// Returns the entries of a group that are on disk, by file name.
   fileprivate func names(of family: EntryGroup) -> [EntryName] {
     family.kinds.flatMap { kind in
       Self.names(in: folder(kind, family.place.folder)).compactMap { name in

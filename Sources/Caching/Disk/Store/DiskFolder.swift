@@ -1,27 +1,32 @@
-// DiskFolder: where the disk tier's files are, and the lock that keeps a second process out.
+// DiskFolder: the paths of the disk tier's files and the lock against a second process.
 
 import Glibc
 import Model
 import Platform
 import Synchronization
 
-/// The tier's folder: `v/a/bc/<digest>` for variants, `s/a/bc/<digest>` for sources, `tmp` for what is being written,
-/// `lock`. 4,096 folders of each kind: a million entries are 250 in each, and empty ones are removed again. All variants
-/// of a source are in one.
+/// The folder of the disk tier:
 ///
-/// Paths and no folder descriptors: a folder that was deleted and made anew is found again.
+/// - `v/a/bc/<digest>`: variants. All variants of a source are in one folder.
+/// - `s/a/bc/<digest>`: sources.
+/// - `tmp`: files being written.
+/// - `lock`: the lock file.
+///
+/// There are 4,096 folders of each kind, so a million entries are about 250 in each. Empty folders
+/// are removed. Files are addressed by path, not by folder descriptor, so a recreated folder is
+/// found again.
 final class DiskFolder: Sendable {
   let path: String
-  /// What files are rounded up to, in bytes.
+  /// The unit to which file sizes are rounded up, in bytes.
   let blockSize: Int
-  /// What a new folder takes, in bytes, as `du` counts.
+  /// The size of a new folder in bytes, as `du` counts it.
   let folderCost: Int
-  /// What the folders take that are always there.
+  /// The size of the permanent folders and the lock file in bytes.
   let baseCost: Int
   private let lockDescriptor: Lock<CInt>
   private let temporaryCount = Atomic<Int>(0)
 
-  /// Creates what is absent and takes the lock.
+  /// Creates missing folders and takes the lock.
   init(path: String) throws(DiskTierError) {
     self.path = path
     if let found = Self.kindInPlaceOfLock(path) { throw .noLock(path: path, found: found) }
@@ -34,7 +39,7 @@ final class DiskFolder: Sendable {
       throw error.code == EWOULDBLOCK
         ? .inUse(path: path) : .unusable(path: path, reason: error.description)
     }
-    // A folder that exists can still be one that nobody may write to.
+    // An existing folder may still be read-only.
     if access("\(path)/tmp", W_OK | X_OK) != 0 {
       throw .unusable(path: path, reason: errnoText())
     }
@@ -47,7 +52,7 @@ final class DiskFolder: Sendable {
 
   deinit { unlock() }
 
-  /// Lets other processes have the folder.
+  /// Releases the lock.
   func unlock() {
     lockDescriptor.withLock { descriptor in
       if descriptor >= 0 { close(descriptor) }
@@ -55,19 +60,19 @@ final class DiskFolder: Sendable {
     }
   }
 
-  /// Whether the lock that keeps other processes out is still the one that this process has: whoever deletes its file
-  /// lets them in. Two system calls.
+  /// Whether the lock file is still the one that this process has locked. If it was deleted,
+  /// another process can take the lock. Costs two system calls.
   var isLocked: Bool { lockDescriptor.withLock { isLock($0) } }
 
-  /// Makes what is gone anew, as after somebody deleted the folder or a part of it; tells whether anything was gone.
+  /// Recreates deleted parts of the folder. Returns whether anything was missing.
   ///
-  /// - Throws: `EWOULDBLOCK` where another process has taken the folder meanwhile.
+  /// - Throws: `EWOULDBLOCK` if another process has taken the folder meanwhile.
   func heal() throws(SystemError) -> Bool {
     let gone = Self.fixedFolders.filter { access("\(path)/\($0)", F_OK) != 0 }
     let wasLocked = try lockDescriptor.withLock { descriptor throws(SystemError) -> Bool in
-      // One that is still there is still held, by this process: it cannot be taken twice.
+      // This process still holds the lock, which cannot be taken twice.
       if isLock(descriptor) { return true }
-      // Given up for good.
+      // The lock was released for good.
       guard descriptor >= 0 else { throw SystemError(EBADF) }
       try Self.createParents(of: path)
       try Self.create(path)
@@ -80,14 +85,15 @@ final class DiskFolder: Sendable {
     return !wasLocked || !gone.isEmpty
   }
 
-  /// Whether the lock's file is the one that this descriptor is of.
+  /// Returns whether the descriptor belongs to the current lock file.
   private func isLock(_ descriptor: CInt) -> Bool {
     var (held, found) = (stat(), stat())
     return fstat(descriptor, &held) == 0 && stat("\(path)/lock", &found) == 0
       && held.st_ino == found.st_ino && held.st_dev == found.st_dev
   }
 
-  /// Whether the file system says that it has room for so many bytes and inodes. One that counts no inodes says 0 of all.
+  /// Returns whether the file system has room for these bytes and inodes. A file system without an
+  /// inode limit reports 0 inodes in total.
   func hasRoom(bytes: Int, inodes: Int) -> Bool {
     var system = statvfs()
     guard statvfs(path, &system) == 0 else { return true }
@@ -95,33 +101,34 @@ final class DiskFolder: Sendable {
       && (system.f_files == 0 || Int(clamping: system.f_favail) >= inodes)
   }
 
-  /// The path of an entry's file.
+  /// Returns the path of an entry's file.
   func file(_ kind: EntryKind, _ digest: EntryDigest) -> String {
     folder(kind, digest.folder) + "/" + digest.hexadecimal
   }
 
-  /// The path of the folder numbered 0–4,095.
+  /// Returns the path of the folder with a number, 0–4,095.
   func folder(_ kind: EntryKind, _ number: Int) -> String {
     let low = number & 0xff
     return upperFolder(kind, number) + (low < 16 ? "/0" : "/") + String(low, radix: 16)
   }
 
-  /// The path of the folder above the one numbered 0–4,095.
+  /// Returns the path of the parent of the folder with a number, 0–4,095.
   func upperFolder(_ kind: EntryKind, _ number: Int) -> String {
     "\(path)/\(kind.folderName)/" + String(number >> 8, radix: 16)
   }
 
-  /// A path in `tmp` that was not used before.
+  /// Returns an unused path in `tmp`.
   func temporaryFile() -> String {
     "\(path)/tmp/\(temporaryCount.wrappingAdd(1, ordering: .relaxed).newValue)"
   }
 
-  /// Removes what a process that was killed left half written; nobody may be writing.
+  /// Removes unfinished files of a killed process. No write may be in progress.
   func removeLeftovers() {
     for name in Self.names(in: "\(path)/tmp") { unlink("\(path)/tmp/\(name)") }
   }
 
-  /// The numbers of the folders of a kind that are there, of those in `range`, which are all in one upper folder.
+  /// Returns the numbers of the existing folders of a kind in `range`, which lies in one upper
+  /// folder.
   func folders(_ kind: EntryKind, in range: Range<Int>) throws(SystemError) -> [Int] {
     let upper = range.lowerBound & ~0xff
     return try Self.contents(of: upperFolder(kind, range.lowerBound)).compactMap { name in
@@ -131,10 +138,14 @@ final class DiskFolder: Sendable {
     }
   }
 
-  /// The names in a folder, without those that begin with a dot; none where it cannot be read.
+  /// Returns the names in a folder, except those that start with a dot. An unreadable folder yields
+  /// no names.
   static func names(in path: String) -> [String] { (try? contents(of: path)) ?? [] }
 
-  /// The same for whoever has to know why it cannot be read; a folder that is not there is empty.
+  /// Returns the names in a folder, except those that start with a dot. A missing folder yields no
+  /// names.
+  ///
+  /// - Throws: the system error if an existing folder cannot be read.
   static func contents(of path: String) throws(SystemError) -> [String] {
     guard let stream = opendir(path) else {
       guard errno == ENOENT else { throw SystemError() }
@@ -144,11 +155,11 @@ final class DiskFolder: Sendable {
     return try names(in: stream)
   }
 
-  /// The names that are left in an open folder, without those that begin with a dot.
+  /// Returns the remaining names of an open folder, except those that start with a dot.
   static func names(in stream: OpaquePointer) throws(SystemError) -> [String] {
     var names: [String] = []
     while true {
-      // The end and a failure look alike but for this (readdir(3)).
+      // Only errno tells the end from a failure (readdir(3)).
       errno = 0
       guard let entry = readdir(stream) else {
         guard errno == 0 else { throw SystemError() }
@@ -161,13 +172,13 @@ final class DiskFolder: Sendable {
     }
   }
 
-  /// Blocks of 512 bytes that a file or folder takes, 0 where there is none.
+  /// Returns the blocks of 512 bytes that a file or folder takes; 0 if it does not exist.
   static func blocks(of path: String) -> Int {
     var status = stat()
     return lstat(path, &status) == 0 ? Int(status.st_blocks) : 0
   }
 
-  /// Has it on the medium which names are in a folder.
+  /// Syncs the names in a folder to the medium.
   static func sync(_ path: String) throws(SystemError) {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw SystemError() }
@@ -175,7 +186,7 @@ final class DiskFolder: Sendable {
     guard fsync(descriptor) == 0 else { throw SystemError() }
   }
 
-  /// The same for the folder numbered 0–4,095, or, where that was removed, for whichever above it is there.
+  /// Syncs the folder with a number, 0–4,095. If it was removed, syncs its closest existing parent.
   func sync(_ kind: EntryKind, _ number: Int) throws(SystemError) {
     for path in [folder(kind, number), upperFolder(kind, number)] {
       do {
@@ -192,7 +203,7 @@ final class DiskFolder: Sendable {
   /// moment.
   private static let (lockAttempts, lockPause) = (5, useconds_t(10_000))
 
-  /// Takes the lock. The system drops it with the process, however that ends.
+  /// Takes the lock. The system releases it when the process ends in any way.
   private static func lock(_ path: String) throws(SystemError) -> CInt {
     let descriptor = open("\(path)/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw SystemError() }

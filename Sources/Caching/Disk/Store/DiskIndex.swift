@@ -1,16 +1,16 @@
-// DiskIndex: what is on disk, known without asking it.
+// DiskIndex: an in-memory index of the files on disk.
 
 import Model
 import Platform
 
-/// What the index knows about one file: 16 bytes, beside the 16 of its digest.
+/// The index record of one file: 16 bytes, beside the 16 bytes of its digest.
 struct EntryRecord: Equatable {
   private static let sourceBit: UInt32 = 1 << 31
   private static let verifiedBit: UInt32 = 1 << 30
   private static let deadBit: UInt32 = 1 << 29
   private static let blockMask = deadBit - 1
 
-  /// Blocks of 512 bytes (up to 256 GiB), and three bits above them.
+  /// The number of 512-byte blocks (up to 256 GiB) and three flag bits above it.
   private var packed: UInt32
   private var createdSeconds: UInt32
   private var storedSeconds: UInt32
@@ -27,7 +27,7 @@ struct EntryRecord: Equatable {
 
   var kind: EntryKind { packed & Self.sourceBit == 0 ? .variant : .source }
   var bytes: Int { Int(packed & Self.blockMask) * 512 }
-  /// Its file's times, between 1970 and 2106.
+  /// The times of the file, between 1970 and 2106.
   var times: EntryTimes {
     get {
       EntryTimes(
@@ -41,37 +41,37 @@ struct EntryRecord: Equatable {
       accessSeconds = UInt32(clamping: newValue.access.seconds)
     }
   }
-  /// Whether its body is known to be what was written: this process wrote it, or has checked it.
+  /// Whether the body is known to be intact: this process wrote it or has verified its checksum.
   var isVerified: Bool {
     get { packed & Self.verifiedBit != 0 }
     set { packed = newValue ? packed | Self.verifiedBit : packed & ~Self.verifiedBit }
   }
-  /// Whether it was removed and its file is still there, to be removed yet or because it could not be: absent to
-  /// whoever looks, but taking space.
+  /// Whether the entry was removed but its file still exists. A tombstone is absent for look-ups
+  /// and still counts as used space.
   var isTombstone: Bool {
     get { packed & Self.deadBit != 0 }
     set { packed = newValue ? packed | Self.deadBit : packed & ~Self.deadBit }
   }
 }
 
-/// A part of the index: the entries of 64 neighbouring folders of each kind.
+/// A shard of the index: the entries of 64 neighbouring folders of each kind.
 final class IndexShard: Sendable {
-  /// A folder of entries.
+  /// The state of a folder of entries.
   struct Folder {
     var entries = 0
-    /// What the folder itself takes; 0 while it is not there.
+    /// The size of the folder itself in bytes; 0 if it does not exist.
     var bytes = 0
   }
 
   struct Table {
     var records: [EntryDigest: EntryRecord] = [:]
-    /// Whether what is not in the table is not on disk either.
+    /// Whether the table knows every file on disk.
     var isComplete = false
-    /// What is still to be found on disk and was stored no later than then counts as removed, and all that is as absent;
-    /// `nil` where nothing was cleared.
+    /// The time of a clear; `nil` without one. A file found by a scan and stored up to this time
+    /// becomes a tombstone. While it is set, unknown entries are absent.
     var cleared: UnixTime?
 
-    /// The record of a file that was found on disk.
+    /// Returns the record to store for a file found on disk.
     func found(_ record: EntryRecord) -> EntryRecord {
       var record = record
       if let cleared, record.times.stored <= cleared { record.isTombstone = true }
@@ -90,10 +90,11 @@ final class IndexShard: Sendable {
     }
   }
 
-  /// Held while a file of these folders is renamed to its place or removed, so that table, account and disk agree;
-  /// readers never take it. By kind, then folder.
+  /// Held while a file of these folders is renamed into place or removed, so that table, accounting
+  /// and disk agree. Readers never take it. Ordered by kind, then folder.
   let folders = Lock([Folder](repeating: Folder(), count: 2 * DiskIndex.foldersPerShard))
-  /// Held for single look-ups and changes, never across a system call. Taken after `folders` where both are.
+  /// Held for single look-ups and changes, never across a system call. If both locks are needed,
+  /// `folders` comes first.
   let table = Lock(Table())
 
   static func position(_ kind: EntryKind, _ folder: Int) -> Int {
@@ -101,16 +102,17 @@ final class IndexShard: Sendable {
   }
 }
 
-/// Digests of everything on disk. Its 64 parts grow one at a time, so that no look-up waits for a large table to move.
+/// The index of all files on disk. Its 64 shards grow independently, so no look-up waits until a
+/// large table has been copied.
 final class DiskIndex: Sendable {
   static let shardCount = 64
   static let foldersPerShard = 4_096 / shardCount
 
-  /// What the index says about a digest.
+  /// The result of a look-up.
   enum Answer {
     case present(EntryRecord)
     case absent
-    /// The index is not complete: only the disk knows.
+    /// The index is not complete, so only the disk knows.
     case unknown
   }
 
@@ -127,7 +129,7 @@ final class DiskIndex: Sendable {
     }
   }
 
-  /// Changes a record that is there.
+  /// Changes an existing record.
   func update(_ digest: EntryDigest, _ change: (inout EntryRecord) -> Void) {
     shard(of: digest).table.withLock { table in
       guard var record = table.records[digest] else { return }
@@ -136,10 +138,10 @@ final class DiskIndex: Sendable {
     }
   }
 
-  /// Makes all entries of a family absent to whoever looks from now on; their files are to be removed.
+  /// Turns all entries of a group into tombstones.
   ///
-  /// - Returns: their names, and those that were hidden before and whose files are still there; `nil`, and nothing is
-  ///   changed, where only the disk knows all of them.
+  /// - Returns: the names of the new tombstones and of those that existed before; `nil`, without
+  ///   any change, if the shard is not complete.
   func hide(_ family: EntryGroup) -> (hidden: [EntryName], before: [EntryName])? {
     shard(of: family.place).table.withLock { table in
       guard table.isComplete else { return nil }
@@ -153,7 +155,7 @@ final class DiskIndex: Sendable {
     }
   }
 
-  /// Whether a file of a family is still to be removed.
+  /// Returns whether the group has a tombstone.
   func hasDead(_ family: EntryGroup) -> Bool {
     shard(of: family.place).table.withLock { table in
       table.records.contains { digest, record in
@@ -162,20 +164,19 @@ final class DiskIndex: Sendable {
     }
   }
 
-  /// Makes everything absent to whoever looks from now on, and what is still to be found on disk too; all files are to be
-  /// removed.
+  /// Turns all entries into tombstones, those that a scan finds later included.
   ///
-  /// - Returns: how many entries there were in the index.
+  /// - Returns: the number of new tombstones.
   func hideAll() -> Int {
     var count = 0
     for shard in shards {
-      // With both locks: whoever renames a file to its place at this moment gets it into the table first.
+      // Both locks are held, so a file being renamed into place reaches the table first.
       count += shard.folders.withLock { _ in shard.table.withLock { $0.hideAll() } }
     }
     return count
   }
 
-  /// Has everything count as removed that is found on disk from now on and was stored until `time`.
+  /// Turns files that a scan finds later into tombstones if they were stored up to `time`.
   func hideFound(until time: UnixTime) {
     for shard in shards { shard.table.withLock { $0.cleared = time } }
   }

@@ -1,4 +1,4 @@
-// DiskPlacing: how files get to their place on disk and leave it, with index and account in step.
+// DiskPlacing: moves files into place and removes them, keeping index and accounting correct.
 
 import Glibc
 import Model
@@ -7,17 +7,17 @@ import Platform
 extension DiskStore {
   enum Placement {
     case placed
-    /// A later word on the key came in between.
+    /// A later operation on the key, or a purge, came in between.
     case unwanted
     /// It does not fit below the limit now.
     case noRoom
-    /// It never does.
+    /// It is larger than the limit.
     case tooLarge
   }
 
-  /// Writes an entry to a temporary file and renames it to its place.
+  /// Writes an entry to a temporary file and renames it into place.
   func place(_ entry: DiskEntry, _ ticket: PendingWrites.Ticket) throws(SystemError) -> Placement {
-    // Up to three folders may be new or grow by a block.
+    // Up to three folders may be created or grow by a block.
     let draft = EntryFile.Draft(entry)
     let blocks = (draft.length + folder.blockSize - 1) / folder.blockSize
     let reserved = blocks * folder.blockSize + 3 * folder.folderCost
@@ -33,8 +33,8 @@ extension DiskStore {
       share.add(bytes: taken.bytes - reserved, files: taken.files - 1)
       if share.isNearlyFull { onShortage.withLock { $0 }?() }
     }
-    // A disk that was full is asked, with one system call, before it is given, each time, all of a body that it takes a
-    // part of. A file may need two folders.
+    // After ENOSPC, check free space (one statvfs) before each write instead of writing partial
+    // bodies. A file may need two new folders.
     if isDiskFull.load(ordering: .relaxed), !folder.hasRoom(bytes: reserved, inodes: 3) {
       throw SystemError(ENOSPC)
     }
@@ -50,7 +50,7 @@ extension DiskStore {
     let shard = index.shard(of: digest)
     let change = try shard.folders.withLock { folders throws(SystemError) -> DiskUse? in
       guard pending.isCurrent(ticket) else { return nil }
-      // A sweep for a purge that comes after this question waits for the lock, and then finds the file.
+      // A sweep for a later purge waits for this lock and then finds the file.
       guard !purges.covers(ticket.key, generation: entry.generation) else {
         counts.purged.add()
         return nil
@@ -77,10 +77,10 @@ extension DiskStore {
     return .placed
   }
 
-  /// Removes an entry's file and forgets it, if `isWanted` says so of its record, and, where given, if it still is the
-  /// file with that number.
+  /// Removes an entry's file and its record if `isWanted` accepts the record. If `inode` is given,
+  /// the file must still have that number.
   ///
-  /// - Returns: whether there was a file, and it is gone.
+  /// - Returns: whether there was a file and it is removed.
   @discardableResult
   func removeFile(
     _ digest: EntryDigest, _ kind: EntryKind, inode: ino_t? = nil,
@@ -98,7 +98,8 @@ extension DiskStore {
       let isGone = unlink(path) == 0
       guard isGone || errno == ENOENT || errno == ENOTDIR else {
         let error = SystemError()
-        // Nobody is to find it any more, but it takes its space until a later clean can remove it.
+        // The tombstone is absent for look-ups and keeps its space until a clean can remove the
+        // file.
         shard.table.withLock { table in
           let unknown = EntryRecord(
             kind: kind, blocks: 0, times: EntryTimes(keptAt: clock()), isVerified: false)
@@ -128,15 +129,15 @@ extension DiskStore {
   ) {
     state.entries -= 1
     guard state.entries <= 0 else { return }
-    // It may hold files that are not indexed yet, or not ours: then it stays.
+    // rmdir fails if the folder still holds unindexed or foreign files. The folder then stays.
     guard rmdir(folder.folder(kind, digest.folder)) == 0 || errno == ENOENT else { return }
     space[kind].add(bytes: -state.bytes)
     state = IndexShard.Folder()
   }
 
-  /// Makes a new file in the folder of those being written, which is made anew where somebody deleted it.
+  /// Creates a file in `tmp`. Recreates `tmp` if it was deleted.
   func createTemporary() throws(SystemError) -> (path: String, descriptor: CInt) {
-    // Not beside another process, which has its own idea of what is in the folder.
+    // Never write while another process may hold the lock: its index would not know the file.
     if !folder.isLocked { try healFolder() }
     for _ in 0..<2 {
       let path = folder.temporaryFile()
@@ -148,14 +149,16 @@ extension DiskStore {
     throw SystemError(ENOENT)
   }
 
-  /// Makes anew what somebody deleted, and has what is left looked at.
+  /// Recreates deleted parts of the folder and requests a verification of the index.
   func healFolder() throws(SystemError) {
     if try folder.heal() { onHeal.withLock { $0 }?() }
   }
 
-  /// Renames a file to its place, making the folders on the way; returns what a new upper folder takes.
+  /// Renames a file into place and creates missing folders.
   ///
-  /// - Parameter isFolderKnown: whether there are entries in that folder; then somebody deleted them with it if it is gone.
+  /// - Parameter isFolderKnown: whether the index has entries in that folder. If the folder is
+  ///   missing then, another process deleted it.
+  /// - Returns: the size in bytes of a new upper folder.
   private func move(
     _ temporary: String, _ kind: EntryKind, _ digest: EntryDigest, isFolderKnown: Bool
   ) throws(SystemError) -> Int {
@@ -175,7 +178,7 @@ extension DiskStore {
     return taken
   }
 
-  /// Makes an upper folder where it is absent; returns what it takes that was not counted yet.
+  /// Creates an upper folder if needed. Returns its size in bytes that is not accounted for yet.
   private func makeUpperFolder(_ kind: EntryKind, _ number: Int) throws(SystemError) -> Int {
     try upperFolders.withLock { counted throws(SystemError) in
       let path = folder.upperFolder(kind, number)
@@ -188,7 +191,7 @@ extension DiskStore {
     }
   }
 
-  /// Takes an upper folder into the account where it is there, and out of it where it is not.
+  /// Updates the accounting of an upper folder, whether it exists or not.
   func accountForUpperFolder(_ kind: EntryKind, _ number: Int) {
     upperFolders.withLock { space[kind].add(bytes: recount(kind, number, &$0)) }
   }

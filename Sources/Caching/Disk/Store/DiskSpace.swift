@@ -1,15 +1,15 @@
-// DiskSpace: how much of the disk the tier takes, promised room included, in an account for each kind of entry.
+// DiskSpace: the disk space used and reserved by each kind of entry.
 
 import Synchronization
 
-/// So much of a disk.
+/// An amount of disk space.
 struct DiskUse: Equatable {
-  /// Bytes, as `du` counts them.
+  /// Bytes as `du` counts them.
   var bytes: Int
-  /// Entries, each a file.
+  /// Entries, which is files.
   var files: Int
 
-  /// Nine tenths of it, for 0.9.
+  /// Returns a fraction of an amount. `Int.max` files stay `Int.max`.
   static func * (use: DiskUse, factor: Double) -> DiskUse {
     DiskUse(
       bytes: Int(Double(use.bytes) * factor),
@@ -17,10 +17,10 @@ struct DiskUse: Equatable {
   }
 }
 
-/// The account of one kind of entry: what is on disk, and what has been promised to writes under way. It is never above
-/// its limit, save at a start with a limit lower than before, until the first clean.
+/// The accounting of one kind of entry: used space and reservations of writes in progress. It never
+/// exceeds its limit, except after a start with a lower limit, until the first clean.
 final class DiskShare: Sendable {
-  /// Its limit; `files` is `Int.max` where there is none.
+  /// The limit. `files` is `Int.max` if there is no limit.
   let limit: DiskUse
   private let bytes = Atomic<Int>(0)
   private let files = Atomic<Int>(0)
@@ -29,27 +29,27 @@ final class DiskShare: Sendable {
 
   init(limit: DiskUse) { self.limit = limit }
 
-  /// What is taken or promised.
+  /// The used and reserved space.
   var use: DiskUse {
     DiskUse(bytes: bytes.load(ordering: .relaxed), files: files.load(ordering: .relaxed))
   }
 
-  /// Whether a clean is due although everything still fits: so that writes need not be refused while it runs.
+  /// Whether a clean is due, before writes must be refused.
   var isNearlyFull: Bool {
     let use = use
     return use.bytes > limit.bytes - limit.bytes / 16 || use.files > limit.files - limit.files / 16
   }
 
-  /// What promising room came to.
+  /// The result of a reservation.
   enum Promise {
     case made
-    /// There will be room when something else has gone.
+    /// There is no room until other entries are removed.
     case noRoom
-    /// Not even then.
+    /// The amount exceeds the limit.
     case tooLarge
   }
 
-  /// Promises a file of so many bytes.
+  /// Reserves room for one file of this size.
   func reserve(_ amount: Int) -> Promise {
     guard amount <= limit.bytes, limit.files > 0 else { return .tooLarge }
     if bytes.add(amount, upTo: limit.bytes) {
@@ -60,25 +60,25 @@ final class DiskShare: Sendable {
     return .noRoom
   }
 
-  /// Notes that so many bytes and files more, or less, are taken.
+  /// Adds to the used space; negative amounts release space.
   func add(bytes amount: Int, files count: Int = 0) {
     bytes.wrappingAdd(amount, ordering: .relaxed)
     if count != 0 { files.wrappingAdd(count, ordering: .relaxed) }
   }
 
-  /// Whether a write found no room since this was last asked.
+  /// Returns whether a write found no room since the last call.
   func takeShortage() -> Bool { isShort.exchange(false, ordering: .relaxed) }
 }
 
-/// The tier's accounts. What its fixed folders take comes off the limit first; each other folder is in the account of the
-/// entries that it holds, and the list of purges in that of the variants.
+/// The accounting of the tier. The permanent folders are subtracted from the limit. Every other
+/// folder counts in the share of its entries, and the purge journal in the share of the variants.
 final class DiskSpace: Sendable {
   let limit: Int
   private let base: Int
   private let variants: DiskShare
   private let sources: DiskShare
 
-  /// - Parameter base: what the tier takes without any entry, in bytes.
+  /// - Parameter base: bytes used without any entry.
   init(_ configuration: DiskTierConfiguration, base: Int) {
     (limit, self.base) = (configuration.limit, base)
     let share = min(max(configuration.sourceShare, 0), 1)
@@ -92,7 +92,7 @@ final class DiskSpace: Sendable {
         files: count > 0 ? all.files - ofSources.files : .max))
   }
 
-  /// The account of one kind.
+  /// The share of a kind.
   subscript(kind: EntryKind) -> DiskShare { kind == .source ? sources : variants }
 
   /// Most bytes of one entry's body: a sixteenth of the tier and a quarter of its share, so that a few large ones do not

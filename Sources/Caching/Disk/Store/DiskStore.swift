@@ -1,4 +1,4 @@
-// DiskStore: the disk tier's work on single entries; each call may block and runs on one of the tier's threads.
+// DiskStore: reads and writes single entries; each call may block and runs on a disk thread.
 
 import Glibc
 import Model
@@ -6,11 +6,11 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// Files, index and account, kept in step.
+/// The files, the index and the accounting, kept consistent.
 ///
-/// A file gets to its place by renaming and leaves it by unlinking, both under the lock of its part of the index, which
-/// is what makes index, account and disk agree. Nothing is synced to the medium: what a power failure tears is found by
-/// its checksums at the first read.
+/// A file is renamed into place and unlinked under the `folders` lock of its shard, so index,
+/// accounting and disk agree. Entries are not synced to the medium. Their checksums detect damage
+/// by a power failure at the first read.
 final class DiskStore: Sendable {
   let folder: DiskFolder
   let index = DiskIndex()
@@ -21,25 +21,25 @@ final class DiskStore: Sendable {
   let clock: @Sendable () -> UnixTime
   let log: Log
   let promotionThreshold: Int
-  /// Told when a write found no room, or when there will soon be none; set once, before the first write.
+  /// Called when a write found no room, or when little is left. Set once, before the first write.
   let onShortage = Lock<(@Sendable () -> Void)?>(nil)
-  /// Told when the folder was found deleted, and made anew.
+  /// Called when the folder was deleted and has been recreated.
   let onHeal = Lock<(@Sendable () -> Void)?>(nil)
   let reading: FailureEpisode
   let writing: FailureEpisode
   let removing: FailureEpisode
   let queueing: FailureEpisode
-  /// What each folder of the upper level is in the account with; by kind, then first digit.
+  /// The accounted size of each upper folder; by kind, then first digit.
   let upperFolders = Lock([Int](repeating: 0, count: 32))
-  /// What the list of purges is in the account with.
+  /// The accounted size of the purge journal.
   let journalBytes = Atomic<Int>(0)
   let clockEpisode: ClockEpisode
-  /// Whether the disk had no room for a write, and has had little since.
+  /// Whether a write failed for lack of disk space and there has been little space since.
   let isDiskFull = Atomic<Bool>(false)
-  /// Whether a part of the folder could not be read when the index was made.
+  /// Whether a part of the folder could not be read by the last scan.
   let isScanDue = Atomic<Bool>(false)
 
-  /// Whether the tier was shut down: the folder may belong to another process.
+  /// Whether the tier is shut down. The folder may belong to another process then.
   let isEnded = Atomic<Bool>(false)
 
   init(
@@ -57,7 +57,7 @@ final class DiskStore: Sendable {
     clockEpisode = ClockEpisode(log: log)
   }
 
-  /// Reads an entry back; `nil` where there is none that is whole.
+  /// Reads an entry. Returns `nil` if there is no intact entry.
   func read(_ key: CacheKey, _ digest: EntryDigest) -> DiskEntry? {
     let kind = EntryKind(of: key)
     var options = EntryFile.ReadOptions(
@@ -77,7 +77,7 @@ final class DiskStore: Sendable {
       reading.succeed()
       return entry
     case .absent:
-      // Somebody else deleted it; unless it is here again by now.
+      // Another process deleted the file. Forget it, unless it has been written again meanwhile.
       let path = folder.file(kind, digest)
       removeFile(digest, kind) { $0 != nil && access(path, F_OK) != 0 }
     case .damaged(let inode):
@@ -92,7 +92,7 @@ final class DiskStore: Sendable {
     return nil
   }
 
-  /// What is kept under `key` on disk, without its body.
+  /// Returns the metadata of the entry of `key` on disk, without its body.
   func look(_ key: CacheKey, _ digest: EntryDigest) -> CacheEntryInfo? {
     guard case .found(let entry) = EntryPrefix.read(folder.file(EntryKind(of: key), digest)),
       entry.key == key, !purges.covers(key, generation: entry.generation)
@@ -101,7 +101,8 @@ final class DiskStore: Sendable {
       bytes: entry.bodyLength, freshness: entry.freshness, generation: entry.generation)
   }
 
-  /// Notes in the index that an entry is used now; tells whether it is time to write that to its file, too.
+  /// Records a use of an entry in the index. Returns whether the access time of its file should be
+  /// updated too.
   func noteUse(_ digest: EntryDigest, _ record: EntryRecord) -> Bool {
     let now = clock()
     guard now != record.times.access || !record.isVerified else { return false }
@@ -112,12 +113,12 @@ final class DiskStore: Sendable {
     return record.times.isTouchDue(now)
   }
 
-  /// Writes the time of use to an entry's file.
+  /// Sets the access time of an entry's file to now.
   func touch(_ digest: EntryDigest, _ kind: EntryKind) {
     EntryTimes.touch(folder.file(kind, digest), clock())
   }
 
-  /// Writes what is waiting for `key`.
+  /// Performs the pending operation of a ticket.
   func write(_ ticket: PendingWrites.Ticket) {
     defer { pending.finish(ticket) }
     guard let entry = ticket.entry else { return remove(ticket) }
@@ -139,12 +140,12 @@ final class DiskStore: Sendable {
       if error.code == ENOSPC { isDiskFull.store(true, ordering: .relaxed) }
       fail(writing, error)
     }
-    // What was kept before under this key is not what was stored last.
+    // The write failed or was refused, so the older entry on disk is outdated.
     remove(ticket)
   }
 
-  /// Ends the episode of failed writes. A disk is full until it has plenty of room: between entries that still fit and
-  /// others that do not, there would be an episode each.
+  /// Ends the episode of failed writes. After ENOSPC the episode ends only when there is plenty of
+  /// room; otherwise each small entry that still fits would end it.
   private func noteWritten() {
     if isDiskFull.load(ordering: .relaxed) {
       let plenty = min(space.limit / 16, 64 << 20)
@@ -154,12 +155,12 @@ final class DiskStore: Sendable {
     writing.succeed()
   }
 
-  /// Removes what is kept under a ticket's key, unless something was stored since.
+  /// Removes the entry of a ticket's key, unless a later operation replaced the ticket.
   func remove(_ ticket: PendingWrites.Ticket) {
     removeFile(ticket.digest, EntryKind(of: ticket.key)) { _ in pending.isCurrent(ticket) }
   }
 
-  /// Counts and, once an episode, logs that something could not be done.
+  /// Counts a failure and logs the first one of an episode.
   func fail(_ episode: FailureEpisode, _ error: SystemError) {
     counts.failures.add()
     episode.fail(error.description)

@@ -1,4 +1,4 @@
-// EntryAtOnceTests: small variants that the kernel has at hand are read on the spot, and nothing else is.
+// EntryAtOnceTests: non-blocking reads of small variants in the page cache.
 
 import CLinux
 import Glibc
@@ -8,7 +8,7 @@ import Testing
 
 @testable import Caching
 
-/// Whether this kernel and the file system of the tests read without waiting.
+/// Whether the kernel and the file system of the tests support non-blocking reads.
 private let systemReadsAtOnce: Bool = {
   guard let folder = try? TemporaryFolder() else { return false }
   let path = folder.path + "/probe"
@@ -121,7 +121,7 @@ struct EntryAtOnceTests {
       change(descriptor, Int(status.st_size))
       close(descriptor)
       #expect(tier.variantAtOnce(for: variant.key) { _ in true } == nil, "\(what)")
-      // Whoever may wait finds it out and removes it.
+      // A blocking read detects and removes it.
       #expect(await tier.variant(for: variant.key) == nil, "\(what)")
       #expect(tier.figures.damaged == number + 1, "\(what)")
     }

@@ -1,4 +1,4 @@
-// EntryFileTests: the file format, and that no damage to a file goes unnoticed.
+// EntryFileTests: the file format and the detection of every kind of damage.
 
 import Glibc
 import Model
@@ -15,7 +15,7 @@ struct EntryFileTests {
 
   func open() throws -> DiskTier { try DiskTier(Sample.configuration(folder), log: .silent) }
 
-  /// The one entry's file.
+  /// Returns the path of the only entry's file.
   func entryFile() throws -> String {
     let files = TemporaryFolder.files(below: folder.path + "/cache")
     return try #require(files.first { !$0.hasSuffix("/lock") })
@@ -50,7 +50,7 @@ struct EntryFileTests {
       let kind: EntryKind = if case .variant = content { .variant } else { .source }
       let bytes = metadata.encoded()
       #expect(bytes.withUnsafeBytes { EntryMetadata(kind: kind, decoding: $0) } == metadata)
-      // A field of a later version is passed over.
+      // A field of a later version is ignored.
       let later = bytes + [250, 3, 0, 0, 0, 1, 2, 3]
       #expect(later.withUnsafeBytes { EntryMetadata(kind: kind, decoding: $0) } == metadata)
       for end in 0..<bytes.count {
@@ -61,7 +61,7 @@ struct EntryFileTests {
   }
 
   @Test func `what metadata from before does not tell is not known, and not allowed`() throws {
-    // Given a key, a freshness and a status, byte for byte as they were written before.
+    // Given a key, a freshness and a status, as older versions wrote them, byte for byte.
     func field(_ tag: UInt8, _ value: [UInt8]) -> [UInt8] {
       [tag, UInt8(value.count), 0, 0, 0] + value
     }
@@ -72,7 +72,7 @@ struct EntryFileTests {
     let freshness = Freshness(
       receivedAt: UnixTime(seconds: 9), lifetime: 60, mayBeStale: false, clientLifetime: 0,
       clientTime: 0)
-    // Then the version is 0, nobody gets it stale, clients ask each time, and nothing else is different.
+    // Then the version is 0, stale responses are forbidden, and clients revalidate each time.
     let expected = EntryMetadata(
       key: "https://a.example/",
       content: .source(OriginResponse(status: 200), freshness, version: 0, generation: 0))
@@ -95,12 +95,13 @@ struct EntryFileTests {
     #expect(digest.hexadecimal == "ba7816bf8f01cfea414140de5dae2223")
     #expect(EntryDigest(hexadecimal: digest.hexadecimal) == digest)
     #expect(digest.folder == 0xba7)
-    // A variant's: the URL's first word, half of its source's second and half of its own, of "abc w=1".
+    // A variant's digest: the URL's first word, half of the source's second word, and half of the
+    // second word of "abc w=1".
     let variant = EntryDigest(of: CacheKey(text: "abc w=1"))
     #expect(variant.hexadecimal == "ba7816bf8f01cfea" + "414140de" + "8e2f67cc")
     #expect(EntryDigest(hexadecimal: variant.hexadecimal) == variant)
     #expect(variant != EntryDigest(of: CacheKey(text: "abc w=2")))
-    // Those of another source of the URL: its source part is that of "abc#7f", a source's last bit is set.
+    // A varied source's digest has the source part of "abc#7f". A source's last bit is set.
     let varied = CacheKey(text: "abc").varied(by: "7f")
     #expect(EntryDigest(of: varied).hexadecimal == "ba7816bf8f01cfea" + "6fee2c2f" + "6dc86ac7")
     #expect(
@@ -137,7 +138,7 @@ struct EntryFileTests {
 
   @Test func `any flipped byte is a miss, removes the file, and is counted`() async throws {
     for isSource in [false, true] {
-      // Given one entry and every byte of what stands before its body, and some of the body.
+      // Given one entry, every byte of its prefix, and some bytes of its body.
       let body = Sample.bytes(100_000)
       let writer = try open()
       if isSource {
@@ -158,9 +159,9 @@ struct EntryFileTests {
       let key = isSource ? Sample.sourceKey(1) : Sample.variantKey(1)
       let digest = EntryDigest(of: key)
       for (count, position) in positions.enumerated() {
-        // When one byte is another.
+        // When one byte changes.
         change(path, at: position) { $0 ^ UInt8(1 << (position % 8)) }
-        // Then nobody gets it, and it is gone.
+        // Then the entry is not found, and its file is gone.
         let found: Bool =
           if isSource { await tier.source(for: key) != nil } else {
             await tier.variant(for: key) != nil
@@ -169,7 +170,7 @@ struct EntryFileTests {
         #expect(tier.figures.damaged == count + 1)
         #expect(tier.figures.entries == 0)
         #expect(access(path, F_OK) != 0)
-        // It is stored anew, and made unverified as after a start.
+        // Stored again and marked unverified, as after a start.
         if isSource {
           tier.store(try Sample.source(1, body))
         } else {
@@ -197,7 +198,7 @@ struct EntryFileTests {
     for (count, damage) in changes.enumerated() {
       tier.store(Sample.variant(1, body))
       #expect(await tier.quiet())
-      // Even where this process knows the body, lengths and header are looked at each time.
+      // Lengths and header are checked on every read, even of a verified body.
       damage(try entryFile())
       #expect(await tier.variant(for: key) == nil)
       #expect(tier.figures.damaged == count + 1)

@@ -1,4 +1,4 @@
-// HostileEntryTests: that no number in a file of the disk tier, however it came there, ends the server.
+// HostileEntryTests: no number in a file of the disk tier can crash the server.
 
 import Glibc
 import Model
@@ -8,7 +8,7 @@ import Testing
 @testable import Caching
 
 struct HostileEntryTests {
-  /// A number that somebody may have chosen.
+  /// Returns a number that an attacker may choose.
   private func number(_ random: inout SeededGenerator) -> Int {
     let edges = [0, 1, -1, .max, .min, .max - 1, .min + 1, 1 << 31, 1 << 40, -(1 << 40), 1 << 62]
     return Bool.random(using: &random)
@@ -23,7 +23,7 @@ struct HostileEntryTests {
     field(tag, numbers.flatMap { number in withUnsafeBytes(of: number.littleEndian) { Array($0) } })
   }
 
-  /// Metadata as the tags have it, with numbers by chance.
+  /// Returns metadata with valid tags and random numbers.
   private func metadata(_ key: String, _ random: inout SeededGenerator) -> [UInt8] {
     var bytes = field(1, Array(key.utf8))
     bytes += field(2, (0..<11).map { _ in number(&random) })
@@ -36,7 +36,7 @@ struct HostileEntryTests {
     return bytes + field(8, Array("etag".utf8))
   }
 
-  /// Does with a freshness what the server does with it.
+  /// Uses a freshness as the server does.
   private func use(_ freshness: Freshness, _ random: inout SeededGenerator) {
     for now in [UnixTime.now, UnixTime(seconds: 0), UnixTime(seconds: 1 << 33)] {
       #expect(freshness.age(at: now) >= 0)
@@ -92,7 +92,7 @@ struct HostileEntryTests {
       default: Issue.record("neither read nor damaged")
       }
     }
-    // A source's status is nearly never one.
+    // A random status of a source is rarely valid.
     #expect(kind == .source || found == 2_000)
   }
 

@@ -1,4 +1,4 @@
-// DiskSweepTests: what happens while a sweep is under way: look-ups, writers, other purges, a clean.
+// DiskSweepTests: look-ups, writes, other purges and a clean during a sweep.
 
 import Glibc
 import Model
@@ -22,7 +22,7 @@ struct DiskSweepTests {
 
   func fileCount() -> Int { TemporaryFolder.files(below: cache + "/v").count }
 
-  /// Writes so many variants of the present generation, as one who was sent for them.
+  /// Writes variants of the current generation, as a disk thread does.
   func fill(_ parts: DiskEngine, _ count: Int) throws {
     parts.store.scan { false }
     for number in 0..<count {
@@ -43,7 +43,7 @@ struct DiskSweepTests {
     #expect(await tier.ready())
     for number in 0..<200 { tier.store(Sample.variant(Self.text(number), generation: 0)) }
     #expect(await tier.quiet())
-    // Given an index of so many, of which most have no file
+    // Given a large index, most of whose entries have no file
     let parts = try #require(tier.parts)
     guard case .present(let record) = parts.store.index.lookUp(Self.digest(0)) else {
       Issue.record("not kept")
@@ -54,7 +54,7 @@ struct DiskSweepTests {
       parts.store.index.shard(of: digest).table.withLock { $0.records[digest] = record }
     }
     let purge = purges.add(.prefix(try SourceURL(parsing: "https://images.example/1")))
-    // When a sweep has come to its middle
+    // When a sweep is halfway
     let gate = Semaphore()
     let steps = Lock(0)
     let outcome = Lock<DiskStore.SweepResult?>(nil)
@@ -70,7 +70,7 @@ struct DiskSweepTests {
       outcome.withLock { $0 = result }
     }
     #expect(await eventually { steps.withLock { $0 } == 50_000 })
-    // Then everyone else goes on.
+    // Then all other operations continue.
     for number in 0..<200 {
       let key = CacheKey(text: Self.text(number))
       let isMeant = "\(number)".hasPrefix("1")
@@ -101,7 +101,7 @@ struct DiskSweepTests {
       _ = parts.store.pending.add(ticket)
       #expect(parts.store.pending.claim(ticket.key, onlyRemoval: false) === ticket)
     }
-    // Given one that was placed just before the purge, and one that is placed just after the sweep
+    // Given an entry placed just before the purge, and one placed just after the sweep
     guard case .placed = try parts.store.place(.variant(variants[0]), tickets[0]) else {
       Issue.record("not placed")
       return
@@ -142,7 +142,7 @@ struct DiskSweepTests {
     let paths = (0..<3).map {
       parts.store.folder.file(.variant, Self.digest($0))
     }
-    // Given a damaged file, and a link to itself, which nobody can open
+    // Given a damaged file, and a symbolic link to itself, which cannot be opened
     let descriptor = Glibc.open(paths[0], O_WRONLY)
     #expect(pwrite(descriptor, "x", 1, 50) == 1)
     close(descriptor)
@@ -160,7 +160,7 @@ struct DiskSweepTests {
   @Test func `of restored purges of URLs only files with their names are read`() throws {
     let parts = try DiskEngine(folder, purges)
     try fill(parts, 3)
-    // Given one file that would be found damaged if it was read
+    // Given a file that a read would find damaged
     let path = parts.store.folder.file(.variant, Self.digest(0))
     #expect(truncate(path, 10) == 0)
     let purge = purges.add(.url(try SourceURL(parsing: "https://images.example/1.jpg")))
@@ -184,7 +184,7 @@ struct DiskSweepTests {
             let key = CacheKey(text: Self.text(number))
             switch Int.random(in: 0..<40, using: &random) {
             case 0..<20:
-              // As a load does: the generation is asked for first, and time passes.
+              // Like a load: it reads the generation first, and stores later.
               let generation = purges.generation
               if step % 3 == 0 { await Task.yield() }
               let bytes = Sample.bytes(Int.random(in: 1..<5_000, using: &random), seed: step)
@@ -201,7 +201,7 @@ struct DiskSweepTests {
             case 24: _ = try? await tier.purge(purges.add(.everything))
             case 25: _ = try? await tier.clear()
             default:
-              // Whatever is found now was loaded after the last purge that was answered before.
+              // Every entry found now was loaded after the last purge that had finished before.
               let last = purges.unfinished.last { $0.scope.matches(key, CacheKeyFilter()) }
               let isAtOnce = step % 2 == 0
               let found =
@@ -217,7 +217,7 @@ struct DiskSweepTests {
     }
     #expect(await tier.quiet())
     #expect(await eventually { tier.figures.purgesPending == 0 })
-    // Nothing that is on disk in the end is meant by any purge there was.
+    // No entry left on disk is covered by any purge.
     for path in TemporaryFolder.files(below: cache + "/v") {
       guard case .found(let entry) = EntryPrefix.read(path) else {
         Issue.record("\(path) is damaged")

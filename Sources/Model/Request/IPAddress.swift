@@ -1,15 +1,16 @@
-// IPAddress and CIDR: network addresses as numbers, so that every spelling of one address is the same value.
+// IPAddress: IP addresses and networks as numbers, independent of their spelling.
 
 import Glibc
 
-/// An IPv4 or IPv6 address. An IPv4 address inside an IPv6 one stays IPv6: see `embeddedIPv4`.
+/// An IPv4 or IPv6 address. An IPv4 address embedded in an IPv6 one stays IPv6; see `embeddedIPv4`.
 public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
-  /// An IPv4 address, most significant byte first in the name as in the number: 127.0.0.1 is `0x7f00_0001`.
+  /// An IPv4 address in host byte order: 127.0.0.1 is `0x7f00_0001`.
   case v4(UInt32)
   /// An IPv6 address: its first and its last eight bytes.
   case v6(high: UInt64, low: UInt64)
 
-  /// Parses what inet_pton(3) takes: `127.0.0.1`, `::1`. No decimal, octal or short forms, no zone, no brackets.
+  /// Parses the forms of inet_pton(3): `127.0.0.1`, `::1`. Refuses decimal, octal and short forms,
+  /// zones and brackets.
   public init?(_ text: String) {
     var v4 = in_addr()
     var v6 = in6_addr()
@@ -22,7 +23,8 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The address in a socket address; `nil` for a family other than IPv4 and IPv6, or where `length` is too short.
+  /// Reads a socket address. Returns `nil` for families other than IPv4 and IPv6, or if `length` is
+  /// too short.
   ///
   /// - Parameter address: readable for `length` bytes.
   public init?(_ address: UnsafeRawPointer, length: Int) {
@@ -82,7 +84,7 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
     return found
   }
 
-  /// The usual text, as inet_ntop(3) writes it.
+  /// The canonical text, as written by inet_ntop(3).
   public var description: String {
     switch self {
     case .v4(let value):
@@ -96,15 +98,15 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A network: an address and how many of its leading bits count.
+/// A network: an address and a prefix length.
 public struct CIDR: Hashable, Sendable, CustomStringConvertible {
   /// The network's first address.
   public let address: IPAddress
-  /// Leading bits that count: 0–32 for IPv4, 0–128 for IPv6.
+  /// The prefix length in bits: 0–32 for IPv4, 0–128 for IPv6.
   public let prefix: Int
 
-  /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Bits set behind the prefix are refused, since they show that
-  /// something else was meant: `10.1.2.3/8` is no network.
+  /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Refuses bits set after the prefix, such as
+  /// `10.1.2.3/8`, because they indicate a mistake.
   public init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard let address = IPAddress(String(parts[0])) else { return nil }
@@ -126,13 +128,13 @@ public struct CIDR: Hashable, Sendable, CustomStringConvertible {
     guard Self.masked(address, prefix) == address else { return nil }
   }
 
-  /// Whether `other` is in this network. An IPv4 network holds no IPv6 address, nor the other way round.
+  /// Whether `other` is in this network. IPv4 networks contain no IPv6 addresses, and vice versa.
   public func contains(_ other: IPAddress) -> Bool { Self.masked(other, prefix) == address }
 
   /// `10.0.0.0/8`.
   public var description: String { "\(address)/\(prefix)" }
 
-  /// Swift shifts by the width or more to 0, so a prefix of 0 needs no case of its own.
+  /// Swift shifts by the width or more to 0, so a prefix of 0 needs no special case.
   private static func masked(_ address: IPAddress, _ prefix: Int) -> IPAddress {
     switch address {
     case .v4(let value):
