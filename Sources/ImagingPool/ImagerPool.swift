@@ -68,6 +68,7 @@ public final class ImagerPool: ImageProcessor {
     } onCancel: {
       core.cancel(id)
     }
+    core.synchronize()
     return try result.get()
   }
 

@@ -11,7 +11,7 @@ import Glibc
 public enum ThreadRank: CInt, Sendable, CaseIterable {
   /// Event loops, and what hands them connections or ends them.
   case foreground = 0
-  /// What requests wait for: disk, downloads, tasks, the log.
+  /// What requests wait for: disk, downloads, the log.
   case work = 5
   /// What no request waits for.
   case background = 10
@@ -34,6 +34,6 @@ public enum TaskThreads {
   public static func takeRank() {
     guard pictor_linux_is_first_call_of_thread() != 0 else { return }
     _ = pictor_linux_set_thread_name("pictor-task")
-    ThreadRank.work.take()
+    ThreadRank.foreground.take()
   }
 }

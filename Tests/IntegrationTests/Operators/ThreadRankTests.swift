@@ -38,7 +38,7 @@ import Testing
   private let names = [
     "pictor": ThreadRank.foreground, "pictor-listener": .foreground, "pictor-watcher": .foreground,
     "imaging": .foreground, "pictor-disk": .work, "pictor-download": .work,
-    "pictor-digest": .work, "pictor-local": .work, "pictor-log": .work, "pictor-task": .work,
+    "pictor-digest": .work, "pictor-local": .work, "pictor-log": .work, "pictor-task": .foreground,
     "pictor-sweep": .background,
   ]
 
