@@ -13,7 +13,9 @@ import Testing
     let target: String
   }
 
-  @Test func `hosts that never answer keep nobody else waiting in a burst over 500 hosts`() throws {
+  // Under the sanitizer connections to the test's own origin take so long that circuits open.
+  @Test(.enabled(if: getenv("TSAN_OPTIONS") == nil))
+  func `hosts that never answer keep nobody else waiting in a burst over 500 hosts`() throws {
     // Given: hosts that are addresses of this machine; one in ten takes connections and never reads from them
     let folder = try TemporaryFolder()
     let origin = try Origin(on: "0.0.0.0")
