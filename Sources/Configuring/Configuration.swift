@@ -147,6 +147,8 @@ public struct Configuration: Hashable, Sendable {
     public var limitPerHost = 6
     /// Maximum number of waiting downloads.
     public var queueLimit = 1_024
+    /// Maximum time a download waits for a slot.
+    public var queueTimeout = Duration.seconds(15)
     /// Maximum size of a source in bytes.
     public var maximumBytes = 64 << 20
     /// Maximum total bytes of the bodies being received; `nil` depends on the available memory.

@@ -290,7 +290,7 @@ extension DownloaderConfiguration {
     order = section.order == "lifo" ? .lifo : .fifo
     limit = section.limit
     limitPerHost = section.limitPerHost
-    queueLimit = section.queueLimit
+    (queueLimit, queueTimeout) = (section.queueLimit, section.queueTimeout)
     maximumBytes = section.maximumBytes
     maximumBytesInFlight =
       section.maximumBytesInFlight ?? plan.bodies(ofAtMost: section.maximumBytes)

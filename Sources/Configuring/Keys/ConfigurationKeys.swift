@@ -242,6 +242,10 @@ extension Configuration {
     .integer(
       "download.queue_limit", \.download.queueLimit,
       "downloads waiting for a place; beyond it, 503", 0...1_000_000),
+    .duration(
+      "download.queue_timeout", \.download.queueTimeout,
+      "time a download waits for a place; after it, 503",
+      .milliseconds(100)...(.seconds(3_600))),
     .size(
       "download.maximum_bytes", \.download.maximumBytes, "bytes of one source; beyond it, 413",
       atLeast: 1),
