@@ -10,7 +10,7 @@ program := .build/release/pictor
 tidied := 2>&1 | { grep --line-buffered -v '^warning: prohibited flag(s): -pthread' || true; }
 sample := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/image?url=local:///hills.jpg&scale=0.5
 
-.PHONY: help run build build-all test test-sanitized lint format smoke bench bench-compare gallery container-check \
+.PHONY: help run build build-all test test-sanitized lint format docs smoke bench bench-compare gallery container-check \
 	fresh-check memory-check set-up
 
 help: ## what there is
@@ -37,11 +37,16 @@ test-sanitized: set-up ## all tests under the thread sanitizer
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	TSAN_OPTIONS=halt_on_error=1 scripts/run-tests --sanitize=thread --scratch-path .build-tsan
 
-lint: ## formatting and house rules
+lint: ## formatting, house rules and documents
 	scripts/lint
 
 format: ## write the sources as lint wants them
 	swift format -i -r Package.swift Sources Tests benchmarks/*/
+
+docs: build ## links, names and completeness of the documents, and their commands
+	@scripts/set-up python3 curl
+	scripts/check-docs
+	scripts/run-docs
 
 smoke: build ## the release program over HTTP
 	scripts/smoke
