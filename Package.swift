@@ -83,6 +83,7 @@ let package = Package(
     .systemLibrary(
       name: "CLcms", path: "Tests/CLcms", pkgConfig: "lcms2",
       providers: [.apt(["liblcms2-dev"])]),
+    .testTarget(name: "PlatformTests", dependencies: ["Platform", "TestSupport"]),
     .testTarget(name: "ModelTests", dependencies: ["Model", "TestSupport"]),
     .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Platform"]),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring", "Model", "TestSupport"]),

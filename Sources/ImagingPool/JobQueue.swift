@@ -1,6 +1,7 @@
 // JobQueue: the jobs that wait for a worker, by priority and arrival.
 
 import Model
+import Platform
 
 /// The position class of a waiting job.
 enum JobPriority: Comparable {
@@ -27,8 +28,7 @@ struct JobQueue<Job> {
   private struct Lane {
     /// The number of jobs, without holes.
     var count = 0
-    var order: [(number: Int, id: UInt64)] = []
-    var head = 0
+    var order = Deque<(number: Int, id: UInt64)>()
   }
 
   private var entries: [UInt64: Entry] = [:]
@@ -45,7 +45,7 @@ struct JobQueue<Job> {
   var places: Int { lanes.reduce(0) { $0 + $1.order.count } }
 
   /// Adds a job behind all others of its priority.
-  mutating func append(_ id: UInt64, _ job: Job, _ turn: JobPriority) {
+  mutating func append(_ id: UInt64, _ job: Job, turn: JobPriority) {
     arrivals += 1
     insert(id, Entry(job: job, turn: turn, number: arrivals))
   }
@@ -75,14 +75,13 @@ struct JobQueue<Job> {
     lanes[JobPriority.later.index].count > 0 ? pop(from: JobPriority.later.index) : nil
   }
 
-  private mutating func pop(from index: Int) -> (id: UInt64, job: Job, isLater: Bool) {
-    while true {
-      let id = lanes[index].order[lanes[index].head].id
-      lanes[index].head += 1
+  private mutating func pop(from index: Int) -> (id: UInt64, job: Job, isLater: Bool)? {
+    while let (_, id) = lanes[index].order.popFirst() {
       if entries[id]?.turn.index == index, let job = remove(id) {
         return (id, job, index == JobPriority.later.index)
       }
     }
+    return nil
   }
 
   /// Removes a job. Returns `nil` if it does not wait.
@@ -94,8 +93,8 @@ struct JobQueue<Job> {
   }
 
   /// Removes and returns the matching jobs, unordered.
-  mutating func removeAll(where isMeant: (Job) -> Bool) -> [Job] {
-    let ids = entries.filter { isMeant($0.value.job) }.map(\.key)
+  mutating func removeAll(where isMatch: (Job) -> Bool) -> [Job] {
+    let ids = entries.filter { isMatch($0.value.job) }.map(\.key)
     return ids.compactMap { remove($0) }
   }
 
@@ -111,7 +110,7 @@ struct JobQueue<Job> {
     entries[id] = entry
     lanes[index].count += 1
     var place = lanes[index].order.endIndex
-    while place > lanes[index].head, lanes[index].order[place - 1].number > entry.number {
+    while place > 0, lanes[index].order[place - 1].number > entry.number {
       place -= 1
     }
     lanes[index].order.insert((entry.number, id), at: place)
@@ -121,9 +120,8 @@ struct JobQueue<Job> {
   /// the jobs. A raised job is a hole in its old lane.
   private mutating func compact(_ index: Int) {
     guard lanes[index].order.count > 2 * lanes[index].count + 32 else { return }
-    let rest = lanes[index].order[lanes[index].head...]
-    lanes[index].order = rest.filter { entries[$0.id]?.turn.index == index }
-    lanes[index].head = 0
+    let entries = entries
+    lanes[index].order.removeAll { entries[$0.id]?.turn.index != index }
   }
 }
 

@@ -95,7 +95,7 @@ struct JobScheduler<Job> {
     if let fault = commonFault { return .refused(.internal(detail: fault)) }
     // A slot is idle only if no job waits or if other slots have been woken for the waiting jobs.
     if let slot = idle.popLast() {
-      waiting.append(id, job, .next)
+      waiting.append(id, job, turn: .next)
       return .next(wake: slot)
     }
     // Jobs with a woken slot do not count against the limit.
@@ -103,7 +103,7 @@ struct JobScheduler<Job> {
       // The waiting time is unknown. One second is enough for a full queue of small images.
       return .refused(.overloaded(queue: "imaging", retryAfter: 1))
     }
-    waiting.append(id, job, .by(priority))
+    waiting.append(id, job, turn: .by(priority))
     return .waits
   }
 
@@ -155,7 +155,7 @@ struct JobScheduler<Job> {
       return true
     }
     running[id] = nil
-    waiting.append(id, job, .later)
+    waiting.append(id, job, turn: .later)
     return false
   }
 

@@ -14,7 +14,7 @@ public enum BlockingFailure: Error, Hashable, Sendable {
 /// until one returns. Calls start the threads on demand, and the threads end with the object.
 public final class BlockingThreads: Sendable {
   private struct State {
-    var jobs = [Job]()
+    var jobs = Deque<Job>()
     var threads = 0
     var idle = 0
     /// The number of threads in a call that is late.
@@ -42,8 +42,10 @@ public final class BlockingThreads: Sendable {
   public init(
     name: String, threads: Int = 4, queueLimit: Int = 1_000, deadline: Duration = .seconds(10)
   ) {
-    (self.name, limit) = (name, max(threads, 1))
-    (self.queueLimit, self.deadline) = (queueLimit, deadline)
+    self.name = name
+    limit = max(threads, 1)
+    self.queueLimit = queueLimit
+    self.deadline = deadline
   }
 
   deinit {
@@ -110,7 +112,7 @@ public final class BlockingThreads: Sendable {
   private static func run(_ shared: Shared) {
     while true {
       let (job, isEnded) = shared.state.withLock { state -> (Job?, Bool) in
-        if !state.jobs.isEmpty { return (state.jobs.removeFirst(), false) }
+        if let job = state.jobs.popFirst() { return (job, false) }
         if !state.isEnded { state.idle += 1 }
         return (nil, state.isEnded)
       }

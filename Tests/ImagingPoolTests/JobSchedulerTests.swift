@@ -203,9 +203,9 @@ import Testing
 
   @Test func `those who leave a long queue, or move up in it, do not make it grow`() {
     var list = JobQueue<Int>()
-    list.append(0, 0, .by(.low))
+    list.append(0, 0, turn: .by(.low))
     for id in 1...10_000 as ClosedRange<UInt64> {
-      list.append(id, Int(id), .by(.low))
+      list.append(id, Int(id), turn: .by(.low))
       list.raise(id, to: .by(.normal))
       #expect(list.remove(id) == Int(id))
       #expect(list.places < 100)

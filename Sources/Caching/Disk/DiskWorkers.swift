@@ -9,8 +9,8 @@ final class DiskWorkers: Sendable {
   typealias Job = @Sendable () -> Void
 
   fileprivate struct State {
-    var reads = Fifo<Job>()
-    var writes = Fifo<Job>()
+    var reads = Deque<Job>()
+    var writes = Deque<Job>()
     var writing = 0
     var mayWrite = false
     /// New jobs are refused; queued jobs still run.
@@ -116,10 +116,13 @@ final class DiskWorkers: Sendable {
 
   private func stop() {
     // The jobs hold bodies, so they are released outside the lock.
-    let left = wakeAll { state -> [Fifo<Job>] in
+    let left = wakeAll { state -> [Deque<Job>] in
       state.isDraining = true
       state.isStopped = true
-      defer { (state.reads, state.writes) = (Fifo(), Fifo()) }
+      defer {
+        state.reads = Deque()
+        state.writes = Deque()
+      }
       return [state.reads, state.writes]
     }
     withExtendedLifetime(left) {}
@@ -172,10 +175,10 @@ final class DiskWorkers: Sendable {
 
 extension DiskWorkers.State {
   private func mayBeginWrite(writers: Int) -> Bool {
-    mayWrite && writing < writers && writes.count > 0
+    mayWrite && writing < writers && !writes.isEmpty
   }
 
-  private var isOver: Bool { isStopped || (isDraining && reads.count == 0 && writes.count == 0) }
+  private var isOver: Bool { isStopped || (isDraining && reads.isEmpty && writes.isEmpty) }
 
   /// Returns the next step of a thread. A thread that waits counts as idle.
   fileprivate mutating func next(writers: Int) -> DiskWorkers.Step {
@@ -192,35 +195,10 @@ extension DiskWorkers.State {
   /// Returns whether an idle thread must be woken, for a job or to end. A woken thread no longer
   /// counts as idle.
   fileprivate mutating func takesIdleThread(writers: Int) -> Bool {
-    guard idle > 0, isOver || reads.count > 0 || mayBeginWrite(writers: writers) else {
+    guard idle > 0, isOver || !reads.isEmpty || mayBeginWrite(writers: writers) else {
       return false
     }
     idle -= 1
     return true
-  }
-}
-
-/// A FIFO queue in an array. Its used-up front is removed from time to time.
-struct Fifo<Element> {
-  private var elements: [Element?] = []
-  private var head = 0
-
-  var count: Int { elements.count - head }
-
-  mutating func append(_ element: Element) { elements.append(element) }
-
-  mutating func popFirst() -> Element? {
-    guard head < elements.count else { return nil }
-    let element = elements[head]
-    elements[head] = nil
-    head += 1
-    if head == elements.count {
-      elements.removeAll(keepingCapacity: true)
-      head = 0
-    } else if head > 64, head * 2 > elements.count {
-      elements.removeFirst(head)
-      head = 0
-    }
-    return element
   }
 }

@@ -1,6 +1,7 @@
 // S3FIFOQueue: the eviction queue of the memory tier (S3-FIFO; Yang and others, SOSP 2023).
 
 import Model
+import Platform
 import Synchronization
 
 /// A variant in memory with its cost and its number of recent uses.
@@ -13,7 +14,10 @@ final class MemoryEntry: Sendable {
   let cost: Int
   private let counted = Atomic<UInt8>(0)
 
-  init(_ variant: Variant, cost: Int) { (self.variant, self.cost) = (variant, cost) }
+  init(_ variant: Variant, cost: Int) {
+    self.variant = variant
+    self.cost = cost
+  }
 
   /// Hits up to `mostUses`, minus those that the queue has subtracted. Concurrent hits may count as
   /// one.
@@ -121,7 +125,8 @@ struct S3FIFOQueue {
   /// Makes the node the newest of its queue.
   private mutating func link(_ slot: Int32, _ entry: MemoryEntry) {
     var list = nodes[Int(slot)].isMain ? main : small
-    (nodes[Int(slot)].newer, nodes[Int(slot)].older) = (-1, list.newest)
+    nodes[Int(slot)].newer = -1
+    nodes[Int(slot)].older = list.newest
     if list.newest >= 0 { nodes[Int(list.newest)].newer = slot } else { list.oldest = slot }
     list.newest = slot
     list.count += 1
@@ -154,32 +159,24 @@ struct S3FIFOQueue {
 
 /// The hashes of recently evicted keys. A hash collision is harmless.
 private struct GhostNames {
-  /// The time at which each hash was last added.
-  private var times: [Int: Int] = [:]
+  /// The number of each hash's last addition.
+  private var numbers: [Int: Int] = [:]
   /// The hashes in the order of addition. Some are outdated, because they were taken or added
   /// again.
-  private var names: [Int] = []
-  /// The number of forgotten hashes at the start of `names`.
-  private var passed = 0
-  /// The time of `names[0]`.
-  private var base = 0
+  private var names = Deque<Int>()
+  /// The number of the addition of `names[0]`.
+  private var firstNumber = 0
 
   /// Remembers a hash and forgets all but the last `limit`.
   mutating func add(_ name: Int, keeping limit: Int) {
-    times[name] = base + names.count
+    numbers[name] = firstNumber + names.count
     names.append(name)
-    while names.count - passed > limit {
-      let oldest = names[passed]
-      if times[oldest] == base + passed { times[oldest] = nil }
-      passed += 1
-    }
-    // Rarely, so that each hash is moved about once.
-    if passed > 64 && passed * 2 > names.count {
-      names.removeFirst(passed)
-      (base, passed) = (base + passed, 0)
+    while names.count > limit, let oldest = names.popFirst() {
+      if numbers[oldest] == firstNumber { numbers[oldest] = nil }
+      firstNumber += 1
     }
   }
 
   /// Forgets a hash and returns whether it was remembered.
-  mutating func take(_ name: Int) -> Bool { times.removeValue(forKey: name) != nil }
+  mutating func take(_ name: Int) -> Bool { numbers.removeValue(forKey: name) != nil }
 }

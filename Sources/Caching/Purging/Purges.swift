@@ -15,9 +15,8 @@ public final class Purges: PurgeList {
     var generation = 0
     /// Purges that the disk tier has not carried out, by number.
     var unfinished: [Int: Purge] = [:]
-    /// Purges that the disk tier has carried out, with the time. The oldest is at `firstFinished`.
-    var finished: [(purge: Purge, at: ContinuousClock.Instant)] = []
-    var firstFinished = 0
+    /// Purges that the disk tier has carried out, with the time, oldest first.
+    var finished = Deque<(purge: Purge, at: ContinuousClock.Instant)>()
     /// The number of the last purge of each URL.
     var numberByURL: [String: Int] = [:]
     /// The number of the last purge of each other scope.
@@ -128,17 +127,12 @@ public final class Purges: PurgeList {
 
   private func drop(from state: inout State, at now: ContinuousClock.Instant) -> [Purge] {
     var dropped: [Purge] = []
-    while state.firstFinished < state.finished.count {
-      let (purge, end) = state.finished[state.firstFinished]
-      let count = state.finished.count - state.firstFinished
-      guard count > Self.limit || end.duration(to: now) >= Self.longestLoad else { break }
-      state.firstFinished += 1
+    while let (purge, end) = state.finished.first,
+      state.finished.count > Self.limit || end.duration(to: now) >= Self.longestLoad
+    {
+      _ = state.finished.popFirst()
       dropped.append(purge)
       if state[purge.scope] == purge.number { state[purge.scope] = 0 }
-    }
-    if state.firstFinished * 2 > state.finished.count {
-      state.finished.removeFirst(state.firstFinished)
-      state.firstFinished = 0
     }
     if state.numberByURL.isEmpty, state.numberByScope.isEmpty {
       newest.store(0, ordering: .releasing)

@@ -14,7 +14,7 @@ final class BodyVerifier: Sendable {
   }
 
   private struct State {
-    var jobs: [Job] = []
+    var jobs = Deque<Job>()
     var isClosed = false
   }
 
@@ -27,7 +27,7 @@ final class BodyVerifier: Sendable {
       while true {
         news.wait()
         let (job, isClosed): (Job?, Bool) = state.withLock { state in
-          (state.isClosed || state.jobs.isEmpty ? nil : state.jobs.removeFirst(), state.isClosed)
+          (state.isClosed ? nil : state.jobs.popFirst(), state.isClosed)
         }
         if isClosed { return }
         if let job { answer(job.id, BodyVerifier.mismatch(of: job.file, with: job.digests)) }

@@ -2,16 +2,17 @@
 
 import Glibc
 
-/// A state with a lock and a condition variable. Only the tier's own threads may wait for it, never
-/// a task.
-final class Monitor<State>: @unchecked Sendable {
+/// A state with a lock and a condition variable. Only dedicated threads may wait for it, never a
+/// task.
+public final class Monitor<State>: @unchecked Sendable {
   // Sound as Sendable: the state is only accessed under the lock, and results are copied or moved
   // out of it.
-  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-  private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-  private var state: State
+  @usableFromInline let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  @usableFromInline let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+  @usableFromInline var state: State
 
-  init(_ state: State) {
+  /// Creates an unlocked monitor with its state.
+  @inlinable public init(_ state: State) {
     self.state = state
     pthread_mutex_init(mutex, nil)
     var attributes = pthread_condattr_t()
@@ -29,7 +30,7 @@ final class Monitor<State>: @unchecked Sendable {
   }
 
   /// Reads or changes the state and wakes all waiting threads.
-  func change<Result>(_ body: (inout State) -> Result) -> Result {
+  @inlinable public func change<Result>(_ body: (inout State) -> Result) -> Result {
     pthread_mutex_lock(mutex)
     defer {
       pthread_cond_broadcast(condition)
@@ -39,7 +40,9 @@ final class Monitor<State>: @unchecked Sendable {
   }
 
   /// Waits until `body` returns a value. Returns `nil` when the time limit is over.
-  func wait<Result>(for limit: Duration? = nil, _ body: (inout State) -> Result?) -> Result? {
+  @inlinable public func wait<Result>(for limit: Duration? = nil, _ body: (inout State) -> Result?)
+    -> Result?
+  {
     var deadline = timespec()
     if let limit {
       clock_gettime(CLOCK_MONOTONIC, &deadline)
