@@ -29,7 +29,7 @@ final class Interruption: Sendable {
     if !isIgnored(SIGHUP) { sigaddset(&set, SIGHUP) }
     pthread_sigmask(SIG_BLOCK, &set, nil)
     let signals = set
-    // A thread, since poll(2) can wait for what it sets, and signalfd(2) is not among what Swift's Glibc has.
+    // A thread, because poll(2) can wait for its descriptor, and Swift's Glibc lacks signalfd(2).
     try OwnThread.start(name: "pictor-signals", rank: .foreground) {
       interruption.note(next(of: signals))
       usleep(together)

@@ -62,7 +62,7 @@ public struct PrefetchCommand {
   public func run() -> CInt {
     do throws(Failure) {
       guard let token else {
-        throw Failure(description: "no operator's token: set admin.tokens as the server has it")
+        throw Failure(description: "no operator's token: set admin.tokens to the server's")
       }
       guard server.port != 0 else {
         throw Failure(description: "server.port is 0: set it to the port the server listens on")
@@ -102,7 +102,7 @@ public struct PrefetchCommand {
   ) throws(Failure) -> String {
     let query = presets.map { "preset=" + Self.encoded($0) }.joined(separator: "&")
     let target = "/admin/prefetch" + (query.isEmpty ? "" : "?" + query)
-    let hint = "; it may have begun all the same: GET /admin/prefetch tells"
+    let hint = "; it may have begun: GET /admin/prefetch shows it"
     let answer: ServerAnswer
     do throws(ServerClient.Failure) {
       // Waits for the answer even if interrupted: cancelling needs the id in it.
@@ -115,13 +115,13 @@ public struct PrefetchCommand {
       case .unanswered(let text): throw Failure(description: text + hint)
       case .interrupted:
         throw Failure(
-          description: "interrupted before the list was sent: nothing was begun",
+          description: "interrupted before the list was sent: nothing was started",
           status: 128 + (interruption.signal ?? SIGINT))
       }
     }
     guard answer.status == 202 else { throw Failure(description: answer.refusal(client)) }
     guard let begun = try? JSONDecoder().decode(Begun.self, from: Data(answer.body)) else {
-      throw Failure(description: "what \(client.place) answered is no prefetch" + hint)
+      throw Failure(description: "the answer of \(client.place) is not a prefetch" + hint)
     }
     return begun.id
   }

@@ -82,7 +82,7 @@ struct PrefetchWatch {
         failing = nil
         line.show(status)
         guard status.state == .running else { return .status(status) }
-      case .unknown: return .lost("it is not known any more")
+      case .unknown: return .lost("the server no longer knows it")
       case .refused(let reason): return .lost(reason + hint)
       case .failed(let reason):
         failing = failing ?? begun
@@ -96,7 +96,7 @@ struct PrefetchWatch {
   }
 
   /// Explains how to check again, because the prefetch continues without a watch.
-  private var hint: String { "; it may still run: GET \(path) tells how far it is" }
+  private var hint: String { "; it may still run: GET \(path) shows its progress" }
 
   private func look(_ patience: ServerClient.Patience) -> Look {
     do throws(ServerClient.Failure) {
@@ -104,7 +104,7 @@ struct PrefetchWatch {
       switch answer.status {
       case 200:
         guard let status = try? JSONDecoder().decode(PrefetchStatus.self, from: Data(answer.body))
-        else { return .failed("what \(client.place) answered is no prefetch") }
+        else { return .failed("the answer of \(client.place) is not a prefetch") }
         return .status(status)
       case 404: return .unknown
       // Time-outs and limits of intermediaries are temporary (RFC 9110, section 15.5.9; RFC 6585,
@@ -126,19 +126,19 @@ struct PrefetchWatch {
       let answer = try client.request("DELETE", path, seconds: Self.seconds)
       // 404: it has ended meanwhile.
       guard (200..<300).contains(answer.status) || answer.status == 404 else {
-        console.complain("the list could not be cancelled and runs on: \(answer.refusal(client))")
+        console.complain("the list could not be cancelled and continues: \(answer.refusal(client))")
         return
       }
       let how = answer.status == 404 ? "the list ended before" : "the list was cancelled"
       switch look(.full) {
       case .status(let status): console.output(PrefetchReport.summary(status))
-      case .unknown: console.complain("\(how); it is not known any more")
+      case .unknown: console.complain("\(how); the server no longer knows it")
       case .refused(let reason), .failed(let reason):
-        console.complain("\(how); how far it came cannot be told: \(reason)")
+        console.complain("\(how); its progress is unknown: \(reason)")
       case .interrupted: break
       }
     } catch {
-      console.complain("the list could not be cancelled and may run on: \(error)")
+      console.complain("the list could not be cancelled and may continue: \(error)")
     }
   }
 }

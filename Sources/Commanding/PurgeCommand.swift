@@ -35,7 +35,7 @@ public struct PurgeCommand {
   /// failed connection the command ends.
   public func run() -> CInt {
     guard let token else {
-      console.complain("no operator's token: set admin.tokens as the server has it")
+      console.complain("no operator's token: set admin.tokens to the server's")
       return 1
     }
     guard server.port != 0 else {
@@ -96,7 +96,7 @@ extension PurgeSubject {
 extension PurgeReport {
   /// Returns, for example, `purged: 2 in memory, 3 on disk, 1 failure`.
   fileprivate var summary: String {
-    let onDisk = disk.map { "\($0) on disk" } ?? "those on disk are being looked for"
+    let onDisk = disk.map { "\($0) on disk" } ?? "files on disk are still being searched for"
     let failures = "\(failed) failure" + (failed == 1 ? "" : "s")
     return "purged: \(memory) in memory, \(onDisk), \(failures)"
   }

@@ -65,7 +65,7 @@ struct ServerClient {
   ///
   /// - Parameters:
   ///   - seconds: the deadline for everything, from the connection to the answer's last byte.
-  ///   - patience: what an interruption may cancel.
+  ///   - patience: the steps that an interruption may cancel.
   func request(
     _ method: String, _ target: String, type: String? = nil, body: [UInt8]? = nil, seconds: Int,
     patience: Patience = .full
@@ -85,7 +85,7 @@ struct ServerClient {
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
     var found: UnsafeMutablePointer<addrinfo>?
     guard getaddrinfo(address, "\(port)", &hints, &found) == 0, let info = found?.pointee else {
-      throw .unsent("\(address) is no address")
+      throw .unsent("\(address) is not an address")
     }
     defer { freeaddrinfo(found) }
     let type = info.ai_socktype | CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
@@ -145,7 +145,7 @@ struct ServerClient {
         if count < 0, ![EINTR, EAGAIN].contains(errno) { isTaken = false }
       }
     }
-    let text = "what \(place) answered is no HTTP, or not whole"
+    let text = "the answer of \(place) is not HTTP or is incomplete"
     throw unsent.isEmpty ? .unanswered(text) : .unsent(text)
   }
 

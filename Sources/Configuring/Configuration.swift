@@ -11,7 +11,7 @@ public struct Configuration: Hashable, Sendable {
     public var address = "127.0.0.1"
     /// Port to listen on; 0 selects a free port.
     public var port = 8080
-    /// The server's name in `CDN-Loop` and `Via`; empty: one by chance at each start.
+    /// The server's name in `CDN-Loop` and `Via`; empty: a random one at each start.
     public var id = ""
     /// Threads that serve; 0 is one per core.
     public var workers = 0
@@ -37,7 +37,7 @@ public struct Configuration: Hashable, Sendable {
     public var trustedProxies: [String] = []
     /// The field in which they do: `auto`, `x-forwarded-for` or `forwarded`.
     public var forwardedHeader = "auto"
-    /// Whether clients may have origins asked though something fresh is kept.
+    /// Whether clients may make Pictor ask the origin although a fresh image is stored.
     public var allowReload = true
     /// Whether clients may enlarge an image beyond its source's size.
     public var allowEnlarge = true
@@ -126,7 +126,7 @@ public struct Configuration: Hashable, Sendable {
     public var timeout = Duration.seconds(15)
     /// Time-out of connecting, including name resolution and TLS.
     public var connectTimeout = Duration.seconds(5)
-    /// How long an origin may send next to nothing, before the first byte or after it.
+    /// How long an origin may send almost nothing, before the first byte or after it.
     public var lowSpeedTime = Duration.seconds(15)
     /// Time-out from sending a request to the first byte of its response; zero is no separate
     /// limit.
@@ -207,11 +207,11 @@ public struct Configuration: Hashable, Sendable {
     public var maximumFrames = 1_000
     /// The minimum severity of damage for which a source is refused.
     public var failOn = FailOn.warning.rawValue
-    /// Quality of lossy results where the request does not say.
+    /// Quality of lossy results for requests that name none.
     public var qualities = FormatQualities()
     /// Effort of encoders.
     public var efforts = EncoderEfforts()
-    /// Whether a negotiated AVIF that is not there yet is made behind a quicker answer.
+    /// Whether a negotiated AVIF that is not stored is encoded in the background, after a faster response.
     public var avifLater = true
     /// Whether a small image may be derived from a larger one if the source is not cached.
     public var derive = true
@@ -233,7 +233,7 @@ public struct Configuration: Hashable, Sendable {
     public var format = "text"
     /// `debug`, `info`, `warning` or `error`.
     public var level = "info"
-    /// Which answers have a line at info: `all`, `misses` or `errors`.
+    /// The requests that are logged at info: `all`, `misses` or `errors`.
     public var requests = "misses"
   }
 

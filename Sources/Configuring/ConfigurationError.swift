@@ -1,28 +1,29 @@
-// ConfigurationError: everything that is wrong with a configuration, a line for each mistake.
+// ConfigurationError: the mistakes in a configuration.
 
 /// Why a configuration cannot be used.
 public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A line for each mistake, at least one: where, what, and what is allowed.
   public let problems: [String]
 
-  /// The lines.
+  /// All lines, joined by line breaks.
   public var description: String { problems.joined(separator: "\n") }
 
-  /// A mistake at a place: a file, a file and key path, an environment variable, an option.
+  /// Creates an error with one mistake. The place is a file, a file and a key path, an environment variable or an
+  /// option.
   public init(at place: String, _ problem: String) { problems = ["\(place): \(problem)"] }
 
   fileprivate init(_ problems: [String]) { self.problems = problems }
 }
 
-/// Collects mistakes, so that an operator is told all of them at once.
+/// Collects mistakes, so that an operator sees all of them at once.
 public struct ConfigurationProblems: Sendable {
-  /// A line for each mistake found so far, in the order in which they were found.
+  /// A line for each mistake, in the order in which they were found.
   public private(set) var lines: [String] = []
 
-  /// No mistakes.
+  /// Creates an empty collection.
   public init() {}
 
-  /// Whether there are none.
+  /// Whether no mistake was found.
   public var isEmpty: Bool { lines.isEmpty }
 
   /// Adds a mistake.
@@ -33,10 +34,10 @@ public struct ConfigurationProblems: Sendable {
   /// Adds the mistakes of an error.
   public mutating func add(_ error: ConfigurationError) { lines += error.problems }
 
-  /// Adds a mistake that has no place but the line itself.
+  /// Adds a complete line.
   public mutating func add(line: String) { lines.append(line) }
 
-  /// Runs a step and returns its value; `nil` where it throws, and then its mistakes are added.
+  /// Runs a step and returns its value. If the step throws, adds its mistakes and returns `nil`.
   @discardableResult public mutating func collect<Value>(
     _ step: () throws(ConfigurationError) -> Value
   ) -> Value? {
@@ -48,7 +49,7 @@ public struct ConfigurationProblems: Sendable {
     }
   }
 
-  /// Throws all mistakes together, where there are any.
+  /// Throws all mistakes together, if any was found.
   public func check() throws(ConfigurationError) {
     guard lines.isEmpty else { throw ConfigurationError(lines) }
   }

@@ -11,8 +11,9 @@ extension Configuration {
   /// - Parameters:
   ///   - text: the file's text; empty is an empty object.
   ///   - file: its name, for messages.
-  /// - Throws: all that is wrong with it: syntax with its line, or each unknown key and each value that is not allowed.
-  ///   What is right is taken over all the same.
+  /// - Throws: all mistakes: a syntax error with its line, or each unknown key and each value that is not
+  ///   allowed. Valid
+  ///   settings are applied even then.
   public mutating func apply(json5 text: String, file: String) throws(ConfigurationError) {
     guard let root = RawValue(json5: text) else {
       let line = syntaxErrorLine(in: text) { RawValue(json5: $0) != nil }
@@ -25,8 +26,8 @@ extension Configuration {
 
   /// Applies the environment variables of keys.
   ///
-  /// - Returns: the names of variables that start like ours and are no key's: a typing error, or something that
-  ///   Kubernetes put there for a service called `pictor`; so they are no error.
+  /// - Returns: the names of variables with the prefix that belong to no key. They are no error: Kubernetes sets such
+  ///   variables for a service called `pictor`.
   /// - Throws: all values that are not allowed.
   public mutating func apply(
     environment: [String: String]
@@ -56,8 +57,7 @@ extension Configuration {
     return unknown
   }
 
-  /// What a variable that is no key's may have been meant to be, as the end of a sentence: `; did you mean …?`, or
-  /// nothing.
+  /// Returns suggestions for an unknown variable as the end of a sentence, `; did you mean …?`, or an empty text.
   public static func hint(forVariable name: String) -> String {
     let nearest = NearestNames.of(String(name.dropFirst(environmentPrefix.count)), among: paths)
     return NearestNames.question(nearest.compactMap { key($0)?.environmentVariable })
@@ -66,7 +66,7 @@ extension Configuration {
   /// The paths of all keys.
   static var paths: [String] { keys.map(\.path) }
 
-  /// Takes over one option of the command line, `--server.port 8080`.
+  /// Applies one option of the command line, `--server.port 8080`.
   public mutating func apply(option path: String, value: String) throws(ConfigurationError) {
     guard let key = Self.key(path) else {
       throw ConfigurationError(at: "--\(path)", Self.unknown(path))
@@ -131,7 +131,7 @@ extension Configuration {
     }
   }
 
-  /// What is said of a path that is no key's: what it may have been meant to be, else what there is.
+  /// Returns the message for an unknown path, with suggestions or the existing names.
   private static func unknown(_ path: String) -> String {
     let section = path.split(separator: ".").first.map { $0 + "." } ?? ""
     let sections = Set(keys.compactMap { $0.path.split(separator: ".").first.map(String.init) })

@@ -33,7 +33,7 @@ public struct Invocation: Hashable, Sendable {
     case purge([PurgeSubject])
     /// Write the version and exit.
     case version
-    /// Write the help text, of a command or of the program, and end.
+    /// Write the help text of a command or of the program, and exit.
     case help(Command?)
   }
 
@@ -52,22 +52,21 @@ public struct Invocation: Hashable, Sendable {
   /// Settings given as options, in order.
   public private(set) var options: [Option] = []
 
-  /// Options that stand beside those of the keys.
+  /// Options that are not keys.
   private static let ownOptions = [
     "config", "help", "version", "check-config", "print-config",
   ]
 
   /// Parses the arguments that follow the program's name.
   ///
-  /// - Throws: all that is wrong with them.
+  /// - Throws: all mistakes.
   public init(arguments: [String]) throws(ConfigurationError) {
     var problems = ConfigurationProblems()
     self.init(arguments: arguments, &problems)
     try problems.check()
   }
 
-  /// Parses the arguments that follow the program's name; what is wrong with them is added to `problems`, and the rest
-  /// counts.
+  /// Parses the arguments that follow the program's name. Adds mistakes to `problems` and uses the rest.
   public init(arguments: [String], _ problems: inout ConfigurationProblems) {
     var rest = arguments[...]
     let command = rest.first.flatMap(Command.init)
@@ -93,7 +92,7 @@ public struct Invocation: Hashable, Sendable {
           || Configuration.key(name) != nil
         guard isKnown else {
           problems.add(at: argument, Self.unknownOption(name, of: command))
-          // Most likely its value: no mistake of its own.
+          // Most likely the option's value, so not a mistake by itself.
           if parts.count == 1, rest.first?.hasPrefix("-") == false { rest = rest.dropFirst() }
           continue
         }
@@ -135,7 +134,7 @@ public struct Invocation: Hashable, Sendable {
     }
   }
 
-  /// What is said of an option that does not exist.
+  /// Returns the message for an unknown option.
   private static func unknownOption(_ name: String, of command: Command?) -> String {
     let further: [String] =
       switch command {
@@ -150,8 +149,8 @@ public struct Invocation: Hashable, Sendable {
     return "there is no such option; --help lists them"
   }
 
-  /// What an argument of `purge` names, with its value from `rest`; `nil` where it is one that all commands have, and
-  /// nothing where its value is missing.
+  /// Returns the subjects that an argument of `purge` names, with its value from `rest`. Returns `nil` for an option of
+  /// all commands, and no subject if the value is missing.
   private static func subject(
     _ argument: String, _ rest: inout ArraySlice<String>, _ problems: inout ConfigurationProblems
   ) -> [PurgeSubject]? {
@@ -173,7 +172,7 @@ public struct Invocation: Hashable, Sendable {
 extension Configuration {
   /// Returns the effective configuration of an invocation, and the unknown environment variables.
   ///
-  /// - Throws: all that is wrong with it.
+  /// - Throws: all mistakes.
   public static func load(
     _ invocation: Invocation, environment: [String: String]
   ) throws(ConfigurationError) -> (configuration: Configuration, unknownVariables: [String]) {
@@ -183,7 +182,7 @@ extension Configuration {
     return loaded
   }
 
-  /// The same, where what is wrong is added to `problems` and leaves the value that was there before.
+  /// Does the same, but adds mistakes to `problems` and keeps the previous value of each mistaken setting.
   public static func load(
     _ invocation: Invocation, environment: [String: String],
     _ problems: inout ConfigurationProblems

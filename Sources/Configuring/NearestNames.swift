@@ -1,16 +1,19 @@
-// NearestNames: what a name that does not exist may have been meant to be.
+// NearestNames: suggests existing names for mistyped ones.
 
 /// Suggestions for mistyped names of keys, options and commands.
 enum NearestNames {
-  /// Most names suggested.
+  /// The maximum number of suggestions.
   private static let most = 5
-  /// Longest name that suggestions are looked for, in bytes; comparing takes the product of two lengths.
+  /// The maximum length of a name with suggestions, in bytes. A comparison takes the product of two lengths.
   private static let longest = 64
 
-  /// The names that `given` may stand for, the likeliest first; none where nothing is like it.
+  /// Returns the names that resemble `given`, the most similar first.
   ///
-  /// A name is the same in another spelling (`server-port`, `SERVER_PORT`), has the same end (`port` for `server.port`)
-  /// or the same beginning (`log` for `log.level`), or is a few letters away.
+  /// A similar name has one of:
+  /// - another spelling: `server-port`, `SERVER_PORT`
+  /// - the same end: `port` for `server.port`
+  /// - the same beginning: `log` for `log.level`
+  /// - a few different letters
   static func of(_ given: String, among names: [String]) -> [String] {
     guard given.utf8.count <= longest else { return [] }
     let wanted = words(given)
@@ -32,14 +35,14 @@ enum NearestNames {
     return Array(names.filter { last($0).hasPrefix(beginning) }.prefix(most))
   }
 
-  /// `; did you mean a, b or c?`, or nothing where there are no names.
+  /// Returns `; did you mean a, b or c?`, or an empty text without names.
   static func question(_ names: [String]) -> String {
     guard let last = names.last else { return "" }
     let others = names.dropLast().joined(separator: ", ")
     return "; did you mean \(others.isEmpty ? "" : others + " or ")\(last)?"
   }
 
-  /// The names with the fewest edits between them and `text`, where these are few for its length.
+  /// Returns the names with the fewest edits from `text`, if these are few for its length.
   private static func closest(_ text: String, among names: [String]) -> [String] {
     let limit = 1 + text.utf8.count / 5
     let distances = names.map { name in
@@ -56,13 +59,14 @@ enum NearestNames {
     name.lowercased().split(whereSeparator: { "._-".contains($0) }).map(String.init)
   }
 
-  /// What follows the section.
+  /// Returns the part after the section.
   private static func last(_ name: String) -> String {
     let name = name.lowercased()
     return String(name[(name.lastIndex(of: ".").map(name.index(after:)) ?? name.startIndex)...])
   }
 
-  /// Insertions, deletions, replacements and exchanges of neighbours between two texts (optimal string alignment).
+  /// Returns the edit distance of two texts: insertions, deletions, replacements and exchanges of neighbours (optimal
+  /// string alignment).
   static func distance(_ left: String, _ right: String) -> Int {
     let (left, right) = (Array(left.utf8), Array(right.utf8))
     var (before, previous) = ([Int](), Array(0...right.count))

@@ -9,11 +9,9 @@ enum JobAnswer {
   /// Validates an answer and loads its image into memory. A result that does not match the job is a
   /// failure of the worker, not of the source.
   ///
-  /// A worker that says it made something else than was asked for has failed, whatever the source is like.
-  ///
-  /// - Returns: `nil` where the job takes long, and was not done for that.
-  /// - Throws: `WireError` for an answer that no worker of ours gives: of another job, without a sealed file of just
-  ///   so many bytes as it says, or of more than `limit`. Descriptors that came with it are closed.
+  /// - Returns: `nil` if the worker did not begin the job because it is expensive.
+  /// - Throws: `WireError` for an answer that a correct worker never sends: for another job, without a sealed file of
+  ///   the stated length, or with more than `limit` bytes. Its descriptors are closed.
   static func read(
     _ received: consuming WireMessage, for id: UInt64, _ transform: Transform, atMost limit: Int
   ) throws(WireError) -> Result<ProcessedImage, ImageError>? {
@@ -23,7 +21,7 @@ enum JobAnswer {
       throw .malformed("ready twice")
     case .takesLong(let answered):
       guard answered == id else { throw .malformed("another job's answer") }
-      guard message.takeDescriptor() == nil else { throw .malformed("nothing, with a file") }
+      guard message.takeDescriptor() == nil else { throw .malformed("a refusal with a file") }
       return nil
     case .failure(let answered, let error):
       guard answered == id else { throw .malformed("another job's answer") }

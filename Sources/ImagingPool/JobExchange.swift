@@ -12,7 +12,7 @@ extension WorkerSlot {
   private enum Outcome {
     /// The worker answered.
     case answered(Result<ProcessedImage, ImageError>)
-    /// The worker did not begin it, since it takes long.
+    /// The worker did not begin the job because it is expensive.
     case takesLong
     /// The worker was dead before it got the job.
     case unsent(String)
@@ -30,7 +30,7 @@ extension WorkerSlot {
     case stopped
   }
 
-  /// Does a job and answers its caller; one that takes long may be put off.
+  /// Performs a job and answers its caller, or queues an expensive job again.
   func perform(_ id: UInt64, _ pending: PendingJob) {
     if let result = result(of: id, pending) { core.finish(id, result) }
     core.releaseRoom(slot: index)
@@ -38,13 +38,13 @@ extension WorkerSlot {
     if let worker = current { tidy(worker) }
   }
 
-  /// - Returns: `nil` where the job waits again.
+  /// - Returns: `nil` if the job is queued again.
   private func result(
     of id: UInt64, _ pending: PendingJob
   ) -> Result<ProcessedImage, ImageError>? {
     let startedAt = ContinuousClock.now
     var deaths = JobDeaths()
-    // Workers that were dead before they got the job say nothing about it, but there is an end to those too.
+    // A worker that was dead before it got the job is no evidence against the job, but such attempts are limited too.
     for _ in 0..<5 {
       guard let worker = current ?? replacement(for: id) else {
         return .failure(endedEarly(id) ?? .internal(detail: "no worker starts"))
@@ -85,7 +85,7 @@ extension WorkerSlot {
         return .failure(.deadlineExceeded)
       case .costly:
         core.lost.add()
-        lose(worker, "more than \(configuration.processorTime) of processor")
+        lose(worker, "more than \(configuration.processorTime) of processor time")
         return .failure(tooCostly(pending.job.transform))
       case .abandoned:
         lose(worker, "cancelled", isOurs: true)

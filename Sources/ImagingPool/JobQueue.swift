@@ -5,7 +5,7 @@ import Platform
 
 /// The position class of a waiting job.
 enum JobPriority: Comparable {
-  /// After all that is quick, whatever its priority: it takes long.
+  /// After all other jobs, regardless of its priority: it is expensive.
   case later
   /// After all of a higher priority.
   case by(LoadPriority)
@@ -53,16 +53,16 @@ struct JobQueue<Job> {
   /// Raises the priority of a job; never lowers it. The job keeps its position in the order of
   /// arrival. Ignores a job that does not wait.
   mutating func raise(_ id: UInt64, to turn: JobPriority) {
-    // What takes long does so for everyone.
+    // An expensive job is expensive for every participant.
     guard var entry = entries[id], entry.turn < turn, entry.turn != .later else { return }
     _ = remove(id)
     entry.turn = turn
     insert(id, entry)
   }
 
-  /// Takes the job whose turn it is.
+  /// Takes the first job of the highest priority.
   ///
-  /// - Parameter laterToo: Whether that may be one that takes long.
+  /// - Parameter laterToo: Whether this may be an expensive job.
   mutating func popFirst(laterToo: Bool = true) -> (id: UInt64, job: Job, isLater: Bool)? {
     guard let index = lanes.lastIndex(where: { $0.count > 0 }), index > 0 || laterToo else {
       return nil
@@ -70,7 +70,7 @@ struct JobQueue<Job> {
     return pop(from: index)
   }
 
-  /// Takes the first of those that take long.
+  /// Takes the first expensive job.
   mutating func popLater() -> (id: UInt64, job: Job, isLater: Bool)? {
     lanes[JobPriority.later.index].count > 0 ? pop(from: JobPriority.later.index) : nil
   }

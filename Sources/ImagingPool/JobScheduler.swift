@@ -55,21 +55,21 @@ struct JobScheduler<Job> {
   private struct Running {
     let slot: Int
     var job: Job?
-    /// Whether it takes long.
+    /// Whether the job is expensive: its estimated processor time is above `JobCost.mostSecondsOfQuick`.
     var isLong = false
   }
 
-  /// So many go before one that takes long, which waits for ever otherwise.
+  /// The number of other jobs that may overtake an expensive one. Without a limit it could wait forever.
   private static var mostPassed: Int { 8 }
 
-  /// Most jobs that may wait, besides those that a slot was woken for.
+  /// The maximum number of waiting jobs, not counting those with a woken slot.
   let limit: Int
   private(set) var slots: [Slot]
   private var waiting = JobQueue<Job>()
   private var running: [UInt64: Running] = [:]
-  /// Jobs that went before one that takes long, since the last of these.
+  /// Jobs that overtook a waiting expensive job since the last expensive one was taken.
   private var passed = 0
-  /// Slots that wait to be woken; the last one is the one that worked last, whose memory is warm.
+  /// Slots that wait to be woken. The last one worked last, so its memory is warm.
   private var idle: [Int] = []
   /// The number of slots that run.
   private(set) var staffed = 0
@@ -141,13 +141,13 @@ struct JobScheduler<Job> {
     return taken
   }
 
-  /// Whether one more job that takes long may run: of several slots one is left to what is quick.
+  /// Whether one more expensive job may run. Of several slots, one is reserved for other jobs.
   private var hasRoomForLong: Bool {
     stopAt != nil || running.values.count { $0.isLong } < max(slots.count - 1, 1)
   }
 
-  /// A slot found that its job takes long. Tells whether it goes on with it; otherwise the job waits again, behind all
-  /// that is quick, and the slot has none.
+  /// Reports that a slot's job is expensive. Returns whether the slot continues it. Otherwise the job is queued again
+  /// behind all other jobs, and the slot has none.
   mutating func takesLong(_ id: UInt64) -> Bool {
     guard let entry = running[id], let job = entry.job else { return true }
     if waiting.count == 0, hasRoomForLong {
@@ -159,10 +159,10 @@ struct JobScheduler<Job> {
     return false
   }
 
-  /// Whether a job with a slot is known to take long.
+  /// Whether a job with a slot is known to be expensive.
   func isLong(_ id: UInt64) -> Bool { running[id]?.isLong ?? false }
 
-  /// Takes waiting jobs off the board, for their callers to be answered.
+  /// Removes and returns the matching queued jobs, whose callers must be answered.
   mutating func removeWaiting(where isMeant: (Job) -> Bool) -> [Job] {
     waiting.removeAll(where: isMeant)
   }

@@ -165,14 +165,14 @@ final class PoolCore: Sendable {
     board.withLock { $0.orders(for: id) }
   }
 
-  /// Orders a result's memory before its reader. Swift 6.3 hands over a continuation that is resumed
-  /// before it is awaited without a release that the thread sanitizer detects; the lock has one.
+  /// Orders a result's memory before its reader. If a continuation is resumed before it is awaited, Swift 6.3 hands it
+  /// over without a release that the thread sanitizer detects. The lock has one.
   func synchronize() { board.withLock { _ in } }
 
-  /// Whether a job with a slot is known to take long.
+  /// Whether a job with a slot is known to be expensive.
   func isLong(_ id: UInt64) -> Bool { board.withLock { $0.isLong(id) } }
 
-  /// Whether a slot goes on with a job that takes long; otherwise it waits again.
+  /// Returns whether a slot continues an expensive job; otherwise the job is queued again.
   func takesLong(_ id: UInt64) -> Bool { board.withLock { $0.takesLong(id) } }
 
   var stopAt: ContinuousClock.Instant? { board.withLock { $0.stopAt } }

@@ -15,7 +15,7 @@ struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
     case crash
   }
 
-  /// wait(2): the lower seven bits hold the signal, the next byte the exit status; `nil` if it is not known.
+  /// The status of wait(2): the lower seven bits hold the signal, the next byte the exit status. `nil` if unknown.
   let status: CInt?
   /// The end of its standard error.
   var lastWords = ""
@@ -23,8 +23,8 @@ struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
   /// The cause. Only the OOM killer and operators send SIGKILL to a worker that the pool has not
   /// killed.
   ///
-  /// GLib, the C++ library and Rust end a process whose allocation fails, and say so: "failed to allocate 4096 bytes",
-  /// "std::bad_alloc", "memory allocation of 4096 bytes failed".
+  /// If an allocation fails, GLib, the C++ library and Rust end the process with a message: "failed to allocate 4096
+  /// bytes", "std::bad_alloc", "memory allocation of 4096 bytes failed".
   /// An unknown end is no evidence against the job, so it counts as `killed`.
   var cause: Cause {
     guard let status else { return .killed }

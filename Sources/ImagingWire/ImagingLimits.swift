@@ -13,11 +13,11 @@ public struct ImagingLimits: Hashable, Sendable {
   public var maximumResultPixels = 25_000_000
   /// Maximum frames of a source.
   public var maximumFrames = 1_000
-  /// Most seconds of processor that a job may be estimated to take, all stages together.
+  /// The maximum estimated processor time of a job, in seconds, all stages together.
   public var mostSeconds = 15.0
   /// The mildest damage for which a source is refused.
   public var failOn = FailOn.warning
-  /// How much work encoders take.
+  /// The efforts of the encoders.
   public var efforts = EncoderEfforts()
 
   /// Creates the default limits.

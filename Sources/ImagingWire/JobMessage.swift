@@ -22,7 +22,7 @@ public struct JobMessage: Hashable, Sendable {
   /// Whether a description requires that all pixels of the source decode.
   public let verifies: Bool
 
-  /// Whether a job that would take long is only to be told as such.
+  /// Whether the worker refuses the job if it is expensive (`AnswerMessage.takesLong`).
   public let isQuickOnly: Bool
 
   /// A job.

@@ -17,10 +17,9 @@ extension Log.Format {
     return line + "\n"
   }
 
-  /// A text without its secrets (`SecretMask`), whoever logs it; of one that is too long the beginning, with an ellipsis
-  /// behind it.
+  /// Returns a text without its secrets (`SecretMask`), cut to the maximum length with an ellipsis at its end.
   private static func shown(_ text: String) -> String {
-    // Masked before it is cut, since what tells a password may come behind it.
+    // Masked before it is cut, because the mark of a password may follow it.
     let text = SecretMask.masked(text)
     guard text.utf8.count > longestText else { return text }
     var (beginning, bytes) = (String.UnicodeScalarView(), 0)
@@ -62,7 +61,7 @@ extension Log.Format {
       switch value {
       case .string(let text):
         let text = shown(text)
-        // By bytes: a space with a combining mark behind it is another character, and looks like a space.
+        // By bytes: a space with a combining mark is another `Character` but looks like a space.
         let needsQuotes =
           text.isEmpty
           || text.utf8.contains { $0 == 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
@@ -80,11 +79,12 @@ extension Log.Format {
     "\"" + escaped(text, alsoQuotes: true) + "\""
   }
 
-  /// Escapes as JSON does (RFC 8259, section 7), so that nobody can forge a line, nor what an operator sees of it: with
-  /// control characters behind ASCII (U+0080–U+009F, of which U+009B begins a terminal's commands), further line ends
-  /// (U+2028, U+2029) and marks that turn the direction of text (Unicode's UAX #9).
+  /// Escapes as JSON does (RFC 8259, section 7), so that a value cannot forge a line or what a terminal shows of it.
+  ///
+  /// Also escapes control characters above ASCII (U+0080–U+009F, of which U+009B begins a terminal's commands), other
+  /// line ends (U+2028, U+2029) and marks that change the direction of text (Unicode's UAX #9).
   private static func escaped(_ text: String, alsoQuotes: Bool = false) -> String {
-    // 0xc2, 0xd8 and 0xe2 are the first bytes of those behind ASCII, and of harmless ones.
+    // 0xc2, 0xd8 and 0xe2 are the first bytes of those above ASCII, and of harmless characters.
     let isSuspect = { (byte: UInt8) in
       byte < 0x20 || byte == 0x7f || byte == 0x22 || byte == 0x5c || byte == 0xc2
         || byte == 0xd8 || byte == 0xe2

@@ -2,14 +2,14 @@
 
 import Synchronization
 
-/// What a client or proxy called its request (`X-Request-ID`), else sixteen hexadecimal digits of this process's own.
+/// The client's or proxy's id of its request (`X-Request-ID`), or a generated one of sixteen hexadecimal digits.
 ///
-/// An own one is a random part of this process, then a count: unique in a process, and in a fleet as good as unique.
-/// Making or taking over one takes no lock, no system call and no memory.
+/// A generated id is a random part of the process, then a counter. It is unique in a process and practically unique in
+/// a fleet. Neither kind takes a lock, a system call or memory.
 public struct RequestID: Sendable, CustomStringConvertible {
-  /// Length of an own one in UTF-8 bytes.
+  /// The length of a generated id in UTF-8 bytes.
   public static let ownLength = 16
-  /// Longest one that is taken over, in bytes.
+  /// The maximum length of a client's id, in bytes.
   public static let longest = 64
 
   /// Length of the text in UTF-8 bytes.
@@ -19,7 +19,7 @@ public struct RequestID: Sendable, CustomStringConvertible {
   private static let process = UInt64.random(in: 0...UInt64(UInt32.max)) << 32
   private static let count = Atomic<UInt64>(0)
 
-  /// The next own one.
+  /// Generates the next id.
   public init() {
     let next = Self.count.wrappingAdd(1, ordering: .relaxed).newValue
     let value = Self.process | next & UInt64(UInt32.max)
@@ -30,8 +30,8 @@ public struct RequestID: Sendable, CustomStringConvertible {
     }
   }
 
-  /// Takes over a client's or a proxy's: 1 to `longest` letters, digits and `-._~:/+=@`, which need no escape in a
-  /// header, JSON or a shell's quotes; `nil` for any other.
+  /// Accepts a client's or proxy's id of 1 to `longest` letters, digits and `-._~:/+=@`; otherwise returns `nil`. These
+  /// need no escape in a header, JSON or a shell's quotes.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     guard (1...Self.longest).contains(bytes.count) else { return nil }
     length = bytes.count

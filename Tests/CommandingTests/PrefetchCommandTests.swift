@@ -112,7 +112,7 @@ import Testing
   @Test func `a prefetch that is lost on the way is one clear line`() async throws {
     server.route("/admin/prefetch", json(#"{"id": "7f", "total": 4}"#, status: 202))
     #expect(try await run() == 1)
-    #expect(errors == "pictor: the prefetch cannot be watched: it is not known any more\n")
+    #expect(errors == "pictor: the prefetch cannot be watched: the server no longer knows it\n")
   }
 
   @Test func `nobody there is one clear line`() async throws {
@@ -128,8 +128,8 @@ import Testing
     #expect(try await run() == 1)
     #expect(
       errors == """
-        pictor: what 127.0.0.1 port \(server.port) answered is no HTTP, or not whole; it may have begun all \
-        the same: GET /admin/prefetch tells
+        pictor: the answer of 127.0.0.1 port \(server.port) is not HTTP or is incomplete; it may have begun: \
+        GET /admin/prefetch shows it
 
         """)
   }

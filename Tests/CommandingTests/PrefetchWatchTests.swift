@@ -53,13 +53,13 @@ extension PrefetchCommandTests {
         """
         \u{1B}[K
         pictor: the prefetch cannot be watched: 127.0.0.1 port \(server.port) answered 503; it may still run: GET \
-        /admin/prefetch/7f tells how far it is
+        /admin/prefetch/7f shows its progress
 
         """))
     #expect(output.isEmpty)
   }
 
-  @Test(arguments: [(401, "; it may still run: GET "), (404, "it is not known any more\n")])
+  @Test(arguments: [(401, "; it may still run: GET "), (404, "the server no longer knows it\n")])
   func `what another look would not change ends the watch at once`(
     status: Int, words: String
   ) async throws {
@@ -105,12 +105,12 @@ extension PrefetchCommandTests {
     #expect(truncate(folder.path + "/list", 32 << 20) == 0)
     interruption.note(SIGINT)
     #expect(try await run(port: deaf.port) == 130)
-    #expect(errors == "pictor: interrupted before the list was sent: nothing was begun\n")
+    #expect(errors == "pictor: interrupted before the list was sent: nothing was started\n")
   }
 
   @Test(arguments: [
-    (OriginReply.status(503), "could not be cancelled and runs on: 127.0.0.1 port "),
-    (.closeBeforeHead, "could not be cancelled and may run on: what 127.0.0.1 port "),
+    (OriginReply.status(503), "could not be cancelled and continues: 127.0.0.1 port "),
+    (.closeBeforeHead, "could not be cancelled and may continue: the answer of 127.0.0.1 port "),
   ])
   func `what cannot be cancelled is said`(reply: OriginReply, words: String) async throws {
     begins()
@@ -144,7 +144,7 @@ extension PrefetchCommandTests {
       return request.number == 1 ? progress("running", finished: 1) : .status(404)
     }
     #expect(try await run() == 130)
-    #expect(errors == "pictor: the list ended before; it is not known any more\n")
+    #expect(errors == "pictor: the list ended before; the server no longer knows it\n")
   }
 
   @Test func `without a terminal there is a line every five seconds`() async throws {

@@ -62,9 +62,9 @@ import Testing
     #expect(
       output == """
         http://h/a b.jpg?x=1&y=2: purged: 2 in memory, 3 on disk, 1 failure
-        prefix http://h/a: purged: 2 in memory, those on disk are being looked for, 2 failures
-        host *.h: purged: 2 in memory, those on disk are being looked for, 3 failures
-        tag shop: purged: 2 in memory, those on disk are being looked for, 4 failures
+        prefix http://h/a: purged: 2 in memory, files on disk are still being searched for, 2 failures
+        host *.h: purged: 2 in memory, files on disk are still being searched for, 3 failures
+        tag shop: purged: 2 in memory, files on disk are still being searched for, 4 failures
         everything: purged: 0 in memory, 0 on disk, 0 failures
 
         """)

@@ -88,7 +88,7 @@ final class ClockEpisode: Sendable {
   func note(_ count: Int) {
     guard !isOpen.exchange(count > 0, ordering: .relaxed), count > 0 else { return }
     log.warning(
-      "the clock was set back; cache entries from its future are taken as of now",
+      "the clock was set back; cache entries from the future count as new",
       ["entries": .int(count)])
   }
 }

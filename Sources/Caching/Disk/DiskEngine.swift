@@ -78,8 +78,8 @@ struct DiskEngine {
     return kept.withLock { $0 }
   }
 
-  /// Makes an entry readable at once and has it written; tells whether there is room for it in the queue. What was
-  /// purged since its loading is not kept, and neither is what is too large for the tier.
+  /// Makes an entry readable at once and queues its write. Returns whether the queue had room. Drops an entry that was
+  /// purged since its loading began or is too large for the tier.
   func storeEntry(_ entry: DiskEntry) -> Bool {
     guard !store.purges.covers(entry.key, generation: entry.generation) else { return false }
     guard entry.bodyLength <= store.space.mostBytes(EntryKind(of: entry.key)) else {
@@ -106,7 +106,7 @@ struct DiskEngine {
     }
   }
 
-  /// Removes what is kept under a key, which is not what was stored last.
+  /// Removes the entry of a key, because it is not the one stored last.
   private func forget(_ key: CacheKey) {
     let isUnknown =
       if case .absent = store.index.lookUp(EntryDigest(of: key)) { true } else { false }

@@ -90,9 +90,9 @@ final class PressureWatch: Sendable {
       "share_percent": sample.share.map { .int(Int($0 * 100)) } ?? .absent,
     ]
     if change < 0 {
-      log.warning("memory is short, fewer images are kept in it", fields)
+      log.warning("memory is short, so the memory tier shrinks", fields)
     } else {
-      log.info("memory is no longer short, more images are kept in it", fields)
+      log.info("memory is no longer short, so the memory tier grows", fields)
     }
   }
 

@@ -7,22 +7,25 @@ struct PressureUnreadable: Error, Hashable, CustomStringConvertible {
   let description: String
 }
 
-/// Reads a control group's files, of version 2 (the kernel's Documentation/admin-guide/cgroup-v2.rst, “Memory Interface
-/// Files”) or, where memory is not under that, of version 1 (Documentation/admin-guide/cgroup-v1/memory.rst), and pressure
-/// stall information (Documentation/accounting/psi.rst).
+/// Reads the files of control groups and pressure stall information.
 ///
-/// What is in use counts the page cache of the disk tier's files, which the kernel takes back by itself and which fills
-/// any limit sooner or later. So what `memory.stat` says of files is taken off: active and inactive ones, dirty pages
-/// included, since they are written without anybody's help; memory files count as anonymous there and stay.
+/// Sources in the kernel's Documentation:
+/// - version 2: admin-guide/cgroup-v2.rst, “Memory Interface Files”
+/// - version 1, if memory is not under version 2: admin-guide/cgroup-v1/memory.rst
+/// - stalls: accounting/psi.rst
+///
+/// Memory in use includes the page cache of the disk tier's files. It fills any limit sooner or later, but the kernel
+/// reclaims it by itself. So active and inactive file pages of `memory.stat` are subtracted, dirty ones included: the
+/// kernel writes them. Memory files count as anonymous there and are not subtracted.
 struct PressureReader: Sendable {
-  /// The names of one version's files, and of what is in them.
+  /// The names of one version's files and of their entries.
   private struct Names: Sendable {
     /// The least of these is the limit.
     let limits: [String]
     let used: String
     let activeFiles: String
     let inactiveFiles: String
-    /// A file of a single number, or of a table; the names in it of what counts limits that were met.
+    /// The file that counts how often a limit was reached, and the entries to sum; a file may hold a single number.
     let limitEvents: (file: String, names: [String]?)
     let outOfMemoryEvents: (file: String, names: [String])
 
@@ -31,7 +34,7 @@ struct PressureReader: Sendable {
       activeFiles: "active_file", inactiveFiles: "inactive_file",
       limitEvents: ("/memory.events", ["high", "max"]),
       outOfMemoryEvents: ("/memory.events", ["oom", "oom_kill"]))
-    /// Sums over the groups below have a prefix there.
+    /// Sums over the groups below have the prefix `total_`.
     static let version1 = Names(
       limits: ["/memory.limit_in_bytes"], used: "/memory.usage_in_bytes",
       activeFiles: "total_active_file", inactiveFiles: "total_inactive_file",
@@ -39,7 +42,7 @@ struct PressureReader: Sendable {
       outOfMemoryEvents: ("/memory.oom_control", ["oom_kill"]))
   }
 
-  /// Folders of the process's own group and of all above it that can be seen, from the inside out.
+  /// Folders of the process's group and of all visible groups above it, from the inside out.
   let groups: [String]
   /// The file with the stalls of the group, or of the machine.
   let stalls: String?
@@ -48,7 +51,7 @@ struct PressureReader: Sendable {
   /// Finds the control groups.
   ///
   /// - Parameter root: `/`, or a folder with `proc` and `sys` like the kernel's.
-  /// - Throws: where there is neither a group nor a file of stalls: an old kernel, or no /proc.
+  /// - Throws: if there is neither a group nor a file of stalls: an old kernel, or no /proc.
   init(root: String = "/") throws(PressureUnreadable) {
     let root = root == "/" ? "" : root
     let unified = ControlGroups.folders(in: .unified, root: root)
@@ -62,28 +65,28 @@ struct PressureReader: Sendable {
       }
     guard stalls != nil || Self.tells(groups, names) else {
       throw PressureUnreadable(
-        description: "neither a control group that tells what memory is in use nor PSI")
+        description: "neither a control group with memory use nor PSI")
     }
   }
 
-  /// Whether any of the groups tells what is in use.
+  /// Whether any of the groups reports its memory use.
   private static func tells(_ groups: [String], _ names: Names) -> Bool {
     groups.contains { ControlGroups.text($0 + names.used) != nil }
   }
 
-  /// What the kernel says now. What cannot be read, or is no number, says nothing.
+  /// Reads the current values. A value that cannot be read or parsed is absent.
   func read() -> PressureSample {
     var sample = PressureSample()
     var lowest = Int.max
     for group in groups {
-      // A group above with more room than this one is filled by others: our images would not help it much.
+      // An outer group with more room than this one is filled by other processes, so evicting images hardly helps it.
       guard let limit = limit(of: group), limit < lowest else { continue }
       lowest = limit
       guard let used = ControlGroups.text(group + names.used).flatMap(Self.number),
         let text = ControlGroups.text(group + "/memory.stat")
       else { continue }
       let kinds = Self.table(text)
-      // Without these two the page cache would pass for pressure.
+      // Without these two entries the page cache would count as pressure.
       guard let active = kinds[names.activeFiles[...]],
         let inactive = kinds[names.inactiveFiles[...]]
       else { continue }
@@ -100,14 +103,14 @@ struct PressureReader: Sendable {
     return sample
   }
 
-  /// The lower of `memory.max`, beyond which is death, and `memory.high`, beyond which processes are slowed down until
-  /// they are as good as dead; `nil` for `max`, which version 1 writes as a number beyond any machine.
+  /// The lower of `memory.max`, above which processes are killed, and `memory.high`, above which they are throttled to
+  /// a standstill. `nil` for `max`; version 1 writes a number larger than any machine instead.
   private func limit(of group: String) -> Int? {
     names.limits.compactMap { ControlGroups.text(group + $0).flatMap(Self.number) }
       .filter { (1...(1 << 60)).contains($0) }.min()
   }
 
-  /// The sum of the entries of a table, or the single number of a file; 0 where it cannot be read.
+  /// Returns the sum of a table's entries, or the single number of a file; 0 if it cannot be read.
   private static func count(_ names: [String]?, in file: String) -> Int {
     guard let text = ControlGroups.text(file) else { return 0 }
     guard let names else { return number(text) ?? 0 }

@@ -39,7 +39,7 @@ extension DiskStore {
     accountForJournal(Int(status.st_blocks) * 512)
     return PurgeLogRecord(parsing: String(decoding: bytes, as: UTF8.self)) { line in
       log.warning(
-        "damaged line of the list of purges passed over",
+        "damaged line in the list of purges is skipped",
         ["file": .string(journal), "line": .int(line)])
     }
   }

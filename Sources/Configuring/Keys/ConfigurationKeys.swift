@@ -12,8 +12,8 @@ public struct ConfigurationKey: Sendable {
   public let purpose: String
   /// The allowed values, as text for error messages.
   public let allowed: String
-  /// Takes over a value, or returns `false` when it is not allowed; throws where it is a part of it that is not, or
-  /// where the value is not to be repeated.
+  /// Applies a value, or returns `false` if it is not allowed. Throws if only a part is not allowed, or if
+  /// messages must not repeat the value.
   let read: @Sendable (inout Configuration, RawValue) throws(MemberProblems) -> Bool
   /// The value as a JSON5 literal.
   let write: @Sendable (Configuration) -> String
@@ -39,33 +39,35 @@ extension Configuration {
     .integer("server.port", \.server.port, "port to listen on; 0 takes any free one", 0...65_535),
     .text(
       "server.id", \.server.id,
-      "name in CDN-Loop and Via, by which it knows its own requests; empty: one by chance",
+      "name in CDN-Loop and Via, by which the server recognizes its own requests; empty: a "
+        + "random one",
       "letters, digits and -._ up to 64"
     ) { $0.isEmpty || ServerTrail.isName($0) },
     .integer("server.workers", \.server.workers, "threads that serve; 0: one per core", 0...256),
     .integer(
       "server.connections", \.server.connections,
-      "open connections at once; beyond it, connecting waits", 16...1_000_000),
+      "open connections at once; further ones wait", 16...1_000_000),
     .integer(
       "server.active_requests", \.server.activeRequests,
-      "requests waiting for an image at once; beyond it, 503", 1...1_000_000),
+      "requests that may wait for an image at once; beyond it, 503", 1...1_000_000),
     .duration(
-      "server.idle_timeout", \.server.idleTimeout, "silence after which a connection is closed",
+      "server.idle_timeout", \.server.idleTimeout,
+      "time without traffic after which a connection is closed",
       .seconds(1)...(.seconds(3_600))),
     .duration(
       "server.header_timeout", \.server.headerTimeout,
-      "time for a request's header, so that slow senders hold no connection",
+      "time to receive a request's head; stops slow senders",
       .milliseconds(100)...(.seconds(3_600))),
     .duration(
-      "server.request_timeout", \.server.requestTimeout, "time for an answer; beyond it, 504",
+      "server.request_timeout", \.server.requestTimeout, "time to respond; beyond it, 504",
       .milliseconds(100)...(.seconds(3_600))),
     .duration(
       "server.answer_timeout", \.server.answerTimeout,
-      "time for a client to read its answer, so that slow readers hold no connection",
+      "time for a client to read its response; stops slow readers",
       .seconds(1)...(.seconds(86_400))),
     .duration(
       "server.shutdown_delay", \.server.shutdownDelay,
-      "time after SIGTERM in which it still serves and /stats says 503; load balancers notice",
+      "time after SIGTERM in which requests are served and /stats is 503, for load balancers",
       .zero...(.seconds(3_600))),
     .duration(
       "server.grace_time", \.server.graceTime,
@@ -73,15 +75,15 @@ extension Configuration {
       .zero...(.seconds(3_600))),
     .origins(
       "server.cors_origin", \.server.corsOrigin,
-      "origins whose pages may read pixels (CORS), such as https://example.com; \"*\": all"),
+      "origins whose pages may read responses (CORS), such as https://example.com; \"*\": all"),
 
     .list(
       "server.trusted_proxies", \.server.trustedProxies,
-      "networks of proxies that are believed in whom they name as clients, for the log",
+      "networks of proxies that are trusted to name their client, for the log",
       "networks such as 10.0.0.0/8 or fd00::/8", isNetwork),
     .text(
       "server.forwarded_header", \.server.forwardedHeader,
-      "the header field in which they do; auto: whichever is there",
+      "header field in which they name it; auto: the one that is present",
       "auto, x-forwarded-for or forwarded"
     ) { ["auto", "x-forwarded-for", "forwarded"].contains($0) },
 
@@ -90,16 +92,16 @@ extension Configuration {
       "whether clients may use refresh, cache=bypass, retry and Cache-Control: no-cache"),
     .boolean(
       "server.allow_enlarge", \.server.allowEnlarge,
-      "whether clients may ask for more pixels than a source has; presets may"),
+      "whether clients may request more pixels than a source has; presets always may"),
     .boolean(
       "server.presets_only", \.server.presetsOnly,
-      "whether clients may ask for images by preset alone; other parameters are 403"),
+      "whether clients may request images by preset only; other parameters are 403"),
     .boolean(
       "server.redirect_auto", \.server.redirectAuto,
-      "whether format=auto is answered 302 to the format's name, for CDNs that ignore Vary"),
+      "whether format=auto redirects (302) to the chosen format, for CDNs that ignore Vary"),
     .boolean(
       "server.explain_errors", \.server.explainErrors,
-      "whether errors name the key that decides, as the log does; for operators' eyes"),
+      "whether error messages name the key that decides, as the log does; helps operators"),
 
     .map(
       "presets", \.presets, "queries of /image, by name, for preset=NAME: thumb: \"w=300&h=200\"",
@@ -107,26 +109,27 @@ extension Configuration {
     ) { name, query in !query.isEmpty && isName(name) },
     .map(
       "watermarks", \.watermarks,
-      "URLs of images that watermark= lays on others, by name: logo: \"local:///logo.png\"",
+      "URLs of images for watermark=NAME, by name: logo: \"local:///logo.png\"",
       "an object of http, https or local URLs, by names of letters, digits, - and _"
     ) { name, url in isName(name) && (try? SourceURL(parsing: url)) != nil },
 
-    .hosts("hosts", \.hosts, "rules for the hosts of sources; the first that matches counts"),
+    .hosts("hosts", \.hosts, "rules for the hosts of sources; the first that matches applies"),
 
     .list(
       "admin.tokens", \.admin.tokens,
-      "secrets that open /admin, as Authorization: Bearer; without any there is none",
+      "secrets for /admin, as Authorization: Bearer; empty: no /admin",
       "tokens of 16 characters or more, without blanks or commas", isToken),
 
     .sizeOrAuto(
       "memory.limit", \.memory.limit,
-      "bytes of images kept, of one 1/16 at most; auto: 256MiB, at most 1/8 of memory; 0: none"),
+      "bytes of images in memory, at most 1/16 for one; auto: 256MiB, at most 1/8 of "
+        + "memory; 0: none"),
     .integer(
       "memory.count_limit", \.memory.countLimit,
-      "finished images kept in memory; 0: as many as fit", 0...1_000_000_000),
+      "images in memory; 0: as many as fit", 0...1_000_000_000),
     .number(
       "memory.pressure", \.memory.pressure,
-      "share of the container's memory in use from which on fewer are kept; 0: never", 0...1),
+      "share of the container's memory in use above which the memory tier shrinks; 0: never", 0...1),
 
     .text(
       "disk.path", \.disk.path, "folder of the disk tier; relative to the working folder",
@@ -134,69 +137,70 @@ extension Configuration {
     ) { !$0.isEmpty },
     .size(
       "disk.limit", \.disk.limit,
-      "bytes on disk, as du counts them, of one entry 1/16 at most; 0 turns the tier off"),
+      "bytes on disk, as du counts them, at most 1/16 for one entry; 0 turns the tier off"),
     .integer(
       "disk.count_limit", \.disk.countLimit,
-      "files on disk, for the inodes and the index in memory (70 bytes each); 0: no limit",
+      "files on disk, each with an inode and 70 bytes of index in memory; 0: no limit",
       0...1_000_000_000),
     .number(
       "disk.source_share", \.disk.sourceShare,
-      "share of both limits that sources have; variants have the rest", 0.01...0.99),
+      "share of both limits for sources; variants have the rest", 0.01...0.99),
     .optionalDuration(
       "disk.maximum_age", \.disk.maximumAge, "age after which a file is removed"),
     .text(
       "disk.expire_by", \.disk.expireBy,
-      "what that age counts from: its last use, its last writing, or when its key was first kept",
+      "start of that age: the last use, the last write, or the first write of the key",
       "access, modification or creation"
     ) { ["access", "modification", "creation"].contains($0) },
     .duration(
-      "disk.clean_interval", \.disk.cleanInterval, "how often old files are looked for",
+      "disk.clean_interval", \.disk.cleanInterval, "time between searches for old files",
       .seconds(1)...(.seconds(86_400))),
     .number(
       "disk.clean_fraction", \.disk.cleanFraction,
-      "part of a share that a cleaning at its limit leaves, so that it is rare", 0.1...0.95),
+      "part of a share that a clean at its limit leaves, so that cleans are rare", 0.1...0.95),
     .size(
       "disk.promotion_threshold", \.disk.promotionThreshold,
       "bodies up to this size move to memory when read; larger ones are sent from the file"),
     .sizeOrAuto(
       "disk.write_queue_limit", \.disk.writeQueueLimit,
-      "bytes waiting to be written, beyond which none are; auto: 64MiB, at most 1/16 of memory"),
+      "bytes that may wait to be written; beyond it, nothing is; auto: 64MiB, at most 1/16 "
+        + "of memory"),
 
     .duration(
       "freshness.default_lifetime", \.freshness.defaultLifetime,
-      "how long an image is served unasked where its origin says nothing",
+      "freshness lifetime if the origin gives none",
       Configuration.Freshness.allowed),
     .duration(
       "freshness.heuristic_lifetime", \.freshness.heuristicLifetime,
-      "at most this of what Last-Modified suggests, a tenth of its age; 0s: it suggests nothing",
+      "upper bound of the lifetime from Last-Modified, a tenth of its age; 0s: not used",
       Configuration.Freshness.allowed),
     .duration(
       "freshness.client_default", \.freshness.clientDefault,
-      "how long browsers are told to keep an image where its origin says nothing: no purge is there",
+      "lifetime in browsers if the origin gives none; a purge does not reach them",
       Configuration.Freshness.allowed),
     .duration(
       "freshness.minimum_lifetime", \.freshness.minimumLifetime,
-      "how long at the least, whatever its origin says but no-store and private",
+      "lower bound of all lifetimes; no-store and private remain in force",
       Configuration.Freshness.allowed),
     .duration(
       "freshness.maximum_lifetime", \.freshness.maximumLifetime,
-      "how long at the most, whatever its origin says", Configuration.Freshness.allowed),
+      "upper bound of all lifetimes", Configuration.Freshness.allowed),
     .duration(
       "freshness.stale_while_revalidate", \.freshness.staleWhileRevalidate,
-      "how long after that it is served at once while its origin is asked (RFC 5861)",
+      "time after that in which a stale image is served while its origin is asked (RFC 5861)",
       Configuration.Freshness.allowed),
     .duration(
       "freshness.stale_if_error", \.freshness.staleIfError,
-      "how long after that it is served where its origin cannot be had (RFC 5861)",
+      "time after that in which a stale image is served if its origin fails (RFC 5861)",
       Configuration.Freshness.allowed),
     .duration(
       "freshness.error_interval", \.freshness.errorInterval,
-      "how long an origin that failed is not asked for that image again, which is served stale",
+      "time for which a failed origin is not asked for the same image, which is served stale",
       .zero...(.seconds(3_600))),
 
     .list(
       "failures.ttl", \.failures.ttl,
-      "how long a failed URL is remembered, by the status it is answered with (410: the origin's)",
+      "how long a failed URL is remembered, by the status of its response (410: the origin's)",
       "404, 410, 413, 415 or 422 with a time, such as 404=10m", isStatusWithTime),
     .integer(
       "failures.limit", \.failures.limit, "failed URLs remembered; 0: none", 0...10_000_000),
@@ -206,7 +210,7 @@ extension Configuration {
       .milliseconds(100)...(.seconds(3_600))),
     .duration(
       "download.connect_timeout", \.download.connectTimeout,
-      "time for name, connection and TLS; dead hosts fail early",
+      "time for DNS, connection and TLS; dead hosts fail early",
       .milliseconds(100)...(.seconds(3_600))),
     .duration(
       "download.low_speed_time", \.download.lowSpeedTime,
@@ -214,25 +218,28 @@ extension Configuration {
       .seconds(1)...(.seconds(3_600))),
     .duration(
       "download.first_byte_timeout", \.download.firstByteTimeout,
-      "time from a request to the first byte of its answer; 0: no limit of its own",
+      "time from a request to the first byte of its response; 0: no limit of its own",
       .zero...(.seconds(3_600))),
     .integer(
       "download.retries", \.download.retries,
-      "retries of what failed before a byte came, or with 502 to 504 and a short Retry-After", 0...5
+      "retries after a failure before the first byte, or after 502 to 504 with a short "
+        + "Retry-After", 0...5
     ),
     .duration(
-      "download.retry_delay", \.download.retryDelay, "time before a retry, give or take half of it",
+      "download.retry_delay", \.download.retryDelay,
+      "pause before a retry, plus or minus half of it",
       .milliseconds(1)...(.seconds(10))),
     .integer(
       "download.breaker_threshold", \.download.breakerThreshold,
-      "failed connections in a row, or four times as many failing URLs, after which a host gets 502 at once; "
-        + "0: never", 0...1_000_000),
+      "failed connections in a row, or four times as many failing URLs, that open a host's "
+        + "circuit (502 at once); 0: never", 0...1_000_000),
     .duration(
       "download.breaker_open_time", \.download.breakerOpenTime,
-      "time for which it does, until a single probe; doubles with each that fails, up to 5m",
+      "time a circuit stays open before a single probe; doubles with each failed probe, up "
+        + "to 5m",
       .milliseconds(1)...(.seconds(300))),
     .text(
-      "download.order", \.download.order, "which waiting download of a priority goes first",
+      "download.order", \.download.order, "order of waiting downloads of one priority",
       "fifo or lifo"
     ) { ["fifo", "lifo"].contains($0) },
     .integer("download.limit", \.download.limit, "transfers at once", 1...10_000),
@@ -241,10 +248,10 @@ extension Configuration {
       "transfers at once from one host and port (SDWebImage's 6)", 1...10_000),
     .integer(
       "download.queue_limit", \.download.queueLimit,
-      "downloads waiting for a place; beyond it, 503", 0...1_000_000),
+      "downloads that may wait for a place; beyond it, 503", 0...1_000_000),
     .duration(
       "download.queue_timeout", \.download.queueTimeout,
-      "time a download waits for a place; after it, 503",
+      "time a download may wait for a place; after it, 503",
       .milliseconds(100)...(.seconds(3_600))),
     .size(
       "download.maximum_bytes", \.download.maximumBytes, "bytes of one source; beyond it, 413",
@@ -254,33 +261,36 @@ extension Configuration {
       "bytes of bodies being received; beyond it, 503; auto: 512MiB, at most 1/8 of memory",
       atLeast: 1),
     .integer(
-      "download.maximum_redirects", \.download.maximumRedirects, "redirects followed", 0...50),
+      "download.maximum_redirects", \.download.maximumRedirects, "redirects that are followed",
+      0...50),
     .list(
       "download.allow_networks", \.download.allowNetworks,
-      "networks let through the address check, which refuses loopback, private and other "
-        + "special ones", "networks such as 10.0.0.0/8 or fd00::/8", isNetwork),
+      "networks that the address check lets through; it refuses loopback, private and "
+        + "other special ones", "networks such as 10.0.0.0/8 or fd00::/8", isNetwork),
     .list(
-      "download.allow_hosts", \.download.allowHosts, "hosts that may be asked; empty: all",
+      "download.allow_hosts", \.download.allowHosts,
+      "hosts that sources may be loaded from; empty: all",
       "hosts such as example.com or *.example.com", isHostPattern),
     .list(
       "download.deny_hosts", \.download.denyHosts,
-      "hosts that may not be asked, whatever allow_hosts says",
+      "hosts that sources may not be loaded from; overrides allow_hosts",
       "hosts such as example.com or *.example.com", isHostPattern),
     .proxy(
       "download.proxy", \.download.proxy,
-      "HTTP proxy for all sources, http://host:port; a host rule's proxy goes first; empty: none"),
+      "HTTP proxy for all sources, http://host:port; a host rule's proxy overrides it; "
+        + "empty: none"),
     .text(
       "download.ca_file", \.download.caFile,
-      "PEM file of certificate authorities to trust; empty: the system's", "the path of a file"
+      "PEM file of trusted certificate authorities; empty: the system's", "the path of a file"
     ) { _ in true },
 
     .text(
       "sources.local_root", \.sources.localRoot,
-      "folder that local:/// URLs name; empty turns them off", "the path of a folder, or nothing"
+      "folder for local:/// URLs; empty turns them off", "the path of a folder, or nothing"
     ) { _ in true },
     .duration(
       "sources.local_lifetime", \.sources.localLifetime,
-      "how long what was made of a local file is served without looking at it",
+      "time in which results of a local file are served without checking the file",
       .zero...(.seconds(365 * 86_400))),
   ]
 
@@ -288,10 +298,10 @@ extension Configuration {
   private static let lastKeys: [ConfigurationKey] = [
     .integer(
       "prefetch.limit", \.prefetch.limit,
-      "images prefetched at once, of all lists together (SDWebImage's 3)", 1...1_000),
+      "images prefetched at once, in all lists together (SDWebImage's 3)", 1...1_000),
     .integer(
       "prefetch.limit_per_host", \.prefetch.limitPerHost,
-      "images prefetched at once from one host, so that it has room for everybody else",
+      "images prefetched at once from one host; leaves room for clients",
       1...1_000),
     .integer(
       "prefetch.lists", \.prefetch.lists, "lists prefetched at once; beyond it, 503", 1...1_000),
@@ -301,13 +311,13 @@ extension Configuration {
     },
     .text(
       "log.level", \.log.level,
-      "least level written; memory hits are debug, unless log.requests says otherwise",
+      "lowest level that is written; memory hits are debug, unless log.requests says otherwise",
       "debug, info, warning or error"
     ) { ["debug", "info", "warning", "error"].contains($0) },
     .text(
       "log.requests", \.log.requests,
-      "which answers have a line at info: all, memory hits included, which costs them; all but "
-        + "those (misses); failures alone (errors)", "all, misses or errors"
+      "requests logged at info: all (slows memory hits), misses (all but memory hits and "
+        + "/stats), errors (failures)", "all, misses or errors"
     ) { ["all", "misses", "errors"].contains($0) },
   ]
 

@@ -10,7 +10,7 @@ struct MemberProblems: Error {
 
 /// Why a part of a value is not allowed.
 struct MemberProblem {
-  /// What is added to the place of the whole: `: rule 2, token`; may be empty.
+  /// The suffix of the value's place: `: rule 2, token`; may be empty.
   let place: String
   /// The problem.
   let description: String
@@ -164,7 +164,7 @@ struct HostRuleMember: Sendable {
     if case .array = value { value.list } else { nil }
   }
 
-  // MARK: What is allowed
+  // MARK: Allowed values
 
   private static let fieldNames = "header names that are not about framing, conditions or loops"
 
@@ -205,8 +205,7 @@ struct HostRuleMember: Sendable {
 extension HostRuleMember {
   /// Parses a list of rules.
   ///
-  /// - Throws: what is wrong with which members of which rules, counted from 1. Of what may hold a secret by mistake,
-  ///   nothing is repeated.
+  /// - Throws: the mistakes by member and rule, counted from 1. Values that may contain a secret are not repeated.
   static func rules(_ value: RawValue) throws(MemberProblems) -> [Configuration.HostRule] {
     func refuse(_ description: String) -> MemberProblems {
       MemberProblems(all: [MemberProblem(place: "", description: description)])
@@ -229,7 +228,7 @@ extension HostRuleMember {
 
   static let listAllowed = "a list of rules such as { host: \"example.com\" }"
 
-  /// A rule; of what is wrong with one, all is added to `problems`.
+  /// Parses one rule, and adds all its mistakes to `problems`.
   private static func rule(
     _ value: RawValue, at place: String, _ problems: inout [MemberProblem]
   ) -> Configuration.HostRule? {
@@ -258,7 +257,7 @@ extension HostRuleMember {
         member.name,
         (member.isSecret ? "" : "\(value) is ") + "not allowed: \(member.allowed)")
     }
-    // What is wrong by itself has no say in what goes together.
+    // A mistaken member does not count as a conflict.
     if problems.count == count, let (member, problem) = rule.conflict { refuse(member, problem) }
     return rule
   }

@@ -17,14 +17,15 @@ extension Configuration {
         "processor time for one image, all threads of its worker together; beyond it, 422",
         .milliseconds(100)...(.seconds(3_600))),
       .integer(
-        "imaging.queue_limit", \.imaging.queueLimit, "jobs waiting for a worker; beyond it, 503",
+        "imaging.queue_limit", \.imaging.queueLimit,
+        "jobs that may wait for a worker; beyond it, 503",
         0...1_000_000),
       .integer(
         "imaging.jobs_per_worker", \.imaging.jobsPerWorker,
-        "jobs after which a worker is replaced, so that no leak can grow", 1...1_000_000_000),
+        "jobs after which a worker is replaced, so that leaks stay small", 1...1_000_000_000),
       .sizeOrAuto(
         "imaging.worker_memory", \.imaging.workerMemory,
-        "bytes a worker may allocate, beyond which it is 503; auto: 2GiB, at most half of memory",
+        "bytes that a worker may allocate; beyond it, 503; auto: 2GiB, at most half of memory",
         atLeast: 64 << 20),
       .sizeOrAuto(
         "imaging.retire_above", \.imaging.retireAbove,
@@ -32,36 +33,39 @@ extension Configuration {
         atLeast: 32 << 20),
       .integer(
         "imaging.niceness", \.imaging.niceness,
-        "niceness of the workers, so that answers go before encodes", 0...19),
+        "niceness of the workers; higher: responses come before encodes", 0...19),
       .formats("imaging.formats", \.imaging.formats, "formats that are decoded"),
       .formats(
         "imaging.auto_formats", \.imaging.autoFormats,
-        "formats that format=auto offers those who name them in Accept, the best first; []: none",
+        "formats that format=auto offers clients that name them in Accept, the best first; "
+          + "[]: none",
         from: ImageFormat.negotiable, mayBeEmpty: true),
       .integer(
         "imaging.maximum_pixels", \.imaging.maximumPixels,
         "pixels of a source, all frames together; beyond it, 422", 1...10_000_000_000),
       .integer(
         "imaging.maximum_result_pixels", \.imaging.maximumResultPixels,
-        "pixels of a result, which is made smaller beyond it; limitbytes is at most 4 times as many",
+        "pixels of a result; larger ones are scaled down; limitbytes is at most 4 times as many",
         1...1_000_000_000),
       .integer(
         "imaging.maximum_frames", \.imaging.maximumFrames, "frames of a source; beyond it, 422",
         1...100_000),
       .text(
         "imaging.fail_on", \.imaging.failOn,
-        "damage that is 422: warning: any lost pixels, error: a broken structure, truncated: an early end, "
-          + "none: only what cannot be decoded; what is let through has X-Damaged: 1", FailOn.names
+        "damage that is 422: warning: any lost pixels, error: a broken structure, truncated: "
+          + "an early end, none: only undecodable sources; allowed damage has X-Damaged: 1",
+        FailOn.names
       ) { FailOn(rawValue: $0) != nil },
       .boolean(
         "imaging.avif_later", \.imaging.avifLater,
-        "whether WebP, JPEG or PNG is answered until a negotiated AVIF is made"),
+        "whether WebP, JPEG or PNG is served until a negotiated AVIF is encoded"),
       .boolean(
         "imaging.derive", \.imaging.derive,
-        "whether a small image may be made of a kept larger one where its source is gone"),
+        "whether a small image may be rendered from a stored larger one if its source is not "
+          + "stored"),
     ] + qualityKeys
 
-  /// What encoders are told where a request does not say.
+  /// Qualities and efforts of encoders, for requests that name none.
   private static let qualityKeys: [ConfigurationKey] = [
     .integer(
       "imaging.jpeg_quality", \.imaging.qualities.jpeg, "quality of a JPEG without quality=",
@@ -77,20 +81,20 @@ extension Configuration {
       Transform.qualityRange),
     .integer(
       "imaging.png_effort", \.imaging.efforts.png,
-      "zlib's level for PNG: more takes longer and makes fewer bytes", EncoderEfforts.pngRange),
+      "zlib's level for PNG; higher: slower, fewer bytes", EncoderEfforts.pngRange),
     .integer(
       "imaging.gif_effort", \.imaging.efforts.gif,
-      "libimagequant's effort for GIF: more takes longer and finds better colours",
+      "libimagequant's effort for GIF; higher: slower, better colours",
       EncoderEfforts.gifRange),
     .integer(
       "imaging.webp_effort", \.imaging.efforts.webp,
-      "libwebp's effort: more takes longer and makes fewer bytes", EncoderEfforts.webpRange),
+      "libwebp's effort; higher: slower, fewer bytes", EncoderEfforts.webpRange),
     .integer(
       "imaging.avif_effort", \.imaging.efforts.avif,
-      "libaom's effort, 9 less its speed; from 4 on an image takes seconds",
+      "libaom's effort, 9 minus its speed; from 4 on an image takes seconds",
       EncoderEfforts.avifRange),
     .integer(
       "imaging.jxl_effort", \.imaging.efforts.jxl,
-      "libjxl's effort: more takes longer and makes fewer bytes", EncoderEfforts.jxlRange),
+      "libjxl's effort; higher: slower, fewer bytes", EncoderEfforts.jxlRange),
   ]
 }

@@ -1,4 +1,4 @@
-// ContentCodings: the content codings (RFC 9110, section 8.4.1) that are accepted unasked.
+// ContentCodings: the content codings (RFC 9110, section 8.4.1) that are accepted although requests ask for `identity`.
 
 import CCurl
 

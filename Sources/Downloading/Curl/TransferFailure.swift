@@ -13,8 +13,7 @@ enum TransferFailure {
   /// | TLS: handshake, certificate, cipher, authorities | `sourceTLS` | `sourceTLS` |
   /// | URL malformed | `invalidURL` | – |
   /// | bad option, not built in, aborted by our own callback | `internal` | `internal` |
-  /// | any other: name, connection, reset, no or invalid data | `sourceUnreachable` |
-  /// `sourceIncomplete` |
+  /// | any other: name, connection, reset, no or invalid data | `sourceUnreachable` | `sourceIncomplete` |
   ///
   /// - Parameters:
   ///   - code: curl's code.
@@ -34,8 +33,8 @@ enum TransferFailure {
       return .sourceTLS(detail: detail)
     case CURLE_URL_MALFORMAT:
       return .invalidURL(url.text, reason: "it cannot be fetched")
-    // Not CURLE_OUT_OF_MEMORY: that is what 7.88 says of a header line of more than 100 kB. Nor CURLE_WRITE_ERROR: the
-    // callbacks say themselves why they end a transfer, and 7.88 has it for what follows the end of a gzip body.
+    // Not CURLE_OUT_OF_MEMORY: curl 7.88 reports it for a header line above 100 kB. Not CURLE_WRITE_ERROR: callbacks
+    // report by themselves why they end a transfer, and curl 7.88 uses it for bytes after the end of a gzip body.
     case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_BAD_FUNCTION_ARGUMENT,
       CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK:
       return .internal(detail: detail)

@@ -1,13 +1,13 @@
-// OwnEndpoint: where this server listens itself, so that no download asks it.
+// OwnEndpoint: the server's own listening address, which downloads must not contact.
 
 import Glibc
 import Model
 import Platform
 
-/// The server's own listening address, which no origin has.
+/// The server's own listening address. No origin has it.
 ///
-/// It knows the addresses of this machine. One that leads back by way of another machine, such as a load balancer's, is
-/// known by `CDN-Loop` alone.
+/// It covers the addresses of this machine. An address that leads back through another machine, such as a load
+/// balancer, is recognized by `CDN-Loop` only.
 final class OwnEndpoint: Sendable {
   private struct Place {
     var address: IPAddress?
@@ -16,29 +16,29 @@ final class OwnEndpoint: Sendable {
 
   private let place = Lock(Place())
 
-  /// Nowhere, to begin with.
+  /// Creates an endpoint that does not listen yet.
   init() {}
 
-  /// From now on, it listens there. Port 0 and what is no numeric address are nowhere.
+  /// Sets the listening address. Port 0 and an address that is not numeric mean none.
   func set(address: String, port: Int) {
     let address = IPAddress(address)
     place.withLock { $0 = Place(address: address?.unmapped, port: port) }
   }
 
-  /// Whether a connection to this address would be taken by this server.
+  /// Whether this server would accept a connection to this address.
   func isReached(by address: IPAddress, port: Int) -> Bool {
     let own = place.withLock { $0 }
     guard let listening = own.address, port == own.port, port != 0 else { return false }
     let address = Self.destination(of: address.unmapped)
     if address == listening { return true }
     switch (listening, address) {
-    // Listening on :: takes IPv4 as well.
+    // A socket on :: also accepts IPv4.
     case (.v6(0, 0), _), (.v4(0), .v4): return Self.isOfThisMachine(address)
     default: return false
     }
   }
 
-  /// Linux takes a connection to no address in particular to this machine.
+  /// Linux connects to this machine if the destination is the unspecified address.
   private static func destination(of address: IPAddress) -> IPAddress {
     switch address {
     case .v4(0): .v4(0x7f00_0001)
@@ -47,7 +47,7 @@ final class OwnEndpoint: Sendable {
     }
   }
 
-  /// Whether this machine has the address now: what it sends there, it sends from there. Nothing is sent to find out.
+  /// Whether this machine has the address now: the kernel then sends to it from the same address. Sends nothing.
   private static func isOfThisMachine(_ address: IPAddress) -> Bool {
     switch address {
     case .v4(let value) where value >> 24 == 127: return true
@@ -69,7 +69,7 @@ final class OwnEndpoint: Sendable {
     }
   }
 
-  /// The address that the kernel would send from; connecting a datagram socket only looks that up.
+  /// Returns the address that the kernel would send from. Connecting a datagram socket only looks it up.
   private static func source<Address>(towards address: Address, _ family: CInt) -> IPAddress? {
     let kind = CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
     let probe = socket(family, kind, 0)

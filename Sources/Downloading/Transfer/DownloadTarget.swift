@@ -82,7 +82,7 @@ struct DownloadTarget: Sendable {
     try self.init(url, hosts: hosts)
   }
 
-  /// The scheme of a URL in lower case (RFC 3986, section 3.1), as far as a message repeats it; `nil` where it has none.
+  /// Returns a URL's scheme in lower case (RFC 3986, section 3.1), cut for messages; `nil` without a scheme.
   private static func scheme(of location: String) -> String? {
     guard let end = location.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
     let scheme = location[..<end].lowercased()
@@ -93,8 +93,8 @@ struct DownloadTarget: Sendable {
     return String(scheme.prefix(32))
   }
 
-  /// The URL without the dot behind its host, where that is an address in any spelling or a name of the asked machine
-  /// itself (RFC 6761, section 6.3): with the dot curl knows neither, and asks a resolver that knows none of them.
+  /// Returns the URL without the trailing dot of its host, if the host is an IP address in any spelling or a localhost
+  /// name (RFC 6761, section 6.3). With the dot, curl recognizes neither and asks a resolver, which fails.
   private static func undotted(_ url: SourceURL) -> SourceURL? {
     let beginning = "\(url.scheme.rawValue)://\(url.host)"
     guard url.host.hasSuffix("."), url.text.hasPrefix(beginning) else { return nil }

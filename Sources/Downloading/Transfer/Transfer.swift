@@ -242,7 +242,7 @@ final class Transfer {
 
   /// Opens a socket if the address is allowed.
   func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
-    // A proxy is the operator's own choice, wherever it is.
+    // The operator chose the proxy, so its address is not checked.
     if !usesProxy, let refusal = rules.refusal(of: address, port: target.url.port) {
       refusedAddress = refusal
       return CURL_SOCKET_BAD

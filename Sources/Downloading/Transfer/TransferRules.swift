@@ -28,7 +28,7 @@ struct TransferRules: Sendable {
       HeaderField("Accept", configuration.accept),
       HeaderField("User-Agent", configuration.userAgent),
       HeaderField("Accept-Encoding", "identity"),
-      // RFC 9110, section 7.6.3. A rule may drop it: what ends loops is `CDN-Loop`.
+      // RFC 9110, section 7.6.3. A rule may drop it, because `CDN-Loop` ends loops.
       configuration.serverID.isEmpty ? nil : HeaderField("Via", "1.1 \(configuration.serverID)"),
     ].compactMap(\.self)
     let trail = try Self.trailField(ServerTrail(), through: configuration.serverID)
@@ -59,14 +59,14 @@ struct TransferRules: Sendable {
   /// rule's fields override both.
   ///
   /// - Parameters:
-  ///   - forwarded: a client's, where the hop may have them; of these, those that the rule names.
-  ///   - hasSecrets: whether the rule's secrets are meant for the hop.
-  ///   - trail: the servers that the load was asked for through.
+  ///   - forwarded: the client's fields, if the hop may have them; only those that the rule names are sent.
+  ///   - hasSecrets: whether the rule's secrets are sent on this hop.
+  ///   - trail: the servers that the request came through.
   func headers(
     _ rule: HostRule?, forwarded: [HeaderField], hasSecrets: Bool, _ validators: Validators?,
     isRedirected: Bool, trail: ServerTrail = ServerTrail()
   ) throws(ImageError) -> HeaderList {
-    // Of every hop, whatever a rule says: no origin is to be kept from being told (RFC 8586, section 2).
+    // Sent on every hop, regardless of the rule: RFC 8586, section 2, forbids removing it.
     let last =
       Self.conditions(validators, isRedirected: isRedirected)
       + (try Self.trailField(trail, through: configuration.serverID))
@@ -92,7 +92,7 @@ struct TransferRules: Sendable {
 
   private static let trailName = "cdn-loop"
 
-  /// `CDN-Loop` with this server's name behind those of the ones before.
+  /// Returns `CDN-Loop` with this server's name after those of the servers before it.
   private static func trailField(
     _ trail: ServerTrail, through server: String
   ) throws(ImageError) -> [HeaderField] {

@@ -118,7 +118,7 @@ struct JPEGCheck {
     guard let end = bits.end else {
       return bits.isAtFileEnd
         ? .damaged(.truncated, "a JPEG's scan ends with the file")
-        : .damaged(.warning, "a JPEG's scan goes on behind its last block")
+        : .damaged(.warning, "a JPEG's scan continues after its last block")
     }
     position = end
     return .whole

@@ -74,7 +74,7 @@ final class JPEGScanFrame {
         let lowest = components[member.component].lowestBits[place]
         // The header uses 0 for a high bit that was not sent before.
         guard !isProgressive || max(lowest, 0) == scan.highBit, scan.highBit == 0 || lowest >= 0
-        else { return "a JPEG's scan refines what has not come" }
+        else { return "a JPEG's scan refines a missing scan" }
         components[member.component].lowestBits[place] = scan.lowBit
       }
       if scan.places.lowerBound > 0 {

@@ -38,7 +38,7 @@ struct JPEGTurn: ~Copyable {
     for index in 0..<Int(jpeg.pointee.source.num_components) { components.append(component(index)) }
     let blocks = components.reduce(0) { $0 + $1.columns * $1.rows }
     let bytes = blocks * 2 * 64 * MemoryLayout<JCOEF>.stride
-    // Where there is no room for them the image is encoded anew, row by row.
+    // Without memory for them, the image is encoded again instead, row by row.
     guard bytes <= Self.mostBytes, MemoryLeft.hasPlenty(for: bytes) else { return nil }
     for (index, from) in components.enumerated() {
       let to = turn.swapsSides ? from.turned : from

@@ -30,9 +30,10 @@ enum Blame {
     }
   }
 
-  /// Whether an error's text speaks of memory that could not be had, for a thread's stack included. A bound that a library
-  /// has on what a header may claim is something else. So is nothing of which there was none (libtiff, of a directory
-  /// without entries), and a profile that is read from memory and ends early (Little CMS).
+  /// Whether an error's text reports a failed allocation, a thread's stack included.
+  ///
+  /// Three similar texts report something else: a library's limit on a size in a header, libtiff's complaint about a
+  /// directory without entries, and Little CMS's about a profile in memory that ends early.
   static func isOfMemory(_ text: String) -> Bool {
     let text = text.lowercased().replacing("read from memory", with: "read")
     return ["memory", "allocat", "creating thread"].contains { text.contains($0) }

@@ -28,16 +28,17 @@ public struct Pipeline: Sendable {
   ///     freed afterwards.
   ///   - transform: The requested transform.
   ///   - density: Pixels per point of the source: 1, 2 or 3.
-  ///   - limits: What may be decoded. A source with damage that they let through is decoded a second time, tolerantly, and
-  ///     the result says so.
-  ///   - overlay: The watermark; that of `transform` is of no meaning here.
-  ///   - verifies: Whether a description is only to be had of a source whose pixels are whole.
-  ///   - isQuickOnly: Whether it gives way, with `ImageError.cancelled`, where it would take long.
-  /// - Throws: What the source is to blame for: `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`,
-  ///   `.tooManyFrames`, `.tooCostly`; `.ofVariant` with one of these for what is wrong with the frame asked for. `.invalidParameter`
-  ///   for a `frame` the source does not have, a `crop` outside of it and a `format` that cannot hold the result;
-  ///   `.watermark` with one of the first four; `.outOfMemory`; `.internal` for whatever fails with a source that can
-  ///   be decoded.
+  ///   - limits: What may be decoded. A source with damage that they allow is decoded a second time, tolerantly, and
+  ///     the result is marked as damaged.
+  ///   - overlay: The watermark. That of `transform` is ignored.
+  ///   - verifies: Whether a description requires that all pixels of the source decode.
+  ///   - isQuickOnly: Whether an expensive job is refused with `ImageError.cancelled`.
+  /// - Throws:
+  ///   - `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`, `.tooManyFrames` or `.tooCostly` if the
+  ///     source is at fault; the same within `.ofVariant` if only the requested frame is.
+  ///   - `.invalidParameter` for a `frame` that does not exist, a `crop` outside the image, and a `format` that cannot
+  ///     hold the result.
+  ///   - `.watermark` with one of the first four; `.outOfMemory`; `.internal` if a decodable source fails.
   public func process(
     _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits,
     overlay: OverlaySource? = nil, verifies: Bool = false, isQuickOnly: Bool = false
@@ -186,8 +187,8 @@ public struct Pipeline: Sendable {
   /// can be timed separately. Larger results stream in strips from the decoder to the encoder, and
   /// their whole time counts as encoding.
   private static let mostPixelsHeld = 4_000_000
-  /// Up to this many pixels a result is held so that it can be encoded again where it came out larger than its source;
-  /// more are no result by default (`imaging.maximum_result_pixels`).
+  /// Results of up to this many pixels are held in memory, so that a result larger than its source can be encoded
+  /// again. By default no result has more (`imaging.maximum_result_pixels`).
   private static let mostPixelsFitted = 25_000_000
 }
 

@@ -67,7 +67,8 @@ private enum PNGStripping {
         let checksum = cursor.big(4)
       else { return nil }
       let name = String(decoding: checked.prefix(4), as: UTF8.self)
-      // Decoders leave out a chunk whose checksum is wrong, or refuse the file; where pixels need it, it was refused here.
+      // Decoders skip a chunk with a wrong checksum or refuse the file. A file whose pixels need the chunk was refused
+      // before.
       let isDamaged = libdeflate_crc32(0, checked.baseAddress, checked.count) != checksum
       let isDropped =
         !kept.contains(name) || (hasProfile && ["gAMA", "cHRM"].contains(name)) || isDamaged

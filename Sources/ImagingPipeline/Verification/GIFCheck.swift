@@ -93,7 +93,7 @@ struct GIFCheck {
       return .damaged(.warning, "a GIF's frame of \(found) pixels instead of \(pixels)")
     }
     return codes.isAtEnd
-      ? .whole : .damaged(.warning, "a GIF's frame goes on behind its last pixel")
+      ? .whole : .damaged(.warning, "a GIF's frame continues after its last pixel")
   }
 }
 

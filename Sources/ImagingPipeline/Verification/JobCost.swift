@@ -1,18 +1,19 @@
-// JobCost: how long a job will take, estimated from headers before anything is decoded.
+// JobCost: estimates the processor time of a job from headers, before decoding.
 
 import ImagingWire
 import Model
 
-/// Seconds of processor, as formats and sizes suggest; what takes longer all the same meets the limit of processor time.
+/// An estimate of processor time by formats and sizes. The limit of processor time stops jobs that take longer.
 struct JobCost {
+  /// The estimated processor time.
   private(set) var seconds = 0.0
-  /// Whether it is the same whatever is asked for.
+  /// Whether the estimate is the same for every transform of the source.
   private var isOfSource = true
 
-  /// Jobs that take longer give way to others.
+  /// Jobs with a higher estimate are expensive: others may overtake them.
   static let mostSecondsOfQuick = 1.0
 
-  /// What decoding a source takes, whole: most formats cannot leave anything out.
+  /// Estimates the decoding of the whole source, because most formats cannot be decoded in part.
   init(decoding header: SourceHeader) {
     // A vector's cost is that of its filters (`VectorCost`).
     guard header.format != .svg else { return }
@@ -20,7 +21,7 @@ struct JobCost {
     seconds = Double(header.size.pixels) * Double(frames) * Self.nanoseconds(header.format) / 1e9
   }
 
-  /// Adds what encoding takes.
+  /// Adds the estimate for encoding.
   ///
   /// - Parameter isSearched: Whether the quality is searched for, which takes several attempts.
   mutating func add(
@@ -31,26 +32,26 @@ struct JobCost {
     seconds += pixels * Self.nanosecondsOfEncoding(format) / 1e9
   }
 
-  /// Whether a job gives way.
+  /// Checks the estimate against the limits.
   ///
-  /// - Parameter isQuickOnly: Whether it does where it takes long.
-  /// - Throws: `ImageError.cancelled` where it does; `.tooCostly` where it takes more than `limits` let it, within
-  ///   `.ofVariant` where another variant may not.
+  /// - Parameter isQuickOnly: Whether an expensive job is refused.
+  /// - Throws: `ImageError.cancelled` for an expensive job that is refused; `.tooCostly` above the limit, within
+  ///   `.ofVariant` if other variants of the source may cost less.
   func check(_ limits: ImagingLimits, isQuickOnly: Bool) throws(ImageError) {
     guard seconds <= limits.mostSeconds else {
       let error = ImageError.tooCostly(
-        reason: "it would take about \(Int(seconds.rounded())) s of processor; at most "
-          + "\(Int(limits.mostSeconds)) are begun with")
+        reason: "it would take about \(Int(seconds.rounded())) s of processor time; at most "
+          + "\(Int(limits.mostSeconds)) are allowed")
       throw isOfSource ? error : .ofVariant(error)
     }
     if isQuickOnly, seconds > Self.mostSecondsOfQuick { throw .cancelled }
   }
 
-  /// Of `maxbytes`: eight at the most, most of them smaller.
+  /// The cost of a `maxbytes` search in encodes of the full size: at most eight encodes, most of them of smaller
+  /// images.
   private static let attempts = 5.0
 
-  /// A pixel's decoding. Measured with libvips 8.14.1 beside builds, 25 megapixels of photographs: JPEG 15 (progressive 32),
-  /// PNG 24 to 38, lossy WebP 57 and lossless 34, AVIF 46, JPEG XL 55, JPEG 2000 110, TIFF with LZW 23.
+  /// Nanoseconds to decode a pixel, rounded from a measurement: docs/decisions/006-measurements-behind-constants.md.
   private static func nanoseconds(_ format: ImageFormat) -> Double {
     switch format {
     case .jpeg: 15
@@ -66,7 +67,7 @@ struct JobCost {
     }
   }
 
-  /// A pixel's encoding, its resizing included.
+  /// Nanoseconds to encode a pixel, with the resize.
   private static func nanosecondsOfEncoding(_ format: ImageFormat) -> Double {
     switch format {
     case .jpeg: 20

@@ -1,10 +1,10 @@
-// MemoryLeft: what this process may still allocate.
+// MemoryLeft: the memory that this process may still allocate.
 
 import Glibc
 
-/// The room under the bound that a worker is started with (RLIMIT_DATA).
+/// Memory left below the worker's limit (RLIMIT_DATA).
 enum MemoryLeft {
-  /// Bytes that may still be allocated; `nil`: there is no bound.
+  /// Bytes that may still be allocated; `nil` without a limit.
   static var bytes: Int? {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0,
@@ -20,6 +20,6 @@ enum MemoryLeft {
     return bound - pages * Int(getpagesize())
   }
 
-  /// Whether so many bytes are at most half of it: what must not be had at all costs leaves the rest to what must.
+  /// Whether `count` bytes are at most half of the memory left. Optional allocations leave the rest to required ones.
   static func hasPlenty(for count: Int) -> Bool { bytes.map { count <= $0 / 2 } ?? true }
 }

@@ -5,9 +5,8 @@ import Model
 
 /// Limits for work that neither pixels nor bytes limit.
 enum SourceCost {
-  /// Most pixels of all scans of a JPEG together. Measured: 49 megapixels in 390, 1,000 and 2,646 scans that say nothing, each
-  /// of one coefficient, take libjpeg 5.5, 12.5 and 36.6 s of processor beside builds, 0.28 ns a pixel and scan; so these
-  /// are 2 s. Encoders write 3 to 12 scans.
+  /// The maximum number of pixels in all scans of a JPEG together: 2 s of processor time (docs/performance.md,
+  /// "Limits of processor time"). Encoders write 3 to 12 scans.
   private static let mostScannedPixels = 7_000_000_000
 
   /// Checks a source before it is decoded. The cost of a vector depends on its drawn size

@@ -43,8 +43,8 @@ struct VectorCost {
     guard seconds <= mostSeconds else {
       throw .ofVariant(
         .tooCostly(
-          reason: "its filters would take about \(Int(min(seconds, 1e9))) s of processor at "
-            + "\(size); at most \(Int(mostSeconds)) are begun with"))
+          reason: "its filters would take about \(Int(min(seconds, 1e9))) s of processor time at "
+            + "\(size); at most \(Int(mostSeconds)) are allowed"))
     }
   }
 

@@ -219,7 +219,7 @@ final class DiskFolder: Sendable {
     return descriptor
   }
 
-  /// What is in place of the lock's file, where that is anything but a file.
+  /// Returns the kind of object in place of the lock file; `nil` if it is a file or absent.
   static func kindInPlaceOfLock(_ path: String) -> String? {
     var status = stat()
     guard lstat("\(path)/lock", &status) == 0 else { return nil }

@@ -1,13 +1,13 @@
-// DiskFolderCheck: whether a folder could be the disk tier's, found out without changing anything in it.
+// DiskFolderCheck: checks whether a folder is usable for the disk tier, without changing it.
 
 import Glibc
 import Platform
 
 extension DiskTier {
-  /// Looks whether a tier could start in a folder, and leaves everything as it was. A running tier keeps its lock.
+  /// Checks whether a tier could start in a folder. Changes nothing; a running tier keeps its lock.
   ///
-  /// - Throws: what `init` would: `unusable` for what cannot be created or written to, `noLock`, and `inUse` where another
-  ///   process has the folder.
+  /// - Throws: the errors of `init`: `unusable` if the folder cannot be created or written, `noLock`, and `inUse` if
+  ///   another process has the folder.
   public static func check(path: String) throws(DiskTierError) {
     if let found = DiskFolder.kindInPlaceOfLock(path) { throw .noLock(path: path, found: found) }
     do throws(SystemError) {
@@ -21,7 +21,7 @@ extension DiskTier {
 }
 
 extension DiskFolder {
-  /// - Throws: the reason why a folder that is needed cannot be created or written to.
+  /// Checks that all folders of a tier exist or can be created, and are writable.
   fileprivate static func checkFolders(_ path: String) throws(SystemError) {
     guard try isFolder(path) else { return try requireRoom(in: parentThatExists(of: path)) }
     try requireWritable(path)
@@ -30,7 +30,9 @@ extension DiskFolder {
     }
   }
 
-  /// - Throws: `EWOULDBLOCK` where another process has the lock, or the reason why it cannot be taken.
+  /// Checks that the lock can be taken.
+  ///
+  /// - Throws: `EWOULDBLOCK` if another process has it, or the system error.
   fileprivate static func checkLock(_ path: String) throws(SystemError) {
     let descriptor = open("\(path)/lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else {
@@ -39,13 +41,13 @@ extension DiskFolder {
       throw SystemError()
     }
     defer { close(descriptor) }
-    // Shared, and for a moment: a server that starts meanwhile tries again (`DiskFolder.lock`).
+    // A shared lock for a moment; a server that starts meanwhile tries again (`DiskFolder.lock`).
     guard flock(descriptor, LOCK_SH | LOCK_NB) == 0 else { throw SystemError() }
   }
 
-  /// Whether there is a folder; nothing is there otherwise.
+  /// Returns whether a folder exists at `path`; `false` if nothing does.
   ///
-  /// - Throws: `ENOTDIR` for anything else that is there, and why it cannot be told.
+  /// - Throws: `ENOTDIR` if something else exists there, or the system error.
   private static func isFolder(_ path: String) throws(SystemError) -> Bool {
     var status = stat()
     guard stat(path, &status) == 0 else {
@@ -56,7 +58,7 @@ extension DiskFolder {
     return true
   }
 
-  /// The folder in which the first folder on the way to `path` would be made.
+  /// Returns the innermost folder on the way to `path` that exists.
   private static func parentThatExists(of path: String) throws(SystemError) -> String {
     var parent = path
     while true {
@@ -68,7 +70,7 @@ extension DiskFolder {
     }
   }
 
-  /// - Throws: why no folder can be made in one: it makes one with a name that nobody uses, and removes it.
+  /// Checks that a folder can be created in `parent`, by creating and removing one with an unused name.
   private static func requireRoom(in parent: String) throws(SystemError) {
     let path = "\(parent)/.pictor-check-\(getpid())"
     guard mkdir(path, 0o700) == 0 else { throw SystemError() }
