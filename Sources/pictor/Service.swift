@@ -43,7 +43,7 @@ final class Service: Sendable {
     let start = ContinuousClock.now
     server = Server(
       configuration: configurations.server, provider: manager,
-      operations: Operations(
+      services: AdminServices(
         manager: manager, cache: manager, downloads: downloader, prefetcher: prefetcher),
       stats: { requests, isDraining in
         var memoryFigures = memory.figures

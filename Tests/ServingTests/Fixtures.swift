@@ -39,7 +39,7 @@ final class TestProvider: ImageProvider {
 }
 
 /// Admin services for tests: they list what a test provides, and count calls.
-final class TestOperations: ManagerOperations, CacheOperations, DownloadOperations,
+final class TestServices: ManagerOperations, CacheOperations, DownloadOperations,
   PrefetchOperations
 {
   /// What is listed.
@@ -167,11 +167,11 @@ final class TestOperations: ManagerOperations, CacheOperations, DownloadOperatio
   }
 }
 
-extension Operations {
+extension AdminServices {
   /// All of it by one of the tests' own.
-  init(_ operations: TestOperations) {
+  init(_ services: TestServices) {
     self.init(
-      manager: operations, cache: operations, downloads: operations, prefetcher: operations)
+      manager: services, cache: services, downloads: services, prefetcher: services)
   }
 }
 
@@ -248,17 +248,17 @@ func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
 
 /// Starts a server on a free port and stops it behind the test, which may have done so itself.
 func withServer<Result>(
-  _ provider: any ImageProvider, operations: TestOperations = TestOperations(),
+  _ provider: any ImageProvider, services: TestServices = TestServices(),
   log: Log = Log(level: .error), configure: (inout ServerConfiguration) -> Void = { _ in },
   _ body: (Server) async throws -> Result
 ) async throws -> Result {
   try await withTaskExecutorPreference(BlockingExecutor.shared) {
-    try await withRunningServer(provider, operations, log: log, configure: configure, body)
+    try await withRunningServer(provider, services, log: log, configure: configure, body)
   }
 }
 
 private func withRunningServer<Result>(
-  _ provider: any ImageProvider, _ operations: TestOperations, log: Log,
+  _ provider: any ImageProvider, _ services: TestServices, log: Log,
   configure: (inout ServerConfiguration) -> Void,
   _ body: (Server) async throws -> Result
 ) async throws -> Result {
@@ -267,7 +267,7 @@ private func withRunningServer<Result>(
   configuration.graceTime = .milliseconds(50)
   configure(&configuration)
   let server = Server(
-    configuration: configuration, provider: provider, operations: Operations(operations),
+    configuration: configuration, provider: provider, services: AdminServices(services),
     stats: makeStats,
     log: log)
   try server.start()

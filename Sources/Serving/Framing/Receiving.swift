@@ -56,7 +56,7 @@ enum Receiving {
     guard let context else { return count }
     return Unmanaged<EventLoop.Context>.fromOpaque(context)._withUnsafeGuaranteedRef { loop in
       // Descriptors other than a connection's are not checked.
-      guard let client = loop.worker.clients[descriptor] else { return count }
+      guard let client = loop.state.clients[descriptor] else { return count }
       return client._withUnsafeGuaranteedRef { client in
         loop.handler.received(
           UnsafeRawBufferPointer(start: bytes, count: count), on: client)

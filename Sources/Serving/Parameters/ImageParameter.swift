@@ -222,18 +222,18 @@ struct ImageParameter: Sendable {
   /// - Parameters:
   ///   - query: the query.
   ///   - rules: the operator's rules.
-  ///   - route: `image` or `info`.
+  ///   - kind: what the query asks for.
   /// - Throws: the first error in this order: parameter names, from left to right;
   ///   `forbiddenParameter` if only presets are allowed; values, those of the preset last;
   ///   `missingParameter` or `invalidURL` for the source.
   static func parse(
-    _ query: some Collection<UInt8>, rules: RequestRules, route: Route = .image
+    _ query: some Collection<UInt8>, rules: RequestRules, kind: ImageQuery.Kind = .image
   ) throws(ImageError) -> ImageRequest {
-    let query = try ImageQuery(query, route: route)
-    if route == .image { try query.checkPresetsOnly(rules) }
+    let query = try ImageQuery(query, kind: kind)
+    if kind == .image { try query.checkPresetsOnly(rules) }
     try query.checkAllowed(rules)
     var draft = try query.withPreset(rules).draft(rules)
-    draft.transform.product = try product(of: draft, on: route)
+    draft.transform.product = try product(of: draft, kind: kind)
     draft.transform.watermark = try draft.wholeWatermark()
     guard let url = draft.url else { throw .missingParameter("url") }
     do throws(ImageError) {
@@ -251,8 +251,9 @@ struct ImageParameter: Sendable {
   }
 
   /// Returns the product that the parameters request.
-  private static func product(of draft: Draft, on route: Route) throws(ImageError) -> Product {
-    if route == .info { return .info(draft.placeholder) }
+  private static func product(of draft: Draft, kind: ImageQuery.Kind) throws(ImageError) -> Product
+  {
+    if kind == .info { return .info(draft.placeholder) }
     if draft.isPlaceholder { return .placeholder(draft.placeholder ?? .lqip) }
     guard let kind = draft.placeholder else { return .image }
     throw .invalidParameter(

@@ -12,21 +12,29 @@ struct ImageQuery: Sendable {
     var parameter: ImageParameter { ImageParameter.table[row] }
   }
 
+  /// What a query asks for; an endpoint has one.
+  enum Kind: Sendable {
+    /// An image.
+    case image
+    /// A description of the source, which has fewer parameters.
+    case info
+  }
+
   private var items: [Item] = []
 
   /// Splits a raw query, without its `?`. Decodes values but does not check them.
   ///
   /// - Parameters:
   ///   - query: the query.
-  ///   - route: `image`, or `info`, which has fewer parameters.
+  ///   - kind: what the query asks for.
   /// - Throws: the first error from left to right: `unknownParameter`, `invalidParameter`
   ///   (undecodable or repeated), or `invalidURL`.
-  init(_ query: some Collection<UInt8>, route: Route = .image) throws(ImageError) {
+  init(_ query: some Collection<UInt8>, kind: Kind = .image) throws(ImageError) {
     for piece in query.split(separator: UInt8(ascii: "&")) {
       let end = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
       let rawValue = piece[end...].dropFirst()
       guard let row = Self.row(ofName: piece[..<end]),
-        route == .image || ImageParameter.table[row].isForInfo
+        kind == .image || ImageParameter.table[row].isForInfo
       else {
         throw .unknownParameter(displayable(piece[..<end]))
       }

@@ -8,46 +8,38 @@ import Platform
 /// Receives a request body. Keeps the bytes if the endpoint needs them, and discards them
 /// otherwise.
 struct RequestBody: Sendable {
-  /// Where a body is kept.
-  enum Place {
-    /// In an array.
-    case bytes
-    /// In a memory file.
-    case file
-  }
-
-  /// Maximum length of an unneeded body; the connection of a longer one is closed.
-  static let longestUnwanted = 64 << 10
-  /// Maximum length of a prefetch list. The rest of a longer one is discarded, so that the client
-  /// gets a response.
-  static let longest = 16 << 20
-  /// Maximum number of bytes read in excess of a body's limit.
-  private static let longestExcess = 48 << 20
+  /// Maximum length of a body that is not needed, in bytes. The connection of a longer one is closed.
+  static let maximumDiscarded = 64 << 10
+  /// Maximum number of bytes read in excess of a body's limit, so that the client gets a response.
+  private static let maximumExcess = 48 << 20
 
   /// The bytes kept so far.
-  private enum Kept: Sendable {
+  private enum Storage: Sendable {
     case nothing
     case bytes([UInt8])
-    case file(UploadedFile)
+    case file(BodyFile)
     /// Memory was exhausted.
-    case lost
+    case failed
   }
 
   /// Bytes received so far, including discarded ones.
   private(set) var count = 0
   /// Maximum length of the body; 0 if it is not needed.
   private var limit = 0
-  private var kept = Kept.nothing
+  private var storage = Storage.nothing
 
   /// Returns the maximum number of bytes read from a body with this limit.
-  static func mostRead(limit: Int) -> Int { limit > 0 ? limit + longestExcess : longestUnwanted }
+  static func maximumRead(limit: Int) -> Int {
+    limit > 0 ? limit + maximumExcess : maximumDiscarded
+  }
 
-  /// Keeps the following bytes, up to `limit`.
-  mutating func begin(_ place: Place, limit: Int) {
-    self.limit = limit
-    switch place {
-    case .bytes: kept = .bytes([])
-    case .file: kept = UploadedFile().map { .file($0) } ?? .lost
+  /// Keeps the following bytes as the policy says.
+  mutating func begin(_ policy: BodyPolicy) {
+    limit = policy.limit
+    switch policy {
+    case .discard: storage = .nothing
+    case .memory: storage = .bytes([])
+    case .file: storage = BodyFile().map { .file($0) } ?? .failed
     }
   }
 
@@ -55,17 +47,17 @@ struct RequestBody: Sendable {
   mutating func take(_ more: UnsafeRawBufferPointer) -> Bool {
     count += more.count
     guard limit > 0, count <= limit else {
-      kept = .nothing
-      return count <= Self.mostRead(limit: limit)
+      storage = .nothing
+      return count <= Self.maximumRead(limit: limit)
     }
-    switch kept {
+    switch storage {
     case .bytes(var bytes):
-      // Clears `kept` first, so that the array has one owner and `append` does not copy it.
-      kept = .nothing
+      // Clears `storage` first, so that the array has one owner and `append` does not copy it.
+      storage = .nothing
       bytes.append(contentsOf: more)
-      kept = .bytes(bytes)
-    case .file(let file): if !file.append(more) { kept = .lost }
-    case .nothing, .lost: break
+      storage = .bytes(bytes)
+    case .file(let file): if !file.append(more) { storage = .failed }
+    case .nothing, .failed: break
     }
     return true
   }
@@ -75,7 +67,7 @@ struct RequestBody: Sendable {
   /// - Throws: `bodyTooLarge`.
   func bytes() throws(ImageError) -> [UInt8] {
     guard count <= limit else { throw .bodyTooLarge(limit: limit) }
-    if case .bytes(let bytes) = kept { return bytes }
+    if case .bytes(let bytes) = storage { return bytes }
     return []
   }
 
@@ -85,18 +77,18 @@ struct RequestBody: Sendable {
   ///   exhausted.
   func file() throws(ImageError) -> FileRegion {
     guard count <= limit else { throw .bodyTooLarge(limit: limit) }
-    switch kept {
+    switch storage {
     case .file(let file):
       guard let region = file.finish() else { throw .overloaded(queue: "memory", retryAfter: 1) }
       return region
-    case .lost: throw .overloaded(queue: "memory", retryAfter: 1)
+    case .failed: throw .overloaded(queue: "memory", retryAfter: 1)
     case .nothing, .bytes: throw .unsupportedFormat(detail: "no body")
     }
   }
 }
 
 /// A memory file that receives a body.
-private final class UploadedFile: @unchecked Sendable {
+private final class BodyFile: @unchecked Sendable {
   // Sound as Sendable: one thread at a time uses it, the connection's until the body is complete,
   // then that of the task that takes it.
 
@@ -123,9 +115,10 @@ private final class UploadedFile: @unchecked Sendable {
 
 extension Connection {
   /// Moves the body to the caller.
-  func takeUpload() -> RequestBody {
-    defer { upload = RequestBody() }
-    return upload
+  func takeBody() -> RequestBody {
+    let body = body
+    self.body = RequestBody()
+    return body
   }
 }
 
@@ -134,42 +127,42 @@ extension RequestContext {
   /// sent `Expect: 100-continue` relies on this (RFC 9110, section 10.1.1). Returns `nil` if the
   /// body will be read.
   func refuseBody() -> MHD_Result? {
-    guard let field = RequestHandler.header("Content-Length", of: connection),
-      let length = Int(String(cString: field)), length > RequestBody.longestUnwanted
+    guard let length = field("Content-Length").flatMap({ Int($0) }),
+      length > RequestBody.maximumDiscarded
     else { return nil }
-    let limit = isOperator ? placeOfBody?.limit ?? 0 : 0
-    guard length > RequestBody.mostRead(limit: limit) else { return nil }
+    let limit = bodyPolicy.limit
+    guard length > RequestBody.maximumRead(limit: limit) else { return nil }
     client.isActive = true
-    client.worker.active.add(1)
+    client.loop.active.add(1)
     do throws(ImageError) {
-      _ = try admitted()
-      return refuse(.bodyTooLarge(limit: limit > 0 ? limit : RequestBody.longestUnwanted))
+      _ = try admit()
+      return refuse(.bodyTooLarge(limit: limit > 0 ? limit : RequestBody.maximumDiscarded))
     } catch {
       return refuse(error)
     }
   }
 
-  /// Takes body bytes. Returns `false` if the connection must be closed. Keeps only operators'
-  /// bodies, so that other clients cannot fill memory.
+  /// Takes body bytes. Returns `false` if the connection must be closed.
   func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
     // Evaluated once per body.
-    if client.upload.count == 0, let (place, limit) = placeOfBody, isOperator {
-      client.upload.begin(place, limit: limit)
-      // The header's deadline does not apply to the body.
-      client.watch.deadline =
-        Clock.coarseMilliseconds() + handler.answerTimeout
-        + limit * 1_000 / handler.configuration.minimumReadRate
+    if client.body.count == 0 {
+      let policy = bodyPolicy
+      if policy != .discard {
+        client.body.begin(policy)
+        // The header's deadline does not apply to the body.
+        client.watch.deadline =
+          Clock.coarseMilliseconds() + handler.answerTimeout
+          + policy.limit * 1_000 / handler.configuration.minimumReadRate
+      }
     }
-    return client.upload.take(bytes)
+    return client.body.take(bytes)
   }
 
-  /// Where the endpoint keeps a body, and its maximum length; `nil` if it needs none.
-  private var placeOfBody: (RequestBody.Place, limit: Int)? {
-    switch (client.target?.route, client.method) {
-    case (.prefetches, .post): (.bytes, RequestBody.longest)
-    case (.cache, .put):
-      (.file, handler.configuration.maximumUpload)
-    default: nil
-    }
+  /// The endpoint's policy for the body. Bodies of clients without access are discarded, so that they cannot fill
+  /// memory.
+  private var bodyPolicy: BodyPolicy {
+    guard let endpoint = client.target?.endpoint else { return .discard }
+    let policy = endpoint.bodyPolicy(for: client.method, in: handler.configuration)
+    return policy != .discard && hasAccess(to: endpoint) ? policy : .discard
   }
 }

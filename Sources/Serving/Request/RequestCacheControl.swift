@@ -22,7 +22,7 @@ struct RequestCacheControl: Equatable {
 
   /// Whether the request has a `Cache-Control` field. Called for each hit, so it does not parse.
   static func arePresent(on connection: OpaquePointer) -> Bool {
-    RequestHandler.header("Cache-Control", of: connection) != nil
+    RequestHandler.field("Cache-Control", on: connection) != nil
   }
 
   /// Parses the fields of the current request. Several fields form one list (RFC 9110, section

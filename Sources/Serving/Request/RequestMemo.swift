@@ -30,7 +30,8 @@ final class RequestMemo {
   init(limit: Int) {
     var sets = 1
     while sets * 2 * Self.ways * (Self.overhead + 256) <= limit { sets *= 2 }
-    (mask, self.limit) = (sets - 1, limit)
+    mask = sets - 1
+    self.limit = limit
     places = Array(repeating: nil, count: sets * Self.ways)
   }
 
@@ -51,7 +52,7 @@ final class RequestMemo {
 
   /// Stores a target if its request is valid.
   func remember(_ target: RequestTarget) {
-    guard target.raw.count <= Self.longestTarget, target.route != nil else { return }
+    guard target.raw.count <= Self.longestTarget, target.endpoint != nil else { return }
     if case .failure = target.request { return }
     let first = (Int(truncatingIfNeeded: target.hash) & mask) * Self.ways
     let place =

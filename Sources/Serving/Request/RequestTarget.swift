@@ -1,79 +1,6 @@
-// RequestTarget: the parsed form of a raw request target, and the route of its path.
+// RequestTarget: the parsed form of a raw request target.
 
 import Model
-
-/// An endpoint, by its decoded path. To add an endpoint, add a case.
-enum Route: String, Sendable {
-  /// Serves an image.
-  case image = "/image"
-  /// Describes a source.
-  case info = "/info"
-  /// Reports health and figures.
-  case stats = "/stats"
-  /// Looks up, stores or purges cache entries.
-  case cache = "/admin/cache"
-  /// Clears cache tiers.
-  case clearCache = "/admin/cache/clear"
-  /// Removes expired and excess entries.
-  case cleanCache = "/admin/cache/clean"
-  /// Lists or removes failed URLs.
-  case failedURLs = "/admin/failed"
-  /// Cancels all work.
-  case cancel = "/admin/cancel"
-  /// Lists the downloads.
-  case downloads = "/admin/downloads"
-  /// Pauses downloads.
-  case pause = "/admin/pause"
-  /// Resumes downloads.
-  case resume = "/admin/resume"
-  /// Lists and starts prefetches.
-  case prefetches = "/admin/prefetch"
-  /// One prefetch; its name follows.
-  case prefetch = "/admin/prefetch/"
-
-  /// Whether the endpoint requires an operator's token.
-  var isForOperators: Bool {
-    switch self {
-    case .image, .info, .stats: false
-    default: true
-    }
-  }
-
-  /// Whether the response is made from a source and cached.
-  var isForImages: Bool { self == .image || self == .info }
-
-  /// The allowed methods.
-  var methods: [Method] {
-    switch self {
-    case .image, .info, .stats: [.get, .head]
-    case .downloads: [.get, .head]
-    case .cache: [.get, .head, .put, .delete]
-    case .failedURLs, .prefetch: [.get, .head, .delete]
-    case .prefetches: [.get, .head, .post]
-    case .cancel, .pause, .resume, .clearCache, .cleanCache: [.post]
-    }
-  }
-
-  /// Returns the route of a path, and the name that follows a prefetch's path.
-  static func find(_ path: String) -> (route: Route, name: String?)? {
-    let parent = Route.prefetch.rawValue
-    if path.hasPrefix(parent) {
-      let name = path.dropFirst(parent.count)
-      return name.isEmpty || name.contains("/") ? nil : (.prefetch, String(name))
-    }
-    return Route(rawValue: path).map { ($0, nil) }
-  }
-
-  /// The `Allow` field (RFC 9110, section 10.2.1).
-  var allowed: String { Self.names(of: methods) }
-
-  /// The `Allow` field of an unknown path.
-  static let allowedAnywhere = names(of: [.get, .head])
-
-  private static func names(of methods: [Method]) -> String {
-    (methods + [.options]).map(\.name).joined(separator: ", ")
-  }
-}
 
 /// The parsed form of a raw request target (RFC 9112, section 3.2).
 ///
@@ -83,13 +10,13 @@ final class RequestTarget {
   let raw: [UInt8]
   /// `RequestMemo.hash` of `raw`.
   let hash: UInt64
-  /// The decoded path, for messages. Use `route` for decisions.
+  /// The decoded path, for messages. Use `endpoint` for decisions.
   let path: String
   /// The endpoint; `nil` for an unknown path.
-  let route: Route?
-  /// The name of a prefetch; `nil` for other routes.
-  let name: String?
-  /// The request of `/image` or `/info`, or its error; `nil` on other routes.
+  let endpoint: (any Endpoint)?
+  /// The name of the item in the path; empty for endpoints without items.
+  let name: String
+  /// The image request of the query, or its error; `nil` for endpoints without an `imageQuery`.
   let request: Result<ImageRequest, ImageError>?
   /// The request fields forwarded to the source's origin; `nil` for none.
   let forwarding: Forwarding?
@@ -107,20 +34,26 @@ final class RequestTarget {
 
   /// Parses a target. Errors are stored in `request`.
   init(raw: [UInt8], hash: UInt64, rules: RequestRules) {
-    (self.raw, self.hash) = (raw, hash)
+    self.raw = raw
+    self.hash = hash
     let origin = Self.originForm(raw[...])
     let end = origin.firstIndex(of: UInt8(ascii: "?")) ?? origin.endIndex
     let decoded = PercentEncoding.decode(origin[..<end])
     path = decoded ?? displayable(origin[..<end])
-    let found = decoded.flatMap(Route.find)
-    (route, name) = (found?.route, found?.name)
-    guard let route, route.isForImages else {
-      (request, forwarding, key, isNegotiated, vary) = (nil, nil, nil, false, nil)
+    let found = decoded.flatMap(EndpointTable.find)
+    endpoint = found?.endpoint
+    name = found?.name ?? ""
+    guard let kind = endpoint?.imageQuery else {
+      request = nil
+      forwarding = nil
+      key = nil
+      isNegotiated = false
+      vary = nil
       return
     }
     do throws(ImageError) {
       let parsed = try ImageParameter.parse(
-        origin[end...].dropFirst(), rules: rules, route: route)
+        origin[end...].dropFirst(), rules: rules, kind: kind)
       forwarding = Forwarding(
         names: rules.keyFilter.rule(for: parsed.source)?.forwardedHeaders ?? [])
       let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
@@ -128,11 +61,14 @@ final class RequestTarget {
       vary = Self.vary(forwarding, isNegotiated: isNegotiated)
       // The response to a redirected request is not cached.
       let isRedirected = isNegotiated && rules.redirectsAuto
-      (request, key) = (
-        .success(parsed), mayHit && forwarding == nil && !isRedirected ? parsed.key : nil
-      )
+      request = .success(parsed)
+      key = mayHit && forwarding == nil && !isRedirected ? parsed.key : nil
     } catch {
-      (request, forwarding, key, isNegotiated, vary) = (.failure(error), nil, nil, false, nil)
+      request = .failure(error)
+      forwarding = nil
+      key = nil
+      isNegotiated = false
+      vary = nil
     }
   }
 

@@ -16,9 +16,9 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
   private let places: UnsafeMutableBufferPointer<Response?>
 
   /// Creates slots for the event loops.
-  init(owner: UInt64, workers: Int) {
+  init(owner: UInt64, loops: Int) {
     self.owner = owner
-    places = .allocate(capacity: workers)
+    places = .allocate(capacity: loops)
     places.initialize(repeating: nil)
   }
 
@@ -27,12 +27,12 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
     places.deallocate()
   }
 
-  /// This worker's response; `nil` where there is none whose age, `max-age` and id are so long.
-  func response(of worker: EventLoopState, _ widths: HitAges.Widths) -> Response? {
-    guard let response = places[worker.index], response.fits(widths) else { return nil }
+  /// Returns this event loop's response; `nil` if there is none with fields of these lengths.
+  func response(of loop: EventLoopState, widths: HitFields.Widths) -> Response? {
+    guard let response = places[loop.index], response.fits(widths) else { return nil }
     return response
   }
 
   /// Stores this event loop's response and replaces the previous one.
-  func keep(_ response: Response, for worker: EventLoopState) { places[worker.index] = response }
+  func keep(_ response: Response, for loop: EventLoopState) { places[loop.index] = response }
 }

@@ -22,7 +22,7 @@ final class Response {
   private let response: OpaquePointer
   /// libmicrohttpd's copy of the head, valid as long as `response`; `nil` with `HeadStyle.fields`.
   private let head: UnsafeMutablePointer<UInt8>?
-  private let widths: HitAges.Widths
+  private let widths: HitFields.Widths
   private let maxAgeOffset: Int
   private var second = Int.min
   private var page: Int?
@@ -31,7 +31,7 @@ final class Response {
   ///
   /// - Throws: `ImageError.internal` if memory is exhausted, `overloaded` if descriptors are.
   convenience init(
-    head: ResponseHead, style: HeadStyle, body: Variant.Body, widths: HitAges.Widths = .none,
+    head: ResponseHead, style: HeadStyle, body: Variant.Body, widths: HitFields.Widths = .none,
     closes: Bool = false
   ) throws(ImageError) {
     try self.init(
@@ -52,7 +52,7 @@ final class Response {
 
   /// Takes ownership of `response`, and destroys it on failure.
   private init(
-    _ response: OpaquePointer, head: ResponseHead, style: HeadStyle, widths: HitAges.Widths,
+    _ response: OpaquePointer, head: ResponseHead, style: HeadStyle, widths: HitFields.Widths,
     closes: Bool
   ) throws(ImageError) {
     // The order matters: adding `Connection` makes 0.9.75 ignore an earlier `Date` and send its
@@ -104,19 +104,19 @@ final class Response {
     }
   }
 
-  /// Whether an age, a `max-age` and an id of these lengths have room.
-  func fits(_ widths: HitAges.Widths) -> Bool { widths == self.widths }
+  /// Whether the head has space for fields of exactly these lengths.
+  func fits(_ widths: HitFields.Widths) -> Bool { widths == self.widths }
 
-  /// Makes a hit's block current; the numbers and the id are as long as the head was made for.
+  /// Updates a hit's block. The fields are as long as the head was made for.
   func stamp(
-    id: RequestID, now: UnixTime, ages: HitAges, microseconds: Int, worker: EventLoopState
+    _ fields: HitFields, id: RequestID, now: UnixTime, microseconds: Int, loop: EventLoopState
   ) {
     guard let head else { return }
     if now.seconds != second {
-      head.update(from: worker.date(now), count: HTTPDate.length)
+      head.update(from: loop.date(now), count: HTTPDate.length)
       ResponseHead.write(
-        number: ages.age, width: widths.age, into: head + ResponseHead.ageOffset(widths))
-      ResponseHead.write(number: ages.maxAge, width: widths.maxAge, into: head + maxAgeOffset)
+        number: fields.age, width: widths.age, into: head + ResponseHead.ageOffset(widths))
+      ResponseHead.write(number: fields.maxAge, width: widths.maxAge, into: head + maxAgeOffset)
       second = now.seconds
     }
     id.write(
@@ -126,7 +126,7 @@ final class Response {
   }
 
   /// Writes the CORS field of the client's page, if it differs from the previous client's.
-  func stamp(page: Int, _ crossOrigin: CrossOrigin) {
+  func stamp(page: Int, of crossOrigin: CrossOrigin) {
     guard let head, page != self.page else { return }
     crossOrigin.write(page: page, into: head + ResponseHead.pageOffset(widths))
     self.page = page

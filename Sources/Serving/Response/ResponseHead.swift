@@ -21,12 +21,12 @@ struct ResponseHead {
 
   /// The offset of the request id.
   static let idOffset = HTTPDate.length + idName.utf8.count
-  /// Where the five characters of a hit's total time stand.
-  static func timingOffset(_ widths: HitAges.Widths) -> Int {
+  /// The offset of the five characters of a hit's total time.
+  static func timingOffset(_ widths: HitFields.Widths) -> Int {
     idOffset + widths.id + timingName.utf8.count
   }
-  /// Where the digits of a hit's age begin.
-  static func ageOffset(_ widths: HitAges.Widths) -> Int {
+  /// The offset of a hit's age.
+  static func ageOffset(_ widths: HitFields.Widths) -> Int {
     timingOffset(widths) + timingLength + ageName.utf8.count
   }
 
@@ -47,12 +47,15 @@ struct ResponseHead {
     bytes += Array(id.description.utf8)
   }
 
-  /// A block for a memory hit whose age, `max-age` and id are so long; date, id, time, both of them and the field of
-  /// the client's page are written later.
+  /// Creates a block for a memory hit. Date, id, time, `Age`, `max-age` and the field of the client's page are written
+  /// later.
   ///
-  /// - Parameter freshness: freshness of a shared variant; memory holds no private ones.
+  /// - Parameters:
+  ///   - freshness: freshness of a shared variant; memory holds no private ones.
+  ///   - widths: the lengths of the fields that are written later.
+  ///   - crossOrigin: the policy that decides whether there is a field of the client's page.
   init(
-    hitWith freshness: Freshness, _ widths: HitAges.Widths, crossOrigin: CrossOrigin
+    hitWith freshness: Freshness, widths: HitFields.Widths, crossOrigin: CrossOrigin
   ) {
     bytes = Array(repeating: UInt8(ascii: " "), count: HTTPDate.length)
     bytes += Array(Self.idName.utf8)
@@ -68,8 +71,8 @@ struct ResponseHead {
     bytes += Array(Self.controlRest(freshness, isPrivate: false).utf8)
   }
 
-  /// Where a hit's field of the client's page stands, behind its line break.
-  static func pageOffset(_ widths: HitAges.Widths) -> Int {
+  /// The offset of the field of a hit's page, after its line break.
+  static func pageOffset(_ widths: HitFields.Widths) -> Int {
     ageOffset(widths) + widths.age + "\r\n".utf8.count
   }
 
@@ -97,22 +100,23 @@ struct ResponseHead {
 
   /// Updates a hit's block, as `Response.stamp` does with a queued one.
   mutating func stamp(
-    id: RequestID, now: UnixTime, ages: HitAges, microseconds: Int
+    _ fields: HitFields, id: RequestID, now: UnixTime, microseconds: Int
   ) {
     bytes.replaceSubrange(..<HTTPDate.length, with: HTTPDate.text(of: now).utf8)
     bytes.withUnsafeMutableBufferPointer { [maxAgeOffset] bytes in
       guard let head = bytes.baseAddress else { return }
-      Self.write(number: ages.age, width: ages.widths.age, into: head + Self.ageOffset(ages.widths))
-      Self.write(number: ages.maxAge, width: ages.widths.maxAge, into: head + maxAgeOffset)
+      Self.write(
+        number: fields.age, width: fields.widths.age, into: head + Self.ageOffset(fields.widths))
+      Self.write(number: fields.maxAge, width: fields.widths.maxAge, into: head + maxAgeOffset)
       id.write(
         into: UnsafeMutableRawBufferPointer(
-          start: head + Self.idOffset, count: ages.widths.id))
-      Self.write(microseconds: microseconds, into: head + Self.timingOffset(ages.widths))
+          start: head + Self.idOffset, count: fields.widths.id))
+      Self.write(microseconds: microseconds, into: head + Self.timingOffset(fields.widths))
     }
   }
 
   /// Writes the field of the client's page, as `Response.stamp` does.
-  mutating func stamp(page: Int, _ crossOrigin: CrossOrigin, _ widths: HitAges.Widths) {
+  mutating func stamp(page: Int, of crossOrigin: CrossOrigin, widths: HitFields.Widths) {
     bytes.withUnsafeMutableBufferPointer { bytes in
       guard let head = bytes.baseAddress else { return }
       crossOrigin.write(page: page, into: head + Self.pageOffset(widths))

@@ -25,47 +25,6 @@ final class ConnectionWatch: Sendable {
   }
 }
 
-/// The request methods that the server distinguishes.
-enum Method: String {
-  case get = "GET"
-  case head = "HEAD"
-  case post = "POST"
-  case put = "PUT"
-  case delete = "DELETE"
-  case options = "OPTIONS"
-  case other = ""
-
-  /// The method's name, as in `Allow`.
-  var name: String { rawValue }
-
-  /// Parses the method that libmicrohttpd passes. Methods are case-sensitive.
-  init(_ name: UnsafePointer<CChar>) {
-    self =
-      Self.isEqual(name, "GET")
-      ? .get
-      : Self.isEqual(name, "HEAD")
-        ? .head
-        : Self.isEqual(name, "POST")
-          ? .post
-          : Self.isEqual(name, "PUT")
-            ? .put
-            : Self.isEqual(name, "DELETE")
-              ? .delete : Self.isEqual(name, "OPTIONS") ? .options : .other
-  }
-
-  /// Whether the method is GET or HEAD.
-  var isSafe: Bool { self == .get || self == .head }
-
-  /// Whether the method usually has a body.
-  var bringsBody: Bool { self == .post || self == .put }
-
-  /// Compares without allocating a `String` per request.
-  fileprivate static func isEqual(_ name: UnsafePointer<CChar>, _ other: StaticString) -> Bool {
-    // The literal ends with a NUL and has static lifetime.
-    strcmp(name, UnsafeRawPointer(other.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
-  }
-}
-
 /// One connection, reused for each of its requests so that a request does not allocate. Belongs to
 /// the thread of its event loop.
 final class Connection {
@@ -82,21 +41,21 @@ final class Connection {
   }
 
   /// The state of the event loop that the connection belongs to.
-  let worker: EventLoopState
+  let loop: EventLoopState
   /// The descriptor and the deadline.
   let watch: ConnectionWatch
-  /// Whoever connected; `nil` where that has no IP address.
+  /// The address of the client, or of the last proxy; `nil` if it is not an IP address.
   let peer: IPAddress?
-  /// How far the current request is.
+  /// The progress of the current request.
   var stage = Stage.received
   /// The parsed request target.
   var target: RequestTarget?
-  /// What the request is called in its answer and in the log.
+  /// The request's id in its response and in the log.
   var requestID = RequestID()
-  /// Monotonic nanoseconds at which the header was whole.
+  /// Monotonic nanoseconds at which the header was complete.
   var startedAt = 0
   /// The part of the request body that was received.
-  var upload = RequestBody()
+  var body = RequestBody()
   /// Body bytes of the response; 0 for HEAD and 304.
   var bodyBytes = 0
   /// Whether the request is complete and counted in `EventLoopState.active`.
@@ -106,25 +65,27 @@ final class Connection {
   /// Whether the request uses HTTP/1.1. Such clients detect a truncated chunked body.
   var isHTTP11 = false
   /// The suspended request.
-  var exchange: SuspendedRequest?
+  var suspendedRequest: SuspendedRequest?
   /// The framing state of the received bytes.
   var framing = RequestFraming()
   /// The number of requests that were answered or aborted.
   var endedRequests = 0
   /// The framing fault after the last complete request.
   var fault: FramingFault?
-  /// The request line of what is refused for it, as far as it came.
+  /// The received part of the request line that is refused for the fault.
   var refusedLine: [UInt8] = []
-  /// The beginning of a request line that came in pieces.
+  /// The beginning of a request line that arrived in several pieces.
   var lineBeginning: [UInt8] = []
-  /// Whether that was answered: whatever else comes is dropped.
+  /// Whether the fault was answered; further input is dropped.
   var isRefused = false
   /// The response whose body arrives while it is sent.
   var streaming: Streaming?
 
-  /// A connection without a request.
-  init(worker: EventLoopState, watch: ConnectionWatch, peer: IPAddress?) {
-    (self.worker, self.watch, self.peer) = (worker, watch, peer)
+  /// Creates a connection without a request.
+  init(loop: EventLoopState, watch: ConnectionWatch, peer: IPAddress?) {
+    self.loop = loop
+    self.watch = watch
+    self.peer = peer
   }
 
   /// Begins a request whose request line was parsed.

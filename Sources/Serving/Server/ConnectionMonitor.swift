@@ -43,7 +43,8 @@ final class ConnectionMonitor: Sendable {
   /// Creates a monitor for at most `limit` suspended requests. It checks deadlines every `tick`
   /// milliseconds.
   init(limit: Int, tick: Int) throws(ServerError) {
-    (self.limit, self.tick) = (limit, tick)
+    self.limit = limit
+    self.tick = tick
     do throws(SystemError) {
       wake = try WakeSignal()
       epoll = OwnedDescriptor(owning: epoll_create1(CInt(EPOLL_CLOEXEC)))
@@ -180,7 +181,7 @@ final class ConnectionMonitor: Sendable {
       let count = epoll_wait(epoll.value, &events, CInt(events.count), CInt(rest))
       for event in events.prefix(max(Int(count), 0)) where event.data.u64 != 0 {
         // A number that is missing from the table belongs to a request that has ended.
-        table.withLock { $0.suspended[event.data.u64] }?.interrupt(.gone)
+        table.withLock { $0.suspended[event.data.u64] }?.interrupt(.clientGone)
       }
       let now = Clock.coarseMilliseconds()
       guard now >= sweepAt else { continue }

@@ -25,10 +25,11 @@ final class EventLoop: @unchecked Sendable {
   /// The context that libmicrohttpd's callbacks receive.
   final class Context: Sendable {
     let handler: RequestHandler
-    let worker: EventLoopState
+    let state: EventLoopState
 
-    init(handler: RequestHandler, worker: EventLoopState) {
-      (self.handler, self.worker) = (handler, worker)
+    init(handler: RequestHandler, state: EventLoopState) {
+      self.handler = handler
+      self.state = state
     }
   }
 
@@ -53,17 +54,17 @@ final class EventLoop: @unchecked Sendable {
     } catch {
       throw .cannotStart(reason: "no eventfd: \(error)")
     }
-    let worker = EventLoopState(
+    let state = EventLoopState(
       index: index, memoBytes: configuration.memoBytesPerWorker, wake: wake)
-    context = Context(handler: handler, worker: worker)
+    context = Context(handler: handler, state: state)
     daemon = try MHDDaemon.start(for: context, configuration: configuration)
-    handler.figures.add(worker)
+    handler.figures.add(state)
   }
 
   /// Starts the thread.
   func start() throws(ServerError) {
     do throws(SystemError) {
-      let started = try OwnThread(name: "pictor-http-\(context.worker.index)", rank: .foreground) {
+      let started = try OwnThread(name: "pictor-http-\(context.state.index)", rank: .foreground) {
         self.run()
       }
       thread.withLock { $0 = started }
@@ -78,13 +79,13 @@ final class EventLoop: @unchecked Sendable {
       if !inbox.isClosed { inbox.accepted.append(accepted) }
       return !inbox.isClosed
     }
-    if isTaken { context.worker.wake.set() } else { refuse(accepted) }
+    if isTaken { context.state.wake.set() } else { refuse(accepted) }
   }
 
   /// Stops the thread and closes all connections. No connection may be suspended.
   func stop() {
     isStopped.store(true, ordering: .releasing)
-    context.worker.wake.set()
+    context.state.wake.set()
     thread.withLock { $0.take() }?.join()
     let rest = inbox.withLock { inbox in
       inbox.isClosed = true
@@ -103,7 +104,7 @@ final class EventLoop: @unchecked Sendable {
 
   private func run() {
     Receiving.begin(for: context)
-    let wake = context.worker.wake
+    let wake = context.state.wake
     var waiting = [pictor_mhd_epoll_descriptor(daemon), wake.descriptor].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
@@ -116,9 +117,9 @@ final class EventLoop: @unchecked Sendable {
         wake.reset()
         takeIn()
       }
-      let requests = context.worker.received.value
+      let requests = context.state.received.value
       MHD_run(daemon)
-      isBusy = context.worker.received.value != requests
+      isBusy = context.state.received.value != requests
     }
   }
 

@@ -59,7 +59,8 @@ final class EventLoopState: @unchecked Sendable {
   ///
   /// - Parameter memoBytes: capacity of `memo`, in bytes.
   init(index: Int, memoBytes: Int, wake: WakeSignal) {
-    (self.index, self.wake) = (index, wake)
+    self.index = index
+    self.wake = wake
     memo = RequestMemo(limit: memoBytes)
   }
 

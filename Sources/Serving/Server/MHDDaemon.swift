@@ -75,13 +75,13 @@ private enum Callbacks {
       }
 
   static let handle: MHD_AccessHandlerCallback = {
-    context, connection, _, method, version, upload, uploadSize, place in
-    guard let context, let connection, let method, let uploadSize, let client = place?.pointee
+    context, connection, _, method, version, body, bodySize, place in
+    guard let context, let connection, let method, let bodySize, let client = place?.pointee
     else { return .NO }
     return Callbacks.with(context, client) { handler, client in
       handler.handle(
-        on: client, connection, method: method, version: version, upload: upload,
-        uploadSize: uploadSize)
+        on: client, connection, method: method, version: version, body: body,
+        bodySize: bodySize)
     }
   }
 
@@ -100,7 +100,7 @@ private enum Callbacks {
     if code == .CONNECTION_NOTIFY_STARTED {
       let client = loop.handler.opened(
         descriptor: pictor_mhd_descriptor(connection), peer: peer(of: connection),
-        by: loop.worker)
+        on: loop.state)
       // Released below, when the connection is closed.
       place.pointee = Unmanaged.passRetained(client).toOpaque()
     } else if let opaque = place.pointee {

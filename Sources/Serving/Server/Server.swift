@@ -14,13 +14,13 @@ public final class Server: Sendable {
   private struct Running: Sendable {
     let listener: Listener
     let loops: EventLoopGroup
-    let watcher: ConnectionMonitor
+    let monitor: ConnectionMonitor
     let handler: RequestHandler
   }
 
   private let configuration: ServerConfiguration
   private let provider: any ImageProvider
-  private let operations: Operations
+  private let services: AdminServices
   private let stats: @Sendable (RequestFigures, Bool) -> Stats
   private let log: Log
   private let counted = ServerFigures()
@@ -31,12 +31,12 @@ public final class Server: Sendable {
   /// - Parameters:
   ///   - configuration: address and limits.
   ///   - provider: provides the images.
-  ///   - operations: the services behind `/admin`.
+  ///   - services: the services behind `/admin`.
   ///   - stats: composes `/stats` from the request figures and the draining flag. Runs on an event
   ///     loop, so it must not block.
   ///   - log: receives a line per request; memory hits are logged at `debug` only.
   public init(
-    configuration: ServerConfiguration, provider: any ImageProvider, operations: Operations,
+    configuration: ServerConfiguration, provider: any ImageProvider, services: AdminServices,
     stats: @escaping @Sendable (_ requests: RequestFigures, _ isDraining: Bool) -> Stats, log: Log
   ) {
     var configuration = configuration
@@ -44,8 +44,10 @@ public final class Server: Sendable {
     configuration.connectionLimit = max(configuration.connectionLimit, 1)
     configuration.minimumReadRate = max(configuration.minimumReadRate, 1)
     self.configuration = configuration
-    (self.provider, self.operations) = (provider, operations)
-    (self.stats, self.log) = (stats, log)
+    self.provider = provider
+    self.services = services
+    self.stats = stats
+    self.log = log
   }
 
   deinit {
@@ -64,15 +66,15 @@ public final class Server: Sendable {
     let shortest = min(
       configuration.headerTimeout.wholeMilliseconds, configuration.requestTimeout.wholeMilliseconds,
       configuration.answerTimeout.wholeMilliseconds)
-    let watcher = try ConnectionMonitor(
+    let monitor = try ConnectionMonitor(
       limit: configuration.maximumActiveRequests, tick: min(max(shortest / 8, 20), 1_000))
     let handler = RequestHandler(
-      configuration: configuration, provider: provider, figures: counted, watcher: watcher,
-      operations: operations, stats: stats, log: log)
+      configuration: configuration, provider: provider, figures: counted, monitor: monitor,
+      services: services, stats: stats, log: log)
     let loops = try EventLoopGroup(handler: handler, configuration: configuration)
-    let parts = Running(listener: listener, loops: loops, watcher: watcher, handler: handler)
+    let parts = Running(listener: listener, loops: loops, monitor: monitor, handler: handler)
     do throws(ServerError) {
-      try watcher.start()
+      try monitor.start()
       let limit = configuration.connectionLimit
       try listener.start(
         hasRoom: { handler.connectionCount < limit },
@@ -117,7 +119,7 @@ public final class Server: Sendable {
   public func drain() {
     guard let parts = running.withLock({ $0 }) else { return }
     parts.handler.drain()
-    parts.watcher.drain()
+    parts.monitor.drain()
     parts.listener.stop()
   }
 
@@ -131,7 +133,7 @@ public final class Server: Sendable {
       // A cancelled task skips the grace period.
       guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { break }
     }
-    parts.watcher.close(with: .draining)
+    parts.monitor.close(with: .draining)
     let last = ContinuousClock.now + .seconds(1)
     while counted.active > 0, ContinuousClock.now < last {
       guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { break }
@@ -152,10 +154,10 @@ public final class Server: Sendable {
   private static func shutDown(_ parts: Running) {
     parts.handler.drain()
     parts.listener.stop()
-    parts.watcher.close(with: .draining)
+    parts.monitor.close(with: .draining)
     // Wait for threads that are still inside MHD_resume_connection, which takes microseconds.
-    while parts.watcher.waitingCount > 0 { sched_yield() }
+    while parts.monitor.waitingCount > 0 { sched_yield() }
     parts.loops.stop()
-    parts.watcher.stop()
+    parts.monitor.stop()
   }
 }

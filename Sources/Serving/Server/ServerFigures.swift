@@ -15,19 +15,19 @@ final class ServerFigures: Sendable {
   /// Latency of images that were not memory hits.
   let missLatency = LatencyHistogram()
 
-  private let workers = Lock<[EventLoopState]>([])
+  private let loops = Lock<[EventLoopState]>([])
 
   /// Adds the counters of an event loop.
-  func add(_ worker: EventLoopState) { workers.withLock { $0.append(worker) } }
+  func add(_ loop: EventLoopState) { loops.withLock { $0.append(loop) } }
 
   /// The number of requests being answered.
-  var active: Int { workers.withLock { $0.reduce(0) { $0 + $1.active.value } } }
+  var active: Int { loops.withLock { $0.reduce(0) { $0 + $1.active.value } } }
 
   /// Returns the current figures.
   func figures(limit: Int, connections: Int) -> RequestFigures {
-    let workers = workers.withLock { $0 }
-    func sum(_ tally: (EventLoopState) -> SingleWriterCounter) -> Int {
-      workers.reduce(0) { $0 + tally($1).value }
+    let loops = loops.withLock { $0 }
+    func sum(_ counter: (EventLoopState) -> SingleWriterCounter) -> Int {
+      loops.reduce(0) { $0 + counter($1).value }
     }
     var figures = RequestFigures()
     figures.active = sum(\.active)
@@ -38,7 +38,7 @@ final class ServerFigures: Sendable {
       figures.byStatus[status] = count
     }
     figures.total = figures.byStatus.values.reduce(0, +)
-    figures.hitLatency = LatencyHistogram.figures(of: workers.map(\.hitLatency))
+    figures.hitLatency = LatencyHistogram.figures(of: loops.map(\.hitLatency))
     figures.missLatency = missLatency.figures
     figures.byOrigin = origins.values
     let memory = figures.hitLatency?.count ?? 0

@@ -189,7 +189,7 @@ struct ProtocolTests {
       configuration.port = server.port
       let second = Server(
         configuration: configuration, provider: TestProvider(),
-        operations: Operations(TestOperations()), stats: makeStats,
+        services: AdminServices(TestServices()), stats: makeStats,
         log: Log(level: .error))
       do throws(ServerError) {
         try second.start()
@@ -202,7 +202,7 @@ struct ProtocolTests {
       configuration.address = "localhost"
       let third = Server(
         configuration: configuration, provider: TestProvider(),
-        operations: Operations(TestOperations()), stats: makeStats,
+        services: AdminServices(TestServices()), stats: makeStats,
         log: Log(level: .error))
       #expect(throws: ServerError.invalidAddress("localhost:\(server.port)")) { try third.start() }
     }

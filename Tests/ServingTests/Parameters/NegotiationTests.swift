@@ -125,9 +125,9 @@ struct NegotiationTests {
   @Test func `operators look for and prefetch what a client with their Accept would get`()
     async throws
   {
-    let (operations, token) = (TestOperations(), "correct-horse-battery")
+    let (services, token) = (TestServices(), "correct-horse-battery")
     try await withServer(
-      TestProvider(), operations: operations, configure: { $0.operatorTokens = [token] }
+      TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
     ) { server in
       let client = try HTTPClient(port: server.port)
       for accept in [curl, chrome] {
@@ -139,9 +139,9 @@ struct NegotiationTests {
       }
     }
     let keys = [imageURL + " ", imageURL + " auto=avif,webp"]
-    #expect(operations.looked.withLock { $0.map(\.key.text) } == keys)
+    #expect(services.looked.withLock { $0.map(\.key.text) } == keys)
     let lines = try ["1", "2"].map { id in
-      try #require(operations.lists.withLock { $0[id]?.first }).request.get().key.text
+      try #require(services.lists.withLock { $0[id]?.first }).request.get().key.text
     }
     #expect(lines == keys)
   }

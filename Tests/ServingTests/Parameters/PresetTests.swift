@@ -102,7 +102,7 @@ struct PresetTests {
   }
 
   @Test func `operators are free, and redirections may name the format`() async throws {
-    let (operations, token) = (TestOperations(), "correct-horse-battery")
+    let (services, token) = (TestServices(), "correct-horse-battery")
     var rules = configuration(presets, only: true)
     rules.redirectsAuto = true
     rules.operatorTokens = [token]
@@ -110,7 +110,7 @@ struct PresetTests {
       makeDelivery(makeVariant(request.key))
     }
     try await withServer(
-      provider, operations: operations,
+      provider, services: services,
       configure: {
         rules.port = 0
         $0 = rules
@@ -131,8 +131,8 @@ struct PresetTests {
         "POST", "/admin/prefetch?preset=thumb", headers: headers,
         body: Array((imageURL + "\n" + imageTarget + "&w=3").utf8))
     }
-    #expect(operations.looked.withLock { $0.first?.transform.width } == 3)
-    let lines = operations.lists.withLock { $0["1"] ?? [] }
+    #expect(services.looked.withLock { $0.first?.transform.width } == 3)
+    let lines = services.lists.withLock { $0["1"] ?? [] }
     #expect(try lines.map { try $0.request.get().transform.width } == [300, 3])
     #expect(try lines.map { try $0.request.get().transform.height } == [200, 200])
   }

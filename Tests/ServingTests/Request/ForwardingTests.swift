@@ -215,13 +215,13 @@ struct ForwardingTests {
   }
 
   @Test func `a failed URL is found by any URL of its key`() async throws {
-    let operations = TestOperations()
+    let services = TestServices()
     let filter = try filter()
-    operations.failed.withLock {
+    services.failed.withLock {
       $0 = [FailedURL(url: imageURL, transform: nil, code: "x", status: 404, seconds: 1)]
     }
     try await withServer(
-      TestProvider(), operations: operations,
+      TestProvider(), services: services,
       configure: {
         $0.keyFilter = filter
         $0.operatorTokens = ["0123456789abcdef"]

@@ -89,7 +89,7 @@ struct StoppingTests {
     configuration.port = 0
     var server: Server? = Server(
       configuration: configuration, provider: provider.provider,
-      operations: Operations(TestOperations()), stats: makeStats,
+      services: AdminServices(TestServices()), stats: makeStats,
       log: Log(level: .error))
     try server?.start()
     let client = try HTTPClient(port: server?.port ?? 0)

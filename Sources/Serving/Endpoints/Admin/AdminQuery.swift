@@ -1,0 +1,46 @@
+// AdminQuery: parses the queries of admin endpoints.
+
+import Model
+
+/// The parameters of an admin endpoint.
+struct AdminQuery {
+  private var values: [(name: String, value: String)] = []
+
+  /// Parses a raw query, without its `?`.
+  ///
+  /// - Throws: `unknownParameter`, or `invalidParameter` for a value that cannot be decoded.
+  init(_ query: ArraySlice<UInt8>, allowed: [String]) throws(ImageError) {
+    for piece in query.split(separator: UInt8(ascii: "&")) {
+      let parts = piece.split(
+        separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      guard let name = PercentEncoding.decode(parts[0]), allowed.contains(name) else {
+        throw .unknownParameter(displayable(parts[0]))
+      }
+      let raw = parts.count > 1 ? parts[1] : []
+      guard let value = PercentEncoding.decode(raw) else {
+        throw .invalidParameter(
+          name: name, value: displayable(raw),
+          allowed: "it is not percent-encoded UTF-8 without NUL")
+      }
+      values.append((name, value))
+    }
+  }
+
+  /// The first value of a parameter.
+  subscript(_ name: String) -> String? { values.first { $0.name == name }?.value }
+
+  /// Returns all values of a parameter.
+  func all(_ name: String) -> [String] { values.filter { $0.name == name }.map(\.value) }
+
+  /// Returns a number from 0 to 1, or `nil` if the parameter is missing.
+  ///
+  /// - Throws: `invalidParameter` for any other value.
+  func fraction(_ name: String) throws(ImageError) -> Double? {
+    guard let text = self[name] else { return nil }
+    guard let value = Double(text), (0...1).contains(value) else {
+      throw .invalidParameter(
+        name: name, value: displayable(text), allowed: "a number from 0 to 1")
+    }
+    return value
+  }
+}

@@ -1,0 +1,31 @@
+// ClearCacheEndpoint: clears cache tiers.
+
+import Model
+
+/// `/admin/cache/clear`: POST removes all entries of a tier.
+struct ClearCacheEndpoint: Endpoint {
+  let path = EndpointPath.exact("/admin/cache/clear")
+  let methods: [Method] = [.post]
+  let access = EndpointAccess.operators
+
+  func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
+    let cache = context.services.cache
+    let tiers = try StoreTiers(toClear: context.query)
+    return .jsonLater { () async throws(ImageError) in ["purged": try await cache.clear(tiers)] }
+  }
+}
+
+extension StoreTiers {
+  /// Parses the query of a clear: `tier`, by default all tiers.
+  fileprivate init(toClear query: ArraySlice<UInt8>) throws(ImageError) {
+    let query = try AdminQuery(query, allowed: ["tier"])
+    switch query["tier"] {
+    case nil, "all": self = .all
+    case "memory": self = .memory
+    case "disk": self = .disk
+    case .some(let text):
+      throw .invalidParameter(
+        name: "tier", value: displayable(text), allowed: "memory, disk or all")
+    }
+  }
+}

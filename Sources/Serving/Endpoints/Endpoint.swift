@@ -1,0 +1,85 @@
+// Endpoint: what the server does at one path, and for whom.
+
+import Model
+
+/// One path of the server.
+///
+/// `EndpointTable` lists all endpoints. 404, 401 and 405 with `Allow`, the answer to `OPTIONS`, CORS preflights and the
+/// handling of request bodies follow from what an endpoint declares. Its handler runs on an event loop, once per
+/// request, and only for an allowed method and a client with access.
+///
+/// Memory hits never get here: `RequestHandler.respondFromMemory` answers them first.
+protocol Endpoint: Sendable {
+  /// The path.
+  var path: EndpointPath { get }
+  /// The allowed methods besides `OPTIONS`, which every endpoint has.
+  var methods: [Method] { get }
+  /// Who may use the endpoint.
+  var access: EndpointAccess { get }
+  /// How the endpoint's query forms an image request, which is then parsed once per target; `nil` if it does not.
+  var imageQuery: ImageQuery.Kind? { get }
+  /// Whether requests come all the time, so that the log treats them like memory hits.
+  var isRoutine: Bool { get }
+  /// Returns what becomes of the body of a request with `method`.
+  func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy
+  /// Handles a complete request. Must not block.
+  ///
+  /// - Throws: the error that the client gets.
+  func handle(_ context: RequestContext) throws(ImageError) -> Disposition
+}
+
+extension Endpoint {
+  var imageQuery: ImageQuery.Kind? { nil }
+  var isRoutine: Bool { false }
+  func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
+    .discard
+  }
+
+  /// The value of `Allow`.
+  var allow: String { Method.allow(methods) }
+}
+
+/// The path of an endpoint, decoded.
+enum EndpointPath: Hashable, Sendable {
+  /// A whole path.
+  case exact(String)
+  /// A path that ends with a slash, and one more segment, the name of an item.
+  case item(under: String)
+
+  /// Returns the name of the item, empty for a whole path; `nil` if `path` is another one.
+  func name(in path: String) -> String? {
+    switch self {
+    case .exact(let own): return path == own ? "" : nil
+    case .item(let parent):
+      guard path.hasPrefix(parent) else { return nil }
+      let name = path.dropFirst(parent.count)
+      return name.isEmpty || name.contains("/") ? nil : String(name)
+    }
+  }
+}
+
+/// Who may use an endpoint.
+enum EndpointAccess: Sendable {
+  /// Every client.
+  case open
+  /// Clients with an operator's token. Without configured tokens the endpoint does not exist.
+  case operators
+}
+
+/// What becomes of a request body. Only bodies of clients with access are kept.
+enum BodyPolicy: Equatable, Sendable {
+  /// The body is not needed.
+  case discard
+  /// The body is kept in an array, up to `limit` bytes.
+  case memory(limit: Int)
+  /// The body is kept in a memory file, up to `limit` bytes.
+  case file(limit: Int)
+
+  /// Maximum length of the body, in bytes; 0 if it is not needed.
+  var limit: Int {
+    switch self {
+    case .discard: 0
+    case .memory(let limit), .file(let limit): limit
+    }
+  }
+}

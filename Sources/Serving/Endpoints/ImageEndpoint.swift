@@ -1,0 +1,97 @@
+// ImageEndpoint: serves images that memory has no fresh response for.
+
+import Model
+import Telemetry
+
+/// `/image`: an image, transformed as the query says.
+struct ImageEndpoint: Endpoint {
+  let path = EndpointPath.exact("/image")
+  let methods: [Method] = [.get, .head]
+  let access = EndpointAccess.open
+  let imageQuery: ImageQuery.Kind? = .image
+
+  func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
+    try Self.handle(context)
+  }
+
+  /// Handles the request of an endpoint with an `imageQuery`.
+  static func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
+    let trail = try context.trail()
+    guard !context.handler.isDraining else { throw .draining }
+    let request = try request(of: context, trail: trail)
+    let provider = context.handler.provider
+    let isRedirected = context.isRedirected
+    let atOnce = deliveryAtOnce(for: request, in: context)
+    if let atOnce, !isRedirected || context.isCachedNamed(atOnce, of: request) {
+      return .image(atOnce)
+    }
+    // With HTTP/1.0, a client cannot distinguish a truncated response from a complete one.
+    let takesStream =
+      request.transform.progressive && context.client.method == .get && context.client.isHTTP11
+    return .suspend(.limited) { () async throws(ImageError) in
+      if isRedirected {
+        return .image(try await RequestContext.named(request, atOnce: atOnce, by: provider))
+      }
+      guard takesStream else { return .image(try await provider.variant(for: request)) }
+      return switch try await provider.answer(to: request) {
+      case .whole(let delivery): .image(delivery)
+      case .coming(let delivery): .streaming(delivery)
+      }
+    }
+  }
+
+  /// Returns the target's request with what the request fields add: options, negotiated formats and forwarded fields.
+  /// Ends an earlier request with the same operation key.
+  private static func request(
+    of context: RequestContext, trail: ServerTrail
+  ) throws(ImageError) -> ImageRequest {
+    guard let target = context.client.target, let parsed = target.request else {
+      throw .internal(detail: "a target without a request")
+    }
+    var request: ImageRequest
+    switch parsed {
+    case .success(let success): request = success
+    case .failure(let error): throw error
+    }
+    request.options = try options(of: request, in: context)
+    request.options.trail = trail
+    context.handler.supersededRequests.supersede(by: context.connection)
+    if target.isNegotiated {
+      request = context.handler.rules.request(request, accepting: context.acceptedFormats)
+    }
+    if let forwarding = target.forwarding {
+      request = forwarding.apply(to: request, on: context.connection)
+    }
+    return request
+  }
+
+  /// Returns the options of the target combined with those of the request fields.
+  private static func options(
+    of request: ImageRequest, in context: RequestContext
+  ) throws(ImageError) -> LoadOptions {
+    var options = request.options
+    let mayReload = context.handler.configuration.allowsReload
+    if !mayReload {
+      if options.cache == .refresh { throw .forbiddenParameter("refresh") }
+      if options.cache == .bypass { throw .forbiddenParameter("cache") }
+      if options.retriesFailed { throw .forbiddenParameter("retry") }
+    }
+    RequestCacheControl(on: context.connection).apply(to: &options, mayReload: mayReload)
+    return options
+  }
+
+  /// Returns the image if it is available without waiting. Memory is asked here for a request whose key depends on more
+  /// than its target; for others, it was asked before (`RequestHandler.respondFromMemory`).
+  private static func deliveryAtOnce(
+    for request: ImageRequest, in context: RequestContext
+  ) -> ImageDelivery? {
+    let options = request.options
+    let provider = context.handler.provider
+    if context.client.target?.key == nil, options.cache == .normal || options.cache == .only,
+      options.age == AgeDemands(), let variant = provider.cachedVariant(for: request.key)
+    {
+      return ImageDelivery(variant: variant, cacheStatus: .hit(.memory), timings: Timings())
+    }
+    return provider.deliveryAtOnce(for: request)
+  }
+}

@@ -1,0 +1,59 @@
+// RequestContext+Suspension: suspends a connection for a task, and responds when it is resumed.
+
+import CMicrohttpd
+import Model
+
+extension RequestContext {
+  /// Suspends the connection until the work is done.
+  func suspend(_ admission: Admission, for work: @escaping RequestWork) -> MHD_Result {
+    let monitor = handler.monitor
+    guard
+      monitor.reserve(
+        beyondLimit: admission == .always, taken: handler.provider.unattendedCount)
+    else {
+      return refuse(.overloaded(queue: "requests", retryAfter: 1))
+    }
+    client.stage = .suspended
+    // A suspended request has its own deadline.
+    client.watch.deadline = .max
+    let request = SuspendedRequest(
+      number: monitor.nextNumber(), connection: connection, descriptor: client.watch.descriptor,
+      deadline: Clock.coarseMilliseconds()
+        + handler.configuration.requestTimeout.wholeMilliseconds,
+      monitor: monitor, wake: client.loop.wake)
+    client.suspendedRequest = request
+    // The order matters. If resumed before it is suspended, a connection is not suspended at all
+    // (libmicrohttpd 0.9.75) and stays in the monitor's table. The monitor may end the request
+    // after `add`, a later request with its key after `begin`, and its work after `start`.
+    MHD_suspend_connection(connection)
+    if monitor.add(request) {
+      handler.supersededRequests.begin(request, on: connection)
+      request.start(work)
+    } else {
+      request.interrupt(.failure(.draining))
+      monitor.resumeRefused(connection, wake: client.loop.wake)
+    }
+    return .YES
+  }
+
+  /// Responds to a request whose connection was resumed.
+  func conclude() -> MHD_Result {
+    // libmicrohttpd also calls when a resumed connection has no outcome yet, and calls again later.
+    guard let request = client.suspendedRequest, let outcome = request.outcome else { return .YES }
+    // `.NO` closes the connection; `completed` then ends the suspended request and counts the
+    // client.
+    if case .clientGone = outcome { return .NO }
+    client.suspendedRequest = nil
+    // The stream takes the request's place as what a later request may supersede.
+    if case .streaming(let delivery) = outcome { return stream(delivery, for: request) }
+    handler.supersededRequests.end(request)
+    switch outcome {
+    case .image(let delivery): return respond(with: delivery)
+    case .json(let response): return respond(with: response)
+    case .failure(.cancelled):
+      return refuse(.internal(detail: "the work was cancelled while its client was waiting"))
+    case .failure(let error): return refuse(error)
+    case .streaming, .clientGone: return .NO
+    }
+  }
+}

@@ -1,0 +1,96 @@
+// RequestContext: a request that memory has no response for, as its endpoint sees it.
+
+import CMicrohttpd
+import Model
+
+/// The context of one call of the request handler. Lives on the stack.
+///
+/// Finds the endpoint, checks access and method, calls the endpoint's handler and carries out its decision.
+struct RequestContext {
+  let handler: RequestHandler
+  let client: Connection
+  let connection: OpaquePointer
+  /// The method as it was sent, for messages; use `client.method` for decisions.
+  let methodName: UnsafePointer<CChar>
+
+  // MARK: The request
+
+  /// The query, without its `?`.
+  var query: ArraySlice<UInt8> { client.target?.query ?? [] }
+
+  /// The name of the item that the path names; empty for other endpoints.
+  var name: String { client.target?.name ?? "" }
+
+  /// The error for an item that does not exist.
+  var notFound: ImageError { .notFound(path: displayable(client.target?.path ?? "")) }
+
+  /// The image formats that the client accepts.
+  var acceptedFormats: AcceptedFormats { client.loop.accept.formats(on: connection) }
+
+  /// Returns the value of a request field, or `nil`; of several fields the first.
+  func field(_ name: StaticString) -> String? {
+    RequestHandler.field(name, on: connection).map { String(cString: $0) }
+  }
+
+  /// Whether the client requests server-sent events.
+  var wantsEvents: Bool {
+    client.method == .get && field("Accept")?.lowercased().contains("text/event-stream") == true
+  }
+
+  // MARK: The server
+
+  /// The services behind the admin endpoints.
+  var services: AdminServices { handler.services }
+
+  /// The parts of a request that form cache keys.
+  var keyFilter: CacheKeyFilter { handler.configuration.keyFilter }
+
+  // MARK: Handling
+
+  /// Responds to a complete request, or suspends its connection.
+  func handle() -> MHD_Result {
+    if client.method == .options { return respondToOptions() }
+    do throws(ImageError) {
+      return try perform(try admit().handle(self))
+    } catch {
+      return refuse(error)
+    }
+  }
+
+  /// Returns the endpoint of the target, if the client may use it with this method.
+  ///
+  /// - Throws: `notFound`, `unauthorized`, `methodNotAllowed`.
+  func admit() throws(ImageError) -> any Endpoint {
+    guard let endpoint else { throw notFound }
+    guard hasAccess(to: endpoint) else { throw .unauthorized }
+    guard endpoint.methods.contains(client.method) else {
+      throw .methodNotAllowed(
+        method: displayable(String(cString: methodName)), allowed: endpoint.allow)
+    }
+    return endpoint
+  }
+
+  /// The endpoint of the target. `nil` for an unknown path, and for admin endpoints of a server without operators.
+  var endpoint: (any Endpoint)? {
+    guard let endpoint = client.target?.endpoint else { return nil }
+    return endpoint.access == .open || handler.hasOperators ? endpoint : nil
+  }
+
+  /// Whether the client may use an endpoint.
+  func hasAccess(to endpoint: any Endpoint) -> Bool {
+    switch endpoint.access {
+    case .open: true
+    case .operators: isOperator
+    }
+  }
+
+  private func perform(_ disposition: Disposition) throws(ImageError) -> MHD_Result {
+    switch disposition {
+    case .image(let delivery): respond(with: delivery)
+    case .json(let response): respond(with: response)
+    case .suspend(let admission, let work): suspend(admission, for: work)
+    case .events(let interval, let observe):
+      try streamEvents(minimumInterval: interval, observe: observe)
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// SuspendedRequest: a suspended request, shared by event loop, task and monitor.
+
+import CMicrohttpd
+import Model
+import Platform
+import Synchronization
+
+/// A suspended request. Any thread may end it; the first to do so resumes the connection.
+final class SuspendedRequest: Suspended, @unchecked Sendable {
+  // Sound as Sendable: `connection` is only passed to MHD_resume_connection, which any thread may
+  // call, once, while the connection is suspended. Everything else is immutable or behind the lock.
+
+  let number: UInt64
+  let descriptor: CInt
+  let deadline: Int
+
+  private struct Guarded {
+    var state = SuspendedRequestState()
+    var task: Task<Void, Never>?
+  }
+
+  private let connection: OpaquePointer
+  private let monitor: ConnectionMonitor
+  private let wake: WakeSignal
+  private let guarded = Lock(Guarded())
+
+  /// Creates a request on a connection that is about to be suspended; `wake` wakes the connection's
+  /// thread.
+  init(
+    number: UInt64, connection: OpaquePointer, descriptor: CInt, deadline: Int,
+    monitor: ConnectionMonitor, wake: WakeSignal
+  ) {
+    self.number = number
+    self.connection = connection
+    self.descriptor = descriptor
+    self.deadline = deadline
+    self.monitor = monitor
+    self.wake = wake
+  }
+
+  /// Starts the work. Its result is the outcome unless the request is interrupted first.
+  func start(_ work: @escaping RequestWork) {
+    let task = Task.detached {
+      TaskThreads.takeRank()
+      let outcome: Outcome
+      do throws(ImageError) {
+        outcome = try await work()
+      } catch {
+        outcome = .failure(error)
+      }
+      let actions = self.guarded.withLock { $0.state.workEnded(outcome) }
+      self.perform(actions)
+      // The request was interrupted before, so its stream is not read.
+      if case .streaming(let delivery) = outcome, !actions.contains(.resume) { delivery.end() }
+    }
+    perform(
+      guarded.withLock {
+        $0.task = task
+        return $0.state.workStarted()
+      })
+  }
+
+  /// Ends the request before its work is done.
+  func interrupt(_ reason: Outcome) {
+    perform(guarded.withLock { $0.state.interrupted(reason) })
+  }
+
+  /// Does nothing: the request may finish within the grace period.
+  func drain() {}
+
+  /// Releases the outcome of a request that will not be answered.
+  func abandon() {
+    if case .streaming(let delivery)? = outcome { delivery.end() }
+  }
+
+  /// The outcome; `nil` before the request is resumed.
+  var outcome: Outcome? { guarded.withLock { $0.state.decided() } }
+
+  private func perform(_ actions: SuspendedRequestState.Actions) {
+    if actions.contains(.cancelWork) {
+      guarded.withLock { $0.task }?.cancel()
+    }
+    if actions.contains(.resume) {
+      monitor.resume(self, connection, wake: wake)
+    }
+  }
+}

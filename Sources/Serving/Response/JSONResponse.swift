@@ -1,0 +1,43 @@
+// JSONResponse: the JSON that an endpoint responds with.
+
+import FoundationEssentials
+import Model
+
+/// A response field.
+struct ResponseField: Sendable {
+  let name: StaticString
+  let value: String
+}
+
+/// Encoded JSON with its status and fields.
+struct JSONResponse: Sendable {
+  /// The body.
+  let bytes: [UInt8]
+  /// The status.
+  let status: Int
+  /// Fields besides those that every response has.
+  let fields: [ResponseField]
+  /// Whether the response closes its connection. `nil` if it does so while the server drains.
+  var closes: Bool?
+
+  /// Encodes a value in a form that people and programs can read.
+  ///
+  /// - Throws: `internal` for a value that cannot be encoded, such as one with an infinite number.
+  init(
+    _ content: some Encodable, status: Int = 200, fields: [ResponseField] = []
+  ) throws(ImageError) {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    guard let json = try? encoder.encode(content) else {
+      throw .internal(detail: "a response that cannot be encoded")
+    }
+    self.init(bytes: Array(json) + [UInt8(ascii: "\n")], status: status, fields: fields)
+  }
+
+  /// Creates a response from encoded JSON.
+  init(bytes: [UInt8], status: Int, fields: [ResponseField] = []) {
+    self.bytes = bytes
+    self.status = status
+    self.fields = fields
+  }
+}

@@ -1,0 +1,44 @@
+// RequestContext+Options: responds to OPTIONS, and to CORS preflights.
+
+import CMicrohttpd
+import Model
+
+extension RequestContext {
+  /// Seconds for which a browser may cache a preflight response; Chromium's own limit.
+  private static let preflightLifetime = "7200"
+
+  /// Responds with the allowed methods, and the request fields that pages may send (WHATWG Fetch, section 3.3.3).
+  func respondToOptions() -> MHD_Result {
+    let endpoint = endpoint
+    let methods = endpoint?.allow ?? EndpointTable.allowAnywhere
+    var head = ResponseHead(date: Clock.now(), id: client.requestID)
+    head.add("Allow", methods)
+    if !handler.configuration.corsOrigins.isEmpty {
+      head.add("Access-Control-Allow-Methods", methods)
+      head.add(
+        "Access-Control-Allow-Headers", requestFields(of: endpoint).joined(separator: ", "))
+      head.add("Access-Control-Max-Age", Self.preflightLifetime)
+    }
+    addCommon(to: &head, vary: nil)
+    do throws(ImageError) {
+      let response = try emptyResponse(head: head)
+      log(status: 204, bytes: 0)
+      return queue(response, status: 204, bytes: 0)
+    } catch {
+      return refuse(error)
+    }
+  }
+
+  /// Returns the request fields that a page may send in addition to the safelisted ones.
+  private func requestFields(of endpoint: (any Endpoint)?) -> [String] {
+    var names = [
+      "X-Operation-Key", "Priority", "Cache-Control", "If-None-Match", "If-Modified-Since",
+    ]
+    if endpoint?.access == .operators { names += ["Authorization", "Content-Type"] }
+    for name in client.target?.forwarding?.names ?? []
+    where !names.contains(where: { $0.lowercased() == name.lowercased() }) {
+      names.append(name)
+    }
+    return names
+  }
+}

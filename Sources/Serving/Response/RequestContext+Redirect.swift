@@ -1,0 +1,67 @@
+// RequestContext+Redirect: redirects requests without a format to URLs that name it, for caches without Vary.
+
+import CMicrohttpd
+import Model
+import Telemetry
+
+extension RequestContext {
+  /// Whether this request is answered with a redirect.
+  var isRedirected: Bool {
+    handler.rules.redirectsAuto && client.target?.isNegotiated == true
+  }
+
+  /// Whether memory has the image that the redirected request will ask for.
+  func isCachedNamed(_ delivery: ImageDelivery, of request: ImageRequest) -> Bool {
+    let named = request.naming(delivery.variant.info.format)
+    return handler.provider.isCached(named.key)
+  }
+
+  /// Returns the image, and caches it for the redirected request so that it is not rendered twice.
+  ///
+  /// - Parameter atOnce: the image, if it was available without waiting.
+  static func named(
+    _ request: ImageRequest, atOnce: ImageDelivery?, by provider: any ImageProvider
+  ) async throws(ImageError) -> ImageDelivery {
+    var found = atOnce
+    if found == nil { found = try await provider.variant(for: request) }
+    guard let delivery = found else { throw .internal(detail: "no image to redirect to") }
+    await provider.keepNamed(delivery.variant, of: request)
+    return delivery
+  }
+
+  /// Redirects to the URL that names the delivered format. Uses 302 (RFC 9110, section 15.4.3),
+  /// because another client, or a changed source, may get another format.
+  ///
+  /// `private` keeps the redirect out of shared caches, which would give every client the first
+  /// client's format.
+  func redirect(to delivery: ImageDelivery) -> MHD_Result {
+    guard let target = client.target else {
+      return refuse(.internal(detail: "a redirect without a target"))
+    }
+    let info = delivery.variant.info
+    let location = target.location(naming: info.format)
+    // A longer location would be refused as a target, and may not fit into the response's head.
+    guard location.utf8.count < RequestFraming.longestTarget else {
+      return refuse(.targetTooLong(limit: RequestFraming.longestTarget))
+    }
+    let now = Clock.now()
+    let microseconds = client.elapsedMicroseconds
+    let cacheStatus = delivery.cacheStatus
+    var timings = delivery.timings
+    timings.total = .microseconds(microseconds)
+    var head = ResponseHead(date: now, id: client.requestID)
+    head.add("Server-Timing", timings.headerValue)
+    head.addAge(of: info.freshness, at: now, isPrivate: true)
+    head.add("Location", location)
+    head.add("Cache-Status", cacheStatus.headerValue)
+    addCommon(to: &head, vary: target.vary)
+    do throws(ImageError) {
+      let response = try emptyResponse(head: head)
+      record(cacheStatus, microseconds: microseconds)
+      log(status: 302, bytes: 0, cacheStatus: cacheStatus.headerValue)
+      return queue(response, status: 302, bytes: 0)
+    } catch {
+      return refuse(error)
+    }
+  }
+}

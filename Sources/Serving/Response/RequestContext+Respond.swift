@@ -1,0 +1,171 @@
+// RequestContext+Respond: responds with images, JSON and errors.
+
+import CMicrohttpd
+import Model
+import Telemetry
+
+extension RequestContext {
+  /// Responds with an image, or redirects to its URL.
+  func respond(with delivery: ImageDelivery) -> MHD_Result {
+    guard case .success(let request)? = client.target?.request else {
+      return refuse(.internal(detail: "a delivery without a request"))
+    }
+    if isRedirected { return redirect(to: delivery) }
+    let variant = delivery.variant
+    let cacheStatus = delivery.cacheStatus
+    let status = handler.isNotModified(variant.info, on: connection) ? 304 : 200
+    let microseconds = client.elapsedMicroseconds
+    let head = imageHead(
+      variant.info, of: request, cacheStatus: cacheStatus, timings: delivery.timings,
+      microseconds: microseconds)
+    do throws(ImageError) {
+      if status == 200, client.method == .get, case .file(let region) = variant.body,
+        !region.isInMemory
+      {
+        let result = try stream(region, head: head, cacheStatus: cacheStatus)
+        record(cacheStatus, microseconds: microseconds)
+        return result
+      }
+      let response = try Response(
+        head: head, style: handler.configuration.headStyle, body: variant.body,
+        closes: handler.isDraining)
+      record(cacheStatus, microseconds: microseconds)
+      log(status: status, bytes: variant.body.count, cacheStatus: cacheStatus.headerValue)
+      return queue(response, status: status, bytes: variant.body.count)
+    } catch {
+      return refuse(error)
+    }
+  }
+
+  /// Creates the head of an image response that is not prepared.
+  func imageHead(
+    _ info: VariantInfo, of request: ImageRequest, cacheStatus: CacheStatus, timings: Timings,
+    microseconds: Int
+  ) -> ResponseHead {
+    let now = Clock.now()
+    var timings = timings
+    timings.total = .microseconds(microseconds)
+    var head = ResponseHead(date: now, id: client.requestID)
+    head.add("Server-Timing", timings.headerValue)
+    head.addAge(
+      of: info.freshness, at: now, isPrivate: client.target?.forwarding?.isPrivate == true)
+    head.add(info: info, source: request.source, cacheStatus: cacheStatus)
+    addCommon(to: &head, vary: client.target?.vary)
+    return head
+  }
+
+  /// Responds with an endpoint's JSON.
+  func respond(with response: JSONResponse) -> MHD_Result {
+    respond(with: response, error: nil)
+  }
+
+  /// Responds with an error.
+  func refuse(_ error: ImageError) -> MHD_Result {
+    if client.target?.endpoint?.imageQuery != nil { handler.figures.origins.add("error") }
+    let body = ErrorBody(
+      error, id: client.requestID.description, explains: handler.configuration.explainsErrors,
+      hint: client.target?.hint(for: error))
+    return respond(with: JSONResponse(bytes: body.json, status: error.status), error: error)
+  }
+
+  /// Responds with JSON; `error` is what it describes, if that is an error.
+  private func respond(with json: JSONResponse, error: ImageError?) -> MHD_Result {
+    let closes = json.closes ?? handler.isDraining
+    var head = ResponseHead(date: Clock.now(), id: client.requestID)
+    head.add("Content-Type", "application/json")
+    let vary = addCaching(of: error, to: &head)
+    if case .methodNotAllowed(_, let allowed) = error { head.add("Allow", allowed) }
+    if case .unauthorized = error { head.add("WWW-Authenticate", "Bearer") }
+    if let seconds = error?.retryAfter { head.add("Retry-After", "\(seconds)") }
+    for field in json.fields { head.add(field.name, field.value) }
+    addCommon(to: &head, vary: vary)
+    do throws(ImageError) {
+      let body = json.bytes.withUnsafeBytes { ImageBytes(copying: $0) }
+      let response = try Response(
+        head: head, style: handler.configuration.headStyle, body: .memory(body), closes: closes)
+      log(status: json.status, bytes: json.bytes.count, error: error)
+      return queue(response, status: json.status, bytes: json.bytes.count)
+    } catch {
+      handler.log.error("no answer", ["detail": .string(error.logDetail ?? error.code)])
+      return .NO
+    }
+  }
+
+  /// Adds `Cache-Control` and `Cache-Status`, and returns the value of `Vary`. Clients may store negatively cached
+  /// failures, and no other JSON.
+  private func addCaching(of error: ImageError?, to head: inout ResponseHead) -> String? {
+    guard case .remembered(_, let seconds, let clientSeconds, let isRepeated) = error else {
+      head.add("Cache-Control", "no-store")
+      return nil
+    }
+    head.addCacheControl(
+      lifetime: seconds, clientMaxAge: clientSeconds ?? seconds,
+      isPrivate: client.target?.forwarding?.isPrivate == true)
+    if isRepeated { head.add("Cache-Status", CacheStatus.failedURL) }
+    return client.target?.vary
+  }
+
+  /// Adds the fields that every response has.
+  func addCommon(to head: inout ResponseHead, vary: String?) {
+    let policy = handler.crossOrigin
+    if let vary = policy.vary(with: vary) { head.add("Vary", vary) }
+    head.addCommon()
+    policy.add(to: &head, page: policy.page(on: connection))
+  }
+
+  /// Creates a response without a body.
+  func emptyResponse(head: ResponseHead) throws(ImageError) -> Response {
+    let nothing = [UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }
+    return try Response(
+      head: head, style: handler.configuration.headStyle, body: .memory(nothing),
+      closes: handler.isDraining)
+  }
+
+  // MARK: Counting and logging
+
+  /// Queues a response; see `RequestHandler.queue`.
+  func queue(_ response: Response, status: Int, bytes: Int) -> MHD_Result {
+    handler.queue(response, status: status, bytes: bytes, to: client, on: connection)
+  }
+
+  /// Counts a delivered image and its latency.
+  func record(_ cacheStatus: CacheStatus, microseconds: Int) {
+    if cacheStatus.isFromMemory {
+      client.loop.hitLatency.record(microseconds: microseconds)
+    } else {
+      handler.figures.missLatency.record(microseconds: microseconds)
+      handler.figures.origins.add(cacheStatus.originName)
+    }
+  }
+
+  /// Writes the request's line to the log. `bytes` is the length of the body, even if it is not sent.
+  func log(status: Int, bytes: Int, cacheStatus: String? = nil, error: ImageError? = nil) {
+    handler.log(
+      RequestLine(
+        method: displayable(String(cString: methodName)), status: status,
+        bytes: client.bodyBytes(status: status, of: bytes), cacheStatus: cacheStatus, error: error),
+      of: client, on: connection)
+  }
+}
+
+extension CacheStatus {
+  /// The `Cache-Status` of a negatively cached failure.
+  fileprivate static let failedURL = "pictor; hit; detail=failed-url"
+
+  /// Whether the image came from memory. Such hits are counted by their latency.
+  fileprivate var isFromMemory: Bool {
+    switch self {
+    case .hit(.memory), .staleHit(.memory, _, _): true
+    default: false
+    }
+  }
+
+  /// The origin's name in `/stats`.
+  fileprivate var originName: String {
+    switch self {
+    case .hit(let tier), .staleHit(let tier, _, _): tier.rawValue
+    case .staleIfError: "stale"
+    case .miss: "origin"
+    }
+  }
+}

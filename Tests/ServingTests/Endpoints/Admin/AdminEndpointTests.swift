@@ -1,0 +1,257 @@
+// AdminEndpointTests: tests of the admin endpoints, operation keys and negatively cached failures.
+
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct AdminEndpointTests {
+  private let token = "correct horse battery".replacing(" ", with: "-")
+  private let services = TestServices()
+
+  private func withOperators(_ body: (HTTPClient) async throws -> Void) async throws {
+    try await withServer(
+      TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
+    ) { server in try await body(try HTTPClient(port: server.port)) }
+  }
+
+  @Test func `without a token set there are no operators' paths`() async throws {
+    try await withServer(TestProvider(), services: services) { server in
+      let client = try HTTPClient(port: server.port)
+      for path in ["/admin/failed", "/admin/cancel"] {
+        let answer = try client.get(path, headers: ["Authorization": "Bearer "])
+        #expect(answer.status == 404)
+        #expect(answer.text.contains("\"code\":\"not_found\""))
+      }
+    }
+  }
+
+  @Test(arguments: [
+    "", "Bearer", "Bearer ", "Bearer correct-horse-batterz", "Bearer correct-horse-battery2",
+    "Basic correct-horse-battery", "correct-horse-battery", "Bearer  correct-horse-battery",
+  ])
+  func `whoever has no token is told to bring one`(authorization: String) async throws {
+    try await withOperators { client in
+      let answer = try client.request(
+        "POST", "/admin/cancel", headers: ["Authorization": authorization])
+      #expect(answer.status == 401)
+      #expect(answer["WWW-Authenticate"] == "Bearer")
+      #expect(answer.text.contains("\"code\":\"unauthorized\""))
+      #expect(services.cancelled.value == 0)
+    }
+  }
+
+  @Test func `the failed URLs are listed and forgotten`() async throws {
+    let urls = ["https://h/a.jpg", "https://h/b.jpg"]
+    services.failed.withLock { failed in
+      failed = urls.map {
+        FailedURL(url: $0, transform: nil, code: "undecodable", status: 422, seconds: 9)
+      }
+    }
+    try await withOperators { client in
+      let header: KeyValuePairs = ["Authorization": "bEARER " + token]
+      let list = try client.get("/admin/failed", headers: header)
+      #expect(list.status == 200)
+      #expect(list["Content-Type"] == "application/json")
+      #expect(list["Cache-Control"] == "no-store")
+      for part in ["https://h/a.jpg", "https://h/b.jpg", "\"code\" : \"undecodable\""] {
+        #expect(list.text.contains(part))
+      }
+      let one = try client.request(
+        "DELETE", "/admin/failed?url=https%3A%2F%2Fh%2Fa.jpg", headers: header)
+      #expect(one.text.contains("\"removed\" : 1"))
+      let wrong = try client.request("DELETE", "/admin/failed?ulr=x", headers: header)
+      #expect(wrong.status == 400)
+      #expect(wrong.text.contains("\"code\":\"unknown_parameter\""))
+      #expect(services.failed.withLock { $0.map(\.url) } == ["https://h/b.jpg"])
+      let all = try client.request("DELETE", "/admin/failed", headers: header)
+      #expect(all.text.contains("\"removed\" : 1"))
+      #expect(services.failed.withLock { $0.isEmpty })
+    }
+  }
+
+  @Test func `a list that takes its time keeps nobody else on its thread waiting`() async throws {
+    try await withServer(
+      TestProvider(), services: services,
+      configure: {
+        $0.operatorTokens = [token]
+        $0.workers = 1
+      }
+    ) { server in
+      let header: KeyValuePairs = ["Authorization": "Bearer " + token]
+      let (client, other) = (try HTTPClient(port: server.port), try HTTPClient(port: server.port))
+      func ask(_ method: String, _ path: String) throws {
+        try client.send(HTTPClient.text(method, path, headers: header))
+        #expect(try other.get("/stats").status == 200)
+      }
+      try services.failed.withLock { _ in try ask("GET", "/admin/failed") }
+      #expect(try client.readAnswer().status == 200)
+      try services.failed.withLock { _ in try ask("DELETE", "/admin/failed") }
+      #expect(try client.readAnswer().status == 200)
+      try services.listed.withLock { _ in try ask("GET", "/admin/downloads") }
+      #expect(try client.readAnswer().status == 200)
+      try services.statuses.withLock { _ in try ask("GET", "/admin/prefetch") }
+      #expect(try client.readAnswer().status == 200)
+    }
+  }
+
+  @Test func `operators are answered where the server has no room for further requests`()
+    async throws
+  {
+    let work = CancellableProvider()
+    try await withServer(
+      work.provider, services: services,
+      configure: {
+        $0.operatorTokens = [token]
+        $0.maximumActiveRequests = 1
+      }
+    ) { server in
+      let waiting = try HTTPClient(port: server.port)
+      try waiting.send(HTTPClient.text("GET", imageTarget))
+      #expect(await eventually { work.provider.asked.value == 1 })
+      let client = try HTTPClient(port: server.port)
+      let header: KeyValuePairs = ["Authorization": "Bearer " + token]
+      for path in ["/admin/downloads", "/admin/failed", "/admin/prefetch"] {
+        #expect(try client.get(path, headers: header).status == 200)
+      }
+      #expect(try client.get(imageTarget).status == 503)
+    }
+  }
+
+  @Test func `a path knows its methods`() async throws {
+    try await withOperators { client in
+      let header: KeyValuePairs = ["Authorization": "Bearer " + token]
+      let get = try client.get("/admin/cancel", headers: header)
+      #expect(get.status == 405)
+      #expect(get["Allow"] == "POST, OPTIONS")
+      let post = try client.request("POST", "/admin/failed", headers: header)
+      #expect(post.status == 405)
+      #expect(post["Allow"] == "GET, HEAD, DELETE, OPTIONS")
+      let cancel = try client.request("POST", "/admin/cancel", headers: header)
+      #expect(cancel.text.contains("\"cancelled\" : 3"))
+      #expect(services.cancelled.value == 1)
+    }
+  }
+
+  // MARK: Operation keys
+
+  private let key: KeyValuePairs = ["X-Operation-Key": "row 7"]
+
+  @Test func `a later request with the same key takes the place of the one that runs`()
+    async throws
+  {
+    let work = CancellableProvider()
+    try await withServer(work.provider) { server in
+      let older = try HTTPClient(port: server.port)
+      try older.send(HTTPClient.text("GET", imageTarget + "&w=1", headers: key))
+      #expect(await eventually { work.provider.asked.value == 1 })
+      let newer = try HTTPClient(port: server.port)
+      try newer.send(HTTPClient.text("GET", imageTarget + "&w=2", headers: key))
+      let answer = try older.readAnswer()
+      #expect(answer.status == 409)
+      #expect(answer.text.contains("\"code\":\"superseded\""))
+      #expect(await eventually { work.cancelled.value == 1 })
+      #expect(await eventually { server.figures.active == 1 })
+    }
+  }
+
+  @Test func `other keys and requests without one are left alone`() async throws {
+    let work = CancellableProvider()
+    try await withServer(work.provider) { server in
+      let clients = try (0..<3).map { _ in try HTTPClient(port: server.port) }
+      let long = String(repeating: "k", count: 129)
+      let headers: [KeyValuePairs<String, String>] = [
+        key, ["X-Operation-Key": "row 8"], [:], ["X-Operation-Key": long],
+      ]
+      for (client, header) in zip(clients, headers) {
+        try client.send(HTTPClient.text("GET", imageTarget, headers: header))
+      }
+      #expect(await eventually { server.figures.active == 3 })
+      let further = try HTTPClient(port: server.port)
+      try further.send(HTTPClient.text("GET", imageTarget, headers: ["X-Operation-Key": long]))
+      #expect(await eventually { server.figures.active == 4 })
+      #expect(work.cancelled.value == 0)
+    }
+  }
+
+  @Test func `an image from memory supersedes too`() async throws {
+    let work = CancellableProvider()
+    work.provider.keep(makeVariant(try makeRequest().key))
+    try await withServer(work.provider) { server in
+      let older = try HTTPClient(port: server.port)
+      try older.send(HTTPClient.text("GET", imageTarget + "&w=1", headers: key))
+      #expect(await eventually { work.provider.asked.value == 1 })
+      let request = try makeRequest()
+      work.provider.atHand.withLock {
+        $0[request.key] = makeDelivery(makeVariant(request.key, body: [1]))
+      }
+      let newer = try HTTPClient(port: server.port)
+      #expect(try newer.get(imageTarget, headers: key).status == 200)
+      #expect(try older.readAnswer().status == 409)
+    }
+  }
+
+  @Test func `a key is free again when its request has ended`() async throws {
+    let provider = TestProvider { request throws(ImageError) in
+      makeDelivery(makeVariant(request.key, body: [1]))
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      for _ in 0..<3 { #expect(try client.get(imageTarget, headers: key).status == 200) }
+    }
+  }
+
+  @Test func `requests that race for a key leave nothing behind`() async throws {
+    let work = CancellableProvider()
+    let provider = TestProvider { request throws(ImageError) in
+      guard request.source.path != "/hangs" else {
+        return try await work.provider.variant(for: request)
+      }
+      await Task.yield()
+      return makeDelivery(makeVariant(request.key, body: [1]))
+    }
+    try await withServer(provider, configure: { $0.workers = 4 }) { server in
+      let clients = try (0..<16).map { _ in try HTTPClient(port: server.port) }
+      for _ in 0..<500 {
+        for client in clients {
+          try client.send(HTTPClient.text("GET", imageTarget, headers: key))
+        }
+        for client in clients { #expect([200, 409].contains(try client.readAnswer().status)) }
+      }
+      // Each of the connections is watched as one that was never in a race.
+      for client in clients {
+        try client.send(HTTPClient.text("GET", "/image?url=https://h/hangs"))
+      }
+      #expect(await eventually { work.provider.asked.value == 16 })
+      for client in clients { client.close() }
+      #expect(await eventually { work.cancelled.value == 16 })
+    }
+  }
+
+  // MARK: Remembered failures
+
+  @Test
+  func
+    `a failure that is remembered may be kept by others as long, and says when it is told again`()
+    async throws
+  {
+    let repeated = Counter()
+    let provider = TestProvider { _ throws(ImageError) in
+      repeated.add()
+      throw .remembered(
+        .sourceNotFound(status: 404), seconds: 600, isRepeated: repeated.value > 1)
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      let first = try client.get(imageTarget)
+      #expect(first.status == 404)
+      #expect(first["Cache-Control"] == "public, max-age=600")
+      #expect(first["Cache-Status"] == nil)
+      let second = try client.get(imageTarget)
+      #expect(second.text.contains("\"code\":\"source_not_found\""))
+      #expect(second["Cache-Status"] == "pictor; hit; detail=failed-url")
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// RequestLoopTests: tests that requests which came through this server are refused, and others keep their trail.
+
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct RequestLoopTests {
+  @Test(
+    arguments: [
+      ["CDN-Loop": "me"], ["cdn-loop": "cloudflare; loops=1, ME;x=1"], ["Via": "1.1 me"],
+      ["CDN-Loop": "other", "CDN-LOOP": "me"], ["CDN-Loop": String(repeating: "a,", count: 40)],
+    ] as [KeyValuePairs<String, String>])
+  func `a request of one's own is refused, whatever it wants`(
+    headers: KeyValuePairs<String, String>
+  ) async throws {
+    let provider = TestProvider()
+    try await withServer(
+      provider,
+      configure: {
+        $0.id = "me"
+        $0.operatorTokens = ["0123456789abcdef"]
+      }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      for target in [imageTarget, "/info" + imageTarget.dropFirst(6)] {
+        let answer = try client.get(target, headers: headers)
+        #expect(answer.status == 403 && answer.text.contains("\"forbidden_source\""))
+        #expect(answer["Cache-Control"] == "no-store")
+      }
+      #expect(try client.get("/stats", headers: headers).status == 200)
+      var text = HTTPClient.text("POST", "/admin/prefetch", headers: headers, bodyLength: 1)
+      // A line's end is one character.
+      text.removeLast()
+      try client.send(text + "Authorization: Bearer 0123456789abcdef\r\n\r\n\n")
+      #expect(try client.readAnswer().status == 403)
+    }
+    #expect(provider.asked.value == 0)
+  }
+
+  @Test func `a memory hit is served to whoever asks`() async throws {
+    let provider = TestProvider()
+    provider.keep(makeVariant(try makeRequest().key))
+    try await withServer(provider, configure: { $0.id = "me" }) { server in
+      let answer = try HTTPClient(port: server.port).get(imageTarget, headers: ["CDN-Loop": "me"])
+      #expect(answer.status == 200)
+    }
+  }
+
+  @Test func `other servers' requests go on with their trail`() async throws {
+    let trails = Lock<[ServerTrail]>([])
+    let provider = TestProvider { request throws(ImageError) in
+      trails.withLock { $0.append(request.options.trail) }
+      return makeDelivery(makeVariant(request.key))
+    }
+    try await withServer(provider, configure: { $0.id = "me" }) { server in
+      let client = try HTTPClient(port: server.port)
+      _ = try client.get(imageTarget)
+      _ = try client.get(
+        imageTarget, headers: ["CDN-Loop": "a; b=1", "CDN-Loop": "c", "Via": "1.1 d"])
+    }
+    #expect(trails.withLock { $0 } == [ServerTrail(), ServerTrail(parsing: "a; b=1, c")])
+  }
+}

@@ -1,0 +1,269 @@
+// SuspendedRequestTests: tests of suspended requests: responses, deadlines, clients and limits.
+
+import FoundationEssentials
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct SuspendedRequestTests {
+  @Test func `a miss is answered when its work is done`() async throws {
+    let gate = Gate()
+    let provider = TestProvider { request throws(ImageError) in
+      await gate.pass()
+      return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      try client.send(HTTPClient.text("GET", imageTarget))
+      #expect(await eventually { provider.asked.value == 1 })
+      #expect(server.figures.active == 1)
+      // Others are answered meanwhile.
+      #expect(try HTTPClient(port: server.port).get("/stats").status == 200)
+      gate.open()
+      let answer = try client.readAnswer()
+      #expect(answer.status == 200)
+      #expect(answer.body == [1, 2, 3])
+      #expect(
+        answer["Cache-Status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
+      let timing = answer["Server-Timing"] ?? ""
+      #expect(timing.hasPrefix("download;dur=12.000, encode;dur=1.500, total;dur="))
+      #expect(answer["Age"] == "0")
+      #expect(answer["ETag"] == "\"0123abcd\"")
+      #expect(answer["Content-Disposition"] == "inline; filename=\"photo.jpg\"")
+      // The connection stays, and a client that has the image is told so.
+      let second = try client.get(imageTarget, headers: ["If-None-Match": "\"0123abcd\""])
+      #expect(second.status == 304)
+      #expect(try client.head(imageTarget)["Content-Length"] == "3")
+      #expect(server.figures.byOrigin["origin"] == 3)
+    }
+  }
+
+  @Test func `what can be had without waiting is answered without a task`() async throws {
+    let provider = TestProvider()
+    let request = try makeRequest()
+    var timings = Timings()
+    timings.disk = .microseconds(250)
+    let delivery = ImageDelivery(
+      variant: makeVariant(request.key, body: [4, 5]), cacheStatus: .hit(.disk), timings: timings)
+    provider.atHand.withLock { $0[request.key] = delivery }
+    try await withServer(provider) { server in
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
+      #expect(answer.status == 200)
+      #expect(answer.body == [4, 5])
+      #expect(answer["Cache-Status"] == "pictor; hit; detail=disk")
+      #expect(answer["Server-Timing"]?.hasPrefix("disk;dur=0.250, total;dur=") == true)
+      #expect(provider.asked.value == 0)
+      #expect(server.figures.byOrigin["disk"] == 1)
+    }
+  }
+
+  @Test func `a variant that must not be kept says so`() async throws {
+    let provider = TestProvider { request throws(ImageError) in
+      makeDelivery(makeVariant(request.key, info: makeInfo(isStorable: false)))
+    }
+    try await withServer(provider) { server in
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
+      #expect(answer["Cache-Control"] == "no-store")
+    }
+  }
+
+  @Test func `a file is sent from its place in the file`() async throws {
+    let content = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+    let whole = try FileRegion.sealed(content)
+    let provider = TestProvider { request throws(ImageError) in
+      let region = FileRegion(owning: dup(whole.descriptor), offset: 1_000, count: 250_000)
+      return ImageDelivery(
+        variant: Variant(key: request.key, info: makeInfo(), body: .file(region)),
+        cacheStatus: .hit(.disk), timings: Timings())
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      for _ in 0..<3 {
+        let answer = try client.get(imageTarget)
+        #expect(answer.body == Array(content[1_000..<251_000]))
+        #expect(answer["Cache-Status"] == "pictor; hit; detail=disk")
+      }
+      #expect(try client.head(imageTarget)["Content-Length"] == "250000")
+      #expect(server.figures.byOrigin["disk"] == 4)
+    }
+  }
+
+  @Test func `errors come as the contract's JSON`() async throws {
+    let provider = TestProvider { _ throws(ImageError) in
+      throw .sourceUnreachable(detail: "10.0.0.1 refused \"secret\"")
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      let answer = try client.get(imageTarget)
+      #expect(answer.status == 502)
+      #expect(answer["Content-Type"] == "application/json")
+      #expect(answer["Cache-Control"] == "no-store")
+      #expect(answer["X-Content-Type-Options"] == "nosniff")
+      let id = answer["X-Request-ID"] ?? ""
+      #expect(
+        answer.text == """
+          {"error":{"code":"source_unreachable","message":"the origin cannot be reached",\
+          "request_id":"\(id)"}}
+
+          """)
+      let head = try client.head(imageTarget)
+      #expect(head.status == 502 && head.body.isEmpty)
+      #expect(server.figures.byOrigin["error"] == 2)
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `a client that goes away cancels its work`(closesWhole: Bool) async throws {
+    let provider = CancellableProvider()
+    try await withServer(provider.provider) { server in
+      let client = try HTTPClient(port: server.port)
+      try client.send(HTTPClient.text("GET", imageTarget))
+      #expect(await eventually { provider.provider.asked.value == 1 })
+      if closesWhole { client.close() } else { client.finishSending() }
+      #expect(await eventually { provider.cancelled.value == 1 })
+      #expect(await eventually { server.figures.clientsGone == 1 && server.figures.active == 0 })
+      #expect(await eventually { server.figures.connections == 0 })
+    }
+  }
+
+  @Test func `every request's line has the same fields, absent ones left out`() async throws {
+    struct Line: Decodable {
+      let method, target, url, cache, error, request_id: String?
+      let status, bytes: Int?
+    }
+    var ends: [CInt] = [0, 0]
+    try #require(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    let log = Log(level: .info, format: .json, descriptor: ends[1])
+    let gone = CancellableProvider()
+    let provider = TestProvider { request throws(ImageError) in
+      guard request.source.path != "/gone" else {
+        return try await gone.provider.variant(for: request)
+      }
+      return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
+    }
+    try await withServer(provider, log: log) { server in
+      let client = try HTTPClient(port: server.port)
+      let id = try client.get(imageTarget)["X-Request-ID"]
+      #expect(try client.head(imageTarget).status == 200)
+      #expect(try client.get("/image?w=0").status == 400)
+      try client.send(HTTPClient.text("GET", "/image?url=https://h/gone"))
+      #expect(await eventually { gone.provider.asked.value == 1 })
+      client.close()
+      #expect(await eventually { server.figures.clientsGone == 1 && server.figures.active == 0 })
+
+      var buffer = [UInt8](repeating: 0, count: 65_536)
+      let count = max(read(ends[0], &buffer, buffer.count), 0)
+      let lines = try String(decoding: buffer[..<count], as: UTF8.self).split(separator: "\n")
+        .filter { $0.contains("\"request\"") }
+        .map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+      try #require(lines.count == 4)
+      #expect(lines.map(\.method) == ["GET", "HEAD", "GET", "GET"])
+      #expect(lines.map(\.status) == [200, 200, 400, 499])
+      #expect(lines.map(\.bytes).prefix(2) == [3, 0])
+      #expect(lines[0].request_id == id && lines.allSatisfy { $0.request_id?.utf8.count == 16 })
+      #expect(lines.allSatisfy { $0.target?.hasPrefix("/image?") == true })
+      #expect(lines.map { $0.cache != nil } == [true, true, false, false])
+      #expect(lines.map(\.error) == [nil, nil, "invalid_parameter", "cancelled"])
+      #expect(lines.map(\.url) == [imageURL, imageURL, nil, "https://h/gone"])
+    }
+  }
+
+  @Test func `an answer that takes too long is 504 and cancels its work`() async throws {
+    let provider = CancellableProvider()
+    try await withServer(
+      provider.provider, configure: { $0.requestTimeout = .milliseconds(100) }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      let answer = try client.get(imageTarget)
+      #expect(answer.status == 504)
+      #expect(answer.text.contains("\"deadline_exceeded\""))
+      #expect(await eventually { provider.cancelled.value == 1 })
+      #expect(try client.get("/stats").status == 200)
+    }
+  }
+
+  @Test func `work that does not heed its cancellation holds nobody up`() async throws {
+    let gate = Gate()
+    let provider = TestProvider { _ throws(ImageError) in
+      await gate.pass()
+      throw .cancelled
+    }
+    try await withServer(
+      provider, configure: { $0.requestTimeout = .milliseconds(100) }
+    ) { server in
+      let answer = try HTTPClient(port: server.port).get(imageTarget)
+      #expect(answer.status == 504)
+    }
+    gate.open()
+  }
+
+  @Test func `more than the limit of waiting requests is refused at once`() async throws {
+    let provider = CancellableProvider()
+    try await withServer(
+      provider.provider, configure: { $0.maximumActiveRequests = 3 }
+    ) { server in
+      let waiting = try (0..<3).map { _ in
+        let client = try HTTPClient(port: server.port)
+        try client.send(HTTPClient.text("GET", imageTarget))
+        return client
+      }
+      #expect(await eventually { provider.provider.asked.value == 3 })
+      let client = try HTTPClient(port: server.port)
+      let answer = try client.get(imageTarget)
+      #expect(answer.status == 503)
+      #expect(answer["Retry-After"] == "1")
+      #expect(answer.text.contains("\"overloaded\""))
+      let stats = try client.get("/stats")
+      #expect(stats.status == 200 && stats.text.contains("\"limit\" : 3"))
+      waiting[0].close()
+      #expect(await eventually { provider.cancelled.value == 1 })
+      try client.send(HTTPClient.text("GET", imageTarget))
+      #expect(await eventually { provider.provider.asked.value == 4 })
+    }
+  }
+
+  @Test func `two hundred clients at once each get their answer`() async throws {
+    let provider = TestProvider { request throws(ImageError) in
+      await Task.yield()
+      return makeDelivery(makeVariant(request.key, body: Array(request.source.text.utf8)))
+    }
+    provider.keep(
+      makeVariant(try makeRequest("https://h/hit").key, body: Array("https://h/hit".utf8)))
+    try await withServer(provider) { server in
+      let clients = try (0..<200).map { _ in try HTTPClient(port: server.port) }
+      for round in 0..<3 {
+        for (index, client) in clients.enumerated() {
+          let path = index % 2 == 0 ? "hit" : "\(round)-\(index)"
+          try client.send(HTTPClient.text("GET", "/image?url=https://h/\(path)"))
+        }
+        for (index, client) in clients.enumerated() {
+          let path = index % 2 == 0 ? "hit" : "\(round)-\(index)"
+          let answer = try client.readAnswer()
+          #expect(answer.status == 200 && answer.text == "https://h/\(path)")
+        }
+      }
+      #expect(server.figures.connections == 200)
+      #expect(server.figures.byOrigin == ["memory": 300, "origin": 300])
+    }
+  }
+}
+
+/// A provider whose work only ends by being cancelled.
+struct CancellableProvider {
+  let cancelled = Counter()
+  let provider: TestProvider
+
+  init() {
+    let cancelled = cancelled
+    provider = TestProvider { _ throws(ImageError) in
+      while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }
+      cancelled.add()
+      throw .cancelled
+    }
+  }
+}

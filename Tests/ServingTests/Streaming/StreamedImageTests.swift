@@ -1,0 +1,242 @@
+// StreamedImageTests: tests of images that are sent while they are received.
+
+import FoundationEssentials
+import Glibc
+import Model
+import Platform
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import Serving
+
+/// A body that comes in as a test says.
+final class TestBody: StreamingBody {
+  private struct State {
+    var bytes: [UInt8] = []
+    var isWhole: Bool?
+  }
+
+  private let state = Lock(State())
+  private let observers = Observers<Void>()
+  let origin = OriginResponse(status: 200)
+  let expected: Int?
+  let version: UInt64 = 1
+
+  init(expected: Int? = nil) { self.expected = expected }
+
+  var isComplete: Bool { state.withLock { $0.isWhole ?? false } }
+
+  func add(_ bytes: [UInt8]) {
+    state.withLock { $0.bytes += bytes }
+    observers.tell(())
+  }
+
+  func end(isWhole: Bool) {
+    state.withLock { $0.isWhole = isWhole }
+    observers.tell(())
+  }
+
+  func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead {
+    state.withLock { state in
+      let rest = state.bytes[position...].prefix(buffer.count)
+      buffer.copyBytes(from: rest)
+      guard rest.isEmpty else { return .bytes(rest.count) }
+      return switch state.isWhole {
+      case nil: .notYet
+      case true?: .end
+      case false?: .failed
+      }
+    }
+  }
+
+  func observe(_ observer: @escaping @Sendable () -> Void) -> Observation {
+    observers.add { _ in observer() }
+  }
+}
+
+/// A provider of one image that is still being received, for clients that accept streaming.
+final class ComingProvider: ImageProvider {
+  let body: TestBody
+  /// Shares that were given up.
+  let ended = Counter()
+
+  init(_ body: TestBody = TestBody()) { self.body = body }
+
+  var delivery: StreamingDelivery {
+    StreamingDelivery(
+      body: body, info: makeInfo(),
+      cacheStatus: .miss(.uriMiss, stored: false, collapsed: false, originStatus: 200)
+    ) { [ended] in ended.add() }
+  }
+
+  func cachedVariant(for key: CacheKey) -> Variant? { nil }
+  func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? { nil }
+  func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
+    makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
+  }
+  func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
+    .coming(delivery)
+  }
+}
+
+struct StreamedImageTests {
+  private let target = imageTarget + "&format=jpeg&progressive=1"
+  private let key: KeyValuePairs = ["X-Operation-Key": "row 7"]
+
+  /// Reads on until `text` has come.
+  private func read(_ client: HTTPClient, until text: String) throws -> String {
+    var all: [UInt8] = []
+    while !all.suffix(text.utf8.count).elementsEqual(text.utf8) { all += try client.read(1) }
+    return String(decoding: all, as: UTF8.self)
+  }
+
+  @Test func `a client of HTTP/1.0, who could not see an image torn, gets it whole`() async throws {
+    let provider = ComingProvider()
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      try client.send("GET \(target) HTTP/1.0\r\nHost: t\r\n\r\n")
+      let answer = try client.readAnswer()
+      #expect(answer.body == [1, 2, 3] && answer["Content-Length"] == "3")
+      #expect(provider.ended.value == 0)
+    }
+  }
+
+  @Test func `one of HTTP/1.1 sees it torn, whether or not the connection was to stay`()
+    async throws
+  {
+    for more: KeyValuePairs<String, String> in [[:], ["Connection": "close"]] {
+      let provider = ComingProvider()
+      provider.body.add([1, 2, 3])
+      try await withServer(provider) { server in
+        let client = try HTTPClient(port: server.port)
+        try client.send(HTTPClient.text("GET", target, headers: more))
+        let begin = try read(client, until: "\r\n3\r\n")
+        #expect(begin.contains("Transfer-Encoding: chunked"))
+        provider.body.end(isWhole: false)
+        let rest = try client.readToEnd()
+        #expect(rest == [1, 2, 3, 0x0d, 0x0a])
+        #expect(await eventually { provider.ended.value == 1 })
+      }
+    }
+  }
+
+  @Test(arguments: [nil, 1 << 30])
+  func `a client that does not read has an end`(length: Int?) async throws {
+    let provider = ComingProvider(TestBody(expected: length))
+    // More than the kernel takes for it.
+    provider.body.add([UInt8](repeating: 7, count: 16 << 20))
+    try await withServer(
+      provider,
+      configure: {
+        $0.answerTimeout = .milliseconds(100)
+        $0.requestTimeout = .milliseconds(100)
+        $0.minimumReadRate = 1 << 40
+      }
+    ) { server in
+      let client = try HTTPClient(port: server.port, receiveBuffer: 4_096)
+      try client.send(HTTPClient.text("GET", target))
+      #expect(await eventually { server.figures.byOrigin["origin"] == 1 })
+      #expect(await eventually { server.figures.connections == 0 })
+      #expect(await eventually { provider.ended.value == 1 })
+    }
+  }
+
+  @Test func `a later request with the same key cuts an image that is being sent`() async throws {
+    let provider = ComingProvider()
+    provider.body.add([1, 2, 3])
+    try await withServer(provider) { server in
+      let older = try HTTPClient(port: server.port)
+      try older.send(HTTPClient.text("GET", target, headers: key))
+      _ = try read(older, until: "\r\n3\r\n")
+      let newer = try HTTPClient(port: server.port)
+      #expect(try newer.get(imageTarget, headers: key).status == 200)
+      #expect(try older.readToEnd() == [1, 2, 3, 0x0d, 0x0a])
+      #expect(await eventually { provider.ended.value == 1 })
+    }
+  }
+
+  @Test func `the key of an image that was sent to its end is free`() async throws {
+    let provider = ComingProvider()
+    provider.body.add([1, 2, 3])
+    provider.body.end(isWhole: true)
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      for _ in 0..<3 {
+        #expect(try client.get(target, headers: key).body == [1, 2, 3])
+      }
+      #expect(await eventually { server.figures.bytesSent == 9 && provider.ended.value == 3 })
+    }
+  }
+
+  @Test func `what was cut is logged with the bytes that were sent, and why`() async throws {
+    struct Line: Decodable {
+      let error, detail, cache: String?
+      let status, bytes: Int?
+    }
+    var ends: [CInt] = [0, 0]
+    try #require(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    let log = Log(level: .info, format: .json, descriptor: ends[1])
+    for isOrigins in [true, false] {
+      let provider = ComingProvider()
+      provider.body.add([1, 2, 3])
+      try await withServer(provider, log: log) { server in
+        let client = try HTTPClient(port: server.port)
+        try client.send(HTTPClient.text("GET", target))
+        _ = try read(client, until: "\r\n3\r\n")
+        if isOrigins { provider.body.end(isWhole: false) } else { client.close() }
+        #expect(await eventually { provider.ended.value == 1 && server.figures.active == 0 })
+        #expect(await eventually { server.figures.bytesSent == 3 })
+      }
+    }
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let count = max(Glibc.read(ends[0], &buffer, buffer.count), 0)
+    let lines = try String(decoding: buffer[..<count], as: UTF8.self).split(separator: "\n")
+      .filter { $0.contains("\"request\"") }
+      .map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+    #expect(lines.map(\.status) == [200, 200])
+    #expect(lines.map(\.bytes) == [3, 3])
+    #expect(lines.map(\.error) == ["source_incomplete", "cancelled"])
+    #expect(lines.allSatisfy { $0.cache == "pictor; fwd=uri-miss; fwd-status=200" })
+  }
+}
+
+/// The handler alone, called as libmicrohttpd would call it.
+struct CompletionTests {
+  private let handler: RequestHandler
+  private let client: Connection
+  private let wake: WakeSignal
+
+  init() throws {
+    wake = try WakeSignal()
+    handler = RequestHandler(
+      configuration: ServerConfiguration(), provider: TestProvider(), figures: ServerFigures(),
+      monitor: try ConnectionMonitor(limit: 1, tick: 1_000),
+      services: AdminServices(TestServices()),
+      stats: makeStats, log: Log(level: .error))
+    client = handler.opened(
+      descriptor: -1, peer: nil, on: EventLoopState(index: 0, memoBytes: 1_000, wake: wake))
+  }
+
+  @Test func `an image that began to come when its client went is given up`() async throws {
+    let provider = ComingProvider()
+    // The request is not watched, so the fake connection is never resumed.
+    let request = SuspendedRequest(
+      number: 1, connection: try #require(OpaquePointer(bitPattern: 16)), descriptor: -1,
+      deadline: .max, monitor: handler.monitor, wake: wake)
+    request.start { .streaming(provider.delivery) }
+    #expect(await eventually { request.outcome != nil })
+    client.suspendedRequest = request
+    handler.completed(on: client, nil, isWhole: false)
+    #expect(provider.ended.value == 1)
+  }
+
+  @Test func `a body does not stay with an idle connection`() throws {
+    client.body.begin(.memory(limit: 10))
+    [UInt8]([1, 2, 3]).withUnsafeBytes { _ = client.body.take($0) }
+    handler.completed(on: client, nil, isWhole: true)
+    #expect(client.body.count == 0)
+    #expect(try client.body.bytes().isEmpty)
+  }
+}
