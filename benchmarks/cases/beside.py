@@ -92,7 +92,7 @@ def run(bench: Bench) -> Claim:
         how="Hits on 4 connections, misses (800×600 JPEG to 300 px) on 8; server, workers, origin and both wrk share all "
             f"cores; alone, then beside each other, in turn, medians of {bench.rounds} rounds. Pictor logs each miss to a "
             "file. The peers are imgproxy and nginx's proxy_cache in front of it, each in a session of its own, as services "
-            "are. The last row is what the scheduler lets anybody have: nginx proxy_cache beside an empty loop a core.",
+            "are. The last row is the scheduler's limit for every server: nginx proxy_cache beside an empty loop a core.",
         columns=["", "requests/s", "p50 ms", "p99 ms", "p99 of each round"],
         rows=[[name, f"{it.rate:,.0f}", f"{it.p50 * 1e3:.2f}", f"{it.p99 * 1e3:.2f}", spread(name)]
               for name, it in medians.items()],

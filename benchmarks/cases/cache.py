@@ -26,7 +26,7 @@ def ratios(bench: Bench) -> Claim:
         name="ratios", title="What the memory tier finds",
         how=f"Hits ÷ requests of {REQUESTS:,} requests for {OBJECTS:,} objects, made by seed; caches by the share of the "
             "objects, or of their bytes, that they have room for. The memory tier is the server's own; the others are "
-            "written for the comparison, without shards. The optimum knows the future; where sizes differ nobody knows it.",
+            "written for the comparison, without shards. The optimum knows the future; for objects of different sizes it is not computed.",
         columns=["requests", "cache", "memory tier", "LRU", "SIEVE", "S3-FIFO", "optimum"],
         rows=[[it["trace"], f"{it['share']:.1%}", *(ratio(it.get(kind)) for kind in kinds)] for it in measured],
         marks=[
@@ -50,7 +50,7 @@ def entries(bench: Bench) -> Claim:
             "up to 20,000 different ones, one after the other: at once, as the server's own threads do it; by way of the "
             "tier's threads; and of what is not there. Stores are from the first to the last written, of a thousand at a "
             "time (with few entries most of them make a folder first). Start is from opening the folder to the first image, and until the index is complete. Memory is "
-            "what malloc has handed out by then, about 0.3 MB of it whatever the number. Filling is all stores that led to the number.",
+            "what malloc has handed out by then, about 0.3 MB of it at any number. Filling is all stores that led to the number.",
         columns=["entries", "hit µs", "by threads µs", "miss µs", "store µs", "first answer ms", "index complete ms",
                  "index bytes an entry", "filling s"],
         rows=[[f"{it['entries']:,}", f"{it['hit']:.1f}", f"{it['waitedHit']:.1f}", f"{it['miss']:.2f}", f"{it['filled']['store']:.1f}",

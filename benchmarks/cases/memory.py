@@ -15,7 +15,7 @@ SOURCE = "800x600.jpg"
 
 
 def ask(bench: Bench, until: int, done: int) -> int:
-    """Asks for distinct images until so many were asked for; how many that were."""
+    """Asks for distinct images until so many were asked for; returns their number."""
     while done < until:
         measured = load.finish(load.start(
             f"http://127.0.0.1:{PICTOR}", 8, min(math.ceil((until - done) / 400), 10), script=DISTINCT,

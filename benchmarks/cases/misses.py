@@ -18,7 +18,7 @@ from kit.servers import FILTER, LOCAL_ORIGIN, ORIGIN, PICTOR, THUMBOR, Bench
 WIDTH = 300
 #: What workers are started with (Sources/ImagingPool/WorkerSpawn.swift), as far as it changes their time.
 WORKER_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"}
-#: Differences of SSIM below this are rounding: nobody sees them.
+#: Differences of SSIM below this are rounding and invisible.
 SEEN = 0.001
 #: Source, and what Pictor's requests per second are to be of the best of the others'.
 SOURCES = {"800x600.jpg": 1.1, "3000x2000.jpg": 1.25, "12000x9000.jpg": 1.25, "1000x1000.png": 1.25,
@@ -127,7 +127,7 @@ def run(bench: Bench) -> Claim:
                 source, name, f"{it.rate:,.1f}", f"{it.cpu * 1e3:.1f}", f"{it.p99 * 1e3:.0f}", f"{quality[name]:.3f}",
                 f"{able[name][3]:,}", str(frames[name])])
         rows.append([source, "pipeline alone", "", f"{floor * 1e3:.1f}", "", "", "", ""])
-        # Who leaves frames out does another, smaller job.
+        # A server that leaves out frames does less work.
         others = [name for name in measured if name != "Pictor" and frames[name] == frames["Pictor"]]
         if others:
             best = max(measured[name].rate for name in others)
@@ -144,7 +144,7 @@ def run(bench: Bench) -> Claim:
             "where a server does fewer than 20 a second; server, workers, origin and client share all cores; each in turn, "
             f"the best of {rounds} rounds. CPU is the server's and its workers', per request. “Pipeline alone” is "
             "`benchmark-pipeline`, a loop without server, one a core. SSIM is the mean over frames and channels, on white, "
-            "against the source decoded whole and resized with Lanczos in floating point. Who leaves frames out is not "
-            "compared with.",
+            "against the source decoded whole and resized with Lanczos in floating point. Servers that leave out frames "
+            "are not compared.",
         columns=["source", "server", "requests/s", "CPU ms", "p99 ms", "SSIM", "bytes", "frames"],
         rows=rows, marks=marks, bars=bars, unit="requests/s")

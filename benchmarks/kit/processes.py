@@ -11,7 +11,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Failure(Exception):
-    """The run cannot go on; one line for whoever started it."""
+    """The run cannot continue; one line says why."""
 
 
 class Process:
