@@ -28,11 +28,11 @@ enum ProcessSetup {
     giveWay(by: options.niceness)
   }
 
-  /// Lets the server go first where all cores are busy; being refused only makes images faster and hits slower.
+  /// Gives the server priority while all cores are busy. A failure only makes images faster and hits slower.
   ///
-  /// Where the kernel groups tasks by session (sched(7), “The autogroup feature”), niceness counts within a group alone,
-  /// and what one task of a group has used up counts against all: an event loop would wait for the workers' share. So
-  /// a worker has a session of its own, whose group gets the niceness. Elsewhere its own niceness counts.
+  /// If the kernel groups tasks by session (sched(7), “The autogroup feature”), niceness counts within a group only,
+  /// and one task's use counts against its whole group: an event loop would wait for the workers' share. So each worker
+  /// has a session of its own, whose group gets the niceness. Without groups, its own niceness counts.
   private static func giveWay(by niceness: CInt) {
     _ = nice(niceness)
     let file = open("/proc/self/autogroup", O_RDWR | O_CLOEXEC)
@@ -44,7 +44,7 @@ enum ProcessSetup {
     let words = String(decoding: text[..<count], as: UTF8.self).split { $0 == " " || $0 == "\n" }
     guard let present = words.last.flatMap({ CInt($0) }), setsid() >= 0 else { return }
     var wanted = "\(min(present + niceness, 19))"
-    // Whoever is not root may change one such group in a tenth of a second, on the whole machine (EAGAIN).
+    // Without root, a group's niceness can change once in a tenth of a second on the whole machine (EAGAIN).
     for _ in 0..<150 {
       let isWritten = wanted.withUTF8 { write(file, $0.baseAddress, $0.count) } > 0
       guard !isWritten, errno == EAGAIN else { return }

@@ -1,12 +1,12 @@
-// OpenDescriptors: how many descriptors this process has open, counted without holding up an event loop.
+// OpenDescriptors: counts the process's open descriptors without delaying an event loop.
 
 import Glibc
 import Platform
 
 /// Counts open descriptors for `/stats`, which event loops answer.
 ///
-/// Linux 6.2 and later tell the number as the size of `/proc/self/fd`. Earlier kernels have to list the folder, which
-/// takes 14 ms of processor with 15,000 descriptors. A thread does that, at most once a second; the last number is told.
+/// Linux 6.2 and later report the number as the size of `/proc/self/fd`. With earlier kernels a thread lists the
+/// folder, at most once a second, because that takes 14 ms of processor time with 15,000 descriptors.
 final class OpenDescriptors: Sendable {
   private struct State {
     var last: Int?
@@ -20,10 +20,10 @@ final class OpenDescriptors: Sendable {
   private let hasSize: Bool
   private let state = Lock(State())
 
-  /// - Parameter hasSize: Whether the kernel's own number is used where there is one.
+  /// - Parameter hasSize: Whether to use the kernel's own number if it has one.
   init(hasSize: Bool = true) { self.hasSize = hasSize }
 
-  /// The number now, or at most a few seconds ago; 0 until it is known. Never lists on the calling thread.
+  /// The number, at most a few seconds old; 0 until it is known. Never lists on the calling thread.
   var count: Int {
     var status = stat()
     if hasSize, stat(Self.folder, &status) == 0, status.st_size > 0 { return Int(status.st_size) }
@@ -39,7 +39,7 @@ final class OpenDescriptors: Sendable {
 
   private func list() {
     let isStarted: Void? = try? OwnThread.start(name: "pictor-count", rank: .background) { [self] in
-      // Without the descriptor that the listing itself opens.
+      // Without the descriptor that the listing itself uses.
       let found = Self.entries - 1
       state.withLock { state in
         (state.last, state.listedAt, state.isListing) = (max(found, 0), .now, false)
@@ -48,7 +48,7 @@ final class OpenDescriptors: Sendable {
     if isStarted == nil { state.withLock { $0.isListing = false } }
   }
 
-  /// Entries of the folder, but for `.` and `..`.
+  /// Returns the number of entries of the folder, without `.` and `..`.
   private static var entries: Int {
     guard let stream = opendir(folder) else { return 0 }
     defer { closedir(stream) }

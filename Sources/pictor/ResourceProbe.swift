@@ -16,7 +16,7 @@ enum ResourceProbe {
     case threads(given: Int, needed: Int, reason: String)
     /// The system does not grant this much address space, in bytes.
     case addresses(needed: Int, reason: String)
-    /// So few files may be open at once that nothing could be accepted, or loaded.
+    /// The limit of open descriptors is too low to accept a connection or load a source.
     case descriptors(limit: Int, needed: Int)
 
     var description: String {
@@ -39,23 +39,22 @@ enum ResourceProbe {
     }
   }
 
-  /// Threads besides the event loops and Swift's own: disk, downloads, workers, observers, and what libcurl starts to
-  /// look names up.
+  /// Threads besides the event loops and Swift's own: disk, downloads, workers, observers, and libcurl's for name
+  /// resolution.
   private static let otherThreads = 28
-  /// Addresses besides what the limits of memory allow, in bytes: code, stacks, and the areas that malloc(3) reserves.
+  /// Address space besides the memory limits, in bytes: code, stacks, and the areas that malloc(3) reserves.
   private static let otherBytes = 512 << 20
 
-  /// Descriptors for a few connections, transfers, files and what stays open; and what each event loop and each worker
-  /// has.
+  /// Descriptors for a few connections, transfers, files and permanently open ones, and for each event loop and worker.
   private static let (otherDescriptors, descriptorsOfEach) = (96, 3)
 
-  /// Holds all threads and addresses of a server at the same time, for a moment.
+  /// Allocates all threads and addresses of a server at the same time, for a moment.
   ///
   /// - Parameters:
-  ///   - files: how many may be open at once.
-  ///   - loops: event loops.
-  ///   - workers: worker processes.
-  ///   - bytes: what images in memory and bodies being received may take together.
+  ///   - files: the maximum number of open descriptors.
+  ///   - loops: the number of event loops.
+  ///   - workers: the number of worker processes.
+  ///   - bytes: the maximum bytes of images in memory and of bodies being received.
   static func run(files: Int, loops: Int, workers: Int, bytes: Int) throws(Failure) {
     let leastFiles = otherDescriptors + descriptorsOfEach * (loops + workers)
     guard files >= leastFiles else { throw .descriptors(limit: files, needed: leastFiles) }

@@ -1,4 +1,4 @@
-// StartCheck: whether this machine has what a configuration needs to start, found out without starting anything.
+// StartCheck: checks whether this machine has what a configuration needs, without starting anything.
 
 import Caching
 import Configuring
@@ -9,21 +9,22 @@ import Model
 import Platform
 import Serving
 
-/// What a start would stop at besides the configuration's own mistakes: limits, address, folder, programs and files.
+/// Finds reasons why a start would fail, besides mistakes in the configuration: limits, address, folder, programs,
+/// files.
 ///
-/// Nothing is changed: no folder is made, and a running server keeps its address and its lock.
+/// Changes nothing: it creates no folder, and a running server keeps its address and its lock.
 struct StartCheck {
-  /// What has to change before a start.
+  /// Problems that must be solved before a start.
   private(set) var problems = ConfigurationProblems()
-  /// What another process has, which may be the server that the configuration is for: a start stops at it.
+  /// Resources that another process holds. It may be the running server of this configuration. They stop a start.
   private(set) var occupied: [String] = []
 
   private let configuration: Configuration
   private let parts: PartConfigurations
 
-  /// Checks everything. To be called before there are many threads; waits for disks, each with a deadline.
+  /// Checks everything. Must be called before there are many threads. Waits for disks, with a deadline for each call.
   ///
-  /// - Parameter descriptors: How many files may be open at once.
+  /// - Parameter descriptors: The maximum number of open descriptors.
   init(_ configuration: Configuration, _ parts: PartConfigurations, descriptors: Int) {
     (self.configuration, self.parts) = (configuration, parts)
     let hasRoom = checkLimits(descriptors)
@@ -31,11 +32,11 @@ struct StartCheck {
     checkDisk()
     checkWorker()
     checkAuthorities()
-    // Without room for threads, nobody would ever come back with a file.
+    // Without room for threads, reading a file would wait forever.
     if hasRoom { checkWatermarks() }
   }
 
-  /// All that a start stops at, for a start.
+  /// All reasons for which a start fails.
   var allProblems: [String] { problems.lines + occupied }
 
   private mutating func checkLimits(_ descriptors: Int) -> Bool {
@@ -50,7 +51,7 @@ struct StartCheck {
     }
   }
 
-  /// Whether the server could listen: its address is one of this machine's, and its port is free and permitted.
+  /// Checks the listening address: it belongs to this machine, and its port is free and permitted.
   private mutating func checkAddress() {
     let (address, port) = (parts.server.address, parts.server.port)
     var hints = addrinfo()
@@ -65,7 +66,7 @@ struct StartCheck {
     let socket = Glibc.socket(found.ai_family, found.ai_socktype, 0)
     defer { if socket >= 0 { close(socket) } }
     var one: CInt = 1
-    // Bound and not listened on: a client that comes now is refused as before.
+    // Bound but not listening: clients that connect now are refused as before.
     guard socket >= 0, fcntl(socket, F_SETFD, FD_CLOEXEC) == 0,
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<CInt>.size)) == 0,
       bind(socket, found.ai_addr, found.ai_addrlen) == 0
@@ -96,11 +97,11 @@ struct StartCheck {
     problems.add(line: "cannot start the worker \(path): \(errnoText())")
   }
 
-  /// Whether the file of certificate authorities holds any; curl says so only when the first origin is asked over TLS.
+  /// Checks that the file of certificate authorities contains any. curl reports that only at the first TLS connection.
   private mutating func checkAuthorities() {
     guard let path = parts.downloader.caFile else { return }
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    // That it cannot be read is told already.
+    // A file that cannot be read is already reported.
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: 1 << 20)
@@ -111,7 +112,7 @@ struct StartCheck {
     problems.add(at: "download.ca_file", "'\(path)' holds no certificate in PEM")
   }
 
-  /// Whether watermarks below the local root are there. Those of other hosts are loaded when they are asked for.
+  /// Checks that watermarks below the local root exist. Those of other hosts are loaded when they are requested.
   private mutating func checkWatermarks() {
     guard access(configuration.sources.localRoot, R_OK | X_OK) == 0 else { return }
     let urls = parts.server.watermarks.filter { $0.value.scheme == .local }
@@ -127,7 +128,7 @@ struct StartCheck {
     }
   }
 
-  /// Why a local file cannot be loaded; waits for it.
+  /// Returns why a local file cannot be loaded. Blocks.
   private static func failure(of url: SourceURL, _ files: LocalFiles) -> ImageError? {
     let outcome = Outcome()
     Task {
@@ -142,7 +143,7 @@ struct StartCheck {
   }
 }
 
-/// The end of a task, for the program's first thread to wait for.
+/// The end of a task, which the program's first thread waits for.
 private final class Outcome: Sendable {
   private let error = Lock<ImageError?>(nil)
   private let isDone = DispatchSemaphore(value: 0)

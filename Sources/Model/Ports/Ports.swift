@@ -223,10 +223,10 @@ public struct LoadRequest: Sendable {
   public let priority: (any WorkPriority)?
   /// Forwarded header fields of the client, sent only to the origin of `url`.
   public let forwarded: [HeaderField]
-  /// The servers that it was asked for through; origins are told of them (RFC 8586).
+  /// The servers that the request came through, which origins are told (RFC 8586).
   public let trail: ServerTrail
-  /// Is given the head of each final answer, of whatever status, before its body, on the loader's thread, where it must not
-  /// wait. A loader that asks no origin never calls it.
+  /// Called with the head of each final response of any status, before its body, on the loader's thread. Must not
+  /// block. Loaders without an origin never call it.
   public let onHead: (@Sendable (OriginResponse) -> Void)?
   /// Called with a body of acceptable status before its first byte. Loaders that cannot stream
   /// never call it.

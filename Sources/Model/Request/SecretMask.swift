@@ -1,34 +1,34 @@
-// SecretMask: text as it may stand in a log, a message or a list: user information and secret parameters are masked.
+// SecretMask: masks user information and secret parameters of URLs in texts for logs, messages and lists.
 
-/// Masks what a URL may hold that is nobody else's business, wherever URLs stand in a text.
+/// Masks secrets of URLs, anywhere in a text.
 ///
-/// - User information (RFC 3986, section 3.2.1): all of it, with and without a scheme in front, also where the URL is
-///   not valid and the password holds characters that had to be encoded.
-/// - The values of query parameters whose names tell of a secret: `sig`, `token`, `X-Amz-Signature`, `password`, …
+/// - User information (RFC 3986, section 3.2.1), with and without a scheme in front, even if the URL is invalid because
+///   characters of the password are not encoded.
+/// - Values of query parameters with names of secrets: `sig`, `token`, `X-Amz-Signature`, `password`, …
 ///
-/// Both are found in percent-encoded text, too, however many times it was encoded: a URL is a parameter of `/image`,
-/// and may have another one as a parameter. It rather masks too much than too little. Takes time in proportion to
-/// the text's length.
+/// Both are also found in text that is percent-encoded any number of times: a URL is a parameter of `/image`, and may
+/// contain another URL as a parameter. In doubt the text is masked. Takes time in proportion to the text's length.
 public enum SecretMask {
-  /// What stands in place of a secret.
+  /// The replacement of a secret.
   public static let mark = "***"
 
-  /// The text with its secrets masked. Masking twice changes nothing.
+  /// Returns the text with its secrets masked. Masking twice changes nothing.
   public static func masked(_ text: String) -> String { mask(text, withParameters: true) }
 
-  /// The same for a text whose end is missing: what may be user information up to there counts as such.
+  /// Does the same for a text whose end is missing: a possible start of user information at its end counts as such.
   public static func maskedBeginning(_ text: String) -> String {
-    // Encoded as often as can be told, so that it ends no more than the innermost text.
+    // The highest encoding level, so that it ends only the innermost text.
     let sign = "%252540"
     let masked = mask(text + sign, withParameters: true)
     return masked.hasSuffix(sign) ? String(masked.dropLast(sign.count)) : masked
   }
 
-  /// The text with its user information masked and its parameters as they are, for operators who need a URL whole.
+  /// Returns the text with its user information masked and its parameters unchanged, for operators who need the full
+  /// URL.
   public static func withoutUsers(_ text: String) -> String { mask(text, withParameters: false) }
 
   private static func mask(_ text: String, withParameters: Bool) -> String {
-    // Most texts hold neither sign of a secret.
+    // Most texts contain neither sign of a secret.
     guard text.utf8.contains(where: { $0 == at || $0 == equals || $0 == percent }) else {
       return text
     }
@@ -74,7 +74,7 @@ public enum SecretMask {
     return found
   }
 
-  /// The user information of an authority that begins at `first`.
+  /// Returns the user information of an authority that begins at `first`.
   private static func authorityUser(
     in units: [Unit], from first: Int, depth: UInt8, lastOfAll: Int?
   ) -> Range<Int>? {
@@ -95,7 +95,7 @@ public enum SecretMask {
     guard let colon else { return nil }
     let port = units[(colon + 1)..<end].prefix { !$0.endsPort }
     guard !port.allSatisfy({ (0x30...0x39).contains($0.byte) }) else { return nil }
-    // What should be a port is none: a password with a slash in it looks like this.
+    // An invalid port: a password with a slash looks like this.
     return lastOfAll.flatMap { $0 > end ? first..<$0 : nil }
   }
 
@@ -144,14 +144,14 @@ public enum SecretMask {
 
   private static let longestName = 64
 
-  /// Names of whole parameters. `hdnts`, `hdnea` and `hdntl` are Akamai's.
+  /// Complete names. `hdnts`, `hdnea` and `hdntl` are Akamai's.
   private static let names: Set<String> = [
     "sig", "hmac", "key", "auth", "authorization", "pwd", "pass", "passphrase", "sid", "session",
     "jwt", "bearer", "hdnts", "hdnea", "hdntl", "awsaccesskeyid", "ossaccesskeyid",
     "googleaccessid",
   ]
 
-  /// How names end that are many: `access_token`, `X-Amz-Signature`, `X-Amz-Security-Token`, `client_secret`, …
+  /// Endings of names: `access_token`, `X-Amz-Signature`, `X-Amz-Security-Token`, `client_secret`, …
   private static let nameEnds = [
     "signature", "token", "secret", "password", "passwd", "apikey", "accesskey", "secretkey",
     "privatekey", "subscriptionkey", "sessionid", "sessid", "credential", "credentials",
@@ -162,10 +162,10 @@ public enum SecretMask {
   fileprivate static let percent = UInt8(ascii: "%")
 }
 
-/// One character of a text as it was before it was percent-encoded: ASCII, or a byte of something else.
+/// A decoded character of a text: ASCII, or a byte of another character.
 private struct Unit {
   let byte: UInt8
-  /// How many times it is encoded; 3 for more.
+  /// How many times the character is percent-encoded; 3 for more.
   let depth: UInt8
   let start: Int
   let end: Int
@@ -209,14 +209,14 @@ private struct Unit {
   }
 
   var isSlash: Bool { byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") }
-  /// A blank that was not encoded: it ends what a message quotes.
+  /// A blank that is not encoded. It ends a quotation of a message.
   var isBlank: Bool { depth == 0 && (byte == 0x20 || byte == 0x0a || byte == 0x0d || byte == 0x09) }
   private var isBracket: Bool {
     depth == 0
       && (byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "<") || byte == UInt8(ascii: ">"))
   }
 
-  /// What is encoded more often than the text around it is part of that text.
+  /// Characters with a higher encoding level than the text around them belong to that text.
   func endsAuthority(at depth: UInt8) -> Bool {
     guard self.depth <= depth else { return false }
     return isSlash || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") || isBlank || isBracket
@@ -231,19 +231,19 @@ private struct Unit {
   }
 }
 
-/// What is known of the text in front of a place.
+/// The state of the scan in front of a place.
 private struct Context {
-  /// Where the last character stands that no user information has, by how often it is encoded at most.
+  /// The place of the last character that user information cannot contain, by its highest encoding level.
   private var boundaries = (-1, -1, -1, -1)
   private var lastColon = -1
   private var previous: Unit?
   private var beforePrevious: Unit?
-  /// Whether a quotation has begun, as messages quote a URL: `the URL 'http://…' cannot be used`.
+  /// Whether a quotation has begun. Messages quote a URL: `the URL 'http://…' cannot be used`.
   private(set) var isQuoted = false
-  /// What `userStart` came to behind a boundary: of many signs in a row, each would look for it anew.
+  /// The result of `userStart` after a boundary. Many signs in a row would otherwise search again for each.
   private var known: (boundary: Int, start: Int)?
 
-  /// Takes in the next character.
+  /// Reads the next character.
   mutating func read(_ unit: Unit, at index: Int, before next: Unit?) {
     if unit.byte == UInt8(ascii: "'"), unit.depth == 0 {
       if !isQuoted {
@@ -265,7 +265,7 @@ private struct Context {
     (beforePrevious, previous) = (previous, unit)
   }
 
-  /// Whether the character that was read last is the second slash in front of an authority.
+  /// Whether the last character is the second slash in front of an authority.
   func beginsAuthority(_ units: [Unit], at index: Int) -> Bool {
     guard let previous, let beforePrevious, previous.isSlash, beforePrevious.isSlash else {
       return false
@@ -274,7 +274,7 @@ private struct Context {
     return units[index - 2].isBlank || ":='\"(,".utf8.contains(units[index - 2].byte)
   }
 
-  /// Where user information without an authority's slashes begins, `user:password@host`; `nil` where there is none.
+  /// Returns the start of user information without the slashes of an authority, `user:password@host`, if any.
   mutating func userStart(at depth: UInt8, before index: Int, _ units: [Unit]) -> Int? {
     let boundary =
       switch depth {
@@ -286,7 +286,7 @@ private struct Context {
     guard lastColon > boundary, lastColon < index else { return nil }
     if let known, known.boundary == boundary { return known.start < index ? known.start : nil }
     var start = boundary + 1
-    // The name of the parameter that has it as its value.
+    // The name of the parameter that contains it as its value.
     if let sign = units[start..<index].firstIndex(where: {
       $0.byte == SecretMask.equals || $0.byte == UInt8(ascii: ":")
     }), units[sign].byte == SecretMask.equals {

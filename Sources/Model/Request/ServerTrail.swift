@@ -1,47 +1,47 @@
-// ServerTrail: the servers that a request came through, so that none of them asks itself for ever (RFC 8586).
+// ServerTrail: the servers that a request came through, to end loops (RFC 8586).
 
-/// What a request's `CDN-Loop` field says (RFC 8586, section 2), with one more server for each it passes on its way.
+/// The content of a request's `CDN-Loop` field (RFC 8586, section 2). Each server on the way adds its name.
 public struct ServerTrail: Hashable, Sendable {
-  /// The elements of the list as they came, the latest server last.
+  /// The elements of the list as received, the latest server last.
   public private(set) var elements: [String] = []
 
-  /// Most servers that a request may come through; each makes the field longer.
+  /// The maximum number of servers that a request may come through, which bounds the field's length.
   public static let mostServers = 32
 
-  /// Nobody before this server.
+  /// Creates an empty trail: no server came before this one.
   public init() {}
 
-  /// Reads a field's value; several lines are one list (RFC 9110, section 5.3).
+  /// Parses a field's value. Several lines form one list (RFC 9110, section 5.3).
   ///
-  /// A comma within a quoted parameter counts as one between servers: at worst there is an element more.
+  /// A comma in a quoted parameter counts as a separator. At worst this adds an element.
   public init(parsing value: String) {
     elements = value.split(separator: ",").map { Self.trimmed($0) }.filter { !$0.isEmpty }
   }
 
-  /// Whether a server is among them. Names are compared without regard to case, as those of hosts are.
+  /// Whether the trail contains a server. Names are compared without regard to case, as host names are.
   public func names(_ server: String) -> Bool {
     let server = server.lowercased()
     return names.contains { $0.lowercased() == server }
   }
 
-  /// Whether it may go no further: it came through this server, or through more than anyone has.
+  /// Whether the request must be refused: it came through this server, or through too many.
   public func isLoop(for server: String) -> Bool {
     elements.count > Self.mostServers || names(server)
   }
 
-  /// The field's value for the next server; what came stays as it came (section 2).
+  /// Returns the field's value for the next server. Received elements stay unchanged (section 2).
   public func value(through server: String) -> String {
     (elements + [server]).joined(separator: ", ")
   }
 
-  /// The same without parameters, which tell no server from another.
+  /// Returns the trail without parameters, which do not identify a server.
   public var bare: ServerTrail {
     var bare = self
     bare.elements = names
     return bare
   }
 
-  /// Whether a `Via` field (RFC 9110, section 7.6.3) names a server: the second word of an element.
+  /// Returns whether a `Via` field (RFC 9110, section 7.6.3) names a server, as the second word of an element.
   public static func via(_ value: String, names server: String) -> Bool {
     let server = server.lowercased()
     return value.split(separator: ",").contains { element in
@@ -50,7 +50,7 @@ public struct ServerTrail: Hashable, Sendable {
     }
   }
 
-  /// Whether a text can name a server: a token (RFC 9110, section 5.6.2), as `CDN-Loop` and `Via` both take it.
+  /// Returns whether a text can name a server in `CDN-Loop` and `Via`: a token (RFC 9110, section 5.6.2).
   public static func isName(_ text: String) -> Bool {
     text.utf8.count <= 64 && HeaderField.isName(text)
   }

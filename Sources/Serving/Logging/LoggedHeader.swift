@@ -1,17 +1,17 @@
-// LoggedHeader: what the log reads of a request's header, and nothing else of it.
+// LoggedHeader: the fields of a request's header that the log uses.
 
 import CMicrohttpd
 import Glibc
 import Model
 
-/// The fields of a request's header that its log line is made of. Read for lines that are written alone.
+/// The logged fields of a request's header. Read only for lines that are written.
 struct LoggedHeader {
-  /// Longest `User-Agent` in the log, in bytes.
+  /// The maximum length of `User-Agent` in the log, in bytes.
   private static let longestAgent = 256
 
-  /// The lines of `X-Forwarded-For`, in their order.
+  /// The lines of `X-Forwarded-For`, in order.
   private(set) var forwardedFor: [[UInt8]] = []
-  /// The lines of `Forwarded`, in their order.
+  /// The lines of `Forwarded`, in order.
   private(set) var forwarded: [[UInt8]] = []
   /// The trace that the request belongs to (W3C Trace Context).
   var traceID: String? { traceParents.count == 1 ? Self.traceID(of: traceParents[0]) : nil }
@@ -19,7 +19,7 @@ struct LoggedHeader {
   private(set) var userAgent: String?
   private var traceParents: [[UInt8]] = []
 
-  /// The header of the request on a connection; nothing where there is no connection.
+  /// Reads the header of the request on a connection; empty without a connection.
   init(on connection: OpaquePointer?) {
     guard let connection else { return }
     withUnsafeMutablePointer(to: &self) { header in
@@ -48,13 +48,13 @@ struct LoggedHeader {
 
   private static func cut(_ bytes: [UInt8]) -> String {
     guard bytes.count > longestAgent else { return String(decoding: bytes, as: UTF8.self) }
-    // Masked before it is cut, as the log does with what it cuts.
+    // Masked before it is cut, as in `Log`.
     let text = SecretMask.masked(String(decoding: bytes, as: UTF8.self))
     return String(decoding: text.utf8.prefix(longestAgent), as: UTF8.self) + "…"
   }
 
-  /// The trace id of a `traceparent` field: 32 hexadecimal digits in lower case, not all zero (W3C Trace Context,
-  /// section 3.2); `nil` where the field is not valid. Later versions may have more behind what version 00 has.
+  /// Returns the trace id of a `traceparent` field: 32 hexadecimal digits in lower case, not all zero (W3C Trace
+  /// Context, section 3.2). Returns `nil` for an invalid field. Later versions may append to version 00's format.
   static func traceID(of field: [UInt8]) -> String? {
     let parts = field.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
     guard parts.count >= 4, parts[0].count == 2, parts[1].count == 32, parts[2].count == 16,

@@ -3,13 +3,13 @@
 import Model
 import Telemetry
 
-/// Which answers have a line at level info; failures always have theirs, all others have one at debug.
+/// The responses that are logged at level info. Failures are always logged, and all others at debug.
 public enum LoggedRequests: String, Sendable {
-  /// All of them, memory hits and `/stats` included.
+  /// All responses, memory hits and `/stats` included.
   case all
-  /// All but memory hits and `/stats`.
+  /// All except memory hits and `/stats`.
   case misses
-  /// Failures alone: status 400 and above, and answers that were cut.
+  /// Failures only: status 400 and above, and responses that were cut.
   case errors
 }
 
@@ -26,7 +26,7 @@ struct RequestLine {
   /// The error, if any.
   let error: ImageError?
 
-  /// A client that left before its answer.
+  /// Creates the line of a client that disconnected before its response.
   static func gone(isHead: Bool) -> RequestLine {
     RequestLine(
       method: isHead ? "HEAD" : "GET", status: ImageError.cancelled.status, bytes: 0,
@@ -42,23 +42,23 @@ struct RequestLine {
   }
 }
 
-/// A request line that is no request's, for the log.
+/// The first line of bytes that are not a valid request, for the log.
 struct RefusedLine {
-  /// Most bytes that are looked at: those of the longest target and the method in front of it.
+  /// The maximum number of bytes that are read: the longest target with a method in front of it.
   static let longest = RequestFraming.longestTarget + RequestFraming.longestMethod
-  /// Most characters of what is no request line at all, such as the beginning of a TLS handshake.
+  /// The maximum number of characters of bytes without a request line, such as the start of a TLS handshake.
   private static let longestGarbage = 60
 
-  /// The method, where there is one.
+  /// The method, if there is one.
   let method: String?
-  /// The target; where there is none, what came in its place.
+  /// The target, or the received text if it has no target.
   let target: String
 
-  /// Reads the first line of `bytes`, as far as it came.
+  /// Reads the first line of `bytes`, as far as it was received.
   init(_ bytes: [UInt8]) {
     let line = bytes.prefix { $0 != 0x0d && $0 != 0x0a }
-    // Masked as a whole, and as one that is cut: a blank or a line feed in a password ends the target before the sign
-    // that tells it, and of what is too long the end did not come.
+    // Masked as a whole, and as a text without its end: a blank or a line feed in a password ends the target in front
+    // of the sign that marks the password, and the end of a long text is missing.
     let masked = SecretMask.maskedBeginning(String(decoding: line, as: UTF8.self))
     let words = masked.utf8.split(
       separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
@@ -71,7 +71,7 @@ struct RefusedLine {
 }
 
 extension RequestHandler {
-  /// Writes a request's line: status 500 as an error, other faults of the server's side as warnings, all else at info.
+  /// Writes a request's line: status 500 as an error, other server faults as warnings, everything else at info.
   /// `loggedRequests` moves memory hits, requests to routine endpoints and successes to debug.
   func log(_ line: RequestLine, of client: Connection, on connection: OpaquePointer?) {
     let isQuiet =

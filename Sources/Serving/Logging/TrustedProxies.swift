@@ -1,18 +1,17 @@
-// TrustedProxies: which client a request came from, where proxies that the operator trusts stand in front.
+// TrustedProxies: determines a request's client address behind trusted proxies.
 
 import Glibc
 import Model
 
-/// The proxies whose word on their clients is believed, and the field in which they give it.
+/// The proxies that are trusted to name their clients, and the field in which they do.
 ///
-/// Each proxy adds the address it was asked from behind what it was sent, so only what stands right of the last proxy
-/// that is trusted was written by one: the rest may be the client's own invention. Reading from the right, the first
-/// address that is no trusted proxy's is the client's.
+/// Each proxy appends the address of its own client. Read from the right, the first address that is not a trusted
+/// proxy's is the client's. Clients can invent everything in front of it.
 public struct TrustedProxies: Sendable {
   /// The field that the proxies write.
   public enum Field: String, Sendable {
-    /// Whichever of the two is there. Where both are and name different clients, neither is believed: a proxy that
-    /// writes one may pass on the other as its client made it up.
+    /// The field that is present. If both are present and name different clients, neither is trusted: a proxy that
+    /// writes one may pass on the other as the client sent it.
     case auto
     /// `X-Forwarded-For`, a list of addresses.
     case xForwardedFor = "x-forwarded-for"
@@ -20,26 +19,26 @@ public struct TrustedProxies: Sendable {
     case forwarded
   }
 
-  /// Most proxies of a chain that are looked at.
+  /// The maximum number of proxies of a chain that are read.
   static let longestChain = 64
 
-  /// Networks of the proxies; without any, a client is whoever connects.
+  /// Networks of the proxies. Without any, the client is the connected peer.
   public var networks: [CIDR] = []
   /// The field they write.
   public var field = Field.auto
 
-  /// No proxy.
+  /// Trusts no proxy.
   public init() {}
 
-  /// The client's address.
+  /// Returns the client's address.
   ///
-  /// Where a trusted proxy does not name an address (`unknown`, an obfuscated name, nothing, or what cannot be read),
-  /// that proxy's own address stands for it, and nothing in front of it is believed.
+  /// If a trusted proxy names no readable address (`unknown`, an obfuscated name, nothing), the result is the proxy's
+  /// own address, and everything in front of it is ignored.
   ///
   /// - Parameters:
-  ///   - peer: whoever connected.
-  ///   - forwardedFor: the lines of `X-Forwarded-For` in their order, as they came.
-  ///   - forwarded: those of `Forwarded`.
+  ///   - peer: the address of the connected peer.
+  ///   - forwardedFor: the lines of `X-Forwarded-For`, in order.
+  ///   - forwarded: the lines of `Forwarded`, in order.
   func client(
     of peer: IPAddress, forwardedFor: [[UInt8]], forwarded: [[UInt8]]
   ) -> IPAddress {
@@ -60,7 +59,7 @@ public struct TrustedProxies: Sendable {
 
   private func trusts(_ address: IPAddress) -> Bool { networks.contains { $0.contains(address) } }
 
-  /// Follows a chain from its end, the last line's, to the first address that is not trusted.
+  /// Follows a chain from its end to the first address that is not trusted.
   private func walk(
     from peer: IPAddress, _ lines: [[UInt8]], hasQuotes: Bool,
     _ read: (ArraySlice<UInt8>) -> IPAddress?
@@ -71,7 +70,7 @@ public struct TrustedProxies: Sendable {
       while true {
         let comma = Self.lastComma(in: rest, hasQuotes: hasQuotes)
         let element = Self.trimmed(rest[(comma.map { $0 + 1 } ?? rest.startIndex)...])
-        // Empty elements say nothing (RFC 9110, section 5.6.1).
+        // Empty elements have no meaning (RFC 9110, section 5.6.1).
         if !element.isEmpty {
           guard hops < Self.longestChain, let address = read(element) else { return current }
           (current, hops) = (address.unmapped, hops + 1)
@@ -84,8 +83,8 @@ public struct TrustedProxies: Sendable {
     return current
   }
 
-  /// The last comma outside of quotes. It is looked for from the end, where a trusted proxy wrote: a quotation that the
-  /// client did not end changes nothing of what was written behind it.
+  /// Returns the last comma outside of quotes. Searches from the end, which a trusted proxy wrote: a quotation that the
+  /// client left open does not affect what follows it.
   private static func lastComma(in bytes: ArraySlice<UInt8>, hasQuotes: Bool) -> Int? {
     var isQuoted = false
     var index = bytes.endIndex
@@ -101,7 +100,7 @@ public struct TrustedProxies: Sendable {
     return nil
   }
 
-  /// The `for` of an element of `Forwarded`; `nil` where there is none, more than one, or no address in it.
+  /// Returns the `for` of an element of `Forwarded`; `nil` without exactly one that holds an address.
   private static func forwardedAddress(_ element: ArraySlice<UInt8>) -> IPAddress? {
     var (rest, node): (ArraySlice<UInt8>, [UInt8]?) = (element, nil)
     while !rest.isEmpty {
@@ -115,7 +114,7 @@ public struct TrustedProxies: Sendable {
     return node.flatMap { address($0[...]) }
   }
 
-  /// A `name=value` with what follows its semicolon; the value is a token or a quoted string (RFC 9110, section 5.6).
+  /// Parses a `name=value` and its semicolon. The value is a token or a quoted string (RFC 9110, section 5.6).
   private static func parameter(
     at bytes: ArraySlice<UInt8>
   ) -> (name: String, value: [UInt8], rest: ArraySlice<UInt8>)? {
@@ -142,7 +141,7 @@ public struct TrustedProxies: Sendable {
     return first == UInt8(ascii: ";") ? (name, value, rest.dropFirst()) : nil
   }
 
-  /// An address, IPv6 bare or in brackets, with a port or without (RFC 7239, section 6). Quotes around it are passed over.
+  /// Parses an address with an optional port; IPv6 may be in brackets (RFC 7239, section 6). Ignores quotes around it.
   private static func address(_ node: ArraySlice<UInt8>) -> IPAddress? {
     var node = node
     if node.count > 1, node.first == UInt8(ascii: "\""), node.last == UInt8(ascii: "\"") {
@@ -168,7 +167,7 @@ public struct TrustedProxies: Sendable {
     return IPAddress(String(decoding: bytes, as: UTF8.self))
   }
 
-  /// Whether it is nothing, or a colon with a port: a number or an obfuscated name.
+  /// Whether the text is empty, or a colon with a port: a number or an obfuscated name.
   private static func isPort(_ bytes: ArraySlice<UInt8>) -> Bool {
     guard let colon = bytes.first else { return true }
     let port = bytes.dropFirst()
