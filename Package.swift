@@ -85,7 +85,7 @@ let package = Package(
       providers: [.apt(["liblcms2-dev"])]),
     .testTarget(name: "PlatformTests", dependencies: ["Platform", "TestSupport"]),
     .testTarget(name: "ModelTests", dependencies: ["Model", "TestSupport"]),
-    .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Platform"]),
+    .testTarget(name: "TelemetryTests", dependencies: words),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring", "Model", "TestSupport"]),
     .testTarget(
       name: "CommandingTests",

@@ -2,6 +2,7 @@
 
 import Configuring
 import Glibc
+import Model
 
 /// `pictor healthcheck`: requests `GET /stats` with a deadline. The server is healthy if the status
 /// is 200.
@@ -11,11 +12,11 @@ public struct HealthCheck {
   private let console: Console
 
   /// Creates a check of the configured server. It takes at most three seconds.
-  public init(_ configuration: Configuration.Server) {
+  public init(_ configuration: ServerSettings) {
     self.init(configuration, seconds: 3, console: .standard)
   }
 
-  init(_ configuration: Configuration.Server, seconds: Int, console: Console) {
+  init(_ configuration: ServerSettings, seconds: Int, console: Console) {
     client = ServerClient(configuration)
     (self.seconds, self.console) = (seconds, console)
   }

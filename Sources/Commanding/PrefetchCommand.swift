@@ -24,7 +24,7 @@ public struct PrefetchCommand {
   /// Deadline in seconds for sending the list. The server answers after it has read the whole list.
   private static let seconds = 60
 
-  private let server: Configuration.Server
+  private let server: ServerSettings
   private let token: String?
   private let list: ListFile
   private let presets: [String]

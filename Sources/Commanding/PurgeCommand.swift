@@ -15,7 +15,7 @@ public struct PurgeCommand {
   /// empty the disk tier.
   private static let seconds = 60
 
-  private let server: Configuration.Server
+  private let server: ServerSettings
   private let token: String?
   private let subjects: [PurgeSubject]
   private let console: Console

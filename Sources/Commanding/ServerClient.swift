@@ -47,7 +47,7 @@ struct ServerClient {
 
   /// Creates a client for the address and port of `configuration`. A server on all addresses is
   /// reached over loopback.
-  init(_ configuration: Configuration.Server, token: String? = nil) {
+  init(_ configuration: ServerSettings, token: String? = nil) {
     address =
       switch configuration.address {
       case "0.0.0.0": "127.0.0.1"

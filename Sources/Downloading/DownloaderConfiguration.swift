@@ -1,45 +1,19 @@
-// DownloaderConfiguration: the settings of the downloader.
+// DownloaderConfiguration: the settings of the downloader, with checked values and fixed limits.
 
 import Model
 
-/// The settings of the downloader. The defaults are safe.
+/// The settings of the downloader, with what the program checks and resolves, and with limits that
+/// operators cannot set. The defaults are safe.
+@dynamicMemberLookup
 public struct DownloaderConfiguration: Sendable {
-  /// Time-out of a whole transfer: name, connection, TLS, redirects and body. SDWebImage's 15 s.
-  public var timeout: Duration = .seconds(15)
-  /// Time-out for name, connection and TLS of one hop; limited by `timeout`.
-  public var connectTimeout: Duration = .seconds(5)
-  /// Time-out from sending a request to the first byte of the response; limited by the rest of
-  /// `timeout`. 0: no limit.
-  public var firstByteTimeout: Duration = .seconds(10)
-  /// Maximum retries of one download, 0–5, all within `timeout`. Retried are connection failures
-  /// before the first byte, and 502, 503 and 504 with a `Retry-After` of at most two seconds.
-  public var retries = 1
-  /// Delay before the first retry, with ± 50 % jitter; doubles with each further retry.
-  public var retryDelay: Duration = .milliseconds(200)
-  /// Consecutive failures (no connection, time-outs, 5xx) that open a host's circuit breaker; 0:
-  /// never.
-  public var breakerThreshold = 5
-  /// How long a circuit breaker stays open the first time. Each failed probe doubles the time, up
-  /// to five minutes.
-  public var breakerOpenTime: Duration = .seconds(30)
+  /// The keys `download.…`.
+  public var settings: DownloadSettings
+  /// Maximum total size of the bodies being received, in bytes.
+  public var maximumBytesInFlight: Int
   /// The minimum rate of a transfer, in bytes per second.
   public var lowSpeedLimit = 128
-  /// Time in whole seconds below `lowSpeedLimit` after which a transfer times out, including the
-  /// wait for the first byte. 0: never.
-  public var lowSpeedTime: Duration = .seconds(15)
-  /// Maximum size of a body, in bytes.
-  public var maximumBytes = 64 << 20
-  /// Maximum total size of the bodies being received, in bytes.
-  public var maximumBytesInFlight = 512 << 20
   /// Maximum size of a response's header in bytes, including interim responses and trailers.
   public var maximumHeaderBytes = 64 << 10
-  /// Maximum number of redirects followed; 0 follows none.
-  public var maximumRedirects = 5
-  /// Maximum number of concurrent transfers, at least 1.
-  public var limit = 64
-  /// Maximum number of concurrent transfers per host and port, at least 1. Browsers and SDWebImage
-  /// use 6.
-  public var limitPerHost = 6
   /// A transfer with no response after this long stops counting against `limit` (at most
   /// `silentLimit` of them).
   ///
@@ -48,17 +22,11 @@ public struct DownloaderConfiguration: Sendable {
   public var silentAfter: Duration = .seconds(1)
   /// Maximum number of silent transfers that do not count against `limit`.
   public var silentLimit = 256
-  /// Maximum number of waiting downloads; further ones are refused.
-  public var queueLimit = 1_024
-  /// Maximum wait in the queue.
-  public var queueTimeout: Duration = .seconds(15)
-  /// The order of downloads of equal priority.
-  public var order = DownloadOrder.fifo
   /// Networks that are allowed although they are not public.
   public var allowedNetworks: [CIDR] = []
   /// Hosts that downloads may use, including redirects.
   public var hosts = HostPolicy()
-  /// Settings for particular hosts; the first matching rule applies.
+  /// Settings for particular hosts, with their secrets; the first matching rule applies.
   public var hostRules: [HostRule] = []
   /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, optionally
   /// with user and password. `nil`: no proxy; environment variables are ignored.
@@ -76,9 +44,19 @@ public struct DownloaderConfiguration: Sendable {
   public var idleConnectionLifetime: Duration = .seconds(60)
   /// How long a resolved name is cached, regardless of its TTL. 0: not at all.
   public var dnsCacheLifetime: Duration = .seconds(60)
-  /// File of trusted certificate authorities (PEM); `nil`: the system's.
-  public var caFile: String?
 
-  /// Creates the default configuration.
-  public init() {}
+  /// Creates the configuration of a downloader; the plan decides what `settings` leave open.
+  public init(
+    _ settings: DownloadSettings = DownloadSettings(), plan: MemoryPlan = .unlimited()
+  ) {
+    self.settings = settings
+    maximumBytesInFlight =
+      settings.maximumBytesInFlight ?? plan.bodies(ofAtMost: settings.maximumBytes)
+  }
+
+  /// A setting of `settings`.
+  public subscript<Value>(dynamicMember path: WritableKeyPath<DownloadSettings, Value>) -> Value {
+    get { settings[keyPath: path] }
+    set { settings[keyPath: path] = newValue }
+  }
 }

@@ -24,7 +24,7 @@ public struct LocalFiles: ImageLoader {
   ///   - lifetime: the freshness lifetime of a file, in seconds.
   ///   - threads: the threads that open files.
   public init(
-    root: String?, maximumBytes: Int = 64 << 20, lifetime: Int,
+    root: String?, maximumBytes: Int = DownloadSettings().maximumBytes, lifetime: Int,
     threads: BlockingThreads = BlockingThreads(name: "pictor-local")
   ) {
     (self.root, self.maximumBytes, self.lifetime) = (root, maximumBytes, lifetime)

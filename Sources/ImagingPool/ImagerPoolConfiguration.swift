@@ -2,50 +2,60 @@
 
 import Glibc
 import ImagingWire
+import Model
 
-/// The settings of the imaging workers.
+/// The settings of the imaging workers, with limits that operators cannot set.
+@dynamicMemberLookup
 public struct ImagerPoolConfiguration: Sendable {
+  /// The keys `imaging.…`.
+  public var settings: ImagingSettings
   /// Path of the program `pictor-imager`. It must contain a `/`, because `PATH` is not searched.
   public var executable: String
-  /// Number of workers, at least 1. The default is one per core.
+  /// Number of workers, at least 1.
   public var workers: Int
-  /// Maximum number of jobs in the queue, at least 0.
-  public var queueLimit = 1_024
-  /// Deadline of a job. After it, the worker is killed.
-  public var jobDeadline = Duration.seconds(20)
-  /// Maximum processor time of a job, summed over the worker's threads. After it, the worker is
-  /// killed.
-  public var processorTime = Duration.seconds(10)
   /// Maximum time from the start of a worker until it is ready.
   public var startDeadline = Duration.seconds(10)
   /// How long a worker may continue a cancelled job. Starting another worker costs more than most
   /// jobs, mainly for linking libvips.
   public var cancelGrace = Duration.milliseconds(250)
-  /// Number of jobs after which a worker is replaced, at least 1.
-  public var maximumJobsPerWorker = 10_000
   /// Resident memory in bytes above which a worker is replaced after a job.
-  public var retireAboveResidentBytes = 256 << 20
+  public var retireAboveResidentBytes: Int
   /// Maximum private memory of a worker in bytes (RLIMIT_DATA). `nil` means no limit. GLib aborts
   /// if an allocation fails, so a job that needs more fails with `outOfMemory`.
-  public var maximumWorkerMemory: Int? = 2 << 30
+  public var maximumWorkerMemory: Int?
   /// Maximum size of a result in bytes (RLIMIT_FSIZE). `nil` means no limit. Results do not count
   /// as private memory.
   public var maximumResultBytes: Int? = 512 << 20
-  /// Added to the workers' niceness, 0–19. It divides the cores between hits and misses when both
-  /// keep all of them busy (docs/performance.md).
-  public var niceness = 5
   /// The limits for decoding.
-  public var limits = ImagingLimits()
+  public var limits: ImagingLimits
   /// Called with a worker's process id just before a job is sent to it. For tests, which stop or
   /// kill it there.
   package var willSend: (@Sendable (pid_t) -> Void)?
   /// Called with a worker's process id just before its upkeep after a job. For tests.
   package var willTidy: (@Sendable (pid_t) -> Void)?
 
-  /// Creates the default settings for a program at this path.
-  public init(executable: String) {
+  /// Creates the configuration of a pool; the plan decides what `settings` leave open.
+  ///
+  /// - Parameters:
+  ///   - executable: the path of the program.
+  ///   - settings: the keys; by default all have their defaults.
+  ///   - plan: the available memory and cores; by default all cores and no limit of memory.
+  public init(
+    executable: String, _ settings: ImagingSettings = ImagingSettings(),
+    plan: MemoryPlan = .unlimited(cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1))
+  ) {
+    self.settings = settings
     self.executable = executable
-    workers = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
+    workers = settings.workers > 0 ? settings.workers : plan.workers
+    maximumWorkerMemory = settings.workerMemory ?? plan.workerMemory
+    retireAboveResidentBytes = settings.retireAbove ?? plan.retireAbove
+    limits = ImagingLimits(settings)
+  }
+
+  /// A setting of `settings`.
+  public subscript<Value>(dynamicMember path: WritableKeyPath<ImagingSettings, Value>) -> Value {
+    get { settings[keyPath: path] }
+    set { settings[keyPath: path] = newValue }
   }
 }
 

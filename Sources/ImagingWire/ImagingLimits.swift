@@ -3,23 +3,32 @@
 
 import Model
 
-/// Bounds on what is decoded and on the work of encoders, from the configuration's `imaging.…` keys.
+/// Bounds on what is decoded and on the work of encoders, from the keys `imaging.…`.
 public struct ImagingLimits: Hashable, Sendable {
   /// Formats that may be decoded. Other formats fail with `unsupported_format`.
-  public var formats: Set<ImageFormat> = Set(ImageFormat.inputs)
+  public var formats: Set<ImageFormat>
   /// Maximum pixels of a source, all frames together, according to its header.
-  public var maximumPixels = 150_000_000
+  public var maximumPixels: Int
   /// Maximum pixels of a result.
-  public var maximumResultPixels = 25_000_000
+  public var maximumResultPixels: Int
   /// Maximum frames of a source.
-  public var maximumFrames = 1_000
+  public var maximumFrames: Int
   /// The maximum estimated processor time of a job, in seconds, all stages together.
-  public var mostSeconds = 15.0
+  public var mostSeconds: Double
   /// The mildest damage for which a source is refused.
-  public var failOn = FailOn.warning
+  public var failOn: FailOn
   /// The efforts of the encoders.
-  public var efforts = EncoderEfforts()
+  public var efforts: EncoderEfforts
 
-  /// Creates the default limits.
-  public init() {}
+  /// Creates the limits; by default those of the default settings.
+  public init(_ settings: ImagingSettings = ImagingSettings()) {
+    formats = Set(settings.formats)
+    maximumPixels = settings.maximumPixels
+    maximumResultPixels = settings.maximumResultPixels
+    maximumFrames = settings.maximumFrames
+    // An estimate can be wrong by half. The processor time itself is the limit that counts.
+    mostSeconds = 1.5 * (settings.processorTime / .seconds(1))
+    failOn = settings.failOn
+    efforts = settings.efforts
+  }
 }

@@ -59,9 +59,10 @@ public final class ImageManager: ImageProvider {
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy,
     purges: any PurgeList, failurePolicy: FailurePolicy = FailurePolicy(),
     stalePolicy: StalePolicy = StalePolicy(),
-    sourceFormats: Set<ImageFormat> = Set(ImageFormat.inputs),
+    sourceFormats: Set<ImageFormat> = Set(ImagingSettings().formats),
     passing: PassingPolicy = PassingPolicy(), avifPolicy: AVIFPolicy = AVIFPolicy(),
-    derives: Bool = true, files: BlockingThreads = BlockingThreads(name: "pictor-file"),
+    derives: Bool = ImagingSettings().derives,
+    files: BlockingThreads = BlockingThreads(name: "pictor-file"),
     log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {

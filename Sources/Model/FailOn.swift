@@ -12,9 +12,6 @@ public enum FailOn: String, CaseIterable, Comparable, Sendable {
   /// Rejects sources with any warning about lost or made-up pixels.
   case warning
 
-  /// All values, for error messages.
-  public static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
-
   /// Orders by strictness, the most tolerant first.
   public static func < (left: FailOn, right: FailOn) -> Bool { left.order < right.order }
 

@@ -1,30 +1,7 @@
 // Log: writes structured log lines as JSON or text.
 
 import Glibc
-
-/// The severity of a log line.
-public enum LogLevel: String, CaseIterable, Comparable, Sendable {
-  /// Diagnostics, including lines for every request.
-  case debug
-  /// The server's life cycle, and requests that memory did not answer.
-  case info
-  /// A problem that the server tolerates.
-  case warning
-  /// An internal error of the server.
-  case error
-
-  /// Orders by severity, the lowest first.
-  public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
-
-  private var rank: Int {
-    switch self {
-    case .debug: 0
-    case .info: 1
-    case .warning: 2
-    case .error: 3
-    }
-  }
-}
+import Model
 
 /// A value in a log line.
 public enum LogValue: Sendable, ExpressibleByStringLiteral, ExpressibleByStringInterpolation,
@@ -58,12 +35,7 @@ public enum LogValue: Sendable, ExpressibleByStringLiteral, ExpressibleByStringI
 /// is one `write(2)` on the caller's thread, for commands and tests.
 public struct Log: Sendable {
   /// The format of log lines.
-  public enum Format: String, CaseIterable, Sendable {
-    /// One JSON object per line: `time`, `level`, `message`, then the fields.
-    case json
-    /// `2026-11-21T01:02:03.004Z info  message key=value …`.
-    case text
-  }
+  public typealias Format = LogFormat
 
   /// The lowest level that is written.
   public let level: LogLevel

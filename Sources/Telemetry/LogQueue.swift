@@ -1,6 +1,7 @@
 // LogQueue: queues log lines for a thread that writes them.
 
 import Glibc
+import Model
 import Platform
 
 /// A bounded queue in front of the log, so no event loop, task or disk thread waits for the log's

@@ -1,17 +1,17 @@
-// PartConfigurations: converts the sections of the configuration to the settings of each part.
+// PartConfigurations: checks what single keys cannot, and gives each part its settings.
 
 import Caching
 import Configuring
 import Downloading
 import Glibc
 import ImagingPool
-import ImagingWire
 import Managing
 import Model
 import Platform
 import Serving
 
-/// The settings of every part. The conversion finds errors that ranges of single keys cannot exclude.
+/// The configurations of all parts. Creating them finds errors that ranges of single keys cannot
+/// exclude: files, secrets, presets, networks and host names.
 struct PartConfigurations: Sendable {
   var server: ServerConfiguration
   let memory: MemoryTierConfiguration
@@ -31,8 +31,8 @@ struct PartConfigurations: Sendable {
   /// Converts a configuration.
   ///
   /// - Parameters:
-  ///   - environment: Where secrets may stand.
-  ///   - room: Bytes of available memory; `auto` takes a share of it.
+  ///   - environment: the variables that secrets may refer to.
+  ///   - room: bytes of available memory; `auto` takes a share of it.
   /// - Throws: all values that cannot be used.
   init(
     _ configuration: Configuration, environment: [String: String] = [:],
@@ -43,45 +43,42 @@ struct PartConfigurations: Sendable {
     try problems.check()
   }
 
-  /// The same, where each value that cannot be used is left out and added to `problems`.
+  /// Converts a configuration. Leaves out values that cannot be used and adds them to `problems`.
   init(
     _ configuration: Configuration, environment: [String: String],
     room: Int = MemoryRoom.bytes(), _ problems: inout ConfigurationProblems
   ) {
     let plan = MemoryPlan(room: room, cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1))
-    server = ServerConfiguration(configuration.server)
+    server = ServerConfiguration(
+      configuration.server, admin: configuration.admin, download: configuration.download,
+      imaging: configuration.imaging, log: configuration.log)
     server.trustedProxies.networks = networks(
       configuration.server.trustedProxies, at: "server.trusted_proxies", &problems)
-    server.loggedRequests = LoggedRequests(rawValue: configuration.log.requests) ?? .misses
-    server.operatorTokens = configuration.admin.tokens
     // A random id at each start: of several servers behind one name, each knows its own requests.
-    let id = configuration.server.id
-    server.id =
-      id.isEmpty ? "pictor-" + String(UInt64.random(in: 0...(.max)), radix: 36) : id
-    server.maximumUpload = configuration.download.maximumBytes
+    if server.id.isEmpty {
+      server.id = "pictor-" + String(UInt64.random(in: 0...(.max)), radix: 36)
+    }
     server.presets = configuration.presets
-    server.autoFormats = configuration.imaging.autoFormats
-    server.maximumResultPixels = configuration.imaging.maximumResultPixels
-    server.qualities = configuration.imaging.qualities
-    server.keyFilter = CacheKeyFilter(configuration.hosts)
+    server.keyFilter = CacheKeyFilter(rules: configuration.hosts)
     server.watermarks = configuration.watermarkURLs(&problems)
     server.allowsLocalWatermarks = !configuration.sources.localRoot.isEmpty
     for (name, error) in server.invalidPresets {
       problems.add(at: "presets.\(name)", error.message)
     }
-    memory = MemoryTierConfiguration(configuration.memory, plan)
-    disk = DiskTierConfiguration(configuration.disk, plan)
-    freshness = FreshnessConfiguration(configuration.freshness, configuration.hosts)
+    memory = MemoryTierConfiguration(configuration.memory, plan: plan)
+    disk = DiskTierConfiguration(configuration.disk, plan: plan)
+    freshness = FreshnessConfiguration(configuration.freshness, hostRules: configuration.hosts)
     stale = StalePolicy(configuration.freshness)
     failures = FailurePolicy(configuration.failures)
-    downloader = DownloaderConfiguration(configuration.download, plan, &problems)
-    for (index, rule) in configuration.hosts.enumerated() {
-      let made = problems.collect { () throws(ConfigurationError) in
-        try HostRule(rule, environment: environment, at: "hosts: rule \(index + 1)")
-      }
-      if let made { downloader.hostRules.append(made) }
-    }
+    downloader = DownloaderConfiguration(configuration.download, plan: plan)
     downloader.serverID = server.id
+    downloader.check(&problems)
+    for (index, rule) in configuration.hosts.enumerated() {
+      let resolved = problems.collect { () throws(ConfigurationError) in
+        try rule.resolved(environment: environment, at: "hosts: rule \(index + 1)")
+      }
+      if let resolved { downloader.hostRules.append(resolved) }
+    }
     if let proxy = configuration.download.proxy {
       downloader.proxy = problems.collect { () throws(ConfigurationError) in
         try ProxyURL.url(of: proxy, environment: environment, at: "download.proxy")
@@ -93,17 +90,21 @@ struct PartConfigurations: Sendable {
     }
     local = LocalFiles(
       root: root.isEmpty ? nil : root, maximumBytes: configuration.download.maximumBytes,
-      lifetime: configuration.sources.localLifetime.wholeSeconds)
-    imagers = ImagerPoolConfiguration(configuration.imaging, plan, &problems)
+      lifetime: configuration.sources.localLifetime.flooredSeconds)
+    let executable = problems.collect { () throws(ConfigurationError) in
+      try pathBesideThisProgram("pictor-imager")
+    }
+    imagers = ImagerPoolConfiguration(
+      executable: executable ?? "", configuration.imaging, plan: plan)
     passing = PassingPolicy(configuration.imaging)
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
-    derives = configuration.imaging.derive
+    derives = configuration.imaging.derives
     prefetcher = PrefetcherConfiguration(configuration.prefetch)
     shutdownDelay = configuration.server.shutdownDelay
   }
 }
 
-/// The networks of a list; what is none is added to `problems`.
+/// Returns the networks of a list. Adds invalid ones to `problems`.
 private func networks(
   _ texts: [String], at key: String, _ problems: inout ConfigurationProblems
 ) -> [CIDR] {
@@ -120,7 +121,7 @@ private func networks(
   return networks
 }
 
-/// The patterns of a list of hosts.
+/// Returns the patterns of a list of hosts. Adds invalid ones to `problems`.
 private func patterns(
   of texts: [String], at key: String, _ problems: inout ConfigurationProblems
 ) -> [HostPattern] {
@@ -149,55 +150,9 @@ private func require(_ path: String, at key: String, isFolder: Bool) throws(Conf
   }
 }
 
-extension ServerConfiguration {
-  init(_ section: Configuration.Server) {
-    self.init()
-    address = section.address
-    port = section.port
-    if section.workers > 0 { workers = section.workers }
-    connectionLimit = section.connections
-    maximumActiveRequests = section.activeRequests
-    idleTimeout = section.idleTimeout
-    headerTimeout = section.headerTimeout
-    requestTimeout = section.requestTimeout
-    answerTimeout = section.answerTimeout
-    graceTime = section.graceTime
-    corsOrigins = section.corsOrigin
-    allowsReload = section.allowReload
-    allowsEnlarging = section.allowEnlarge
-    presetsOnly = section.presetsOnly
-    redirectsAuto = section.redirectAuto
-    explainsErrors = section.explainErrors
-    trustedProxies.field = TrustedProxies.Field(rawValue: section.forwardedHeader) ?? .auto
-  }
-}
-
-extension MemoryTierConfiguration {
-  init(_ section: Configuration.Memory, _ plan: MemoryPlan) {
-    self.init()
-    limit = section.limit ?? plan.memoryTier
-    countLimit = section.countLimit == 0 ? nil : section.countLimit
-    pressure = section.pressure
-  }
-}
-
-extension DiskTierConfiguration {
-  init(_ section: Configuration.Disk, _ plan: MemoryPlan) {
-    self.init(path: section.path)
-    limit = section.limit
-    countLimit = section.countLimit
-    sourceShare = section.sourceShare
-    maximumAge = section.maximumAge?.wholeSeconds ?? -1
-    expireBy = ExpireType(rawValue: section.expireBy) ?? .access
-    cleanInterval = section.cleanInterval
-    cleanFraction = section.cleanFraction
-    promotionThreshold = section.promotionThreshold
-    writeQueueLimit = section.writeQueueLimit ?? plan.writeQueue
-  }
-}
-
 extension Configuration {
-  /// The URLs by name; what is no URL, or a local one without a local root, is added to `problems`.
+  /// Returns the watermarks' URLs by name. Adds invalid URLs, and local ones without a local root, to
+  /// `problems`.
   fileprivate func watermarkURLs(_ problems: inout ConfigurationProblems) -> [String: SourceURL] {
     var urls: [String: SourceURL] = [:]
     for (name, text) in watermarks.sorted(by: { $0.key < $1.key }) {
@@ -217,134 +172,27 @@ extension Configuration {
   }
 }
 
-extension FreshnessConfiguration {
-  init(_ section: Configuration.Freshness, _ rules: [Configuration.HostRule]) {
-    self.init()
-    bounds.defaultLifetime = section.defaultLifetime.wholeSeconds
-    bounds.heuristicLifetime = section.heuristicLifetime.wholeSeconds
-    bounds.clientDefault = section.clientDefault.wholeSeconds
-    bounds.minimumLifetime = section.minimumLifetime.wholeSeconds
-    bounds.maximumLifetime = section.maximumLifetime.wholeSeconds
-    bounds.staleWhileRevalidate = section.staleWhileRevalidate.wholeSeconds
-    bounds.staleIfError = section.staleIfError.wholeSeconds
-    hostRules = rules.map { FreshnessRule($0) }
-  }
-}
-
-extension StalePolicy {
-  init(_ section: Configuration.Freshness) {
-    self.init()
-    errorInterval = section.errorInterval.wholeSeconds
-  }
-}
-
-extension FailurePolicy {
-  init(_ section: Configuration.Failures) {
-    self.init()
-    limit = section.limit
-    lifetimes = [:]
-    for (status, time) in section.ttl.compactMap(Configuration.Failures.parse) {
-      lifetimes[status] = time.wholeSeconds
-    }
-  }
-}
-
-extension PassingPolicy {
-  init(_ section: Configuration.Imaging) {
-    self.init()
-    formats.formIntersection(section.formats)
-    maximumPixels = section.maximumPixels
-  }
-}
-
-extension AVIFPolicy {
-  init(_ section: Configuration.Imaging, workers: Int) {
-    self.init()
-    isLater = section.avifLater
-    // The other half of the workers stays free for jobs that a request waits for.
-    atOnce = workers / 2
-  }
-}
-
-extension PrefetcherConfiguration {
-  init(_ section: Configuration.Prefetch) {
-    self.init()
-    limit = section.limit
-    limitPerHost = section.limitPerHost
-    lists = section.lists
-  }
-}
-
 extension DownloaderConfiguration {
-  /// A network or host that is none, and a file that cannot be read, are added to `problems`.
-  init(
-    _ section: Configuration.Download, _ plan: MemoryPlan, _ problems: inout ConfigurationProblems
-  ) {
-    self.init()
-    timeout = section.timeout
-    connectTimeout = section.connectTimeout
-    lowSpeedTime = section.lowSpeedTime
-    firstByteTimeout = section.firstByteTimeout
-    (retries, retryDelay) = (section.retries, section.retryDelay)
-    (breakerThreshold, breakerOpenTime) = (section.breakerThreshold, section.breakerOpenTime)
-    order = section.order == "lifo" ? .lifo : .fifo
-    limit = section.limit
-    limitPerHost = section.limitPerHost
-    (queueLimit, queueTimeout) = (section.queueLimit, section.queueTimeout)
-    maximumBytes = section.maximumBytes
-    maximumBytesInFlight =
-      section.maximumBytesInFlight ?? plan.bodies(ofAtMost: section.maximumBytes)
-    maximumRedirects = section.maximumRedirects
+  /// Sets the networks and hosts. Adds values that cannot be used to `problems`: an invalid network
+  /// or host, and a file that cannot be read.
+  fileprivate mutating func check(_ problems: inout ConfigurationProblems) {
     userAgent = "Pictor/\(pictorVersion)"
     problems.collect { () throws(ConfigurationError) in
-      try require(section.caFile, at: "download.ca_file", isFolder: false)
+      try require(settings.caFile, at: "download.ca_file", isFolder: false)
     }
-    caFile = section.caFile.isEmpty ? nil : section.caFile
-    allowedNetworks = networks(section.allowNetworks, at: "download.allow_networks", &problems)
-    hosts.allowed = patterns(of: section.allowHosts, at: "download.allow_hosts", &problems)
-    hosts.denied = patterns(of: section.denyHosts, at: "download.deny_hosts", &problems)
+    allowedNetworks = networks(settings.allowNetworks, at: "download.allow_networks", &problems)
+    hosts.allowed = patterns(of: settings.allowHosts, at: "download.allow_hosts", &problems)
+    hosts.denied = patterns(of: settings.denyHosts, at: "download.deny_hosts", &problems)
   }
 }
 
-extension ImagerPoolConfiguration {
-  /// Where the folder of this program, in which the worker lies, cannot be told, that is added to `problems`.
-  init(
-    _ section: Configuration.Imaging, _ plan: MemoryPlan, _ problems: inout ConfigurationProblems
-  ) {
-    let executable = problems.collect { () throws(ConfigurationError) in
-      try Self.besideThisProgram("pictor-imager")
-    }
-    self.init(executable: executable ?? "")
-    workers = section.workers > 0 ? section.workers : plan.workers
-    jobDeadline = section.deadline
-    processorTime = section.processorTime
-    queueLimit = section.queueLimit
-    maximumJobsPerWorker = section.jobsPerWorker
-    maximumWorkerMemory = section.workerMemory ?? plan.workerMemory
-    retireAboveResidentBytes = section.retireAbove ?? plan.retireAbove
-    niceness = section.niceness
-    limits.formats = Set(section.formats)
-    limits.maximumPixels = section.maximumPixels
-    limits.maximumFrames = section.maximumFrames
-    limits.failOn = FailOn(rawValue: section.failOn) ?? .warning
-    limits.maximumResultPixels = section.maximumResultPixels
-    limits.efforts = section.efforts
-    // An estimate may be wrong by half; the time itself is the limit that counts.
-    limits.mostSeconds = 1.5 * (section.processorTime / .seconds(1))
+/// Returns the path of a program in the folder of this one.
+private func pathBesideThisProgram(_ name: String) throws(ConfigurationError) -> String {
+  var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+  let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+  guard count > 0 else {
+    throw ConfigurationError(at: "/proc/self/exe", errnoText())
   }
-
-  private static func besideThisProgram(_ name: String) throws(ConfigurationError) -> String {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-    guard count > 0 else {
-      throw ConfigurationError(at: "/proc/self/exe", errnoText())
-    }
-    let path = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
-    return path[...(path.lastIndex(of: "/") ?? path.startIndex)] + name
-  }
-}
-
-extension Duration {
-  /// Whole seconds, rounded down, as in HTTP headers.
-  var wholeSeconds: Int { Int(components.seconds) }
+  let path = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+  return path[...(path.lastIndex(of: "/") ?? path.startIndex)] + name
 }

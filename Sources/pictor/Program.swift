@@ -102,19 +102,17 @@ enum Program {
   }
 
   private static func serve(
-    _ configurations: PartConfigurations, _ logging: Configuration.Log, unknownVariables: [String],
+    _ configurations: PartConfigurations, _ logging: LogSettings, unknownVariables: [String],
     descriptors limit: Int, _ stopSignals: StopSignals, _ reloading: Reloading
   ) -> CInt {
-    // The values were checked when they were read.
-    let format = Log.Format(rawValue: logging.format) ?? .text
-    guard let queue = try? LogQueue(format: format) else {
+    guard let queue = try? LogQueue(format: logging.format) else {
       complain(["no thread for the log"])
       return 1
     }
     // Stopped last, so that messages of stopping parts are written. The time limit keeps a blocked
     // log reader from keeping the process alive.
     defer { queue.stop(within: .seconds(5)) }
-    let log = Log(level: LogLevel(rawValue: logging.level) ?? .info, queue: queue)
+    let log = Log(level: logging.level, queue: queue)
     for name in unknownVariables {
       log.warning(
         "an environment variable is no setting" + Configuration.hint(forVariable: name),

@@ -99,7 +99,8 @@ struct StartCheck {
 
   /// Checks that the file of certificate authorities contains any. curl reports that only at the first TLS connection.
   private mutating func checkAuthorities() {
-    guard let path = parts.downloader.caFile else { return }
+    let path = parts.downloader.caFile
+    guard !path.isEmpty else { return }
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     // A file that cannot be read is already reported.
     guard descriptor >= 0 else { return }

@@ -42,19 +42,28 @@ struct ConfigurationTests {
     try configuration.apply(option: "server.port", value: "3")
     #expect(configuration.server.port == 3)
     #expect(configuration.server.workers == 2)
-    #expect(configuration.server.connections == 100)
+    #expect(configuration.server.connectionLimit == 100)
     #expect(unknown == ["PICTOR_PORT"])
   }
 
   @Test func `origins of pages are one text or a list`() throws {
     for text in ["'http://a:81, https://[::1]'", "['http://a:81', 'https://[::1]']"] {
       let configuration = try apply("{ server: { cors_origin: \(text) } }")
-      #expect(configuration.server.corsOrigin == ["http://a:81", "https://[::1]"])
+      #expect(configuration.server.corsOrigins == ["http://a:81", "https://[::1]"])
     }
     var configuration = try apply("{ server: { cors_origin: '' } }")
-    #expect(configuration.server.corsOrigin == [])
+    #expect(configuration.server.corsOrigins == [])
     try configuration.apply(option: "server.cors_origin", value: "https://a,https://b")
-    #expect(configuration.server.corsOrigin == ["https://a", "https://b"])
+    #expect(configuration.server.corsOrigins == ["https://a", "https://b"])
+  }
+
+  @Test func `sizes are auto, or said`() throws {
+    var configuration = Configuration()
+    #expect(configuration.memory.limit == nil && configuration.imaging.workerMemory == nil)
+    try configuration.apply(option: "memory.limit", value: "1GiB")
+    #expect(configuration.memory.limit == 1 << 30)
+    try configuration.apply(option: "memory.limit", value: "auto")
+    #expect(configuration.memory.limit == nil)
   }
 
   @Test func `an age is a time, or never, which any negative one says too`() throws {
@@ -77,7 +86,7 @@ struct ConfigurationTests {
     let disk = try apply(
       "{ disk: { source_share: 0.25, count_limit: 0, expire_by: 'creation' } }"
     ).disk
-    #expect((disk.sourceShare, disk.countLimit, disk.expireBy) == (0.25, 0, "creation"))
+    #expect((disk.sourceShare, disk.countLimit, disk.expireBy) == (0.25, 0, .creation))
     for wrong in ["source_share: 0", "source_share: 1", "count_limit: -1", "expire_by: 'change'"] {
       #expect(throws: ConfigurationError.self) { _ = try apply("{ disk: { \(wrong) } }") }
     }

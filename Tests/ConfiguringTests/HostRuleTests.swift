@@ -36,24 +36,24 @@ struct HostRuleTests {
       first.parameters == .drop(["utm_*", "fbclid"].compactMap { ParameterPattern($0) }))
     #expect(first.tags == ["shop-1", "a:b"])
     #expect(
-      first.headers == [
+      first.written.headers == [
         "Referer": .literal("https://example.com/"), "X-Key": .environment("KEY"),
         "Cookie": .file("/run/c"),
       ])
-    #expect(first.dropHeaders == ["User-Agent"] && first.forwardHeaders == ["Accept-Language"])
-    #expect(first.user == "pictor" && first.password == .environment("PASSWORD"))
-    #expect(first.allowInvalidCertificates && !first.cookies)
+    #expect(first.droppedHeaders == ["User-Agent"] && first.forwardedHeaders == ["Accept-Language"])
+    #expect(first.written.user == "pictor" && first.written.password == .environment("PASSWORD"))
+    #expect(first.allowsInvalidCertificates && !first.keepsCookies)
     #expect(first.freshness.defaultLifetime == .seconds(3_600))
     #expect(first.freshness.minimumLifetime == .seconds(60))
     #expect(first.freshness.maximumLifetime == .seconds(172_800))
     #expect(first.freshness.staleWhileRevalidate == .zero)
     #expect(first.freshness.staleIfError == .seconds(30 * 86_400))
-    #expect(rules[1].freshness == Configuration.FreshnessOverrides())
-    #expect(first.proxy == .url(.literal("http://proxy.internal:3128")))
+    #expect(rules[1].freshness == FreshnessOverrides())
+    #expect(first.written.proxy == .url(.literal("http://proxy.internal:3128")))
     #expect(rules[1].parameters == .keep([ParameterPattern("id")].compactMap(\.self)))
-    #expect(rules[1].token == .file("/run/token") && rules[1].cookies)
-    #expect(rules[1].proxy == .direct)
-    #expect(rules[2].proxy == .url(.environment("PROXY")))
+    #expect(rules[1].written.token == .file("/run/token") && rules[1].keepsCookies)
+    #expect(rules[1].written.proxy == .direct)
+    #expect(rules[2].written.proxy == .url(.environment("PROXY")))
   }
 
   @Test func `what is printed can be read again, and is where secrets stand, not what they are`()

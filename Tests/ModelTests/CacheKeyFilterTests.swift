@@ -5,10 +5,10 @@ import Testing
 
 struct CacheKeyFilterTests {
   private func filter(
-    _ parameters: KeyRule.Parameters, host: String = "example.com"
+    _ parameters: HostRule.Parameters, host: String = "example.com"
   ) throws -> CacheKeyFilter {
     CacheKeyFilter(rules: [
-      KeyRule(host: try #require(HostPattern(host)), parameters: parameters)
+      HostRule(host: try #require(HostPattern(host)), parameters: parameters)
     ])
   }
 
@@ -48,7 +48,7 @@ struct CacheKeyFilterTests {
   }
 
   @Test func `nothing kept, or everything dropped, leaves no query`() throws {
-    for parameters in [.keep([]), .drop(try patterns("*"))] as [KeyRule.Parameters] {
+    for parameters in [.keep([]), .drop(try patterns("*"))] as [HostRule.Parameters] {
       #expect(
         try keyURL("http://example.com/?a=1&b", try filter(parameters)) == "http://example.com/")
     }
@@ -59,8 +59,8 @@ struct CacheKeyFilterTests {
 
   @Test func `the first rule that matches a host counts`() throws {
     let filter = CacheKeyFilter(rules: [
-      KeyRule(host: try #require(HostPattern("cdn.example.com")), tags: ["cdn", "fast"]),
-      KeyRule(
+      HostRule(host: try #require(HostPattern("cdn.example.com")), tags: ["cdn", "fast"]),
+      HostRule(
         host: try #require(HostPattern("*.example.com")), parameters: .keep([]),
         tags: ["example"], forwardedHeaders: ["X-Team"]),
     ])

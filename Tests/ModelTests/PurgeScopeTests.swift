@@ -59,7 +59,7 @@ struct PurgeScopeTests {
 
   @Test func `a tag's is of the hosts whose rule has it`() throws {
     let filter = CacheKeyFilter(rules: [
-      KeyRule(host: try #require(HostPattern("a.example")), tags: ["shop"])
+      HostRule(host: try #require(HostPattern("a.example")), tags: ["shop"])
     ])
     #expect(try isMeant("http://a.example:81/1", by: .tag("shop"), filter))
     #expect(try !isMeant("http://a.example/1", by: .tag("blog"), filter))

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Glibc
+import Model
 import Testing
 
 @testable import Telemetry

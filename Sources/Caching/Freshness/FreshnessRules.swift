@@ -40,11 +40,12 @@ public struct FreshnessRules: FreshnessPolicy {
       mayBeStale: control.mayBeStale && isSelected,
       // If the origin requires revalidation for each use, the default does not apply.
       staleWhileRevalidate: control.staleWhileRevalidate
-        ?? (assumed > 0 && hasDefaults ? bounds.staleWhileRevalidate : 0),
-      staleIfError: control.staleIfError ?? (hasDefaults ? bounds.staleIfError : 0),
+        ?? (assumed > 0 && hasDefaults ? bounds.staleWhileRevalidate.flooredSeconds : 0),
+      staleIfError: control.staleIfError ?? (hasDefaults ? bounds.staleIfError.flooredSeconds : 0),
       isImmutable: control.immutable, isStated: stated != nil && !isLocal,
-      clientLifetime: client.map { min($0, bounds.maximumLifetime) },
-      clientTime: isLocal || client != nil ? Freshness.unlimited : bounds.clientDefault)
+      clientLifetime: client.map { min($0, bounds.maximumLifetime.flooredSeconds) },
+      clientTime: isLocal || client != nil
+        ? Freshness.unlimited : bounds.clientDefault.flooredSeconds)
     return origin.redirects
       .compactMap { Self.freshness(ofRedirect: $0, bounds, keepsCookies, receivedAt: requestedAt) }
       .reduce(own) { $0.combined(with: $1) }
@@ -56,7 +57,7 @@ public struct FreshnessRules: FreshnessPolicy {
   /// - Parameter now: when the redirect was received. All redirects count as received when the
   ///   first one was requested.
   private static func freshness(
-    ofRedirect origin: OriginResponse, _ bounds: FreshnessBounds, _ keepsCookies: Bool,
+    ofRedirect origin: OriginResponse, _ bounds: FreshnessSettings, _ keepsCookies: Bool,
     receivedAt now: UnixTime
   ) -> Freshness? {
     let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
@@ -98,13 +99,14 @@ public struct FreshnessRules: FreshnessPolicy {
   /// Returns the heuristic lifetime (section 4.2.2): a tenth of the time since the last
   /// modification, the fraction that the section calls typical.
   private static func assumedLifetime(
-    of origin: OriginResponse, _ bounds: FreshnessBounds, _ now: UnixTime
+    of origin: OriginResponse, _ bounds: FreshnessSettings, _ now: UnixTime
   ) -> Int {
-    guard bounds.heuristicLifetime > 0,
+    let longest = bounds.heuristicLifetime.flooredSeconds
+    guard longest > 0,
       let modified = origin.lastModified.flatMap({ HTTPDate.parse($0, now: now) })
-    else { return bounds.defaultLifetime }
+    else { return bounds.defaultLifetime.flooredSeconds }
     let date = origin.date.flatMap { HTTPDate.parse($0, now: now) } ?? now
-    return min(max(date.seconds - modified.seconds, 0) / 10, bounds.heuristicLifetime)
+    return min(max(date.seconds - modified.seconds, 0) / 10, longest)
   }
 
   /// Returns the corrected_initial_age (RFC 9111, section 4.2.3): the greater of the `Age` header

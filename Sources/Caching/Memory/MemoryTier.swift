@@ -5,17 +5,29 @@ import Platform
 import Telemetry
 
 /// The settings of the memory tier.
+@dynamicMemberLookup
 public struct MemoryTierConfiguration: Sendable {
+  /// The keys `memory.…`.
+  public var settings: MemorySettings
   /// Maximum size in bytes, at least 0. 0 disables the tier.
-  public var limit = 256 << 20
+  public var limit: Int
   /// Maximum number of variants. `nil` means no limit.
   public var countLimit: Int?
-  /// The share of the available memory, 0 to 1, from which the tier shrinks. All memory use in the
-  /// process's control groups counts. 0 disables shrinking.
-  public var pressure = 0.9
 
-  /// Creates the default settings.
-  public init() {}
+  /// Creates the configuration of a tier; the plan decides what `settings` leave open.
+  public init(
+    _ settings: MemorySettings = MemorySettings(), plan: MemoryPlan = .unlimited()
+  ) {
+    self.settings = settings
+    limit = settings.limit ?? plan.memoryTier
+    countLimit = settings.countLimit == 0 ? nil : settings.countLimit
+  }
+
+  /// A setting of `settings`.
+  public subscript<Value>(dynamicMember path: WritableKeyPath<MemorySettings, Value>) -> Value {
+    get { settings[keyPath: path] }
+    set { settings[keyPath: path] = newValue }
+  }
 }
 
 /// A cache of variants in memory, by key. A hit costs one lock, one look-up and at most one written

@@ -45,10 +45,10 @@ extension Configuration {
     ) { $0.isEmpty || ServerTrail.isName($0) },
     .integer("server.workers", \.server.workers, "threads that serve; 0: one per core", 0...256),
     .integer(
-      "server.connections", \.server.connections,
+      "server.connections", \.server.connectionLimit,
       "open connections at once; further ones wait", 16...1_000_000),
     .integer(
-      "server.active_requests", \.server.activeRequests,
+      "server.active_requests", \.server.maximumActiveRequests,
       "requests that may wait for an image at once; beyond it, 503", 1...1_000_000),
     .duration(
       "server.idle_timeout", \.server.idleTimeout,
@@ -74,33 +74,31 @@ extension Configuration {
       "time for running requests after that; orchestrators kill after about 30s",
       .zero...(.seconds(3_600))),
     .origins(
-      "server.cors_origin", \.server.corsOrigin,
+      "server.cors_origin", \.server.corsOrigins,
       "origins whose pages may read responses (CORS), such as https://example.com; \"*\": all"),
 
     .list(
       "server.trusted_proxies", \.server.trustedProxies,
       "networks of proxies that are trusted to name their client, for the log",
       "networks such as 10.0.0.0/8 or fd00::/8", isNetwork),
-    .text(
+    .choice(
       "server.forwarded_header", \.server.forwardedHeader,
-      "header field in which they name it; auto: the one that is present",
-      "auto, x-forwarded-for or forwarded"
-    ) { ["auto", "x-forwarded-for", "forwarded"].contains($0) },
+      "header field in which they name it; auto: the one that is present"),
 
     .boolean(
-      "server.allow_reload", \.server.allowReload,
+      "server.allow_reload", \.server.allowsReload,
       "whether clients may use refresh, cache=bypass, retry and Cache-Control: no-cache"),
     .boolean(
-      "server.allow_enlarge", \.server.allowEnlarge,
+      "server.allow_enlarge", \.server.allowsEnlarging,
       "whether clients may request more pixels than a source has; presets always may"),
     .boolean(
       "server.presets_only", \.server.presetsOnly,
       "whether clients may request images by preset only; other parameters are 403"),
     .boolean(
-      "server.redirect_auto", \.server.redirectAuto,
+      "server.redirect_auto", \.server.redirectsAuto,
       "whether format=auto redirects (302) to the chosen format, for CDNs that ignore Vary"),
     .boolean(
-      "server.explain_errors", \.server.explainErrors,
+      "server.explain_errors", \.server.explainsErrors,
       "whether error messages name the key that decides, as the log does; helps operators"),
 
     .map(
@@ -147,11 +145,9 @@ extension Configuration {
       "share of both limits for sources; variants have the rest", 0.01...0.99),
     .optionalDuration(
       "disk.maximum_age", \.disk.maximumAge, "age after which a file is removed"),
-    .text(
+    .choice(
       "disk.expire_by", \.disk.expireBy,
-      "start of that age: the last use, the last write, or the first write of the key",
-      "access, modification or creation"
-    ) { ["access", "modification", "creation"].contains($0) },
+      "start of that age: the last use, the last write, or the first write of the key"),
     .duration(
       "disk.clean_interval", \.disk.cleanInterval, "time between searches for old files",
       .seconds(1)...(.seconds(86_400))),
@@ -169,39 +165,39 @@ extension Configuration {
     .duration(
       "freshness.default_lifetime", \.freshness.defaultLifetime,
       "freshness lifetime if the origin gives none",
-      Configuration.Freshness.allowed),
+      FreshnessSettings.allowed),
     .duration(
       "freshness.heuristic_lifetime", \.freshness.heuristicLifetime,
       "upper bound of the lifetime from Last-Modified, a tenth of its age; 0s: not used",
-      Configuration.Freshness.allowed),
+      FreshnessSettings.allowed),
     .duration(
       "freshness.client_default", \.freshness.clientDefault,
       "lifetime in browsers if the origin gives none; a purge does not reach them",
-      Configuration.Freshness.allowed),
+      FreshnessSettings.allowed),
     .duration(
       "freshness.minimum_lifetime", \.freshness.minimumLifetime,
       "lower bound of all lifetimes; no-store and private remain in force",
-      Configuration.Freshness.allowed),
+      FreshnessSettings.allowed),
     .duration(
       "freshness.maximum_lifetime", \.freshness.maximumLifetime,
-      "upper bound of all lifetimes", Configuration.Freshness.allowed),
+      "upper bound of all lifetimes", FreshnessSettings.allowed),
     .duration(
       "freshness.stale_while_revalidate", \.freshness.staleWhileRevalidate,
       "time after that in which a stale image is served while its origin is asked (RFC 5861)",
-      Configuration.Freshness.allowed),
+      FreshnessSettings.allowed),
     .duration(
       "freshness.stale_if_error", \.freshness.staleIfError,
       "time after that in which a stale image is served if its origin fails (RFC 5861)",
-      Configuration.Freshness.allowed),
+      FreshnessSettings.allowed),
     .duration(
       "freshness.error_interval", \.freshness.errorInterval,
       "time for which a failed origin is not asked for the same image, which is served stale",
       .zero...(.seconds(3_600))),
 
-    .list(
-      "failures.ttl", \.failures.ttl,
+    .lifetimes(
+      "failures.ttl", \.failures.lifetimes,
       "how long a failed URL is remembered, by the status of its response (410: the origin's)",
-      "404, 410, 413, 415 or 422 with a time, such as 404=10m", isStatusWithTime),
+      of: FailureSettings.statuses, "404, 410, 413, 415 or 422 with a time, such as 404=10m"),
     .integer(
       "failures.limit", \.failures.limit, "failed URLs remembered; 0: none", 0...10_000_000),
 
@@ -238,10 +234,8 @@ extension Configuration {
       "time a circuit stays open before a single probe; doubles with each failed probe, up "
         + "to 5m",
       .milliseconds(1)...(.seconds(300))),
-    .text(
-      "download.order", \.download.order, "order of waiting downloads of one priority",
-      "fifo or lifo"
-    ) { ["fifo", "lifo"].contains($0) },
+    .choice(
+      "download.order", \.download.order, "order of waiting downloads of one priority"),
     .integer("download.limit", \.download.limit, "transfers at once", 1...10_000),
     .integer(
       "download.limit_per_host", \.download.limitPerHost,
@@ -306,19 +300,14 @@ extension Configuration {
     .integer(
       "prefetch.lists", \.prefetch.lists, "lists prefetched at once; beyond it, 503", 1...1_000),
 
-    .text("log.format", \.log.format, "text for people, json for machines", "text or json") {
-      ["text", "json"].contains($0)
-    },
-    .text(
+    .choice("log.format", \.log.format, "text for people, json for machines"),
+    .choice(
       "log.level", \.log.level,
-      "lowest level that is written; memory hits are debug, unless log.requests says otherwise",
-      "debug, info, warning or error"
-    ) { ["debug", "info", "warning", "error"].contains($0) },
-    .text(
+      "lowest level that is written; memory hits are debug, unless log.requests says otherwise"),
+    .choice(
       "log.requests", \.log.requests,
       "requests logged at info: all (slows memory hits), misses (all but memory hits and "
-        + "/stats), errors (failures)", "all, misses or errors"
-    ) { ["all", "misses", "errors"].contains($0) },
+        + "/stats), errors (failures)"),
   ]
 
   /// Returns the key with this path.

@@ -24,9 +24,9 @@ struct HostRuleMember: Sendable {
   /// Whether the value may be a secret that messages must not contain.
   let isSecret: Bool
   /// Applies a value, or returns `false` if it is not allowed.
-  let read: @Sendable (inout Configuration.HostRule, RawValue) -> Bool
+  let read: @Sendable (inout HostRule, RawValue) -> Bool
   /// Returns the value as a JSON5 literal; `nil` if the member is not set.
-  let write: @Sendable (Configuration.HostRule) -> String?
+  let write: @Sendable (HostRule) -> String?
 
   /// All members, in the order in which they are written.
   static let all: [HostRuleMember] = [
@@ -59,37 +59,37 @@ struct HostRuleMember: Sendable {
         + "(Authorization and Cookie only so), none of them about framing or conditions",
       isSecret: true, read: readHeaders,
       write: { rule in
-        let fields = rule.headers.sorted { $0.key < $1.key }
+        let fields = rule.written.headers.sorted { $0.key < $1.key }
           .map { "\(ConfigurationKey.quoted($0)): \(ConfigurationKey.quoted($1.text))" }
         return fields.isEmpty ? nil : "{ " + fields.joined(separator: ", ") + " }"
       }),
     // Marked as secret, because an operator may write a field's value here by mistake.
-    names("drop_headers", \.dropHeaders, fieldNames, isSecret: true, isFieldName),
-    names("forward_headers", \.forwardHeaders, fieldNames, isSecret: true, isFieldName),
+    names("drop_headers", \.droppedHeaders, fieldNames, isSecret: true, isFieldName),
+    names("forward_headers", \.forwardedHeaders, fieldNames, isSecret: true, isFieldName),
     HostRuleMember(
       name: "user", allowed: "a name without a colon", isSecret: true,
       read: { rule, value in
-        rule.user = value.text
+        rule.written.user = value.text
         return value.text.flatMap { HeaderField(user: $0, password: "") } != nil
-      }, write: { $0.user.map(ConfigurationKey.quoted) }),
-    secret("password", \.password),
-    secret("token", \.token),
-    flag("cookies", \.cookies),
-    flag("allow_invalid_certificates", \.allowInvalidCertificates),
+      }, write: { $0.written.user.map(ConfigurationKey.quoted) }),
+    secret("password", \.written.password),
+    secret("token", \.written.token),
+    flag("cookies", \.keepsCookies),
+    flag("allow_invalid_certificates", \.allowsInvalidCertificates),
     HostRuleMember(
       name: "proxy", allowed: "direct, " + ProxyURL.allowed, isSecret: true,
       read: { rule, value in
         guard let text = value.text else { return false }
-        rule.proxy = text == "direct" ? .direct : ProxyURL.setting(text).map { .url($0) }
-        return rule.proxy != nil
-      }, write: { $0.proxy.map { ConfigurationKey.quoted($0.text) } }),
+        rule.written.proxy = text == "direct" ? .direct : ProxyURL.setting(text).map { .url($0) }
+        return rule.written.proxy != nil
+      }, write: { $0.written.proxy.map { ConfigurationKey.quoted($0.text) } }),
   ]
 
   // MARK: Kinds of members
 
   private static func parameters(
-    _ name: String, _ make: @escaping @Sendable ([ParameterPattern]) -> KeyRule.Parameters,
-    patterns: @escaping @Sendable (KeyRule.Parameters) -> [ParameterPattern]?
+    _ name: String, _ make: @escaping @Sendable ([ParameterPattern]) -> HostRule.Parameters,
+    patterns: @escaping @Sendable (HostRule.Parameters) -> [ParameterPattern]?
   ) -> HostRuleMember {
     HostRuleMember(
       name: name,
@@ -105,7 +105,7 @@ struct HostRuleMember: Sendable {
   }
 
   private static func names(
-    _ name: String, _ field: WritableKeyPath<Configuration.HostRule, [String]> & Sendable,
+    _ name: String, _ field: WritableKeyPath<HostRule, [String]> & Sendable,
     _ allowed: String, isSecret: Bool, _ isAllowed: @escaping @Sendable (String) -> Bool
   ) -> HostRuleMember {
     HostRuleMember(
@@ -119,7 +119,7 @@ struct HostRuleMember: Sendable {
   }
 
   private static func secret(
-    _ name: String, _ field: WritableKeyPath<Configuration.HostRule, SecretText?> & Sendable
+    _ name: String, _ field: WritableKeyPath<HostRule, SecretText?> & Sendable
   ) -> HostRuleMember {
     HostRuleMember(
       name: name, allowed: "env:NAME or file:/path: a secret does not stand in a configuration",
@@ -133,14 +133,14 @@ struct HostRuleMember: Sendable {
   }
 
   private static func time(
-    _ name: String, _ field: WritableKeyPath<Configuration.HostRule, Duration?> & Sendable
+    _ name: String, _ field: WritableKeyPath<HostRule, Duration?> & Sendable
   ) -> HostRuleMember {
     HostRuleMember(
-      name: name, allowed: ConfigurationKey.allowedTimes(Configuration.Freshness.allowed),
+      name: name, allowed: ConfigurationKey.allowedTimes(FreshnessSettings.allowed),
       isSecret: false,
       read: { rule, value in
         guard let time = value.text.flatMap(TimeSpan.parse),
-          Configuration.Freshness.allowed.contains(time)
+          FreshnessSettings.allowed.contains(time)
         else { return false }
         rule[keyPath: field] = time
         return true
@@ -148,7 +148,7 @@ struct HostRuleMember: Sendable {
   }
 
   private static func flag(
-    _ name: String, _ field: WritableKeyPath<Configuration.HostRule, Bool> & Sendable
+    _ name: String, _ field: WritableKeyPath<HostRule, Bool> & Sendable
   ) -> HostRuleMember {
     HostRuleMember(
       name: name, allowed: "true or false", isSecret: false,
@@ -169,7 +169,7 @@ struct HostRuleMember: Sendable {
   private static let fieldNames = "header names that are not about framing, conditions or loops"
 
   @Sendable private static func isFieldName(_ text: String) -> Bool {
-    HeaderField.isName(text) && !Configuration.HostRule.isReserved(text)
+    HeaderField.isName(text) && !HostRule.isReserved(text)
   }
 
   @Sendable private static func isTag(_ text: String) -> Bool {
@@ -183,18 +183,18 @@ struct HostRuleMember: Sendable {
   }
 
   @Sendable private static func readHeaders(
-    _ rule: inout Configuration.HostRule, _ value: RawValue
+    _ rule: inout HostRule, _ value: RawValue
   ) -> Bool {
     guard case .object = value, let fields = value.map else { return false }
     for (name, text) in fields {
       let value = SecretText(text)
       guard isFieldName(name), value.isWellFormed else { return false }
       if !value.isReference {
-        guard !Configuration.HostRule.isCredential(name), HeaderField(name, text) != nil else {
+        guard !HostRule.isCredential(name), HeaderField(name, text) != nil else {
           return false
         }
       }
-      rule.headers[name] = value
+      rule.written.headers[name] = value
     }
     return true
   }
@@ -206,7 +206,7 @@ extension HostRuleMember {
   /// Parses a list of rules.
   ///
   /// - Throws: the mistakes by member and rule, counted from 1. Values that may contain a secret are not repeated.
-  static func rules(_ value: RawValue) throws(MemberProblems) -> [Configuration.HostRule] {
+  static func rules(_ value: RawValue) throws(MemberProblems) -> [HostRule] {
     func refuse(_ description: String) -> MemberProblems {
       MemberProblems(all: [MemberProblem(place: "", description: description)])
     }
@@ -231,7 +231,7 @@ extension HostRuleMember {
   /// Parses one rule, and adds all its mistakes to `problems`.
   private static func rule(
     _ value: RawValue, at place: String, _ problems: inout [MemberProblem]
-  ) -> Configuration.HostRule? {
+  ) -> HostRule? {
     guard case .object(let members) = value, let everything = HostPattern("*") else {
       problems.append(MemberProblem(place: place, description: "it is no object"))
       return nil
@@ -250,7 +250,7 @@ extension HostRuleMember {
             ? ": " + names.joined(separator: ", ") : NearestNames.question(nearest)))
     }
     if members["host"] == nil { refuse("host", "it is missing") }
-    var rule = Configuration.HostRule(host: everything)
+    var rule = HostRule(host: everything)
     for member in all {
       guard let value = members[member.name], !member.read(&rule, value) else { continue }
       refuse(
@@ -263,7 +263,7 @@ extension HostRuleMember {
   }
 
   /// Returns a rule as JSON5, without members that are not set.
-  static func text(_ rule: Configuration.HostRule) -> String {
+  static func text(_ rule: HostRule) -> String {
     let members = all.compactMap { member in member.write(rule).map { "\(member.name): \($0)" } }
     return "{ " + members.joined(separator: ", ") + " }"
   }

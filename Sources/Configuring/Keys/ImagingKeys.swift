@@ -10,7 +10,7 @@ extension Configuration {
         "imaging.workers", \.imaging.workers,
         "worker processes; 0: one per core, at most one per 160MiB of memory", 0...256),
       .duration(
-        "imaging.deadline", \.imaging.deadline, "time for one image; then its worker is killed",
+        "imaging.deadline", \.imaging.jobDeadline, "time for one image; then its worker is killed",
         .milliseconds(100)...(.seconds(3_600))),
       .duration(
         "imaging.processor_time", \.imaging.processorTime,
@@ -21,7 +21,7 @@ extension Configuration {
         "jobs that may wait for a worker; beyond it, 503",
         0...1_000_000),
       .integer(
-        "imaging.jobs_per_worker", \.imaging.jobsPerWorker,
+        "imaging.jobs_per_worker", \.imaging.maximumJobsPerWorker,
         "jobs after which a worker is replaced, so that leaks stay small", 1...1_000_000_000),
       .sizeOrAuto(
         "imaging.worker_memory", \.imaging.workerMemory,
@@ -50,17 +50,15 @@ extension Configuration {
       .integer(
         "imaging.maximum_frames", \.imaging.maximumFrames, "frames of a source; beyond it, 422",
         1...100_000),
-      .text(
+      .choice(
         "imaging.fail_on", \.imaging.failOn,
         "damage that is 422: warning: any lost pixels, error: a broken structure, truncated: "
-          + "an early end, none: only undecodable sources; allowed damage has X-Damaged: 1",
-        FailOn.names
-      ) { FailOn(rawValue: $0) != nil },
+          + "an early end, none: only undecodable sources; allowed damage has X-Damaged: 1"),
       .boolean(
-        "imaging.avif_later", \.imaging.avifLater,
+        "imaging.avif_later", \.imaging.defersAVIF,
         "whether WebP, JPEG or PNG is served until a negotiated AVIF is encoded"),
       .boolean(
-        "imaging.derive", \.imaging.derive,
+        "imaging.derive", \.imaging.derives,
         "whether a small image may be rendered from a stored larger one if its source is not "
           + "stored"),
     ] + qualityKeys

@@ -136,6 +136,47 @@ extension ConfigurationKey {
       }, write: { quoted($0[keyPath: field]) })
   }
 
+  /// One of the raw values of an enumeration.
+  static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
+    _ path: String, _ field: WritableKeyPath<Configuration, Value> & Sendable, _ purpose: String
+  ) -> ConfigurationKey {
+    let all = Value.allCases.map(\.rawValue)
+    return ConfigurationKey(
+      path: path, purpose: purpose,
+      allowed: all.dropLast().joined(separator: ", ") + " or " + (all.last ?? ""),
+      read: { configuration, value in
+        guard let choice = value.text.flatMap({ Value(rawValue: $0) }) else { return false }
+        configuration[keyPath: field] = choice
+        return true
+      }, write: { quoted($0[keyPath: field].rawValue) })
+  }
+
+  /// Lifetimes by status: a list of `404=10m`. If a status is there twice, the last one counts.
+  static func lifetimes(
+    _ path: String, _ field: WritableKeyPath<Configuration, [Int: Duration]> & Sendable,
+    _ purpose: String, of statuses: Set<Int>, _ allowed: String
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose, allowed: "a list of \(allowed)",
+      read: { configuration, value in
+        guard let items = value.list else { return false }
+        var lifetimes: [Int: Duration] = [:]
+        for item in items {
+          let parts = item.split(separator: "=", maxSplits: 1)
+          guard parts.count == 2, let status = Int(parts[0]), statuses.contains(status),
+            let time = TimeSpan.parse(String(parts[1]))
+          else { return false }
+          lifetimes[status] = time
+        }
+        configuration[keyPath: field] = lifetimes
+        return true
+      },
+      write: { configuration in
+        let lifetimes = configuration[keyPath: field].sorted { $0.key < $1.key }
+        return literal(lifetimes.map { "\($0.key)=\(TimeSpan.text($0.value))" })
+      })
+  }
+
   static func list(
     _ path: String, _ field: WritableKeyPath<Configuration, [String]> & Sendable,
     _ purpose: String, _ allowed: String, _ isAllowed: @escaping @Sendable (String) -> Bool
@@ -213,7 +254,7 @@ extension ConfigurationKey {
 
   /// Host rules: a list in a file, otherwise the JSON5 text of a list.
   static func hosts(
-    _ path: String, _ field: WritableKeyPath<Configuration, [Configuration.HostRule]> & Sendable,
+    _ path: String, _ field: WritableKeyPath<Configuration, [HostRule]> & Sendable,
     _ purpose: String
   ) -> ConfigurationKey {
     ConfigurationKey(
@@ -265,61 +306,4 @@ extension ConfigurationKey {
     }
     return result + "\""
   }
-}
-
-/// Parses and formats sizes in bytes.
-enum ByteSize {
-  private static let units: [(name: String, bytes: Int)] = [
-    ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1),
-  ]
-
-  /// Parses `64MiB` to 67,108,864. Returns `nil` for invalid texts, including a missing unit and an
-  /// overflow.
-  static func parse(_ text: String) -> Int? {
-    for unit in units where text.hasSuffix(unit.name) {
-      guard let count = wholeNumber(text.dropLast(unit.name.count)) else { return nil }
-      let (bytes, overflow) = count.multipliedReportingOverflow(by: unit.bytes)
-      return overflow ? nil : bytes
-    }
-    return text == "0" ? 0 : nil
-  }
-
-  /// Returns the shortest exact form.
-  static func text(_ bytes: Int) -> String {
-    let unit = units.first { bytes != 0 && bytes % $0.bytes == 0 }
-    return unit.map { "\(bytes / $0.bytes)\($0.name)" } ?? "0B"
-  }
-}
-
-/// Parses and formats durations.
-enum TimeSpan {
-  private static let units: [(name: String, milliseconds: Int)] = [
-    ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("ms", 1), ("s", 1_000),
-  ]
-
-  /// Parses `15s` to 15 seconds. Returns `nil` for invalid texts, including a missing unit and an
-  /// overflow.
-  static func parse(_ text: String) -> Duration? {
-    for unit in units where text.hasSuffix(unit.name) {
-      guard let count = wholeNumber(text.dropLast(unit.name.count)) else { continue }
-      let (milliseconds, overflow) = count.multipliedReportingOverflow(by: unit.milliseconds)
-      return overflow ? nil : .milliseconds(milliseconds)
-    }
-    return text == "0" ? .zero : nil
-  }
-
-  /// Returns the shortest exact form, with millisecond precision.
-  static func text(_ duration: Duration) -> String {
-    let parts = duration.components
-    let milliseconds = Int(parts.seconds) * 1_000 + Int(parts.attoseconds / 1_000_000_000_000_000)
-    let byLength = units.sorted { $0.milliseconds > $1.milliseconds }
-    let unit = byLength.first { milliseconds != 0 && milliseconds % $0.milliseconds == 0 }
-    return unit.map { "\(milliseconds / $0.milliseconds)\($0.name)" } ?? "0s"
-  }
-}
-
-/// Parses digits only: no sign, space or exponent.
-private func wholeNumber(_ text: Substring) -> Int? {
-  guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
-  return Int(text)
 }

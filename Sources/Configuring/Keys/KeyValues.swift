@@ -26,10 +26,6 @@ extension Configuration {
     text.utf8.count >= 16 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x2c }
   }
 
-  @Sendable static func isStatusWithTime(_ text: String) -> Bool {
-    Configuration.Failures.parse(text) != nil
-  }
-
   @Sendable static func isNetwork(_ text: String) -> Bool {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count <= 2, let address = parts.first, !address.isEmpty else { return false }
@@ -44,16 +40,5 @@ extension Configuration {
     let name = text.hasPrefix("*.") ? text.dropFirst(2) : text[...]
     return !name.isEmpty
       && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/*?#@\\".utf8.contains($0) }
-  }
-}
-
-extension Configuration.Failures {
-  /// Parses `404=10m` to (404, ten minutes). Returns `nil` for invalid texts.
-  public static func parse(_ text: String) -> (status: Int, time: Duration)? {
-    let parts = text.split(separator: "=", maxSplits: 1)
-    guard parts.count == 2, let status = Int(parts[0]),
-      [404, 410, 413, 415, 422].contains(status), let time = TimeSpan.parse(String(parts[1]))
-    else { return nil }
-    return (status, time)
   }
 }

@@ -1,6 +1,7 @@
 // ProxyURL: validates and reads the URL of an HTTP proxy.
 
 import FoundationEssentials
+import Model
 
 /// Validates URLs of proxies: `http://host:port`, and in a variable or file also
 /// `http://user:password@host:port`.

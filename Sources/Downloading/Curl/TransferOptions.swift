@@ -47,7 +47,7 @@ extension EasyHandle {
     try set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
     // curl caches the parsed authorities only if they come from one file and no folder.
     try set(CURLOPT_CAPATH, pointer: nil)
-    if let file = configuration.caFile { try set(CURLOPT_CAINFO, file) }
+    if !configuration.caFile.isEmpty { try set(CURLOPT_CAINFO, configuration.caFile) }
 
     try set(CURLOPT_MAXAGE_CONN, configuration.idleConnectionLifetime.wholeSeconds)
     try set(CURLOPT_DNS_CACHE_TIMEOUT, configuration.dnsCacheLifetime.wholeSeconds)

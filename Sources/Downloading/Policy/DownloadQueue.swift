@@ -2,14 +2,6 @@
 
 import Model
 
-/// The order of downloads of equal priority (SDWebImageDownloaderExecutionOrder).
-public enum DownloadOrder: String, Hashable, Sendable, CaseIterable {
-  /// First in, first out.
-  case fifo
-  /// Last in, first out: a list that scrolls fast first shows what is visible now.
-  case lifo
-}
-
 /// Grants slots to loads, limited in total and per host. Waiting loads start by priority, and
 /// within one priority by `DownloadOrder`.
 ///

@@ -213,7 +213,7 @@ final class Transfer {
       discarded += bytes.count
       return discarded <= Self.discardLimit
     }
-    guard received + bytes.count <= rules.configuration.maximumBytes else {
+    guard received + bytes.count <= rules.configuration.settings.maximumBytes else {
       failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
       return false
     }

@@ -5,13 +5,17 @@ import Model
 /// The policy for responses to clients that negotiate AVIF.
 public struct AVIFPolicy: Sendable {
   /// Whether a request without a cached AVIF is answered in a faster format first.
-  public var isLater = true
+  public var isLater: Bool
   /// How many AVIFs are encoded in the background at a time. Foreground work needs the other
   /// imaging workers.
-  public var atOnce = 1
+  public var atOnce: Int
 
-  /// Creates the default policy.
-  public init() {}
+  /// Creates the policy for a number of imaging workers, at least 1. Half of them stay free for jobs
+  /// that a request waits for.
+  public init(_ settings: ImagingSettings = ImagingSettings(), workers: Int = 2) {
+    isLater = settings.defersAVIF
+    atOnce = workers / 2
+  }
 }
 
 extension ImageManager {

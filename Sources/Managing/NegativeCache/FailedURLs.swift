@@ -4,16 +4,26 @@ import Model
 
 /// How long failures are negatively cached (SDWebImage's blacklist lasts for the life of the
 /// process).
+@dynamicMemberLookup
 public struct FailurePolicy: Sendable {
+  /// The keys `failures.…`.
+  public var settings: FailureSettings
   /// Lifetimes in seconds, by the response's HTTP status. Other statuses are never cached.
   ///
   /// For an origin's 404 or 410, the origin's status counts.
-  public var lifetimes: [Int: Int] = [404: 600, 410: 86_400, 413: 3_600, 415: 3_600, 422: 3_600]
-  /// The maximum number of listed URLs; 0 disables the negative cache.
-  public var limit = 10_000
+  public var lifetimes: [Int: Int]
 
-  /// Creates the default policy.
-  public init() {}
+  /// Creates the policy.
+  public init(_ settings: FailureSettings = FailureSettings()) {
+    self.settings = settings
+    lifetimes = settings.lifetimes.mapValues(\.flooredSeconds)
+  }
+
+  /// A setting of `settings`.
+  public subscript<Value>(dynamicMember path: WritableKeyPath<FailureSettings, Value>) -> Value {
+    get { settings[keyPath: path] }
+    set { settings[keyPath: path] = newValue }
+  }
 
   /// Returns how many seconds a failure is cached; 0 means not at all.
   ///

@@ -6,12 +6,14 @@ import Model
 public struct StalePolicy: Sendable {
   /// How many seconds a source is not requested again after its origin failed, if a stale copy is
   /// cached. A longer `Retry-After` extends the interval, up to an hour.
-  public var errorInterval = 10
+  public var errorInterval: Int
   /// The maximum number of remembered sources, at least 1. The oldest failure is forgotten first.
   public var limit = 10_000
 
-  /// Creates the default policy.
-  public init() {}
+  /// Creates the policy.
+  public init(_ settings: FreshnessSettings = FreshnessSettings()) {
+    errorInterval = settings.errorInterval.flooredSeconds
+  }
 }
 
 /// The cached sources that could not be revalidated. A pure state machine: the caller passes the

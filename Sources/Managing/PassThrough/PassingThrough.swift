@@ -6,12 +6,15 @@ import Platform
 /// Which sources may be passed through.
 public struct PassingPolicy: Sendable {
   /// The allowed formats.
-  public var formats = Set(ImageFormat.outputs)
+  public var formats: Set<ImageFormat>
   /// The maximum number of pixels in one frame.
-  public var maximumPixels = Int.max
+  public var maximumPixels: Int
 
-  /// Creates the default policy.
-  public init() {}
+  /// Creates the policy: formats that are both decoded and produced.
+  public init(_ settings: ImagingSettings = ImagingSettings()) {
+    formats = Set(ImageFormat.outputs).intersection(settings.formats)
+    maximumPixels = settings.maximumPixels
+  }
 }
 
 /// A source that a request is loading before the manager knows how the request uses it.

@@ -1,17 +1,21 @@
 // PrefetcherConfiguration: the limits of a prefetcher.
 
+import Model
+
 /// The limits of a prefetcher.
+@dynamicMemberLookup
 public struct PrefetcherConfiguration: Sendable {
-  /// The maximum number of running lines in all lists (SDWebImagePrefetcher's
-  /// `maxConcurrentPrefetchCount`, 3).
-  public var limit = 3
-  /// The maximum number of running lines for one host, on any port. Local files have no host.
-  public var limitPerHost = 1
-  /// The maximum number of running lists.
-  public var lists = 8
+  /// The keys `prefetch.…`.
+  public var settings: PrefetchSettings
   /// The number of ended lists whose status stays available.
   public var endedLists = 64
 
-  /// Creates the default limits.
-  public init() {}
+  /// Creates the limits.
+  public init(_ settings: PrefetchSettings = PrefetchSettings()) { self.settings = settings }
+
+  /// A setting of `settings`.
+  public subscript<Value>(dynamicMember path: WritableKeyPath<PrefetchSettings, Value>) -> Value {
+    get { settings[keyPath: path] }
+    set { settings[keyPath: path] = newValue }
+  }
 }

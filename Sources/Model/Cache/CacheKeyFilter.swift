@@ -50,37 +50,7 @@ public struct ParameterPattern: Hashable, Sendable, CustomStringConvertible {
   public var description: String { isPrefix ? name + "*" : name }
 }
 
-/// The cache-key rule for one host pattern.
-public struct KeyRule: Hashable, Sendable {
-  /// Which query parameters the key contains.
-  public enum Parameters: Hashable, Sendable {
-    /// Every parameter.
-    case all
-    /// Only the matching parameters.
-    case keep([ParameterPattern])
-    /// All but the matching parameters.
-    case drop([ParameterPattern])
-  }
-
-  /// The hosts of the rule.
-  public let host: HostPattern
-  /// Which query parameters the key contains.
-  public let parameters: Parameters
-  /// Tags under which operators can purge all sources of these hosts.
-  public let tags: [String]
-  /// Names of the client's header fields that are forwarded to the origin, whose response may
-  /// depend on them.
-  public let forwardedHeaders: [String]
-
-  /// Creates a rule.
-  public init(
-    host: HostPattern, parameters: Parameters = .all, tags: [String] = [],
-    forwardedHeaders: [String] = []
-  ) {
-    (self.host, self.parameters) = (host, parameters)
-    (self.tags, self.forwardedHeaders) = (tags, forwardedHeaders)
-  }
-
+extension HostRule {
   /// Returns whether the key contains a parameter, by its name in the URL.
   fileprivate func counts(_ name: Substring) -> Bool {
     switch parameters {
@@ -91,18 +61,18 @@ public struct KeyRule: Hashable, Sendable {
   }
 }
 
-/// The cache-key rules. The first rule that matches a host applies.
+/// The cache-key members of host rules. The first rule that matches a host applies.
 ///
 /// Other differences in spelling (letter case of the host, default ports, fragments) are removed by
 /// `SourceURL`.
 public struct CacheKeyFilter: Hashable, Sendable {
-  private let rules: [KeyRule]
+  private let rules: [HostRule]
 
   /// Creates a filter. Without rules, it changes nothing.
-  public init(rules: [KeyRule] = []) { self.rules = rules }
+  public init(rules: [HostRule] = []) { self.rules = rules }
 
   /// Returns the rule for a source, or `nil` if no rule matches or the source is a local file.
-  public func rule(for url: SourceURL) -> KeyRule? {
+  public func rule(for url: SourceURL) -> HostRule? {
     url.scheme == .local ? nil : rules.first { $0.host.matches(url.host) }
   }
 

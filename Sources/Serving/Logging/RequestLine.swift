@@ -3,16 +3,6 @@
 import Model
 import Telemetry
 
-/// The responses that are logged at level info. Failures are always logged, and all others at debug.
-public enum LoggedRequests: String, Sendable {
-  /// All responses, memory hits and `/stats` included.
-  case all
-  /// All except memory hits and `/stats`.
-  case misses
-  /// Failures only: status 400 and above, and responses that were cut.
-  case errors
-}
-
 /// One request that ended, for the log.
 struct RequestLine {
   /// The method, displayable.

@@ -9,15 +9,7 @@ import Model
 /// proxy's is the client's. Clients can invent everything in front of it.
 public struct TrustedProxies: Sendable {
   /// The field that the proxies write.
-  public enum Field: String, Sendable {
-    /// The field that is present. If both are present and name different clients, neither is trusted: a proxy that
-    /// writes one may pass on the other as the client sent it.
-    case auto
-    /// `X-Forwarded-For`, a list of addresses.
-    case xForwardedFor = "x-forwarded-for"
-    /// `Forwarded` (RFC 7239).
-    case forwarded
-  }
+  public typealias Field = ForwardedHeader
 
   /// The maximum number of proxies of a chain that are read.
   static let longestChain = 64

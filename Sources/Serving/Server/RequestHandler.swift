@@ -98,7 +98,7 @@ final class RequestHandler: Sendable {
   func opened(descriptor: CInt, peer: IPAddress?, on loop: EventLoopState) -> Connection {
     let watch = ConnectionWatch(
       descriptor: descriptor,
-      deadline: Clock.coarseMilliseconds() + configuration.headerTimeout.wholeMilliseconds)
+      deadline: Clock.coarseMilliseconds() + configuration.settings.headerTimeout.wholeMilliseconds)
     monitor.add(watch)
     let client = Connection(loop: loop, watch: watch, peer: peer)
     loop.clients.add(client)

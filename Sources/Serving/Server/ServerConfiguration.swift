@@ -4,65 +4,32 @@ import Glibc
 import Model
 import Platform
 
-/// The address and the limits of a server. Every wait and every queue has a limit.
+/// The settings of a server, with what other sections and the program add.
+@dynamicMemberLookup
 public struct ServerConfiguration: Sendable {
-  /// A numeric IPv4 or IPv6 address; `0.0.0.0` or `::` for all interfaces.
-  public var address = "127.0.0.1"
-  /// The port, 0–65535; 0 selects a free port, see `Server.port`.
-  public var port = 8_080
-  /// What this server is called in `CDN-Loop` and `Via`: requests that name it are refused. Empty: none are.
-  public var id = ""
-  /// Threads that read requests and write answers, at least 1: one per core by default.
-  public var workers = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
-  /// Maximum number of connections; further clients wait in the kernel's backlog. Each needs a
-  /// descriptor: connections, transfers and disk together must stay below the open-file limit.
-  public var connectionLimit = 4_096
-  /// Maximum number of requests waiting for a response; further ones get 503 `overloaded`.
-  public var maximumActiveRequests = 2_048
-  /// Time-out of an idle keep-alive connection, in whole seconds, at least 1.
-  public var idleTimeout = Duration.seconds(60)
-  /// Time-out for a request's header. On a reused connection it starts when `idleTimeout` ends,
-  /// because libmicrohttpd does not report a later request's first byte.
-  public var headerTimeout = Duration.seconds(10)
-  /// Time limit for producing a response; then the response is 504 `deadline_exceeded`.
-  public var requestTimeout = Duration.seconds(30)
-  /// Time a client may take to read a response, in addition to its length divided by
-  /// `minimumReadRate`.
-  public var answerTimeout = Duration.seconds(120)
+  /// The keys `server.…`.
+  public var settings: ServerSettings
+  /// Threads that read requests and write responses, at least 1: `settings.workers`, or one per core.
+  public var workers: Int
+  /// The proxies that are trusted to name their clients' addresses.
+  public var trustedProxies = TrustedProxies()
   /// Minimum average rate at which a client must read, in bytes per second, at least 1.
   public var minimumReadRate = 16 << 10
-  /// Grace period for running requests when the server stops.
-  public var graceTime = Duration.seconds(20)
-  /// The origins whose pages may read responses; `*` for all, empty for none.
-  public var corsOrigins = ["*"]
-  /// Whether clients may force revalidation of fresh images. Covers `refresh`, `cache=bypass`,
-  /// `retry`, and `no-cache`, `max-age` and `min-fresh` in `Cache-Control`.
-  public var allowsReload = true
-  /// Whether clients may enlarge an image beyond its source's size.
-  public var allowsEnlarging = true
-  /// Quality of lossy results where the request does not say.
-  public var qualities = FormatQualities()
-  /// Whether errors name the key of the configuration that decides.
-  public var explainsErrors = false
-  /// Most pixels of a result: clients can ask for no higher limit.
-  public var maximumResultPixels = 25_000_000
-  /// Proxies whose word on their clients' addresses is believed.
-  public var trustedProxies = TrustedProxies()
-  /// Which answers have a line in the log at level info.
-  public var loggedRequests = LoggedRequests.misses
-  /// Tokens of operators; without any there is no `/admin`.
-  public var operatorTokens: [String] = []
-  /// Maximum size of an image that an operator puts into the cache, in bytes.
-  public var maximumUpload = 64 << 20
+  /// Which responses have a line in the log at level info (`log.requests`).
+  public var loggedRequests: LoggedRequests
+  /// Tokens of operators (`admin.tokens`); without tokens there is no `/admin`.
+  public var operatorTokens: [String]
+  /// Maximum size in bytes of an image that an operator puts into the cache
+  /// (`download.maximum_bytes`).
+  public var maximumUpload: Int
+  /// Formats of `ImageFormat.negotiable` for requests without a format (`imaging.auto_formats`).
+  public var autoFormats: [ImageFormat]
+  /// Maximum pixels of a result (`imaging.maximum_result_pixels`).
+  public var maximumResultPixels: Int
+  /// Quality of lossy results where the request does not say (`imaging.…_quality`).
+  public var qualities: FormatQualities
   /// Named queries of `/image`, without `url`.
   public var presets: [String: String] = [:]
-  /// Whether clients may request images by preset only.
-  public var presetsOnly = false
-  /// Formats of `ImageFormat.negotiable` for requests without a format, in order of preference, if
-  /// `Accept` names them. If empty, `Accept` is ignored.
-  public var autoFormats: [ImageFormat] = [.avif, .webp]
-  /// Whether a request without a format is redirected to a URL that names the negotiated format.
-  public var redirectsAuto = false
   /// Images that clients may use as watermarks, by name.
   public var watermarks: [String: SourceURL] = [:]
   /// Whether clients may use files below the local root as watermarks, by `local:///` URLs.
@@ -76,8 +43,30 @@ public struct ServerConfiguration: Sendable {
   /// How files on disk are read; tests choose.
   var fileAccess = FileAccess()
 
-  /// Creates the default configuration.
-  public init() {}
+  /// Creates the configuration of a server from the sections that it reads; by default all have
+  /// their defaults.
+  public init(
+    _ settings: ServerSettings = ServerSettings(), admin: AdminSettings = AdminSettings(),
+    download: DownloadSettings = DownloadSettings(), imaging: ImagingSettings = ImagingSettings(),
+    log: LogSettings = LogSettings()
+  ) {
+    self.settings = settings
+    let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
+    workers = settings.workers > 0 ? settings.workers : cores
+    trustedProxies.field = settings.forwardedHeader
+    loggedRequests = log.requests
+    operatorTokens = admin.tokens
+    maximumUpload = download.maximumBytes
+    autoFormats = imaging.autoFormats
+    maximumResultPixels = imaging.maximumResultPixels
+    qualities = imaging.qualities
+  }
+
+  /// A setting of `settings`.
+  public subscript<Value>(dynamicMember path: WritableKeyPath<ServerSettings, Value>) -> Value {
+    get { settings[keyPath: path] }
+    set { settings[keyPath: path] = newValue }
+  }
 
   /// The presets that no image can be asked for with, by name, and why.
   public var invalidPresets: [(name: String, error: ImageError)] {

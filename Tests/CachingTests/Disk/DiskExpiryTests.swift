@@ -10,7 +10,7 @@ import Testing
 @testable import Caching
 
 struct DiskExpiryTests {
-  typealias ExpireType = DiskTierConfiguration.ExpireType
+  typealias ExpireType = DiskSettings.ExpireType
 
   let folder: TemporaryFolder
   let clock = TestClock()

@@ -195,8 +195,8 @@ extension FreshnessTests {
 
   @Test func `lifetimes keep within the bounds, no-cache too, and what may not be kept is not`() {
     var configuration = FreshnessConfiguration()
-    configuration.bounds.minimumLifetime = 100
-    configuration.bounds.maximumLifetime = 1_000
+    configuration.minimumLifetime = .seconds(100)
+    configuration.maximumLifetime = .seconds(1_000)
     for (control, lifetime) in [
       ("max-age=5", 100), ("no-cache", 100), ("max-age=500", 500), ("max-age=5000", 1_000),
       ("s-maxage=5000", 1_000),
@@ -211,10 +211,12 @@ extension FreshnessTests {
 
   @Test func `the first rule for the host says what is different`() throws {
     var configuration = FreshnessConfiguration()
-    var first = FreshnessRule(host: try #require(HostPattern("*.example")))
-    (first.defaultLifetime, first.staleIfError) = (50, 7)
-    var second = FreshnessRule(host: try #require(HostPattern("images.example")))
-    (second.defaultLifetime, second.minimumLifetime) = (9, 9)
+    var first = HostRule(host: try #require(HostPattern("*.example")))
+    first.freshness.defaultLifetime = .seconds(50)
+    first.freshness.staleIfError = .seconds(7)
+    var second = HostRule(host: try #require(HostPattern("images.example")))
+    second.freshness.defaultLifetime = .seconds(9)
+    second.freshness.minimumLifetime = .seconds(9)
     configuration.hostRules = [first, second]
     let ruled = freshness(configuration) { _ in }
     #expect(ruled.lifetime == 50 && ruled.staleIfError == 7 && ruled.staleWhileRevalidate == 10)
@@ -225,7 +227,7 @@ extension FreshnessTests {
 
   @Test func `a local file is as fresh as its reader says`() throws {
     var configuration = FreshnessConfiguration()
-    configuration.bounds.minimumLifetime = 100
+    configuration.minimumLifetime = .seconds(100)
     let local = freshness(configuration, from: try SourceURL(parsing: "local:///a.jpg")) {
       $0.cacheControl = "max-age=5"
     }
@@ -236,8 +238,8 @@ extension FreshnessTests {
     throws
   {
     var configuration = FreshnessConfiguration()
-    configuration.bounds.minimumLifetime = 50
-    var rule = FreshnessRule(host: try #require(HostPattern("images.example")))
+    configuration.minimumLifetime = .seconds(50)
+    var rule = HostRule(host: try #require(HostPattern("images.example")))
     rule.keepsCookies = true
     func isSelected(_ vary: String, cookies: Bool) -> Bool {
       configuration.hostRules = cookies ? [rule] : []

@@ -8,7 +8,7 @@ import Testing
 
 struct PurgesTests {
   static let filter = CacheKeyFilter(
-    rules: HostPattern("shop.example").map { [KeyRule(host: $0, tags: ["shop", "all"])] } ?? [])
+    rules: HostPattern("shop.example").map { [HostRule(host: $0, tags: ["shop", "all"])] } ?? [])
 
   static func scope(_ kind: String, _ value: String) throws -> PurgeScope {
     switch kind {

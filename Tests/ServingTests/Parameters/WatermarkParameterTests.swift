@@ -88,7 +88,7 @@ struct WatermarkParameterTests {
 
   @Test func `its key is made of what counts of its address`() throws {
     let rule = CacheKeyFilter(rules: [
-      KeyRule(
+      HostRule(
         host: try #require(HostPattern("marks")),
         parameters: .drop([try #require(ParameterPattern("v"))]))
     ])

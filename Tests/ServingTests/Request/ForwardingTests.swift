@@ -28,7 +28,7 @@ struct ForwardingTests {
 
   private func filter(_ names: String...) throws -> CacheKeyFilter {
     CacheKeyFilter(rules: [
-      KeyRule(
+      HostRule(
         host: try #require(HostPattern("example.org")),
         parameters: .drop(try [#require(ParameterPattern("t"))]), forwardedHeaders: names)
     ])

@@ -123,7 +123,7 @@ struct CrossOriginTests {
   }
 
   @Test func `fields that a rule forwards may be sent by pages`() async throws {
-    let rule = KeyRule(
+    let rule = HostRule(
       host: try #require(HostPattern("example.org")),
       forwardedHeaders: ["Authorization", "priority"])
     try await withServer(

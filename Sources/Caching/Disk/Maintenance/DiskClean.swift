@@ -51,7 +51,7 @@ extension EntryRecord {
   /// Returns the time from which the entry's age counts. If this run has not used the entry, its
   /// last use may be later than its file says. The latest possible time then counts, so that an
   /// entry in use does not expire.
-  fileprivate func time(_ type: DiskTierConfiguration.ExpireType) -> UnixTime {
+  fileprivate func time(_ type: DiskSettings.ExpireType) -> UnixTime {
     switch type {
     case .access: isVerified ? times.access : times.latestAccess
     case .modification: times.stored

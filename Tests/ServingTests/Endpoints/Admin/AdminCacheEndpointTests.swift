@@ -29,7 +29,7 @@ struct AdminCacheEndpointTests {
   private func withRules(_ configuration: inout ServerConfiguration) {
     guard let host = HostPattern("h") else { return }
     configuration.keyFilter = CacheKeyFilter(rules: [
-      KeyRule(
+      HostRule(
         host: host, parameters: .drop([ParameterPattern("utm_*")].compactMap { $0 }),
         tags: ["shop", "blog"])
     ])

@@ -12,7 +12,15 @@ public struct MemoryPlan: Hashable, Sendable {
   public let cores: Int
 
   /// Creates a plan.
-  public init(room: Int, cores: Int) { (self.room, self.cores) = (room, cores) }
+  public init(room: Int, cores: Int) {
+    self.room = room
+    self.cores = cores
+  }
+
+  /// Returns the plan for unlimited memory: each part gets its maximum.
+  public static func unlimited(cores: Int = 1) -> MemoryPlan {
+    MemoryPlan(room: .max, cores: cores)
+  }
 
   /// `memory.limit`, in bytes.
   public var memoryTier: Int { min(256 << 20, room / 8) }

@@ -9,9 +9,6 @@ public enum SecretText: Hashable, Sendable {
   /// The text of a file, without trailing line breaks.
   case file(String)
 
-  /// Maximum size of a file with a secret, in bytes.
-  private static let longestFile = 64 << 10
-
   /// Parses a setting by its prefix.
   public init(_ text: String) {
     if text.hasPrefix("env:") {
@@ -29,7 +26,7 @@ public enum SecretText: Hashable, Sendable {
   }
 
   /// Whether a reference names a variable or an absolute path.
-  var isWellFormed: Bool {
+  public var isWellFormed: Bool {
     switch self {
     case .literal: true
     case .environment(let name): !name.isEmpty && !name.contains("=")
@@ -44,33 +41,5 @@ public enum SecretText: Hashable, Sendable {
     case .environment(let name): "env:" + name
     case .file(let path): "file:" + path
     }
-  }
-
-  /// Returns the text, or the text that the reference names.
-  ///
-  /// - Throws: `ConfigurationError` at `place` if the text is missing or empty. The message never
-  ///   contains a secret.
-  public func value(
-    environment: [String: String], at place: String
-  ) throws(ConfigurationError) -> String {
-    let value: String
-    switch self {
-    case .literal(let text): return text
-    case .environment(let name):
-      guard let found = environment[name] else {
-        throw ConfigurationError(at: place, "the environment variable \(name) is not set")
-      }
-      value = found
-    case .file(let path):
-      do throws(FileProblem) {
-        value = try textOfFile(path, limit: Self.longestFile)
-      } catch {
-        throw ConfigurationError(at: place, "'\(path)' \(error.description)")
-      }
-    }
-    // By bytes, because CR LF is a single `Character`.
-    let end = value.utf8.lastIndex { $0 != 0x0a && $0 != 0x0d }
-    guard let end else { throw ConfigurationError(at: place, "\(text) is empty") }
-    return String(value[...end])
   }
 }

@@ -1,8 +1,7 @@
 // MemoryPlanTests: tests of the memory shares of MemoryPlan.
 
+import Model
 import Testing
-
-@testable import Configuring
 
 struct MemoryPlanTests {
   @Test func `much memory gives each part what it has use for`() {
@@ -29,14 +28,5 @@ struct MemoryPlanTests {
 
   @Test func `one body of the greatest length has room at least`() {
     #expect(MemoryPlan(room: 300 << 20, cores: 1).bodies(ofAtMost: 64 << 20) == 64 << 20)
-  }
-
-  @Test func `sizes are auto, or said`() throws {
-    var configuration = Configuration()
-    #expect(configuration.memory.limit == nil && configuration.imaging.workerMemory == nil)
-    try configuration.apply(option: "memory.limit", value: "1GiB")
-    #expect(configuration.memory.limit == 1 << 30)
-    try configuration.apply(option: "memory.limit", value: "auto")
-    #expect(configuration.memory.limit == nil)
   }
 }

@@ -1,39 +1,6 @@
-// HostRule: the settings for particular hosts, and which hops get a host's secrets.
+// HostRules: the host rules of a downloader with their cookies, and which hops get a host's secrets.
 
 import Model
-
-/// The operator's settings for a group of hosts.
-public struct HostRule: Sendable {
-  /// The proxy for the hosts.
-  public enum Proxy: Hashable, Sendable {
-    /// The configuration's proxy, if any.
-    case standard
-    /// No proxy.
-    case direct
-    /// A proxy with this URL, `http://host:port`, optionally with user and password.
-    case url(String)
-  }
-
-  /// The hosts that the rule applies to.
-  public let host: HostPattern
-  /// Fields that are added to every request; they replace fields of the same name.
-  public var headers: [HeaderField] = []
-  /// Fields that are added to every request and have secret values, such as credentials.
-  public var secretHeaders: [HeaderField] = []
-  /// Names of fields that are not sent.
-  public var droppedHeaders: [String] = []
-  /// Names of the client's request fields that are forwarded.
-  public var forwardedHeaders: [String] = []
-  /// Whether cookies are kept in memory and sent back, shared by all clients.
-  public var keepsCookies = false
-  /// Whether certificates are not verified.
-  public var allowsInvalidCertificates = false
-  /// The proxy for the hosts.
-  public var proxy = Proxy.standard
-
-  /// Creates a rule without settings.
-  public init(host: HostPattern) { self.host = host }
-}
 
 /// The rules of a downloader, with their cookies. The first rule that matches a host applies.
 struct HostRules: Sendable {

@@ -1,0 +1,42 @@
+// DiskSettings: the keys `disk.…`: the disk tier.
+
+/// The settings of the disk tier, `disk.…`.
+public struct DiskSettings: Hashable, Sendable {
+  /// The time from which an entry's age counts (SDImageCacheConfigExpireType).
+  public enum ExpireType: String, CaseIterable, Hashable, Sendable {
+    /// The last access: SDWebImage's default since 5.20.
+    case access
+    /// The last write. A revalidation writes the entry again.
+    case modification
+    /// The first write under this key. Replacing the entry keeps this time.
+    case creation
+  }
+
+  /// The cache folder, created if needed; a relative path starts at the working folder.
+  public var path = ".cache/pictor"
+  /// Maximum size in bytes as `du` counts them, folders included. 0 disables the tier.
+  public var limit = 10 << 30
+  /// Maximum number of entries. Each takes an inode and a record of the in-memory index. 0 is no
+  /// limit.
+  public var countLimit = 1_000_000
+  /// The sources' share of both limits, 0.01 to 0.99. Variants have the rest.
+  public var sourceShare = 0.5
+  /// Maximum age of an entry; `nil` is no limit. The default is SDWebImage's one week.
+  public var maximumAge: Duration? = .seconds(7 * 86_400)
+  /// The time from which the age counts.
+  public var expireBy = ExpireType.access
+  /// The interval between two regular cleans, 1 s to 1 d.
+  public var cleanInterval = Duration.seconds(600)
+  /// The fraction of a share that is left after an eviction, 0.1 to 0.95; more than 0.9 counts as
+  /// 0.9. The default is SDWebImage's half.
+  public var cleanFraction = 0.5
+  /// Maximum size in bytes of a variant that is read into memory. Larger variants are sent from
+  /// their file.
+  public var promotionThreshold = 1 << 20
+  /// Maximum bytes of pending writes. Entries beyond it are not stored. `nil` depends on the
+  /// available memory (`MemoryPlan.writeQueue`).
+  public var writeQueueLimit: Int?
+
+  /// Creates the default settings.
+  public init() {}
+}

@@ -1,0 +1,67 @@
+// DownloadSettings: the keys `download.…`: transfers from origins.
+
+/// The order of downloads of equal priority (SDWebImageDownloaderExecutionOrder).
+public enum DownloadOrder: String, Hashable, Sendable, CaseIterable {
+  /// First in, first out.
+  case fifo
+  /// Last in, first out: a list that scrolls fast first shows what is visible now.
+  case lifo
+}
+
+/// The settings of the downloader, `download.…`. The defaults are safe.
+public struct DownloadSettings: Hashable, Sendable {
+  /// Time-out of a whole transfer: name, connection, TLS, redirects and body; 100 ms to 1 h. The
+  /// default is SDWebImage's.
+  public var timeout = Duration.seconds(15)
+  /// Time-out for name, connection and TLS of one hop, 100 ms to 1 h; limited by `timeout`.
+  public var connectTimeout = Duration.seconds(5)
+  /// Time in whole seconds, 1 s to 1 h, below the minimum rate after which a transfer times out,
+  /// including the wait for the first byte.
+  public var lowSpeedTime = Duration.seconds(15)
+  /// Time-out from sending a request to the first byte of the response, at most 1 h; limited by the
+  /// rest of `timeout`. 0: no limit.
+  public var firstByteTimeout = Duration.seconds(10)
+  /// Maximum retries of one download, 0–5, all within `timeout`. Retried are connection failures
+  /// before the first byte, and 502, 503 and 504 with a `Retry-After` of at most two seconds.
+  public var retries = 1
+  /// Delay before the first retry, 1 ms to 10 s, with ± 50 % jitter; doubles with each further retry.
+  public var retryDelay = Duration.milliseconds(200)
+  /// Consecutive failures (no connection, time-outs, 5xx) that open a host's circuit breaker; 0:
+  /// never.
+  public var breakerThreshold = 5
+  /// How long a circuit breaker stays open the first time, at most 5 min. Each failed probe doubles
+  /// the time, up to five minutes.
+  public var breakerOpenTime = Duration.seconds(30)
+  /// The order of waiting downloads of equal priority.
+  public var order = DownloadOrder.fifo
+  /// Maximum number of concurrent transfers, at least 1.
+  public var limit = 64
+  /// Maximum number of concurrent transfers per host and port, at least 1. Browsers and SDWebImage
+  /// use 6.
+  public var limitPerHost = 6
+  /// Maximum number of waiting downloads; further ones are refused.
+  public var queueLimit = 1_024
+  /// Maximum time a download waits for a slot, 100 ms to 1 h.
+  public var queueTimeout = Duration.seconds(15)
+  /// Maximum size of a source, in bytes.
+  public var maximumBytes = 64 << 20
+  /// Maximum total size of the bodies being received, in bytes. `nil` depends on the available
+  /// memory (`MemoryPlan.bodies`).
+  public var maximumBytesInFlight: Int?
+  /// Maximum number of redirects followed, 0–50.
+  public var maximumRedirects = 5
+  /// Networks (CIDR) that are allowed although they are not public.
+  public var allowNetworks: [String] = []
+  /// Patterns of allowed hosts, redirects included; empty: all.
+  public var allowHosts: [String] = []
+  /// Patterns of denied hosts; they take precedence over `allowHosts`.
+  public var denyHosts: [String] = []
+  /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, or a reference
+  /// to it. `nil`: no proxy; environment variables are ignored.
+  public var proxy: SecretText?
+  /// File of trusted certificate authorities (PEM); empty: the system's.
+  public var caFile = ""
+
+  /// Creates the default settings.
+  public init() {}
+}

@@ -1,0 +1,56 @@
+// LogSettings: the keys `log.…`: what the log has and how its lines look.
+
+/// The severity of a log line.
+public enum LogLevel: String, CaseIterable, Comparable, Sendable {
+  /// Diagnostics, including lines for every request.
+  case debug
+  /// The server's life cycle, and requests that memory did not answer.
+  case info
+  /// A problem that the server tolerates.
+  case warning
+  /// An internal error of the server.
+  case error
+
+  /// Orders by severity, the lowest first.
+  public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
+
+  private var rank: Int {
+    switch self {
+    case .debug: 0
+    case .info: 1
+    case .warning: 2
+    case .error: 3
+    }
+  }
+}
+
+/// The format of log lines.
+public enum LogFormat: String, CaseIterable, Sendable {
+  /// `2026-11-21T01:02:03.004Z info  message key=value …`.
+  case text
+  /// One JSON object per line: `time`, `level`, `message`, then the fields.
+  case json
+}
+
+/// The responses that are logged at level info. Failures are always logged, and all others at debug.
+public enum LoggedRequests: String, CaseIterable, Sendable {
+  /// All responses, memory hits and `/stats` included.
+  case all
+  /// All but memory hits and `/stats`.
+  case misses
+  /// Only failures: status 400 and above, and responses that were cut off.
+  case errors
+}
+
+/// The settings of the log, `log.…`.
+public struct LogSettings: Hashable, Sendable {
+  /// The format of the lines.
+  public var format = LogFormat.text
+  /// The lowest level that is written.
+  public var level = LogLevel.info
+  /// Which responses have a line at level info.
+  public var requests = LoggedRequests.misses
+
+  /// Creates the default settings.
+  public init() {}
+}
