@@ -56,7 +56,7 @@ public struct DownloaderConfiguration: Sendable {
 
   /// A setting of `settings`.
   public subscript<Value>(dynamicMember path: WritableKeyPath<DownloadSettings, Value>) -> Value {
-    get { settings[keyPath: path] }
-    set { settings[keyPath: path] = newValue }
+    @inline(__always) get { settings[keyPath: path] }
+    @inline(__always) set { settings[keyPath: path] = newValue }
   }
 }

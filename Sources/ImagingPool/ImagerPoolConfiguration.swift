@@ -54,8 +54,8 @@ public struct ImagerPoolConfiguration: Sendable {
 
   /// A setting of `settings`.
   public subscript<Value>(dynamicMember path: WritableKeyPath<ImagingSettings, Value>) -> Value {
-    get { settings[keyPath: path] }
-    set { settings[keyPath: path] = newValue }
+    @inline(__always) get { settings[keyPath: path] }
+    @inline(__always) set { settings[keyPath: path] = newValue }
   }
 }
 

@@ -20,8 +20,8 @@ public struct FreshnessConfiguration: Sendable {
 
   /// A setting of `settings`.
   public subscript<Value>(dynamicMember path: WritableKeyPath<FreshnessSettings, Value>) -> Value {
-    get { settings[keyPath: path] }
-    set { settings[keyPath: path] = newValue }
+    @inline(__always) get { settings[keyPath: path] }
+    @inline(__always) set { settings[keyPath: path] = newValue }
   }
 
   /// Returns the bounds for a URL, and whether its origin gets cookies from a cookie jar.

@@ -25,8 +25,8 @@ public struct MemoryTierConfiguration: Sendable {
 
   /// A setting of `settings`.
   public subscript<Value>(dynamicMember path: WritableKeyPath<MemorySettings, Value>) -> Value {
-    get { settings[keyPath: path] }
-    set { settings[keyPath: path] = newValue }
+    @inline(__always) get { settings[keyPath: path] }
+    @inline(__always) set { settings[keyPath: path] = newValue }
   }
 }
 

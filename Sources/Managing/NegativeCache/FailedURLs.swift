@@ -21,8 +21,8 @@ public struct FailurePolicy: Sendable {
 
   /// A setting of `settings`.
   public subscript<Value>(dynamicMember path: WritableKeyPath<FailureSettings, Value>) -> Value {
-    get { settings[keyPath: path] }
-    set { settings[keyPath: path] = newValue }
+    @inline(__always) get { settings[keyPath: path] }
+    @inline(__always) set { settings[keyPath: path] = newValue }
   }
 
   /// Returns how many seconds a failure is cached; 0 means not at all.
