@@ -6,39 +6,20 @@ import Telemetry
 
 /// The manager between image requests and the places that have images (compare SDWebImageManager).
 ///
-/// A request tries the memory tier, the disk tier, the negative cache, the source on disk and the
-/// origin, in this order. Flights coalesce requests on two levels: each variant is rendered once
-/// and each source is loaded once.
+/// The initializer connects the collaborators, and lists the steps of a miss in order. Flights
+/// coalesce requests on two levels: each variant is rendered once and each source is loaded once.
 public final class ImageManager: ImageProvider {
-  let memory: any MemoryCache
-  let disk: any DiskCache
-  let loader: any ImageLoader
-  let processor: any ImageProcessor
-  let freshnessPolicy: any FreshnessPolicy
-  let purges: any PurgeList
-  let sourceFormats: Set<ImageFormat>
-  let passing: PassingPolicy
-  let avifPolicy: AVIFPolicy
-  let now: @Sendable () -> UnixTime
-
-  let variantFlights = Flights<FlightKey, MadeVariant>()
-  let sourceFlights = Flights<SourceFlightKey, LoadedSource>()
-  let failed: Lock<FailedURLs>
-  let failing: Lock<OriginBackoff>
-  let revalidations = Lock(Revalidations())
-  /// Whether small variants may be derived from larger ones.
-  let derives: Bool
-  let larger = Lock(DerivationCandidates())
-  let backlog: Lock<DeferredAVIFQueue>
-  let counts = FreshnessCounts()
-  let makings = SubstitutionCounters()
-  let clockWatch = Lock(ClockWatch())
-  let log: Log
-  /// Threads for file reads. A blocking read in a task would occupy a thread of the cooperative
-  /// pool.
-  let files: BlockingThreads
-  let changed = SourceVersions()
-  let gate = PurgeGate()
+  private let cache: VariantCache
+  private let variants: VariantService
+  private let sources: SourceService
+  private let sourceStore: SourceStore
+  private let passThrough: PassThrough
+  private let failures: NegativeCache
+  private let invalidation: Invalidation
+  private let uploads: Uploads
+  private let aliases: FormatAliases
+  private let revalidator: Revalidator
+  private let now: @Sendable () -> UnixTime
 
   /// Creates a manager with its tiers, its loader and its image processor.
   ///
@@ -66,130 +47,167 @@ public final class ImageManager: ImageProvider {
     log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
-    self.memory = memory
-    self.disk = disk
-    self.loader = loader
-    self.processor = processor
-    self.freshnessPolicy = freshnessPolicy
-    self.purges = purges
-    self.sourceFormats = sourceFormats
-    self.passing = passing
-    self.avifPolicy = avifPolicy
-    self.derives = derives
-    self.files = files
-    self.log = log
+    let files = FileReader(threads: files, log: log)
+    let freshness = FreshnessEvaluator(policy: freshnessPolicy, now: now)
+    let freshnessCounters = FreshnessCounters()
+    let substitutions = SubstitutionCounters()
+    let validity = EntryValidity(purges: purges)
+    let cache = VariantCache(memory: memory, disk: disk, validity: validity)
+    let store = SourceStore(disk: disk, variants: cache, validity: validity)
+    let failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
+    let staleness = Staleness(policy: stalePolicy, now: now)
+    let lookup = VariantLookup(cache: cache, staleness: staleness)
+    let candidates = Lock(DerivationCandidates())
+    let revalidator = Revalidator(
+      staleness: staleness, failures: failures, counters: freshnessCounters)
+    let sources = SourceService(
+      store: store,
+      fetcher: SourceFetcher(
+        loader: loader, store: store, freshness: freshness, staleness: staleness),
+      failures: failures, staleness: staleness, revalidator: revalidator, validity: validity,
+      clock: ClockMonitor(counters: freshnessCounters, log: log, now: now))
+    let plainSources = PassThroughSources(
+      policy: passing, files: files, processor: processor, store: store, failures: failures,
+      freshness: freshness, validity: validity)
+    let variants = VariantService(
+      steps: [
+        // Answers from the tiers.
+        MemoryStep(lookup: lookup),
+        DiskStep(lookup: lookup, candidates: candidates),
+        // Answers that need no source.
+        FallbackFormatStep(policy: avifPolicy),
+        NegativeCacheStep(failures: failures),
+        DerivationStep(
+          isEnabled: derives, candidates: candidates, cache: cache, sources: store,
+          staleness: staleness, processor: processor, counters: substitutions),
+        // The source, and answers that need no rendering.
+        SourceStep(
+          sources: sources, staleOnError: StaleOnError(sources: store, staleness: staleness),
+          validity: validity),
+        StaleReuseStep(now: now),
+        FallbackFormatStep(policy: avifPolicy),
+        // The variant.
+        WatermarkStep(watermarks: WatermarkLoader(sources: sources, failures: failures)),
+        RenewalStep(),
+        PassThroughStep(sources: plainSources),
+        RenderStep(processor: processor, sources: store, failures: failures, freshness: freshness),
+        SmallerFallbackStep(policy: avifPolicy, cache: cache, files: files),
+        KeepOriginalStep(policy: passing, files: files, counters: substitutions),
+        StoreStep(cache: cache, failures: failures, candidates: candidates, now: now),
+      ],
+      lookup: lookup,
+      deferredAVIF: DeferredAVIF(
+        policy: avifPolicy, cache: cache, files: files, validity: validity,
+        counters: substitutions, now: now),
+      revalidator: revalidator)
+    let invalidation = Invalidation(
+      memory: memory, disk: disk, purges: purges, validity: validity, failures: failures,
+      sources: sources, variants: variants)
+    self.cache = cache
+    self.variants = variants
+    self.sources = sources
+    sourceStore = store
+    passThrough = PassThrough(
+      plainSources: plainSources, lookup: lookup, failures: failures, sources: sources,
+      variants: variants)
+    self.failures = failures
+    self.invalidation = invalidation
+    uploads = Uploads(
+      formats: sourceFormats, files: files, freshness: freshness, store: store,
+      invalidation: invalidation)
+    aliases = FormatAliases(cache: cache, policy: avifPolicy, files: files, now: now)
+    self.revalidator = revalidator
     self.now = now
-    failed = Lock(FailedURLs(policy: failurePolicy))
-    failing = Lock(OriginBackoff(policy: stalePolicy))
-    backlog = Lock(DeferredAVIFQueue(atOnce: avifPolicy.atOnce))
   }
+
+  // MARK: Responses
 
   /// Returns the variant from memory if it is fresh.
-  public func cachedVariant(for key: CacheKey) -> Variant? {
-    memory.variant(for: key, freshAt: now())
-  }
+  public func cachedVariant(for key: CacheKey) -> Variant? { cache.hit(key, freshAt: now()) }
 
   /// Returns whether memory has a fresh variant. Does not update hit statistics.
-  public func isCached(_ key: CacheKey) -> Bool {
-    memory.peek(key)?.info.freshness.isFresh(at: now()) ?? false
-  }
+  public func isCached(_ key: CacheKey) -> Bool { cache.isFresh(key, at: now()) }
 
   /// Returns a response available without blocking. It is a stale memory entry the request accepts,
   /// a small disk entry in the page cache, or the fallback for a pending AVIF.
-  ///
-  /// A disk entry is promoted to memory if the request's storage options allow it.
   public func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? {
-    guard request.options.cache.looks else { return nil }
-    if let variant = memory.peek(request.key), isRight(variant),
-      let use = use(of: variant.info.freshness, by: request)
-    {
-      return delivery(of: variant, use, from: .memory, to: request, Timings())
-    }
-    let start = ContinuousClock.now
-    guard
-      let variant = disk.variantAtOnce(
-        for: request.key, where: { use(of: $0.freshness, by: request) != nil }),
-      isRight(variant),
-      let use = use(of: variant.info.freshness, by: request)
-    else { return quickDelivery(for: request) }
-    _ = store(variant, in: request.options.store.intersection(.memory))
-    var timings = Timings()
-    timings.disk = .now - start
-    return delivery(of: variant, use, from: .disk, to: request, timings)
-  }
-
-  /// The number of detached flights that run without waiters.
-  public var unattendedCount: Int {
-    variantFlights.unattendedCount + sourceFlights.unattendedCount
-  }
-
-  private func delivery(
-    of variant: Variant, _ use: KeptUse, from tier: CacheStatus.Tier, to request: ImageRequest,
-    _ timings: Timings
-  ) -> ImageDelivery {
-    let status = status(of: use, variant.info.freshness, from: tier, to: request)
-    counts.add(status)
-    return ImageDelivery(variant: variant, cacheStatus: status, timings: timings)
+    variants.deliveryAtOnce(for: request)
   }
 
   /// Returns the response to a request that neither `cachedVariant` nor `deliveryAtOnce` could
   /// answer. Concurrent requests for one variant share a flight.
   public func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
-    try await variant(for: request, of: nil)
+    try await variants.variant(for: request)
   }
 
-  /// Returns the response to a request that may already hold its source.
-  func variant(
-    for request: ImageRequest, of held: SourceLease?
-  ) async throws(ImageError) -> ImageDelivery {
-    let (made, joined) = try await variantFlights.value(
-      for: FlightKey(request), share: FlightParticipant(request.options.priority),
-      isDetached: request.options.isDetached
-    ) { share async throws(ImageError) in try await self.findOrMake(request, share, of: held) }
-    counts.add(made.status)
-    return ImageDelivery(
-      variant: made.variant, cacheStatus: joined ? made.status.collapsed : made.status,
-      timings: made.timings)
+  /// Returns the response to a request, as a stream if possible.
+  public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
+    try await passThrough.answer(to: request)
   }
+
+  /// See `ImageProvider`.
+  public func keepNamed(_ variant: Variant, of request: ImageRequest) async {
+    await aliases.store(variant, of: request)
+  }
+
+  // MARK: Figures
+
+  /// The number of detached flights that run without waiters.
+  public var unattendedCount: Int { variants.unattendedCount + sources.unattendedCount }
 
   /// The current flights, and counts since the start.
   public var figures: FlightFigures {
     var figures = FlightFigures()
-    variantFlights.add(to: &figures, running: \.variants)
-    sourceFlights.add(to: &figures, running: \.sources)
-    figures.failedURLs = failed.withLock { $0.count }
-    makings.add(to: &figures)
-    figures.avifsWaiting = backlog.withLock { $0.count }
+    variants.add(to: &figures)
+    sources.add(to: &figures)
+    figures.failedURLs = failures.count
     return figures
   }
 
   /// Stale responses and revalidations since the start.
-  public var freshnessFigures: FreshnessFigures {
-    var figures = counts.figures
-    figures.revalidating = revalidations.withLock { $0.count }
-    figures.failingSources = failing.withLock { $0.count(now: now()) }
-    return figures
-  }
+  public var freshnessFigures: FreshnessFigures { revalidator.figures }
 }
-
-// MARK: - Operations
 
 extension ImageManager: ManagerOperations {
   /// See `ManagerOperations`.
-  public func failedURLs() -> [FailedURL] { failed.withLock { $0.all(now: now()) } }
+  public func failedURLs() -> [FailedURL] { failures.all() }
 
   /// See `ManagerOperations`.
-  public func removeFailedURLs(_ url: SourceURL?) -> Int {
-    failed.withLock { failed in
-      guard let url else { return failed.removeAll() }
-      return failed.removeAll { $0.url == url.text }
-    }
-  }
+  public func removeFailedURLs(_ url: SourceURL?) -> Int { failures.removeAll(of: url) }
 
   /// See `ManagerOperations`.
   public func cancelAll() -> Int {
     // Cancels variant flights first: their tasks wait for source flights. The other waiters of
     // source flights are clients that stream a source.
-    variantFlights.cancelAll(.revoked) + sourceFlights.cancelAll(.revoked)
+    variants.cancelAll() + sources.cancelAll()
+  }
+}
+
+extension ImageManager: CacheOperations {
+  /// See `CacheOperations`.
+  public func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
+    try await invalidation.purge(scope)
+  }
+
+  /// See `CacheOperations`.
+  public func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
+    try await invalidation.clear(tiers)
+  }
+
+  /// See `CacheOperations`.
+  public func clean() async -> CleanReport { await invalidation.clean() }
+
+  /// See `CacheOperations`.
+  public func look(for request: ImageRequest) async -> CacheLookup {
+    var lookup = await cache.lookUp(request.key)
+    lookup.source = await sourceStore.entry(of: request.key.source)
+    return lookup
+  }
+
+  /// See `CacheOperations`.
+  public func put(
+    _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
+  ) async throws(ImageError) -> PurgeReport {
+    try await uploads.store(file, as: url, origin: origin)
   }
 }

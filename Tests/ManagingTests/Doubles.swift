@@ -97,10 +97,10 @@ final class TestMemory: MemoryCache {
   func removeVariants(of source: CacheKey) {
     kept.withLock { kept in kept = kept.filter { $0.key.source != source } }
   }
-  func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
+  func removeAll(where matches: (CacheKey) -> Bool) -> Int {
     call(beforeRemoval)
     return kept.withLock { kept in
-      let keys = kept.keys.filter(isMeant)
+      let keys = kept.keys.filter(matches)
       for key in keys { kept[key] = nil }
       return keys.count
     }
@@ -337,6 +337,9 @@ class ManagedTests {
       freshnessPolicy: freshness, purges: purges, files: files,
       now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
   }
+
+  /// The time on the clock.
+  func now() -> UnixTime { UnixTime(seconds: clock.seconds.withLock { $0 }) }
 
   /// Returns a request for an image at the origin, with options changed by `change`.
   func request(

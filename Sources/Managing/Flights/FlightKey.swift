@@ -36,8 +36,8 @@ struct SourceFlightKey: Hashable, Sendable {
   let retriesFailed: Bool
   /// Whether the flight is a background revalidation, which a stale source cannot satisfy.
   let isRevalidation: Bool
-  /// The servers that the request came through. In a loop of servers each would otherwise join the flight that waits for
-  /// it, and none would hear its own name.
+  /// The servers that the request came through. In a loop of servers, each would otherwise join the
+  /// flight that waits for it, and no server would see its own name.
   let trail: ServerTrail
 
   init(_ request: ImageRequest) {
@@ -52,5 +52,5 @@ struct SourceFlightKey: Hashable, Sendable {
 
 extension CacheUse {
   /// Whether a cached entry may satisfy the request.
-  var looks: Bool { self == .normal || self == .only }
+  var readsCache: Bool { self == .normal || self == .only }
 }

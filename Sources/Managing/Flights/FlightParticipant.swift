@@ -4,7 +4,7 @@ import Model
 import Platform
 
 /// A streaming body that a flight receives.
-struct ComingBody: Sendable {
+struct FlightBody: Sendable {
   let body: any StreamingBody
   /// Why the cache forwarded the request.
   let forward: CacheStatus.Forward
@@ -19,14 +19,14 @@ final class FlightParticipant: WorkPriority {
     var priority: LoadPriority
     var observers: [@Sendable (LoadPriority) -> Void] = []
     var waiting: [Int: FlightParticipant] = [:]
-    var coming: ComingBody?
+    var body: FlightBody?
     var hasJoined = false
     var isClosed = false
   }
 
   private let state: Lock<State>
   private let isRequest: Bool
-  private let onBody: (@Sendable (ComingBody) -> Void)?
+  private let onBody: (@Sendable (FlightBody) -> Void)?
   private let onClose: (@Sendable () -> Void)?
 
   /// Creates the participant of one request.
@@ -34,7 +34,7 @@ final class FlightParticipant: WorkPriority {
   /// - Parameter onBody: called on the loader's thread when a body begins to arrive; must not
   ///   block.
   convenience init(
-    _ priority: LoadPriority, onBody: (@Sendable (ComingBody) -> Void)? = nil
+    _ priority: LoadPriority, onBody: (@Sendable (FlightBody) -> Void)? = nil
   ) {
     self.init(priority, isRequest: true, onBody: onBody)
   }
@@ -47,7 +47,7 @@ final class FlightParticipant: WorkPriority {
   }
 
   private init(
-    _ priority: LoadPriority, isRequest: Bool, onBody: (@Sendable (ComingBody) -> Void)? = nil,
+    _ priority: LoadPriority, isRequest: Bool, onBody: (@Sendable (FlightBody) -> Void)? = nil,
     onClose: (@Sendable () -> Void)? = nil
   ) {
     state = Lock(State(priority: priority))
@@ -57,15 +57,15 @@ final class FlightParticipant: WorkPriority {
   }
 
   /// Adds a waiting participant. `hasJoined` tells whether another request had started the flight.
-  func enter(_ waiter: Int, _ share: FlightParticipant, hasJoined: Bool) {
-    share.state.withLock { $0.hasJoined = hasJoined }
-    let (coming, isClosed) = state.withLock { state in
-      state.waiting[waiter] = share
-      return (state.coming, state.isClosed)
+  func enter(_ waiter: Int, participant: FlightParticipant, hasJoined: Bool) {
+    participant.state.withLock { $0.hasJoined = hasJoined }
+    let (body, isClosed) = state.withLock { state in
+      state.waiting[waiter] = participant
+      return (state.body, state.isClosed)
     }
-    if isClosed { share.close() }
-    if let coming { share.begin(coming) }
-    raise(to: share.observe { [weak self] in self?.raise(to: $0) })
+    if isClosed { participant.close() }
+    if let body { participant.announce(body) }
+    raise(to: participant.observe { [weak self] in self?.raise(to: $0) })
   }
 
   /// Removes a waiting participant. The priority stays as it is.
@@ -102,13 +102,13 @@ final class FlightParticipant: WorkPriority {
   // MARK: Streaming
 
   /// Announces a body to all participants, present and future.
-  func begin(_ coming: ComingBody) {
+  func announce(_ body: FlightBody) {
     let waiting = state.withLock { state in
-      state.coming = coming
+      state.body = body
       return Array(state.waiting.values)
     }
-    onBody?(coming)
-    for share in waiting { share.begin(coming) }
+    onBody?(body)
+    for participant in waiting { participant.announce(body) }
   }
 
   /// Closes the flight to new participants, because only those present may have the response
@@ -121,7 +121,7 @@ final class FlightParticipant: WorkPriority {
     }
     guard let waiting else { return }
     onClose?()
-    for share in waiting { share.close() }
+    for participant in waiting { participant.close() }
   }
 
   /// Whether another request had started the flight that this participant joined.

@@ -17,7 +17,8 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let outcome: Outcome
 
     init(_ continuation: CheckedContinuation<Void, Never>, _ outcome: Outcome) {
-      (self.continuation, self.outcome) = (continuation, outcome)
+      self.continuation = continuation
+      self.outcome = outcome
     }
 
     func resume(returning result: Result<Value, ImageError>) {
@@ -31,7 +32,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private typealias Table = FlightTable<Key, Waiter>
 
   private struct Flight {
-    let share: FlightParticipant
+    let participant: FlightParticipant
     var task: Task<Void, Never>?
     /// The work of a flight that may not start yet.
     var work: Work?
@@ -51,11 +52,11 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// Cancelling the calling task throws `ImageError.cancelled` immediately. `work` is cancelled
   /// when its last participant leaves, unless one participant was detached.
-  /// - Parameter share: the caller's participant, whose priority raises the flight's. `work`
+  /// - Parameter participant: the caller's participant, whose priority raises the flight's. `work`
   ///   receives the flight's own participant.
   /// - Returns: the value, and whether the flight was already running.
   func value(
-    for key: Key, share: FlightParticipant, isDetached: Bool = false,
+    for key: Key, participant: FlightParticipant, isDetached: Bool = false,
     work: @escaping @Sendable (FlightParticipant) async throws(ImageError) -> Value
   ) async throws(ImageError) -> (value: Value, joined: Bool) {
     let entry = Lock<Table.Entry?>(nil)
@@ -68,17 +69,17 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
           // Starting or joining the flight raises the priority below.
           var flight =
             state.flights[entered.flight]
-            ?? Flight(share: .ofFlight { [weak self] in self?.close(entered.flight) })
+            ?? Flight(participant: .ofFlight { [weak self] in self?.close(entered.flight) })
           if entered.waits { flight.work = work }
           state.flights[entered.flight] = flight
-          return (entered, flight.share)
+          return (entered, flight.participant)
         }
         entry.withLock { $0 = entered }
-        shared.enter(entered.waiter, share, hasJoined: entered.joined)
+        shared.enter(entered.waiter, participant: participant, hasJoined: entered.joined)
         if entered.joined {
           coalesced.add()
         } else if !entered.waits {
-          start(entered.flight, shared, work)
+          start(entered.flight, participant: shared, work: work)
         }
         // A cancellation handler that ran before this point found no entry, and runs only once.
         if Task.isCancelled { leave(entered) }
@@ -101,13 +102,13 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let waiters = ended.flatMap(\.waiters)
     for _ in ended { cancelled.add() }
     for waiter in waiters { waiter.resume(returning: .failure(error)) }
-    return flights.reduce(0) { $0 + $1.share.requests }
+    return flights.reduce(0) { $0 + $1.participant.requests }
   }
 
   /// Closes the flights of matching keys to new participants. The flights continue for the
   /// participants they have.
-  func retire(where isMeant: (Key) -> Bool) {
-    let keys = state.withLock { $0.table.joinableKeys }.filter(isMeant)
+  func retire(where matches: (Key) -> Bool) {
+    let keys = state.withLock { $0.table.joinableKeys }.filter(matches)
     // A flight that started in between may be retired too: its work is then done once more.
     state.withLock { state in
       for key in keys { state.table.retire(key) }
@@ -131,14 +132,14 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var unattendedCount: Int { state.withLock { $0.table.unattendedCount } }
 
   private func start(
-    _ flight: Table.FlightID, _ share: FlightParticipant, _ work: @escaping Work
+    _ flight: Table.FlightID, participant: FlightParticipant, work: @escaping Work
   ) {
     started.add()
     // An immediate task runs on this thread until its first suspension, which saves a thread hop.
     let task = Task.immediate {
       let result: Result<Value, ImageError>
       do throws(ImageError) {
-        result = .success(try await work(share))
+        result = .success(try await work(participant))
       } catch {
         result = .failure(error)
       }
@@ -160,24 +161,26 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       return (waiters, takeStartable(&state))
     }
     for waiter in waiters { waiter.resume(returning: result) }
-    for (flight, share, work) in next { start(flight, share, work) }
+    for (flight, participant, work) in next {
+      start(flight, participant: participant, work: work)
+    }
   }
 
   /// Returns the delayed flights that may start now.
   private func takeStartable(
     _ state: inout State
-  ) -> [(flight: Table.FlightID, share: FlightParticipant, work: Work)] {
+  ) -> [(flight: Table.FlightID, participant: FlightParticipant, work: Work)] {
     state.table.takeStartable().compactMap { id in
       guard let flight = state.flights[id], let work = flight.work else { return nil }
       state.flights[id]?.work = nil
-      return (id, flight.share, work)
+      return (id, flight.participant, work)
     }
   }
 
   private func leave(_ entry: Table.Entry) {
     let (departure, task, next) = state.withLock { state in
       let departure = state.table.leave(entry)
-      state.flights[entry.flight]?.share.leave(entry.waiter)
+      state.flights[entry.flight]?.participant.leave(entry.waiter)
       let task = departure?.abandoned.flatMap { state.flights.removeValue(forKey: $0)?.task }
       return (departure, task, takeStartable(&state))
     }
@@ -185,6 +188,8 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if departure.abandoned != nil { cancelled.add() }
     task?.cancel()
     departure.waiter.resume(returning: .failure(.cancelled))
-    for (flight, share, work) in next { start(flight, share, work) }
+    for (flight, participant, work) in next {
+      start(flight, participant: participant, work: work)
+    }
   }
 }

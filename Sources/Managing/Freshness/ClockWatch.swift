@@ -1,6 +1,7 @@
 // ClockWatch: detects that the system clock was set back.
 
 import Model
+import Platform
 import Telemetry
 
 /// Decides when to log that the clock was set back. A pure state machine: the caller passes the
@@ -19,14 +20,26 @@ struct ClockWatch {
   }
 }
 
-extension ImageManager {
-  /// Counts a cached source whose age is unknown, and logs once per episode. Only requests to the
-  /// origin call this method, so hits pay nothing.
-  func noteClock(_ freshness: Freshness) {
+/// Counts and logs cached sources whose age is unknown, because the clock was set back.
+final class ClockMonitor: Sendable {
+  private let watch = Lock(ClockWatch())
+  private let counters: FreshnessCounters
+  private let log: Log
+  private let now: @Sendable () -> UnixTime
+
+  init(counters: FreshnessCounters, log: Log, now: @escaping @Sendable () -> UnixTime) {
+    self.counters = counters
+    self.log = log
+    self.now = now
+  }
+
+  /// Notes a cached source before its origin is asked, and logs once per episode. Hits do not call
+  /// this method.
+  func note(_ freshness: Freshness) {
     let now = now()
     guard !freshness.isOfThePast(at: now) else { return }
-    counts.clockSetBack.add()
-    guard clockWatch.withLock({ $0.sees(freshness.receivedAt, now: now) }) else { return }
+    counters.clockSetBack.add()
+    guard watch.withLock({ $0.sees(freshness.receivedAt, now: now) }) else { return }
     log.warning(
       "the clock was set back: what came in later than now is asked for again",
       ["seconds": .int(freshness.receivedAt.seconds - now.seconds)])

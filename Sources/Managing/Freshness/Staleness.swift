@@ -1,134 +1,66 @@
-// Staleness: decides which cached responses may be served stale (RFC 5861).
+// Staleness: decides which cached entries may be served, and remembers the origins that fail.
 
 import Model
+import Platform
 
-/// How a cached entry may satisfy a request.
-enum KeptUse: Equatable {
-  /// The entry is fresh enough, without asking the origin.
-  case fresh
-  /// The entry is stale, and the reason allows serving it.
-  case stale(CacheStatus.StaleReason)
+/// Decides which cached entries may satisfy which requests, with the back-off from failing origins
+/// (RFC 5861).
+final class Staleness: Sendable {
+  private let backoff: Lock<OriginBackoff>
+  private let now: @Sendable () -> UnixTime
 
-  /// Why the entry may be served stale, or `nil` if it is fresh.
-  var staleReason: CacheStatus.StaleReason? {
-    if case .stale(let reason) = self { reason } else { nil }
+  init(policy: StalePolicy, now: @escaping @Sendable () -> UnixTime) {
+    backoff = Lock(OriginBackoff(policy: policy))
+    self.now = now
   }
-}
 
-extension ImageManager {
+  /// The number of sources in back-off. O(n) in the number of remembered failures.
+  var failingCount: Int { backoff.withLock { $0.count(now: now()) } }
+
   /// Returns how a cached entry may satisfy a request, or `nil` if the origin must be asked first.
-  func use(of freshness: Freshness, by request: ImageRequest) -> KeptUse? {
-    let options = request.options
-    guard options.cache.looks else { return nil }
+  func use(of freshness: Freshness, by request: ImageRequest) -> EntryUse? {
     let now = now()
-    if freshness.satisfies(options.age, at: now) {
-      return freshness.isFresh(at: now) ? .fresh : .stale(.accepted)
-    }
-    // Requests with age demands get no staler entry than they allow. Requests that store nothing
-    // start no revalidation.
-    guard options.age == AgeDemands(), !options.isRevalidation, !options.store.isEmpty else {
-      return nil
-    }
-    if freshness.mayBeServedWhileRevalidating(at: now) { return .stale(.whileRevalidating) }
-    guard freshness.mayBeServedOnError(at: now),
-      failing.withLock({ $0.isFailing(request.key.source, now: now) })
-    else { return nil }
-    return .stale(.ifError)
+    return EntryUse(
+      of: freshness, by: request.options, at: now,
+      originFails: backoff.withLock { $0.isFailing(request.key.source, now: now) })
   }
 
-  /// Returns the cache status of a cached response, and revalidates a stale one in the background.
-  ///
-  /// A caller that stores the entry must do so first, or the entry would overwrite the renewed one.
+  /// Returns the cache status of a response from `tier`.
   func status(
-    of use: KeptUse, _ freshness: Freshness, from tier: CacheStatus.Tier, to request: ImageRequest
+    of use: EntryUse, with freshness: Freshness, from tier: CacheStatus.Tier
   ) -> CacheStatus {
-    guard case .stale(let reason) = use else { return .hit(tier) }
-    if reason != .accepted { revalidate(request) }
-    return .staleHit(tier, reason, ttl: min(freshness.timeToLive(at: now()), 0))
+    use.status(of: freshness, from: tier, at: now())
   }
 
-  // MARK: Errors
-
-  /// Returns the cached source instead of a load failure, if stale-if-error allows it. Otherwise
-  /// throws the failure.
-  ///
-  /// - Parameters:
-  ///   - generation: the purge generation before the first look-up.
-  ///   - said: the freshness of the failed response, or `nil` if no head arrived.
-  /// - Throws: the failure, as the client sees it.
-  func standIn(
-    for error: ImageError, _ kept: Source?, _ request: ImageRequest, since generation: Int,
-    said: Freshness?, _ timings: Timings
-  ) async throws(ImageError) -> LoadedSource {
-    let key = request.key.source
-    let told = remember(error, of: key, since: generation, said: said)
-    guard let kept, isRight(kept) else { throw told }
-    if case .sourceNotFound = error.cause {
-      await takeDown(key) { isRight(kept) }
-    } else if note(error, of: request), mayStandIn(kept.freshness, request) {
-      return LoadedSource(
-        source: kept, forward: .stale, originStatus: error.originStatus, stale: .ifError,
-        isStored: true, timings: timings)
-    }
-    throw told
+  /// Records a failed load of a source that is cached. Returns whether the cached entry may be
+  /// served instead (stale-if-error).
+  func allowsStale(
+    _ freshness: Freshness, insteadOf error: ImageError, to request: ImageRequest
+  ) -> Bool {
+    guard record(error, of: request.key.source) else { return false }
+    // Requests that force revalidation get the error, not a stale response.
+    return request.options.cache == .normal && !request.options.isRevalidation
+      && freshness.mayBeServedOnError(at: now())
   }
 
-  /// Returns the cached variant instead of a load failure, if stale-if-error allows it.
-  ///
-  /// - Throws: the failure.
-  func standIn(
-    for error: ImageError, _ kept: Variant?, _ request: ImageRequest, _ timings: Timings
-  ) async throws(ImageError) -> MadeVariant {
-    guard let kept, isRight(kept) else { throw error }
-    if case .sourceNotFound = error.cause {
-      await takeDown(request.key.source) { isRight(kept) }
-    } else if note(error, of: request), mayStandIn(kept.info.freshness, request) {
-      return MadeVariant(
-        variant: kept, status: .staleIfError(collapsed: false, originStatus: error.originStatus),
-        timings: timings)
-    }
-    throw error
+  /// Returns whether the back-off forbids a request to the origin now.
+  func isInBackoff(_ source: CacheKey) -> Bool {
+    backoff.withLock { $0.isLeftAlone(source, now: now()) }
   }
 
-  /// Records a failed revalidation and returns whether it allows a stale response.
-  private func note(_ error: ImageError, of request: ImageRequest) -> Bool {
+  /// Ends the back-off of a source that was revalidated or is gone.
+  func endBackoff(of source: CacheKey) { backoff.withLock { $0.remove(source) } }
+
+  /// Records a failed revalidation and returns whether the error allows a stale response.
+  private func record(_ error: ImageError, of source: CacheKey) -> Bool {
     switch error.cause {
     case .sourceUnreachable, .sourceTimeout, .sourceTLS, .sourceIncomplete, .sourceError,
       .tooManyRedirects, .forbiddenSource, .sourceTooLarge, .unsupportedFormat, .overloaded:
-      failing.withLock { $0.add(request.key.source, error, now: now()) }
+      backoff.withLock { $0.add(source, error, now: now()) }
       return error.letsStaleBeServed
     // Other failures say nothing about the origin.
     default: return false
     }
-  }
-
-  /// Returns whether stale-if-error applies. Requests that force revalidation get the error, not a
-  /// stale response.
-  private func mayStandIn(_ freshness: Freshness, _ request: ImageRequest) -> Bool {
-    request.options.cache == .normal && !request.options.isRevalidation
-      && freshness.mayBeServedOnError(at: now())
-  }
-
-  /// Returns whether a source is neither purged nor replaced.
-  private func isRight(_ source: Source) -> Bool { changed.allows(source) && !isPurged(source) }
-
-  /// Invalidates a source that the origin reports as gone, and its variants, in the order of
-  /// `replace`.
-  ///
-  /// - Parameter isRight: whether the cached entry is still current; another flight or an upload
-  ///   may have replaced it.
-  private func takeDown(_ key: CacheKey, where isRight: () -> Bool) async {
-    let isDown = gate.hold(for: key) {
-      guard isRight() else { return false }
-      // A random version matches no existing variant.
-      changed.change(key, to: .random(in: 1...(.max)))
-      return true
-    }
-    guard isDown else { return }
-    await disk.remove(key)
-    await disk.removeVariants(of: key)
-    memory.removeVariants(of: key)
-    failing.withLock { $0.remove(key) }
   }
 }
 
@@ -149,7 +81,7 @@ extension ImageError {
   }
 
   /// The status of the origin's response, if there was one.
-  fileprivate var originStatus: Int? {
+  var originStatus: Int? {
     switch cause {
     case .sourceError(let status, _), .sourceNotFound(let status): status
     default: nil

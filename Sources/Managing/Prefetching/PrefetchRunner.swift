@@ -32,7 +32,7 @@ struct PrefetchRunner: Sendable {
   private func isFresh(_ request: ImageRequest) -> Bool {
     // `isCached` knows only that the variant is fresh. Requests with age demands need the full
     // check.
-    let takesAnyAge = request.options.cache.looks && request.options.age == AgeDemands()
+    let takesAnyAge = request.options.cache.readsCache && request.options.age == AgeDemands()
     if takesAnyAge, provider.isCached(request.key) { return true }
     return provider.deliveryAtOnce(for: request).map { !$0.cacheStatus.isBeingRenewed } ?? false
   }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Managing
 
-struct AVIFBacklogTests {
+struct DeferredAVIFQueueTests {
   private let now = UnixTime(seconds: 1_000)
 
   private func item(_ number: Int) throws -> DeferredAVIFQueue.Item {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Managing
 
-struct LargerVariantsTests {
+struct DerivationCandidatesTests {
   private func transform(_ change: (inout Transform) -> Void = { _ in }) -> Transform {
     var transform = Transform()
     (transform.width, transform.quality) = (1_000, 90)

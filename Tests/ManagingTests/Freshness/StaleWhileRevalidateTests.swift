@@ -120,7 +120,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(loader.requests.withLock { $0.last?.priority?.observe { _ in } } == .normal)
     loader.gate.open()
     let answer = try await waiting.value
-    #expect(answer.variant.info.freshness.isFresh(at: manager.now()))
+    #expect(answer.variant.info.freshness.isFresh(at: now()))
     #expect(loader.started.value == 2)
   }
 
@@ -152,7 +152,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     }
     #expect(manager.deliveryAtOnce(for: request) == nil)
     let answer = try await manager.variant(for: request)
-    #expect(answer.variant.info.freshness.isFresh(at: manager.now()))
+    #expect(answer.variant.info.freshness.isFresh(at: now()))
     #expect(loader.started.value == 2)
     #expect(manager.freshnessFigures == FreshnessFigures())
   }

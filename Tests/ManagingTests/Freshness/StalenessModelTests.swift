@@ -127,7 +127,7 @@ final class StalenessModelTests: ManagedTests {
 
   private func outcome(of request: ImageRequest) async -> Outcome {
     var delivery = manager.cachedVariant(for: request.key).flatMap { variant in
-      request.options.cache.looks
+      request.options.cache.readsCache
         ? ImageDelivery(variant: variant, cacheStatus: .hit(.memory), timings: Timings()) : nil
     }
     delivery = delivery ?? manager.deliveryAtOnce(for: request)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Managing
 
-struct ChangedSourcesTests {
+struct SourceVersionsTests {
   private func variant(_ number: Int, version: UInt64) -> Variant {
     let info = VariantInfo(
       format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1, etag: "\"1\"",

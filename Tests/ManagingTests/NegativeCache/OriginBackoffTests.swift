@@ -5,7 +5,7 @@ import Testing
 
 @testable import Managing
 
-struct FailingSourcesTests {
+struct OriginBackoffTests {
   private func key(_ number: Int) throws -> CacheKey {
     CacheKey(source: try SourceURL(parsing: "http://origin/\(number)"), transform: Transform())
   }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Managing
 
-struct ImageHeadTests {
+struct PassThroughCheckTests {
   private func head(_ bytes: [UInt8], _ format: ImageFormat) -> PassThroughCheck {
     bytes.withUnsafeBytes { PassThroughCheck.read($0, as: format) }
   }

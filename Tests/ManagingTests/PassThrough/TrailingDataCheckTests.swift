@@ -6,7 +6,7 @@ import Testing
 
 @testable import Managing
 
-struct ImageRestTests {
+struct TrailingDataCheckTests {
   private func isClean(_ bytes: [UInt8], _ format: ImageFormat) -> Bool {
     bytes.withUnsafeBytes { TrailingDataCheck.isClean($0, as: format) }
   }

@@ -1,0 +1,111 @@
+// Revalidator: revalidates stale variants in the background, each once.
+
+import Model
+import Platform
+import Telemetry
+
+/// The variants that are being revalidated, up to `limit`. A stale variant beyond the limit is
+/// revalidated with a later request.
+struct Revalidations {
+  /// The maximum number of revalidations at a time.
+  static let limit = 1_024
+
+  private var variants: Set<CacheKey> = []
+  /// The number of variants being revalidated, by source.
+  private var sources: [CacheKey: Int] = [:]
+
+  /// The number of running revalidations.
+  var count: Int { variants.count }
+
+  /// Reserves a slot for a variant. Returns `false` if the variant has one already or none is free.
+  mutating func begin(_ key: CacheKey) -> Bool {
+    guard variants.count < Self.limit, variants.insert(key).inserted else { return false }
+    sources[key.source, default: 0] += 1
+    return true
+  }
+
+  /// Frees the slot of a variant.
+  mutating func end(_ key: CacheKey) {
+    guard variants.remove(key) != nil, let count = sources[key.source] else { return }
+    sources[key.source] = count > 1 ? count - 1 : nil
+  }
+
+  /// Returns whether a variant of this source is being revalidated.
+  func includes(_ source: CacheKey) -> Bool { sources[source] != nil }
+}
+
+/// Starts background revalidations.
+final class Revalidator: Sendable {
+  private let running = Lock(Revalidations())
+  private let staleness: Staleness
+  private let failures: NegativeCache
+  private let counters: FreshnessCounters
+
+  init(staleness: Staleness, failures: NegativeCache, counters: FreshnessCounters) {
+    self.staleness = staleness
+    self.failures = failures
+    self.counters = counters
+  }
+
+  /// Starts a background revalidation of a stale response, unless one is running or would fail at
+  /// once.
+  ///
+  /// The revalidation has the lowest priority until a request waits for it.
+  /// - Parameter work: performs the request of the revalidation.
+  func start(
+    _ request: ImageRequest,
+    work: @escaping @Sendable (ImageRequest) async throws(ImageError) -> Void
+  ) {
+    let key = request.key
+    // `only-if-cached` and other special requests start no download.
+    guard request.options.cache == .normal, !staleness.isInBackoff(key.source),
+      failures.failure(of: request, at: .loading) == nil,
+      running.withLock({ $0.begin(key) })
+    else { return }
+    counters.revalidations.add()
+    let own = request.revalidation
+    Task(priority: .utility) {
+      do throws(ImageError) {
+        try await work(own)
+      } catch {
+        counters.revalidationsFailed.add()
+      }
+      running.withLock { $0.end(key) }
+    }
+  }
+
+  /// Returns the request of a running revalidation of the source, or `nil` if none is running or
+  /// `request` cannot use its result.
+  func runningRequest(for request: ImageRequest) -> ImageRequest? {
+    let options = request.options
+    guard options.cache == .normal, options.age == AgeDemands(), !options.isRevalidation,
+      running.withLock({ $0.includes(request.key.source) })
+    else { return nil }
+    return request.revalidation
+  }
+
+  /// Counts a response if it is stale.
+  func count(_ status: CacheStatus) { counters.add(status) }
+
+  /// Stale responses and revalidations since the start.
+  var figures: FreshnessFigures {
+    var figures = counters.figures
+    figures.revalidating = running.withLock { $0.count }
+    figures.failingSources = staleness.failingCount
+    return figures
+  }
+}
+
+extension ImageRequest {
+  /// The internal background request that renews a stale response.
+  fileprivate var revalidation: ImageRequest {
+    var own = self
+    own.options = LoadOptions()
+    own.options.store = options.store
+    own.options.retriesFailed = options.retriesFailed
+    own.options.priority = .low
+    own.options.isDetached = true
+    own.options.isRevalidation = true
+    return own
+  }
+}

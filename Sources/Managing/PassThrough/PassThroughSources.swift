@@ -1,0 +1,99 @@
+// PassThroughSources: turns sources that need no processing into variants.
+
+import Model
+import Platform
+
+/// Turns a source into a variant if it needs no processing.
+struct PassThroughSources: Sendable {
+  private let policy: PassingPolicy
+  private let files: FileReader
+  private let processor: any ImageProcessor
+  private let store: SourceStore
+  private let failures: NegativeCache
+  private let freshness: FreshnessEvaluator
+  private let validity: EntryValidity
+
+  init(
+    policy: PassingPolicy, files: FileReader, processor: any ImageProcessor, store: SourceStore,
+    failures: NegativeCache, freshness: FreshnessEvaluator, validity: EntryValidity
+  ) {
+    self.policy = policy
+    self.files = files
+    self.processor = processor
+    self.store = store
+    self.failures = failures
+    self.freshness = freshness
+    self.validity = validity
+  }
+
+  /// Returns the format in which a source can be passed through to a request, or `nil` if the
+  /// request asks for any change.
+  func format(for request: ImageRequest) -> ImageFormat? { policy.format(for: request.transform) }
+
+  /// Returns the metadata of a body that is arriving, or `nil` if it is too large.
+  ///
+  /// - Parameters:
+  ///   - format: the format that `format(for:)` returned.
+  ///   - size: the image's size, from its head.
+  func info(
+    of body: any StreamingBody, format: ImageFormat, size: PixelSize, for request: ImageRequest
+  ) -> VariantInfo? {
+    guard policy.allows(size, for: request.transform) else { return nil }
+    return VariantInfo(
+      passingThrough: format, size: size, origin: body.origin,
+      // No decoder has verified the whole body, so clients get a short freshness lifetime.
+      freshness: freshness.limited(freshness.freshness(of: body.origin, for: request)),
+      version: body.version, generation: validity.generation,
+      density: Double(request.source.density))
+  }
+
+  /// Returns the source as a variant if it needs no processing. Only memory stores it, because the
+  /// disk tier has it as the source.
+  ///
+  /// An imaging worker verifies the source first, so damaged images are marked.
+  ///
+  /// - Throws: `ImageError.undecodable`, and other errors of the image processor.
+  func variant(
+    from source: Source, for request: ImageRequest, participant: FlightParticipant
+  ) async throws(ImageError) -> Variant? {
+    // A source that cannot be read in time needs work, which reports the error.
+    guard source.version != 0, let format = format(for: request),
+      let head = await files.bytes(of: source.file, upTo: PassThroughCheck.limit),
+      case .plain(let size) = head.withUnsafeBytes({ PassThroughCheck.read($0, as: format) }),
+      policy.allows(size, for: request.transform)
+    else { return nil }
+    var info = VariantInfo(
+      passingThrough: format, size: size, source: source, density: Double(request.source.density))
+    if try await isDamaged(source, request: request, participant: participant) {
+      await store.remove(source.key)
+      info.isDamaged = true
+      info.freshness = freshness.limited(info.freshness)
+    }
+    let isSmall = source.file.count < ImageBytes.mappingThreshold
+    let bytes = isSmall ? await files.bytes(of: source.file) : nil
+    return Variant(
+      key: request.key, info: info, body: bytes.map { .memory($0) } ?? .file(source.file))
+  }
+
+  /// Returns whether a source has damage that the operator tolerates. Other damage is a failure of
+  /// the source and is cached negatively.
+  private func isDamaged(
+    _ source: Source, request: ImageRequest, participant: FlightParticipant
+  ) async throws(ImageError) -> Bool {
+    var description = Transform()
+    description.product = .info(nil)
+    do throws(ImageError) {
+      return try await processor.process(
+        ImageJob(
+          file: source.file, transform: description, density: request.source.density,
+          priority: participant,
+          source: SourceIdentity(key: source.key, version: source.version), verifies: true)
+      ).isDamaged
+    } catch {
+      guard case .undecodable = error else { throw error }
+      await store.remove(source.key)
+      throw failures.add(
+        error, of: source.key, since: source.generation, freshness: source.freshness)
+    }
+  }
+}

@@ -1,0 +1,38 @@
+// PassingPolicy: decides which requests and which images may be passed through.
+
+import Model
+
+/// Which sources may be passed through.
+public struct PassingPolicy: Sendable {
+  /// The allowed formats.
+  public var formats: Set<ImageFormat>
+  /// The maximum number of pixels in one frame.
+  public var maximumPixels: Int
+
+  /// Creates the policy: formats that are both decoded and produced.
+  public init(_ settings: ImagingSettings = ImagingSettings()) {
+    formats = Set(ImageFormat.outputs).intersection(settings.formats)
+    maximumPixels = settings.maximumPixels
+  }
+
+  /// Returns the format in which a source can be passed through, or `nil` if the transform asks for
+  /// any change.
+  func format(for transform: Transform) -> ImageFormat? {
+    guard let format = transform.format, formats.contains(format) else { return nil }
+    var plain = Transform()
+    plain.format = format
+    plain.progressive = true
+    // These parameters do not affect an image that keeps its size.
+    plain.limitBytes = transform.limitBytes
+    plain.enlarge = transform.enlarge
+    plain.background = transform.background
+    plain.qualities = transform.qualities
+    return transform == plain ? format : nil
+  }
+
+  /// Returns whether an image of `size` is within the limits of pixels and of memory.
+  func allows(_ size: PixelSize, for transform: Transform) -> Bool {
+    // Divides instead of multiplying, because the product of untrusted sides could overflow.
+    size.height <= min(transform.limitBytes / 4, maximumPixels) / size.width
+  }
+}

@@ -1,0 +1,57 @@
+// LoadedSource: the result of a source flight, and a lease of one.
+
+import Model
+
+/// The result of a source flight.
+struct LoadedSource: Sendable {
+  let source: Source
+  /// Why the loader was called, or `nil` if it was not.
+  let forward: CacheStatus.Forward?
+  /// The origin's status, or `nil` if no origin responded.
+  let originStatus: Int?
+  /// Why a stale source was used, or `nil` if the source is fresh.
+  var stale: CacheStatus.StaleReason?
+  /// Whether the disk tier has the source.
+  let isStored: Bool
+  let timings: Timings
+
+  /// Returns the cache status of a response that needed this source. The status describes the
+  /// origin request if there was one, otherwise the tier that had the data.
+  ///
+  /// - Parameters:
+  ///   - tier: the tier that had the data.
+  ///   - replacesEntry: whether a stale variant was cached.
+  ///   - isStored: whether a tier stored the response.
+  ///   - isCollapsed: whether another request had started the source's flight.
+  func status(
+    from tier: CacheStatus.Tier, replacesEntry: Bool, isStored: Bool, isCollapsed: Bool,
+    at now: UnixTime
+  ) -> CacheStatus {
+    guard let forward else {
+      let use = stale.map { EntryUse.stale($0) } ?? .fresh
+      return use.status(of: source.freshness, from: tier, at: now)
+    }
+    guard stale == nil else {
+      return .staleIfError(collapsed: isCollapsed, originStatus: originStatus)
+    }
+    return .miss(
+      replacesEntry && forward == .uriMiss ? .stale : forward, stored: isStored,
+      collapsed: isCollapsed, originStatus: originStatus)
+  }
+}
+
+/// A source that a request is loading before the manager knows how the request uses it.
+struct SourceLease: Sendable {
+  let participant: FlightParticipant
+  let task: Task<Result<LoadedSource, ImageError>, Never>
+
+  init(participant: FlightParticipant, task: Task<Result<LoadedSource, ImageError>, Never>) {
+    self.participant = participant
+    self.task = task
+  }
+
+  /// Creates a lease of a source that is loaded already.
+  init(_ loaded: LoadedSource) {
+    self.init(participant: .ofFlight(), task: Task { .success(loaded) })
+  }
+}

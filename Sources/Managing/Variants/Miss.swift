@@ -1,0 +1,82 @@
+// Miss: the state of one miss, and what a step makes of it.
+
+import Model
+
+/// The result of a variant flight.
+struct VariantResult: Sendable {
+  let variant: Variant
+  let status: CacheStatus
+  let timings: Timings
+}
+
+/// A variant that is new in the cache.
+struct NewVariant: Sendable {
+  /// How a variant was obtained.
+  enum Making: Sendable {
+    /// A cached variant got the freshness of its source.
+    case renewed
+    /// The source was passed through.
+    case passedThrough
+    /// An imaging worker rendered the variant.
+    case rendered(ProcessedImage)
+    /// An equivalent image replaced the rendered one.
+    case substituted
+  }
+
+  let variant: Variant
+  let making: Making
+}
+
+/// A request that memory could not answer, with what the steps have found so far.
+struct Miss: Sendable {
+  let request: ImageRequest
+  /// The flight's participant, which brings the priority of its requests.
+  let participant: FlightParticipant
+  /// The source that the request is loading already, if any.
+  let lease: SourceLease?
+  /// The time that the steps have spent.
+  var timings = Timings()
+  /// The current variant in memory that is too stale for the request.
+  var inMemory: Variant?
+  /// The current variant on disk that is too stale for the request.
+  var onDisk: Variant?
+  /// The source, once it is loaded.
+  var loaded: LoadedSource?
+  /// Whether another request had started the source's flight.
+  var isCollapsed = false
+  /// The source of the watermark, once it is loaded.
+  var watermark: Source?
+  /// The new variant, once there is one.
+  var made: NewVariant?
+
+  init(_ request: ImageRequest, participant: FlightParticipant, lease: SourceLease? = nil) {
+    self.request = request
+    self.participant = participant
+    self.lease = lease
+  }
+
+  /// Whether a tier has a stale variant.
+  var hasEntry: Bool { inMemory != nil || onDisk != nil }
+
+  /// The cached variant to renew. Prefers memory: a large variant on disk is a file and cannot be
+  /// renewed.
+  var renewable: Variant? { inMemory ?? onDisk }
+}
+
+/// What a step makes of a miss.
+enum StepOutcome {
+  /// The step has no response. The next step continues.
+  case next
+  /// The response.
+  case response(VariantResult)
+  /// The response is the variant of another request, while the AVIF is encoded in the background.
+  case fallback(ImageRequest, SourceLease?)
+}
+
+/// One step of a miss.
+protocol MissStep: Sendable {
+  /// Answers the miss, adds what it finds to the miss, or does nothing.
+  ///
+  /// - Throws: the failure that ends the miss.
+  func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome
+}

@@ -1,0 +1,90 @@
+// DerivationStep: renders a small variant from a larger cached variant.
+
+import Model
+import Platform
+
+/// Answers a miss with a variant derived from a larger one, if the source is not cached.
+///
+/// A derived variant looks the same as one from the source but has other bytes. So this step only
+/// replaces a download.
+struct DerivationStep: MissStep {
+  private let isEnabled: Bool
+  private let candidates: Lock<DerivationCandidates>
+  private let cache: VariantCache
+  private let sources: SourceStore
+  private let staleness: Staleness
+  private let processor: any ImageProcessor
+  private let counters: SubstitutionCounters
+
+  /// - Parameter isEnabled: whether small variants may be derived from larger ones.
+  init(
+    isEnabled: Bool, candidates: Lock<DerivationCandidates>, cache: VariantCache,
+    sources: SourceStore,
+    staleness: Staleness, processor: any ImageProcessor, counters: SubstitutionCounters
+  ) {
+    self.isEnabled = isEnabled
+    self.candidates = candidates
+    self.cache = cache
+    self.sources = sources
+    self.staleness = staleness
+    self.processor = processor
+    self.counters = counters
+  }
+
+  func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
+    let request = miss.request
+    guard isEnabled, !miss.hasEntry, miss.lease == nil, request.options.cache.readsCache,
+      !request.options.isRevalidation, request.source.scheme != .local
+    else { return .next }
+    let candidates = self.candidates.withLock { $0.candidates(for: request) }
+    guard !candidates.isEmpty, await sources.entry(of: request.key.source) == nil else {
+      return .next
+    }
+    for (candidate, rest) in candidates {
+      guard let larger = await cache.variant(for: candidate.key) else {
+        self.candidates.withLock { $0.remove(candidate.key) }
+        continue
+      }
+      guard staleness.use(of: larger.info.freshness, by: request) == .fresh, let file = larger.file
+      else { continue }
+      let image: ProcessedImage
+      do throws(ImageError) {
+        image = try await processor.process(
+          ImageJob(
+            file: file, transform: rest, density: request.source.density,
+            priority: miss.participant))
+      } catch .cancelled {
+        throw .cancelled
+      } catch {
+        // Falls back to the source.
+        return .next
+      }
+      miss.timings.add(image.timings)
+      counters.derived.add()
+      let variant = Variant(
+        key: request.key, info: VariantInfo(image, derivedFrom: larger.info),
+        body: .memory(image.bytes))
+      cache.store(variant, in: request.options.store)
+      return .response(
+        VariantResult(variant: variant, status: .hit(.variant), timings: miss.timings))
+    }
+    return .next
+  }
+}
+
+extension Variant {
+  /// The variant's bytes as a file for an imaging worker, or `nil` if no memory is available.
+  fileprivate var file: FileRegion? {
+    switch body {
+    case .file(let file): return file
+    case .memory(let bytes):
+      guard var file = try? MemoryFile(name: "pictor-larger") else { return nil }
+      do {
+        try bytes.withUnsafeBytes { try file.append($0) }
+        return try file.sealed()
+      } catch {
+        return nil
+      }
+    }
+  }
+}

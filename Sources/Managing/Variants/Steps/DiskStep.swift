@@ -1,0 +1,27 @@
+// DiskStep: answers from the disk tier.
+
+import Model
+import Platform
+
+/// Answers a miss from disk, and promotes a small variant to memory.
+struct DiskStep: MissStep {
+  private let lookup: VariantLookup
+  private let candidates: Lock<DerivationCandidates>
+
+  init(lookup: VariantLookup, candidates: Lock<DerivationCandidates>) {
+    self.lookup = lookup
+    self.candidates = candidates
+  }
+
+  func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
+    let request = miss.request
+    guard request.options.cache != .bypass,
+      let found = await miss.timings.measureDisk({ await lookup.onDisk(request) })
+    else { return .next }
+    miss.onDisk = found.variant
+    guard let response = lookup.response(with: found, timings: miss.timings) else { return .next }
+    if case .memory = found.variant.body { lookup.promote(found.variant, for: request) }
+    candidates.withLock { $0.note(found.variant, request.transform) }
+    return .response(response)
+  }
+}

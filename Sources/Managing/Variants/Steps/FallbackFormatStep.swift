@@ -1,0 +1,23 @@
+// FallbackFormatStep: answers in a faster format while the AVIF is encoded in the background.
+
+import Model
+
+/// Decides whether a request that would wait for an AVIF gets a faster format first.
+///
+/// The step runs twice:
+/// - Before the source is loaded, if no tier has a variant.
+/// - After it is loaded, if the cached variant cannot be renewed.
+struct FallbackFormatStep: MissStep {
+  let policy: AVIFPolicy
+
+  func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
+    guard let fallback = policy.fallback(for: miss.request) else { return .next }
+    guard let loaded = miss.loaded else {
+      return miss.hasEntry ? .next : .fallback(fallback, miss.lease)
+    }
+    guard loaded.source.freshness.isStorable,
+      miss.renewable?.isRenewable(with: loaded.source) != true
+    else { return .next }
+    return .fallback(fallback, SourceLease(loaded))
+  }
+}

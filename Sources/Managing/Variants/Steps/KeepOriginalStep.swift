@@ -1,0 +1,60 @@
+// KeepOriginalStep: serves the source if re-encoding does not make it smaller.
+
+import Model
+
+/// Replaces a rendered image by the source if that is no larger and looks the same. The source
+/// needs the same pixel size, an accepted format, upright orientation, sRGB and no metadata.
+///
+/// Both tiers store this variant, unlike one that is passed through. Otherwise a restart would
+/// lose the decision and encode the image again.
+struct KeepOriginalStep: MissStep {
+  private let policy: PassingPolicy
+  private let files: FileReader
+  private let counters: SubstitutionCounters
+
+  init(policy: PassingPolicy, files: FileReader, counters: SubstitutionCounters) {
+    self.policy = policy
+    self.files = files
+    self.counters = counters
+  }
+
+  func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
+    let transform = miss.request.transform
+    guard case .rendered(let image) = miss.made?.making, let source = miss.loaded?.source,
+      !image.isDamaged, source.version != 0, source.file.count <= image.bytes.count,
+      source.file.count <= transform.maxBytes ?? .max,
+      image.scaledDownFrom == nil, transform.leavesPixels,
+      // Copies the bytes: another process may truncate a mapped file. The encoded image is larger
+      // and is in memory already.
+      let bytes = await files.bytes(of: source.file),
+      let format = format(of: bytes, insteadOf: image, transform: transform)
+    else { return .next }
+    counters.sourcesInstead.add()
+    var info = VariantInfo(
+      passingThrough: format, size: image.size, source: source, density: image.density)
+    info.frames = image.frames
+    miss.made = NewVariant(
+      variant: Variant(key: miss.request.key, info: info, body: .memory(bytes)),
+      making: .substituted)
+    return .next
+  }
+
+  /// Returns the format of a source that looks like the rendered image, otherwise `nil`.
+  private func format(
+    of bytes: ImageBytes, insteadOf image: ProcessedImage, transform: Transform
+  ) -> ImageFormat? {
+    bytes.withUnsafeBytes { bytes in
+      guard let format = FormatSigns.format(of: bytes), policy.formats.contains(format),
+        transform.takes(format),
+        PassThroughCheck.read(bytes, as: format) == .plain(image.size),
+        TrailingDataCheck.isClean(bytes, as: format)
+      else { return nil }
+      return format
+    }
+  }
+}
+
+extension Transform {
+  /// Whether an output of the source's size has the stored pixels of the source.
+  fileprivate var leavesPixels: Bool { keepsPixels && rotation == .none && flip == .none }
+}

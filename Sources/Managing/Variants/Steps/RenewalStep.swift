@@ -1,0 +1,19 @@
+// RenewalStep: renews a stale variant whose source and watermark have not changed.
+
+import Model
+
+/// Gives the cached variant the freshness of its source, if it was rendered from this version of
+/// the source and of the watermark.
+struct RenewalStep: MissStep {
+  func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
+    guard let source = miss.loaded?.source, let cached = miss.renewable,
+      cached.isRenewable(with: source), !cached.info.isDamaged,
+      cached.info.watermarkVersion == miss.watermark?.version ?? 0
+    else { return .next }
+    var info = cached.info
+    info.freshness = source.freshness.combined(with: miss.watermark)
+    miss.made = NewVariant(
+      variant: Variant(key: cached.key, info: info, body: cached.body), making: .renewed)
+    return .next
+  }
+}

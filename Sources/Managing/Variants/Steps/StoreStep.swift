@@ -1,0 +1,45 @@
+// StoreStep: stores the new variant of a miss and answers with it.
+
+import Model
+import Platform
+
+/// Stores the new variant in the tiers that the request allows, and answers with it.
+struct StoreStep: MissStep {
+  private let cache: VariantCache
+  private let failures: NegativeCache
+  private let candidates: Lock<DerivationCandidates>
+  private let now: @Sendable () -> UnixTime
+
+  init(
+    cache: VariantCache, failures: NegativeCache, candidates: Lock<DerivationCandidates>,
+    now: @escaping @Sendable () -> UnixTime
+  ) {
+    self.cache = cache
+    self.failures = failures
+    self.candidates = candidates
+    self.now = now
+  }
+
+  func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
+    guard let made = miss.made, let loaded = miss.loaded else { return .next }
+    let options = miss.request.options
+    if options.retriesFailed { failures.removeFailures(of: miss.request) }
+    let variant = made.variant
+    var tiers = options.store
+    var tier = CacheStatus.Tier.source
+    switch made.making {
+    // The disk tier already has a passed-through variant as its source.
+    case .passedThrough: tiers.formIntersection(.memory)
+    case .renewed: tier = miss.inMemory == nil ? .disk : .memory
+    case .rendered, .substituted: break
+    }
+    let isStored = await cache.replace(miss.onDisk, with: variant, in: tiers)
+    if isStored, !variant.info.isDamaged {
+      candidates.withLock { $0.note(variant, miss.request.transform) }
+    }
+    let status = loaded.status(
+      from: tier, replacesEntry: miss.hasEntry, isStored: isStored, isCollapsed: miss.isCollapsed,
+      at: now())
+    return .response(VariantResult(variant: variant, status: status, timings: miss.timings))
+  }
+}

@@ -1,0 +1,68 @@
+// Variant+Source: describes variants by the source they were rendered from.
+
+import Model
+
+extension Variant {
+  /// Returns whether the variant was rendered from this version of the source.
+  func isRendered(from source: Source) -> Bool {
+    source.version != 0 && info.sourceVersion == source.version
+  }
+
+  /// Returns whether the variant can take over the freshness of `source`. A variant in a file
+  /// cannot.
+  func isRenewable(with source: Source) -> Bool {
+    if case .memory = body { isRendered(from: source) } else { false }
+  }
+}
+
+extension VariantInfo {
+  /// Describes a rendered image, with the validator and freshness of its source. The watermark's
+  /// freshness limits the latter.
+  init(_ image: ProcessedImage, of source: Source, watermark: Source?) {
+    self.init(
+      format: image.format, size: image.size, frames: image.frames, density: image.density,
+      scaledDownFrom: image.scaledDownFrom, quality: image.quality, etag: "\"\(image.digest)\"",
+      lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
+      freshness: source.freshness.combined(with: watermark), sourceVersion: source.version,
+      watermarkVersion: watermark?.version ?? 0, generation: source.generation)
+  }
+
+  /// Describes an image that was derived from a larger variant. Source metadata comes from that
+  /// variant.
+  init(_ image: ProcessedImage, derivedFrom larger: VariantInfo) {
+    self.init(
+      format: image.format, size: image.size, frames: image.frames, density: image.density,
+      scaledDownFrom: image.scaledDownFrom, quality: image.quality, etag: "\"\(image.digest)\"",
+      lastModified: larger.lastModified, freshness: larger.freshness,
+      sourceVersion: larger.sourceVersion, generation: larger.generation)
+  }
+
+  /// Describes a source that is passed through. Its version serves as a strong entity tag, because
+  /// the version changes with the bytes.
+  init(
+    passingThrough format: ImageFormat, size: PixelSize, origin: OriginResponse,
+    freshness: Freshness, version: UInt64, generation: Int, density: Double
+  ) {
+    self.init(
+      format: format, size: size, density: density,
+      etag: "\"\(String(version, radix: 16))\"",
+      lastModified: origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
+      freshness: freshness, sourceVersion: version, generation: generation)
+  }
+
+  /// Describes a source that is passed through.
+  init(
+    passingThrough format: ImageFormat, size: PixelSize, source: Source, density: Double
+  ) {
+    self.init(
+      passingThrough: format, size: size, origin: source.origin, freshness: source.freshness,
+      version: source.version, generation: source.generation, density: density)
+  }
+}
+
+extension Freshness {
+  /// Returns the freshness, limited by the watermark's freshness if there is one.
+  func combined(with watermark: Source?) -> Freshness {
+    watermark.map { combined(with: $0.freshness) } ?? self
+  }
+}

@@ -1,0 +1,108 @@
+// VariantCache: the memory tier and the disk tier as one cache of current variants.
+
+import Model
+
+/// Stores variants in the tiers and returns those that are current.
+final class VariantCache: Sendable {
+  private let memory: any MemoryCache
+  private let disk: any DiskCache
+  private let validity: EntryValidity
+
+  init(memory: any MemoryCache, disk: any DiskCache, validity: EntryValidity) {
+    self.memory = memory
+    self.disk = disk
+    self.validity = validity
+  }
+
+  // MARK: Look-ups
+
+  /// Returns the variant of a memory hit. Never blocks, and allocates nothing.
+  ///
+  /// Needs no check of purges: matching entries have left memory before a purge is answered.
+  func hit(_ key: CacheKey, freshAt now: UnixTime) -> Variant? {
+    memory.variant(for: key, freshAt: now)
+  }
+
+  /// Returns whether memory has a fresh variant, without updating hit statistics.
+  func isFresh(_ key: CacheKey, at now: UnixTime) -> Bool {
+    memory.peek(key)?.info.freshness.isFresh(at: now) ?? false
+  }
+
+  /// Returns the current variant in memory, fresh or not, without updating hit statistics.
+  func inMemory(_ key: CacheKey) -> Variant? { memory.peek(key).flatMap { current($0) } }
+
+  /// Returns the current variant on disk, fresh or not.
+  func onDisk(_ key: CacheKey) async -> Variant? {
+    await disk.variant(for: key).flatMap { current($0) }
+  }
+
+  /// Returns a small current variant on disk if it is available without blocking and `accepts`
+  /// accepts it.
+  func onDiskAtOnce(_ key: CacheKey, where accepts: (VariantInfo) -> Bool) -> Variant? {
+    disk.variantAtOnce(for: key, where: accepts).flatMap { current($0) }
+  }
+
+  /// Returns the current variant in memory or, if memory has none, on disk.
+  func variant(for key: CacheKey) async -> Variant? {
+    if let variant = memory.peek(key) { return current(variant) }
+    return await onDisk(key)
+  }
+
+  /// Returns information about the entries of `key` in both tiers, without updating hit statistics.
+  func lookUp(_ key: CacheKey) async -> CacheLookup {
+    var lookup = CacheLookup()
+    if let variant = inMemory(key) {
+      lookup.memory = CacheEntryInfo(
+        bytes: variant.body.count, freshness: variant.info.freshness,
+        generation: variant.info.generation)
+    }
+    if let entry = await disk.look(for: key), !validity.isPurged(key, since: entry.generation) {
+      lookup.disk = entry
+    }
+    return lookup
+  }
+
+  // MARK: Changes
+
+  /// Stores a variant in the given tiers and returns whether one accepted it. Damaged variants stay
+  /// in memory.
+  @discardableResult func store(_ variant: Variant, in tiers: StoreTiers) -> Bool {
+    let tiers = variant.info.isDamaged ? tiers.intersection(.memory) : tiers
+    return validity.writing(variant.key) {
+      guard validity.isCurrent(variant) else { return false }
+      let isInMemory = tiers.contains(.memory) && memory.store(variant)
+      let isOnDisk = tiers.contains(.disk) && disk.store(variant)
+      // The source may have changed since the first check. A disk hit checks again when it is read.
+      if isInMemory, !validity.isCurrent(variant) { memory.remove(variant.key) }
+      return isInMemory || isOnDisk
+    }
+  }
+
+  /// Stores a new variant and returns whether a tier accepted it. A tier that may not store the
+  /// variant drops an outdated one, which the next request would get otherwise.
+  ///
+  /// - Parameter old: the cached variant on disk, if any.
+  func replace(_ old: Variant?, with variant: Variant, in tiers: StoreTiers) async -> Bool {
+    let tiers = variant.info.freshness.isStorable ? tiers : []
+    let isStored = store(variant, in: tiers)
+    func isOutdated(_ old: Variant) -> Bool {
+      old.info.sourceVersion != variant.info.sourceVersion
+        || old.info.watermarkVersion != variant.info.watermarkVersion
+    }
+    if !tiers.contains(.memory), let other = memory.peek(variant.key), isOutdated(other) {
+      memory.remove(variant.key)
+    }
+    if !tiers.contains(.disk), let old, isOutdated(old) { await disk.remove(variant.key) }
+    return isStored
+  }
+
+  /// Removes all variants of a source from disk, then from memory, because disk hits fill memory.
+  func removeVariants(of source: CacheKey) async {
+    await disk.removeVariants(of: source)
+    memory.removeVariants(of: source)
+  }
+
+  private func current(_ variant: Variant) -> Variant? {
+    validity.isCurrent(variant) ? variant : nil
+  }
+}

@@ -1,0 +1,59 @@
+// VariantLookup: looks up the variant of a request, with one rule of freshness for all tiers.
+
+import Model
+
+/// A current variant in a tier.
+struct CachedVariant {
+  let variant: Variant
+  let tier: CacheStatus.Tier
+  /// How the variant may satisfy the request, or `nil` if the origin must be asked first.
+  let use: EntryUse?
+}
+
+/// Looks up variants for requests. `Staleness` decides how each may be used.
+struct VariantLookup: Sendable {
+  private let cache: VariantCache
+  private let staleness: Staleness
+
+  init(cache: VariantCache, staleness: Staleness) {
+    self.cache = cache
+    self.staleness = staleness
+  }
+
+  /// Looks in memory. Never blocks.
+  func inMemory(_ request: ImageRequest) -> CachedVariant? {
+    cache.inMemory(request.key).map { cached($0, tier: .memory, for: request) }
+  }
+
+  /// Looks on disk.
+  func onDisk(_ request: ImageRequest) async -> CachedVariant? {
+    await cache.onDisk(request.key).map { cached($0, tier: .disk, for: request) }
+  }
+
+  /// Looks on disk for a small variant that the request may use. Never blocks.
+  func onDiskAtOnce(_ request: ImageRequest) -> CachedVariant? {
+    cache.onDiskAtOnce(
+      request.key, where: { staleness.use(of: $0.freshness, by: request) != nil }
+    ).map { cached($0, tier: .disk, for: request) }
+  }
+
+  /// Stores a variant from disk in memory if the request's storage options allow it.
+  func promote(_ variant: Variant, for request: ImageRequest) {
+    cache.store(variant, in: request.options.store.intersection(.memory))
+  }
+
+  /// Returns the response with a cached variant, or `nil` if the request may not use it.
+  func response(with found: CachedVariant, timings: Timings) -> VariantResult? {
+    guard let use = found.use else { return nil }
+    let status = staleness.status(
+      of: use, with: found.variant.info.freshness, from: found.tier)
+    return VariantResult(variant: found.variant, status: status, timings: timings)
+  }
+
+  private func cached(
+    _ variant: Variant, tier: CacheStatus.Tier, for request: ImageRequest
+  ) -> CachedVariant {
+    CachedVariant(
+      variant: variant, tier: tier, use: staleness.use(of: variant.info.freshness, by: request))
+  }
+}

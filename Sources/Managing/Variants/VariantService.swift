@@ -1,0 +1,160 @@
+// VariantService: returns variants, each rendered once for all requests that need it.
+
+import Model
+import Telemetry
+
+/// Returns variants from the tiers, or rendered from their sources. Flights coalesce requests by
+/// variant key.
+final class VariantService: Sendable {
+  private let flights = Flights<FlightKey, VariantResult>()
+  private let steps: [any MissStep]
+  private let lookup: VariantLookup
+  private let deferredAVIF: DeferredAVIF
+  private let revalidator: Revalidator
+
+  /// - Parameter steps: the steps of a miss, in order. The first with a response ends the miss.
+  init(
+    steps: [any MissStep], lookup: VariantLookup, deferredAVIF: DeferredAVIF,
+    revalidator: Revalidator
+  ) {
+    self.steps = steps
+    self.lookup = lookup
+    self.deferredAVIF = deferredAVIF
+    self.revalidator = revalidator
+  }
+
+  // MARK: Responses
+
+  /// Returns a response available without blocking. It is a stale memory entry the request accepts,
+  /// a small disk entry in the page cache, or the fallback for a pending AVIF.
+  ///
+  /// A disk entry is promoted to memory if the request's storage options allow it.
+  func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? {
+    guard request.options.cache.readsCache else { return nil }
+    if let found = lookup.inMemory(request),
+      let response = lookup.response(with: found, timings: Timings())
+    {
+      return deliver(response, to: request)
+    }
+    let start = ContinuousClock.now
+    if let found = lookup.onDiskAtOnce(request) {
+      var timings = Timings()
+      timings.disk = .now - start
+      if let response = lookup.response(with: found, timings: timings) {
+        lookup.promote(found.variant, for: request)
+        return deliver(response, to: request)
+      }
+    }
+    guard let fallback = deferredAVIF.pendingFallback(for: request),
+      let found = lookup.inMemory(fallback),
+      let response = lookup.response(with: found, timings: Timings())
+    else { return nil }
+    let delivery = deliver(response, to: fallback)
+    return ImageDelivery(
+      variant: deferredAVIF.placeholder(delivery.variant, for: request),
+      cacheStatus: delivery.cacheStatus, timings: delivery.timings)
+  }
+
+  /// Returns the response to a request that may already hold its source. Concurrent requests for
+  /// one variant share a flight.
+  func variant(
+    for request: ImageRequest, lease: SourceLease? = nil
+  ) async throws(ImageError) -> ImageDelivery {
+    let (result, joined) = try await flights.value(
+      for: FlightKey(request), participant: FlightParticipant(request.options.priority),
+      isDetached: request.options.isDetached
+    ) { participant async throws(ImageError) in
+      try await self.perform(Miss(request, participant: participant, lease: lease))
+    }
+    revalidator.count(result.status)
+    return ImageDelivery(
+      variant: result.variant, cacheStatus: joined ? result.status.collapsed : result.status,
+      timings: result.timings)
+  }
+
+  // MARK: Flights
+
+  /// Closes the flights of matching keys to new participants.
+  func retireFlights(where matches: (CacheKey) -> Bool) {
+    flights.retire { matches($0.key) }
+  }
+
+  /// Cancels all flights. Returns the number of waiting requests.
+  func cancelAll() -> Int { flights.cancelAll(.revoked) }
+
+  /// The number of detached flights that run without waiters.
+  var unattendedCount: Int { flights.unattendedCount }
+
+  /// Adds the current flights and counts to `figures`.
+  func add(to figures: inout FlightFigures) {
+    flights.add(to: &figures, running: \.variants)
+    deferredAVIF.add(to: &figures)
+  }
+
+  // MARK: Misses
+
+  /// Runs the steps until one has the response.
+  private func perform(_ miss: Miss) async throws(ImageError) -> VariantResult {
+    var miss = miss
+    for step in steps {
+      switch try await step.run(&miss) {
+      case .next: continue
+      case .response(let result):
+        revalidate(miss.request, after: result.status)
+        return result
+      case .fallback(let fallback, let lease):
+        return try await perform(fallback, insteadOf: miss, lease: lease)
+      }
+    }
+    throw .internal(detail: "no step answered a miss")
+  }
+
+  /// Serves the fallback format and schedules the AVIF.
+  private func perform(
+    _ fallback: ImageRequest, insteadOf miss: Miss, lease: SourceLease?
+  ) async throws(ImageError) -> VariantResult {
+    let (result, joined) = try await flights.value(
+      for: FlightKey(fallback), participant: miss.participant
+    ) { participant async throws(ImageError) in
+      try await self.perform(Miss(fallback, participant: participant, lease: lease))
+    }
+    return await deferredAVIF.response(
+      to: miss.request, with: result.variant,
+      status: joined ? result.status.collapsed : result.status, timings: result.timings
+    ) { request async throws(ImageError) in _ = try await self.variant(for: request) }
+  }
+
+  private func deliver(_ response: VariantResult, to request: ImageRequest) -> ImageDelivery {
+    revalidate(request, after: response.status)
+    revalidator.count(response.status)
+    return ImageDelivery(
+      variant: response.variant, cacheStatus: response.status, timings: response.timings)
+  }
+
+  /// Revalidates a stale response in the background, unless the client accepts stale responses.
+  ///
+  /// A response that is stored is stored before, or it would overwrite the renewed one.
+  private func revalidate(_ request: ImageRequest, after status: CacheStatus) {
+    switch status {
+    case .staleHit(_, .whileRevalidating, _), .staleHit(_, .ifError, _):
+      revalidator.start(request) { request async throws(ImageError) in
+        _ = try await self.variant(for: request)
+      }
+    case .staleHit(_, .accepted, _), .hit, .miss, .staleIfError: break
+    }
+  }
+}
+
+extension CacheStatus {
+  /// The status of a request that joined a flight. Only a forwarded request can be collapsed (RFC
+  /// 9211, section 2.6).
+  var collapsed: CacheStatus {
+    switch self {
+    case .hit, .staleHit: self
+    case .miss(let forward, let stored, _, let originStatus):
+      .miss(forward, stored: stored, collapsed: true, originStatus: originStatus)
+    case .staleIfError(_, let originStatus):
+      .staleIfError(collapsed: true, originStatus: originStatus)
+    }
+  }
+}

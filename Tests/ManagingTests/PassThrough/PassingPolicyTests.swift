@@ -1,0 +1,40 @@
+// PassingPolicyTests: tests which requests and which sizes may be passed through.
+
+import Model
+import Testing
+
+@testable import Managing
+
+struct PassingPolicyTests {
+  @Test func `only a request for the source's own format and no change passes`() {
+    let policy = PassingPolicy()
+    var plain = Transform()
+    plain.format = .jpeg
+    plain.progressive = true
+    #expect(policy.format(for: plain) == .jpeg)
+    for change: (inout Transform) -> Void in [
+      { $0.format = nil }, { $0.progressive = false }, { $0.scale = 0.5 }, { $0.quality = 80 },
+      { $0.rotation = .quarter }, { $0.format = .bmp },
+    ] {
+      var other = plain
+      change(&other)
+      #expect(policy.format(for: other) == nil)
+    }
+    // And
+    plain.enlarge = true
+    plain.limitBytes = 1_000
+    #expect(policy.format(for: plain) == .jpeg)
+  }
+
+  @Test func `sizes are limited by pixels and by memory, without overflow`() {
+    var policy = PassingPolicy()
+    policy.maximumPixels = 100
+    var transform = Transform()
+    #expect(policy.allows(PixelSize(width: 10, height: 10), for: transform))
+    #expect(!policy.allows(PixelSize(width: 10, height: 11), for: transform))
+    #expect(!policy.allows(PixelSize(width: .max, height: .max), for: transform))
+    transform.limitBytes = 200
+    #expect(policy.allows(PixelSize(width: 10, height: 5), for: transform))
+    #expect(!policy.allows(PixelSize(width: 10, height: 6), for: transform))
+  }
+}

@@ -1,0 +1,57 @@
+// FallbackFormatStepTests: tests which misses get a faster format before their AVIF.
+
+import Model
+import Testing
+
+@testable import Managing
+
+struct FallbackFormatStepTests {
+  private let step = FallbackFormatStep(policy: AVIFPolicy())
+
+  @Test func `an AVIF in no tier is replaced before its source is loaded`() async throws {
+    var miss = try Miss.sample(accepting: [.avif, .webp])
+    let fallback = try await step.run(&miss).fallback
+    #expect(fallback?.transform.accepted == [.webp])
+    #expect(fallback?.key != miss.request.key)
+  }
+
+  @Test func `a stale AVIF is replaced only if its source has changed`() async throws {
+    // Given
+    var miss = try Miss.sample(accepting: [.avif, .webp])
+    miss.inMemory = miss.variant(version: 1)
+    // When the source is not loaded yet, then it may renew the variant
+    #expect(try await step.run(&miss).isNext)
+    // When the source has not changed
+    miss.loaded = LoadedSource(cached: miss.source(version: 1))
+    #expect(try await step.run(&miss).isNext)
+    // When it has changed
+    miss.loaded = LoadedSource(cached: miss.source(version: 2))
+    #expect(try await step.run(&miss).fallback != nil)
+  }
+
+  @Test func `a variant in a file is not renewed, so it is replaced`() async throws {
+    var miss = try Miss.sample(accepting: [.avif, .webp])
+    miss.onDisk = miss.variant(version: 1, inFile: true)
+    miss.loaded = LoadedSource(cached: miss.source(version: 1))
+    #expect(try await step.run(&miss).fallback != nil)
+  }
+
+  @Test func `a source that may not be stored is rendered as an AVIF`() async throws {
+    var miss = try Miss.sample(accepting: [.avif, .webp])
+    miss.loaded = LoadedSource(cached: miss.source(version: 1, isStorable: false))
+    #expect(try await step.run(&miss).isNext)
+  }
+
+  @Test func `requests that do not negotiate AVIF have no fallback`() async throws {
+    var others = [try Miss.sample(), try Miss.sample(accepting: [.webp])]
+    others.append(try .sample(accepting: [.avif, .webp]) { $0.awaitsAVIF = true })
+    others.append(try .sample(accepting: [.avif, .webp]) { $0.isRevalidation = true })
+    others.append(try .sample(accepting: [.avif, .webp]) { $0.store = .memory })
+    for var miss in others { #expect(try await step.run(&miss).isNext) }
+    // And
+    var policy = AVIFPolicy()
+    policy.isLater = false
+    var miss = try Miss.sample(accepting: [.avif, .webp])
+    #expect(try await FallbackFormatStep(policy: policy).run(&miss).isNext)
+  }
+}
