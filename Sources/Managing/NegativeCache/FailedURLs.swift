@@ -109,8 +109,8 @@ struct FailedURLs {
   mutating func remove(_ key: CacheKey) -> Bool { entries.removeValue(forKey: key) != nil }
 
   /// Removes matching entries and returns their number.
-  mutating func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
-    let keys = entries.keys.filter(isMeant)
+  mutating func removeAll(where matches: (CacheKey) -> Bool) -> Int {
+    let keys = entries.keys.filter(matches)
     for key in keys { entries[key] = nil }
     return keys.count
   }

@@ -113,7 +113,7 @@ final class SourceService: Sendable {
   }
 
   /// Returns the source from a running revalidation, for a request that cannot use it stale.
-  /// Returns `nil` if there is none that satisfies the request.
+  /// Returns `nil` if no running revalidation satisfies the request.
   private func revalidated(
     _ request: ImageRequest, for participant: FlightParticipant,
     since start: EntryValidity.LoadStart

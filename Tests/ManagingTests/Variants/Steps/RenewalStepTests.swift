@@ -57,9 +57,3 @@ struct RenewalStepTests {
     #expect(made != nil)
   }
 }
-
-extension NewVariant: Equatable {
-  public static func == (left: NewVariant, right: NewVariant) -> Bool {
-    left.variant === right.variant
-  }
-}
