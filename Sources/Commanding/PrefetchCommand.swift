@@ -100,7 +100,7 @@ public struct PrefetchCommand {
   private func begin(
     _ list: [UInt8], _ client: ServerClient, _ interruption: Interruption
   ) throws(Failure) -> String {
-    let query = presets.map { "preset=" + Self.encoded($0) }.joined(separator: "&")
+    let query = presets.map { "preset=" + PercentEncoding.encode($0) }.joined(separator: "&")
     let target = "/admin/prefetch" + (query.isEmpty ? "" : "?" + query)
     let hint = "; it may have begun: GET /admin/prefetch shows it"
     let answer: ServerAnswer
@@ -124,21 +124,6 @@ public struct PrefetchCommand {
       throw Failure(description: "the answer of \(client.place) is not a prefetch" + hint)
     }
     return begun.id
-  }
-
-  /// Percent-encodes everything but letters, digits and `-._~` (RFC 3986, section 2.3), for a path
-  /// or a query.
-  static func encoded(_ text: String) -> String {
-    let digits = Array("0123456789ABCDEF")
-    return text.utf8.map { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "~"):
-        String(UnicodeScalar(byte))
-      default: "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
-      }
-    }.joined()
   }
 }
 

@@ -50,7 +50,7 @@ struct PrefetchWatch {
     of id: String, by client: ServerClient, until interruption: Interruption, on console: Console,
     pace: Pace
   ) {
-    path = "/admin/prefetch/" + PrefetchCommand.encoded(id)
+    path = "/admin/prefetch/" + PercentEncoding.encode(id)
     (self.client, self.interruption) = (client, interruption)
     (self.console, self.pace) = (console, pace)
   }

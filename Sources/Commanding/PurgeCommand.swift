@@ -70,7 +70,7 @@ extension PurgeSubject {
 
   fileprivate var target: String {
     func query(_ name: String, _ value: String) -> String {
-      "/admin/cache?\(name)=" + PrefetchCommand.encoded(value)
+      "/admin/cache?\(name)=" + PercentEncoding.encode(value)
     }
     return switch self {
     case .url(let text): query("url", text)

@@ -1,5 +1,7 @@
 // CacheControl: the directives of a Cache-Control header (RFC 9111, section 5.2).
 
+import Model
+
 /// The directives of an origin's `Cache-Control` header. Unknown directives are ignored.
 struct CacheControl: Equatable {
   /// `no-store`: the response must not be stored.
@@ -54,93 +56,33 @@ struct CacheControl: Equatable {
   /// arguments may be quoted. An invalid number of seconds, or two different ones, counts as 0,
   /// that is stale (section 4.2.1).
   init(_ value: String) {
-    var scanner = Scanner(rest: Substring(value).utf8)
-    while let (name, argument) = scanner.next() {
-      switch name {
+    for directive in CacheDirectives(value) {
+      switch directive.name {
       case "no-store": noStore = true
       case "no-cache": noCache = true
       case "private": isPrivate = true
       case "public": isPublic = true
       case "must-understand": mustUnderstand = true
       case "must-revalidate", "proxy-revalidate": mustRevalidate = true
-      case "max-age": maxAge = Self.merge(maxAge, argument)
-      case "s-maxage": sharedMaxAge = Self.merge(sharedMaxAge, argument)
+      case "max-age": maxAge = Self.merge(maxAge, directive)
+      case "s-maxage": sharedMaxAge = Self.merge(sharedMaxAge, directive)
       case "stale-while-revalidate":
-        staleWhileRevalidate = Self.merge(staleWhileRevalidate, argument)
-      case "stale-if-error": staleIfError = Self.merge(staleIfError, argument)
+        staleWhileRevalidate = Self.merge(staleWhileRevalidate, directive)
+      case "stale-if-error": staleIfError = Self.merge(staleIfError, directive)
       case "immutable": immutable = true
       default: break
       }
     }
   }
 
-  /// Parses delta-seconds. Returns `nil` unless the text consists of digits.
+  /// Parses delta-seconds, at most `maximumSeconds`. Returns `nil` unless the text consists of digits.
   static func seconds(_ text: some StringProtocol) -> Int? {
-    guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39 as ClosedRange<UInt8>).contains($0) })
-    else { return nil }
-    return min(Int(text) ?? maximumSeconds, maximumSeconds)
+    CacheDirectives.seconds(text).map { min($0, maximumSeconds) }
   }
 
-  private static func merge(_ earlier: Int?, _ argument: String?) -> Int {
-    let value = argument.flatMap { seconds($0) } ?? 0
+  /// Returns the seconds of a directive; 0 if they are invalid, or other than those of an earlier occurrence.
+  private static func merge(_ earlier: Int?, _ directive: CacheDirectives.Directive) -> Int {
+    let value = directive.argument.flatMap { seconds($0) } ?? 0
     return earlier.map { $0 == value ? value : 0 } ?? value
-  }
-
-  /// Splits `name[=token|="quoted"]` at commas. Malformed text is skipped up to the next comma.
-  private struct Scanner {
-    var rest: Substring.UTF8View
-
-    mutating func next() -> (name: String, argument: String?)? {
-      while true {
-        skip { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-        guard !rest.isEmpty else { return nil }
-        let name = take { $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "=") }
-        var argument: String?
-        if rest.first == UInt8(ascii: "=") {
-          rest.removeFirst()
-          skip { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-          argument = quoted() ?? take { $0 != UInt8(ascii: ",") }
-        }
-        _ = take { $0 != UInt8(ascii: ",") }
-        if !name.isEmpty { return (name.lowercased(), argument) }
-      }
-    }
-
-    private mutating func skip(while matches: (UInt8) -> Bool) {
-      rest = rest.drop(while: matches)
-    }
-
-    /// Takes the text up to the first byte that does not match, without trailing white space.
-    private mutating func take(while matches: (UInt8) -> Bool) -> String {
-      let text = rest.prefix(while: matches)
-      rest = rest[text.endIndex...]
-      var end = text.endIndex
-      while end > text.startIndex {
-        let before = text.index(before: end)
-        guard text[before] == UInt8(ascii: " ") || text[before] == UInt8(ascii: "\t") else { break }
-        end = before
-      }
-      return String(decoding: text[..<end], as: UTF8.self)
-    }
-
-    /// Takes a quoted string (RFC 9110, section 5.6.4). Returns `nil` and takes nothing if no
-    /// string starts here or if it has no end. Directives after the next comma are then still read.
-    private mutating func quoted() -> String? {
-      var text = rest
-      guard text.popFirst() == UInt8(ascii: "\"") else { return nil }
-      var bytes: [UInt8] = []
-      while let byte = text.popFirst() {
-        if byte == UInt8(ascii: "\"") {
-          rest = text
-          return String(decoding: bytes, as: UTF8.self)
-        }
-        if byte == UInt8(ascii: "\\"), let escaped = text.popFirst() {
-          bytes.append(escaped)
-        } else {
-          bytes.append(byte)
-        }
-      }
-      return nil
-    }
   }
 }

@@ -17,33 +17,8 @@ public struct ParameterPattern: Hashable, Sendable, CustomStringConvertible {
   /// The name is percent-decoded first, because to an origin `i%64` is `id`. Otherwise an attacker
   /// could store the response to `?i%64=2` under the key of the URL without `id`.
   public func matches(_ name: some StringProtocol) -> Bool {
-    let bytes = Self.decoded(name.utf8)
+    let bytes = PercentEncoding.decodeLeniently(name.utf8)
     return isPrefix ? bytes.starts(with: self.name.utf8) : bytes.elementsEqual(self.name.utf8)
-  }
-
-  /// Removes one level of percent-encoding (RFC 3986, section 2.1). A `%` without two hexadecimal
-  /// digits stays, as at most origins.
-  private static func decoded(_ name: some Collection<UInt8>) -> [UInt8] {
-    func digit(_ byte: UInt8?) -> UInt8? {
-      switch byte {
-      case .some(let byte) where (0x30...0x39).contains(byte): byte - 0x30
-      case .some(let byte) where (0x61...0x66).contains(byte | 0x20): (byte | 0x20) - 0x61 + 10
-      default: nil
-      }
-    }
-    var bytes: [UInt8] = []
-    var rest = Array(name)[...]
-    while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"), let high = digit(rest.first),
-        let low = digit(rest.dropFirst().first)
-      {
-        bytes.append(high << 4 | low)
-        rest = rest.dropFirst(2)
-      } else {
-        bytes.append(byte)
-      }
-    }
-    return bytes
   }
 
   /// The pattern as written.

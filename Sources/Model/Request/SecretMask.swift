@@ -192,20 +192,12 @@ private struct Unit {
     {
       (place, depth) = (place + 2, depth + 1)
     }
-    guard place + 1 < bytes.count, let high = digit(bytes[place]), let low = digit(bytes[place + 1])
+    guard place + 1 < bytes.count, let high = PercentEncoding.hexadecimalDigit(bytes[place]),
+      let low = PercentEncoding.hexadecimalDigit(bytes[place + 1])
     else { return plain }
     return Unit(
       byte: high << 4 | low, depth: min(UInt8(clamping: depth), mostDepth), start: start,
       end: place + 2)
-  }
-
-  private static func digit(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
   }
 
   var isSlash: Bool { byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") }

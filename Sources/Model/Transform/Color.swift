@@ -24,7 +24,7 @@ public struct Color: Hashable, Sendable {
   public init?(hexadecimal given: some StringProtocol) {
     let text = given.utf8.count == 3 ? given.map { "\($0)\($0)" }.joined() : String(given)
     guard text.utf8.count == 6 || text.utf8.count == 8,
-      text.utf8.allSatisfy({ ($0 as UInt8).isHexadecimalDigit }),
+      text.utf8.allSatisfy({ PercentEncoding.hexadecimalDigit($0) != nil }),
       let value = UInt32(text, radix: 16)
     else { return nil }
     let full = text.utf8.count == 6 ? value << 8 | 0xff : value
@@ -36,17 +36,5 @@ public struct Color: Hashable, Sendable {
   /// `rrggbbaa` in lower-case hexadecimal.
   public var hexadecimal: String {
     [red, green, blue, alpha].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-  }
-}
-
-extension UInt8 {
-  /// Whether this is the ASCII code of 0–9, a–f or A–F.
-  fileprivate var isHexadecimalDigit: Bool {
-    switch self {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-      UInt8(ascii: "A")...UInt8(ascii: "F"):
-      true
-    default: false
-    }
   }
 }

@@ -129,8 +129,7 @@ extension RequestHandler {
       ])
   }
 
-  /// Keeps the beginning of a request line whose end is to come, for the case that it is refused. Few lines come in
-  /// pieces.
+  /// Keeps the beginning of an incomplete request line for the log, in case the line is refused.
   private func keepLine(of bytes: UnsafeRawBufferPointer, isNew: Bool, on client: Connection) {
     guard client.framing.isInLine else {
       if !client.lineBeginning.isEmpty { client.lineBeginning = [] }
@@ -141,7 +140,8 @@ extension RequestHandler {
     client.lineBeginning += bytes[start...]
   }
 
-  /// The request line of what is refused, as far as it came; where it was read long ago, the target alone.
+  /// Returns the received part of the refused request's line, or only its target if the line was read in an earlier
+  /// call.
   private func refusedLine(
     of bytes: UnsafeRawBufferPointer, from start: Int, isNew: Bool, _ client: Connection
   ) -> [UInt8] {
@@ -151,7 +151,7 @@ extension RequestHandler {
     return Array(" ".utf8) + (client.target?.raw ?? [])
   }
 
-  /// Reads away what comes behind a fault, as far as is there.
+  /// Discards the available input after a fault.
   private func drop(_ client: Connection) -> Int {
     var piece = [UInt8](repeating: 0, count: 4_096)
     for _ in 0..<Self.mostDropped {

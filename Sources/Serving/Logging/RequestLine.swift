@@ -53,10 +53,12 @@ struct RefusedLine {
     let words = masked.utf8.split(
       separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
     guard words.count > 1, words[0].allSatisfy({ (0x41...0x5a).contains($0) }) else {
-      (method, target) = (nil, displayable(masked, limit: Self.longestGarbage))
+      method = nil
+      target = displayable(masked, limit: Self.longestGarbage)
       return
     }
-    (method, target) = (words[0].isEmpty ? nil : String(words[0]), String(words[1]) ?? "")
+    method = words[0].isEmpty ? nil : String(words[0])
+    target = String(words[1]) ?? ""
   }
 }
 

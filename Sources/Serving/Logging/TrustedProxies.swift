@@ -56,7 +56,8 @@ public struct TrustedProxies: Sendable {
     from peer: IPAddress, _ lines: [[UInt8]], hasQuotes: Bool,
     _ read: (ArraySlice<UInt8>) -> IPAddress?
   ) -> IPAddress {
-    var (current, hops) = (peer, 0)
+    var current = peer
+    var hops = 0
     for line in lines.reversed() {
       var rest = line[...]
       while true {
@@ -65,7 +66,8 @@ public struct TrustedProxies: Sendable {
         // Empty elements have no meaning (RFC 9110, section 5.6.1).
         if !element.isEmpty {
           guard hops < Self.longestChain, let address = read(element) else { return current }
-          (current, hops) = (address.unmapped, hops + 1)
+          current = address.unmapped
+          hops += 1
           guard trusts(current) else { return current }
         }
         guard let comma else { break }
@@ -94,7 +96,8 @@ public struct TrustedProxies: Sendable {
 
   /// Returns the `for` of an element of `Forwarded`; `nil` without exactly one that holds an address.
   private static func forwardedAddress(_ element: ArraySlice<UInt8>) -> IPAddress? {
-    var (rest, node): (ArraySlice<UInt8>, [UInt8]?) = (element, nil)
+    var rest = element
+    var node: [UInt8]?
     while !rest.isEmpty {
       guard let (name, value, after) = parameter(at: rest) else { return nil }
       if name == "for" {
@@ -112,7 +115,8 @@ public struct TrustedProxies: Sendable {
   ) -> (name: String, value: [UInt8], rest: ArraySlice<UInt8>)? {
     guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { return nil }
     let name = String(decoding: trimmed(bytes[..<sign]), as: UTF8.self).lowercased()
-    var (index, value): (Int, [UInt8]) = (sign + 1, [])
+    var index = sign + 1
+    var value: [UInt8] = []
     if index < bytes.endIndex, bytes[index] == UInt8(ascii: "\"") {
       index += 1
       while index < bytes.endIndex, bytes[index] != UInt8(ascii: "\"") {

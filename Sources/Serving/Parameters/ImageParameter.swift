@@ -32,7 +32,9 @@ struct ImageParameter: Sendable {
     shapesImage: Bool = true,
     apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
   ) {
-    (self.name, self.allowed, self.shapesImage) = (name, allowed, shapesImage)
+    self.name = name
+    self.allowed = allowed
+    self.shapesImage = shapesImage
     self.apply = apply
   }
 

@@ -30,7 +30,7 @@ struct Forwarding: Sendable {
       ? request : request.forwarding(fields, variation: Self.digest(of: fields))
   }
 
-  /// The value of a field of the request; several lines are one list (RFC 9110, section 5.3), and of cookies one text
+  /// Returns the value of a request field. Several lines form one list (RFC 9110, section 5.3), or one text for cookies
   /// (RFC 6265, section 5.4).
   static func value(of name: String, on connection: OpaquePointer) -> String? {
     var search = Search(name: name.lowercased(), values: [])

@@ -46,16 +46,15 @@ struct RequestCacheControl: Equatable {
 
   /// Adds directives; ignores unknown and invalid ones.
   mutating func read(cacheControl text: String) {
-    for directive in text.split(separator: ",") {
-      let parts = directive.split(separator: "=", maxSplits: 1).map { Self.trimmed($0) }
-      let value = parts.count > 1 ? Self.seconds(parts[1]) : nil
-      switch parts.first?.lowercased() {
+    for directive in CacheDirectives(text) {
+      let seconds = directive.seconds
+      switch directive.name {
       case "no-cache": noCache = true
       case "no-store": noStore = true
       case "only-if-cached": onlyIfCached = true
-      case "max-age": age.maxAge = value ?? age.maxAge
-      case "min-fresh": age.minFresh = value ?? age.minFresh
-      case "max-stale": age.maxStale = parts.count > 1 ? value ?? age.maxStale : .max
+      case "max-age": age.maxAge = seconds ?? age.maxAge
+      case "min-fresh": age.minFresh = seconds ?? age.minFresh
+      case "max-stale": age.maxStale = directive.argument == nil ? .max : seconds ?? age.maxStale
       default: break
       }
     }
@@ -81,7 +80,8 @@ struct RequestCacheControl: Equatable {
     options.age.maxStale = age.maxStale
     if onlyIfCached { options.cache = .only }
     guard mayReload else { return }
-    (options.age.maxAge, options.age.minFresh) = (age.maxAge, age.minFresh)
+    options.age.maxAge = age.maxAge
+    options.age.minFresh = age.minFresh
     if noCache, !onlyIfCached { options.cache = .refresh }
   }
 
@@ -90,11 +90,5 @@ struct RequestCacheControl: Equatable {
     while text.first == " " || text.first == "\t" || text.first == "\"" { text.removeFirst() }
     while text.last == " " || text.last == "\t" || text.last == "\"" { text.removeLast() }
     return text
-  }
-
-  /// Parses digits; clamps values above `Int.max`.
-  private static func seconds(_ text: Substring) -> Int? {
-    guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-    return Int(text) ?? .max
   }
 }

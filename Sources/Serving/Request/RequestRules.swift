@@ -18,7 +18,7 @@ struct RequestRules: Sendable {
   private(set) var allowsEnlarging: Bool
   /// The maximum of `limitbytes`, at 4 bytes per pixel.
   let highestLimitBytes: Int
-  /// Quality of lossy results where the request does not say.
+  /// Quality of lossy results for requests without `quality`.
   let qualities: FormatQualities
   /// Named sets of parameters.
   private(set) var presets: [String: ImageQuery] = [:]
@@ -27,8 +27,8 @@ struct RequestRules: Sendable {
   /// Whether files below the local root are allowed as watermarks.
   let allowsLocalWatermarks: Bool
 
-  /// The rules of a server. A preset that nothing can be asked for with is left out: `invalidPresets` tells of it before
-  /// there is a server.
+  /// Creates the rules of a server. Omits invalid presets, which `ServerConfiguration.invalidPresets` reports before a
+  /// server is created.
   init(_ configuration: ServerConfiguration) {
     self.init(withoutPresets: configuration)
     let bare = self

@@ -14,11 +14,11 @@ struct ErrorBody: Encodable {
 
   private let error: Content
 
-  /// The public side of an error.
+  /// Creates the public description of an error.
   ///
   /// - Parameters:
-  ///   - explains: whether the message names the key of the configuration that decides, which is for operators' eyes.
-  ///   - hint: what the client may have got wrong, added to the message.
+  ///   - explains: whether the message names the configuration's key that decides, for operators.
+  ///   - hint: a possible mistake of the client, added to the message.
   init(_ error: ImageError, id: String, explains: Bool, hint: String? = nil) {
     let message = explains ? error.explainedMessage : error.message
     self.error = Content(

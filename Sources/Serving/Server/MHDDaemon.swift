@@ -9,8 +9,8 @@ import Telemetry
 
 /// `MHD_Daemon`s without threads of their own; an `EventLoop` drives each.
 enum MHDDaemon {
-  /// Bytes for the header of a request and that of its answer together. libmicrohttpd clears the whole of it after
-  /// each request, so twice as much would cost every hit. `redirecting`: where an answer names the request's target.
+  /// Bytes for a request's header and its response's together. libmicrohttpd clears all of it after each request, so
+  /// twice as much would slow every hit. `redirecting` is for responses that repeat the request's target.
   private static let connectionMemory = (usual: 16 << 10, redirecting: 24 << 10)
 
   /// Starts a daemon. `context` must outlive the daemon.

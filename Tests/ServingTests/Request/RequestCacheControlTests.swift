@@ -22,6 +22,7 @@ struct RequestCacheControlTests {
     ("no-cache", CacheUse.refresh), ("No-Cache", .refresh), ("only-if-cached", .only),
     ("no-cache, only-if-cached", .only), ("max-age=0", .normal), ("private", .normal),
     ("", .normal), (",,", .normal), ("=", .normal), ("no-cachet", .normal),
+    ("x=\"a, no-cache\"", .normal), ("\"no-cache\"", .normal), ("x=\"a, no-cache", .refresh),
   ])
   func `what a request may be answered with is its directives'`(text: String, use: CacheUse) {
     #expect(options(text).cache == use)
@@ -31,6 +32,8 @@ struct RequestCacheControlTests {
     let age = options("max-age=5, min-fresh=\"7\" ,max-stale=9").age
     #expect((age.maxAge, age.minFresh, age.maxStale) == (5, 7, 9))
     #expect(options("max-stale").age.maxStale == .max)
+    #expect(options("max-stale=").age.maxStale == .max)
+    #expect(options("max-stale=\"\"").age.maxStale == AgeDemands().maxStale)
     #expect(options("max-age=99999999999999999999").age.maxAge == .max)
     let none = options("max-age=-1, min-fresh=x, max-stale=1.5").age
     #expect(none == AgeDemands())
