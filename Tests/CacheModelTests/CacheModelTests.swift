@@ -8,7 +8,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-struct CacheModelTests {
+@Suite(.onOwnThreads) struct CacheModelTests {
   /// How much room the tiers have.
   struct Room: CustomStringConvertible {
     let description: String

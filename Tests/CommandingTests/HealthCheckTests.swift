@@ -7,7 +7,7 @@ import Testing
 
 @testable import Commanding
 
-struct HealthCheckTests {
+@Suite(.onOwnThreads) struct HealthCheckTests {
   private let said = Lock("")
 
   /// Returns the exit status of `pictor healthcheck`.

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Commanding
 
-@Suite(.serialized) struct PrefetchCommandTests {
+@Suite(.onOwnThreads, .serialized) struct PrefetchCommandTests {
   let folder: TemporaryFolder
   let server: Origin
   let said = Lock((output: "", errors: ""))

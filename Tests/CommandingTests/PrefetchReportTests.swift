@@ -1,11 +1,12 @@
 // PrefetchReportTests: the texts about a prefetch.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Commanding
 
-struct PrefetchReportTests {
+@Suite(.onOwnThreads) struct PrefetchReportTests {
   private func status(_ change: (inout PrefetchStatus) -> Void) -> PrefetchStatus {
     var status = PrefetchStatus(id: "x", total: 200)
     change(&status)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Commanding
 
-@Suite(.serialized) struct PurgeCommandTests {
+@Suite(.onOwnThreads, .serialized) struct PurgeCommandTests {
   private let server: Origin
   private let said = Lock((output: "", errors: ""))
 

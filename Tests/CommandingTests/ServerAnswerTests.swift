@@ -1,10 +1,11 @@
 // ServerAnswerTests: parsing of the server's answers.
 
+import TestSupport
 import Testing
 
 @testable import Commanding
 
-struct ServerAnswerTests {
+@Suite(.onOwnThreads) struct ServerAnswerTests {
   private func answer(_ text: String, isWhole: Bool = false) -> ServerAnswer? {
     ServerAnswer(Array(text.utf8), isWhole: isWhole)
   }

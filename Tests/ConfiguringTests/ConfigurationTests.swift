@@ -6,7 +6,7 @@ import Testing
 
 @testable import Configuring
 
-struct ConfigurationTests {
+@Suite(.onOwnThreads) struct ConfigurationTests {
   private func apply(_ json5: String) throws -> Configuration {
     var configuration = Configuration()
     try configuration.apply(json5: json5, file: "pictor.json5")
@@ -252,7 +252,7 @@ struct ConfigurationTests {
 }
 
 /// The files that tell people about keys say the same as the program.
-struct ConfigurationFilesTests {
+@Suite(.onOwnThreads) struct ConfigurationFilesTests {
   private func repositoryFile(_ path: String) throws -> String {
     let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     let data = try Data(contentsOf: URL(filePath: "/\(root)/\(path)"))

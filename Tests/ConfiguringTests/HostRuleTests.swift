@@ -6,7 +6,7 @@ import Testing
 
 @testable import Configuring
 
-struct HostRuleTests {
+@Suite(.onOwnThreads) struct HostRuleTests {
   private func configuration(_ hosts: String) throws -> Configuration {
     var configuration = Configuration()
     try configuration.apply(json5: "{ hosts: \(hosts) }", file: "pictor.json5")
@@ -224,7 +224,7 @@ struct HostRuleTests {
   }
 }
 
-struct SecretTextTests {
+@Suite(.onOwnThreads) struct SecretTextTests {
   private func problem(
     _ text: String, _ environment: [String: String] = [:]
   ) -> String {

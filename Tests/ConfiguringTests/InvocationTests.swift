@@ -1,10 +1,11 @@
 // InvocationTests: tests of the command line.
 
+import TestSupport
 import Testing
 
 @testable import Configuring
 
-struct InvocationTests {
+@Suite(.onOwnThreads) struct InvocationTests {
   @Test func `nothing serves with the defaults`() throws {
     let invocation = try Invocation(arguments: [])
     #expect(invocation.action == .serve)

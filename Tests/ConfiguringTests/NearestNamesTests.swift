@@ -1,10 +1,11 @@
 // Tests of NearestNames: what a mistyped name may have been meant to be.
 
+import TestSupport
 import Testing
 
 @testable import Configuring
 
-struct NearestNamesTests {
+@Suite(.onOwnThreads) struct NearestNamesTests {
   private let names = [
     "server.port", "server.address", "disk.limit", "memory.limit", "disk.count_limit", "log.level",
     "log.format", "download.ca_file", "hosts",

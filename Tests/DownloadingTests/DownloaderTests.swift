@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-struct DownloaderTests {
+@Suite(.onOwnThreads) struct DownloaderTests {
   private let image = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
   @Test func `a body arrives whole in a file that cannot be changed`() async throws {

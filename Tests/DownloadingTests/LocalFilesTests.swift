@@ -7,7 +7,7 @@ import Platform
 import TestSupport
 import Testing
 
-struct LocalFilesTests {
+@Suite(.onOwnThreads) struct LocalFilesTests {
   private let folder: TemporaryFolder
   private let files: LocalFiles
 

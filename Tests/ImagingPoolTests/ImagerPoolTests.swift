@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Serialized, because each test starts its own processes and two cores are soon busy.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct ImagerPoolTests {
+@Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(1))) struct ImagerPoolTests {
   @Test func `an image comes back with everything known about it`() async throws {
     try await PoolSupport.withPool { pool in
       // When

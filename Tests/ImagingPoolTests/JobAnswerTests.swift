@@ -4,11 +4,12 @@ import FoundationEssentials
 import Glibc
 import ImagingWire
 import Model
+import TestSupport
 import Testing
 
 @testable import ImagingPool
 
-@Suite struct JobAnswerTests {
+@Suite(.onOwnThreads) struct JobAnswerTests {
   /// The first bytes of a PNG.
   private let bytes: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0]
 

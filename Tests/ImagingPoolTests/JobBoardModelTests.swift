@@ -6,7 +6,7 @@ import Testing
 
 @testable import ImagingPool
 
-@Suite struct JobBoardModelTests {
+@Suite(.onOwnThreads) struct JobBoardModelTests {
   @Test(arguments: 0..<20 as Range<UInt64>)
   func `in any order of events the board does what a simple one does`(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)

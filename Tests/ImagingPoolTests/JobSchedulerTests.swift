@@ -1,11 +1,12 @@
 // JobSchedulerTests: the scheduler's decisions without threads, clocks or processes.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import ImagingPool
 
-@Suite struct JobBoardTests {
+@Suite(.onOwnThreads) struct JobBoardTests {
   let now = ContinuousClock.now
 
   private func board(slots: Int, limit: Int) -> JobScheduler<String> {

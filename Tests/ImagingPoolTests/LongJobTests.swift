@@ -7,7 +7,7 @@ import Platform
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(2))) struct LongJobTests {
+@Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(2))) struct LongJobTests {
   /// 48 megapixels, which is estimated to take more than a second, in 38 kB.
   private static let long = TestImages.blackPNG(width: 8_000, height: 6_000)
 

@@ -11,7 +11,7 @@ import Testing
 
 @testable import ImagingPool
 
-@Suite(.serialized, .timeLimit(.minutes(1))) struct PoolLifeTests {
+@Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(1))) struct PoolLifeTests {
   @Test func `a missing program is one clear error`() {
     let pool = ImagerPool(
       configuration: ImagerPoolConfiguration(executable: "/nowhere/pictor-imager"), log: .silent)

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Serialized, because the tests start processes.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct PriorityTests {
+@Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(1))) struct PriorityTests {
   @Test func `what waits goes by priority, and first come, first served within one`() async throws {
     try await OneWorker.with { queue in
       // Given: a job that takes long

@@ -8,7 +8,7 @@ import Testing
 
 @testable import ImagingPool
 
-@Suite(.serialized, .timeLimit(.minutes(1))) struct WorkerLossTests {
+@Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(1))) struct WorkerLossTests {
   /// Kills the first two workers of a job with a signal.
   private func failure(byTwo signal: CInt) async throws -> (ImageError?, lost: Int) {
     var configuration = PoolSupport.configuration()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ImagingWire
 
-@Suite struct MessageTests {
+@Suite(.onOwnThreads) struct MessageTests {
   static let errors: [ImageError] = [
     .invalidParameter(name: "frame", value: "9", allowed: "0 to 8 – „so viele“"),
     .unsupportedFormat(detail: "PDF"), .undecodable(detail: ""),

@@ -9,7 +9,7 @@ import Testing
 
 @testable import ImagingWire
 
-@Suite struct OverlayMessageTests {
+@Suite(.onOwnThreads) struct OverlayMessageTests {
   private func job(_ change: (inout WatermarkPlacement) -> Void = { _ in }) -> JobMessage {
     var placement = WatermarkPlacement()
     change(&placement)

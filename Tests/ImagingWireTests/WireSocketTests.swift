@@ -9,7 +9,7 @@ import Testing
 
 @testable import ImagingWire
 
-@Suite struct WireSocketTests {
+@Suite(.onOwnThreads) struct WireSocketTests {
   /// Both ends as sockets.
   private struct Ends: ~Copyable {
     var server: WireSocket

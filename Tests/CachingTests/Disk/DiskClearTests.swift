@@ -8,7 +8,7 @@ import Testing
 
 @testable import Caching
 
-final class DiskClearTests: DiskFolderTests {
+@Suite(.onOwnThreads) final class DiskClearTests: DiskFolderTests {
   func entryCount() -> Int {
     ["v", "s"].reduce(0) { $0 + TemporaryFolder.files(below: "\(cache)/\($1)").count }
   }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Caching
 
-final class DiskDeletionTests: DiskFolderTests {
+@Suite(.onOwnThreads) final class DiskDeletionTests: DiskFolderTests {
   @Test func `a folder deleted while running is made anew, and the account follows`() async throws {
     let tier = try open()
     for number in 0..<50 { tier.store(Sample.variant(number, Sample.bytes(3_000))) }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskExpiryTests {
+@Suite(.onOwnThreads) struct DiskExpiryTests {
   typealias ExpireType = DiskSettings.ExpireType
 
   let folder: TemporaryFolder

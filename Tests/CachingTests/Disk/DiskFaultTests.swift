@@ -10,7 +10,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskFaultTests {
+@Suite(.onOwnThreads) struct DiskFaultTests {
   let folder: TemporaryFolder
   let clock = TestClock()
   var cache: String { folder.path + "/cache" }

@@ -10,7 +10,7 @@ import Testing
 
 @testable import disk_writer
 
-struct DiskKillTests {
+@Suite(.onOwnThreads) struct DiskKillTests {
   let folder: TemporaryFolder
   var cache: String { folder.path + "/cache" }
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Caching
 
-final class DiskLimitTests: DiskFolderTests {
+@Suite(.onOwnThreads) final class DiskLimitTests: DiskFolderTests {
   @Test func `what du counts never exceeds the limit, and is what the tier says`() async throws {
     let limit = 2 << 20
     let tier = try open(limit: limit)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskModelTests {
+@Suite(.onOwnThreads) struct DiskModelTests {
   let folder: TemporaryFolder
   let clock = TestClock()
 

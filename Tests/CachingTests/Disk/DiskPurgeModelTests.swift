@@ -7,7 +7,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskPurgeModelTests {
+@Suite(.onOwnThreads) struct DiskPurgeModelTests {
   let folder: TemporaryFolder
   let clock = TestClock()
 

@@ -10,7 +10,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskPurgeTests {
+@Suite(.onOwnThreads) struct DiskPurgeTests {
   let folder: TemporaryFolder
   let purges = Purges(filter: PurgesTests.filter)
   var cache: String { folder.path + "/cache" }

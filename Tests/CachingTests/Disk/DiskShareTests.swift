@@ -7,7 +7,7 @@ import Testing
 
 @testable import Caching
 
-final class DiskShareTests: DiskFolderTests {
+@Suite(.onOwnThreads) final class DiskShareTests: DiskFolderTests {
   func files(_ kind: EntryKind) -> Int {
     TemporaryFolder.files(below: cache + "/" + kind.folderName).count
   }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskTierTests {
+@Suite(.onOwnThreads) struct DiskTierTests {
   let folder: TemporaryFolder
   let clock = TestClock()
 

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Caching
 
-struct VariantRemovalTests {
+@Suite(.onOwnThreads) struct VariantRemovalTests {
   let folder: TemporaryFolder
 
   init() throws { folder = try TemporaryFolder() }

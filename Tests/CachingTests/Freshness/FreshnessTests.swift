@@ -1,11 +1,12 @@
 // FreshnessTests: Cache-Control and the freshness derived from it.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Caching
 
-struct FreshnessTests {
+@Suite(.onOwnThreads) struct FreshnessTests {
   let url: SourceURL
 
   init() throws { url = try SourceURL(parsing: "https://images.example/a.jpg") }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Caching
 
-struct MemoryPressureTests {
+@Suite(.onOwnThreads) struct MemoryPressureTests {
   private static let whole = 1 << 20
 
   /// A state with a clock that advances one second per sample.

@@ -4,7 +4,7 @@ import Platform
 import TestSupport
 import Testing
 
-struct MemoryRoomTests {
+@Suite(.onOwnThreads) struct MemoryRoomTests {
   private static let version1 =
     "9:name=systemd:/\n4:cpu,memory:/docker/abc\n"
   private static let mounts1 =

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Caching
 
-struct MemoryTierTests {
+@Suite(.onOwnThreads) struct MemoryTierTests {
   func tier(limit: Int, countLimit: Int? = nil) -> MemoryTier {
     var configuration = MemoryTierConfiguration()
     configuration.limit = limit

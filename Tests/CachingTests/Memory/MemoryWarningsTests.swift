@@ -9,7 +9,7 @@ import Testing
 
 @testable import Caching
 
-struct MemoryWarningsTests {
+@Suite(.onOwnThreads) struct MemoryWarningsTests {
   private let tier: MemoryTier
   private let configuration: MemoryTierConfiguration
 

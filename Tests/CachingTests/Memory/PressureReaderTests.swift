@@ -45,7 +45,7 @@ struct FakeKernel {
   func reader() throws -> PressureReader { try PressureReader(root: folder.path) }
 }
 
-struct PressureReaderTests {
+@Suite(.onOwnThreads) struct PressureReaderTests {
   @Test func `page cache is taken off what counts`() throws {
     let kernel = try FakeKernel()
     try kernel.group("/a/b", limit: "1000000", used: 990_000, cache: 500_000)

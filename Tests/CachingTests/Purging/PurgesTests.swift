@@ -6,7 +6,7 @@ import Testing
 
 @testable import Caching
 
-struct PurgesTests {
+@Suite(.onOwnThreads) struct PurgesTests {
   static let filter = CacheKeyFilter(
     rules: HostPattern("shop.example").map { [HostRule(host: $0, tags: ["shop", "all"])] } ?? [])
 

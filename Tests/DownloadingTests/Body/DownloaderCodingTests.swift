@@ -8,7 +8,7 @@ import Testing
 
 @testable import Downloading
 
-struct DownloaderCodingTests {
+@Suite(.onOwnThreads) struct DownloaderCodingTests {
   private let body = (0..<60_000).map { UInt8(truncatingIfNeeded: $0 * $0 >> 4) }
 
   private typealias Compressor = (

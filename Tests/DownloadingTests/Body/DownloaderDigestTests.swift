@@ -7,7 +7,7 @@ import Testing
 
 @testable import Downloading
 
-struct DownloaderDigestTests {
+@Suite(.onOwnThreads) struct DownloaderDigestTests {
   private let body = Array("123456789".utf8)
   private static let sha256 = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="
   private static let sha512 =

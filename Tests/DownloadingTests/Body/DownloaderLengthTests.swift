@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-struct DownloaderLengthTests {
+@Suite(.onOwnThreads) struct DownloaderLengthTests {
   private let body = [UInt8](repeating: 7, count: 60_000)
 
   /// Loads, and hands over the body as it was offered while it came in.

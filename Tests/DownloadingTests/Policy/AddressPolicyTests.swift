@@ -2,9 +2,10 @@
 
 import Downloading
 import Model
+import TestSupport
 import Testing
 
-struct AddressPolicyTests {
+@Suite(.onOwnThreads) struct AddressPolicyTests {
   private let policy = AddressPolicy()
 
   @Test(arguments: [

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Downloading
 
-struct CircuitBreakerTests {
+@Suite(.onOwnThreads) struct CircuitBreakerTests {
   private let start = ContinuousClock.now
 
   private func makeBreaker(_ threshold: Int = 3, hosts: Int = 100) -> CircuitBreaker {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Downloading
 
-struct DownloadQueueModelTests {
+@Suite(.onOwnThreads) struct DownloadQueueModelTests {
   @Test(arguments: DownloadOrder.allCases)
   func `a random schedule goes as a simple model of it`(_ order: DownloadOrder) {
     var random = SeededGenerator(seed: 20_261_121)

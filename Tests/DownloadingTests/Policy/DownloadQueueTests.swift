@@ -6,7 +6,7 @@ import Testing
 
 @testable import Downloading
 
-struct DownloadQueueTests {
+@Suite(.onOwnThreads) struct DownloadQueueTests {
   private let start = ContinuousClock.now
 
   private func makeQueue(

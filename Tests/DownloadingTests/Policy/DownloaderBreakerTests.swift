@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-struct DownloaderBreakerTests {
+@Suite(.onOwnThreads) struct DownloaderBreakerTests {
   private let body: [UInt8] = [1, 2, 3]
 
   /// Hosts are left alone for good unless said otherwise.

@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-struct DownloaderHostRulesTests {
+@Suite(.onOwnThreads) struct DownloaderHostRulesTests {
   private let origin: Origin
   private let bytes: [UInt8] = Array("image".utf8)
 

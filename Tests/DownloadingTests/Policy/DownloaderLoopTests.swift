@@ -7,7 +7,7 @@ import Testing
 
 @testable import Downloading
 
-struct DownloaderLoopTests {
+@Suite(.onOwnThreads) struct DownloaderLoopTests {
   private let origin: Origin
 
   init() throws {

@@ -6,7 +6,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-struct DownloaderProxyTests {
+@Suite(.onOwnThreads) struct DownloaderProxyTests {
   private let proxy: Origin
   private let bytes: [UInt8] = Array("image".utf8)
 
@@ -142,7 +142,7 @@ struct DownloaderProxyTests {
   }
 }
 
-struct DownloaderCertificateTests {
+@Suite(.onOwnThreads) struct DownloaderCertificateTests {
   private let bytes: [UInt8] = Array("image".utf8)
 
   private func unverified(_ host: String) throws -> HostRule {

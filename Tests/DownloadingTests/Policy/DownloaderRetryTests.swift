@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-struct DownloaderRetryTests {
+@Suite(.onOwnThreads) struct DownloaderRetryTests {
   private let body: [UInt8] = [1, 2, 3]
 
   private func makeRetryingDownloader(

@@ -6,7 +6,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-struct DownloaderSafetyTests {
+@Suite(.onOwnThreads) struct DownloaderSafetyTests {
   private let body: [UInt8] = [1, 2, 3]
 
   @Test(arguments: [

@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-struct DownloaderSilenceTests {
+@Suite(.onOwnThreads) struct DownloaderSilenceTests {
   private let body = [UInt8](repeating: 9, count: 1_000)
 
   @Test func `a silent host gives its place to others`() async throws {

@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-struct DownloaderTLSTests {
+@Suite(.onOwnThreads) struct DownloaderTLSTests {
   private let image = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) }
 
   @Test func `a trusted origin is fetched from over one HTTP/2 connection`() async throws {

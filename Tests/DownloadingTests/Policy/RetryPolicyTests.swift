@@ -1,11 +1,12 @@
 // RetryPolicyTests: tests of RetryPolicy, without sockets, clocks or randomness.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Downloading
 
-struct RetryPolicyTests {
+@Suite(.onOwnThreads) struct RetryPolicyTests {
   private let now = UnixTime(seconds: 784_111_777)
 
   private func delay(

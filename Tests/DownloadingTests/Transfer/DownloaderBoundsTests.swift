@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-struct DownloaderBoundsTests {
+@Suite(.onOwnThreads) struct DownloaderBoundsTests {
   private let body = [UInt8](repeating: 9, count: 1_000)
 
   @Test func `no more transfers run at once than allowed, for one host and for all`() async throws {

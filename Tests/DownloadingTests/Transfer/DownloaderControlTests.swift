@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-struct DownloaderControlTests {
+@Suite(.onOwnThreads) struct DownloaderControlTests {
   private let body: [UInt8] = [1, 2, 3]
 
   /// Fills the only slot with one load, then adds others one by one. Returns the order of fetching.

@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-struct DownloaderFailureTests {
+@Suite(.onOwnThreads) struct DownloaderFailureTests {
   private let body = [UInt8](repeating: 7, count: 50_000)
 
   @Test(arguments: [404, 410])

@@ -1,11 +1,12 @@
 // OriginResponseParserTests: tests of OriginResponseParser.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Downloading
 
-struct ResponseHeadTests {
+@Suite(.onOwnThreads) struct ResponseHeadTests {
   private func receive(_ lines: [String], limit: Int = 65_536) -> (
     head: OriginResponseParser, events: [OriginResponseParser.Event]
   ) {

@@ -1,11 +1,12 @@
 // RedirectTrailTests: tests of RedirectTrail: the hops that get secrets, at the default ports.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Downloading
 
-struct RedirectTrailTests {
+@Suite(.onOwnThreads) struct RedirectTrailTests {
   private func target(_ url: String) throws -> DownloadTarget {
     try DownloadTarget(try SourceURL(parsing: url), hosts: HostPolicy())
   }

@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-struct RevalidationTests {
+@Suite(.onOwnThreads) struct RevalidationTests {
   private let body: [UInt8] = [1, 2, 3]
   private let date = "Sun, 06 Nov 1994 08:49:37 GMT"
 

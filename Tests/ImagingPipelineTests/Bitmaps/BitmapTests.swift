@@ -6,7 +6,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct BitmapTests {
+@Suite(.onOwnThreads) struct BitmapTests {
   /// Random colours.
   private static func colors(_ count: Int) -> [[UInt8]] {
     var generator = SeededGenerator(seed: UInt64(count))

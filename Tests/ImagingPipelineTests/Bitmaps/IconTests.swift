@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct IconTests {
+@Suite(.onOwnThreads) struct IconTests {
   /// Returns a bitmap of one colour, with its left half masked out.
   private func bitmap(
     _ side: Int, _ color: [UInt8], depth: Int = 32, alpha: UInt32 = 0

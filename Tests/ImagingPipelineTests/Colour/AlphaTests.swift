@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct AlphaTests {
+@Suite(.onOwnThreads) struct AlphaTests {
   private let red = Color(red: 255, green: 0, blue: 0)
 
   @Test func `what is transparent lends its colour to nobody`() throws {

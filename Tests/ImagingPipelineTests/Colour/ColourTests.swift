@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct ColourTests {
+@Suite(.onOwnThreads) struct ColourTests {
   /// Converts Display P3 to sRGB by the matrices of CSS Color 4, section 17, independently of
   /// libvips and lcms.
   private func sRGB(ofP3 color: [UInt8]) -> [UInt8] {

@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct DepthTests {
+@Suite(.onOwnThreads) struct DepthTests {
   /// Returns the nearest 8-bit value.
   private func nearest(_ value: Int, of full: Int = 65_535) -> UInt8 {
     UInt8((Double(value) * 255 / Double(full)).rounded())

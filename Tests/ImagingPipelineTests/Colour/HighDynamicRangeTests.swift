@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct HighDynamicRangeTests {
+@Suite(.onOwnThreads) struct HighDynamicRangeTests {
   private typealias Primaries = LittleCMS.Primaries
 
   private static let bt709 = Primaries(

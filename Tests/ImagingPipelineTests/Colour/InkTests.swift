@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct InkTests {
+@Suite(.onOwnThreads) struct InkTests {
   /// Inks: 0 none, 255 full.
   private static let inks: [[UInt8]] = [
     [0, 0, 0, 0], [200, 30, 40, 0], [20, 180, 60, 30], [10, 40, 220, 60], [90, 80, 70, 120],

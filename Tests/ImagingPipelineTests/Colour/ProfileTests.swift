@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct ProfileTests {
+@Suite(.onOwnThreads) struct ProfileTests {
   /// 16 by 32 pixels that cover a colour space of 8 by 8 by 8.
   static let chart: [UInt8] = (0..<512).flatMap { index in
     [index >> 6, index >> 3 & 7, index & 7].map { UInt8(Double($0) * 255 / 7) }

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct EffectsTests {
+@Suite(.onOwnThreads) struct EffectsTests {
   private static let texture = Pixels.textured(width: 90, height: 60)
   private static let clear = Pixels.textured(width: 90, height: 60, bands: 4)
 

@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct WatermarkTests {
+@Suite(.onOwnThreads) struct WatermarkTests {
   /// Returns a mark with varying colour and alpha.
   private func mark(width: Int = 32, height: Int = 20, alpha: Bool = true) -> Pixels {
     Pixels(width: width, height: height, bands: alpha ? 4 : 3) { x, y in

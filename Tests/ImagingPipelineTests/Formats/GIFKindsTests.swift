@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct GIFKindsTests {
+@Suite(.onOwnThreads) struct GIFKindsTests {
   private static let palette: [[UInt8]] = [
     [220, 30, 30], [30, 200, 40], [30, 40, 220], [230, 220, 40],
   ]

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct HEIFKindsTests {
+@Suite(.onOwnThreads) struct HEIFKindsTests {
   private static let scene = Pixels.scene(width: 144, height: 96)
 
   private func decoded(_ heif: [UInt8]) throws -> Pixels {

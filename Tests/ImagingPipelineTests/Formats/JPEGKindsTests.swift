@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct JPEGKindsTests {
+@Suite(.onOwnThreads) struct JPEGKindsTests {
   private static let scene = Pixels.scene(width: 97, height: 65)
   private static let grey = Pixels(width: 97, height: 65, bands: 1) { x, y in
     [scene.rgb(x, y)[0]]

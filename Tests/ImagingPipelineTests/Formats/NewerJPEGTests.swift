@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct NewerJPEGTests {
+@Suite(.onOwnThreads) struct NewerJPEGTests {
   private static let scene = Pixels.scene(width: 90, height: 60)
   private static let alpha = Pixels.scene(width: 90, height: 60, alpha: true)
   private static let grey = Pixels(width: 90, height: 60, bands: 1) { x, y in [UInt8(x + 2 * y)] }

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct PNGColourTests {
+@Suite(.onOwnThreads) struct PNGColourTests {
   /// Returns a PNG of the chart (RGB) or a ramp (grey) with chunks before its pixels.
   private static func png(
     depth: Int = 8, isGrey: Bool = false, _ chunks: [(name: String, content: [UInt8])]

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct PNGKindsTests {
+@Suite(.onOwnThreads) struct PNGKindsTests {
   /// Every colour type with its depths (PNG, second edition, table 11.1).
   static let kinds = [
     (0, 1), (0, 2), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16), (3, 1), (3, 2), (3, 4), (3, 8),

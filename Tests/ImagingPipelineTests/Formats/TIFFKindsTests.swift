@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct TIFFKindsTests {
+@Suite(.onOwnThreads) struct TIFFKindsTests {
   private static let scene = Pixels.scene(width: 150, height: 90)
 
   private func decoded(_ tiff: [UInt8]) throws -> Pixels {

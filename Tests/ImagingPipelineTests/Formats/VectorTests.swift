@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct VectorTests {
+@Suite(.onOwnThreads) struct VectorTests {
   @Test(arguments: [10, 100, 333, 1_000])
   func `an SVG is rendered at the wanted size, not enlarged afterwards`(width: Int) throws {
     // given: 30 by 20 units, with an edge in the middle

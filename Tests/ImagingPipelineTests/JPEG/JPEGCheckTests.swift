@@ -6,7 +6,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct JPEGCheckTests {
+@Suite(.onOwnThreads) struct JPEGCheckTests {
   private static func isUndecodable(_ error: ImageError?) -> Bool {
     if case .undecodable = error { true } else { false }
   }

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct JPEGDamageTests {
+@Suite(.onOwnThreads) struct JPEGDamageTests {
   @Test(arguments: [0, 3])
   func `cut anywhere it is never taken for whole`(restartInterval: Int) throws {
     // given

@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct JPEGReducerTests {
+@Suite(.onOwnThreads) struct JPEGReducerTests {
   @Test(arguments: [2, 4, 8], ["", ",optimize_coding", ",restart_interval=3"])
   func `a block shows its lowest frequencies, as many as it has pixels`(
     shrink: Int, options: String

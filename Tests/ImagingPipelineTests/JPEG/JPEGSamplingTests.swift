@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct JPEGSamplingTests {
+@Suite(.onOwnThreads) struct JPEGSamplingTests {
   /// Grey, 4:4:4, 4:2:2, 4:4:0, 4:2:0, 4:1:1, its vertical variant, and a kind that no encoder
   /// writes: colours in more detail than lightness.
   static let kinds: [CodedJPEG.Factors] = [

@@ -22,7 +22,7 @@ extension Pixels {
   func upright(from tag: Int) -> Pixels { stored(forOrientation: [6: 8, 8: 6][tag] ?? tag) }
 }
 
-@Suite struct JPEGTurnTests {
+@Suite(.onOwnThreads) struct JPEGTurnTests {
   struct Kind: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let colors: TestImages.JPEGColors

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct OrientationTests {
+@Suite(.onOwnThreads) struct OrientationTests {
   private static let small = Pixels.scene(width: 300, height: 200)
 
   @Test(arguments: 1...8)

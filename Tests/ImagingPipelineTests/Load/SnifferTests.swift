@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct SnifferTests {
+@Suite(.onOwnThreads) struct SnifferTests {
   private func sniff(_ bytes: [UInt8]) -> ImageFormat? {
     bytes.withUnsafeBytes { FormatSigns.format(of: $0) }
   }

@@ -16,7 +16,7 @@ extension SourceInfo {
   }
 }
 
-@Suite struct SourceDescriptionTests {
+@Suite(.onOwnThreads) struct SourceDescriptionTests {
   @Test func `a turned photo is described upright, with the tag it has`() throws {
     let photo = try TestImages.jpeg(width: 300, height: 200, orientation: 6)
     let info = try SourceInfo(photo, density: 2)

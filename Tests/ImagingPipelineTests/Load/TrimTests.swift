@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct TrimTests {
+@Suite(.onOwnThreads) struct TrimTests {
   private static let white: [UInt8] = [250, 250, 250]
 
   /// Returns a textured field of 20 by 12 on a uniform background: 5 from the left, 3 from the top

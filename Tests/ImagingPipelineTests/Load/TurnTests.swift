@@ -6,7 +6,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct TurnTests {
+@Suite(.onOwnThreads) struct TurnTests {
   private static let flips: [Flip] = [.none, .horizontal, .vertical, .both]
 
   @Test(arguments: Rotation.allCases, flips)

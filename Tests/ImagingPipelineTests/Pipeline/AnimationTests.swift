@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct AnimationTests {
+@Suite(.onOwnThreads) struct AnimationTests {
   /// Returns whether every frame has its uniform colour, including the edges.
   private func isPlain(_ made: Made, frames: Int, within tolerance: Int = 6) throws -> Bool {
     for frame in 0..<frames {

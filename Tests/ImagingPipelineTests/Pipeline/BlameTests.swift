@@ -8,7 +8,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct BlameTests {
+@Suite(.onOwnThreads) struct BlameTests {
   /// The error of a failed stage after the decoder.
   private let failure = ImageError.ofVariant(.undecodable(detail: "some stage"))
 

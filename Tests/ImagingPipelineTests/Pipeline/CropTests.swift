@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct CropTests {
+@Suite(.onOwnThreads) struct CropTests {
   private static let scene = Pixels.scene(width: 300, height: 200)
 
   @Test(arguments: [

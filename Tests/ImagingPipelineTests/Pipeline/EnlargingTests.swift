@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct EnlargingTests {
+@Suite(.onOwnThreads) struct EnlargingTests {
   @Test(arguments: [25, 40, 60, 137], [3, 4, 9])
   func `an enlarged image stays where it is`(width: Int, height: Int) throws {
     // given: a shade that rises by 12 with each pixel to the right

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct GeometryTests {
+@Suite(.onOwnThreads) struct GeometryTests {
   private func geometry(
     _ width: Int, _ height: Int, density: Int = 1, frames: Int = 1, isVector: Bool = false,
     maximumPixels: Int = 150_000_000, maximumResultPixels: Int = 25_000_000,

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct LosslessResultTests {
+@Suite(.onOwnThreads) struct LosslessResultTests {
   private static let traces = [
     "Exif", "EXIF", "eXIf", "XMP", "8BIM", "ICC_PROFILE", "iCCP", "ICCP", "a comment", "behind",
     "thumbnail",

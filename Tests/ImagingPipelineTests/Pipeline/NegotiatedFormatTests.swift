@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct NegotiatedFormatTests {
+@Suite(.onOwnThreads) struct NegotiatedFormatTests {
   @Test func `the first accepted format is taken, whatever the source`() throws {
     let jpeg = try TestImages.jpeg(width: 40, height: 30)
     let png = try TestImages.png(width: 40, height: 30, alpha: true)

@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct OutputTests {
+@Suite(.onOwnThreads) struct OutputTests {
   @Test func `without a wish alpha gives PNG, an animation GIF, everything else JPEG`() throws {
     #expect(try Made(try TestImages.jpeg(width: 20, height: 10)).format == .jpeg)
     #expect(try Made(try TestImages.png(width: 20, height: 10)).format == .jpeg)

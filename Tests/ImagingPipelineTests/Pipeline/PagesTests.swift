@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct PagesTests {
+@Suite(.onOwnThreads) struct PagesTests {
   /// A named test file; its bytes would fill the log.
   struct Sample: Sendable, CustomTestStringConvertible {
     let testDescription: String

@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct PartTests {
+@Suite(.onOwnThreads) struct PartTests {
   private func area(_ x: Int, _ y: Int, _ width: Int, _ height: Int) -> PixelArea {
     PixelArea(x: x, y: y, size: PixelSize(width: width, height: height))
   }

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct WishesTests {
+@Suite(.onOwnThreads) struct WishesTests {
   private static func sources() throws -> [[UInt8]] {
     [
       try TestImages.encode(.textured(width: 1, height: 1, bands: 4), ".png"),

@@ -2,6 +2,7 @@
 
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import ImagingPipeline
@@ -9,7 +10,7 @@ import Testing
 /// The vectors come from the PyPI packages blurhash-python 1.2.2 (woltapp's C) and thumbhash-rs
 /// 0.1.0 (evanw's Rust), for images with the pixels of `pattern`. ThumbHash has no vectors for
 /// images of one colour: their amplitudes are rounding errors, scaled up to 4 bits.
-struct HashTests {
+@Suite(.onOwnThreads) struct HashTests {
   private static func pattern(_ width: Int, _ height: Int, alpha: Bool = false) -> SmallImage {
     SmallImage(PixelSize(width: width, height: height)) { x, y in
       [

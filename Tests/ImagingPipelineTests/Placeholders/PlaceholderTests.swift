@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct PlaceholderTests {
+@Suite(.onOwnThreads) struct PlaceholderTests {
   private func text(_ source: [UInt8], _ kind: PlaceholderKind) throws -> String {
     try #require(try SourceInfo(source, kind).placeholder).value
   }

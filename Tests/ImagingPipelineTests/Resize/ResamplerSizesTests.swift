@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct ResamplerSizesTests {
+@Suite(.onOwnThreads) struct ResamplerSizesTests {
   @Test(arguments: 1...4)
   func `every side up to 40 is reduced to every shorter one without a step too much`(
     bands: Int

@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct ResamplerTests {
+@Suite(.onOwnThreads) struct ResamplerTests {
   @Test(arguments: [
     (90, 60, 89, 60), (90, 60, 45, 30), (97, 61, 40, 25), (97, 61, 30, 61), (97, 61, 97, 20),
     (64, 64, 1, 1), (150, 100, 40, 27),

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct ByteSearchTests {
+@Suite(.onOwnThreads) struct ByteSearchTests {
   /// The outcome of a search.
   private struct Found {
     var attempts: [ByteSearch.Attempt] = []

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct MaximumBytesTests {
+@Suite(.onOwnThreads) struct MaximumBytesTests {
   @Test(arguments: [ImageFormat.jpeg, .webp, .avif, .jxl])
   func `the best quality that fits is taken, and said`(format: ImageFormat) throws {
     // given

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct StripTests {
+@Suite(.onOwnThreads) struct StripTests {
   private static let traces = [
     TestImages.exifMark, TestImages.xmpMark, TestImages.iptcMark, TestImages.thumbnailMark, "Exif",
     "EXIF",

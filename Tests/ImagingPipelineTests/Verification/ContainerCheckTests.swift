@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct ContainerCheckTests {
+@Suite(.onOwnThreads) struct ContainerCheckTests {
   private static func isUndecodable(_ error: ImageError?) -> Bool {
     if case .undecodable = error { true } else { false }
   }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct ContainerLengthsTests {
+@Suite(.onOwnThreads) struct ContainerLengthsTests {
   static let kinds = [
     "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "jxl",
     "jp2", "svg",

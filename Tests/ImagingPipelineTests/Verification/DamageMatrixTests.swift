@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.serialized) struct DamageMatrixTests {
+@Suite(.onOwnThreads, .serialized) struct DamageMatrixTests {
   @Test(arguments: DamagedKind.all.indices)
   func `few damaged files come out as images, and no more than the format's decoder passes`(
     index: Int

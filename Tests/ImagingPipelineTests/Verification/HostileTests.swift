@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct HostileTests {
+@Suite(.onOwnThreads) struct HostileTests {
   private func isUndecodable(_ error: ImageError?) -> Bool {
     if case .undecodable = error { true } else { false }
   }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct JobCostTests {
+@Suite(.onOwnThreads) struct JobCostTests {
   private static func animation(_ format: String) throws -> [UInt8] {
     format == "gif"
       ? try TestImages.animation(

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct SVGSafetyTests {
+@Suite(.onOwnThreads) struct SVGSafetyTests {
   private static let green: [UInt8] = [0, 255, 0]
 
   /// Returns a green field with content on it.

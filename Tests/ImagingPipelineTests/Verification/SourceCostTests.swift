@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite struct SourceCostTests {
+@Suite(.onOwnThreads) struct SourceCostTests {
   private func scans(of bytes: [UInt8]) -> Int {
     bytes.withUnsafeBytes { SourceCost.scans(of: $0) }
   }

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct CacheConformanceTests {
+@Suite(.onOwnThreads) struct CacheConformanceTests {
   /// What a second request for the same URL comes to.
   enum Reuse: Equatable {
     /// Answered from what is kept.

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct ClientFreshnessTests {
+@Suite(.onOwnThreads) struct ClientFreshnessTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

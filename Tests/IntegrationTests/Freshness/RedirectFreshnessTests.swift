@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct RedirectFreshnessTests {
+@Suite(.onOwnThreads) struct RedirectFreshnessTests {
   struct Case: CustomTestStringConvertible {
     let hops: [[String]]
     let target: [String]

@@ -5,7 +5,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct StalenessTests {
+@Suite(.onOwnThreads) struct StalenessTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   /// Stale by 400 seconds when it comes.

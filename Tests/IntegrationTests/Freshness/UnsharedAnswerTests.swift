@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct UnsharedAnswerTests {
+@Suite(.onOwnThreads) struct UnsharedAnswerTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   private let image: [UInt8]

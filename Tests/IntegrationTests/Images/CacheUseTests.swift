@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct CacheUseTests {
+@Suite(.onOwnThreads) struct CacheUseTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   private static let modified = "Sat, 21 Nov 2020 10:00:00 GMT"

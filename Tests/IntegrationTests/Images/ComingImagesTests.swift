@@ -6,7 +6,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct ComingImagesTests {
+@Suite(.onOwnThreads) struct ComingImagesTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   private let image: [UInt8]

@@ -5,7 +5,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct DerivationTests {
+@Suite(.onOwnThreads) struct DerivationTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   /// Wishes that leave no source on disk.

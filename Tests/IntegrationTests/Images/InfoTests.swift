@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct InfoTests {
+@Suite(.onOwnThreads) struct InfoTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

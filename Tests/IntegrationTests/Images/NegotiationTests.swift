@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct NegotiationTests {
+@Suite(.onOwnThreads) struct NegotiationTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   private let chrome = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"

@@ -5,7 +5,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct NeverBiggerTests {
+@Suite(.onOwnThreads) struct NeverBiggerTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   private let image: [UInt8]

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct QualityKeysTests {
+@Suite(.onOwnThreads) struct QualityKeysTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

@@ -6,7 +6,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct ServingImagesTests {
+@Suite(.onOwnThreads) struct ServingImagesTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

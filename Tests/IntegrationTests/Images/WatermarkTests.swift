@@ -5,7 +5,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct WatermarkTests {
+@Suite(.onOwnThreads) struct WatermarkTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct AdminPrefetchTests {
+@Suite(.onOwnThreads) struct AdminPrefetchTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

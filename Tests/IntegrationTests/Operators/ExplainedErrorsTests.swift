@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct ExplainedErrorsTests {
+@Suite(.onOwnThreads) struct ExplainedErrorsTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

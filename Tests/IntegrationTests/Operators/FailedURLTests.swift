@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct FailedURLTests {
+@Suite(.onOwnThreads) struct FailedURLTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   private static let fromTheList = "pictor; hit; detail=failed-url"

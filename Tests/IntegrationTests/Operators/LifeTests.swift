@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct LifeTests {
+@Suite(.onOwnThreads) struct LifeTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

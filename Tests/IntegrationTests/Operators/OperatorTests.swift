@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct OperatorTests {
+@Suite(.onOwnThreads) struct OperatorTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

@@ -1,11 +1,12 @@
 // Tests of PartConfigurations: what the parts are told of the configuration, and what they would be told by themselves.
 
 import Configuring
+import TestSupport
 import Testing
 
 @testable import pictor
 
-struct PartConfigurationsTests {
+@Suite(.onOwnThreads) struct PartConfigurationsTests {
   /// A part's settings by name.
   private func settings(_ part: Any) -> [String: String] {
     Dictionary(

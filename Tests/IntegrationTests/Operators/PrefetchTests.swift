@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct PrefetchTests {
+@Suite(.onOwnThreads) struct PrefetchTests {
   private static let token = "0123456789abcdef"
   private let folder: TemporaryFolder
   private let origin: Origin

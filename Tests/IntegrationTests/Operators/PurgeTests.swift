@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct PurgeTests {
+@Suite(.onOwnThreads) struct PurgeTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

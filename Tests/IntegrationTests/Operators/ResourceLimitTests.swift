@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct ResourceLimitTests {
+@Suite(.onOwnThreads) struct ResourceLimitTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

@@ -5,7 +5,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct SecretsTests {
+@Suite(.onOwnThreads) struct SecretsTests {
   /// Marks by what they are. All of them are letters and digits, so that no encoding hides them.
   private enum Mark {
     static let user = "usr4mark"

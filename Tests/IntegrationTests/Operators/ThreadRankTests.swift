@@ -8,7 +8,7 @@ import Testing
 
 @testable import pictor
 
-@Suite(.onThreadsOfTheirOwn) struct ThreadRankTests {
+@Suite(.onOwnThreads) struct ThreadRankTests {
   private let process = CInt(PRIO_PROCESS.rawValue)
 
   /// The niceness of the program's threads, by name without its number.

@@ -5,7 +5,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct BadOriginTests {
+@Suite(.onOwnThreads) struct BadOriginTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

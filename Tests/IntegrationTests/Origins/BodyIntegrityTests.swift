@@ -4,7 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct BodyIntegrityTests {
+@Suite(.onOwnThreads) struct BodyIntegrityTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   private let pictor: PictorProcess

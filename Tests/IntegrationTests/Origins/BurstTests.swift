@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct BurstTests {
+@Suite(.onOwnThreads) struct BurstTests {
   private static let (hosts, deadHosts) = (500, 50)
 
   /// One request of the burst.

@@ -5,7 +5,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct DamagedSourcesTests {
+@Suite(.onOwnThreads) struct DamagedSourcesTests {
   private let folder: TemporaryFolder
   private let origin: Origin
   private let whole: [UInt8]

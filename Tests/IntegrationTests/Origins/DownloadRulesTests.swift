@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct DownloadRulesTests {
+@Suite(.onOwnThreads) struct DownloadRulesTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct HostRulesTests {
+@Suite(.onOwnThreads) struct HostRulesTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onThreadsOfTheirOwn) struct LoopTests {
+@Suite(.onOwnThreads) struct LoopTests {
   private let folder: TemporaryFolder
   private let origin: Origin
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Serving
 
-struct EndpointTableTests {
+@Suite(.onOwnThreads) struct EndpointTableTests {
   private let token = "correct-horse-battery"
 
   /// A path that leads to an endpoint.

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Serving
 
-struct InfoEndpointTests {
+@Suite(.onOwnThreads) struct InfoEndpointTests {
   private func parse(_ query: String, _ kind: ImageQuery.Kind = .info) throws(ImageError)
     -> ImageRequest
   {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Serving
 
-struct FramingTests {
+@Suite(.onOwnThreads) struct FramingTests {
   /// Judges text whose bytes come in pieces of `size`.
   private func judge(_ text: String, inPiecesOf size: Int) -> (FramingFault?, whole: Int) {
     var framing = RequestFraming()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Serving
 
-struct ProtocolTests {
+@Suite(.onOwnThreads) struct ProtocolTests {
   @Test func `unknown paths and methods get the contract's errors`() async throws {
     try await withServer(TestProvider()) { server in
       let client = try HTTPClient(port: server.port)

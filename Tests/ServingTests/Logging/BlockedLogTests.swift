@@ -8,7 +8,7 @@ import Testing
 
 @testable import Serving
 
-@Suite struct BlockedLogTests {
+@Suite(.onOwnThreads) struct BlockedLogTests {
   @Test func `with a log that nobody reads, hits, misses, errors and statistics are answered`()
     async throws
   {

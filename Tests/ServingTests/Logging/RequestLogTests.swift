@@ -9,7 +9,7 @@ import Testing
 
 @testable import Serving
 
-@Suite struct RequestLogTests {
+@Suite(.onOwnThreads) struct RequestLogTests {
   /// A line of the log in JSON.
   private struct Line: Decodable {
     let level, message: String

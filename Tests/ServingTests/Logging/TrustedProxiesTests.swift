@@ -6,7 +6,7 @@ import Testing
 
 @testable import Serving
 
-struct TrustedProxiesTests {
+@Suite(.onOwnThreads) struct TrustedProxiesTests {
   private func proxies(_ field: TrustedProxies.Field = .auto) throws -> TrustedProxies {
     var proxies = TrustedProxies()
     proxies.networks = try ["10.0.0.0/8", "fd00::/8"].map { try #require(CIDR($0)) }

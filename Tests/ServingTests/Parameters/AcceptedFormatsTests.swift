@@ -1,11 +1,12 @@
 // AcceptedFormatsTests: tests of AcceptScanner with Accept fields of browsers and invalid ones.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Serving
 
-struct AcceptedFormatsTests {
+@Suite(.onOwnThreads) struct AcceptedFormatsTests {
   private func formats(_ lines: String...) -> [ImageFormat] {
     var scanner = AcceptScanner()
     for line in lines { Array(line.utf8).withUnsafeBytes { scanner.read($0) } }

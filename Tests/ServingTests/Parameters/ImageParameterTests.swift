@@ -1,11 +1,12 @@
 // ImageParameterTests: tests of the parameters of /image and their errors.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Serving
 
-struct ImageParameterTests {
+@Suite(.onOwnThreads) struct ImageParameterTests {
   private func parse(_ query: String) throws(ImageError) -> ImageRequest {
     try ImageParameter.parse(Array(query.utf8), rules: RequestRules(ServerConfiguration()))
   }

@@ -13,7 +13,7 @@ private let (chrome, oldSafari, curl) = (
   "image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*;q=0.5", "*/*"
 )
 
-struct NegotiationTests {
+@Suite(.onOwnThreads) struct NegotiationTests {
   /// Makes of each request what a worker would: the first format that is accepted; and records.
   private final class Maker: Sendable {
     let requests = Lock<[ImageRequest]>([])

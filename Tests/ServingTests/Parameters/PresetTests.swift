@@ -6,7 +6,7 @@ import Testing
 
 @testable import Serving
 
-struct PresetTests {
+@Suite(.onOwnThreads) struct PresetTests {
   private func configuration(
     _ presets: [String: String], only: Bool = false
   ) -> ServerConfiguration {

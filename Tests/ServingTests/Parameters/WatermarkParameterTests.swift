@@ -1,11 +1,12 @@
 // WatermarkParameterTests: tests of the watermark parameters.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Serving
 
-struct WatermarkParameterTests {
+@Suite(.onOwnThreads) struct WatermarkParameterTests {
   private func parse(
     _ parameters: String, _ change: (inout ServerConfiguration) -> Void = { _ in }
   ) throws(ImageError) -> Transform {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Serving
 
-struct ForwardingTests {
+@Suite(.onOwnThreads) struct ForwardingTests {
   /// A provider with an answer to everything, and the requests it got.
   private final class Recorder: Sendable {
     let requests = Lock<[ImageRequest]>([])

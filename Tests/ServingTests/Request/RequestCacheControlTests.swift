@@ -7,7 +7,7 @@ import Testing
 
 @testable import Serving
 
-struct RequestCacheControlTests {
+@Suite(.onOwnThreads) struct RequestCacheControlTests {
   private func options(
     _ cacheControl: String, of options: LoadOptions = LoadOptions(), mayReload: Bool = true
   ) -> LoadOptions {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Serving
 
-struct RequestLoopTests {
+@Suite(.onOwnThreads) struct RequestLoopTests {
   @Test(
     arguments: [
       ["CDN-Loop": "me"], ["cdn-loop": "cloudflare; loops=1, ME;x=1"], ["Via": "1.1 me"],

@@ -1,11 +1,12 @@
 // RequestMemoTests: tests of the targets that an event loop remembers.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Serving
 
-struct RequestMemoTests {
+@Suite(.onOwnThreads) struct RequestMemoTests {
   private func target(_ text: String) -> RequestTarget {
     let raw = Array(text.utf8)
     return RequestTarget(

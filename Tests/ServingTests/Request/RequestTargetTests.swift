@@ -1,11 +1,12 @@
 // RequestTargetTests: tests of parsed request targets.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Serving
 
-struct RequestTargetTests {
+@Suite(.onOwnThreads) struct RequestTargetTests {
   private func target(_ text: String) -> RequestTarget {
     let raw = Array(text.utf8)
     return RequestTarget(

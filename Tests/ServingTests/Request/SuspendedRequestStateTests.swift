@@ -1,11 +1,12 @@
 // SuspendedRequestStateTests: tests of which event ends a suspended request.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Serving
 
-struct SuspendedRequestStateTests {
+@Suite(.onOwnThreads) struct SuspendedRequestStateTests {
   @Test func `the first end of a request decides, and resumes once`() throws {
     var state = SuspendedRequestState()
     #expect(state.workStarted() == [])

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Serving
 
-struct SuspendedRequestTests {
+@Suite(.onOwnThreads) struct SuspendedRequestTests {
   @Test func `a miss is answered when its work is done`() async throws {
     let gate = Gate()
     let provider = TestProvider { request throws(ImageError) in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Serving
 
-struct CrossOriginTests {
+@Suite(.onOwnThreads) struct CrossOriginTests {
   private static let several = ["https://a.example", "https://longer.b.example:8443"]
 
   /// A provider with one image in memory.

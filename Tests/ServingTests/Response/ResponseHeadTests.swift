@@ -2,11 +2,12 @@
 
 import Model
 import Telemetry
+import TestSupport
 import Testing
 
 @testable import Serving
 
-struct ResponseHeadTests {
+@Suite(.onOwnThreads) struct ResponseHeadTests {
   @Test(arguments: [
     ("https://h/a/photo.png", "inline; filename=\"photo.jpg\""),
     ("https://h/", "inline; filename=\"image.jpg\""),

@@ -32,7 +32,7 @@ private final class HoldingProvider: ImageProvider {
 
 // libmicrohttpd fetches 128 events at a time. After a full batch, its own threads wait for another
 // event first.
-@Suite struct EventLoopTests {
+@Suite(.onOwnThreads) struct EventLoopTests {
   @Test(arguments: [1, 127, 128, 129, 256])
   func `a crowd that asks while its worker is busy is answered without anybody else's coming`(
     count: Int

@@ -69,7 +69,7 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
   func add(_ scope: PurgeScope) -> Purge { Purge(number: 1, scope: scope) }
 }
 
-struct HitBudgetTests {
+@Suite(.onOwnThreads) struct HitBudgetTests {
   @Test(
     .enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"),
     arguments: [

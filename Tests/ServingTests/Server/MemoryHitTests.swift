@@ -7,7 +7,7 @@ import Testing
 
 @testable import Serving
 
-struct MemoryHitTests {
+@Suite(.onOwnThreads) struct MemoryHitTests {
   @Test func `a hit has the body and every header of the contract`() async throws {
     let provider = TestProvider()
     let body = (0..<18_000).map { UInt8(truncatingIfNeeded: $0) }

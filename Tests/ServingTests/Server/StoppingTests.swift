@@ -8,7 +8,7 @@ import Testing
 
 @testable import Serving
 
-struct StoppingTests {
+@Suite(.onOwnThreads) struct StoppingTests {
   @Test func `stopping refuses new requests, answers running ones and hangs on none`() async throws
   {
     let gate = Gate()

@@ -3,9 +3,10 @@
 import Glibc
 import Platform
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct WakeSignalTests {
+@Suite(.onOwnThreads) struct WakeSignalTests {
   private static let rounds = 20_000
 
   /// Whether poll(2) would return at once.

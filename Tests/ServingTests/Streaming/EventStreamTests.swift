@@ -7,7 +7,7 @@ import Testing
 
 @testable import Serving
 
-struct EventStreamTests {
+@Suite(.onOwnThreads) struct EventStreamTests {
   /// Everything there is to read from `position` on.
   private func read(_ stream: EventStream, from position: inout Int, room: Int = 64) -> String {
     var text: [UInt8] = []
@@ -149,7 +149,7 @@ struct EventStreamTests {
   }
 }
 
-struct ProgressEventsTests {
+@Suite(.onOwnThreads) struct ProgressEventsTests {
   private let token = "correct-horse-battery"
   private let services = TestServices()
   private var header: KeyValuePairs<String, String> {

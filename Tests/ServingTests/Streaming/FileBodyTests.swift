@@ -9,7 +9,7 @@ import Testing
 
 @testable import Serving
 
-@Suite struct FileBodyTests {
+@Suite(.onOwnThreads) struct FileBodyTests {
   private let content = (0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
   private let fileTarget = "/image?url=https%3A%2F%2Fexample.org%2Flarge.png"
 

@@ -80,7 +80,7 @@ final class ComingProvider: ImageProvider {
   }
 }
 
-struct StreamedImageTests {
+@Suite(.onOwnThreads) struct StreamedImageTests {
   private let target = imageTarget + "&format=jpeg&progressive=1"
   private let key: KeyValuePairs = ["X-Operation-Key": "row 7"]
 
@@ -203,7 +203,7 @@ struct StreamedImageTests {
 }
 
 /// The handler alone, called as libmicrohttpd would call it.
-struct CompletionTests {
+@Suite(.onOwnThreads) struct CompletionTests {
   private let handler: RequestHandler
   private let client: Connection
   private let wake: WakeSignal

@@ -32,21 +32,20 @@ enum PrefetchRequestParser {
       suffixes.append("&preset=" + PercentEncoding.encode(name))
     }
     if suffixes.isEmpty { suffixes = [""] }
-    var lines: [PrefetchLine] = []
-    for (index, raw) in body.split(
-      separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false
-    ).enumerated() {
-      let text = trimmed(raw)
-      guard !text.isEmpty, text.first != UInt8(ascii: "#") else { continue }
-      for suffix in suffixes {
-        guard lines.count < PrefetchLine.most else {
-          throw .tooManyLines(limit: PrefetchLine.most)
-        }
-        lines.append(
-          PrefetchLine(number: index + 1, request: request(of: text, suffix, accepted, rules)))
+    // Count before parsing, so that a list that is too long costs little.
+    let lines = body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+      .enumerated()
+      .map { (number: $0.offset + 1, text: trimmed($0.element)) }
+      .filter { !$0.text.isEmpty && $0.text.first != UInt8(ascii: "#") }
+    guard lines.count * suffixes.count <= PrefetchLine.most else {
+      throw .tooManyLines(limit: PrefetchLine.most)
+    }
+    return lines.flatMap { line in
+      suffixes.map { suffix in
+        PrefetchLine(
+          number: line.number, request: request(of: line.text, suffix, accepted, rules))
       }
     }
-    return lines
   }
 
   private static func request(

@@ -22,7 +22,7 @@ private let systemReadsAtOnce: Bool = {
   return pictor_linux_read_cached(descriptor, &byte, 1, 0) == 1
 }()
 
-struct EntryAtOnceTests {
+@Suite(.onOwnThreads) struct EntryAtOnceTests {
   let folder: TemporaryFolder
   let clock = TestClock()
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Caching
 
-struct EntryFileTests {
+@Suite(.onOwnThreads) struct EntryFileTests {
   let folder: TemporaryFolder
 
   init() throws { folder = try TemporaryFolder() }

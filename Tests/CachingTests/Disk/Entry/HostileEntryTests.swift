@@ -7,7 +7,7 @@ import Testing
 
 @testable import Caching
 
-struct HostileEntryTests {
+@Suite(.onOwnThreads) struct HostileEntryTests {
   /// Returns a number that an attacker may choose.
   private func number(_ random: inout SeededGenerator) -> Int {
     let edges = [0, 1, -1, .max, .min, .max - 1, .min + 1, 1 << 31, 1 << 40, -(1 << 40), 1 << 62]

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Caching
 
-struct DiskSweepTests {
+@Suite(.onOwnThreads) struct DiskSweepTests {
   let folder: TemporaryFolder
   let purges = Purges()
   var cache: String { folder.path + "/cache" }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Serving
 
-struct AdminCacheEndpointTests {
+@Suite(.onOwnThreads) struct AdminCacheEndpointTests {
   private let token = "correct-horse-battery"
   private let services = TestServices()
   private let url = "https%3A%2F%2Fh%2Fa.jpg"

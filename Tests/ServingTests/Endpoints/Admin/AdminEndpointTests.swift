@@ -7,7 +7,7 @@ import Testing
 
 @testable import Serving
 
-struct AdminEndpointTests {
+@Suite(.onOwnThreads) struct AdminEndpointTests {
   private let token = "correct horse battery".replacing(" ", with: "-")
   private let services = TestServices()
 

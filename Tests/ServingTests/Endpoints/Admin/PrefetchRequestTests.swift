@@ -6,7 +6,7 @@ import Testing
 
 @testable import Serving
 
-struct PrefetchRequestTests {
+@Suite(.onOwnThreads) struct PrefetchRequestTests {
   private let token = "correct-horse-battery"
   private let services = TestServices()
 

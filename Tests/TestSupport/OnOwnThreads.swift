@@ -1,0 +1,20 @@
+// OnOwnThreads: the trait of suites whose tests block or compute for long.
+
+import Testing
+
+/// Runs a suite's tests on threads of their own; see `BlockingExecutor`.
+public struct OnOwnThreads: SuiteTrait, TestTrait, TestScoping {
+  public var isRecursive: Bool { true }
+
+  public func provideScope(
+    for test: Test, testCase: Test.Case?,
+    performing function: @concurrent @Sendable () async throws -> Void
+  ) async throws {
+    try await withTaskExecutorPreference(BlockingExecutor.shared) { try await function() }
+  }
+}
+
+extension Trait where Self == OnOwnThreads {
+  /// See `OnOwnThreads`.
+  public static var onOwnThreads: Self { Self() }
+}
