@@ -116,6 +116,6 @@ let package = Package(
       dependencies: ["Model", "ImagingPipeline", "ImagingWire", "TestSupport", "CLcms"]),
     .testTarget(
       name: "IntegrationTests",
-      dependencies: words + ["Configuring", "TestSupport", "pictor", "pictor-imager"]),
+      dependencies: words + ["Configuring", "CLinux", "TestSupport", "pictor", "pictor-imager"]),
   ]
 )

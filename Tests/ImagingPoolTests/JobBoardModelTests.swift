@@ -11,7 +11,7 @@ import Testing
   func `in any order of events the board does what a simple one does`(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var pair = BoardAndModel()
-    for step in 0..<RandomSteps.upTo(5_000) {
+    for step in 0..<5_000 {
       if step == 4_500 { pair.stop() }
       let id = UInt64.random(in: max(pair.lastID, 12) - 12...pair.lastID, using: &random)
       let priority = LoadPriority.allCases.randomElement(using: &random) ?? .normal

@@ -53,7 +53,8 @@ public final class HTTPClient {
   /// - Parameter receiveBuffer: The size of the kernel's receive buffer in bytes, for responses
   ///   that must block.
   public init(port: Int, timeout: Int = 10, receiveBuffer: Int? = nil) throws(HTTPClientError) {
-    socket = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+    // Not inherited by programs that other tests start: they would keep the connection open.
+    socket = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var wait = timeval(tv_sec: timeout, tv_usec: 0)
     let waitSize = socklen_t(MemoryLayout<timeval>.size)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, waitSize)

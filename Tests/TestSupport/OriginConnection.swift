@@ -178,7 +178,7 @@ enum OriginSocket {
 
   static func accept(_ listener: CInt) -> CInt? {
     while true {
-      let descriptor = Glibc.accept(listener, nil, nil)
+      let descriptor = accept4(listener, nil, nil, CInt(SOCK_CLOEXEC.rawValue))
       if descriptor < 0 && (errno == EINTR || errno == ECONNABORTED) { continue }
       return descriptor < 0 ? nil : descriptor
     }

@@ -166,7 +166,7 @@ final class Nginx: Sendable {
   }
 
   private static func canConnect(_ port: Int) -> Bool {
-    let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+    let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

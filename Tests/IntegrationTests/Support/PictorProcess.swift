@@ -1,6 +1,7 @@
 // PictorProcess: the real program as a child process, on a port and in a folder of its own.
 
 import FoundationEssentials
+import CLinux
 import Glibc
 import Synchronization
 import Telemetry
@@ -160,6 +161,8 @@ final class PictorProcess: Sendable {
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_addopen(&actions, 2, logPath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawn_file_actions_adddup2(&actions, 2, 1)
+    // Suites run in parallel: other tests' descriptors do not count against this program's limit.
+    _ = pictor_linux_close_from(&actions, 3)
     var variables = ["PATH": "/usr/bin:/bin"]
     if let options = getenv("TSAN_OPTIONS") {
       variables["TSAN_OPTIONS"] = String(cString: options)
