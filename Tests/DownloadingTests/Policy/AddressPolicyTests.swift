@@ -2,6 +2,7 @@
 
 import Downloading
 import Model
+import Platform
 import Testing
 
 struct AddressPolicyTests {
