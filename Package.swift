@@ -9,7 +9,7 @@ func library(_ name: String, pkgConfig: String, package: String) -> Target {
 }
 
 /// What most targets may import.
-let words: [Target.Dependency] = ["Model", "Platform", "Telemetry"]
+let words: [Target.Dependency] = ["Platform", "Model", "Telemetry"]
 
 let package = Package(
   name: "Pictor",
@@ -20,10 +20,12 @@ let package = Package(
   targets: [
     // lld comes with the toolchain, so no other linker is needed; unlike gold, it does not warn of Foundation's mktemp.
     // A linker setting holds for each product that the target is part of.
-    .target(name: "Model", linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
-    .target(name: "Platform", dependencies: ["Model", "CLinux"]),
+    .target(
+      name: "Platform", dependencies: ["CLinux"],
+      linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
+    .target(name: "Model", dependencies: ["Platform"]),
     .target(name: "Telemetry", dependencies: ["Model", "Platform"]),
-    .target(name: "Configuring", dependencies: ["Model"]),
+    .target(name: "Configuring", dependencies: ["Model", "Platform"]),
     .target(name: "Commanding", dependencies: ["Model", "Platform", "Configuring"]),
     .target(name: "Serving", dependencies: words + ["CMicrohttpd", "CGLib", "CReceiving"]),
     .target(name: "Managing", dependencies: words),
@@ -34,7 +36,7 @@ let package = Package(
     // Loops over pixels take 50 times as long without optimization: tests would measure nothing else.
     .target(
       name: "ImagingPipeline",
-      dependencies: ["Model", "ImagingWire", "CVips", "CDeflate", "CJPEG"],
+      dependencies: ["Model", "Platform", "ImagingWire", "CVips", "CDeflate", "CJPEG"],
       swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))]),
     .executableTarget(
       name: "pictor",

@@ -56,9 +56,9 @@ final class Interruption: Sendable {
   /// Waits until the signal arrives, for at most `milliseconds`. Returns the signal; `nil` if it
   /// has not arrived.
   func wait(milliseconds: CInt) -> CInt? {
-    var watched = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    var watched = Poll([descriptor])
     // Another signal may end the wait earlier, which is harmless.
-    _ = poll(&watched, 1, milliseconds)
+    watched.wait(milliseconds: milliseconds)
     return signal
   }
 

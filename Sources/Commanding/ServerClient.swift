@@ -94,7 +94,7 @@ struct ServerClient {
     if connect(socket.value, info.ai_addr, info.ai_addrlen) != 0 {
       var status = errno
       if status == EINPROGRESS {
-        guard try wait.ready(socket.value, Int16(POLLOUT), isSent: false) != 0 else {
+        guard !(try wait.ready(socket.value, .writable, isSent: false).isEmpty) else {
           throw .unsent("cannot connect to \(place) within \(wait.seconds) s")
         }
         var length = socklen_t(MemoryLayout<CInt>.size)
@@ -119,14 +119,14 @@ struct ServerClient {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while received.count <= Self.longestAnswer {
       let isSent = unsent.isEmpty
-      let wanted = isSent || !isTaken ? POLLIN : POLLIN | POLLOUT
-      let ready = try wait.ready(socket.value, Int16(wanted), isSent: isSent)
-      guard ready != 0 else {
+      let wanted: Poll.Events = isSent || !isTaken ? .readable : [.readable, .writable]
+      let ready = try wait.ready(socket.value, wanted, isSent: isSent)
+      guard !ready.isEmpty else {
         throw isSent
           ? .unanswered("no answer from \(place) within \(wait.seconds) s")
           : .unsent("\(place) did not take the request within \(wait.seconds) s")
       }
-      if ready & ~Int16(POLLOUT) != 0 {
+      if ready != .writable {
         let count = recv(socket.value, &buffer, buffer.count, 0)
         if count < 0, [EINTR, EAGAIN].contains(errno) { continue }
         guard count >= 0 else {
@@ -156,30 +156,22 @@ struct ServerClient {
     let seconds: Int
     let patience: Patience
 
-    /// Waits for events of poll(2). Returns 0 at the deadline.
+    /// Waits for events of the socket. Returns none at the deadline.
     func ready(
-      _ socket: CInt, _ events: Int16, isSent: Bool
-    ) throws(Failure) -> Int16 {
+      _ socket: CInt, _ events: Poll.Events, isSent: Bool
+    ) throws(Failure) -> Poll.Events {
       let interruption: CInt =
         switch patience {
         case .full: -1
         case .sent(let interruption): isSent ? -1 : interruption.descriptor
         case .none(let interruption): interruption.descriptor
         }
-      // poll(2) ignores negative descriptors.
-      var watched = [
-        pollfd(fd: interruption, events: Int16(POLLIN), revents: 0),
-        pollfd(fd: socket, events: events, revents: 0),
-      ]
-      while true {
-        let left = end - .now
-        guard left > .zero else { return 0 }
-        // Rounded up: with 0, poll(2) would return at once throughout the last millisecond.
-        let count = poll(&watched, 2, CInt(left / .milliseconds(1)) + 1)
-        if count > 0 { break }
+      var watched = Poll([(interruption, .readable), (socket, events)])
+      while !watched.wait(until: end) {
+        guard end > .now else { return [] }
       }
-      if watched[0].revents != 0 { throw .interrupted }
-      return watched[1].revents
+      if !watched.events(of: 0).isEmpty { throw .interrupted }
+      return watched.events(of: 1)
     }
   }
 }

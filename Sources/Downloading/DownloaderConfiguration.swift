@@ -1,6 +1,7 @@
 // DownloaderConfiguration: the settings of the downloader, with checked values and fixed limits.
 
 import Model
+import Platform
 
 /// The settings of the downloader, with what the program checks and resolves, and with limits that
 /// operators cannot set. The defaults are safe.

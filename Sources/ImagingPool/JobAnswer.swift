@@ -2,6 +2,7 @@
 
 import ImagingWire
 import Model
+import Platform
 
 /// Reads the answer to a job. Workers decode untrusted input, so their answers are validated like
 /// network input.
@@ -35,14 +36,15 @@ enum JobAnswer {
       }
       try SealedFile.check(file, count: result.byteCount)
       let region = FileRegion(owning: file.release(), count: result.byteCount)
-      do throws(ImageError) {
+      do throws(SystemError) {
         let bytes = try ImageBytes(contentsOf: region)
         if let fault = result.fault(in: bytes, of: transform) {
           return .failure(.internal(detail: "a worker's result: \(fault)"))
         }
         return .success(ProcessedImage(bytes: bytes, result))
       } catch {
-        return .failure(error)
+        let count = result.byteCount
+        return .failure(.internal(detail: "cannot read a result of \(count) bytes: \(error)"))
       }
     }
   }

@@ -3,6 +3,7 @@
 import Glibc
 import ImagingWire
 import Model
+import Platform
 import Telemetry
 
 extension WorkerSlot {
@@ -115,7 +116,7 @@ extension WorkerSlot {
       if let ending = endedEarly(id) { return ending }
       guard .now < deadline else { return .outOfMemory(detail: "other jobs left no room in time") }
       let until = [deadline, core.stopAt].compactMap(\.self).min()
-      if wait(for: [signal.descriptor], until: until)[0] { signal.reset() }
+      if Poll.wait(for: [signal.descriptor], until: until)[0] { signal.reset() }
     }
     return nil
   }
@@ -134,7 +135,7 @@ extension WorkerSlot {
   private func replacement(for id: UInt64) -> WorkerProcess? {
     if successor == nil { start() }
     while current == nil, let worker = successor, endedEarly(id) == nil {
-      let ready = wait(
+      let ready = Poll.wait(
         for: [signal.descriptor, worker.socket.descriptor],
         until: [successorDeadline, core.stopAt].compactMap(\.self).min())
       if ready[0] { signal.reset() }
@@ -185,7 +186,7 @@ extension WorkerSlot {
       }
       if let stopAt = orders.stopAt, stopAt < until { (until, outcome) = (stopAt, .stopped) }
 
-      let ready = wait(
+      let ready = Poll.wait(
         for: [worker.socket.descriptor, signal.descriptor], until: min(until, timeIsUp))
       if ready[1] { signal.reset() }
       if ready[0] {

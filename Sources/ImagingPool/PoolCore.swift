@@ -116,7 +116,7 @@ final class PoolCore: Sendable {
       let deadline = ContinuousClock.now + .seconds(3)
       while read({ $0.staffed > 0 }) && .now < deadline {
         startSignal.reset()
-        _ = wait(for: [startSignal.descriptor], until: min(deadline, .now + .milliseconds(50)))
+        _ = Poll.wait(for: [startSignal.descriptor], until: min(deadline, .now + .milliseconds(50)))
       }
       throw error
     }
@@ -141,7 +141,7 @@ final class PoolCore: Sendable {
       case .failure(let error): throw error
       case nil where ContinuousClock.now >= deadline:
         throw ImagerStartError(executable: path, reason: "it took too long")
-      case nil: _ = wait(for: [startSignal.descriptor], until: deadline)
+      case nil: _ = Poll.wait(for: [startSignal.descriptor], until: deadline)
       }
     }
   }

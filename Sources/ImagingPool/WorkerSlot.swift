@@ -82,7 +82,7 @@ final class WorkerSlot: @unchecked Sendable {
     var deadlines = [core.stopAt, successorDeadline]
     if successor == nil && current.map(isDue) ?? true { deadlines.append(backoff.notBefore) }
     if !ending.isEmpty { deadlines.append(.now + .milliseconds(10)) }
-    let ready = wait(
+    let ready = Poll.wait(
       for: [
         signal.descriptor, current?.socket.descriptor ?? -1, successor?.socket.descriptor ?? -1,
       ], until: deadlines.compactMap(\.self).min())

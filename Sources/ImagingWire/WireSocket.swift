@@ -70,8 +70,8 @@ public struct WireSocket: ~Copyable, Sendable {
   /// Waits up to `milliseconds` for a message or the end of the connection. Returns whether there
   /// is one.
   public func hasMessage(within milliseconds: CInt) -> Bool {
-    var poll = pollfd(fd: owned.value, events: Int16(POLLIN), revents: 0)
-    return Glibc.poll(&poll, 1, milliseconds) != 0
+    var waiting = Poll([owned.value])
+    return waiting.wait(milliseconds: milliseconds)
   }
 
   /// Receives one message. The descriptors of a refused message are closed.

@@ -2,7 +2,6 @@
 
 import CLinux
 import Glibc
-import Model
 
 /// How a file's bytes are read; tests replace it to have a disk that does not answer.
 public struct FileAccess: Sendable {

@@ -2,7 +2,6 @@
 
 import CLinux
 import Glibc
-import Model
 
 /// A memory file (memfd_create(2)) that is being filled. Owns the file until `sealed` hands it out.
 public struct MemoryFile: ~Copyable {

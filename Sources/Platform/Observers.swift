@@ -1,6 +1,14 @@
 // Observers: a list of observers of an event.
 
-import Model
+/// A subscription of an observer. Releasing it removes the observer.
+public final class Observation: Sendable {
+  private let end: @Sendable () -> Void
+
+  /// Creates a subscription; `end` removes the observer.
+  public init(end: @escaping @Sendable () -> Void) { self.end = end }
+
+  deinit { end() }
+}
 
 /// A thread-safe list of observers. They are called outside of the lock, and receive every value
 /// that is sent after they were added.

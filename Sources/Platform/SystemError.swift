@@ -1,7 +1,6 @@
 // SystemError: an errno value as an error.
 
 import Glibc
-import Model
 
 /// The `errno` of a failed system call.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -13,4 +12,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// `No such file or directory (2)`.
   public var description: String { errnoText(code) }
+}
+
+/// Returns the text of an errno value for log lines: `No such file or directory (2)`.
+public func errnoText(_ code: CInt = errno) -> String {
+  "\(String(cString: strerror(code))) (\(code))"
 }

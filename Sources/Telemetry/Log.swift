@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 
 /// A value in a log line.
 public enum LogValue: Sendable, ExpressibleByStringLiteral, ExpressibleByStringInterpolation,
@@ -107,8 +108,8 @@ public struct Log: Sendable {
       if written < 0 && errno == EINTR { continue }
       if written < 0 && errno == EAGAIN {
         // Another process may have made the descriptor non-blocking.
-        var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        _ = poll(&waiting, 1, -1)
+        var waiting = Poll([(descriptor, .writable)])
+        waiting.wait(milliseconds: -1)
         continue
       }
       guard written > 0 else { return false }

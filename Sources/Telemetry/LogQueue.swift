@@ -105,10 +105,9 @@ public final class LogQueue: Sendable {
   }
 
   private func run() {
-    var waiting = pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)
+    var waiting = Poll([wake.descriptor])
     while true {
-      let pause = state.withLock { $0.limiter.nextSummary.map { $0 - .now } }
-      _ = poll(&waiting, 1, pause.map { CInt(clamping: max($0, .zero).inMilliseconds + 1) } ?? -1)
+      waiting.wait(until: state.withLock { $0.limiter.nextSummary })
       wake.reset()
       let (lines, isLast) = take()
       let isWritten = write(lines)
@@ -131,7 +130,8 @@ public final class LogQueue: Sendable {
   private func take() -> (lines: [String], isLast: Bool) {
     state.withLock { state in
       var lines = state.lines
-      (state.lines, state.bytes) = ([], 0)
+      state.lines = []
+      state.bytes = 0
       for summary in state.limiter.summaries(now: .now, all: state.isClosed) {
         lines.append(
           format.line(
@@ -161,12 +161,5 @@ public final class LogQueue: Sendable {
       }
     }
     return isWritten
-  }
-}
-
-extension Duration {
-  /// Whole milliseconds.
-  fileprivate var inMilliseconds: Int {
-    Int(clamping: components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000)
   }
 }

@@ -126,7 +126,9 @@ final class World: ImageLoader, ImageProcessor {
 
   /// The source's bytes with the width that was asked for: `number version width`.
   func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
-    let source = try ImageBytes(contentsOf: job.file)
+    guard let source = try? ImageBytes(contentsOf: job.file) else {
+      throw .internal(detail: "the source cannot be read")
+    }
     let text =
       source.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
       + " \(job.transform.width ?? 0)"

@@ -4,6 +4,7 @@ import Glibc
 import ImagingPool
 import ImagingWire
 import Model
+import Platform
 import Telemetry
 import TestSupport
 import Testing

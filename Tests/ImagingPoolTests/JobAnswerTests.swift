@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import ImagingWire
 import Model
+import Platform
 import TestSupport
 import Testing
 

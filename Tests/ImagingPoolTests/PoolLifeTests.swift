@@ -215,7 +215,7 @@ import Testing
     var worker: WorkerProcess? = try WorkerProcess(PoolSupport.configuration())
     let pid = try #require(worker?.pid)
     let socket = worker?.socket.descriptor ?? -1
-    #expect(wait(for: [socket], until: .now + .seconds(10)) == [true])
+    #expect(Poll.wait(for: [socket], until: .now + .seconds(10)) == [true])
     // When: the server's resources for the worker are released, without a kill
     worker = nil
     // Then

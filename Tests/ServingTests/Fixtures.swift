@@ -104,7 +104,10 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
     _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
   ) async throws(ImageError) -> PurgeReport {
     if let failure = putFailure.withLock({ $0 }) { throw failure }
-    let bytes = try ImageBytes(contentsOf: file).withUnsafeBytes { Array($0) }
+    guard let body = try? ImageBytes(contentsOf: file) else {
+      throw .internal(detail: "the body cannot be read")
+    }
+    let bytes = body.withUnsafeBytes { Array($0) }
     put.withLock { $0.append((url, bytes, origin)) }
     return removed.withLock { $0 }
   }

@@ -2,6 +2,7 @@
 
 import Caching
 import Model
+import Platform
 import Telemetry
 
 /// What filling a folder took.

@@ -2,6 +2,7 @@
 
 import Caching
 import Model
+import Platform
 
 /// One trace with one size of cache; ratios are hits ÷ requests.
 struct HitRatio: Encodable {

@@ -3,6 +3,7 @@
 import Caching
 import Glibc
 import Model
+import Platform
 import Telemetry
 
 /// `benchmark-fill FOLDER COUNT WIDTH BODY URL`: stores the bytes of the file `BODY` as what `/image?url=URL1&w=WIDTH`

@@ -1,6 +1,5 @@
 // Purges: the list of purges that stored entries and loads in progress are checked against.
 
-import Glibc
 import Model
 import Platform
 import Synchronization
@@ -72,7 +71,7 @@ public final class Purges: PurgeList {
   /// See `PurgeList`.
   public func add(_ scope: PurgeScope) -> Purge {
     state.withLock { state in
-      let purge = Purge(number: max(state.generation + 1, Self.microseconds()), scope: scope)
+      let purge = Purge(number: max(state.generation + 1, WallClock.microseconds), scope: scope)
       insert(purge, into: &state)
       return purge
     }
@@ -138,11 +137,5 @@ public final class Purges: PurgeList {
       newest.store(0, ordering: .releasing)
     }
     return dropped
-  }
-
-  private static func microseconds() -> Int {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
   }
 }

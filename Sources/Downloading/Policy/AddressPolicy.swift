@@ -1,6 +1,7 @@
 // AddressPolicy: the addresses that downloads of untrusted URLs may connect to.
 
 import Model
+import Platform
 
 /// Lets public addresses through, and of the others those that the operator allows (`download.allow_networks`).
 ///

@@ -2,6 +2,7 @@
 
 import CCurl
 import Model
+import Platform
 
 extension TransferRules {
   /// Returns why a connection to `address` is refused; `nil` if it is allowed.

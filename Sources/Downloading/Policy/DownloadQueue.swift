@@ -1,6 +1,7 @@
 // DownloadQueue: decides which downloads run, wait or are refused. Has no side effects.
 
 import Model
+import Platform
 
 /// Grants slots to loads, limited in total and per host. Waiting loads start by priority, and
 /// within one priority by `DownloadOrder`.
@@ -11,7 +12,8 @@ import Model
 /// - A host that responded to a load is not blamed when that load becomes silent later, usually
 ///   after a redirect.
 ///
-/// Scanning and removing take time linear in the queue's length.
+/// Starting a load takes time linear in the number of hosts with waiting loads, not in the number
+/// of loads: each host has a queue of its own for each priority.
 struct DownloadQueue {
   typealias ID = Int
 
@@ -25,12 +27,32 @@ struct DownloadQueue {
     case expire(ID)
   }
 
-  private struct Entry {
+  /// A waiting load in its host's queue.
+  fileprivate struct Entry {
     let id: ID
-    let host: String
     /// The load's number in order of arrival.
     let number: Int
-    let deadline: ContinuousClock.Instant
+  }
+
+  /// Where a load waits.
+  private struct Place {
+    let host: String
+    var rank: Int
+    let number: Int
+  }
+
+  /// A host with waiting or running loads.
+  private struct Host {
+    /// The waiting loads by priority rank, in order of arrival.
+    var waiting = [Deque<Entry>](repeating: Deque(), count: LoadPriority.allCases.count)
+    var running = 0
+    /// Running loads that no host has responded to.
+    var unanswered = 0
+    /// Whether a load was silent and the host has not responded since. Then at least one running
+    /// load is unanswered.
+    var isSilent = false
+
+    var isIdle: Bool { running == 0 && waiting.allSatisfy(\.isEmpty) }
   }
 
   private let limit: Int
@@ -39,17 +61,18 @@ struct DownloadQueue {
   private let queueLimit: Int
   private let queueTimeout: Duration
   private let order: DownloadOrder
-  /// The waiting loads by priority rank, in order of arrival, which is also the order of their
-  /// deadlines.
-  private var waiting = [[Entry]](repeating: [], count: LoadPriority.allCases.count)
+  private var hosts: [String: Host] = [:]
+  /// The waiting loads.
+  private var places: [ID: Place] = [:]
+  /// The waiting loads in order of arrival, which is also the order of their deadlines. Loads that
+  /// no longer wait leave holes, but the first one waits.
+  private var deadlines = Deque<(id: ID, deadline: ContinuousClock.Instant)>()
+  /// The host of each running load.
   private var running: [ID: String] = [:]
-  private var runningPerHost: [String: Int] = [:]
   /// Running loads that are silent.
   private var silent: Set<ID> = []
   /// Running loads that any host has responded to.
   private var answered: Set<ID> = []
-  /// Hosts that were silent and have not responded since. Each has an unanswered running load.
-  private var silentHosts: Set<String> = []
   private var arrivals = 0
   /// Whether no load starts (SDWebImageDownloader's `suspended`).
   private(set) var isPaused = false
@@ -69,51 +92,55 @@ struct DownloadQueue {
   var runningCount: Int { running.count }
   /// The number of silent running loads.
   var silentCount: Int { silent.count }
-  var waitingCount: Int { waiting.reduce(0) { $0 + $1.count } }
+  var waitingCount: Int { places.count }
   /// The earliest deadline of a waiting load.
-  var nextDeadline: ContinuousClock.Instant? { waiting.compactMap(\.first?.deadline).min() }
+  var nextDeadline: ContinuousClock.Instant? { deadlines.first?.deadline }
 
   /// Adds a load of `host` (and port).
   mutating func add(
     _ id: ID, host: String, priority: LoadPriority, now: ContinuousClock.Instant
   ) -> [Action] {
-    arrivals += 1
-    let entry = Entry(id: id, host: host, number: arrivals, deadline: now + queueTimeout)
-    if hasPlace(for: host) {
+    if hasPlaces, hosts[host].map(hasPlace) ?? true {
       // Any waiting load waits for another host, because free slots are granted at once.
-      return [start(entry)]
+      return [start(id, of: host)]
     }
     guard waitingCount < queueLimit else { return [.refuse(id)] }
-    waiting[priority.rank].append(entry)
+    arrivals += 1
+    places[id] = Place(host: host, rank: priority.rank, number: arrivals)
+    hosts[host, default: Host()].waiting[priority.rank].append(Entry(id: id, number: arrivals))
+    deadlines.append((id, now + queueTimeout))
     return []
   }
 
   /// Raises the priority of a waiting load; never lowers it. The load keeps its order of arrival.
   mutating func raise(_ id: ID, to priority: LoadPriority) {
-    guard let (rank, index) = place(of: id), rank < priority.rank else { return }
-    let entry = waiting[rank].remove(at: index)
-    let later = waiting[priority.rank].firstIndex { $0.number > entry.number }
-    waiting[priority.rank].insert(entry, at: later ?? waiting[priority.rank].endIndex)
+    guard var place = places[id], place.rank < priority.rank else { return }
+    takeOut(id, at: place)
+    place.rank = priority.rank
+    places[id] = place
+    let index = hosts[place.host]?.waiting[place.rank].index(of: place.number) ?? 0
+    let entry = Entry(id: id, number: place.number)
+    hosts[place.host]?.waiting[place.rank].insert(entry, at: index)
   }
 
   /// Removes a running or waiting load; ignores an unknown one.
   mutating func remove(_ id: ID) -> [Action] {
-    if let host = running.removeValue(forKey: id) {
-      let rest = (runningPerHost[host] ?? 1) - 1
-      runningPerHost[host] = rest > 0 ? rest : nil
-      silent.remove(id)
-      answered.remove(id)
-      forgive(host)
-      return startWaiting()
+    guard let host = running.removeValue(forKey: id) else {
+      if removeWaiting(id) { tidyDeadlines() }
+      return []
     }
-    if let (rank, index) = place(of: id) { waiting[rank].remove(at: index) }
-    return []
+    hosts[host]?.running -= 1
+    silent.remove(id)
+    if answered.remove(id) == nil { hosts[host]?.unanswered -= 1 }
+    forgive(host)
+    dropIfIdle(host)
+    return startWaiting()
   }
 
   /// Marks a running load as silent.
   mutating func silence(_ id: ID) -> [Action] {
     guard let host = running[id], silent.insert(id).inserted else { return [] }
-    if !answered.contains(id) { silentHosts.insert(host) }
+    if !answered.contains(id) { hosts[host]?.isSilent = true }
     return startWaiting()
   }
 
@@ -122,8 +149,8 @@ struct DownloadQueue {
   mutating func answer(_ id: ID, from speaker: String) -> [Action] {
     guard let host = running[id] else { return [] }
     silent.remove(id)
-    answered.insert(id)
-    silentHosts.remove(speaker)
+    if answered.insert(id).inserted { hosts[host]?.unanswered -= 1 }
+    hosts[speaker]?.isSilent = false
     forgive(host)
     return startWaiting()
   }
@@ -131,32 +158,27 @@ struct DownloadQueue {
   /// Clears a host's silence if no running load waits for its first response. The next load finds
   /// out whether the host responds again.
   private mutating func forgive(_ host: String) {
-    guard silentHosts.contains(host),
-      !running.contains(where: { $0.value == host && !answered.contains($0.key) })
-    else { return }
-    silentHosts.remove(host)
+    if hosts[host]?.unanswered == 0 { hosts[host]?.isSilent = false }
   }
 
   /// Removes the loads that wait for `host` and returns them in order of arrival. No other load can
   /// start because of it.
   mutating func removeWaiting(for host: String) -> [ID] {
-    var removed: [Entry] = []
-    for rank in waiting.indices {
-      removed += waiting[rank].filter { $0.host == host }
-      waiting[rank].removeAll { $0.host == host }
-    }
-    return removed.sorted { $0.number < $1.number }.map(\.id)
+    let removed = hosts[host]?.waiting.flatMap { $0 }.sorted { $0.number < $1.number } ?? []
+    for entry in removed { _ = removeWaiting(entry.id) }
+    tidyDeadlines()
+    return removed.map(\.id)
   }
 
   /// Refuses loads that have waited too long. A pause does not extend their wait.
   mutating func expire(now: ContinuousClock.Instant) -> [Action] {
-    var expired: [Entry] = []
-    for rank in waiting.indices {
-      let late = waiting[rank].prefix { $0.deadline <= now }
-      expired += late
-      waiting[rank].removeFirst(late.count)
+    var actions: [Action] = []
+    while let (id, deadline) = deadlines.first, deadline <= now {
+      _ = removeWaiting(id)
+      tidyDeadlines()
+      actions.append(.expire(id))
     }
-    return expired.sorted { $0.number < $1.number }.map { .expire($0.id) }
+    return actions
   }
 
   /// Starts no load until `resume`. Running loads continue.
@@ -168,43 +190,87 @@ struct DownloadQueue {
     return startWaiting()
   }
 
-  private func place(of id: ID) -> (rank: Int, index: Int)? {
-    for rank in waiting.indices {
-      if let index = waiting[rank].firstIndex(where: { $0.id == id }) { return (rank, index) }
-    }
-    return nil
-  }
-
-  private func hasPlace(for host: String) -> Bool {
-    hasPlaces && runningPerHost[host, default: 0] < limitPerHost && !silentHosts.contains(host)
-  }
-
   private var hasPlaces: Bool {
     !isPaused && running.count - silent.count < limit && running.count < limit + silentLimit
   }
 
+  private func hasPlace(_ host: Host) -> Bool { host.running < limitPerHost && !host.isSilent }
+
   private mutating func startWaiting() -> [Action] {
     var actions: [Action] = []
-    while let action = startNext() { actions.append(action) }
+    while !places.isEmpty, hasPlaces, let (id, host) = next() {
+      _ = removeWaiting(id)
+      actions.append(start(id, of: host))
+    }
+    tidyDeadlines()
     return actions
   }
 
-  private mutating func startNext() -> Action? {
-    guard hasPlaces else { return nil }
-    for rank in waiting.indices.reversed() {
-      let index =
-        switch order {
-        case .fifo: waiting[rank].firstIndex { hasPlace(for: $0.host) }
-        case .lifo: waiting[rank].lastIndex { hasPlace(for: $0.host) }
+  /// Returns the waiting load that starts next; `nil` if every host with waiting loads is full or
+  /// silent.
+  private func next() -> (id: ID, host: String)? {
+    var best: (rank: Int, entry: Entry, host: String)?
+    for (name, host) in hosts where hasPlace(host) {
+      guard let rank = host.waiting.lastIndex(where: { !$0.isEmpty }),
+        let entry = order == .fifo ? host.waiting[rank].first : host.waiting[rank].last
+      else { continue }
+      if let best {
+        let isEarlier = entry.number < best.entry.number
+        guard rank > best.rank || rank == best.rank && isEarlier == (order == .fifo) else {
+          continue
         }
-      if let index { return start(waiting[rank].remove(at: index)) }
+      }
+      best = (rank, entry, name)
     }
-    return nil
+    return best.map { ($0.entry.id, $0.host) }
   }
 
-  private mutating func start(_ entry: Entry) -> Action {
-    running[entry.id] = entry.host
-    runningPerHost[entry.host, default: 0] += 1
-    return .start(entry.id)
+  private mutating func start(_ id: ID, of host: String) -> Action {
+    running[id] = host
+    hosts[host, default: Host()].running += 1
+    hosts[host]?.unanswered += 1
+    return .start(id)
+  }
+}
+
+// MARK: - Waiting loads
+
+extension DownloadQueue {
+  /// Removes a load from its queue and returns whether it waited. The caller calls `tidyDeadlines`.
+  private mutating func removeWaiting(_ id: ID) -> Bool {
+    guard let place = places.removeValue(forKey: id) else { return false }
+    takeOut(id, at: place)
+    dropIfIdle(place.host)
+    return true
+  }
+
+  private mutating func takeOut(_ id: ID, at place: Place) {
+    guard let index = hosts[place.host]?.waiting[place.rank].index(of: place.number) else { return }
+    hosts[place.host]?.waiting[place.rank].remove(at: index)
+  }
+
+  private mutating func dropIfIdle(_ host: String) {
+    if hosts[host]?.isIdle == true { hosts[host] = nil }
+  }
+
+  /// Removes the holes at the front of `deadlines`, and all of them when they outnumber the loads.
+  private mutating func tidyDeadlines() {
+    while let first = deadlines.first, places[first.id] == nil { _ = deadlines.popFirst() }
+    guard deadlines.count > 2 * places.count + 32 else { return }
+    let places = places
+    deadlines.removeAll { places[$0.id] == nil }
+  }
+}
+
+extension Deque<DownloadQueue.Entry> {
+  /// Returns the index of the load with this number, or the one at which it belongs.
+  fileprivate func index(of number: Int) -> Int {
+    var low = 0
+    var high = count
+    while low < high {
+      let middle = (low + high) / 2
+      if self[middle].number < number { low = middle + 1 } else { high = middle }
+    }
+    return low
   }
 }

@@ -2,6 +2,7 @@
 
 import CCurl
 import Model
+import Platform
 
 /// One hop of a load, with the host as curl reads the URL, so that the checked host is the one
 /// used.

@@ -2,6 +2,7 @@
 
 import CCurl
 import Model
+import Platform
 
 /// The downloader's settings, prepared for transfers.
 struct TransferRules: Sendable {

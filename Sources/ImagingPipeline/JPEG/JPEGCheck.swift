@@ -16,16 +16,17 @@ import Model
 /// Extra bytes between segments and after the end marker are harmless.
 struct JPEGCheck {
   private let bytes: UnsafeRawBufferPointer
-  private var position = 2
+  private var markers: JPEGMarkers
   private var tables = JPEGCodeTables()
   private var frame: JPEGScanFrame?
   /// The first number of each quantization table.
   private var quantizers = [Int](repeating: 1, count: 4)
   private var restartInterval = 0
-  /// Whether bytes outside of any segment were found.
-  private var hasStrayBytes = false
 
-  private init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+  private init(_ bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+    markers = JPEGMarkers(bytes)
+  }
 
   /// Checks a JPEG. Returns `unknown` for arithmetic coding, for omitted tables, and for files that
   /// libjpeg rejects.
@@ -36,7 +37,7 @@ struct JPEGCheck {
 
   private mutating func run() -> Soundness {
     while true {
-      guard let marker = nextMarker() else {
+      guard let marker = try? markers.find() else {
         return .damaged(.truncated, "a JPEG without its end")
       }
       switch marker {
@@ -45,7 +46,7 @@ struct JPEGCheck {
       case 0x01, 0xd0...0xd8: continue
       default: break
       }
-      guard let segment = segment() else {
+      guard let segment = try? markers.segment() else {
         return .damaged(.truncated, "a JPEG's segment ends early")
       }
       switch marker {
@@ -69,32 +70,6 @@ struct JPEGCheck {
     }
   }
 
-  /// Returns the second byte of the next marker; `nil` at the end of the file.
-  private mutating func nextMarker() -> UInt8? {
-    while position + 1 < bytes.count {
-      // Any number of 0xff fill bytes may precede a marker (T.81, B.1.1.2).
-      if bytes[position] == 0xff && bytes[position + 1] == 0xff {
-        position += 1
-      } else if bytes[position] == 0xff && bytes[position + 1] != 0 {
-        defer { position += 2 }
-        return bytes[position + 1]
-      } else {
-        hasStrayBytes = true
-        position += 1
-      }
-    }
-    return nil
-  }
-
-  /// Returns the content of the current marker's segment; `nil` if it is truncated.
-  private mutating func segment() -> UnsafeRawBufferPointer? {
-    guard position + 2 <= bytes.count else { return nil }
-    let length = Int(bytes[position]) << 8 | Int(bytes[position + 1])
-    guard length >= 2, length <= bytes.count - position else { return nil }
-    defer { position += length }
-    return UnsafeRawBufferPointer(rebasing: bytes[position + 2..<position + length])
-  }
-
   private mutating func readQuantizers(_ segment: UnsafeRawBufferPointer) {
     var rest = segment[...]
     while let head = rest.popFirst() {
@@ -109,7 +84,7 @@ struct JPEGCheck {
     guard let frame else { return .unknown }
     guard let header = JPEGScanHeader(segment, of: frame) else { return .unknown }
     if let fault = frame.begin(header) { return .damaged(.warning, fault) }
-    guard var bits = JPEGBits(bytes, at: position) else { return .unknown }
+    guard var bits = JPEGBits(bytes, at: markers.position) else { return .unknown }
     let scan = JPEGScan(
       header: header, restartInterval: restartInterval,
       quantizers: header.members.map { quantizers[frame.components[$0.component].quantizer] })
@@ -120,7 +95,7 @@ struct JPEGCheck {
         ? .damaged(.truncated, "a JPEG's scan ends with the file")
         : .damaged(.warning, "a JPEG's scan continues after its last block")
     }
-    position = end
+    markers.position = end
     return .whole
   }
 
@@ -129,7 +104,7 @@ struct JPEGCheck {
     guard let frame else { return .unknown }
     guard frame.isComplete else { return .damaged(.warning, "a JPEG lacks a component") }
     // Stray bytes between segments may be the rest of a damaged scan.
-    return frame.isRefined || !hasStrayBytes
+    return frame.isRefined || !markers.hasStrayBytes
       ? .whole : .damaged(.warning, "a JPEG lacks a scan")
   }
 }

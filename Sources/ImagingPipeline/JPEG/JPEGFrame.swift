@@ -39,7 +39,7 @@ struct JPEGFrame {
     var tables = [UnsafeRawBufferPointer?](repeating: nil, count: 8)
     var frame: UnsafeRawBufferPointer?
     var interval = 0
-    while let (marker, segment) = markers.next() {
+    while let (marker, segment) = markers.nextSegment() {
       switch marker {
       case 0xdb: guard Self.readQuantization(segment, into: &quantization) else { return nil }
       case 0xc4: guard Self.readTables(segment, into: &tables) else { return nil }
@@ -57,8 +57,10 @@ struct JPEGFrame {
           let (size, components) = Self.components(
             frame, scan: segment, quantization: quantization, tables: tables)
         else { return nil }
-        (self.size, self.components) = (size, components)
-        (restartInterval, start) = (interval, markers.position)
+        self.size = size
+        self.components = components
+        restartInterval = interval
+        start = markers.position
         return
       case 0xe0...0xef, 0xfe: break
       default: return nil
@@ -151,27 +153,5 @@ struct JPEGFrame {
     // As in libjpeg, component ids "RGB" mean that the components are RGB.
     guard components.map(\.id) != Array("RGB".utf8) else { return nil }
     return (size, components)
-  }
-}
-
-/// Iterates over a JPEG's markers.
-struct JPEGMarkers {
-  private let bytes: UnsafeRawBufferPointer
-  /// The offset at which the next marker is expected.
-  private(set) var position = 2
-
-  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
-
-  /// Returns the next marker and its segment; `nil` if no marker follows.
-  mutating func next() -> (UInt8, UnsafeRawBufferPointer)? {
-    guard position + 4 <= bytes.count, bytes[position] == 0xff else { return nil }
-    // Any number of 0xff fill bytes may precede a marker.
-    while position + 4 < bytes.count, bytes[position + 1] == 0xff { position += 1 }
-    let marker = bytes[position + 1]
-    let length = Int(bytes[position + 2]) << 8 | Int(bytes[position + 3])
-    guard length >= 2, position + 2 + length <= bytes.count else { return nil }
-    let segment = bytes[position + 4..<position + 2 + length]
-    position += 2 + length
-    return (marker, UnsafeRawBufferPointer(rebasing: segment))
   }
 }

@@ -12,12 +12,13 @@ struct JPEGProcess {
   /// Finds the frame header; `nil` if there is no frame header.
   init?(of bytes: UnsafeRawBufferPointer) {
     var markers = JPEGMarkers(bytes)
-    while let (marker, segment) = markers.next() {
+    while let (marker, segment) = markers.nextSegment() {
       // Three markers in this range are not frames: tables, extensions and arithmetic coding
       // conditions.
       guard (0xc0...0xcf).contains(marker), ![0xc4, 0xc8, 0xcc].contains(marker) else { continue }
       guard let first = segment.first else { return nil }
-      (precision, kind) = (Int(first), Int(marker & 15))
+      precision = Int(first)
+      kind = Int(marker & 15)
       return
     }
     return nil

@@ -1,25 +1,28 @@
 // JPEGStripping: strips a JPEG's metadata without decoding the file.
 
+import Model
+
 /// Copies or drops the segments of a JPEG (ISO/IEC 10918-1, annex B).
 enum JPEGStripping {
   /// Returns the file with only what its pixels need; `nil` for kinds that browsers do not draw,
   /// and for damaged files.
   static func stripped(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
-    var cursor = FileCursor(file)
-    guard cursor.big(2) == 0xffd8 else { return nil }
+    guard file.starts(with: [0xff, 0xd8]) else { return nil }
+    var markers = JPEGMarkers(file)
     var result: [UInt8] = [0xff, 0xd8]
     result.reserveCapacity(file.count)
-    var (hasJFIF, hasAdobe, hasFrame, hasScan) = (false, false, false, false)
+    var hasJFIF = false
+    var hasAdobe = false
+    var hasFrame = false
+    var hasScan = false
     while true {
-      guard let marker = marker(&cursor) else { return nil }
+      guard let marker = try? markers.next() else { return nil }
       if marker == 0xd9 {
         guard hasScan else { return nil }
         return result + [0xff, 0xd9]
       }
-      let start = cursor.position
-      guard let length = cursor.big(2), length >= 2, let content = cursor.take(length - 2) else {
-        return nil
-      }
+      let start = markers.position
+      guard let content = try? markers.segment() else { return nil }
       func keep(_ bytes: some Sequence<UInt8>) {
         result += [0xff, marker]
         result += bytes
@@ -32,15 +35,16 @@ enum JPEGStripping {
           return nil
         }
         hasFrame = true
-        keep(file[start..<cursor.position])
+        keep(file[start..<markers.position])
       // Huffman tables, quantization tables, restart interval, number of lines.
-      case 0xc4, 0xdb, 0xdd, 0xdc: keep(file[start..<cursor.position])
+      case 0xc4, 0xdb, 0xdd, 0xdc: keep(file[start..<markers.position])
       case 0xda:
         guard hasFrame else { return nil }
         hasScan = true
-        keep(file[start..<cursor.position])
-        guard let scan = scan(&cursor, in: file) else { return nil }
-        result += scan
+        keep(file[start..<markers.position])
+        let scan = markers.position
+        guard (try? markers.skipScan()) != nil else { return nil }
+        result += file[scan..<markers.position]
       case 0xe0
       where !hasJFIF && !hasScan && content.count >= 14
         && content.starts(with: "JFIF\0".utf8):
@@ -58,31 +62,5 @@ enum JPEGStripping {
       default: return nil
       }
     }
-  }
-
-  /// Reads the code of the next marker, after any number of fill bytes.
-  private static func marker(_ cursor: inout FileCursor) -> UInt8? {
-    guard cursor.byte() == 0xff else { return nil }
-    var code = cursor.byte()
-    while code == 0xff { code = cursor.byte() }
-    return code
-  }
-
-  /// Returns the entropy-coded data up to the next marker other than a restart marker; in that data
-  /// 0xff is followed by 0.
-  private static func scan(
-    _ cursor: inout FileCursor, in file: UnsafeRawBufferPointer
-  ) -> Slice<UnsafeRawBufferPointer>? {
-    let start = cursor.position
-    var place = start
-    while place < file.count - 1 {
-      let next = file[place + 1]
-      if file[place] == 0xff, next != 0, next != 0xff, !(0xd0...0xd7).contains(next) {
-        _ = cursor.take(place - start)
-        return file[start..<place]
-      }
-      place += 1
-    }
-    return nil
   }
 }

@@ -2,6 +2,7 @@
 
 import CDeflate
 import Model
+import Platform
 
 /// Drops everything that is not needed to show the image. Returns `nil` for a file with unknown
 /// parts, which is then re-encoded.
@@ -17,36 +18,6 @@ enum Stripping {
   }
 }
 
-/// Reads a file in sequence, with bounds checks.
-struct FileCursor {
-  private let bytes: UnsafeRawBufferPointer
-  private(set) var position = 0
-
-  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
-
-  var isAtEnd: Bool { position == bytes.count }
-
-  /// Reads the next `count` bytes; `nil` if fewer are left.
-  mutating func take(_ count: Int) -> UnsafeRawBufferPointer? {
-    guard count >= 0, count <= bytes.count - position else { return nil }
-    defer { position += count }
-    return UnsafeRawBufferPointer(rebasing: bytes[position..<position + count])
-  }
-
-  mutating func byte() -> UInt8? { take(1)?[0] }
-
-  /// Reads a big-endian unsigned number of 1 to 4 bytes.
-  mutating func big(_ width: Int) -> Int? { take(width)?.reduce(0) { $0 << 8 | Int($1) } }
-
-  /// Reads a little-endian unsigned number of 1 to 4 bytes.
-  mutating func little(_ width: Int) -> Int? {
-    take(width)?.reversed().reduce(0) { $0 << 8 | Int($1) }
-  }
-
-  /// Reads a four-character name.
-  mutating func name() -> String? { take(4).map { String(decoding: $0, as: UTF8.self) } }
-}
-
 /// Strips the chunks of a PNG (third edition).
 private enum PNGStripping {
   /// The chunks that affect how pixels are shown.
@@ -55,16 +26,16 @@ private enum PNGStripping {
   ]
 
   static func stripped(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
-    var cursor = FileCursor(file)
-    guard let signature = cursor.take(8) else { return nil }
+    var reader = ByteReader(file)
+    guard let signature = try? reader.take(8) else { return nil }
     var result = Array(signature)
     result.reserveCapacity(file.count)
     // A profile overrides these chunks, so they must not take effect when the profile is dropped.
     let hasProfile = PNGColour(of: file).hasProfile
     while true {
-      let start = cursor.position
-      guard let length = cursor.big(4), let checked = cursor.take(4 + length),
-        let checksum = cursor.big(4)
+      let start = reader.position
+      guard let length = try? reader.number(4), let checked = try? reader.take(4 + length),
+        let checksum = try? reader.number(4)
       else { return nil }
       let name = String(decoding: checked.prefix(4), as: UTF8.self)
       // Decoders skip a chunk with a wrong checksum or refuse the file. A file whose pixels need the chunk was refused
@@ -76,7 +47,7 @@ private enum PNGStripping {
       guard !isDropped || name.first?.isLowercase == true else { return nil }
       // A result has at most 8 bits per sample.
       if name == "IHDR", length < 9 || file[start + 16] > 8 { return nil }
-      if !isDropped { result += file[start..<cursor.position] }
+      if !isDropped { result += file[start..<reader.position] }
       if name == "IEND" { return result }
     }
   }
@@ -89,9 +60,10 @@ private enum WebPStripping {
   private static let pixels = ["VP8 ", "VP8L", "ALPH"]
 
   static func stripped(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
-    var cursor = FileCursor(file)
-    guard cursor.name() == "RIFF", let size = cursor.little(4), cursor.name() == "WEBP",
-      let content = cursor.take(size - 4), let chunks = chunks(content)
+    var reader = ByteReader(file, order: .little)
+    guard (try? reader.name()) == "RIFF", let size = try? reader.number(4),
+      (try? reader.name()) == "WEBP", let content = try? reader.take(size - 4),
+      let chunks = chunks(content)
     else { return nil }
     var kept: [(name: String, content: [UInt8])] = []
     for (name, content) in chunks {
@@ -121,14 +93,14 @@ private enum WebPStripping {
   private static func chunks(
     _ bytes: UnsafeRawBufferPointer
   ) -> [(name: String, content: UnsafeRawBufferPointer)]? {
-    var cursor = FileCursor(bytes)
+    var reader = ByteReader(bytes, order: .little)
     var chunks: [(name: String, content: UnsafeRawBufferPointer)] = []
-    while !cursor.isAtEnd {
-      guard let name = cursor.name(), let length = cursor.little(4),
-        let content = cursor.take(length)
+    while !reader.isAtEnd {
+      guard let name = try? reader.name(), let length = try? reader.number(4),
+        let content = try? reader.take(length)
       else { return nil }
       // A padding byte follows an odd length; it may be missing at the end.
-      if !length.isMultiple(of: 2), !cursor.isAtEnd { _ = cursor.byte() }
+      if !length.isMultiple(of: 2) { reader.skip(1) }
       chunks.append((name, content))
     }
     return chunks

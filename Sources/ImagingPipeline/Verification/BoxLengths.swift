@@ -1,6 +1,7 @@
 // BoxLengths: checks the box lengths of HEIC, AVIF, JPEG 2000 and JPEG XL files.
 
 import Model
+import Platform
 
 /// Checks the boxes of ISO base media files (ISO/IEC 14496-12, 4.2) and of formats with the same
 /// structure (ISO/IEC 15444-1, I.4; ISO/IEC 18181-2, 4.2).
@@ -9,15 +10,15 @@ enum BoxLengths {
   ///
   /// - Throws: `ContainerFault`.
   static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    var boxes = ClaimReader(source[...], isBigEndian: true)
+    var boxes = ByteReader(source)
     try check(&boxes, depth: 0, fileLength: source.count)
   }
 
   /// Returns the content of the first top-level box of a type.
   static func content(
     of type: String, in source: UnsafeRawBufferPointer
-  ) -> Slice<UnsafeRawBufferPointer>? {
-    var boxes = ClaimReader(source[...], isBigEndian: true)
+  ) -> UnsafeRawBufferPointer? {
+    var boxes = ByteReader(source)
     while let box = try? next(in: &boxes, depth: 0) {
       if box.type == type { return box.content.bytes }
     }
@@ -33,7 +34,7 @@ enum BoxLengths {
   private static let mostDepth = 16
 
   private static func check(
-    _ boxes: inout ClaimReader, depth: Int, fileLength: Int
+    _ boxes: inout ByteReader, depth: Int, fileLength: Int
   ) throws(ContainerFault) {
     guard depth < mostDepth else { throw .broken("boxes in boxes") }
     while var box = try next(in: &boxes, depth: depth) {
@@ -45,20 +46,21 @@ enum BoxLengths {
 
   /// Returns the next box; `nil` at the end, or if the trailing bytes of the file are not a box.
   private static func next(
-    in boxes: inout ClaimReader, depth: Int
-  ) throws(ContainerFault) -> (type: String, content: ClaimReader)? {
-    guard var length = boxes.number(4), let type = boxes.name() else { return nil }
+    in boxes: inout ByteReader, depth: Int
+  ) throws(ContainerFault) -> (type: String, content: ByteReader)? {
+    guard var length = try? boxes.number(4), let type = try? boxes.name() else { return nil }
     var head = 8
     if length == 1 {
-      guard let large = boxes.number(8) else { return nil }
-      (length, head) = (large, 16)
+      guard let large = try? boxes.number(8) else { return nil }
+      length = large
+      head = 16
     }
     // The last box of a file may have length 0, which means up to the end.
-    if length == 0, depth == 0 { length = head + boxes.count }
-    guard length >= head, let content = boxes.part(length - head) else {
+    if length == 0, depth == 0 { length = head + boxes.left }
+    guard length >= head, let content = try? boxes.reader(of: length - head) else {
       // Some writers append data that is not in boxes.
       if depth == 0, type.contains("?") { return nil }
-      throw .excess("box \(type)", length, boxes.count + head)
+      throw .excess("box \(type)", length, boxes.left + head)
     }
     return (type, content)
   }
@@ -66,24 +68,26 @@ enum BoxLengths {
   /// Checks the locations of items (ISO/IEC 14496-12, 8.11.3): an item stored in the file must lie
   /// within it.
   private static func checkItems(
-    _ box: inout ClaimReader, fileLength: Int
+    _ box: inout ByteReader, fileLength: Int
   ) throws(ContainerFault) {
-    guard let version = box.number(1), box.skip(3), let sizes = box.number(2), version <= 2 else {
-      return
-    }
-    let (offsetWidth, lengthWidth, baseWidth) = (sizes >> 12, sizes >> 8 & 15, sizes >> 4 & 15)
+    guard let version = try? box.number(1), box.skip(3), let sizes = try? box.number(2),
+      version <= 2
+    else { return }
+    let offsetWidth = sizes >> 12
+    let lengthWidth = sizes >> 8 & 15
+    let baseWidth = sizes >> 4 & 15
     let indexWidth = version == 0 ? 0 : sizes & 15
     guard [offsetWidth, lengthWidth, baseWidth, indexWidth].allSatisfy({ $0 <= 8 }),
-      let items = box.number(version < 2 ? 2 : 4)
+      let items = try? box.number(version < 2 ? 2 : 4)
     else { return }
     for _ in 0..<items {
       guard box.skip(version < 2 ? 2 : 4),
-        let method = version == 0 ? 0 : box.number(2).map({ $0 & 15 }),
-        box.skip(2), let base = box.number(baseWidth), let extents = box.number(2)
+        let method = version == 0 ? 0 : (try? box.number(2)).map({ $0 & 15 }),
+        box.skip(2), let base = try? box.number(baseWidth), let extents = try? box.number(2)
       else { throw .excess("items in box iloc", items, 0) }
       for _ in 0..<extents {
-        guard box.skip(indexWidth), let offset = box.number(offsetWidth),
-          let length = box.number(lengthWidth)
+        guard box.skip(indexWidth), let offset = try? box.number(offsetWidth),
+          let length = try? box.number(lengthWidth)
         else { throw .excess("extents in box iloc", extents, 0) }
         // Other methods store the item in a box or in other items.
         guard method == 0 else { continue }

@@ -1,6 +1,7 @@
 // CodestreamLengths: checks the lengths and the tile count of a JPEG 2000 codestream.
 
 import Model
+import Platform
 
 /// Checks the marker segments of a codestream (ISO/IEC 15444-1, annex A).
 enum CodestreamLengths {
@@ -15,16 +16,16 @@ enum CodestreamLengths {
   ///
   /// - Throws: `ContainerFault`.
   static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    var bytes = ClaimReader(source.dropFirst(2), isBigEndian: true)
-    while let marker = bytes.number(2) {
+    var bytes = ByteReader(source, at: 2)
+    while let marker = try? bytes.number(2) {
       switch marker {
       case 0xffd9: return
       case 0xff90: try skipTilePart(&bytes)
       default:
         // OpenJPEG decides about bytes that are not a marker.
-        guard marker >= 0xff00, let length = bytes.number(2), length >= 2 else { return }
-        guard let segment = bytes.part(length - 2) else {
-          throw .excess("a segment", length, bytes.count + 2)
+        guard marker >= 0xff00, let length = try? bytes.number(2), length >= 2 else { return }
+        guard let segment = try? bytes.reader(of: length - 2) else {
+          throw .excess("a segment", length, bytes.left + 2)
         }
         if marker == 0xff51 { try checkTiles(segment) }
       }
@@ -32,29 +33,33 @@ enum CodestreamLengths {
   }
 
   /// Skips a tile-part, starting after its marker; a length of 0 means up to the end (A.4.2).
-  private static func skipTilePart(_ bytes: inout ClaimReader) throws(ContainerFault) {
-    guard bytes.skip(4), let length = bytes.number(4) else { return }
-    guard length > 0 else { return _ = bytes.skip(bytes.count) }
+  private static func skipTilePart(_ bytes: inout ByteReader) throws(ContainerFault) {
+    guard bytes.skip(4), let length = try? bytes.number(4) else { return }
+    guard length > 0 else {
+      bytes.skip(bytes.left)
+      return
+    }
     // The length counts from the marker. Marker, segment length, tile index and this length take 10
     // bytes.
     guard length >= 12, bytes.skip(length - 10) else {
-      throw .excess("part of a tile", length, bytes.count + 10)
+      throw .excess("part of a tile", length, bytes.left + 10)
     }
   }
 
   /// Checks the number of tiles from the sizes of image and tiles (A.5.1).
-  private static func checkTiles(_ segment: ClaimReader) throws(ContainerFault) {
+  private static func checkTiles(_ segment: ByteReader) throws(ContainerFault) {
     var segment = segment
-    guard segment.skip(2), let width = segment.number(4), let height = segment.number(4),
-      let offsetX = segment.number(4), let offsetY = segment.number(4),
-      let tileWidth = segment.number(4), let tileHeight = segment.number(4),
-      let left = segment.number(4), let top = segment.number(4),
-      let components = segment.number(2), tileWidth > 0, tileHeight > 0
+    guard segment.skip(2), let width = try? segment.number(4), let height = try? segment.number(4),
+      let offsetX = try? segment.number(4), let offsetY = try? segment.number(4),
+      let tileWidth = try? segment.number(4), let tileHeight = try? segment.number(4),
+      let left = try? segment.number(4), let top = try? segment.number(4),
+      let components = try? segment.number(2), tileWidth > 0, tileHeight > 0
     else { return }
     func count(_ side: Int, _ start: Int, _ tile: Int) -> Int {
       max((side - start + tile - 1) / tile, 0)
     }
-    let (across, down) = (count(width, left, tileWidth), count(height, top, tileHeight))
+    let across = count(width, left, tileWidth)
+    let down = count(height, top, tileHeight)
     let (tiles, isTooMany) = across.multipliedReportingOverflow(by: down)
     let bytes = bytesOfTile + components * bytesOfComponent
     guard !isTooMany, tiles <= mostBytesOfTiles / bytes else {

@@ -2,6 +2,7 @@
 
 import ImagingWire
 import Model
+import Platform
 
 /// Walks through a source's container without decoding.
 ///
@@ -63,31 +64,31 @@ enum ContainerLengths {
 
   /// Checks the chunks: length, name, content, checksum (PNG 1.2, 3.2).
   private static func checkPNG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    var bytes = ClaimReader(source.dropFirst(8), isBigEndian: true)
-    while let length = bytes.number(4), let name = bytes.name() {
+    var bytes = ByteReader(source, at: 8)
+    while let length = try? bytes.number(4), let name = try? bytes.name() {
       guard name != "IEND" else { return }
       guard bytes.skip(length), bytes.skip(4) else {
-        throw .excess("chunk \(name)", length, max(bytes.count - 4, 0))
+        throw .excess("chunk \(name)", length, max(bytes.left - 4, 0))
       }
     }
-    throw .excess("IEND", 12, bytes.count)
+    throw .excess("IEND", 12, bytes.left)
   }
 
   /// Checks the file length, the chunks, and the chunks inside frames (RFC 9649, 2.3 to 2.7.1.1).
   private static func checkWebP(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    var file = ClaimReader(source.dropFirst(4), isBigEndian: false)
-    guard let length = file.number(4) else { throw .excess("RIFF", 4, source.count) }
-    guard var riff = file.part(length) else { throw .excess("RIFF", length, file.count) }
-    _ = riff.name()
+    var file = ByteReader(source, at: 4, order: .little)
+    guard let length = try? file.number(4) else { throw .excess("RIFF", 4, source.count) }
+    guard var riff = try? file.reader(of: length) else { throw .excess("RIFF", length, file.left) }
+    riff.skip(4)
     try checkChunks(&riff, areOfFrame: false)
   }
 
   private static func checkChunks(
-    _ bytes: inout ClaimReader, areOfFrame: Bool
+    _ bytes: inout ByteReader, areOfFrame: Bool
   ) throws(ContainerFault) {
-    while let name = bytes.name(), let length = bytes.number(4) {
-      guard var chunk = bytes.part(length) else {
-        throw .excess("chunk \(name)", length, bytes.count)
+    while let name = try? bytes.name(), let length = try? bytes.number(4) {
+      guard var chunk = try? bytes.reader(of: length) else {
+        throw .excess("chunk \(name)", length, bytes.left)
       }
       // The padding byte after an odd length may be missing at the end.
       _ = length % 2 == 1 && bytes.skip(1)
@@ -100,47 +101,45 @@ enum ContainerLengths {
 
   /// Checks the segments up to the first scan (ISO/IEC 10918-1, B.1.1.4).
   private static func checkJPEG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    var bytes = ClaimReader(source.dropFirst(2), isBigEndian: true)
-    while let byte = bytes.number(1) {
-      // Decoders skip bytes that are not a marker.
-      guard byte == 0xff else { continue }
-      var next = bytes.number(1)
-      while next == 0xff { next = bytes.number(1) }
-      guard let marker = next else { return }
+    var markers = JPEGMarkers(source)
+    // Decoders skip bytes that are not a marker.
+    while let marker = try? markers.find() {
       switch marker {
       case 0xd9, 0xda: return
-      // 0xff00 is not a marker; the others have no length.
-      case 0x00, 0x01, 0xd0...0xd8: continue
+      // Markers without a segment (T.81, table B.1).
+      case 0x01, 0xd0...0xd8: continue
       default: break
       }
-      guard let length = bytes.number(2), length >= 2 else { return }
-      guard bytes.skip(length - 2) else { throw .excess("a segment", length, bytes.count + 2) }
+      guard let length = markers.segmentLength, length >= 2 else { return }
+      guard (try? markers.segment()) != nil else {
+        throw .excess("a segment", length, markers.left)
+      }
     }
   }
 
   /// Checks the colour tables and sub-blocks (GIF89a, 15 and 18 to 27). A missing trailer is common
   /// and harmless.
   private static func checkGIF(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    var bytes = ClaimReader(source.dropFirst(10), isBigEndian: false)
+    var bytes = ByteReader(source, at: 10, order: .little)
     func skipTable(_ flags: Int) throws(ContainerFault) {
       guard flags & 0x80 != 0 else { return }
       let length = 3 << (flags & 7 + 1)
-      guard bytes.skip(length) else { throw .excess("a colour table", length, bytes.count) }
+      guard bytes.skip(length) else { throw .excess("a colour table", length, bytes.left) }
     }
     func skipBlocks() throws(ContainerFault) {
       while true {
-        guard let length = bytes.number(1) else { throw .excess("a row of blocks", 1, 0) }
+        guard let length = try? bytes.number(1) else { throw .excess("a row of blocks", 1, 0) }
         if length == 0 { return }
-        guard bytes.skip(length) else { throw .excess("a block", length, bytes.count) }
+        guard bytes.skip(length) else { throw .excess("a block", length, bytes.left) }
       }
     }
-    guard let flags = bytes.number(1), bytes.skip(2) else { throw .excess("the screen", 7, 0) }
+    guard let flags = try? bytes.number(1), bytes.skip(2) else { throw .excess("the screen", 7, 0) }
     try skipTable(flags)
-    while let kind = bytes.number(1) {
+    while let kind = try? bytes.number(1) {
       switch kind {
       case 0x2c:
-        guard bytes.skip(8), let flags = bytes.number(1) else {
-          throw .excess("an image", 9, bytes.count)
+        guard bytes.skip(8), let flags = try? bytes.number(1) else {
+          throw .excess("an image", 9, bytes.left)
         }
         try skipTable(flags)
         // The minimum LZW code size.
@@ -159,7 +158,7 @@ enum ContainerLengths {
     if source.starts(with: [0xff, 0x4f]) { return try CodestreamLengths.check(source) }
     try BoxLengths.check(source)
     guard let codestream = BoxLengths.content(of: "jp2c", in: source) else { return }
-    try CodestreamLengths.check(UnsafeRawBufferPointer(rebasing: codestream))
+    try CodestreamLengths.check(codestream)
   }
 }
 
@@ -172,49 +171,4 @@ enum ContainerFault: Error {
   /// The codestream has more tiles than fit in memory; the reason completes an
   /// `ImageError.tooCostly`.
   case tooManyTiles(reason: String, pixels: Int)
-}
-
-/// Reads numbers and parts in sequence, with bounds checks.
-struct ClaimReader {
-  private(set) var bytes: Slice<UnsafeRawBufferPointer>
-  private let isBigEndian: Bool
-
-  init(_ bytes: Slice<UnsafeRawBufferPointer>, isBigEndian: Bool) {
-    (self.bytes, self.isBigEndian) = (bytes, isBigEndian)
-  }
-
-  /// The number of bytes left.
-  var count: Int { bytes.count }
-
-  /// Reads a number of up to 8 bytes; `nil` if too few are left. A value above `Int.max` is
-  /// returned as `Int.max`.
-  mutating func number(_ width: Int) -> Int? {
-    guard count >= width else { return nil }
-    let digits = bytes.prefix(width)
-    bytes = bytes.dropFirst(width)
-    let value =
-      isBigEndian
-      ? digits.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-      : digits.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-    return Int(clamping: value)
-  }
-
-  /// Reads a four-character code.
-  mutating func name() -> String? {
-    guard count >= 4 else { return nil }
-    defer { bytes = bytes.dropFirst(4) }
-    // Replaces unprintable characters with question marks.
-    let letters = bytes.prefix(4).map { (32...126).contains($0) ? $0 : 63 }
-    return String(decoding: letters, as: UTF8.self)
-  }
-
-  /// Skips bytes; returns whether enough were left.
-  mutating func skip(_ length: Int) -> Bool { part(length) != nil }
-
-  /// Reads a part of `length` bytes; `nil` if too few are left.
-  mutating func part(_ length: Int) -> ClaimReader? {
-    guard length >= 0, length <= count else { return nil }
-    defer { bytes = bytes.dropFirst(length) }
-    return ClaimReader(bytes.prefix(length), isBigEndian: isBigEndian)
-  }
 }

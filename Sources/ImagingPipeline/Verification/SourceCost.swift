@@ -26,11 +26,12 @@ enum SourceCost {
   /// followed by 0 (ISO/IEC 10918-1, B.1.1.5), so every 0xff 0xda starts a scan.
   static func scans(of source: UnsafeRawBufferPointer) -> Int {
     var markers = JPEGMarkers(source)
-    while let (marker, _) = markers.next() {
+    while let (marker, _) = markers.nextSegment() {
       if marker == 0xda { break }
     }
     guard let start = source.baseAddress else { return 0 }
-    var (count, place) = (1, min(markers.position, source.count))
+    var count = 1
+    var place = min(markers.position, source.count)
     while place + 1 < source.count,
       let found = memchr(start + place, 0xff, source.count - place - 1)
     {

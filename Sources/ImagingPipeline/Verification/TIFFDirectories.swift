@@ -1,5 +1,7 @@
 // TIFFDirectories: tells the pages of a TIFF from reduced copies and masks.
 
+import Platform
+
 /// The chain of directories of a TIFF or BigTIFF (TIFF 6.0, section 2).
 ///
 /// A pyramid stores its levels in the same chain as pages. `NewSubfileType` distinguishes them
@@ -45,17 +47,15 @@ private struct TIFFReader {
     let next: Int?
   }
 
-  private let file: UnsafeRawBufferPointer
-  private let isBigEndian: Bool
+  private let bytes: ByteReader
   private let isBigTIFF: Bool
 
   init?(_ file: UnsafeRawBufferPointer) {
     guard file.count >= 8,
       let order = ["II", "MM"].firstIndex(where: { file.starts(with: $0.utf8) })
     else { return nil }
-    self.file = file
-    isBigEndian = order == 1
-    isBigTIFF = file[isBigEndian ? 3 : 2] == 43
+    bytes = ByteReader(file, order: order == 1 ? .big : .little)
+    isBigTIFF = (try? bytes.number(at: 2, width: 2)) == 43
   }
 
   /// The type code of a 16-bit number; every other type is read as 4 bytes.
@@ -95,12 +95,7 @@ private struct TIFFReader {
 
   /// Returns a number; `nil` past the end, or if it is larger than any file.
   private func number(at place: Int, width: Int) -> Int? {
-    guard place >= 0, place <= file.count - width else { return nil }
-    let bytes = file[place..<place + width]
-    let number: UInt64 =
-      isBigEndian
-      ? bytes.reduce(0) { $0 << 8 | UInt64($1) }
-      : bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) }
-    return number <= UInt64(Int.max / 2) ? Int(number) : nil
+    guard let number = try? bytes.number(at: place, width: width) else { return nil }
+    return number <= Int.max / 2 ? number : nil
   }
 }

@@ -1,6 +1,7 @@
 // TIFFLengths: checks the value counts in a TIFF's directories against the available bytes.
 
 import Model
+import Platform
 
 /// Checks the chain of directories of a TIFF or BigTIFF (TIFF 6.0, section 2).
 enum TIFFLengths {
@@ -15,29 +16,28 @@ enum TIFFLengths {
   ///
   /// - Throws: `ContainerFault`.
   static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    let isBigEndian = source.starts(with: [0x4d])
-    func reader(at place: Int) -> ClaimReader {
-      ClaimReader(source.dropFirst(place), isBigEndian: isBigEndian)
-    }
-    var head = reader(at: 2)
-    let isBigTIFF = head.number(2) == 43
+    let order: ByteReader.ByteOrder = source.starts(with: [0x4d]) ? .big : .little
+    var head = ByteReader(source, at: 2, order: order)
+    let isBigTIFF = (try? head.number(2)) == 43
     let offsetWidth = isBigTIFF ? 8 : 4
-    if isBigTIFF { _ = head.skip(4) }
-    guard var place = head.number(offsetWidth), place < source.count else {
+    if isBigTIFF { head.skip(4) }
+    guard var place = try? head.number(offsetWidth), place < source.count else {
       throw .broken("a TIFF without a directory")
     }
     var seen = 0
     // A chain ends at an offset outside the file, as in libtiff.
     while place > 0, place < source.count, seen < mostDirectories {
       seen += 1
-      var directory = reader(at: place)
+      var directory = ByteReader(source, at: place, order: order)
       let entryLength = isBigTIFF ? 20 : 12
-      guard let count = directory.number(isBigTIFF ? 8 : 2), count <= directory.count / entryLength,
-        var entries = directory.part(count * entryLength)
-      else { throw .excess("a directory", Int.max, directory.count) }
+      guard let count = try? directory.number(isBigTIFF ? 8 : 2),
+        count <= directory.left / entryLength,
+        var entries = try? directory.reader(of: count * entryLength)
+      else { throw .excess("a directory", Int.max, directory.left) }
       for _ in 0..<count {
-        guard let tag = entries.number(2), let type = entries.number(2),
-          let values = entries.number(offsetWidth), let offset = entries.number(offsetWidth)
+        guard let tag = try? entries.number(2), let type = try? entries.number(2),
+          let values = try? entries.number(offsetWidth),
+          let offset = try? entries.number(offsetWidth)
         else { break }
         let width = type < widths.count ? widths[type] : 0
         let (length, isTooLong) = values.multipliedReportingOverflow(by: width)
@@ -48,7 +48,7 @@ enum TIFFLengths {
             "tag \(tag)", isTooLong ? Int.max : length, max(source.count - offset, 0))
         }
       }
-      place = directory.number(offsetWidth) ?? 0
+      place = (try? directory.number(offsetWidth)) ?? 0
     }
   }
 }

@@ -1,6 +1,7 @@
 // DeferredAVIFQueue: queues AVIFs for background encoding, a few at a time and each once.
 
 import Model
+import Platform
 
 /// The queue of AVIFs to encode in the background. A pure state machine: the caller passes the
 /// time.
@@ -20,8 +21,7 @@ struct DeferredAVIFQueue {
   static let failureTime = 600
 
   private let atOnce: Int
-  private var waiting: [Item] = []
-  private var next = 0
+  private var waiting = Deque<Item>()
   private var outstanding: Set<CacheKey> = []
   private var running = 0
   private var failed: [CacheKey: UnixTime] = [:]
@@ -57,19 +57,9 @@ struct DeferredAVIFQueue {
   mutating func end(_ item: Item, isFailure: Bool, now: UnixTime) -> Item? {
     outstanding.remove(item.request.key)
     if isFailure { fail(item.request.key, now: now) }
-    guard next < waiting.count else {
-      running -= 1
-      (waiting, next) = ([], 0)
-      return nil
-    }
-    let item = waiting[next]
-    next += 1
-    // Compacts the array when half of its items have started.
-    if next * 2 >= waiting.count {
-      waiting.removeFirst(next)
-      next = 0
-    }
-    return item
+    let next = waiting.popFirst()
+    if next == nil { running -= 1 }
+    return next
   }
 
   private func hasFailed(_ key: CacheKey, now: UnixTime) -> Bool {

@@ -1,6 +1,7 @@
 // DerivationCandidates: lists cached variants that smaller variants can be derived from.
 
 import Model
+import Platform
 
 /// A bounded list of larger variants. Both cache tiers may have evicted a listed variant.
 struct DerivationCandidates {
@@ -15,10 +16,7 @@ struct DerivationCandidates {
   static let limitPerSource = 4
   static let limit = 2_048
 
-  private var sources: [CacheKey: [Candidate]] = [:]
-  /// Source keys in insertion order, as a ring. It may contain removed keys.
-  private var order: [CacheKey] = []
-  private var oldest = 0
+  private var sources = BoundedTable<CacheKey, [Candidate]>(limit: Self.limit)
 
   /// The number of sources with candidates.
   var count: Int { sources.count }
@@ -33,7 +31,6 @@ struct DerivationCandidates {
     listed.removeAll { $0.key == candidate.key }
     listed.append(candidate)
     if listed.count > Self.limitPerSource { listed.removeFirst() }
-    if sources[key] == nil { enter(key) }
     sources[key] = listed
   }
 
@@ -50,13 +47,6 @@ struct DerivationCandidates {
     let source = key.source
     sources[source]?.removeAll { $0.key == key }
     if sources[source]?.isEmpty == true { sources[source] = nil }
-  }
-
-  private mutating func enter(_ key: CacheKey) {
-    guard order.count >= Self.limit else { return order.append(key) }
-    sources[order[oldest]] = nil
-    order[oldest] = key
-    oldest = (oldest + 1) % Self.limit
   }
 }
 

@@ -17,39 +17,11 @@ final class SourceVersions: Sendable {
     var version: UInt64
     /// The upload number of the last uploaded image for this source, or 0.
     var put = 0
-    /// The index of the entry in `places`.
-    var place = 0
   }
 
   private struct State {
-    var entries: [CacheKey: Entry] = [:]
-    /// Sources in order of change, as a ring. An older place of a source that changed again is
-    /// unused.
-    var places: [CacheKey] = []
-    var oldest = 0
+    var entries = BoundedTable<CacheKey, Entry>(limit: SourceVersions.limit)
     var lastPut = 0
-
-    /// Returns the place for a source that changes now. A full ring evicts the oldest source.
-    ///
-    /// A recently changed source keeps its place, so frequent changes of one source evict no
-    /// others.
-    mutating func place(of source: CacheKey) -> Int {
-      let newest = (oldest + places.count - 1) % max(places.count, 1)
-      if let place = entries[source]?.place,
-        (newest - place + places.count) % places.count < SourceVersions.limit / 2
-      {
-        return place
-      }
-      guard places.count >= SourceVersions.limit else {
-        places.append(source)
-        return places.count - 1
-      }
-      let place = oldest
-      oldest = (oldest + 1) % places.count
-      if entries[places[place]]?.place == place { entries[places[place]] = nil }
-      places[place] = source
-      return place
-    }
   }
 
   /// The maximum number of remembered changes.
@@ -70,9 +42,8 @@ final class SourceVersions: Sendable {
         state.lastPut += 1
         entry.put = state.lastPut
       }
-      // A repeated change renews the place: a download of the previous bytes may still be running.
-      entry.place = state.place(of: source)
-      state.entries[source] = entry
+      // A repeated change is remembered longer: a download of the previous bytes may be running.
+      state.entries.setNewest(entry, for: source)
     }
     isEmpty.store(false, ordering: .releasing)
   }

@@ -1,6 +1,7 @@
 // FailedURLs: the negative cache of permanent failures.
 
 import Model
+import Platform
 
 /// How long failures are negatively cached (SDWebImage's blacklist lasts for the life of the
 /// process).
@@ -48,8 +49,6 @@ struct FailedURLs {
     let until: UnixTime
     /// The freshness of the origin's error response.
     let said: Freshness?
-    /// Distinguishes an entry from a later one of the same key in `order`.
-    let number: Int
 
     func told(isRepeated: Bool, now: UnixTime) -> ImageError {
       let seconds = until.seconds - now.seconds
@@ -61,13 +60,12 @@ struct FailedURLs {
   }
 
   private let policy: FailurePolicy
-  private var entries: [CacheKey: Entry] = [:]
-  /// Keys in insertion order. May contain removed entries.
-  private(set) var order: [(key: CacheKey, number: Int)] = []
-  private var firstInOrder = 0
-  private var lastNumber = 0
+  private var entries: BoundedTable<CacheKey, Entry>
 
-  init(policy: FailurePolicy) { self.policy = policy }
+  init(policy: FailurePolicy) {
+    self.policy = policy
+    entries = BoundedTable(limit: policy.limit)
+  }
 
   /// The number of entries, including expired ones that are not removed yet.
   var count: Int { entries.count }
@@ -95,13 +93,9 @@ struct FailedURLs {
     let lifetime = said?.bounding(failure: configured, at: now) ?? configured
     guard lifetime > 0, policy.limit > 0 else { return error }
     if let entry = entries[key], now < entry.until { return error }
-    while entries.count >= policy.limit { removeOldest() }
-    lastNumber += 1
     let until = UnixTime(seconds: now.seconds + lifetime)
-    let entry = Entry(error: error, until: until, said: said, number: lastNumber)
-    entries[key] = entry
-    order.append((key, lastNumber))
-    tidy()
+    let entry = Entry(error: error, until: until, said: said)
+    entries.setNewest(entry, for: key)
     return entry.told(isRepeated: false, now: now)
   }
 
@@ -109,44 +103,25 @@ struct FailedURLs {
   mutating func remove(_ key: CacheKey) -> Bool { entries.removeValue(forKey: key) != nil }
 
   /// Removes matching entries and returns their number.
-  mutating func removeAll(where matches: (CacheKey) -> Bool) -> Int {
-    let keys = entries.keys.filter(matches)
-    for key in keys { entries[key] = nil }
-    return keys.count
+  mutating func removeAll(where isMatch: (CacheKey) -> Bool) -> Int {
+    entries.removeAll { key, _ in isMatch(key) }
   }
 
   /// Removes all entries and returns their number.
   mutating func removeAll() -> Int {
-    defer { (entries, order, firstInOrder) = ([:], [], 0) }
+    defer { entries.removeAll() }
     return entries.count
   }
 
   /// Returns the unexpired entries, oldest first.
   func all(now: UnixTime) -> [FailedURL] {
-    order[firstInOrder...].compactMap { key, number in
-      guard let entry = entries[key], entry.number == number, now < entry.until else { return nil }
+    entries.compactMap { key, entry in
+      guard now < entry.until else { return nil }
       return FailedURL(
         url: SecretMask.withoutUsers(key.url),
         transform: key.isSource ? nil : String(key.text.dropFirst(key.source.text.count + 1)),
         code: entry.error.code, status: entry.error.status,
         seconds: entry.until.seconds - now.seconds)
     }
-  }
-
-  private mutating func removeOldest() {
-    while firstInOrder < order.count {
-      let (key, number) = order[firstInOrder]
-      firstInOrder += 1
-      guard entries[key]?.number == number else { continue }
-      entries[key] = nil
-      break
-    }
-  }
-
-  /// Compacts `order` when more than half of it is unused.
-  private mutating func tidy() {
-    guard order.count > 2 * entries.count + 64 else { return }
-    order = order[firstInOrder...].filter { entries[$0.key]?.number == $0.number }
-    firstInOrder = 0
   }
 }

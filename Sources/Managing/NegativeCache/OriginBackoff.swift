@@ -1,6 +1,7 @@
 // OriginBackoff: the back-off from origins that fail to revalidate cached sources.
 
 import Model
+import Platform
 
 /// The back-off from failing origins.
 public struct StalePolicy: Sendable {
@@ -26,8 +27,6 @@ struct OriginBackoff {
   private struct Entry {
     let letsStaleBeServed: Bool
     let until: UnixTime
-    /// The index of the entry in `places`.
-    let place: Int
   }
 
   /// How long after the back-off a failure still counts, in seconds. After that the next request
@@ -37,20 +36,19 @@ struct OriginBackoff {
   static let longestInterval = 3_600
 
   private let policy: StalePolicy
-  private var entries: [CacheKey: Entry] = [:]
-  /// Keys in insertion order, as a ring. May contain removed keys.
-  private var places: [CacheKey] = []
-  private var oldest = 0
+  private var entries: BoundedTable<CacheKey, Entry>
 
-  init(policy: StalePolicy) { self.policy = policy }
+  init(policy: StalePolicy) {
+    self.policy = policy
+    entries = BoundedTable(limit: policy.limit)
+  }
 
   /// Records a failed revalidation.
   mutating func add(_ key: CacheKey, _ error: ImageError, now: UnixTime) {
     let wished = min(error.originRetryAfter ?? 0, Self.longestInterval)
-    let place = entries[key]?.place ?? newPlace(of: key)
     entries[key] = Entry(
       letsStaleBeServed: error.letsStaleBeServed,
-      until: UnixTime(seconds: now.seconds + max(policy.errorInterval, wished)), place: place)
+      until: UnixTime(seconds: now.seconds + max(policy.errorInterval, wished)))
   }
 
   /// Removes a source that was revalidated or is gone.
@@ -68,19 +66,7 @@ struct OriginBackoff {
   }
 
   /// Returns the number of sources in back-off. O(n) in the number of entries.
-  func count(now: UnixTime) -> Int { entries.values.count { now < $0.until } }
-
-  private mutating func newPlace(of key: CacheKey) -> Int {
-    guard places.count >= policy.limit else {
-      places.append(key)
-      return places.count - 1
-    }
-    let place = oldest
-    oldest = (oldest + 1) % places.count
-    if let gone = entries[places[place]], gone.place == place { entries[places[place]] = nil }
-    places[place] = key
-    return place
-  }
+  func count(now: UnixTime) -> Int { entries.count { now < $0.value.until } }
 }
 
 extension ImageError {

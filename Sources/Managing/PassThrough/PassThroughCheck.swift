@@ -1,6 +1,7 @@
 // PassThroughCheck: decides from the first bytes of an image whether it can be passed through.
 
 import Model
+import Platform
 
 /// The result of inspecting an image's head.
 ///
@@ -24,10 +25,10 @@ enum PassThroughCheck: Equatable {
 
   /// Inspects the first bytes of an image of the given format.
   static func read(_ bytes: UnsafeRawBufferPointer, as format: ImageFormat) -> PassThroughCheck {
-    var reader = HeadReader(bytes: bytes)
+    var reader = ByteReader(bytes, order: format == .png ? .big : .little)
     do {
       switch format {
-      case .jpeg: return try reader.jpeg()
+      case .jpeg: return try jpeg(bytes)
       case .png: return try reader.png()
       case .gif: return try reader.gif()
       case .webp: return try reader.webp()
@@ -39,110 +40,70 @@ enum PassThroughCheck: Equatable {
   }
 }
 
-/// Thrown at the end of the available bytes.
-struct EndOfBytes: Error {}
-
-/// A bounds-checked forward reader.
-struct HeadReader {
-  let bytes: UnsafeRawBufferPointer
-  private var position = 0
-
-  init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
-
-  /// Whether no bytes are left.
-  var isAtEnd: Bool { position == bytes.count }
-
-  mutating func take(_ count: Int) throws(EndOfBytes) -> Slice<UnsafeRawBufferPointer> {
-    guard count <= bytes.count - position else { throw EndOfBytes() }
-    defer { position += count }
-    return bytes[position..<position + count]
-  }
-
-  mutating func byte() throws(EndOfBytes) -> UInt8 {
-    guard position < bytes.count else { throw EndOfBytes() }
-    defer { position += 1 }
-    return bytes[position]
-  }
-
-  /// Returns the next byte without consuming it.
-  func peek() throws(EndOfBytes) -> UInt8 {
-    guard position < bytes.count else { throw EndOfBytes() }
-    return bytes[position]
-  }
-
-  /// Un-reads the last byte.
-  mutating func back() { position -= 1 }
-
-  mutating func big(_ count: Int) throws(EndOfBytes) -> Int {
-    try take(count).reduce(0) { $0 << 8 | Int($1) }
-  }
-
-  mutating func little(_ count: Int) throws(EndOfBytes) -> Int {
-    try take(count).reversed().reduce(0) { $0 << 8 | Int($1) }
-  }
-
-  private static func plain(_ width: Int, _ height: Int) -> PassThroughCheck {
+extension PassThroughCheck {
+  fileprivate static func plain(_ width: Int, _ height: Int) -> PassThroughCheck {
     width > 0 && height > 0 ? .plain(PixelSize(width: width, height: height)) : .needsWork
   }
 
   // MARK: JPEG
 
-  mutating func jpeg() throws(EndOfBytes) -> PassThroughCheck {
-    guard try take(2).elementsEqual([0xff, 0xd8]) else { return .needsWork }
+  private static func jpeg(_ bytes: UnsafeRawBufferPointer) throws(EndOfBytes) -> PassThroughCheck {
+    var start = ByteReader(bytes)
+    guard try start.number(2) == 0xffd8 else { return .needsWork }
+    var markers = JPEGMarkers(bytes)
     var size: PassThroughCheck?
-    while true {
-      guard try byte() == 0xff else { return .needsWork }
-      var marker = try byte()
-      while marker == 0xff { marker = try byte() }
-      let length = try big(2)
-      guard length >= 2 else { return .needsWork }
+    while let marker = try markers.next() {
       switch marker {
-      // Frame types that browsers decode: baseline, extended and progressive, Huffman-coded.
-      case 0xc0, 0xc1, 0xc2:
-        let segment = try take(length - 2)
-        guard segment.count >= 6, size == nil else { return .needsWork }
-        let fields = Array(segment.prefix(6)).map(Int.init)
-        // Four components are CMYK.
-        guard fields[0] == 8, fields[5] == 1 || fields[5] == 3 else { return .needsWork }
-        size = Self.plain(fields[3] << 8 | fields[4], fields[1] << 8 | fields[2])
       case 0xda: return size ?? .needsWork
-      case 0xc4, 0xdb, 0xdd: _ = try take(length - 2)
-      // JFIF and Adobe segments define the colour encoding. Other segments are metadata or unknown.
-      case 0xe0, 0xee: _ = try take(length - 2)
-      case 0xe2:
-        let segment = try take(length - 2)
-        guard Self.isSRGBProfile(segment) else { return .needsWork }
+      case 0xc0, 0xc1, 0xc2, 0xc4, 0xdb, 0xdd, 0xe0, 0xe2, 0xee: break
+      // Metadata, and frame types that browsers do not decode.
       default: return .needsWork
       }
+      guard let segment = try markers.segment() else { return .needsWork }
+      switch marker {
+      // Frames: baseline, extended and progressive, Huffman-coded.
+      case 0xc0, 0xc1, 0xc2:
+        guard segment.count >= 6, size == nil else { return .needsWork }
+        let fields = segment.prefix(6).map(Int.init)
+        // Four components are CMYK.
+        guard fields[0] == 8, fields[5] == 1 || fields[5] == 3 else { return .needsWork }
+        size = plain(fields[3] << 8 | fields[4], fields[1] << 8 | fields[2])
+      case 0xe2: guard isSRGBProfile(segment) else { return .needsWork }
+      // Tables. JFIF and Adobe segments define the colour encoding.
+      default: break
+      }
     }
+    return .needsWork
   }
 
   /// Returns whether an APP2 segment is a complete ICC profile named sRGB. Other profiles need a
   /// conversion.
-  private static func isSRGBProfile(_ segment: Slice<UnsafeRawBufferPointer>) -> Bool {
+  private static func isSRGBProfile(_ segment: UnsafeRawBufferPointer) -> Bool {
     let isWhole = segment.starts(with: "ICC_PROFILE\0\u{1}\u{1}".utf8)
     let name = Array("sRGB".utf8)
     guard isWhole, segment.count > 128 else { return false }
     return segment.indices.dropLast(3).contains { segment[$0..<$0 + 4].elementsEqual(name) }
   }
+}
 
+extension ByteReader {
   // MARK: PNG
 
-  mutating func png() throws(EndOfBytes) -> PassThroughCheck {
+  fileprivate mutating func png() throws(EndOfBytes) -> PassThroughCheck {
     guard try take(8).elementsEqual([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
-      try big(4) == 13, try take(4).elementsEqual("IHDR".utf8)
+      try number(4) == 13, try take(4).elementsEqual("IHDR".utf8)
     else { return .needsWork }
-    let (width, height, depth) = (try big(4), try big(4), try byte())
+    let (width, height, depth) = (try number(4), try number(4), try byte())
     // Colour type, compression, filter, interlace, and the checksum.
     _ = try take(4 + 4)
     // Sides of 2³¹ pixels or more are invalid (PNG 1.2, section 11.2.2).
     guard depth <= 8, width <= Int32.max, height <= Int32.max else { return .needsWork }
     var (colour, isBehindPalette) = (PNGColour(), false)
     while true {
-      let length = try big(4)
+      let length = try number(4)
       let kind = String(decoding: try take(4), as: UTF8.self)
       switch kind {
-      case "IDAT": return colour.isForeign ? .needsWork : Self.plain(width, height)
+      case "IDAT": return colour.isForeign ? .needsWork : PassThroughCheck.plain(width, height)
       case "sRGB", "gAMA", "cHRM":
         let content = try take(length + 4).dropLast(4)
         // Decoders ignore these chunks after a palette (PNG, table 7).
@@ -157,17 +118,17 @@ struct HeadReader {
 
   // MARK: GIF
 
-  mutating func gif() throws(EndOfBytes) -> PassThroughCheck {
+  fileprivate mutating func gif() throws(EndOfBytes) -> PassThroughCheck {
     let signature = try take(6)
     guard signature.elementsEqual("GIF89a".utf8) || signature.elementsEqual("GIF87a".utf8) else {
       return .needsWork
     }
-    let (width, height, flags) = (try little(2), try little(2), try byte())
+    let (width, height, flags) = (try number(2), try number(2), try byte())
     _ = try take(2)
     if flags & 0x80 != 0 { _ = try take(3 << (Int(flags & 7) + 1)) }
     while true {
       switch try byte() {
-      case 0x2c: return Self.plain(width, height)
+      case 0x2c: return PassThroughCheck.plain(width, height)
       case 0x21:
         let label = try byte()
         let first = try take(Int(try byte()))
@@ -183,7 +144,7 @@ struct HeadReader {
 
   // MARK: WebP
 
-  mutating func webp() throws(EndOfBytes) -> PassThroughCheck {
+  fileprivate mutating func webp() throws(EndOfBytes) -> PassThroughCheck {
     guard try take(4).elementsEqual("RIFF".utf8) else { return .needsWork }
     _ = try take(4)
     guard try take(4).elementsEqual("WEBP".utf8) else { return .needsWork }
@@ -196,18 +157,18 @@ struct HeadReader {
       guard try byte() & 1 == 0 else { return .needsWork }
       _ = try take(2)
       guard try take(3).elementsEqual([0x9d, 0x01, 0x2a]) else { return .needsWork }
-      let (width, height) = (try little(2), try little(2))
-      return Self.plain(width & 0x3fff, height & 0x3fff)
+      let (width, height) = (try number(2), try number(2))
+      return PassThroughCheck.plain(width & 0x3fff, height & 0x3fff)
     case "VP8L":
       guard try byte() == 0x2f else { return .needsWork }
-      let bits = try little(4)
-      return Self.plain(bits & 0x3fff + 1, bits >> 14 & 0x3fff + 1)
+      let bits = try number(4)
+      return PassThroughCheck.plain(bits & 0x3fff + 1, bits >> 14 & 0x3fff + 1)
     case "VP8X":
       // Flags for an ICC profile, Exif and XMP.
       guard try byte() & 0x2c == 0 else { return .needsWork }
       _ = try take(3)
-      let (width, height) = (try little(3), try little(3))
-      return Self.plain(width + 1, height + 1)
+      let (width, height) = (try number(3), try number(3))
+      return PassThroughCheck.plain(width + 1, height + 1)
     default: return .needsWork
     }
   }

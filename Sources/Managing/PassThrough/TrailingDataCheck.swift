@@ -1,70 +1,57 @@
 // TrailingDataCheck: checks a whole image for metadata and appended data.
 
 import Model
+import Platform
 
 /// Scans images with a plain head (see `PassThroughCheck`) for comments, Exif, text and appended
 /// data.
 enum TrailingDataCheck {
   /// Returns whether the image contains only pixel data. Always `false` for unsupported formats.
   static func isClean(_ bytes: UnsafeRawBufferPointer, as format: ImageFormat) -> Bool {
-    var reader = HeadReader(bytes: bytes)
+    var markers = JPEGMarkers(bytes)
+    var reader = ByteReader(bytes, order: format == .png ? .big : .little)
     do {
-      let isClean =
-        switch format {
-        case .jpeg: try reader.isCleanJPEG()
-        case .png: try reader.isCleanPNG()
-        case .gif: try reader.isCleanGIF()
-        case .webp: try reader.isCleanWebP()
-        default: false
-        }
-      return isClean && reader.isAtEnd
+      return switch format {
+      case .jpeg: try markers.isClean()
+      case .png: try reader.isCleanPNG() && reader.isAtEnd
+      case .gif: try reader.isCleanGIF() && reader.isAtEnd
+      case .webp: try reader.isCleanWebP()
+      default: false
+      }
     } catch {
       return false
     }
   }
 }
 
-extension HeadReader {
+extension JPEGMarkers {
   /// Walks the segments, and the entropy-coded data between them after the first scan (ISO/IEC
-  /// 10918-1, B.1.1).
-  fileprivate mutating func isCleanJPEG() throws(EndOfBytes) -> Bool {
-    _ = try take(2)
+  /// 10918-1, B.1.1). Returns whether nothing else is there, up to the end of the bytes.
+  fileprivate mutating func isClean() throws(EndOfBytes) -> Bool {
     var isBehindScan = false
-    while true {
-      guard try byte() == 0xff else { return false }
-      var marker = try byte()
-      while marker == 0xff { marker = try byte() }
+    while let marker = try next() {
       switch marker {
-      case 0xd9: return true
+      case 0xd9: return left == 0
       // Application segments in the head define the colour encoding. After a scan they are foreign
       // data.
       case 0xe0...0xef where isBehindScan: return false
       case 0xfe: return false
       default: break
       }
-      let length = try big(2)
-      guard length >= 2 else { return false }
-      _ = try take(length - 2)
+      guard try segment() != nil else { return false }
       guard marker == 0xda else { continue }
       isBehindScan = true
       try skipScan()
     }
+    return false
   }
+}
 
-  /// Skips to the next marker except restart markers. In entropy-coded data, 0xff is followed by 0.
-  private mutating func skipScan() throws(EndOfBytes) {
-    while true {
-      let one = try byte()
-      guard one == 0xff else { continue }
-      let next = try peek()
-      if next != 0, !(0xd0...0xd7).contains(next), next != 0xff { return back() }
-    }
-  }
-
+extension ByteReader {
   fileprivate mutating func isCleanPNG() throws(EndOfBytes) -> Bool {
     _ = try take(8)
     while true {
-      let length = try big(4)
+      let length = try number(4)
       let kind = String(decoding: try take(4), as: UTF8.self)
       _ = try take(length + 4)
       switch kind {
@@ -107,11 +94,11 @@ extension HeadReader {
 
   fileprivate mutating func isCleanWebP() throws(EndOfBytes) -> Bool {
     _ = try take(4)
-    guard try little(4) == bytes.count - 8 else { return false }
+    guard try number(4) == bytes.count - 8 else { return false }
     _ = try take(4)
     while !isAtEnd {
       let kind = String(decoding: try take(4), as: UTF8.self)
-      let length = try little(4)
+      let length = try number(4)
       _ = try take(length + length % 2)
       guard ["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF"].contains(kind) else { return false }
     }

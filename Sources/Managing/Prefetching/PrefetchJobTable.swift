@@ -1,6 +1,7 @@
 // PrefetchJobTable: the state of a prefetcher: its lists, running lines and observers.
 
 import Model
+import Platform
 import Telemetry
 
 /// Running lists and the most recent ended ones, guarded by the prefetcher's lock. Methods return
@@ -16,9 +17,8 @@ struct PrefetchJobTable {
     /// The sequence number of its end, from the same counter as the list numbers.
     var ended: Number?
     var observers: [Int: Observer] = [:]
-    /// Progress steps in order. Observers have received the first `told` of them.
-    var steps: [PrefetchStatus] = []
-    var told = 0
+    /// Progress steps that observers have not received, in order.
+    var steps = Deque<PrefetchStatus>()
     /// Whether a thread is notifying observers. Only one does at a time, which keeps the order.
     var isTelling = false
     /// Whether the list has ended and all observers know.
@@ -51,7 +51,8 @@ struct PrefetchJobTable {
   var figures: PrefetchFigures {
     var figures = totals
     figures.lists = runningLists
-    (figures.waiting, figures.running) = (schedule.waiting, schedule.running)
+    figures.waiting = schedule.waiting
+    figures.running = schedule.running
     return figures
   }
 
@@ -224,20 +225,13 @@ extension PrefetchJobTable {
   /// notification that `beginTelling` began.
   mutating func nextStep(of number: Number) -> (status: PrefetchStatus, observers: [Observer])? {
     guard let index = index(of: number) else { return nil }
-    let told = lists[index].told
-    guard told < lists[index].steps.count else {
+    guard let status = lists[index].steps.popFirst() else {
       lists[index].isTelling = false
       return nil
     }
-    let status = lists[index].steps[told]
     let observers = lists[index].observers
-    if told + 1 < lists[index].steps.count {
-      lists[index].told += 1
-    } else {
-      (lists[index].steps, lists[index].told) = ([], 0)
-      // No step follows the end. The caller releases the observers outside of the lock.
-      if status.state != .running { lists[index].observers = [:] }
-    }
+    // No step follows the end. The caller releases the observers outside of the lock.
+    if status.state != .running, lists[index].steps.isEmpty { lists[index].observers = [:] }
     return (status, Array(observers.values))
   }
 }

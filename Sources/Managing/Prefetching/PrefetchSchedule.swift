@@ -1,5 +1,7 @@
 // PrefetchSchedule: decides which line of which list is prefetched next.
 
+import Platform
+
 /// A fair schedule of prefetch lists. A pure state machine.
 ///
 /// A free slot goes to the least recently served list that has a ready line. Within that list, the
@@ -19,34 +21,26 @@ struct PrefetchSchedule {
 
   private struct Host {
     let name: String?
-    var lines: [Int]
-    var next = 0
+    var lines: Deque<Int>
   }
 
   private struct List {
     let id: ListID
     var hosts: [Host]
     /// Indices of `hosts` that have lines left.
-    var order: TurnOrder
+    var order = Deque<Int>()
     var waiting: Int
 
     /// Returns the next line of the first host that is not in `full`.
     mutating func take(sparing full: Set<String>) -> Turn? {
-      let position = order.firstPosition { index in
+      let position = order.firstIndex { index in
         hosts[index].name.map { !full.contains($0) } ?? true
       }
-      return position.map { take(fromHost: order.take(at: $0)) }
-    }
-
-    private mutating func take(fromHost index: Int) -> Turn {
-      let line = hosts[index].lines[hosts[index].next]
-      hosts[index].next += 1
+      guard let position else { return nil }
+      let index = order.remove(at: position)
+      guard let line = hosts[index].lines.popFirst() else { return nil }
       waiting -= 1
-      if hosts[index].next < hosts[index].lines.count {
-        order.append(index)
-      } else {
-        hosts[index].lines = []
-      }
+      if !hosts[index].lines.isEmpty { order.append(index) }
       return Turn(list: id, line: line, host: hosts[index].name)
     }
   }
@@ -65,14 +59,17 @@ struct PrefetchSchedule {
   /// - Parameters:
   ///   - limit: the maximum number of running lines in all lists.
   ///   - limitPerHost: the maximum number of running lines for one host.
-  init(limit: Int, limitPerHost: Int) { (self.limit, self.limitPerHost) = (limit, limitPerHost) }
+  init(limit: Int, limitPerHost: Int) {
+    self.limit = limit
+    self.limitPerHost = limitPerHost
+  }
 
   /// The number of waiting lines in all lists.
   var waiting: Int { lists.reduce(0) { $0 + $1.waiting } }
 
   /// Adds a list at the end of the order. `hosts` contains the host of each line.
   mutating func add(_ id: ListID, hosts: [String?]) {
-    var list = List(id: id, hosts: [], order: TurnOrder(), waiting: hosts.count)
+    var list = List(id: id, hosts: [], waiting: hosts.count)
     var indices: [String?: Int] = [:]
     for (line, name) in hosts.enumerated() {
       if let index = indices[name] {
@@ -80,7 +77,7 @@ struct PrefetchSchedule {
       } else {
         indices[name] = list.hosts.count
         list.order.append(list.hosts.count)
-        list.hosts.append(Host(name: name, lines: [line]))
+        list.hosts.append(Host(name: name, lines: Deque([line])))
       }
     }
     if !hosts.isEmpty { lists.append(list) }
@@ -116,34 +113,5 @@ struct PrefetchSchedule {
     let count = runningByHost[host, default: 0] + 1
     runningByHost[host] = count
     if count >= limitPerHost { full.insert(host) }
-  }
-}
-
-/// A queue of indices that also allows removal near the front. Removed elements are compacted
-/// lazily.
-struct TurnOrder {
-  private var elements: [Int] = []
-  private var first = 0
-
-  /// Appends an index.
-  mutating func append(_ element: Int) { elements.append(element) }
-
-  /// Returns the position of the first ready index. O(n) in the number of elements before it.
-  func firstPosition(where isReady: (Int) -> Bool) -> Int? {
-    elements[first...].firstIndex(where: isReady)
-  }
-
-  /// Removes and returns the element at a position. O(n) in the number of elements before it.
-  mutating func take(at position: Int) -> Int {
-    let element = elements[position]
-    for index in stride(from: position, to: first, by: -1) {
-      elements[index] = elements[index - 1]
-    }
-    first += 1
-    if first > elements.count / 2 {
-      elements.removeFirst(first)
-      first = 0
-    }
-    return element
   }
 }

@@ -1,5 +1,7 @@
 // Operations: the services of a running server for operators.
 
+import Platform
+
 /// An entry of the negative cache.
 public struct FailedURL: Hashable, Sendable, Codable {
   /// The canonical URL of the source.
@@ -180,16 +182,6 @@ public protocol DownloadOperations: Sendable {
   /// Calls `observer` for every step of each transfer, its end included, on any thread; must not
   /// block. The calls stop when the observation is released.
   func observeDownloads(_ observer: @escaping @Sendable (DownloadStatus) -> Void) -> Observation
-}
-
-/// A subscription of an observer. Releasing it removes the observer.
-public final class Observation: Sendable {
-  private let end: @Sendable () -> Void
-
-  /// Creates a subscription; `end` removes the observer.
-  public init(end: @escaping @Sendable () -> Void) { self.end = end }
-
-  deinit { end() }
 }
 
 /// One line of a prefetch list.

@@ -1,6 +1,6 @@
 // Freshness: the age and freshness lifetime of a cached response (RFC 9111, section 4.2).
 
-import Glibc
+import Platform
 
 /// A point in time, in whole seconds since 1970-01-01 UTC, the resolution of HTTP dates and ages.
 public struct UnixTime: Hashable, Comparable, Sendable, Codable {
@@ -16,7 +16,7 @@ public struct UnixTime: Hashable, Comparable, Sendable, Codable {
   }
 
   /// The current time of the wall clock.
-  public static var now: UnixTime { UnixTime(seconds: time(nil)) }
+  public static var now: UnixTime { UnixTime(seconds: WallClock.seconds) }
 
   /// Compares by time.
   public static func < (left: UnixTime, right: UnixTime) -> Bool { left.seconds < right.seconds }

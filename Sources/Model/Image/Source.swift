@@ -1,5 +1,6 @@
 // Source: the original image (`Source`) and its rendered result (`Variant`).
 
+import Platform
 import Synchronization
 
 /// An image as its origin sent it. Stored so that further variants need no download.

@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 
 /// The proxies that are trusted to name their clients, and the field in which they do.
 ///

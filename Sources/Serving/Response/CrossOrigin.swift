@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 
 /// The origins whose pages may read responses.
 ///

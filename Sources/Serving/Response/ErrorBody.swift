@@ -1,6 +1,5 @@
 // ErrorBody: the JSON body of error responses.
 
-import FoundationEssentials
 import Model
 
 /// Encodes `{"error":{"code":"…","message":"…","parameter":"…","request_id":"…"}}`.
@@ -29,11 +28,9 @@ struct ErrorBody: Encodable {
 
   /// The encoded body; a constant if encoding fails, which no client input can cause.
   var json: [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    guard let data = try? encoder.encode(self) else {
+    guard let json = JSON.bytes(of: self) else {
       return Array(#"{"error":{"code":"internal","message":"","request_id":""}}"#.utf8)
     }
-    return Array(data) + [UInt8(ascii: "\n")]
+    return json + [UInt8(ascii: "\n")]
   }
 }

@@ -1,6 +1,5 @@
 // JSONResponse: the JSON that an endpoint responds with.
 
-import FoundationEssentials
 import Model
 
 /// A response field.
@@ -26,12 +25,10 @@ struct JSONResponse: Sendable {
   init(
     _ content: some Encodable, status: Int = 200, fields: [ResponseField] = []
   ) throws(ImageError) {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    guard let json = try? encoder.encode(content) else {
+    guard let json = JSON.bytes(of: content, isForPeople: true) else {
       throw .internal(detail: "a response that cannot be encoded")
     }
-    self.init(bytes: Array(json) + [UInt8(ascii: "\n")], status: status, fields: fields)
+    self.init(bytes: json, status: status, fields: fields)
   }
 
   /// Creates a response from encoded JSON.

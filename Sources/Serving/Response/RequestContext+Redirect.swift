@@ -2,6 +2,7 @@
 
 import CMicrohttpd
 import Model
+import Platform
 import Telemetry
 
 extension RequestContext {

@@ -3,6 +3,7 @@
 import CMicrohttpd
 import Glibc
 import Model
+import Platform
 import Telemetry
 
 /// Owns one reference to an `MHD_Response`; libmicrohttpd holds another while it sends.

@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 import Synchronization
 import Telemetry
 

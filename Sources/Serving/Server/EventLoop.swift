@@ -105,14 +105,12 @@ final class EventLoop: @unchecked Sendable {
   private func run() {
     Receiving.begin(for: context)
     let wake = context.state.wake
-    var waiting = [pictor_mhd_epoll_descriptor(daemon), wake.descriptor].map {
-      pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
-    }
+    var waiting = Poll([pictor_mhd_epoll_descriptor(daemon), wake.descriptor])
     var isBusy = false
     while !isStopped.load(ordering: .acquiring) {
       // A round that read requests is followed by another without a poll, which saves a system call
       // per hit. A failed poll (signal, lack of memory) leads to a round without events.
-      if !isBusy { _ = poll(&waiting, nfds_t(waiting.count), patience()) }
+      if !isBusy { waiting.wait(milliseconds: patience()) }
       if wake.isPending {
         wake.reset()
         takeIn()

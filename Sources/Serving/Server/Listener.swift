@@ -121,11 +121,8 @@ final class Listener: Sendable {
   ) {
     var mustPause = false
     while !isStopped.load(ordering: .acquiring) {
-      var descriptors = [
-        pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0),
-        pollfd(fd: mustPause ? -1 : socket, events: Int16(POLLIN), revents: 0),
-      ]
-      _ = poll(&descriptors, 2, mustPause ? Self.pause : -1)
+      var waiting = Poll([wake.descriptor, mustPause ? -1 : socket])
+      waiting.wait(milliseconds: mustPause ? Self.pause : -1)
       mustPause = false
       while !isStopped.load(ordering: .acquiring), !mustPause {
         guard hasRoom() else {

@@ -1,6 +1,5 @@
 // ProgressEvents: reports the progress of downloads and prefetches as server-sent events.
 
-import FoundationEssentials
 import Model
 import Platform
 
@@ -48,7 +47,7 @@ final class ProgressEvents: Sendable {
     send { state in
       guard state.filter.passes(0, fraction: fraction, isFinal: isFinal) else { return nil }
       return self.stream.append("prefetch", about: status.id, isFinal: isFinal) {
-        Self.json(status)
+        JSON.bytes(of: status)
       }
     }
     if isFinal { stream.end() }
@@ -68,13 +67,7 @@ final class ProgressEvents: Sendable {
       return nil
     }
     return stream.append("download", about: "\(status.id)", isFinal: isFinal) {
-      Self.json(status)
+      JSON.bytes(of: status)
     }
-  }
-
-  private static func json(_ content: some Encodable) -> [UInt8]? {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return (try? encoder.encode(content)).map { Array($0) }
   }
 }

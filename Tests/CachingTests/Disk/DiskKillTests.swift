@@ -5,6 +5,7 @@ import CLinux
 import Caching
 import Glibc
 import Model
+import Platform
 import TestSupport
 import Testing
 

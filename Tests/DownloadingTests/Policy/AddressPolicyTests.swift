@@ -2,6 +2,7 @@
 
 import Downloading
 import Model
+import Platform
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 // DerivationCandidatesTests: tests from which variants an image may be derived.
 
 import Model
+import Platform
 import TestSupport
 import Testing
 

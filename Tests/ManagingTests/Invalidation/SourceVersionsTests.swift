@@ -1,6 +1,7 @@
 // SourceVersionsTests: tests which variants are current after a source was replaced.
 
 import Model
+import Platform
 import Testing
 
 @testable import Managing

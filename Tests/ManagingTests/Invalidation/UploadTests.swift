@@ -1,6 +1,7 @@
 // UploadTests: tests images that operators upload into the cache.
 
 import Model
+import Platform
 import TestSupport
 import Testing
 

@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Glibc
 import Model
+import Platform
 import Telemetry
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 // Tests of TrustedProxies: the client that the log names is one that no client chose.
 
 import Model
+import Platform
 import TestSupport
 import Testing
 

@@ -3,6 +3,7 @@
 import CLinux
 import Glibc
 import Model
+import Platform
 
 extension EntryFile {
   /// Reads a variant whose file has at most `limit` bytes, if the kernel has all of it cached. The

@@ -53,8 +53,8 @@ enum EntryFile {
         let entry = try entry(
           key, header, metadata, first: first, file: file,
           threshold: options.promotionThreshold)
-        // What is sent from its file is looked at once a run. What is decoded, or stays in memory from here on, is
-        // looked at each time: 23 GB a second is nothing beside what follows.
+        // A body that is sent from its file is verified once a run. A body that is decoded, or stays in memory, is
+        // verified each time: at 23 GB a second this costs little beside what follows.
         let isKnown = options.isVerified && entry.isSentFromFile
         if !isKnown, try checksum(of: entry, file, buffer) != header.bodyChecksum {
           return .damaged(inode: inode)
@@ -64,8 +64,7 @@ enum EntryFile {
     } catch let error as SystemError {
       return .failed(error)
     } catch {
-      // ImageBytes failed: no memory for a mapping, or the file became shorter.
-      return .failed(SystemError(ENOMEM))
+      return .failed(SystemError(EIO))
     }
   }
 

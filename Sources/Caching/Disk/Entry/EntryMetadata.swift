@@ -1,6 +1,7 @@
 // EntryMetadata: the metadata of an entry, stored in its file before the body.
 
 import Model
+import Platform
 
 /// The key of an entry and the metadata of its body. The encoding is a list of tagged fields: one
 /// byte of tag, four bytes of length, the value.
@@ -75,7 +76,10 @@ struct EntryMetadata: Equatable {
     return writer.bytes
   }
 
-  init(key: String, content: Content) { (self.key, self.content) = (key, content) }
+  init(key: String, content: Content) {
+    self.key = key
+    self.content = content
+  }
 
   /// Decodes the fields. Returns `nil` if one is missing or invalid.
   init?(kind: EntryKind, decoding bytes: UnsafeRawBufferPointer) {
@@ -90,7 +94,8 @@ struct EntryMetadata: Equatable {
     var generation = 0
     var origin = OriginResponse(status: 0)
     var reader = FieldReader(bytes)
-    while let (number, field) = reader.next() {
+    while !reader.isAtEnd {
+      guard let (number, field) = try? reader.next() else { return nil }
       switch Tag(rawValue: number) {
       case .key: key = field.text
       case .freshness: freshness = field.freshness
@@ -121,7 +126,7 @@ struct EntryMetadata: Equatable {
       case nil: break
       }
     }
-    guard reader.isWhole, let key, let freshness else { return nil }
+    guard let key, let freshness else { return nil }
     self.key = key
     switch kind {
     case .variant:
@@ -221,19 +226,14 @@ private struct FieldReader {
     }
   }
 
-  private var rest: UnsafeRawBufferPointer
-  /// Whether all bytes were read as fields.
-  var isWhole: Bool { rest.isEmpty }
+  private var reader: ByteReader
+  var isAtEnd: Bool { reader.isAtEnd }
 
-  init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
+  init(_ bytes: UnsafeRawBufferPointer) { reader = ByteReader(bytes, order: .little) }
 
-  mutating func next() -> (tag: UInt8, field: Field)? {
-    guard rest.count >= 5 else { return nil }
-    let length = Int(UInt32(littleEndian: rest.loadUnaligned(fromByteOffset: 1, as: UInt32.self)))
-    guard rest.count - 5 >= length else { return nil }
-    let field = Field(bytes: UnsafeRawBufferPointer(rebasing: rest[5..<5 + length]))
-    let tag = rest[0]
-    rest = UnsafeRawBufferPointer(rebasing: rest[(5 + length)...])
-    return (tag, field)
+  mutating func next() throws(EndOfBytes) -> (tag: UInt8, field: Field) {
+    let tag = try reader.byte()
+    let length = try reader.number(4)
+    return (tag, Field(bytes: try reader.take(length)))
   }
 }

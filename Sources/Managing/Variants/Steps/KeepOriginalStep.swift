@@ -1,6 +1,7 @@
 // KeepOriginalStep: serves the source if re-encoding does not make it smaller.
 
 import Model
+import Platform
 
 /// Replaces a rendered image by the source if that is no larger and looks the same. The source
 /// needs the same pixel size, an accepted format, upright orientation, sRGB and no metadata.

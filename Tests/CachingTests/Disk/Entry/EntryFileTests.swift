@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 import Telemetry
 import TestSupport
 import Testing

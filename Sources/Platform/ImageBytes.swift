@@ -1,27 +1,6 @@
-// ByteStorage: owns bytes in files (`FileRegion`) and in memory (`ImageBytes`).
+// ImageBytes: immutable bytes in memory, copied or mapped.
 
 import Glibc
-
-/// A region of an open file. Owns the descriptor and closes it with the last reference.
-///
-/// The bytes of a region do not change: the disk tier replaces files by renaming, and memory files
-/// are sealed. The exception is a local source, which its owner may change. So readers must
-/// validate its bytes on every read.
-public final class FileRegion: Sendable {
-  /// The open descriptor, for reading only.
-  public let descriptor: CInt
-  /// The offset of the first byte in the file.
-  public let offset: Int
-  /// The number of bytes.
-  public let count: Int
-
-  /// Takes ownership of `descriptor`.
-  public init(owning descriptor: CInt, offset: Int = 0, count: Int) {
-    (self.descriptor, self.offset, self.count) = (descriptor, offset, count)
-  }
-
-  deinit { close(descriptor) }
-}
 
 /// Immutable bytes in memory: copied if few, mapped if many and mapping is safe.
 ///
@@ -44,7 +23,9 @@ public final class ImageBytes: @unchecked Sendable {
   public init(copying bytes: UnsafeRawBufferPointer) {
     let memory = UnsafeMutableRawPointer.allocate(byteCount: max(bytes.count, 1), alignment: 16)
     if let first = bytes.baseAddress { memory.copyMemory(from: first, byteCount: bytes.count) }
-    (baseAddress, count, mapping) = (UnsafeRawPointer(memory), bytes.count, nil)
+    baseAddress = UnsafeRawPointer(memory)
+    count = bytes.count
+    mapping = nil
   }
 
   /// Loads a file's bytes into memory. The region may be closed afterwards.
@@ -52,18 +33,19 @@ public final class ImageBytes: @unchecked Sendable {
   /// - Parameter mayMap: whether large files are mapped instead of copied. Reading a mapped file
   ///   that was truncated, or whose disk fails, raises SIGBUS. Sealed memory files are safe to map;
   ///   files in a folder are not.
-  /// - Throws: `ImageError.internal` if the file is shorter than the region or cannot be read.
-  public init(contentsOf region: FileRegion, mayMap: Bool = true) throws(ImageError) {
+  /// - Throws: if the file cannot be read; `EIO` if it is shorter than the region.
+  public init(contentsOf region: FileRegion, mayMap: Bool = true) throws(SystemError) {
     if mayMap && region.count >= Self.mappingThreshold {
       let slack = region.offset % Int(getpagesize())
       let length = region.count + slack
       var status = stat()
-      guard fstat(region.descriptor, &status) == 0,
-        Int(status.st_size) >= region.offset + region.count,
+      guard fstat(region.descriptor, &status) == 0 else { throw SystemError() }
+      guard Int(status.st_size) >= region.offset + region.count else { throw SystemError(EIO) }
+      guard
         let start = mmap(
           nil, length, PROT_READ, MAP_PRIVATE, region.descriptor, region.offset - slack),
         start != MAP_FAILED
-      else { throw .internal(detail: "cannot map \(region.count) bytes: \(errnoText())") }
+      else { throw SystemError() }
       baseAddress = UnsafeRawPointer(start) + slack
       mapping = UnsafeMutableRawBufferPointer(start: start, count: length)
     } else {
@@ -74,12 +56,14 @@ public final class ImageBytes: @unchecked Sendable {
           region.descriptor, memory + done, region.count - done, region.offset + done)
         if read < 0 && errno == EINTR { continue }
         guard read > 0 else {
+          let error = SystemError(read < 0 ? errno : EIO)
           memory.deallocate()
-          throw .internal(detail: "cannot read \(region.count) bytes: \(errnoText())")
+          throw error
         }
         done += read
       }
-      (baseAddress, mapping) = (UnsafeRawPointer(memory), nil)
+      baseAddress = UnsafeRawPointer(memory)
+      mapping = nil
     }
     count = region.count
   }
@@ -98,9 +82,4 @@ public final class ImageBytes: @unchecked Sendable {
   {
     try body(UnsafeRawBufferPointer(start: baseAddress, count: count))
   }
-}
-
-/// Returns the text of an errno value for log lines: `No such file or directory (2)`.
-public func errnoText(_ code: CInt = errno) -> String {
-  "\(String(cString: strerror(code))) (\(code))"
 }
