@@ -4,8 +4,10 @@ import Testing
 
 /// Runs a suite's tests on threads of their own; see `BlockingExecutor`.
 public struct OnOwnThreads: SuiteTrait, TestTrait, TestScoping {
+  /// `true`: the trait of a suite applies to all of its tests.
   public var isRecursive: Bool { true }
 
+  /// Runs a test with its tasks on `BlockingExecutor`.
   public func provideScope(
     for test: Test, testCase: Test.Case?,
     performing function: @concurrent @Sendable () async throws -> Void
