@@ -10,7 +10,7 @@ program := .build/release/pictor
 tidied := 2>&1 | { grep --line-buffered -v '^warning: prohibited flag(s): -pthread' || true; }
 sample := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/image?url=local:///hills.jpg&scale=0.5
 
-.PHONY: help run build build-all test test-long test-sanitized lint format docs smoke bench bench-compare gallery container-check \
+.PHONY: help run build build-all test test-sanitized lint format docs smoke bench bench-compare gallery container-check \
 	fresh-check memory-check set-up
 
 help: ## what there is
@@ -31,10 +31,6 @@ test: set-up ## all tests
 	@scripts/set-up nginx-light openssl
 	swift build --build-tests
 	scripts/run-tests
-
-test-long: set-up ## the random walks of the model tests, five times as long
-	swift build --build-tests
-	PICTOR_TEST_LONG=1 scripts/run-tests --filter 'Model|Schedule|CircuitBreaker'
 
 test-sanitized: set-up ## all tests under the thread sanitizer
 	@scripts/set-up nginx-light openssl

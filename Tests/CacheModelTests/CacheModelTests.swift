@@ -23,14 +23,14 @@ import Testing
   }
 
   @Test(arguments: [(Room.ample, 60_000, 1), (Room.scarce, 40_000, 2)])
-  func `in random steps every answer is right, and what is kept is found`(
+  func `in 100,000 random steps every answer is right, and what is kept is found`(
     room: Room, steps: Int, seed: Int
   ) async throws {
     let walk = try Walk(room, seed: UInt64(seed))
-    for _ in 0..<RandomSteps.upTo(steps) { try await walk.step() }
+    for _ in 0..<steps { try await walk.step() }
     // Then nothing that could happen never did.
     let counts = walk.counts
-    for name in Walk.expected { #expect(counts[name, default: 0] > 0, "\(name): \(counts)") }
+    for name in Walk.expected { #expect(counts[name, default: 0] > 10, "\(name): \(counts)") }
     try await walk.end()
   }
 }

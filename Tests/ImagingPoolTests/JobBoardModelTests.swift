@@ -1,4 +1,4 @@
-// JobBoardModelTests: random steps of the scheduler, compared with a naive model.
+// JobBoardModelTests: 100,000 random steps of the scheduler, compared with a naive model.
 
 import Model
 import TestSupport

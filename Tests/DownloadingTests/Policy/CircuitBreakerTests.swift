@@ -216,14 +216,14 @@ import Testing
     #expect(verdict == expected)
   }
 
-  @Test func `in a random schedule every host is left alone when it should be`() {
+  @Test func `in a random schedule of 100,000 steps every host is left alone when it should be`() {
     var random = SeededGenerator(seed: 4)
     var breaker = makeBreaker()
     var models = (0..<5).map { _ in HostModel(threshold: 3, openTime: .seconds(30)) }
     var now = start
     var faults: [String] = []
 
-    for step in 1...RandomSteps.upTo(100_000) where faults.isEmpty {
+    for step in 1...100_000 where faults.isEmpty {
       now += .milliseconds(Int.random(in: 0...4_000, using: &random))
       let number = Int.random(in: 0..<models.count, using: &random)
       let host = "h\(number)"
@@ -253,7 +253,7 @@ import Testing
     }
     #expect(faults == [])
     // Each state was met often.
-    for model in models.dropFirst() { #expect(model.openings > 1 && model.probes > 1) }
+    for model in models.dropFirst() { #expect(model.openings > 10 && model.probes > 10) }
   }
 }
 

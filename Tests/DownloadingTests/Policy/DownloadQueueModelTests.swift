@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct DownloadQueueModelTests {
   @Test(arguments: DownloadOrder.allCases)
-  func `a random schedule goes as a simple model of it`(_ order: DownloadOrder) {
+  func `a random schedule of 100,000 steps goes as a simple model of it`(_ order: DownloadOrder) {
     var random = SeededGenerator(seed: 20_261_121)
     let start = ContinuousClock.now
     var queue = DownloadQueue(
@@ -20,7 +20,7 @@ import Testing
     var faults: [String] = []
     var known: [Int] = []
 
-    for step in 1...RandomSteps.upTo(100_000) {
+    for step in 1...100_000 {
       now += .milliseconds(Int.random(in: 0...400, using: &random))
       var actions: [DownloadQueue.Action] = []
       var expected: [DownloadQueue.Action] = []
