@@ -8,14 +8,14 @@ COPY Package.swift ./
 COPY Sources Sources
 COPY Tests Tests
 COPY benchmarks benchmarks
-RUN swift build -c release --static-swift-stdlib --product pictor \
- && swift build -c release --static-swift-stdlib --product pictor-imager \
+RUN swift build -c release --static-swift-stdlib --disable-local-rpath --product pictor \
+ && swift build -c release --static-swift-stdlib --disable-local-rpath --product pictor-imager \
  && strip .build/release/pictor .build/release/pictor-imager
 
 FROM debian:bookworm-slim
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-      libmicrohttpd12 libvips42 libcurl4 ca-certificates \
+      libmicrohttpd12 libvips42 libcurl4 libseccomp2 ca-certificates \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin pictor \
  && install -d -o pictor -g pictor /var/cache/pictor

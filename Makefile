@@ -4,14 +4,18 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
-release := swift build -c release --static-swift-stdlib
+# No RUNPATH: libraries are found in the system's folders alone.
+release := swift build -c release --static-swift-stdlib --disable-local-rpath
 program := .build/release/pictor
 # pkg-config names a flag for glib that SwiftPM refuses and that nothing here needs.
 tidied := 2>&1 | { grep --line-buffered -v '^warning: prohibited flag(s): -pthread' || true; }
+# What smoke and docs run: the release build, or with BUILD=debug the build that the tests left.
+BUILD := release
+built := $(if $(filter release,$(BUILD)),build)
 sample := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/image?url=local:///hills.jpg&scale=0.5
 
-.PHONY: help run build build-all test test-sanitized lint format docs smoke bench bench-compare gallery container-check \
-	fresh-check memory-check set-up
+.PHONY: help run build build-all test test-sanitized fuzz lint format docs smoke bench bench-compare gallery container-check \
+	fresh-check memory-check soak set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -24,18 +28,27 @@ build: set-up ## build for release: .build/release/pictor and pictor-imager
 	@$(release) --product pictor $(tidied)
 	@$(release) --product pictor-imager $(tidied)
 
-build-all: set-up
-	$(release)
+# By product: the targets for tests need a library that release builds lack.
+build-all: build
+	@for product in pipeline fill cache floor; do $(release) --product benchmark-$$product $(tidied) || exit; done
 
 test: set-up ## all tests
 	@scripts/set-up nginx-light openssl
 	swift build --build-tests
 	scripts/run-tests
 
-test-sanitized: set-up ## all tests under the thread sanitizer
+test-sanitized: export PICTOR_SANITIZED := 1
+test-sanitized: set-up ## the tests of all that has threads, under the thread sanitizer
 	@scripts/set-up nginx-light openssl
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	TSAN_OPTIONS=halt_on_error=1 scripts/run-tests --sanitize=thread --scratch-path .build-tsan
+
+fuzz: export PICTOR_FUZZ_SECONDS := $(or $(SECONDS),60)
+fuzz: export PICTOR_FUZZ_SEED := $(or $(SEED),1)
+fuzz: export PICTOR_FUZZ_FOLDER := .build/fuzz
+fuzz: set-up ## parsers with random inputs, SECONDS=60 a test; ONLY=Icon: some; SEED=1: the first input
+	swift build --build-tests
+	scripts/run-tests --filter 'Fuzz.*$(ONLY)|$(ONLY).*Fuzz'
 
 lint: ## formatting, house rules and documents
 	scripts/lint
@@ -43,13 +56,14 @@ lint: ## formatting, house rules and documents
 format: ## write the sources as lint wants them
 	swift format -i -r Package.swift Sources Tests benchmarks/*/
 
-docs: build ## links, names and completeness of the documents, and their commands
-	@scripts/set-up python3 curl
+docs: $(built) ## links, names and completeness of the documents, and their commands
+	@scripts/set-up python3 curl openssl
 	scripts/check-docs
-	scripts/run-docs
+	scripts/run-docs .build/$(BUILD)/pictor
+	scripts/check-signing .build/$(BUILD)/pictor
 
-smoke: build ## the release program over HTTP
-	scripts/smoke
+smoke: $(built) ## the program over HTTP
+	scripts/smoke .build/$(BUILD)/pictor
 
 bench: build-all ## the claims of docs/performance.md, measured and written there; ONLY=hits,misses: some
 	benchmarks/run --write $(if $(ONLY),--only $(ONLY))
@@ -70,6 +84,10 @@ fresh-check: ## README's two commands in a bare Debian 12 with git, make, ca-cer
 memory-check: build ## large images in control groups of 512 and 300 MiB: the server has to survive (root)
 	scripts/memory-check 512
 	scripts/memory-check 300
+
+soak: build ## everything at once for MINUTES=30: no leak, no wrong or late answer; SEED=2: another order
+	@scripts/set-up python3
+	scripts/soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
 
 set-up:
 	@scripts/set-up

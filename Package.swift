@@ -8,6 +8,16 @@ func library(_ name: String, pkgConfig: String, package: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
+/// The thread sanitizer's build. It is not optimized: inlined parts of the standard library's arrays would be
+/// checked, and the counted references that order their use would not, so copies under a lock look like races.
+let isSanitized = Context.environment["PICTOR_SANITIZED"] != nil
+/// What has no threads, and takes too long without, under the sanitizer as well.
+let always: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))]
+/// Settings of targets whose code takes most of the tests' time. Without optimization, loops over pixels take 50 times as
+/// long, and all tests together twice as long: tests would measure nothing else. The target keeps its internal names for
+/// `@testable`.
+let optimized: [SwiftSetting] = isSanitized ? [] : always
+
 /// What most targets may import.
 let words: [Target.Dependency] = ["Platform", "Model", "Telemetry"]
 
@@ -19,34 +29,56 @@ let package = Package(
   ],
   targets: [
     // lld comes with the toolchain, so no other linker is needed; unlike gold, it does not warn of Foundation's mktemp.
-    // A linker setting holds for each product that the target is part of.
+    // A linker setting holds for each product that the target is part of. `-z now`: functions are bound at the start, and
+    // their table is read-only from then on.
     .target(
-      name: "Platform", dependencies: ["CLinux"],
-      linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
-    .target(name: "Model", dependencies: ["Platform"]),
-    .target(name: "Telemetry", dependencies: ["Model", "Platform"]),
+      name: "Platform", dependencies: ["CLinux"], swiftSettings: optimized,
+      linkerSettings: [.unsafeFlags(["-use-ld=lld", "-Xlinker", "-z", "-Xlinker", "now"])]),
+    .target(
+      name: "Model", dependencies: ["Platform"],
+      swiftSettings: optimized),
+    .target(
+      name: "Telemetry", dependencies: ["Model", "Platform"],
+      swiftSettings: optimized),
+    .target(name: "Signing", dependencies: ["Model", "CGLib"], swiftSettings: optimized),
     .target(name: "Configuring", dependencies: ["Model", "Platform"]),
-    .target(name: "Commanding", dependencies: ["Model", "Platform", "Configuring"]),
-    .target(name: "Serving", dependencies: words + ["CMicrohttpd", "CGLib", "CReceiving"]),
-    .target(name: "Managing", dependencies: words),
-    .target(name: "Caching", dependencies: words + ["CGLib", "CDeflate", "CLinux"]),
-    .target(name: "Downloading", dependencies: words + ["CCurl", "CGLib", "CDeflate"]),
-    .target(name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"]),
+    .target(name: "Commanding", dependencies: ["Model", "Platform", "Signing", "Configuring"]),
+    .target(
+      name: "Serving", dependencies: words + ["Signing", "CMicrohttpd", "CGLib", "CReceiving"],
+      swiftSettings: optimized),
+    .target(
+      name: "Managing", dependencies: words,
+      swiftSettings: optimized),
+    .target(
+      name: "Caching", dependencies: words + ["CGLib", "CDeflate", "CLinux"],
+      swiftSettings: optimized),
+    .target(
+      name: "Downloading", dependencies: words + ["CCurl", "CGLib", "CDeflate"],
+      swiftSettings: optimized),
+    .target(
+      name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"],
+      swiftSettings: optimized),
     .target(name: "ImagingPool", dependencies: words + ["ImagingWire", "CLinux"]),
-    // Loops over pixels take 50 times as long without optimization: tests would measure nothing else.
+    .target(
+      name: "Sandboxing", dependencies: ["Model", "Platform", "CSandbox", "CLinux"],
+      swiftSettings: isSanitized ? [.define("SANITIZED")] : optimized),
+    .target(name: "FastJPEG", dependencies: ["Model"], swiftSettings: always),
     .target(
       name: "ImagingPipeline",
-      dependencies: ["Model", "Platform", "ImagingWire", "CVips", "CDeflate", "CJPEG"],
-      swiftSettings: [.unsafeFlags(["-O"], .when(configuration: .debug))]),
+      dependencies: ["Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG"],
+      swiftSettings: always),
     .executableTarget(
       name: "pictor",
       dependencies: words + [
-        "Configuring", "Commanding", "Serving", "Managing", "Caching", "Downloading", "ImagingPool",
+        "Signing", "Configuring", "Commanding", "Serving", "Managing", "Caching", "Downloading",
+        "ImagingPool",
         "ImagingWire",
       ]),
     .executableTarget(
       name: "pictor-imager",
-      dependencies: ["Model", "Platform", "ImagingPipeline", "ImagingWire", "CLinux"]),
+      dependencies: [
+        "Model", "Platform", "ImagingPipeline", "ImagingWire", "Sandboxing", "CLinux",
+      ]),
     .executableTarget(
       name: "benchmark-pipeline",
       dependencies: ["Model", "ImagingPipeline", "ImagingWire", "CVips"],
@@ -70,6 +102,7 @@ let package = Package(
     library("CVips", pkgConfig: "vips", package: "libvips-dev"),
     // libvips-dev brings its header along.
     library("CJPEG", pkgConfig: "libjpeg", package: "libjpeg-dev"),
+    library("CSandbox", pkgConfig: "libseccomp", package: "libseccomp-dev"),
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CDeflate", pkgConfig: "libdeflate", package: "libdeflate-dev"),
 
@@ -78,8 +111,9 @@ let package = Package(
       name: "CCodecs", path: "Tests/CCodecs",
       linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("jxl"), .linkedLibrary("heif")]),
     .target(
-      name: "TestSupport", dependencies: ["Model", "Platform", "CVips", "CCodecs"],
-      path: "Tests/TestSupport"),
+      name: "TestSupport",
+      dependencies: ["Model", "Platform", "CLinux", "CVips", "CCodecs", "CSandbox"],
+      path: "Tests/TestSupport", swiftSettings: optimized),
     .target(name: "CAllocations", path: "Tests/CAllocations"),
     // The reference that colours are held to; it comes with libvips-dev.
     .systemLibrary(
@@ -88,13 +122,16 @@ let package = Package(
     .testTarget(name: "PlatformTests", dependencies: ["Platform", "TestSupport"]),
     .testTarget(name: "ModelTests", dependencies: ["Model", "TestSupport"]),
     .testTarget(name: "TelemetryTests", dependencies: words),
+    .testTarget(name: "SigningTests", dependencies: ["Signing", "Model", "TestSupport"]),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring", "Model", "TestSupport"]),
     .testTarget(
       name: "CommandingTests",
-      dependencies: ["Model", "Platform", "Configuring", "Commanding", "TestSupport"]),
+      dependencies: ["Model", "Platform", "Signing", "Configuring", "Commanding", "TestSupport"]),
     .testTarget(
       name: "ServingTests",
-      dependencies: words + ["Serving", "Managing", "Caching", "TestSupport", "CAllocations"]),
+      dependencies: words + [
+        "Signing", "Serving", "Managing", "Caching", "TestSupport", "CAllocations",
+      ]),
     .testTarget(name: "ManagingTests", dependencies: words + ["Managing", "TestSupport"]),
     // Writes to a disk tier until a test kills it.
     .executableTarget(
@@ -103,21 +140,59 @@ let package = Package(
       name: "CachingTests",
       dependencies: words + ["Caching", "CLinux", "TestSupport", "disk-writer"]),
     .testTarget(
-      name: "CacheModelTests", dependencies: words + ["Managing", "Caching", "TestSupport"]),
+      name: "CacheModelTests", dependencies: words + ["Managing", "Caching", "TestSupport"],
+      swiftSettings: optimized),
     // Codes bodies that the downloader decodes.
     .testTarget(
       name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport", "CDeflate"]),
     .testTarget(
       name: "ImagingWireTests",
       dependencies: ["Model", "Platform", "ImagingWire", "CLinux", "TestSupport"]),
+    .testTarget(name: "SandboxingTests", dependencies: ["Sandboxing", "Model", "CSandbox"]),
+    // A worker that has been taken over, and what it tries.
+    .target(name: "CAttacks", path: "Tests/CAttacks"),
+    .executableTarget(
+      name: "attacker",
+      dependencies: ["Model", "Platform", "ImagingWire", "Sandboxing", "CAttacks", "CSandbox"],
+      path: "Tests/Attacker"),
     .testTarget(
       name: "ImagingPoolTests",
-      dependencies: words + ["ImagingPool", "ImagingWire", "TestSupport", "pictor-imager"]),
+      dependencies: words + [
+        "ImagingPool", "ImagingWire", "TestSupport", "CAttacks", "pictor-imager", "attacker",
+      ]),
+    .testTarget(
+      name: "FastJPEGTests", dependencies: ["Model", "FastJPEG", "TestSupport"],
+      swiftSettings: optimized),
     .testTarget(
       name: "ImagingPipelineTests",
-      dependencies: ["Model", "ImagingPipeline", "ImagingWire", "TestSupport", "CLcms"]),
+      dependencies: [
+        "Model", "Platform", "ImagingPipeline", "ImagingWire", "TestSupport", "CLcms",
+      ],
+      swiftSettings: optimized),
+    // The parsers of untrusted bytes and texts, of all targets.
+    .testTarget(
+      name: "FuzzTests",
+      dependencies: [
+        "Model", "Platform", "Serving", "Managing", "Caching", "ImagingWire", "ImagingPipeline",
+        "TestSupport",
+      ],
+      swiftSettings: optimized),
     .testTarget(
       name: "IntegrationTests",
-      dependencies: words + ["Configuring", "CLinux", "TestSupport", "pictor", "pictor-imager"]),
+      dependencies: words + [
+        "Signing", "Configuring", "TestSupport", "pictor", "pictor-imager", "attacker",
+      ]),
   ]
 )
+
+// `make test-sanitized`: the thread sanitizer has a build of its own, without targets that have no thread, task or lock.
+// A worker runs the pipeline on one thread, and IntegrationTests start sanitized workers.
+if isSanitized {
+  let singleThreaded = [
+    "ModelTests", "SigningTests", "ConfiguringTests", "FastJPEGTests", "ImagingPipelineTests",
+    "FuzzTests",
+  ]
+  package.targets.removeAll {
+    singleThreaded.contains($0.name) || $0.name.hasPrefix("benchmark-")
+  }
+}

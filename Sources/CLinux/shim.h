@@ -57,7 +57,7 @@ static inline int pictor_linux_open_cached(const char *path) {
 
 /// open(2) for reading, with O_NOATIME: EPERM for a file of another owner.
 static inline int pictor_linux_open_noatime(const char *path) {
-  return open(path, O_RDONLY | O_CLOEXEC | O_NOATIME);
+  return open(path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NOFOLLOW);
 }
 
 /// preadv2(2) with RWF_NOWAIT: what is in the page cache, EAGAIN where nothing is.
@@ -194,6 +194,9 @@ static inline int pictor_linux_set_death_signal(int signal) {
 static inline int pictor_linux_set_no_new_privileges(void) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
+
+/// prctl(2), PR_SET_DUMPABLE, 0: processes of the same user cannot trace this one, and its files in /proc belong to root.
+static inline int pictor_linux_set_not_dumpable(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 /// prctl(2), PR_SET_NAME: sets the name of the calling thread, as ps(1) shows it.
 static inline int pictor_linux_set_thread_name(const char *name) {

@@ -7,6 +7,7 @@
 
 #include <gmodule.h>
 #include <vips/vips.h>
+#include <vips/vector.h>
 
 // dlfcn.h declares these only with _GNU_SOURCE; see CLinux.
 struct pictor_vips_symbol {

@@ -4,7 +4,7 @@ import Glibc
 
 /// Writes one line to standard error, regardless of the log's format, because it is for the
 /// operator who started the program.
-public func complain(_ line: String) { Console.standard.complain(line) }
+public func reportError(_ line: String) { Console.standard.reportError(line) }
 
 /// The output functions of a command.
 struct Console: Sendable {
@@ -26,7 +26,7 @@ struct Console: Sendable {
     })
 
   /// Writes an error as one line.
-  func complain(_ line: String) { errors("pictor: \(line)\n") }
+  func reportError(_ line: String) { errors("pictor: \(line)\n") }
 
   /// Writes a text, and stops when the descriptor is closed.
   private static func write(_ text: String, to descriptor: CInt) {

@@ -8,31 +8,32 @@ import Model
 /// is 200.
 public struct HealthCheck {
   private let client: ServerClient
-  private let seconds: Int
+  private let deadlineSeconds: Int
   private let console: Console
 
   /// Creates a check of the configured server. It takes at most three seconds.
   public init(_ configuration: ServerSettings) {
-    self.init(configuration, seconds: 3, console: .standard)
+    self.init(configuration, deadlineSeconds: 3, console: .standard)
   }
 
-  init(_ configuration: ServerSettings, seconds: Int, console: Console) {
+  init(_ configuration: ServerSettings, deadlineSeconds: Int, console: Console) {
     client = ServerClient(configuration)
-    (self.seconds, self.console) = (seconds, console)
+    self.deadlineSeconds = deadlineSeconds
+    self.console = console
   }
 
   /// Performs the check. Returns the exit status: 0 if the server is healthy, otherwise 1 with a
   /// line on standard error.
   public func run() -> CInt {
     do throws(ServerClient.Failure) {
-      let answer = try client.request("GET", "/stats", seconds: seconds)
+      let answer = try client.request("GET", target: "/stats", seconds: deadlineSeconds)
       guard answer.status == 200 else {
-        console.complain("the server at \(client.place) answered \(answer.status)")
+        console.reportError("the server at \(client.serverName) responded with \(answer.status)")
         return 1
       }
       return 0
     } catch {
-      console.complain(error.description)
+      console.reportError(error.description)
       return 1
     }
   }

@@ -14,13 +14,16 @@ struct ListFile {
 
   /// Maximum length of the list in bytes. The server's own limit is lower, and the server reports
   /// it.
-  static let most = 64 << 20
+  static let maximumBytes = 64 << 20
 
   private let path: String
   private let input: CInt
 
   /// Creates the file at `path`. For `-`, the descriptor `input` is read.
-  init(_ path: String, input: CInt) { (self.path, self.input) = (path, input) }
+  init(_ path: String, input: CInt) {
+    self.path = path
+    self.input = input
+  }
 
   private var name: String { path == "-" ? "standard input" : path }
 
@@ -40,8 +43,8 @@ struct ListFile {
       }
       guard count > 0 else { return bytes }
       bytes += buffer[..<count]
-      guard bytes.count <= Self.most else {
-        throw Failure(description: "\(name): has more than \(Self.most >> 20) MiB")
+      guard bytes.count <= Self.maximumBytes else {
+        throw Failure(description: "\(name): has more than \(Self.maximumBytes >> 20) MiB")
       }
     }
   }

@@ -16,8 +16,8 @@ public struct PrefetchCommand {
     var status: CInt = 1
   }
 
-  /// The server's answer to the list.
-  private struct Begun: Decodable {
+  /// What the server answers to the list.
+  private struct StartedPrefetch: Decodable {
     let id: String
   }
 
@@ -25,7 +25,8 @@ public struct PrefetchCommand {
   private static let seconds = 60
 
   private let server: ServerSettings
-  private let token: String?
+  private let admin: AdminSettings
+  private let environment: [String: String]
   private let list: ListFile
   private let presets: [String]
   private let console: Console
@@ -33,23 +34,34 @@ public struct PrefetchCommand {
   private let interruption: Interruption?
 
   /// Creates the command for the list in `file` (`-`: standard input), with each preset for each
-  /// line. It uses the configured server and its first token.
-  public init(_ configuration: Configuration, file: String, presets: [String]) {
+  /// line. It uses the configured server and its first token that may read and write.
+  ///
+  /// - Parameter environment: the variables that tokens may refer to.
+  public init(
+    _ configuration: Configuration, file: String, presets: [String],
+    environment: [String: String]
+  ) {
     self.init(
       configuration, list: ListFile(file, input: STDIN_FILENO), presets: presets,
-      console: .standard, pace: .init(), interruption: nil)
+      environment: environment, console: .standard, pace: .init(), interruption: nil)
   }
 
   /// Creates the command with test doubles.
   ///
   /// - Parameter interruption: `nil` for the program's own signals.
   init(
-    _ configuration: Configuration, list: ListFile, presets: [String], console: Console,
+    _ configuration: Configuration, list: ListFile, presets: [String],
+    environment: [String: String] = [:], console: Console,
     pace: PrefetchWatch.Pace, interruption: Interruption?
   ) {
-    (server, token) = (configuration.server, configuration.admin.tokens.first)
-    (self.list, self.presets, self.console) = (list, presets, console)
-    (self.pace, self.interruption) = (pace, interruption)
+    server = configuration.server
+    admin = configuration.admin
+    self.environment = environment
+    self.list = list
+    self.presets = presets
+    self.console = console
+    self.pace = pace
+    self.interruption = interruption
   }
 
   /// Runs the command on the main thread. Returns the exit status:
@@ -61,22 +73,27 @@ public struct PrefetchCommand {
   ///   cancelled; a line on standard error says if that fails.
   public func run() -> CInt {
     do throws(Failure) {
-      guard let token else {
-        throw Failure(description: "no operator's token: set admin.tokens to the server's")
-      }
-      guard server.port != 0 else {
-        throw Failure(description: "server.port is 0: set it to the port the server listens on")
-      }
+      let holder = try holder()
+      if let problem = ServerClient.problem(of: server) { throw Failure(description: problem) }
       let bytes = try contents()
       let interruption = try signals()
-      let client = ServerClient(server, token: token)
-      let id = try begin(bytes, client, interruption)
+      let client = ServerClient(server, as: holder)
+      let id = try begin(bytes, client: client, interruption: interruption)
       return PrefetchWatch(
         of: id, by: client, until: interruption, on: console, pace: pace
       ).run()
     } catch {
-      console.complain(error.description)
+      console.reportError(error.description)
       return error.status
+    }
+  }
+
+  private func holder() throws(Failure) -> Operator {
+    do throws(CommandOperator.Failure) {
+      return try CommandOperator.choose(
+        from: admin, needing: [.read, .write], environment: environment)
+    } catch {
+      throw Failure(description: error.description)
     }
   }
 
@@ -93,21 +110,21 @@ public struct PrefetchCommand {
       if let interruption { return interruption }
       return try .ofProgram()
     } catch {
-      throw Failure(description: "signals cannot be waited for: \(error)")
+      throw Failure(description: "cannot wait for signals: \(error)")
     }
   }
 
   private func begin(
-    _ list: [UInt8], _ client: ServerClient, _ interruption: Interruption
+    _ list: [UInt8], client: ServerClient, interruption: Interruption
   ) throws(Failure) -> String {
     let query = presets.map { "preset=" + PercentEncoding.encode($0) }.joined(separator: "&")
     let target = "/admin/prefetch" + (query.isEmpty ? "" : "?" + query)
-    let hint = "; it may have begun: GET /admin/prefetch shows it"
+    let hint = "; it may have started: GET /admin/prefetch shows it"
     let answer: ServerAnswer
     do throws(ServerClient.Failure) {
       // Waits for the answer even if interrupted: cancelling needs the id in it.
       answer = try client.request(
-        "POST", target, type: "application/jsonl", body: list, seconds: Self.seconds,
+        "POST", target: target, type: "application/jsonl", body: list, seconds: Self.seconds,
         patience: .sent(interruption))
     } catch {
       switch error {
@@ -120,10 +137,12 @@ public struct PrefetchCommand {
       }
     }
     guard answer.status == 202 else { throw Failure(description: answer.refusal(client)) }
-    guard let begun = try? JSONDecoder().decode(Begun.self, from: Data(answer.body)) else {
-      throw Failure(description: "the answer of \(client.place) is not a prefetch" + hint)
+    guard let started = try? JSONDecoder().decode(StartedPrefetch.self, from: Data(answer.body))
+    else {
+      throw Failure(
+        description: "the response of \(client.serverName) is not a prefetch status" + hint)
     }
-    return begun.id
+    return started.id
   }
 }
 
@@ -136,13 +155,16 @@ extension ServerAnswer {
 
   /// Describes an error status in one line for the operator.
   func refusal(_ client: ServerClient) -> String {
-    let said = (try? JSONDecoder().decode(Refusal.self, from: Data(body)))?.error.message
+    let message = (try? JSONDecoder().decode(Refusal.self, from: Data(body)))?.error.message
     switch status {
-    case 401: return "\(client.place) does not accept the first token of admin.tokens"
-    case 404: return "\(client.place) has no operators' paths: it was started without admin.tokens"
+    case 401:
+      return "\(client.serverName) does not accept the token \(client.operatorName) of admin.tokens"
+    case 404:
+      return "\(client.serverName) has no admin endpoints: it was started without admin.tokens, "
+        + "or with a server.operator_address, which this command needs too"
     default:
-      return "\(client.place) answered \(status)"
-        + (said.map { ": " + PrefetchReport.printable($0) } ?? "")
+      return "\(client.serverName) responded with \(status)"
+        + (message.map { ": " + PrefetchReport.printable($0) } ?? "")
     }
   }
 }

@@ -41,7 +41,7 @@ enum PrefetchReport {
       text += "line \(failure.line): \(printable(failure.code)): \(printable(failure.message))\n"
     }
     if status.failures.count < status.failed {
-      text += "and \(status.failed - status.failures.count) more that failed\n"
+      text += "and \(status.failed - status.failures.count) more failures\n"
     }
     return text
   }
@@ -49,7 +49,9 @@ enum PrefetchReport {
   /// Formats seconds as `0:45`, `12:03` or `1:02:03`.
   static func clock(_ seconds: Double) -> String {
     let whole = Int(min(max(seconds, 0), 359_999).rounded(.up))
-    let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60)
+    let hours = whole / 3_600
+    let minutes = whole / 60 % 60
+    let rest = whole % 60
     func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
     return hours > 0 ? "\(hours):\(two(minutes)):\(two(rest))" : "\(minutes):\(two(rest))"
   }

@@ -51,8 +51,10 @@ struct PrefetchWatch {
     pace: Pace
   ) {
     path = "/admin/prefetch/" + PercentEncoding.encode(id)
-    (self.client, self.interruption) = (client, interruption)
-    (self.console, self.pace) = (console, pace)
+    self.client = client
+    self.interruption = interruption
+    self.console = console
+    self.pace = pace
   }
 
   /// Watches until the end. Returns the exit status, see `PrefetchCommand.run`.
@@ -65,7 +67,7 @@ struct PrefetchWatch {
       console.output(PrefetchReport.summary(status))
       return status.state == .finished && status.failed == 0 ? 0 : 1
     case .lost(let reason):
-      console.complain("the prefetch cannot be watched: \(reason)")
+      console.reportError("cannot watch the prefetch: \(reason)")
       return 1
     case .interrupted(let signal):
       cancel()
@@ -100,11 +102,12 @@ struct PrefetchWatch {
 
   private func look(_ patience: ServerClient.Patience) -> Look {
     do throws(ServerClient.Failure) {
-      let answer = try client.request("GET", path, seconds: Self.seconds, patience: patience)
+      let answer = try client.request(
+        "GET", target: path, seconds: Self.seconds, patience: patience)
       switch answer.status {
       case 200:
         guard let status = try? JSONDecoder().decode(PrefetchStatus.self, from: Data(answer.body))
-        else { return .failed("the answer of \(client.place) is not a prefetch") }
+        else { return .failed("the response of \(client.serverName) is not a prefetch status") }
         return .status(status)
       case 404: return .unknown
       // Time-outs and limits of intermediaries are temporary (RFC 9110, section 15.5.9; RFC 6585,
@@ -123,22 +126,23 @@ struct PrefetchWatch {
   /// Cancels the prefetch and reports its end.
   private func cancel() {
     do throws(ServerClient.Failure) {
-      let answer = try client.request("DELETE", path, seconds: Self.seconds)
+      let answer = try client.request("DELETE", target: path, seconds: Self.seconds)
       // 404: it has ended meanwhile.
       guard (200..<300).contains(answer.status) || answer.status == 404 else {
-        console.complain("the list could not be cancelled and continues: \(answer.refusal(client))")
+        console.reportError(
+          "the list could not be cancelled and continues: \(answer.refusal(client))")
         return
       }
-      let how = answer.status == 404 ? "the list ended before" : "the list was cancelled"
+      let how = answer.status == 404 ? "the list had already ended" : "the list was cancelled"
       switch look(.full) {
       case .status(let status): console.output(PrefetchReport.summary(status))
-      case .unknown: console.complain("\(how); the server no longer knows it")
+      case .unknown: console.reportError("\(how); the server no longer knows it")
       case .refused(let reason), .failed(let reason):
-        console.complain("\(how); its progress is unknown: \(reason)")
+        console.reportError("\(how); its progress is unknown: \(reason)")
       case .interrupted: break
       }
     } catch {
-      console.complain("the list could not be cancelled and may continue: \(error)")
+      console.reportError("the list could not be cancelled and may continue: \(error)")
     }
   }
 }

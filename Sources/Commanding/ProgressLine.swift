@@ -14,7 +14,9 @@ struct ProgressLine {
   private var isOpen = false
 
   init(on console: Console, now: @escaping () -> ContinuousClock.Instant) {
-    (self.console, self.now, last) = (console, now, now())
+    self.console = console
+    self.now = now
+    last = now()
   }
 
   /// Shows the progress if it is due.

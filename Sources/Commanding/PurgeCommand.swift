@@ -16,48 +16,65 @@ public struct PurgeCommand {
   private static let seconds = 60
 
   private let server: ServerSettings
-  private let token: String?
+  private let admin: AdminSettings
+  private let environment: [String: String]
   private let subjects: [PurgeSubject]
   private let console: Console
 
-  /// Creates a purge of these subjects on the configured server, with its first token.
-  public init(_ configuration: Configuration, _ subjects: [PurgeSubject]) {
-    self.init(configuration, subjects, console: .standard)
+  /// Creates a purge of these subjects on the configured server, with its first token that may purge.
+  ///
+  /// - Parameter environment: the variables that tokens may refer to.
+  public init(
+    _ configuration: Configuration, subjects: [PurgeSubject], environment: [String: String]
+  ) {
+    self.init(
+      configuration, subjects: subjects, environment: environment, console: .standard)
   }
 
-  init(_ configuration: Configuration, _ subjects: [PurgeSubject], console: Console) {
-    (server, token) = (configuration.server, configuration.admin.tokens.first)
-    (self.subjects, self.console) = (subjects, console)
+  init(
+    _ configuration: Configuration, subjects: [PurgeSubject], environment: [String: String] = [:],
+    console: Console
+  ) {
+    server = configuration.server
+    admin = configuration.admin
+    self.environment = environment
+    self.subjects = subjects
+    self.console = console
   }
 
   /// Runs the purges, with a line of output for each. Returns the exit status: 0 if all succeeded,
   /// otherwise 1 with lines on standard error. After a refused purge the next one is tried; after a
   /// failed connection the command ends.
   public func run() -> CInt {
-    guard let token else {
-      console.complain("no operator's token: set admin.tokens to the server's")
+    let holder: Operator
+    do throws(CommandOperator.Failure) {
+      holder = try CommandOperator.choose(
+        from: admin, needing: [.purge], environment: environment)
+    } catch {
+      console.reportError(error.description)
       return 1
     }
-    guard server.port != 0 else {
-      console.complain("server.port is 0: set it to the port the server listens on")
+    if let problem = ServerClient.problem(of: server) {
+      console.reportError(problem)
       return 1
     }
-    let client = ServerClient(server, token: token)
+    let client = ServerClient(server, as: holder)
     var status: CInt = 0
     for subject in subjects {
       do throws(ServerClient.Failure) {
-        let answer = try client.request(subject.method, subject.target, seconds: Self.seconds)
+        let answer = try client.request(
+          subject.method, target: subject.target, seconds: Self.seconds)
         let report =
           answer.status == 200
           ? try? JSONDecoder().decode(Answer.self, from: Data(answer.body)) : nil
         if let report {
           console.output("\(subject.name): \(report.purged.summary)\n")
         } else {
-          console.complain("\(subject.name): \(answer.refusal(client))")
+          console.reportError("\(subject.name): \(answer.refusal(client))")
           status = 1
         }
       } catch {
-        console.complain("\(subject.name): \(error.description)")
+        console.reportError("\(subject.name): \(error.description)")
         return 1
       }
     }
@@ -94,10 +111,10 @@ extension PurgeSubject {
 }
 
 extension PurgeReport {
-  /// Returns, for example, `purged: 2 in memory, 3 on disk, 1 failure`.
+  /// Returns, for example, `purged: 2 in memory, 3 on disk, 1 remembered failure`.
   fileprivate var summary: String {
-    let onDisk = disk.map { "\($0) on disk" } ?? "files on disk are still being searched for"
-    let failures = "\(failed) failure" + (failed == 1 ? "" : "s")
+    let onDisk = disk.map { "\($0) on disk" } ?? "the search on disk continues"
+    let failures = "\(failed) remembered failure" + (failed == 1 ? "" : "s")
     return "purged: \(memory) in memory, \(onDisk), \(failures)"
   }
 }

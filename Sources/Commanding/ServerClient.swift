@@ -9,7 +9,7 @@ import Platform
 /// A client of the configured server. Each request has its own connection.
 struct ServerClient {
   /// Why there is no answer.
-  enum Failure: Error, CustomStringConvertible {
+  enum Failure: Error, Equatable, CustomStringConvertible {
     /// The server did not receive the whole request.
     case unsent(String)
     /// The request was sent, so the server may have performed it.
@@ -38,28 +38,43 @@ struct ServerClient {
 
   private let address: String
   private let port: Int
-  /// The operator's token, if any.
-  private let token: String?
+  /// The operator whose token is sent, if any.
+  private let holder: Operator?
 
   /// Maximum length of an answer in bytes, far above the longest one, which lists a hundred
   /// failures with long URLs.
   private static let longestAnswer = 16 << 20
 
-  /// Creates a client for the address and port of `configuration`. A server on all addresses is
-  /// reached over loopback.
-  init(_ configuration: ServerSettings, token: String? = nil) {
+  /// Creates a client for the operators' listener of `configuration`, or its only listener. A server
+  /// on all addresses is reached over loopback.
+  init(_ configuration: ServerSettings, as holder: Operator? = nil) {
+    let place =
+      configuration.operatorAddress
+      ?? ListenAddress(host: configuration.address, port: configuration.port)
     address =
-      switch configuration.address {
+      switch place.host {
       case "0.0.0.0": "127.0.0.1"
       case "::": "::1"
-      default: configuration.address
+      default: place.host
       }
-    port = configuration.port
-    self.token = token
+    port = place.port
+    self.holder = holder
   }
 
+  /// Why the configuration does not tell where the server listens; `nil` if it does.
+  static func problem(of configuration: ServerSettings) -> String? {
+    let advice = "set it to the port the server listens on"
+    if let place = configuration.operatorAddress {
+      return place.port == 0 ? "the port of server.operator_address is 0: \(advice)" : nil
+    }
+    return configuration.port == 0 ? "server.port is 0: \(advice)" : nil
+  }
+
+  /// The name of the operator whose token is sent; empty without a token.
+  var operatorName: String { holder?.name ?? "" }
+
   /// The server's address as shown in messages.
-  var place: String { "\(address) port \(port)" }
+  var serverName: String { "\(address) port \(port)" }
 
   /// Sends a request and waits for its answer.
   ///
@@ -67,13 +82,13 @@ struct ServerClient {
   ///   - seconds: the deadline for everything, from the connection to the answer's last byte.
   ///   - patience: the steps that an interruption may cancel.
   func request(
-    _ method: String, _ target: String, type: String? = nil, body: [UInt8]? = nil, seconds: Int,
+    _ method: String, target: String, type: String? = nil, body: [UInt8]? = nil, seconds: Int,
     patience: Patience = .full
   ) throws(Failure) -> ServerAnswer {
     let wait = Wait(end: .now + .seconds(seconds), seconds: seconds, patience: patience)
     let socket = try connected(wait)
     var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-    if let token { head += "Authorization: Bearer \(token)\r\n" }
+    if let holder { head += "Authorization: Bearer \(holder.token)\r\n" }
     if let type { head += "Content-Type: \(type)\r\n" }
     if let body { head += "Content-Length: \(body.count)\r\n" }
     return try answer(to: Array((head + "\r\n").utf8) + (body ?? []), over: socket, wait)
@@ -85,23 +100,23 @@ struct ServerClient {
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
     var found: UnsafeMutablePointer<addrinfo>?
     guard getaddrinfo(address, "\(port)", &hints, &found) == 0, let info = found?.pointee else {
-      throw .unsent("\(address) is not an address")
+      throw .unsent("\(address) is not an IP address")
     }
     defer { freeaddrinfo(found) }
     let type = info.ai_socktype | CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     let socket = OwnedDescriptor(owning: Glibc.socket(info.ai_family, type, 0))
-    guard socket.value >= 0 else { throw .unsent("no socket: \(errnoText())") }
+    guard socket.value >= 0 else { throw .unsent("cannot create a socket: \(errnoText())") }
     if connect(socket.value, info.ai_addr, info.ai_addrlen) != 0 {
       var status = errno
       if status == EINPROGRESS {
-        guard !(try wait.ready(socket.value, .writable, isSent: false).isEmpty) else {
-          throw .unsent("cannot connect to \(place) within \(wait.seconds) s")
+        guard !(try wait.ready(socket.value, for: .writable, isSent: false).isEmpty) else {
+          throw .unsent("cannot connect to \(serverName) within \(wait.seconds) s")
         }
         var length = socklen_t(MemoryLayout<CInt>.size)
         getsockopt(socket.value, SOL_SOCKET, SO_ERROR, &status, &length)
       }
       guard status == 0 else {
-        throw .unsent("cannot connect to \(place): \(errnoText(status))")
+        throw .unsent("cannot connect to \(serverName): \(errnoText(status))")
       }
     }
     return socket
@@ -120,19 +135,19 @@ struct ServerClient {
     while received.count <= Self.longestAnswer {
       let isSent = unsent.isEmpty
       let wanted: Poll.Events = isSent || !isTaken ? .readable : [.readable, .writable]
-      let ready = try wait.ready(socket.value, wanted, isSent: isSent)
+      let ready = try wait.ready(socket.value, for: wanted, isSent: isSent)
       guard !ready.isEmpty else {
         throw isSent
-          ? .unanswered("no answer from \(place) within \(wait.seconds) s")
-          : .unsent("\(place) did not take the request within \(wait.seconds) s")
+          ? .unanswered("no response from \(serverName) within \(wait.seconds) s")
+          : .unsent("\(serverName) did not accept the request within \(wait.seconds) s")
       }
       if ready != .writable {
         let count = recv(socket.value, &buffer, buffer.count, 0)
         if count < 0, [EINTR, EAGAIN].contains(errno) { continue }
         guard count >= 0 else {
           throw isSent
-            ? .unanswered("no answer from \(place): \(errnoText())")
-            : .unsent("\(place) did not take the request: \(errnoText())")
+            ? .unanswered("no response from \(serverName): \(errnoText())")
+            : .unsent("\(serverName) did not accept the request: \(errnoText())")
         }
         received += buffer[..<count]
         if let answer = ServerAnswer(received, isWhole: count == 0) { return answer }
@@ -145,7 +160,7 @@ struct ServerClient {
         if count < 0, ![EINTR, EAGAIN].contains(errno) { isTaken = false }
       }
     }
-    let text = "the answer of \(place) is not HTTP or is incomplete"
+    let text = "the response of \(serverName) is not HTTP or is incomplete"
     throw unsent.isEmpty ? .unanswered(text) : .unsent(text)
   }
 
@@ -158,7 +173,7 @@ struct ServerClient {
 
     /// Waits for events of the socket. Returns none at the deadline.
     func ready(
-      _ socket: CInt, _ events: Poll.Events, isSent: Bool
+      _ socket: CInt, for events: Poll.Events, isSent: Bool
     ) throws(Failure) -> Poll.Events {
       let interruption: CInt =
         switch patience {
@@ -208,11 +223,13 @@ struct ServerAnswer: Hashable {
       guard let length, length >= 0 else {
         // The body ends with the connection (RFC 9112, section 6.3).
         guard isWhole else { return nil }
-        (self.status, body) = (status, Array(rest))
+        self.status = status
+        body = Array(rest)
         return
       }
       guard rest.count >= length else { return nil }
-      (self.status, body) = (status, Array(rest.prefix(length)))
+      self.status = status
+      body = Array(rest.prefix(length))
       return
     }
   }

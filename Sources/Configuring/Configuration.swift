@@ -14,6 +14,8 @@ public struct Configuration: Hashable, Sendable {
   public var watermarks: [String: String] = [:]
   /// `hosts`: settings for particular hosts.
   public var hosts: [HostRule] = []
+  /// `signing.…`
+  public var signing = SigningSettings()
   /// `admin.…`
   public var admin = AdminSettings()
   /// `memory.…`

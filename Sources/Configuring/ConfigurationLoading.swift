@@ -17,10 +17,10 @@ extension Configuration {
   public mutating func apply(json5 text: String, file: String) throws(ConfigurationError) {
     guard let root = RawValue(json5: text) else {
       let line = syntaxErrorLine(in: text) { RawValue(json5: $0) != nil }
-      throw ConfigurationError(at: "\(file):\(line)", "this is not JSON5")
+      throw ConfigurationError(at: "\(file):\(line)", "not valid JSON5")
     }
     var problems = ConfigurationProblems()
-    apply(root, at: "", file: file, &problems)
+    apply(root, at: "", file: file, into: &problems)
     try problems.check()
   }
 
@@ -51,7 +51,7 @@ extension Configuration {
         continue
       }
       problems.collect { () throws(ConfigurationError) in
-        try set(key, .argument(value), at: name)
+        try set(key, to: .argument(value), at: name)
       }
     }
     return unknown
@@ -71,7 +71,7 @@ extension Configuration {
     guard let key = Self.key(path) else {
       throw ConfigurationError(at: "--\(path)", Self.unknown(path))
     }
-    try set(key, .argument(value), at: "--\(path)")
+    try set(key, to: .argument(value), at: "--\(path)")
   }
 
   /// The configuration as a JSON5 file with the purpose of each key. `apply(json5:file:)` can read
@@ -96,11 +96,11 @@ extension Configuration {
   }
 
   private mutating func apply(
-    _ value: RawValue, at path: String, file: String, _ problems: inout ConfigurationProblems
+    _ value: RawValue, at path: String, file: String, into problems: inout ConfigurationProblems
   ) {
     let place = path.isEmpty ? file : "\(file): \(path)"
     if let key = Self.key(path) {
-      problems.collect { () throws(ConfigurationError) in try set(key, value, at: place) }
+      problems.collect { () throws(ConfigurationError) in try set(key, to: value, at: place) }
       return
     }
     let prefix = path.isEmpty ? "" : path + "."
@@ -111,12 +111,12 @@ extension Configuration {
       return problems.add(at: place, "\(value) is not allowed: an object")
     }
     for (name, member) in members.sorted(by: { $0.key < $1.key }) {
-      apply(member, at: prefix + name, file: file, &problems)
+      apply(member, at: prefix + name, file: file, into: &problems)
     }
   }
 
   private mutating func set(
-    _ key: ConfigurationKey, _ value: RawValue, at place: String
+    _ key: ConfigurationKey, to value: RawValue, at place: String
   ) throws(ConfigurationError) {
     let isAllowed: Bool
     do throws(MemberProblems) {
@@ -136,9 +136,9 @@ extension Configuration {
     let section = path.split(separator: ".").first.map { $0 + "." } ?? ""
     let sections = Set(keys.compactMap { $0.path.split(separator: ".").first.map(String.init) })
     let nearest = NearestNames.of(path, among: paths + sections.sorted())
-    guard nearest.isEmpty else { return "there is no such key" + NearestNames.question(nearest) }
+    guard nearest.isEmpty else { return "unknown key" + NearestNames.question(nearest) }
     let near = paths.filter { $0.hasPrefix(section) }
-    return "there is no such key: "
+    return "unknown key: "
       + (near.isEmpty ? sections.sorted() : near).joined(separator: ", ")
   }
 }

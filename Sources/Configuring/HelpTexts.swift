@@ -1,7 +1,7 @@
 // HelpTexts: the texts of `--help`, for the program and for each command.
 
 extension Invocation {
-  /// A command to the running server. Without a command, the program is the server.
+  /// A command, most of them to the running server. Without a command, the program is the server.
   public enum Command: String, CaseIterable, Sendable {
     /// Checks its health.
     case healthcheck
@@ -9,6 +9,10 @@ extension Invocation {
     case prefetch
     /// Makes it purge entries.
     case purge
+    /// Signs URLs, without the server.
+    case sign
+    /// Tests what the configuration refuses, without a server.
+    case selftest
   }
 
   /// Returns the text of `--help` for a command, or for the program if `command` is `nil`.
@@ -18,6 +22,8 @@ extension Invocation {
     case .healthcheck: healthcheckHelp + commonHelp
     case .prefetch: prefetchHelp + commonHelp
     case .purge: purgeHelp + commonHelp
+    case .sign: signHelp
+    case .selftest: selftestHelp
     }
   }
 
@@ -28,12 +34,14 @@ extension Invocation {
            pictor healthcheck [options]    exit 0 if the configured server is serving, else 1
            pictor prefetch FILE [options]  make that server load the images of a list
            pictor purge URL... [options]   make that server purge URLs from its cache
+           pictor sign URL... [options]    sign URLs with a configured key
+           pictor selftest security        exit 0 if the configuration refuses a list of attacks, else 1
            pictor COMMAND --help           the help text of a command
 
     options:
       --config FILE      read settings from a JSON5 file
       --KEY VALUE        set one key, such as --server.port 8081; overrides the environment and the file
-      --check-config     list all mistakes that would stop a start and exit 1; without mistakes exit 0
+      --check-config     list all errors that would prevent a start and exit 1; without errors exit 0
       --print-config     write the effective configuration with the purpose of each key, and exit
       --version          write the version, and exit
       --help             write this, and exit
@@ -83,9 +91,44 @@ extension Invocation {
 
     """
 
+  private static let signHelp = """
+    pictor sign: writes URLs with a signature, for servers with signing.mode. It needs signing.keys, and no server.
+
+    usage: pictor sign URL... [options]
+
+    Each URL is one of /image or /info: https://images.example/image?url=...&w=300, or without the host. A path in front,
+    as in https://example.com/images/image?..., is not signed: a proxy removes it. A signature in a URL is replaced.
+    Exits 0 if all URLs are signed, 1 if one cannot be, 2 for wrong usage.
+
+    options:
+      --expires-in TIME  the time from now on after which the URLs are refused, such as 10m, 8h or 30d
+      --key ID           sign with this key in place of the first
+      --config FILE      read settings from a JSON5 file
+      --KEY VALUE        set one key; overrides the environment and the file
+      --help             write this, and exit
+
+    """
+
+  private static let selftestHelp = """
+    pictor selftest: tests what the configuration refuses. It needs no server and connects to no source.
+
+    usage: pictor selftest security [options]
+
+    security runs a list of attacks: private addresses in every notation, endpoints of clouds, other schemes and
+    ports, files outside of the local root, redirects to all of these, and this server itself. It resolves names.
+    Exits 0 if all are refused, 1 if one is open, 2 for wrong usage.
+
+    options:
+      --config FILE      read settings from a JSON5 file
+      --KEY VALUE        set one key, such as --server.port 8081; overrides the environment and the file
+      --help             write this, and exit
+
+    """
+
   private static let commonHelp = """
 
-    The command uses the server at server.address and server.port. These options set both, as for the server itself:
+    The command uses the server at server.operator_address, or else at server.address and server.port. These options set
+    them, as for the server itself:
       --config FILE      read settings from a JSON5 file
       --KEY VALUE        set one key, such as --server.port 8081; overrides the environment and the file
       --help             write this, and exit

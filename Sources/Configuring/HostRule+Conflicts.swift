@@ -24,13 +24,13 @@ extension HostRule {
   /// The first conflict between members: the member, and the problem.
   var conflict: (member: String, problem: String)? {
     if written.user != nil, written.password == nil {
-      return ("user", "a password has to stand beside it")
+      return ("user", "it requires a password")
     }
     if written.user == nil, written.password != nil {
-      return ("password", "a user has to stand beside it")
+      return ("password", "it requires a user")
     }
     if written.user != nil, written.token != nil {
-      return ("token", "it does not go with user and password")
+      return ("token", "it cannot be combined with user and password")
     }
     return conflictOfFields ?? conflictOfCookies
   }
@@ -48,7 +48,7 @@ extension HostRule {
       for name in names {
         if let other = places.updateValue(member, forKey: name.lowercased()) {
           let problem =
-            other == member ? "'\(name)' is there twice" : "'\(name)' is in \(other) already"
+            other == member ? "'\(name)' appears twice" : "'\(name)' is in \(other) already"
           return (member, problem)
         }
       }
@@ -61,10 +61,10 @@ extension HostRule {
   private var conflictOfCookies: (member: String, problem: String)? {
     guard keepsCookies else { return nil }
     if written.headers.keys.contains(where: { $0.lowercased() == "cookie" }) {
-      return ("cookies", "they do not go with a Cookie in headers")
+      return ("cookies", "they cannot be combined with a Cookie in headers")
     }
     if forwardedHeaders.contains(where: Self.isCredential) {
-      return ("cookies", "they do not go with clients' Authorization or Cookie")
+      return ("cookies", "they cannot be combined with a forwarded Authorization or Cookie")
     }
     return nil
   }

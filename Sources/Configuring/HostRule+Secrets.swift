@@ -12,24 +12,26 @@ extension HostRule {
     environment: [String: String], at place: String
   ) throws(ConfigurationError) -> HostRule {
     var rule = self
-    func secret(_ text: SecretText, _ member: String) throws(ConfigurationError) -> String {
+    func secret(_ text: SecretText, for member: String) throws(ConfigurationError) -> String {
       try text.value(environment: environment, at: "\(place), \(member)")
     }
     for (name, text) in written.headers.sorted(by: { $0.key < $1.key }) {
-      guard let field = HeaderField(name, try secret(text, "headers")) else {
-        throw ConfigurationError(at: "\(place), headers", "\(name) cannot have this value")
+      guard let field = HeaderField(name, value: try secret(text, for: "headers")) else {
+        throw ConfigurationError(at: "\(place), headers", "\(name) has an invalid value")
       }
       if text.isReference { rule.secretHeaders.append(field) } else { rule.headers.append(field) }
     }
     if let user = written.user, let password = written.password {
-      guard let field = HeaderField(user: user, password: try secret(password, "password")) else {
-        throw ConfigurationError(at: "\(place), password", "it holds a control character")
+      guard let field = HeaderField(user: user, password: try secret(password, for: "password"))
+      else {
+        throw ConfigurationError(at: "\(place), password", "it contains a control character")
       }
       rule.secretHeaders.append(field)
     }
     if let token = written.token {
-      guard let field = HeaderField(bearer: try secret(token, "token")) else {
-        throw ConfigurationError(at: "\(place), token", "it holds a blank or what is not ASCII")
+      guard let field = HeaderField(bearer: try secret(token, for: "token")) else {
+        throw ConfigurationError(
+          at: "\(place), token", "it contains a space or a non-ASCII character")
       }
       rule.secretHeaders.append(field)
     }

@@ -14,6 +14,22 @@ public enum PurgeSubject: Hashable, Sendable {
   case everything
 }
 
+/// What `sign` signs.
+public struct SigningOrder: Hashable, Sendable {
+  /// The URLs of images or descriptions, in order.
+  public var urls: [String] = []
+  /// The time from now on after which they expire; `nil` for an `exp` of their own, or none.
+  public var expiresIn: Duration?
+  /// The id of the key; `nil` for the first key.
+  public var key: String?
+
+  /// Allowed times until the URLs expire.
+  static let times = Duration.seconds(1)...Duration.seconds(3_650 * 86_400)
+
+  /// Creates an order without URLs.
+  public init() {}
+}
+
 /// The program's arguments, parsed.
 public struct Invocation: Hashable, Sendable {
   /// The command.
@@ -31,6 +47,10 @@ public struct Invocation: Hashable, Sendable {
     case prefetch(file: String, presets: [String])
     /// Make the configured server purge these subjects.
     case purge([PurgeSubject])
+    /// Write URLs with their signatures.
+    case sign(SigningOrder)
+    /// Run the built-in list of attacks against the configuration.
+    case securityTest
     /// Write the version and exit.
     case version
     /// Write the help text of a command or of the program, and exit.
@@ -71,10 +91,13 @@ public struct Invocation: Hashable, Sendable {
     var rest = arguments[...]
     let command = rest.first.flatMap(Command.init)
     if command != nil { rest = rest.dropFirst() }
-    var (list, presets) = (nil as String?, [] as [String])
+    var list = nil as String?
+    var presets = [] as [String]
     var subjects: [PurgeSubject] = []
+    var order = SigningOrder()
+    var tests: [String] = []
     while let argument = rest.popFirst() {
-      if command == .purge, let subject = Self.subject(argument, &rest, &problems) {
+      if command == .purge, let subject = Self.subject(argument, rest: &rest, into: &problems) {
         subjects.append(contentsOf: subject)
         continue
       }
@@ -88,7 +111,7 @@ public struct Invocation: Hashable, Sendable {
           separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts.first.map(String.init) ?? ""
         let isKnown =
-          name == "config" || name == "preset" && command == .prefetch
+          name == "config" || Self.options(of: command).contains(name) && command != .purge
           || Configuration.key(name) != nil
         guard isKnown else {
           problems.add(at: argument, Self.unknownOption(name, of: command))
@@ -97,62 +120,87 @@ public struct Invocation: Hashable, Sendable {
           continue
         }
         guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
-          problems.add(at: argument, "a value must follow")
+          problems.add(at: argument, "a value is required")
           continue
         }
         switch name {
         case "config": file = value
         case "preset": presets.append(value)
+        case "key": order.key = value
+        case "expires-in":
+          order.expiresIn = TimeSpan.parse(value).flatMap {
+            SigningOrder.times.contains($0) ? $0 : nil
+          }
+          if order.expiresIn == nil {
+            problems.add(
+              at: argument,
+              "'\(value)' is not allowed: " + ConfigurationKey.allowedTimes(SigningOrder.times))
+          }
         default: options.append(Option(path: name, value: value))
         }
       case _
       where command == .prefetch && list == nil
         && (argument == "-" || !argument.hasPrefix("-")):
         list = argument
+      case _ where command == .sign && !argument.hasPrefix("-"): order.urls.append(argument)
+      case "security" where command == .selftest && tests.isEmpty: tests.append(argument)
       default:
         let names = argument.hasPrefix("-") ? [] : Command.allCases.map(\.rawValue)
         let nearest = NearestNames.of(argument, among: command == nil ? names : [])
         problems.add(
           at: argument,
-          "there is no such command"
+          "unknown command"
             + (nearest.isEmpty ? "; --help lists them" : NearestNames.question(nearest)))
       }
     }
     guard let command, action == .serve else { return }
     switch command {
     case .healthcheck: action = .healthcheck
+    case .selftest:
+      action = .securityTest
+      if tests.isEmpty, problems.isEmpty {
+        problems.add(at: "selftest", "the name of a test is required: security")
+      }
     case .purge:
       action = .purge(subjects)
       if subjects.isEmpty, problems.isEmpty {
-        problems.add(at: "purge", "URLs must follow, or --prefix, --host, --tag or --all")
+        problems.add(at: "purge", "URLs, --prefix, --host, --tag or --all are required")
       }
+    case .sign:
+      action = .sign(order)
+      if order.urls.isEmpty, problems.isEmpty { problems.add(at: "sign", "URLs are required") }
     case .prefetch:
       action = .prefetch(file: list ?? "", presets: presets)
       if list == nil, problems.isEmpty {
-        problems.add(at: "prefetch", "a file must follow, or - for standard input")
+        problems.add(at: "prefetch", "a file is required, or - for standard input")
       }
+    }
+  }
+
+  /// Returns the options that only this command has.
+  private static func options(of command: Command?) -> [String] {
+    switch command {
+    case .prefetch: ["preset"]
+    case .purge: ["prefix", "host", "tag", "all"]
+    case .sign: ["expires-in", "key"]
+    case .healthcheck, .selftest, nil: []
     }
   }
 
   /// Returns the message for an unknown option.
   private static func unknownOption(_ name: String, of command: Command?) -> String {
-    let further: [String] =
-      switch command {
-      case .prefetch: ["preset"]
-      case .purge: ["prefix", "host", "tag", "all"]
-      case .healthcheck, nil: []
-      }
-    let nearest = NearestNames.of(name, among: ownOptions + further + Configuration.paths)
+    let nearest = NearestNames.of(
+      name, among: ownOptions + options(of: command) + Configuration.paths)
     guard nearest.isEmpty else {
-      return "there is no such option" + NearestNames.question(nearest.map { "--" + $0 })
+      return "unknown option" + NearestNames.question(nearest.map { "--" + $0 })
     }
-    return "there is no such option; --help lists them"
+    return "unknown option; --help lists them"
   }
 
   /// Returns the subjects that an argument of `purge` names, with its value from `rest`. Returns `nil` for an option of
   /// all commands, and no subject if the value is missing.
   private static func subject(
-    _ argument: String, _ rest: inout ArraySlice<String>, _ problems: inout ConfigurationProblems
+    _ argument: String, rest: inout ArraySlice<String>, into problems: inout ConfigurationProblems
   ) -> [PurgeSubject]? {
     guard argument.hasPrefix("-") else { return [.url(argument)] }
     guard argument != "--all" else { return [.everything] }
@@ -162,7 +210,7 @@ public struct Invocation: Hashable, Sendable {
     ]
     guard let subject = subjects[String(parts[0])] else { return nil }
     guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
-      problems.add(at: argument, "a value must follow")
+      problems.add(at: argument, "a value is required")
       return []
     }
     return [subject(value)]
@@ -177,7 +225,7 @@ extension Configuration {
     _ invocation: Invocation, environment: [String: String]
   ) throws(ConfigurationError) -> (configuration: Configuration, unknownVariables: [String]) {
     var problems = ConfigurationProblems()
-    let loaded = load(invocation, environment: environment, &problems)
+    let loaded = load(invocation, environment: environment, into: &problems)
     try problems.check()
     return loaded
   }
@@ -185,7 +233,7 @@ extension Configuration {
   /// Does the same, but adds mistakes to `problems` and keeps the previous value of each mistaken setting.
   public static func load(
     _ invocation: Invocation, environment: [String: String],
-    _ problems: inout ConfigurationProblems
+    into problems: inout ConfigurationProblems
   ) -> (configuration: Configuration, unknownVariables: [String]) {
     var configuration = Configuration()
     if let file = invocation.file {

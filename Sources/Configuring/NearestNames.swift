@@ -3,7 +3,7 @@
 /// Suggestions for mistyped names of keys, options and commands.
 enum NearestNames {
   /// The maximum number of suggestions.
-  private static let most = 5
+  private static let maximumCount = 5
   /// The maximum length of a name with suggestions, in bytes. A comparison takes the product of two lengths.
   private static let longest = 64
 
@@ -26,13 +26,13 @@ enum NearestNames {
     ]
     for isLike in likeness {
       let found = names.filter(isLike)
-      if !found.isEmpty { return Array(found.prefix(most)) }
+      if !found.isEmpty { return Array(found.prefix(maximumCount)) }
     }
     let near = closest(wanted.joined(separator: "."), among: names)
     guard near.isEmpty, wanted.count == 1, let beginning = wanted.first, beginning.count >= 3 else {
       return near
     }
-    return Array(names.filter { last($0).hasPrefix(beginning) }.prefix(most))
+    return Array(names.filter { last($0).hasPrefix(beginning) }.prefix(maximumCount))
   }
 
   /// Returns `; did you mean a, b or c?`, or an empty text without names.
@@ -52,7 +52,7 @@ enum NearestNames {
         ? distance(text, whole) : min(distance(text, whole), distance(text, last(name)))
     }
     guard let least = distances.min(), least <= limit else { return [] }
-    return Array(zip(names, distances).filter { $0.1 == least }.map(\.0).prefix(most))
+    return Array(zip(names, distances).filter { $0.1 == least }.map(\.0).prefix(maximumCount))
   }
 
   private static func words(_ name: String) -> [String] {
@@ -68,8 +68,10 @@ enum NearestNames {
   /// Returns the edit distance of two texts: insertions, deletions, replacements and exchanges of neighbours (optimal
   /// string alignment).
   static func distance(_ left: String, _ right: String) -> Int {
-    let (left, right) = (Array(left.utf8), Array(right.utf8))
-    var (before, previous) = ([Int](), Array(0...right.count))
+    let left = Array(left.utf8)
+    let right = Array(right.utf8)
+    var before = [Int]()
+    var previous = Array(0...right.count)
     for (row, byte) in left.enumerated() {
       var current = [row + 1]
       for (column, other) in right.enumerated() {
@@ -80,7 +82,8 @@ enum NearestNames {
         }
         current.append(least)
       }
-      (before, previous) = (previous, current)
+      before = previous
+      previous = current
     }
     return previous[right.count]
   }

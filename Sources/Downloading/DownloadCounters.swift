@@ -1,6 +1,7 @@
 // DownloadCounters: the download figures of /stats, written by the transfer thread.
 
 import Model
+import Platform
 import Synchronization
 import Telemetry
 
@@ -12,10 +13,15 @@ final class DownloadCounters: Sendable {
   private let failed = CodeCounts()
   /// Retried requests.
   let retries = Counter()
+  /// Stalled downloads that ended so that others could start.
+  let givenUp = Counter()
   private let latency = LatencyHistogram()
   private let running = Atomic<Int>(0)
   private let waiting = Atomic<Int>(0)
   private let silent = Atomic<Int>(0)
+  private let waitingForMemory = Atomic<Int>(0)
+  private let slow = Atomic<Int>(0)
+  private let names = Lock(NameFigures())
   private let circuitsOpen = Atomic<Int>(0)
   private let isPaused = Atomic<Bool>(false)
 
@@ -35,11 +41,16 @@ final class DownloadCounters: Sendable {
     if let duration { latency.record(duration) }
   }
 
-  /// Stores the current state of the queue and the circuit breaker.
-  func publish(_ queue: DownloadQueue, _ breaker: CircuitBreaker) {
+  /// Stores the current state of the queue, the circuit breaker, the look-ups and the memory.
+  func publish(
+    _ queue: DownloadQueue, breaker: CircuitBreaker, names: NameFigures, waitingForMemory: Int
+  ) {
+    self.names.withLock { $0 = names }
+    self.waitingForMemory.store(waitingForMemory, ordering: .relaxed)
     running.store(queue.runningCount, ordering: .relaxed)
     waiting.store(queue.waitingCount, ordering: .relaxed)
     silent.store(queue.silentCount, ordering: .relaxed)
+    slow.store(queue.slowCount, ordering: .relaxed)
     isPaused.store(queue.isPaused, ordering: .relaxed)
     circuitsOpen.store(breaker.openCount, ordering: .relaxed)
   }
@@ -52,12 +63,16 @@ final class DownloadCounters: Sendable {
     figures.running = running.load(ordering: .relaxed)
     figures.waiting = waiting.load(ordering: .relaxed)
     figures.silent = silent.load(ordering: .relaxed)
+    figures.waitingForMemory = waitingForMemory.load(ordering: .relaxed)
+    figures.slow = slow.load(ordering: .relaxed)
+    figures.givenUp = givenUp.value
     figures.retries = retries.value
     figures.circuitsOpen = circuitsOpen.load(ordering: .relaxed)
     figures.paused = isPaused.load(ordering: .relaxed)
     figures.limit = configuration.limit
     figures.limitPerHost = configuration.limitPerHost
     figures.bytes = bytes.value
+    figures.names = names.withLock { $0 }
     figures.latency = latency.figures
     return figures
   }

@@ -50,28 +50,33 @@ final class DownloadMonitor: Sendable {
 
   /// Records that the transfer began, or followed a redirect to another host.
   func run(_ id: DownloadQueue.ID, at host: String) {
-    update(id) { ($0.status.state, $0.status.host) = (.running, host) }
+    update(id) {
+      $0.status.state = .running
+      $0.status.host = host
+    }
   }
 
   /// Records the received bytes of the body; `expected` is −1 while its length is unknown.
   func progress(_ id: DownloadQueue.ID, received: Int, expected: Int) {
     update(id) { line in
-      (line.status.received, line.status.expected) = (received, expected)
+      line.status.received = received
+      line.status.expected = expected
       if received > 0, line.firstByteAt == nil { line.firstByteAt = ContinuousClock.now }
     }
   }
 
   /// Removes a finished download, and reports its last step.
-  func end(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
+  func end(_ id: DownloadQueue.ID, with result: Result<LoadResult, ImageError>) {
     guard var line = lines.withLock({ $0.removeValue(forKey: id) }) else { return }
     line.status.state = .finished
     if case .failure(let error) = result {
-      (line.status.state, line.status.error) = (.failed, error.code)
+      line.status.state = .failed
+      line.status.error = error.code
     }
     tell(line)
   }
 
-  private func update(_ id: DownloadQueue.ID, _ change: (inout Line) -> Void) {
+  private func update(_ id: DownloadQueue.ID, change: (inout Line) -> Void) {
     let line = lines.withLock { lines in
       if var line = lines[id] {
         change(&line)

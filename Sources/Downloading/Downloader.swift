@@ -17,26 +17,36 @@ public final class Downloader: ImageLoader, DownloadOperations {
   private let mailbox: Mailbox
   private let thread: OwnThread
   private let verifier: BodyVerifier
+  private let resolver: NameResolver
   private let counters = DownloadCounters()
   private let board = DownloadMonitor()
   private let own = OwnEndpoint()
 
   /// Starts the transfer thread. Logs a warning for hosts whose certificates are not verified.
   ///
+  /// - Parameter bodies: the memory for bodies, from their first byte to their last use; `nil`: what
+  ///   `maximumBytesInFlight` allows.
   /// - Throws: `ImageError.internal` if curl or the thread cannot be created.
   public init(
-    configuration: DownloaderConfiguration = DownloaderConfiguration(), log: Log
+    configuration: DownloaderConfiguration = DownloaderConfiguration(),
+    bodies: ByteBudget? = nil, log: Log
   ) throws(ImageError) {
+    let bodies = bodies ?? ByteBudget(limit: configuration.maximumBytesInFlight)
     self.configuration = configuration
     let unverified = configuration.hostRules.filter(\.allowsInvalidCertificates)
     if !unverified.isEmpty {
       let hosts = unverified.map(\.host.description).joined(separator: ", ")
-      log.warning("certificates are not verified", ["hosts": .string(hosts)])
+      log.warning("certificates are not verified", fields: ["hosts": .string(hosts)])
     }
     let rules = try TransferRules(configuration, own: own)
     let multi = try MultiHandle(idleConnectionLimit: configuration.idleConnectionLimit)
     let mailbox = Mailbox(waking: multi)
     self.mailbox = mailbox
+    bodies.observeReturns { [weak mailbox] in mailbox?.post(.memoryReturned) }
+    let resolver = NameResolver(configuration.answer) { [mailbox] name, answer in
+      mailbox.post(.resolved(name, answer))
+    }
+    self.resolver = resolver
     do throws(SystemError) {
       let verifier = try BodyVerifier { [mailbox] id, mismatch in
         mailbox.post(.verified(id, mismatch: mismatch))
@@ -44,8 +54,8 @@ public final class Downloader: ImageLoader, DownloadOperations {
       self.verifier = verifier
       thread = try OwnThread(name: "pictor-download", rank: .work) { [counters, board] in
         TransferLoop(
-          rules: rules, mailbox: mailbox, multi: multi, verifier: verifier, counters: counters,
-          board: board, log: log
+          rules: rules, mailbox: mailbox, multi: multi, resolver: resolver, verifier: verifier,
+          counters: counters, board: board, bodies: bodies, log: log
         ).run()
       }
     } catch {
@@ -57,9 +67,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
 
   /// Refuses this server itself from now on, as `forbiddenSource`: connections to the address and port that it listens on;
   /// `0.0.0.0` and `::` are all addresses of the machine. Redirects are held to it, too.
-  public func refuse(ownAddress address: String, port: Int) {
-    own.set(address: address, port: port)
-  }
+  public func refuse(own addresses: [ListenAddress]) { own.set(addresses) }
 
   /// Fetches the whole body, or has the origin say that it is still what the validators tell of. Cancelling the calling
   /// task takes it out of the queue or closes its transfer at once. Raising the request's priority moves it up in the
@@ -81,7 +89,8 @@ public final class Downloader: ImageLoader, DownloadOperations {
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     let target: DownloadTarget
     do {
-      target = try DownloadTarget(request.url, hosts: configuration.hosts)
+      let isProbe = configuration.dryRun?.isOrigin(request.url) == true
+      target = try DownloadTarget(request.url, hosts: isProbe ? HostPolicy() : configuration.hosts)
     } catch {
       counters.count(.failure(error), bytes: 0, duration: nil)
       throw error
@@ -106,7 +115,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
     } onCancel: {
       mailbox.post(.cancel(id))
     }
-    return try (result ?? .failure(.internal(detail: "a load without an answer"))).get()
+    return try (result ?? .failure(.internal(detail: "a load without a result"))).get()
   }
 
   /// Starts no waiting download until `resume` (SDWebImageDownloader's `suspended`). Running
@@ -128,6 +137,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   /// Ends all transfers and waits for the thread, which takes milliseconds. Unanswered and later
   /// downloads fail with `ImageError.draining`. May be called more than once.
   public func shutDown() {
+    resolver.shutDown()
     mailbox.close()
     thread.join()
     verifier.shutDown()

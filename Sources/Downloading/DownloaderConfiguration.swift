@@ -21,11 +21,17 @@ public struct DownloaderConfiguration: Sendable {
   /// Not configurable by operators, because these transfers are nearly idle and their time-outs
   /// still apply. `DownloadFigures.silent` counts them.
   public var silentAfter: Duration = .seconds(1)
-  /// Maximum number of silent transfers that do not count against `limit`.
+  /// Maximum number of stalled transfers, silent or slow, that do not count against `limit`. Beyond
+  /// it, the slowest one ends when another download waits for its place.
   public var silentLimit = 256
+  /// A transfer below this rate, in bytes per second, counts as slow: it no longer counts against
+  /// `limit`, but continues until `timeout`.
+  public var slowRate = 16 << 10
+  /// How long a transfer's rate is measured, first from its response on, then again and again.
+  public var slowWindow: Duration = .seconds(2)
   /// Networks that are allowed although they are not public.
   public var allowedNetworks: [CIDR] = []
-  /// Hosts that downloads may use, including redirects.
+  /// Hosts, ports and paths that downloads may use, including redirects.
   public var hosts = HostPolicy()
   /// Settings for particular hosts, with their secrets; the first matching rule applies.
   public var hostRules: [HostRule] = []
@@ -43,14 +49,27 @@ public struct DownloaderConfiguration: Sendable {
   /// How long an idle connection may be reused. Servers commonly close theirs after one or two
   /// minutes.
   public var idleConnectionLifetime: Duration = .seconds(60)
-  /// How long a resolved name is cached, regardless of its TTL. 0: not at all.
+  /// How long the addresses of a name are remembered, regardless of their TTL. 0: not at all.
   public var dnsCacheLifetime: Duration = .seconds(60)
+
+  /// How long a name that does not exist is remembered, at most `dnsCacheLifetime`.
+  public var unknownNameLifetime: Duration = .seconds(5)
+  /// Maximum number of threads that look names up, at least 1.
+  public var nameLimit = 16
+
+  /// Addresses of names, `name:port:address`, in place of a resolver's; set by tests.
+  var knownAddresses: [String] = []
+  /// Asks the resolver for a name, on a thread of its own; replaced by tests.
+  var lookUp: NameResolver.Look = SystemNames.addresses
+  /// Makes loads report their connections instead of making them. `nil` except in the self-test.
+  var dryRun: DryRun?
 
   /// Creates the configuration of a downloader; the plan decides what `settings` leave open.
   public init(
     _ settings: DownloadSettings = DownloadSettings(), plan: MemoryPlan = .unlimited()
   ) {
     self.settings = settings
+    hosts.ports = settings.ports.compactMap(PortRange.init)
     maximumBytesInFlight =
       settings.maximumBytesInFlight ?? plan.bodies(ofAtMost: settings.maximumBytes)
   }

@@ -4,7 +4,7 @@ import Glibc
 import Model
 import Platform
 
-/// Opens regular files below one folder, but no devices, pipes or files outside it.
+/// Opens regular files below one folder, but no devices, pipes, hidden files or files outside it.
 ///
 /// Walks the path component by component from the root's descriptor and never follows symbolic
 /// links. A link that is swapped in during the walk therefore cannot lead outside. The root itself
@@ -27,7 +27,9 @@ public struct LocalFiles: ImageLoader {
     root: String?, maximumBytes: Int = DownloadSettings().maximumBytes, lifetime: Int,
     threads: BlockingThreads = BlockingThreads(name: "pictor-local")
   ) {
-    (self.root, self.maximumBytes, self.lifetime) = (root, maximumBytes, lifetime)
+    self.root = root
+    self.maximumBytes = maximumBytes
+    self.lifetime = lifetime
     self.threads = threads
   }
 
@@ -36,8 +38,8 @@ public struct LocalFiles: ImageLoader {
   ///
   /// - Throws:
   ///   - `forbiddenSource`: no root is configured, or the URL is not `local`.
-  ///   - `sourceNotFound(status: 404)`: absent, unreadable, outside the root, behind a link, or not
-  ///     a regular file.
+  ///   - `sourceNotFound(status: 404)`: absent, unreadable, hidden, outside the root, behind a link, or
+  ///     not a regular file. A file or folder is hidden if its name begins with a dot.
   ///   - `sourceTooLarge`, `cancelled`.
   ///   - `unsupportedFormat`: the file is empty.
   ///   - `sourceTimeout`: the disk does not respond.
@@ -46,7 +48,7 @@ public struct LocalFiles: ImageLoader {
     let url = request.url
     guard let root else {
       throw .forbiddenSource(
-        reason: "local sources are turned off", detail: url.text, key: "sources.local_root")
+        reason: "local sources are disabled", detail: url.text, key: "sources.local_root")
     }
     guard url.scheme == .local else {
       throw .forbiddenSource(reason: "its scheme is not local", detail: url.text)
@@ -59,7 +61,7 @@ public struct LocalFiles: ImageLoader {
       }
     } catch {
       switch error {
-      case .late: throw .sourceTimeout(detail: "the disk with the local files does not answer")
+      case .late: throw .sourceTimeout(detail: "reading the local file exceeded its deadline")
       case .full: throw .overloaded(queue: "local files", retryAfter: 1)
       }
     }
@@ -107,7 +109,10 @@ public struct LocalFiles: ImageLoader {
 
   private static func open(_ path: String, below root: String) throws(ImageError) -> CInt {
     let components = path.split(separator: "/")
-    guard let name = components.last, !components.contains(".."), !path.utf8.contains(0) else {
+    // Hidden files hold settings and secrets (`.env`, `.git`), and no images. Covers `.` and `..`.
+    guard let name = components.last, !components.contains(where: { $0.hasPrefix(".") }),
+      !path.utf8.contains(0)
+    else {
       throw .sourceNotFound(status: 404)
     }
     var folder = Glibc.open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

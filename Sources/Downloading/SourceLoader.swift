@@ -9,7 +9,8 @@ public struct SourceLoader: ImageLoader {
 
   /// Creates a loader that uses `remote` for `http` and `https`, and `local` for `local`.
   public init(remote: Downloader, local: LocalFiles) {
-    (self.remote, self.local) = (remote, local)
+    self.remote = remote
+    self.local = local
   }
 
   /// See `Downloader.load` and `LocalFiles.load`.

@@ -15,13 +15,20 @@ import Telemetry
 ///   image or a busy machine, so the source is not negatively cached.
 public final class ImagerPool: ImageProcessor {
   private let configuration: ImagerPoolConfiguration
+  private let storage: VariantStorage
   private let log: Log
   /// Set once, by `start`.
   private let core = AtomicLazyReference<PoolCore>()
 
   /// Creates a pool. Call `start` before `process`.
-  public init(configuration: ImagerPoolConfiguration, log: Log) {
-    (self.configuration, self.log) = (configuration, log)
+  ///
+  /// - Parameter storage: where results are until they are sent.
+  public init(
+    configuration: ImagerPoolConfiguration, storage: VariantStorage = .unlimited, log: Log
+  ) {
+    self.storage = storage
+    self.configuration = configuration
+    self.log = log
   }
 
   /// Stops the workers at once if `shutDown` was not called.
@@ -35,7 +42,7 @@ public final class ImagerPool: ImageProcessor {
   public func start() throws(ImagerStartError) {
     let created: PoolCore
     do throws(SystemError) {
-      created = try PoolCore(configuration, log: log)
+      created = try PoolCore(configuration, storage: storage, log: log)
     } catch {
       throw ImagerStartError(executable: configuration.executable, reason: "\(error)")
     }
@@ -61,7 +68,7 @@ public final class ImagerPool: ImageProcessor {
     let id = core.nextID()
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { caller in
-        core.submit(id, PendingJob(job: job, submittedAt: .now, caller: caller))
+        core.submit(id, job: PendingJob(job: job, submittedAt: .now, caller: caller))
         // A cancellation before `submit` had no effect, so repeat it.
         if Task.isCancelled { core.cancel(id) }
       }
@@ -95,6 +102,7 @@ public final class ImagerPool: ImageProcessor {
     figures.cancelled = core.cancelled.value
     figures.workersLost = core.lost.value
     figures.workersRetired = core.retired.value
+    figures.sandbox = core.sandbox
     figures.latency = core.latency.figures
     return figures
   }

@@ -18,6 +18,9 @@ public struct ImagerPoolConfiguration: Sendable {
   /// How long a worker may continue a cancelled job. Starting another worker costs more than most
   /// jobs, mainly for linking libvips.
   public var cancelGrace = Duration.milliseconds(250)
+  /// Number of jobs with a risky format (`RiskyFormats`) after which a worker is replaced. The next one starts
+  /// meanwhile, so that no job waits.
+  var maximumRiskyJobs = 20
   /// Resident memory in bytes above which a worker is replaced after a job.
   public var retireAboveResidentBytes: Int
   /// Maximum private memory of a worker in bytes (RLIMIT_DATA). `nil` means no limit. GLib aborts

@@ -7,14 +7,15 @@ import Platform
 /// Reads the answer to a job. Workers decode untrusted input, so their answers are validated like
 /// network input.
 enum JobAnswer {
-  /// Validates an answer and loads its image into memory. A result that does not match the job is a
-  /// failure of the worker, not of the source.
+  /// Validates an answer and puts its image into `storage`. A result that does not match the job is a
+  /// failure of the worker, not of the source. Blocks on the disk if the image does not stay in memory.
   ///
   /// - Returns: `nil` if the worker did not begin the job because it is expensive.
   /// - Throws: `WireError` for an answer that a correct worker never sends: for another job, without a sealed file of
   ///   the stated length, or with more than `limit` bytes. Its descriptors are closed.
   static func read(
-    _ received: consuming WireMessage, for id: UInt64, _ transform: Transform, atMost limit: Int
+    _ received: consuming WireMessage, for id: UInt64, transform: Transform, atMost limit: Int,
+    into storage: VariantStorage
   ) throws(WireError) -> Result<ProcessedImage, ImageError>? {
     var message = received
     switch try AnswerMessage(decoding: message.bytes) {
@@ -36,57 +37,64 @@ enum JobAnswer {
       }
       try SealedFile.check(file, count: result.byteCount)
       let region = FileRegion(owning: file.release(), count: result.byteCount)
-      do throws(SystemError) {
-        let bytes = try ImageBytes(contentsOf: region)
-        if let fault = result.fault(in: bytes, of: transform) {
+      do throws(ImageError) {
+        let body = try storage.body(of: region)
+        let beginning = try beginning(of: body)
+        if let fault = result.report.fault(in: beginning, of: transform) {
           return .failure(.internal(detail: "a worker's result: \(fault)"))
         }
-        return .success(ProcessedImage(bytes: bytes, result))
+        return .success(ProcessedImage(body: body, report: result.report))
       } catch {
-        let count = result.byteCount
-        return .failure(.internal(detail: "cannot read a result of \(count) bytes: \(error)"))
+        return .failure(error)
+      }
+    }
+  }
+
+  /// Returns the bytes that tell the format.
+  private static func beginning(of body: Variant.Body) throws(ImageError) -> ImageBytes {
+    switch body {
+    case .memory(let bytes): return bytes
+    case .file(let file):
+      do throws(SystemError) {
+        return try ImageBytes(copyingUpTo: FormatSigns.limit, of: file)
+      } catch {
+        throw .internal(detail: "cannot read a result: \(error)")
       }
     }
   }
 }
 
-extension ProcessedImage {
-  fileprivate init(bytes: ImageBytes, _ result: ResultMessage) {
-    self.init(
-      bytes: bytes, format: result.format, size: result.size, frames: result.frames,
-      density: result.density, scaledDownFrom: result.scaledDownFrom,
-      quality: result.quality, digest: result.digest,
-      timings: result.timings, isDamaged: result.isDamaged)
-  }
-}
-
-extension ResultMessage {
-  /// Returns how the result contradicts its bytes or the transform; `nil` if it does not.
+extension RenderReport {
+  /// Returns how the report contradicts its bytes or the transform; `nil` if it does not.
   fileprivate func fault(in bytes: ImageBytes, of transform: Transform) -> String? {
-    let isJSON = format == .json
-    let found = bytes.withUnsafeBytes { bytes in
-      isJSON && bytes.first == UInt8(ascii: "{") ? .json : FormatSigns.format(of: bytes)
+    guard case .image(let image) = content else {
+      let isJSON = bytes.withUnsafeBytes { $0.first == UInt8(ascii: "{") }
+      guard isJSON else { return "no JSON as a description" }
+      return transform.product == .image ? "a description instead of an image" : nil
     }
-    guard found == format else {
-      return "\(found?.rawValue ?? "no image") instead of \(format.rawValue)"
+    let found = bytes.withUnsafeBytes { FormatSigns.format(of: $0) }
+    guard found == image.format else {
+      return "\(found?.rawValue ?? "no image") instead of \(image.format.rawValue)"
     }
     guard transform.product == .image else { return nil }
-    guard !isJSON, format == transform.format ?? format else {
-      return "\(format.rawValue) instead of \(transform.format?.rawValue ?? "an image")"
+    if let format = transform.output.format, format != image.format {
+      return "\(image.format.rawValue) instead of \(format.rawValue)"
     }
-    let isTooLarge =
-      size.height > transform.limitBytes / 4 / size.width
-      || transform.fit != .outside
-        && (size.width > transform.pixels(transform.width)
-          || size.height > transform.pixels(transform.height))
-    return isTooLarge ? "\(size) does not fit" : nil
+    return transform.sizing.allows(image.size) ? nil : "\(image.size) does not fit"
   }
 }
 
-extension Transform {
+extension Sizing {
+  /// Returns whether an image of this size is within the box and the limit of bytes.
+  fileprivate func allows(_ size: PixelSize) -> Bool {
+    // Divides instead of multiplying, because the product of untrusted sides could overflow.
+    guard size.height <= limitBytes / 4 / size.width else { return false }
+    return fit == .outside || size.width <= pixels(width) && size.height <= pixels(height)
+  }
+
   /// Returns the maximum pixels of a side. Rounds up, because the pipeline may round to the nearest
   /// pixel.
-  fileprivate func pixels(_ points: Int?) -> Int {
+  private func pixels(_ points: Int?) -> Int {
     points.map { max(1, Int((Double($0) * (scale ?? 1)).rounded(.up))) } ?? .max
   }
 }

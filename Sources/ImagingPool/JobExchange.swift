@@ -32,8 +32,11 @@ extension WorkerSlot {
   }
 
   /// Performs a job and answers its caller, or queues an expensive job again.
-  func perform(_ id: UInt64, _ pending: PendingJob) {
-    if let result = result(of: id, pending) { core.finish(id, result) }
+  func perform(_ id: UInt64, job pending: PendingJob) {
+    let start = ContinuousClock.now
+    if let result = result(of: id, pending) {
+      core.finish(id, with: result, took: start.duration(to: .now))
+    }
     core.releaseRoom(slot: index)
     // After the answer, so that no caller waits for it.
     if let worker = current { tidy(worker) }
@@ -47,11 +50,12 @@ extension WorkerSlot {
     var deaths = JobDeaths()
     // A worker that was dead before it got the job is no evidence against the job, but such attempts are limited too.
     for _ in 0..<5 {
+      if let worker = current, !worker.mayTake(pending.job) { retire(worker) }
       guard let worker = current ?? replacement(for: id) else {
         return .failure(endedEarly(id) ?? .internal(detail: "no worker starts"))
       }
       let isFresh = worker.jobs == 0
-      switch exchange(id, pending.job, with: worker) {
+      switch exchange(id, job: pending.job, with: worker) {
       case .answered(var result):
         if case .success(let image) = result {
           result = .success(image.adding(queue: pending.submittedAt.duration(to: startedAt)))
@@ -65,10 +69,10 @@ extension WorkerSlot {
           return nil
         }
       case .unsent(let reason):
-        lose(worker, reason)
+        lose(worker, reason: reason)
       case .died:
         core.lost.add()
-        let end = lose(worker, "it ended with a job", hasEnded: true)
+        let end = lose(worker, reason: "it ended with a job", hasEnded: true)
         switch deaths.add(end, isFresh: isFresh) {
         case .again: continue
         case .againAlone: if let failure = waitForRoom(id) { return .failure(failure) }
@@ -76,23 +80,23 @@ extension WorkerSlot {
         }
       case .confused(let reason):
         core.lost.add()
-        lose(worker, reason)
+        lose(worker, reason: reason)
         if case .giveUp(let failure) = deaths.add(nil, isFresh: isFresh) {
           return .failure(failure)
         }
       case .late:
         core.lost.add()
-        lose(worker, "no answer within the deadline of \(configuration.jobDeadline)")
+        lose(worker, reason: "no answer within the deadline of \(configuration.jobDeadline)")
         return .failure(.deadlineExceeded)
       case .costly:
         core.lost.add()
-        lose(worker, "more than \(configuration.processorTime) of processor time")
+        lose(worker, reason: "more than \(configuration.processorTime) of processor time")
         return .failure(tooCostly(pending.job.transform))
       case .abandoned:
-        lose(worker, "cancelled", isOurs: true)
+        lose(worker, reason: "cancelled", isOurs: true)
         return .failure(.cancelled)
       case .stopped:
-        lose(worker, "stopped", isOurs: true)
+        lose(worker, reason: "stopped", isOurs: true)
         return .failure(.draining)
       }
     }
@@ -125,7 +129,9 @@ extension WorkerSlot {
   private func tidy(_ worker: WorkerProcess) {
     configuration.willTidy?(worker.pid)
     let complaint = worker.readComplaints()
-    if !complaint.isEmpty { core.log.debug("worker's stderr", ["text": .string(complaint)]) }
+    if !complaint.isEmpty {
+      core.log.debug("worker's stderr", fields: ["text": .string(complaint)])
+    }
     let residentBytes = worker.measure()
     core.update(slot: index) { $0.residentBytes = residentBytes }
   }
@@ -152,7 +158,7 @@ extension WorkerSlot {
   }
 
   private func exchange(
-    _ id: UInt64, _ job: ImageJob, with worker: WorkerProcess
+    _ id: UInt64, job: ImageJob, with worker: WorkerProcess
   ) -> Outcome {
     let isQuickOnly = !core.isLong(id)
     let message = JobMessage(
@@ -161,7 +167,7 @@ extension WorkerSlot {
       verifies: job.verifies, isQuickOnly: isQuickOnly)
     configuration.willSend?(worker.pid)
     do throws(WireError) {
-      try worker.send(message, source: job.file, overlay: job.overlay?.file)
+      try worker.send(message, of: job)
     } catch {
       return .unsent("\(error)")
     }
@@ -172,7 +178,8 @@ extension WorkerSlot {
     var abandonedAt: ContinuousClock.Instant?
     while true {
       let orders = core.orders(for: id)
-      var (until, outcome) = (deadline, Outcome.late)
+      var until = deadline
+      var outcome = Outcome.late
       let timeLeft = configuration.processorTime - (worker.processorTime ?? .zero) + timeBefore
       if timeLeft <= .zero { return .costly }
       // The earliest time at which the job can exceed its limit, using all cores.
@@ -181,10 +188,14 @@ extension WorkerSlot {
         let since = abandonedAt ?? .now
         abandonedAt = since
         if since + configuration.cancelGrace < until {
-          (until, outcome) = (since + configuration.cancelGrace, .abandoned)
+          until = since + configuration.cancelGrace
+          outcome = .abandoned
         }
       }
-      if let stopAt = orders.stopAt, stopAt < until { (until, outcome) = (stopAt, .stopped) }
+      if let stopAt = orders.stopAt, stopAt < until {
+        until = stopAt
+        outcome = .stopped
+      }
 
       let ready = Poll.wait(
         for: [worker.socket.descriptor, signal.descriptor], until: min(until, timeIsUp))
@@ -192,8 +203,8 @@ extension WorkerSlot {
       if ready[0] {
         do throws(WireError) {
           let answer = try JobAnswer.read(
-            worker.socket.receive(), for: id, job.transform,
-            atMost: configuration.maximumResultBytes ?? .max)
+            worker.socket.receive(), for: id, transform: job.transform,
+            atMost: configuration.maximumResultBytes ?? .max, into: core.storage)
           if let answer { return .answered(answer) }
           guard isQuickOnly else { throw WireError.malformed("it takes long, twice") }
           return .takesLong
@@ -222,11 +233,8 @@ extension OverlayMessage {
 
 extension ProcessedImage {
   fileprivate func adding(queue: Duration) -> ProcessedImage {
-    var timings = timings
-    timings.queue = queue
-    return ProcessedImage(
-      bytes: bytes, format: format, size: size, frames: frames, density: density,
-      scaledDownFrom: scaledDownFrom, quality: quality, digest: digest, timings: timings,
-      isDamaged: isDamaged)
+    var image = self
+    image.report.timings.queue = queue
+    return image
   }
 }

@@ -45,9 +45,9 @@ struct JobQueue<Job> {
   var places: Int { lanes.reduce(0) { $0 + $1.order.count } }
 
   /// Adds a job behind all others of its priority.
-  mutating func append(_ id: UInt64, _ job: Job, turn: JobPriority) {
+  mutating func append(_ id: UInt64, job: Job, turn: JobPriority) {
     arrivals += 1
-    insert(id, Entry(job: job, turn: turn, number: arrivals))
+    insert(id, entry: Entry(job: job, turn: turn, number: arrivals))
   }
 
   /// Raises the priority of a job; never lowers it. The job keeps its position in the order of
@@ -57,7 +57,7 @@ struct JobQueue<Job> {
     guard var entry = entries[id], entry.turn < turn, entry.turn != .later else { return }
     _ = remove(id)
     entry.turn = turn
-    insert(id, entry)
+    insert(id, entry: entry)
   }
 
   /// Takes the first job of the highest priority.
@@ -105,7 +105,7 @@ struct JobQueue<Job> {
     return jobs
   }
 
-  private mutating func insert(_ id: UInt64, _ entry: Entry) {
+  private mutating func insert(_ id: UInt64, entry: Entry) {
     let index = entry.turn.index
     entries[id] = entry
     lanes[index].count += 1

@@ -3,6 +3,7 @@
 
 import Glibc
 import Model
+import Platform
 
 /// The state of the pool. Each call reports an event and returns the actions to take outside the
 /// lock.
@@ -55,12 +56,12 @@ struct JobScheduler<Job> {
   private struct Running {
     let slot: Int
     var job: Job?
-    /// Whether the job is expensive: its estimated processor time is above `JobCost.mostSecondsOfQuick`.
+    /// Whether the job is expensive: its estimated processor time is above `JobCost.maximumQuickSeconds`.
     var isLong = false
   }
 
   /// The number of other jobs that may overtake an expensive one. Without a limit it could wait forever.
-  private static var mostPassed: Int { 8 }
+  private static var maximumPassed: Int { 8 }
 
   /// The maximum number of waiting jobs, not counting those with a woken slot.
   let limit: Int
@@ -75,6 +76,7 @@ struct JobScheduler<Job> {
   private(set) var staffed = 0
   /// The slot that must run its job alone, because the job ran out of memory beside others.
   private(set) var alone: Int?
+  private var pace = QueuePace()
   /// When the pool must have stopped; `nil` while it runs.
   private(set) var stopAt: ContinuousClock.Instant?
 
@@ -90,20 +92,20 @@ struct JobScheduler<Job> {
 
   /// Adds a job. A full queue refuses it regardless of its priority, because queued jobs keep their
   /// places.
-  mutating func submit(_ id: UInt64, _ job: Job, _ priority: LoadPriority) -> Admission {
+  mutating func submit(_ id: UInt64, job: Job, priority: LoadPriority) -> Admission {
     guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
     if let fault = commonFault { return .refused(.internal(detail: fault)) }
     // A slot is idle only if no job waits or if other slots have been woken for the waiting jobs.
     if let slot = idle.popLast() {
-      waiting.append(id, job, turn: .next)
+      waiting.append(id, job: job, turn: .next)
       return .next(wake: slot)
     }
     // Jobs with a woken slot do not count against the limit.
     guard waiting.count - waiting.count(of: .next) < limit else {
-      // The waiting time is unknown. One second is enough for a full queue of small images.
-      return .refused(.overloaded(queue: "imaging", retryAfter: 1))
+      let seconds = pace.seconds(forWaiting: waiting.count, width: slots.count)
+      return .refused(.overloaded(queue: "imaging", retryAfter: seconds))
     }
-    waiting.append(id, job, turn: .by(priority))
+    waiting.append(id, job: job, turn: .by(priority))
     return .waits
   }
 
@@ -134,16 +136,17 @@ struct JobScheduler<Job> {
 
   private mutating func takeFirst() -> (id: UInt64, job: Job, isLater: Bool)? {
     let mayTakeLong = hasRoomForLong
-    let isTurn = mayTakeLong && passed >= Self.mostPassed
+    let isTurn = mayTakeLong && passed >= Self.maximumPassed
     let first = isTurn ? waiting.popLater() : nil
     let taken = first ?? waiting.popFirst(laterToo: mayTakeLong)
     passed = taken?.isLater == false && waiting.count(of: .later) > 0 ? passed + 1 : 0
     return taken
   }
 
-  /// Whether one more expensive job may run. Of several slots, one is reserved for other jobs.
+  /// Whether one more expensive job may run. Half of the slots are reserved for other jobs: one of 2 or
+  /// 3, two of 4, four of 8.
   private var hasRoomForLong: Bool {
-    stopAt != nil || running.values.count { $0.isLong } < max(slots.count - 1, 1)
+    stopAt != nil || running.values.count { $0.isLong } < (slots.count + 1) / 2
   }
 
   /// Reports that a slot's job is expensive. Returns whether the slot continues it. Otherwise the job is queued again
@@ -155,7 +158,7 @@ struct JobScheduler<Job> {
       return true
     }
     running[id] = nil
-    waiting.append(id, job, turn: .later)
+    waiting.append(id, job: job, turn: .later)
     return false
   }
 
@@ -163,8 +166,8 @@ struct JobScheduler<Job> {
   func isLong(_ id: UInt64) -> Bool { running[id]?.isLong ?? false }
 
   /// Removes and returns the matching queued jobs, whose callers must be answered.
-  mutating func removeWaiting(where isMeant: (Job) -> Bool) -> [Job] {
-    waiting.removeAll(where: isMeant)
+  mutating func removeWaiting(where isSelected: (Job) -> Bool) -> [Job] {
+    waiting.removeAll(where: isSelected)
   }
 
   /// Returns the orders for the slot that has this job.
@@ -188,7 +191,12 @@ struct JobScheduler<Job> {
   }
 
   /// Ends a job. Returns the job unless its caller was answered before.
-  mutating func finish(_ id: UInt64) -> Job? { running.removeValue(forKey: id)?.job }
+  ///
+  /// - Parameter duration: how long it took; `nil` if that says nothing about others.
+  mutating func finish(_ id: UInt64, took duration: Duration? = nil) -> Job? {
+    if let duration { pace.record(duration) }
+    return running.removeValue(forKey: id)?.job
+  }
 
   /// Cancels a job. Returns the job and the slot to wake if a slot has it; `nil` if the caller was
   /// answered before.

@@ -18,6 +18,7 @@ struct PendingJob: Sendable {
 /// resumed outside the lock.
 final class PoolCore: Sendable {
   let configuration: ImagerPoolConfiguration
+  let storage: VariantStorage
   let log: Log
   let succeeded = Counter()
   let failed = CodeCounts()
@@ -26,6 +27,7 @@ final class PoolCore: Sendable {
   let retired = Counter()
   let latency = LatencyHistogram()
 
+  private let seal = Lock<SandboxReport?>(nil)
   private let board: Lock<JobScheduler<PendingJob>>
   private let signals: [WakeSignal]
   private let ids = Atomic<UInt64>(0)
@@ -33,7 +35,10 @@ final class PoolCore: Sendable {
   private let startOutcome = Lock<Result<Void, ImagerStartError>?>(nil)
   private let endWaiters = Lock<[CheckedContinuation<Void, Never>]>([])
 
-  init(_ configuration: ImagerPoolConfiguration, log: Log) throws(SystemError) {
+  init(
+    _ configuration: ImagerPoolConfiguration, storage: VariantStorage, log: Log
+  ) throws(SystemError) {
+    self.storage = storage
     self.configuration = configuration
     self.log = log
     let count = max(configuration.workers, 1)
@@ -48,12 +53,12 @@ final class PoolCore: Sendable {
 
   func nextID() -> UInt64 { ids.wrappingAdd(1, ordering: .relaxed).newValue }
 
-  func submit(_ id: UInt64, _ job: PendingJob) {
+  func submit(_ id: UInt64, job: PendingJob) {
     let priority = job.job.priority
-    switch board.withLock({ $0.submit(id, job, priority == nil ? .normal : .low) }) {
+    switch board.withLock({ $0.submit(id, job: job, priority: priority == nil ? .normal : .low) }) {
     case .next(let slot): wake(slot)
     case .waits: if let priority { follow(priority, for: id) }
-    case .refused(let error): answer(job, .failure(error))
+    case .refused(let error): answer(job, with: .failure(error))
     }
   }
 
@@ -140,7 +145,7 @@ final class PoolCore: Sendable {
       case .success: return
       case .failure(let error): throw error
       case nil where ContinuousClock.now >= deadline:
-        throw ImagerStartError(executable: path, reason: "it took too long")
+        throw ImagerStartError(executable: path, reason: "it was not ready in time")
       case nil: _ = Poll.wait(for: [startSignal.descriptor], until: deadline)
       }
     }
@@ -150,6 +155,31 @@ final class PoolCore: Sendable {
   func started(_ outcome: Result<Void, ImagerStartError>) {
     startOutcome.withLock { $0 = $0 ?? outcome }
     startSignal.set()
+  }
+
+  // MARK: Sandbox
+
+  /// The layers that seal the workers, as the last one to start reports them; `nil` before the first.
+  var sandbox: SandboxReport? { seal.withLock { $0 } }
+
+  /// Records how a new worker is sealed. The first report and each change have a line in the log.
+  func sealed(_ report: SandboxReport) {
+    let last = seal.withLock { last in
+      defer { last = report }
+      return last
+    }
+    guard last != report else { return }
+    let fields: KeyValuePairs<String, LogValue> = [
+      "sandbox": .string(configuration.sandbox.rawValue), "landlock": .int(report.landlock),
+      "seccomp": .bool(report.seccomp),
+    ]
+    if report.isWhole {
+      log.info("imaging workers are sealed", fields: fields)
+    } else if configuration.sandbox == .off {
+      log.warning("imaging workers are not sealed: imaging.sandbox is off", fields: fields)
+    } else {
+      log.warning("imaging workers are not sealed completely: a layer is missing", fields: fields)
+    }
   }
 
   // MARK: Slots
@@ -179,13 +209,15 @@ final class PoolCore: Sendable {
 
   func update(slot: Int, _ change: (inout JobScheduler<PendingJob>.Slot) -> Void) {
     guard let (jobs, reason) = board.withLock({ $0.update(slot: slot, change) }) else { return }
-    for job in jobs { answer(job, .failure(reason)) }
+    for job in jobs { answer(job, with: .failure(reason)) }
   }
 
   /// Answers the caller of a job, unless it was answered before.
-  func finish(_ id: UInt64, _ result: Result<ProcessedImage, ImageError>) {
-    let (job, alone) = board.withLock { ($0.finish(id), $0.alone) }
-    if let job { answer(job, result) }
+  func finish(
+    _ id: UInt64, with result: Result<ProcessedImage, ImageError>, took duration: Duration
+  ) {
+    let (job, alone) = board.withLock { ($0.finish(id, took: duration), $0.alone) }
+    if let job { answer(job, with: result) }
     if let source = job?.job.source, case .failure(let error) = result, error.isOfSource {
       refuseWaiting(of: source, error)
     }
@@ -195,7 +227,7 @@ final class PoolCore: Sendable {
   /// Fails the queued jobs of a faulty source. Each would fail the same way, after as much work.
   private func refuseWaiting(of source: SourceIdentity, _ error: ImageError) {
     let jobs = board.withLock { $0.removeWaiting { $0.job.source == source } }
-    for job in jobs { answer(job, .failure(error)) }
+    for job in jobs { answer(job, with: .failure(error)) }
   }
 
   /// Requests that a slot runs alone. Returns whether it may start now.
@@ -210,7 +242,7 @@ final class PoolCore: Sendable {
   /// Records that a slot has ended.
   func leave(slot: Int) {
     let (jobs, isLast) = board.withLock { ($0.leave(slot: slot), $0.staffed == 0) }
-    for job in jobs { answer(job, .failure(.draining)) }
+    for job in jobs { answer(job, with: .failure(.draining)) }
     guard isLast else { return }
     startSignal.set()
     let waiters = endWaiters.withLock { waiters in
@@ -220,7 +252,7 @@ final class PoolCore: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  private func answer(_ job: PendingJob, _ result: Result<ProcessedImage, ImageError>) {
+  private func answer(_ job: PendingJob, with result: Result<ProcessedImage, ImageError>) {
     switch result {
     case .success: succeeded.add()
     case .failure(let error): failed.add(error.code)

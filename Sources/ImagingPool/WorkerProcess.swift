@@ -17,6 +17,10 @@ final class WorkerProcess {
   let socket: WireSocket
   /// The number of jobs sent to it.
   private(set) var jobs = 0
+  /// Of these, the jobs with a file in one of `RiskyFormats`.
+  private(set) var riskyJobs = 0
+  /// The client of its jobs; `nil` for sources that all clients share.
+  private var client: String?
   /// Resident memory in bytes at the last measurement.
   private(set) var lastResidentBytes = 0
   /// Its standard error, for messages of GLib or the dynamic linker.
@@ -52,18 +56,28 @@ final class WorkerProcess {
   }
 
   private static func arguments(_ configuration: ImagerPoolConfiguration) -> [String] {
-    var arguments = ["--worker", "--nice", "\(configuration.niceness)"]
+    var arguments = [
+      "--worker", "--nice", "\(configuration.niceness)", "--sandbox",
+      configuration.sandbox.rawValue,
+    ]
     if let bytes = configuration.maximumWorkerMemory { arguments += ["--memory", "\(bytes)"] }
     if let bytes = configuration.maximumResultBytes { arguments += ["--file-size", "\(bytes)"] }
     return arguments
   }
 
+  /// Whether the worker may have a job: it has had no job, or jobs of the same client.
+  func mayTake(_ job: ImageJob) -> Bool { jobs == 0 || client == job.client }
+
   /// Sends a job.
-  func send(_ job: JobMessage, source: FileRegion, overlay: FileRegion?) throws(WireError) {
+  func send(_ message: JobMessage, of job: ImageJob) throws(WireError) {
+    let files = [job.file, job.overlay?.file].compactMap(\.self)
     jobs += 1
+    if files.contains(where: RiskyFormats.contain) { riskyJobs += 1 }
+    client = job.client
     // A descriptor stays open as long as its region, and this may be the last reference.
-    defer { withExtendedLifetime((source, overlay)) {} }
-    try socket.send(job.encoded(), passing: source.descriptor, overlay?.descriptor)
+    defer { withExtendedLifetime(job) {} }
+    try socket.send(
+      message.encoded(), passing: job.file.descriptor, and: job.overlay?.file.descriptor)
   }
 
   /// Processor time used by all its threads; `nil` once it has ended.
@@ -110,14 +124,25 @@ final class WorkerProcess {
     return String(decoding: tail, as: UTF8.self)
   }
 
-  /// Kills the worker.
+  /// Kills the worker. `reap` then ends the rest of its process group.
   func kill() { _ = Glibc.kill(pid, SIGKILL) }
 
-  /// Reaps the process. Returns `nil` if it has not ended within `patience`.
+  /// Kills the process group of a worker that has ended. A worker is the first of its group, and until it is reaped no
+  /// other process can have its number.
+  private static func endGroup(of pid: pid_t) {
+    var info = siginfo_t()
+    guard waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0, info.si_signo != 0
+    else { return }
+    _ = Glibc.kill(-pid, SIGKILL)
+  }
+
+  /// Reaps the process, after killing what is left of its process group. Returns `nil` if it has not ended within
+  /// `patience`.
   static func reap(_ pid: pid_t, within patience: Duration) -> WorkerEnd? {
     let deadline = ContinuousClock.now + patience
     var pause: useconds_t = 100
     while true {
+      endGroup(of: pid)
       var status: CInt = 0
       let result = waitpid(pid, &status, WNOHANG)
       if result == pid { return WorkerEnd(status: status) }

@@ -25,7 +25,9 @@ final class WorkerSlot: @unchecked Sendable {
   var configuration: ImagerPoolConfiguration { core.configuration }
 
   init(index: Int, core: PoolCore, signal: WakeSignal) {
-    (self.index, self.core, self.signal) = (index, core, signal)
+    self.index = index
+    self.core = core
+    self.signal = signal
   }
 
   /// Runs until the pool stops.
@@ -33,7 +35,7 @@ final class WorkerSlot: @unchecked Sendable {
     while true {
       tendWorkers()
       switch core.next(slot: index, isReady: current != nil) {
-      case .job(let id, let pending): perform(id, pending)
+      case .job(let id, let pending): perform(id, job: pending)
       case .wait: rest()
       case .leave: return leave()
       }
@@ -51,6 +53,7 @@ final class WorkerSlot: @unchecked Sendable {
 
   private func isDue(_ worker: WorkerProcess) -> Bool {
     worker.jobs >= configuration.maximumJobsPerWorker
+      || worker.riskyJobs >= configuration.maximumRiskyJobs
       || worker.lastResidentBytes > configuration.retireAboveResidentBytes
   }
 
@@ -59,7 +62,7 @@ final class WorkerSlot: @unchecked Sendable {
     do throws(ImagerStartError) {
       let worker = try WorkerProcess(configuration)
       successor = worker
-      core.log.debug("worker started", ["pid": .int(Int(worker.pid))])
+      core.log.debug("worker started", fields: ["pid": .int(Int(worker.pid))])
     } catch {
       startFailed(error.reason)
     }
@@ -90,7 +93,7 @@ final class WorkerSlot: @unchecked Sendable {
     // A worker without a job has nothing to send.
     if ready[1], let worker = current {
       if worker.jobs == 0 { backoff.failed(at: .now) }
-      lose(worker, "it ended, or spoke, without a job")
+      lose(worker, reason: "it ended, or spoke, without a job")
     }
   }
 
@@ -101,33 +104,48 @@ final class WorkerSlot: @unchecked Sendable {
   /// Makes the successor the current worker when it is ready. Discards it if it fails.
   func lookAtSuccessor() {
     guard let worker = successor else { return }
+    let report: SandboxReport
     do throws(WireError) {
       var message = try worker.socket.receive()
       let answer = try AnswerMessage(decoding: message.bytes)
-      guard answer == .ready, message.takeDescriptor() == nil else {
+      guard case .ready(let sealed) = answer, message.takeDescriptor() == nil else {
         throw .malformed("not ready")
       }
+      report = sealed
     } catch .wouldBlock {
-      if let deadline = successorDeadline, .now >= deadline { startFailed("it took too long") }
+      if let deadline = successorDeadline, .now >= deadline {
+        startFailed("it was not ready in time")
+      }
       return
     } catch .closed {
       successor = nil
-      let cause = end(worker, patience: .milliseconds(100))?.description ?? "no exit status"
+      // It ends by itself, with a final message.
+      let status =
+        WorkerProcess.reap(worker.pid, within: .seconds(1))
+        ?? end(worker, patience: .milliseconds(100))
+      let cause = status?.description ?? "no exit status"
       return startFailed("\(cause) before it was ready: \(worker.readComplaints())")
     } catch {
       return startFailed("\(error)")
     }
     backoff.succeeded()
     successor = nil
-    if let old = current {
-      core.retired.add()
-      core.log.debug("worker retired", ["pid": .int(Int(old.pid)), "jobs": .int(old.jobs)])
-      _ = end(old, patience: .zero)
-    }
+    if let old = current { retire(old) }
     current = worker
     let state = JobScheduler<PendingJob>.Slot(pid: worker.pid, residentBytes: worker.measure())
     core.update(slot: index) { $0 = state }
+    core.sealed(report)
     core.started(.success(()))
+  }
+
+  /// Ends the current worker, which is to be replaced.
+  func retire(_ worker: WorkerProcess) {
+    current = nil
+    core.update(slot: index) { $0.pid = nil }
+    core.retired.add()
+    core.log.debug(
+      "worker retired", fields: ["pid": .int(Int(worker.pid)), "jobs": .int(worker.jobs)])
+    _ = end(worker, patience: .zero)
   }
 
   /// Discards the current worker.
@@ -139,7 +157,7 @@ final class WorkerSlot: @unchecked Sendable {
   /// - Returns: how it ended; `nil` if that is not known yet.
   @discardableResult
   func lose(
-    _ worker: WorkerProcess, _ reason: String, isOurs: Bool = false, hasEnded: Bool = false
+    _ worker: WorkerProcess, reason: String, isOurs: Bool = false, hasEnded: Bool = false
   ) -> WorkerEnd? {
     current = nil
     var cause = hasEnded ? WorkerProcess.reap(worker.pid, within: .seconds(1)) : nil
@@ -152,9 +170,9 @@ final class WorkerSlot: @unchecked Sendable {
       "end": .string(cause?.description ?? "not yet"), "stderr": .string(lastWords),
     ]
     if isOurs {
-      core.log.debug("worker given up", fields)
+      core.log.debug("worker discarded", fields: fields)
     } else {
-      core.log.warning("worker lost", fields)
+      core.log.warning("worker lost", fields: fields)
     }
     return cause
   }
@@ -170,10 +188,11 @@ final class WorkerSlot: @unchecked Sendable {
 
   private func leave() {
     for worker in [current, successor].compactMap(\.self) { _ = end(worker, patience: .zero) }
-    (current, successor) = (nil, nil)
+    current = nil
+    successor = nil
     // A killed process ends at once, unless the kernel is stuck.
     for pid in ending where WorkerProcess.reap(pid, within: .seconds(2)) == nil {
-      core.log.error("a killed worker does not end", ["pid": .int(Int(pid))])
+      core.log.error("a killed worker did not exit", fields: ["pid": .int(Int(pid))])
     }
     core.leave(slot: index)
   }

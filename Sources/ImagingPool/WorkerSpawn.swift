@@ -61,20 +61,15 @@ enum WorkerSpawn {
     return pid
   }
 
-  /// The worker's environment. Of the server's, which may hold secrets, it keeps only the library
-  /// path.
+  /// The worker's environment. It has nothing of the server's, which may hold secrets and names of libraries.
   ///
   /// - No back-traces: a crash must end a worker at once.
   /// - One malloc arena: it saves memory and costs no processor time.
   /// - One thread for libimagequant: more threads would wait for each other, and the bytes of a GIF
   ///   would depend on their number.
-  private static var environment: [String] {
-    var environment = ["SWIFT_BACKTRACE=enable=no", "MALLOC_ARENA_MAX=1", "OMP_NUM_THREADS=1"]
-    if let path = getenv("LD_LIBRARY_PATH") {
-      environment.append("LD_LIBRARY_PATH=" + String(cString: path))
-    }
-    return environment
-  }
+  private static let environment = [
+    "SWIFT_BACKTRACE=enable=no", "MALLOC_ARENA_MAX=1", "OMP_NUM_THREADS=1",
+  ]
 
   private static func duplicate(
     _ descriptor: borrowing OwnedDescriptor

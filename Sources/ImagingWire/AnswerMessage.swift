@@ -4,8 +4,8 @@ import Model
 
 /// A message from a worker. Workers decode untrusted input, so every field is validated.
 public enum AnswerMessage: Hashable, Sendable {
-  /// The worker has started and can take jobs. Sent once, as the first message.
-  case ready
+  /// The worker has started, is sealed as reported, and can take jobs. Sent once, as the first message.
+  case ready(SandboxReport)
   /// The job is done. The image's descriptor is passed along.
   case result(ResultMessage)
   /// The job failed.
@@ -16,7 +16,11 @@ public enum AnswerMessage: Hashable, Sendable {
   /// Returns the encoded message.
   public func encoded() -> [UInt8] {
     switch self {
-    case .ready: return WireWriter(.ready).bytes
+    case .ready(let report):
+      var writer = WireWriter(.ready)
+      writer.put(UInt8(clamping: report.landlock))
+      writer.put(report.seccomp)
+      return writer.bytes
     case .result(let result): return result.encoded()
     case .failure(let id, let error):
       var writer = WireWriter(.failure)
@@ -36,7 +40,10 @@ public enum AnswerMessage: Hashable, Sendable {
   public init(decoding bytes: [UInt8]) throws(WireError) {
     var reader = try WireReader(bytes)
     switch reader.kind {
-    case .ready: self = .ready
+    case .ready:
+      self = .ready(
+        SandboxReport(
+          landlock: Int(try reader.number(UInt8.self)), seccomp: try reader.flag("seccomp")))
     case .result: self = .result(try ResultMessage(reading: &reader))
     case .failure: self = .failure(id: try reader.number(UInt64.self), try reader.imageError())
     case .takesLong: self = .takesLong(id: try reader.number(UInt64.self))
@@ -46,113 +53,38 @@ public enum AnswerMessage: Hashable, Sendable {
   }
 }
 
-/// The metadata of a finished image. Its bytes are in a sealed memory file.
+/// The answer to a finished job. The bytes of its result are in a sealed memory file.
 public struct ResultMessage: Hashable, Sendable {
   /// The id of the job.
   public var id: UInt64
-  /// Format of the bytes, one of `ImageFormat.outputs`, or `json`.
-  public var format: ImageFormat
-  /// Size in pixels.
-  public var size: PixelSize
-  /// Number of frames; 1 for a still image.
-  public var frames: Int
-  /// Pixels per point.
-  public var density: Double
-  /// Size before large-image downsizing, if it was applied.
-  public var scaledDownFrom: PixelSize?
-  /// Lossy quality, if `maxbytes` determined it.
-  public var quality: Int?
-  /// 32 lower-case hexadecimal digits.
-  public var digest: String
-  /// `decode`, `transform` and `encode`; other timings are not sent.
-  public var timings: Timings
-  /// Length of the image in bytes, which is also the length of the memory file.
+  /// What the bytes are. Of the timings only `decode`, `transform` and `encode` are sent.
+  public var report: RenderReport
+  /// Length of the result in bytes, which is also the length of the memory file.
   public var byteCount: Int
-  /// Whether the source is damaged but could be decoded.
-  public var isDamaged: Bool
 
-  /// The range of a side, up to libvips's `VIPS_MAX_COORD`.
-  static let sideRange = 1...10_000_000
-
-  /// Creates a result.
-  public init(
-    id: UInt64, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
-    scaledDownFrom: PixelSize?, quality: Int? = nil, digest: String, timings: Timings,
-    byteCount: Int, isDamaged: Bool = false
-  ) {
+  /// Creates an answer.
+  public init(id: UInt64, report: RenderReport, byteCount: Int) {
     self.id = id
-    self.format = format
-    self.size = size
-    self.frames = frames
-    self.density = density
-    self.scaledDownFrom = scaledDownFrom
-    self.quality = quality
-    self.digest = digest
-    self.timings = timings
+    self.report = report
     self.byteCount = byteCount
-    self.isDamaged = isDamaged
   }
 
   func encoded() -> [UInt8] {
     var writer = WireWriter(.result)
     writer.put(id)
-    writer.put(format)
-    writer.put(size)
-    writer.put(Int64(frames))
-    writer.put(density)
-    writer.put(scaledDownFrom) { $0.put($1) }
-    writer.put(quality) { $0.put(Int64($1)) }
-    writer.put(digest)
-    for duration in [timings.decode, timings.transform, timings.encode] {
-      writer.put(duration) { $0.put($1) }
-    }
+    writer.put(report)
     writer.put(Int64(byteCount))
-    writer.put(isDamaged)
     return writer.bytes
   }
 
   init(reading reader: inout WireReader) throws(WireError) {
     id = try reader.number(UInt64.self)
-    format = try reader.value("format", of: ImageFormat.self)
-    guard ImageFormat.outputs.contains(format) || format == .json else {
-      throw .malformed("format is \(format.rawValue)")
-    }
-    size = try reader.size()
-    frames = try reader.integer("frames", in: 1...Int(Int32.max))
-    density = try reader.double("density", in: Double.leastNormalMagnitude...1_000)
-    // Any length is valid, because this size was only requested (`enlarge`), not rendered.
-    scaledDownFrom = try reader.optional("scaledDownFrom") { reader throws(WireError) in
-      try reader.size(in: 1...Int.max)
-    }
-    quality = try reader.optional("quality") { reader throws(WireError) in
-      try reader.integer("quality", in: Transform.qualityRange)
-    }
-    digest = try reader.text("digest")
-    let isDigest =
-      digest.utf8.count == 32
-      && digest.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
-    guard isDigest else { throw .malformed("digest is not 32 hexadecimal digits") }
-    timings = Timings()
-    timings.decode = try reader.optionalDuration("decode")
-    timings.transform = try reader.optionalDuration("transform")
-    timings.encode = try reader.optionalDuration("encode")
+    report = try reader.report()
     byteCount = try reader.integer("byteCount", in: 1...Int.max / 2)
-    isDamaged = try reader.flag("isDamaged")
   }
 }
 
 extension WireWriter {
-  mutating func put(_ size: PixelSize) {
-    put(Int64(size.width))
-    put(Int64(size.height))
-  }
-
-  /// Appends whole nanoseconds.
-  mutating func put(_ duration: Duration) {
-    let parts = duration.components
-    put(parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
-  }
-
   /// Appends an error. Errors that a pipeline cannot throw become internal errors.
   mutating func put(_ error: ImageError) {
     switch error {
@@ -190,6 +122,9 @@ extension WireWriter {
     case .outOfMemory(let detail):
       put(UInt8(11))
       put(detail)
+    case .internal(let detail):
+      put(UInt8(7))
+      put(detail)
     default:
       put(UInt8(7))
       put(error.logDetail ?? error.code)
@@ -198,19 +133,6 @@ extension WireWriter {
 }
 
 extension WireReader {
-  mutating func size(
-    in range: ClosedRange<Int> = ResultMessage.sideRange
-  ) throws(WireError) -> PixelSize {
-    PixelSize(width: try integer("width", in: range), height: try integer("height", in: range))
-  }
-
-  /// Reads a duration of at most a day, since no job runs longer.
-  mutating func optionalDuration(_ name: String) throws(WireError) -> Duration? {
-    try optional(name) { reader throws(WireError) in
-      .nanoseconds(try reader.integer(name, in: 0...86_400_000_000_000))
-    }
-  }
-
   /// Reads an error.
   ///
   /// - Parameter holders: the allowed kinds that wrap another error. A variant's error may wrap a

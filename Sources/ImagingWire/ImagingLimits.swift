@@ -14,7 +14,7 @@ public struct ImagingLimits: Hashable, Sendable {
   /// Maximum frames of a source.
   public var maximumFrames: Int
   /// The maximum estimated processor time of a job, in seconds, all stages together.
-  public var mostSeconds: Double
+  public var maximumSeconds: Double
   /// The mildest damage for which a source is refused.
   public var failOn: FailOn
   /// The efforts of the encoders.
@@ -27,7 +27,7 @@ public struct ImagingLimits: Hashable, Sendable {
     maximumResultPixels = settings.maximumResultPixels
     maximumFrames = settings.maximumFrames
     // An estimate can be wrong by half. The processor time itself is the limit that counts.
-    mostSeconds = 1.5 * (settings.processorTime / .seconds(1))
+    maximumSeconds = 1.5 * (settings.processorTime / .seconds(1))
     failOn = settings.failOn
     efforts = settings.efforts
   }

@@ -91,7 +91,7 @@ extension WireWriter {
     for effort in [efforts.png, efforts.gif, efforts.webp, efforts.avif, efforts.jxl] {
       put(UInt8(clamping: effort))
     }
-    put(limits.mostSeconds)
+    put(limits.maximumSeconds)
   }
 }
 
@@ -110,24 +110,24 @@ extension WireReader {
     limits.failOn = try value("failOn", of: FailOn.self)
     limits.maximumResultPixels = try integer("maximumResultPixels", in: 1...Int.max / 4)
     limits.efforts = try efforts()
-    limits.mostSeconds = try double("mostSeconds", in: 0...1e9)
+    limits.maximumSeconds = try double("maximumSeconds", in: 0...1e9)
     return limits
   }
 
   private mutating func efforts() throws(WireError) -> EncoderEfforts {
     func effort(
-      _ name: String, in range: ClosedRange<Int>, _ reader: inout WireReader
+      _ name: String, in range: ClosedRange<Int>, from reader: inout WireReader
     ) throws(WireError) -> Int {
       let value = Int(try reader.number(UInt8.self))
       guard range.contains(value) else { throw .malformed("\(name) is \(value)") }
       return value
     }
     var efforts = EncoderEfforts()
-    efforts.png = try effort("png", in: EncoderEfforts.pngRange, &self)
-    efforts.gif = try effort("gif", in: EncoderEfforts.gifRange, &self)
-    efforts.webp = try effort("webp", in: EncoderEfforts.webpRange, &self)
-    efforts.avif = try effort("avif", in: EncoderEfforts.avifRange, &self)
-    efforts.jxl = try effort("jxl", in: EncoderEfforts.jxlRange, &self)
+    efforts.png = try effort("png", in: EncoderEfforts.pngRange, from: &self)
+    efforts.gif = try effort("gif", in: EncoderEfforts.gifRange, from: &self)
+    efforts.webp = try effort("webp", in: EncoderEfforts.webpRange, from: &self)
+    efforts.avif = try effort("avif", in: EncoderEfforts.avifRange, from: &self)
+    efforts.jxl = try effort("jxl", in: EncoderEfforts.jxlRange, from: &self)
     return efforts
   }
 }

@@ -15,8 +15,10 @@ public struct OverlayMessage: Hashable, Sendable {
 
   /// Creates a watermark.
   public init(offset: Int, count: Int, density: Int, placement: WatermarkPlacement) {
-    (self.offset, self.count) = (offset, count)
-    (self.density, self.placement) = (density, placement)
+    self.offset = offset
+    self.count = count
+    self.density = density
+    self.placement = placement
   }
 }
 

@@ -3,37 +3,50 @@
 import Model
 
 extension WireWriter {
+  /// Appends a transform without its watermark, which is a message of its own.
   mutating func put(_ transform: Transform) {
-    put(transform.scale) { $0.put($1) }
-    put(transform.width) { $0.put(Int64($1)) }
-    put(transform.height) { $0.put(Int64($1)) }
-    put(transform.fit)
-    put(transform.position)
-    put(transform.enlarge)
-    put(transform.format) { $0.put($1) }
-    put(transform.quality) { $0.put(Int64($1)) }
-    let qualities = transform.qualities
+    put(transform.selection)
+    put(transform.sizing)
+    put(transform.effects)
+    put(transform.output)
+    put(transform.product)
+  }
+
+  mutating func put(_ selection: Selection) {
+    put(selection.frame) { $0.put(Int64($1)) }
+    put(selection.rotation)
+    put(selection.flip)
+    put(selection.crop) { $0.put($1) }
+    put(selection.trim) { $0.put(Int64($1)) }
+  }
+
+  mutating func put(_ sizing: Sizing) {
+    put(sizing.scale) { $0.put($1) }
+    put(sizing.width) { $0.put(Int64($1)) }
+    put(sizing.height) { $0.put(Int64($1)) }
+    put(sizing.fit)
+    put(sizing.position)
+    put(sizing.focalPoint) {
+      $0.put($1.x); $0.put($1.y)
+    }
+    put(sizing.enlarge)
+    put(Int64(sizing.limitBytes))
+  }
+
+  mutating func put(_ output: OutputOptions) {
+    put(output.format) { $0.put($1) }
+    put(UInt8(output.accepted.count))
+    for format in output.accepted { put(format) }
+    put(output.quality) { $0.put(Int64($1)) }
+    let qualities = output.qualities
     for quality in [qualities.jpeg, qualities.webp, qualities.avif, qualities.jxl] {
       put(Int64(quality))
     }
-    put(transform.background)
-    put(Int64(transform.limitBytes))
-    put(transform.frame) { $0.put(Int64($1)) }
-    put(transform.progressive)
-    put(transform.focalPoint) {
-      $0.put($1.x); $0.put($1.y)
-    }
-    put(transform.rotation)
-    put(transform.flip)
-    put(transform.crop) { $0.put($1) }
-    put(transform.trim) { $0.put(Int64($1)) }
-    put(UInt8(transform.accepted.count))
-    for format in transform.accepted { put(format) }
-    put(transform.maxBytes) { $0.put(Int64($1)) }
-    put(transform.isAnimated)
-    put(transform.stripsMetadata)
-    put(transform.effects)
-    put(transform.product)
+    put(output.maxBytes) { $0.put(Int64($1)) }
+    put(output.background)
+    put(output.isAnimated)
+    put(output.stripsMetadata)
+    put(output.isProgressive)
   }
 
   mutating func put(_ area: PixelArea) {
@@ -82,58 +95,76 @@ extension WireWriter {
 extension WireReader {
   mutating func transform() throws(WireError) -> Transform {
     var transform = Transform()
-    transform.scale = try optional("scale") { reader throws(WireError) in
-      try reader.double("scale", in: Double.leastNonzeroMagnitude...Transform.scaleRange.upperBound)
-    }
-    transform.width = try optional("width") { reader throws(WireError) in
-      try reader.integer("width", in: Transform.sideRange)
-    }
-    transform.height = try optional("height") { reader throws(WireError) in
-      try reader.integer("height", in: Transform.sideRange)
-    }
-    transform.fit = try value("fit", of: Fit.self)
-    transform.position = try value("position", of: Position.self)
-    transform.enlarge = try flag("enlarge")
-    transform.format = try optional("format") { reader throws(WireError) in
-      try reader.value("format", of: ImageFormat.self)
-    }
-    transform.quality = try optional("quality") { reader throws(WireError) in
-      try reader.integer("quality", in: Transform.qualityRange)
-    }
-    transform.qualities.jpeg = try integer("jpeg", in: Transform.qualityRange)
-    transform.qualities.webp = try integer("webp", in: Transform.qualityRange)
-    transform.qualities.avif = try integer("avif", in: Transform.qualityRange)
-    transform.qualities.jxl = try integer("jxl", in: Transform.qualityRange)
-    transform.background = try color()
-    transform.limitBytes = try integer("limitBytes", in: 1...Int.max)
-    transform.frame = try optional("frame") { reader throws(WireError) in
-      try reader.integer("frame", in: 0...Int.max)
-    }
-    transform.progressive = try flag("progressive")
-    transform.focalPoint = try optional("focalPoint") { reader throws(WireError) in
-      FocalPoint(x: try reader.double("x", in: 0...1), y: try reader.double("y", in: 0...1))
-    }
-    transform.rotation = try value("rotation", of: Rotation.self)
-    transform.flip = try value("flip", of: Flip.self)
-    transform.crop = try optional("crop") { reader throws(WireError) in try reader.area() }
-    transform.trim = try optional("trim") { reader throws(WireError) in
-      try reader.integer("trim", in: Transform.trimRange)
-    }
-    for _ in 0..<(try number(UInt8.self)) {
-      transform.accepted.append(try value("accepted", of: ImageFormat.self))
-    }
-    transform.maxBytes = try optional("maxBytes") { reader throws(WireError) in
-      try reader.integer("maxBytes", in: 1...Int.max)
-    }
-    transform.isAnimated = try flag("isAnimated")
-    transform.stripsMetadata = try flag("stripsMetadata")
+    transform.selection = try selection()
+    transform.sizing = try sizing()
     transform.effects = try effects()
+    transform.output = try output()
     transform.product = try product()
     return transform
   }
 
+  mutating func selection() throws(WireError) -> Selection {
+    var selection = Selection()
+    selection.frame = try optional("frame") { reader throws(WireError) in
+      try reader.integer("frame", in: 0...Int.max)
+    }
+    selection.rotation = try value("rotation", of: Rotation.self)
+    selection.flip = try value("flip", of: Flip.self)
+    selection.crop = try optional("crop") { reader throws(WireError) in try reader.area() }
+    selection.trim = try optional("trim") { reader throws(WireError) in
+      try reader.integer("trim", in: Selection.trimRange)
+    }
+    return selection
+  }
+
+  mutating func sizing() throws(WireError) -> Sizing {
+    var sizing = Sizing()
+    sizing.scale = try optional("scale") { reader throws(WireError) in
+      try reader.double("scale", in: Double.leastNonzeroMagnitude...Sizing.scaleRange.upperBound)
+    }
+    sizing.width = try optional("width") { reader throws(WireError) in
+      try reader.integer("width", in: Sizing.sideRange)
+    }
+    sizing.height = try optional("height") { reader throws(WireError) in
+      try reader.integer("height", in: Sizing.sideRange)
+    }
+    sizing.fit = try value("fit", of: Fit.self)
+    sizing.position = try value("position", of: Position.self)
+    sizing.focalPoint = try optional("focalPoint") { reader throws(WireError) in
+      FocalPoint(x: try reader.double("x", in: 0...1), y: try reader.double("y", in: 0...1))
+    }
+    sizing.enlarge = try flag("enlarge")
+    sizing.limitBytes = try integer("limitBytes", in: 1...Int.max)
+    return sizing
+  }
+
+  mutating func output() throws(WireError) -> OutputOptions {
+    var output = OutputOptions()
+    output.format = try optional("format") { reader throws(WireError) in
+      try reader.value("format", of: ImageFormat.self)
+    }
+    for _ in 0..<(try number(UInt8.self)) {
+      output.accepted.append(try value("accepted", of: ImageFormat.self))
+    }
+    output.quality = try optional("quality") { reader throws(WireError) in
+      try reader.integer("quality", in: OutputOptions.qualityRange)
+    }
+    output.qualities.jpeg = try integer("jpeg", in: OutputOptions.qualityRange)
+    output.qualities.webp = try integer("webp", in: OutputOptions.qualityRange)
+    output.qualities.avif = try integer("avif", in: OutputOptions.qualityRange)
+    output.qualities.jxl = try integer("jxl", in: OutputOptions.qualityRange)
+    output.maxBytes = try optional("maxBytes") { reader throws(WireError) in
+      try reader.integer("maxBytes", in: 1...Int.max)
+    }
+    output.background = try color()
+    output.isAnimated = try flag("isAnimated")
+    output.stripsMetadata = try flag("stripsMetadata")
+    output.isProgressive = try flag("isProgressive")
+    return output
+  }
+
   mutating func area() throws(WireError) -> PixelArea {
-    let range = Transform.cropRange
+    let range = Selection.cropRange
     return PixelArea(
       x: try integer("x", in: range), y: try integer("y", in: range),
       size: try size(in: 1...range.upperBound))

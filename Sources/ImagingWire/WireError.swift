@@ -17,8 +17,8 @@ public enum WireError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The error as one line for the log.
   public var description: String {
     switch self {
-    case .closed: "the other side is gone"
-    case .wouldBlock: "the other side is not listening"
+    case .closed: "the connection is closed"
+    case .wouldBlock: "the other end is not reading"
     case .malformed(let what): "malformed message: \(what)"
     case .system(let call, let code): "\(call): \(errnoText(code))"
     }

@@ -53,7 +53,7 @@ public struct WireSocket: ~Copyable, Sendable {
 
   /// Sends one message with up to two descriptors, which the caller keeps.
   public func send(
-    _ bytes: [UInt8], passing first: CInt? = nil, _ second: CInt? = nil
+    _ bytes: [UInt8], passing first: CInt? = nil, and second: CInt? = nil
   ) throws(WireError) {
     let passed = [first, second].compactMap(\.self)
     precondition(passed.allSatisfy { $0 >= 0 }, "a descriptor is not negative")
@@ -77,7 +77,7 @@ public struct WireSocket: ~Copyable, Sendable {
   /// Receives one message. The descriptors of a refused message are closed.
   ///
   /// - Parameter most: the maximum number of descriptors, 1 or 2.
-  public func receive(passed most: Int = 1) throws(WireError) -> WireMessage {
+  public func receive(passed maximum: Int = 1) throws(WireError) -> WireMessage {
     var received = pictor_linux_received()
     var status = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: WireKind.longestMessage) { buffer, count in
@@ -103,7 +103,7 @@ public struct WireSocket: ~Copyable, Sendable {
       }
     }
     guard received.was_cut == 0 else { throw .malformed("it is too long, or has descriptors") }
-    guard count <= most else {
+    guard count <= maximum else {
       throw .malformed("it has \(count) descriptors")
     }
     // An empty message looks like the end of the connection; no peer sends one.

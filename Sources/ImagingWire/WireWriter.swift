@@ -35,7 +35,7 @@ struct WireWriter {
     bytes.append(UInt8(Value.allCases.prefix { $0 != value }.count))
   }
 
-  mutating func put<Value>(_ value: Value?, _ body: (inout WireWriter, Value) -> Void) {
+  mutating func put<Value>(_ value: Value?, body: (inout WireWriter, Value) -> Void) {
     put(value != nil)
     if let value { body(&self, value) }
   }
@@ -56,7 +56,9 @@ struct WireReader {
       throw .malformed("version \(bytes[0]), not \(WireKind.version)")
     }
     guard let kind = WireKind(rawValue: bytes[1]) else { throw .malformed("kind \(bytes[1])") }
-    (self.bytes, self.kind, position) = (bytes, kind, 2)
+    self.bytes = bytes
+    self.kind = kind
+    position = 2
   }
 
   mutating func number<Number: FixedWidthInteger>(_: Number.Type) throws(WireError) -> Number {
@@ -115,7 +117,7 @@ struct WireReader {
   }
 
   mutating func optional<Value>(
-    _ name: String, _ body: (inout WireReader) throws(WireError) -> Value
+    _ name: String, body: (inout WireReader) throws(WireError) -> Value
   ) throws(WireError) -> Value? {
     try flag(name) ? try body(&self) : nil
   }
@@ -142,7 +144,7 @@ enum WireKind: UInt8 {
   case takesLong = 5
 
   /// Grows with every change to a message, so that a server never talks to a worker of another build.
-  static let version: UInt8 = 5
+  static let version: UInt8 = 8
   /// Longest text in a message, in bytes.
   static let longestText = 2_048
   /// Maximum length of a message in bytes: at most three texts and a few hundred bytes of numbers.

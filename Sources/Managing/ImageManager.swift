@@ -32,6 +32,7 @@ public final class ImageManager: ImageProvider {
   ///   - avifPolicy: how requests that negotiate AVIF are answered.
   ///   - derives: whether small variants may be derived from larger ones if their source is not
   ///     cached.
+  ///   - storage: where variants are until they are sent.
   ///   - files: the threads that read files.
   ///   - log: receives warnings about the clock and about slow file reads.
   ///   - now: the wall clock.
@@ -42,12 +43,12 @@ public final class ImageManager: ImageProvider {
     stalePolicy: StalePolicy = StalePolicy(),
     sourceFormats: Set<ImageFormat> = Set(ImagingSettings().formats),
     passing: PassingPolicy = PassingPolicy(), avifPolicy: AVIFPolicy = AVIFPolicy(),
-    derives: Bool = ImagingSettings().derives,
+    derives: Bool = ImagingSettings().derives, storage: VariantStorage = .unlimited,
     files: BlockingThreads = BlockingThreads(name: "pictor-file"),
     log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
-    let files = FileReader(threads: files, log: log)
+    let files = FileReader(threads: files, storage: storage, log: log)
     let freshness = FreshnessEvaluator(policy: freshnessPolicy, now: now)
     let freshnessCounters = FreshnessCounters()
     let substitutions = SubstitutionCounters()
@@ -79,7 +80,7 @@ public final class ImageManager: ImageProvider {
         NegativeCacheStep(failures: failures),
         DerivationStep(
           isEnabled: derives, candidates: candidates, cache: cache, sources: store,
-          staleness: staleness, processor: processor, counters: substitutions),
+          staleness: staleness, processor: processor, storage: storage, counters: substitutions),
         // The source, and answers that need no rendering.
         SourceStep(
           sources: sources, staleOnError: StaleOnError(sources: store, staleness: staleness),
@@ -206,7 +207,7 @@ extension ImageManager: CacheOperations {
 
   /// See `CacheOperations`.
   public func put(
-    _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
+    _ url: SourceURL, file: FileRegion, origin: OriginResponse
   ) async throws(ImageError) -> PurgeReport {
     try await uploads.store(file, as: url, origin: origin)
   }

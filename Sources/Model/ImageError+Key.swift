@@ -1,11 +1,13 @@
-// ImageError+Key: which key of the configuration decides about a failure, for operators' eyes.
+// ImageError+Key: the configuration key that caused a failure, for operators.
 
 extension ImageError {
-  /// The key whose value brought the failure about, and would let it pass with another one; `nil` where none would.
+  /// The key whose value caused the failure; `nil` if no key would prevent it.
   public var decidingKey: String? {
     switch self {
-    case .forbiddenSource(_, _, let key): key
+    case .forbiddenSource(_, _, let key), .sourceUnreachable(_, let key): key
     case .forbiddenParameter(let name): Self.keyForbidding(name)
+    case .unsignedParameter(_, let key): key
+    case .invalidSignature: "signing.keys"
     case .sourceTooLarge: "download.maximum_bytes"
     case .tooManyRedirects: "download.maximum_redirects"
     case .tooManyPixels: "imaging.maximum_pixels"
@@ -13,21 +15,22 @@ extension ImageError {
     case .outOfMemory: "imaging.worker_memory"
     case .deadlineExceeded: "server.request_timeout"
     case .overloaded(let queue, _): Self.keysOfQueues[queue]
+    case .rateLimited(let limit, _): limit.key
     case .watermark(let cause), .remembered(let cause, _, _, _), .ofVariant(let cause):
       cause.decidingKey
     default: nil
     }
   }
 
-  /// `message` with the key that decides, where there is one.
+  /// `message`, with the key that decides, if any.
   public var explainedMessage: String { message + hint }
 
-  /// What is added to a text for operators.
+  /// The note that is appended to messages for operators; empty if no key decides.
   var hint: String { decidingKey.map { " (see \($0) in the configuration)" } ?? "" }
 
   private static func keyForbidding(_ parameter: String) -> String? {
     switch parameter {
-    case "refresh", "cache", "retry": "server.allow_reload"
+    case "refresh", "cache", "retry", "store", "detach", "priority": "server.allow"
     case "enlarge": "server.allow_enlarge or server.presets_only"
     case "url", "preset": nil
     default: "server.presets_only"
@@ -35,8 +38,10 @@ extension ImageError {
   }
 
   private static let keysOfQueues = [
+    "memory": "memory.response_limit and download.maximum_bytes_in_flight",
+    "stalled downloads": "download.limit",
     "requests": "server.active_requests", "imaging": "imaging.queue_limit",
-    "download": "download.queue_limit and download.maximum_bytes_in_flight",
+    "download": "download.queue_limit",
     "prefetch": "prefetch.lists", "disk": "disk.write_queue_limit",
   ]
 }

@@ -20,8 +20,16 @@ public enum ImageError: Error, Hashable, Sendable {
   /// An operator's endpoint was called without a valid token.
   case unauthorized
   // 403
+  /// The operator's token lacks this scope.
+  case insufficientScope(String)
   /// Clients may not use this parameter.
   case forbiddenParameter(String)
+  /// Requests without a signature may not use this parameter; `key` is the configuration's that decides.
+  case unsignedParameter(String, key: String)
+  /// The signature is missing or wrong. The reason completes "the signature is not valid: …".
+  case invalidSignature(reason: String)
+  /// The signature was valid until `exp`, in Unix seconds.
+  case expiredSignature(Int)
   /// The source may not be fetched: scheme, host or address; the reason is public, the detail is logged, and so is the
   /// key of the configuration that would allow it.
   case forbiddenSource(reason: String, detail: String, key: String? = nil)
@@ -56,9 +64,14 @@ public enum ImageError: Error, Hashable, Sendable {
   case tooManyPixels(pixels: Int, limit: Int)
   /// The source exceeds the frame limit.
   case tooManyFrames(frames: Int, limit: Int)
-  /// The source is too expensive to process. The reason completes "the source takes too much work:
+  /// The source is too expensive to process. The reason completes "the image is too costly to process:
   /// …".
   case tooCostly(reason: String)
+  // 429
+  /// The client's network sent too many wrong tokens; `retryAfter` is in seconds.
+  case tooManyAttempts(retryAfter: Int)
+  /// The client used up its share; `retryAfter` is in seconds.
+  case rateLimited(by: RateLimit, retryAfter: Int)
   // 431
   /// The request head exceeds a limit for bytes, fields or parameters.
   case headTooLarge(limit: Int)
@@ -66,8 +79,10 @@ public enum ImageError: Error, Hashable, Sendable {
   /// An internal error of Pictor.
   case `internal`(detail: String)
   // 502
-  /// No connection to the origin: DNS failure, refused, or reset before a response.
-  case sourceUnreachable(detail: String)
+  /// No connection to the origin: DNS failure, refused, or reset before a response. A name whose
+  /// address is refused looks the same to clients; then `key` is the configuration key that would
+  /// allow it.
+  case sourceUnreachable(detail: String, key: String? = nil)
   /// The origin responded with a status other than 200, 404 or 410. `retryAfter` is its
   /// `Retry-After` in seconds, if present.
   case sourceError(status: Int, retryAfter: Int? = nil)
@@ -162,7 +177,9 @@ extension ImageError {
     case .invalidURL, .invalidParameter, .unknownParameter, .missingParameter, .malformedRequest:
       400
     case .unauthorized: 401
-    case .forbiddenSource, .forbiddenParameter: 403
+    case .forbiddenSource, .forbiddenParameter, .unsignedParameter, .invalidSignature,
+      .expiredSignature, .insufficientScope:
+      403
     case .notFound, .sourceNotFound: 404
     case .methodNotAllowed: 405
     case .superseded: 409
@@ -170,6 +187,7 @@ extension ImageError {
     case .targetTooLong: 414
     case .unsupportedFormat: 415
     case .undecodable, .tooManyPixels, .tooManyFrames, .tooCostly: 422
+    case .tooManyAttempts, .rateLimited: 429
     case .headTooLarge: 431
     case .cancelled: 499
     case .internal: 500
@@ -194,7 +212,11 @@ extension ImageError {
     case .headTooLarge: "header_too_large"
     case .unsupportedVersion: "unsupported_version"
     case .unauthorized: "unauthorized"
-    case .forbiddenParameter: "forbidden_parameter"
+    case .insufficientScope: "insufficient_scope"
+    case .tooManyAttempts, .rateLimited: "rate_limited"
+    case .forbiddenParameter, .unsignedParameter: "forbidden_parameter"
+    case .invalidSignature: "invalid_signature"
+    case .expiredSignature: "expired_signature"
     case .forbiddenSource: "forbidden_source"
     case .notFound: "not_found"
     case .sourceNotFound: "source_not_found"
@@ -226,7 +248,8 @@ extension ImageError {
     }
   }
 
-  /// What the client is told: what was wrong, with which value, what is allowed. Secrets in it are masked.
+  /// The message for clients: what was wrong, with which value, and what is allowed. Secrets are
+  /// masked.
   public var message: String { SecretMask.masked(wording) }
 
   private var wording: String {
@@ -234,87 +257,86 @@ extension ImageError {
     case .invalidURL(let url, let reason): "the URL '\(url)' cannot be used: \(reason)"
     case .invalidParameter(let name, let value, let allowed):
       "\(name)='\(value)' is not allowed: \(allowed)"
-    case .unknownParameter(let name): "there is no parameter '\(name)'"
+    case .unknownParameter(let name): "unknown parameter '\(name)'"
     case .missingParameter(let name): "the parameter '\(name)' is required"
-    case .malformedRequest(let reason): "the request cannot be understood: \(reason)"
-    case .targetTooLong(let limit): "the request's target has more than \(limit) bytes"
+    case .malformedRequest(let reason): "malformed request: \(reason)"
+    case .targetTooLong(let limit): "the request target has more than \(limit) bytes"
     case .headTooLarge(let limit):
-      "the request's header has more than \(limit) bytes, or too many fields or parameters"
-    case .unsupportedVersion: "only HTTP/1.1 and HTTP/1.0 are spoken here"
-    case .unauthorized: "this path needs 'Authorization: Bearer' with one of the operator's tokens"
-    case .forbiddenParameter(let name): "the parameter '\(name)' may not be used here"
+      "the request header has more than \(limit) bytes, or too many fields or parameters"
+    case .unsupportedVersion: "unsupported HTTP version; HTTP/1.0 and HTTP/1.1 are supported"
+    case .unauthorized:
+      "missing or invalid token: this path requires 'Authorization: Bearer' with an operator's token"
+    case .insufficientScope(let scope): "the token lacks the scope '\(scope)', which this needs"
+    case .tooManyAttempts(let seconds):
+      "too many wrong tokens came from this address; try again in \(seconds) s"
+    case .rateLimited(let limit, let seconds): "\(limit.wording); try again in \(seconds) s"
+    case .forbiddenParameter(let name): "the parameter '\(name)' is not allowed here"
+    case .unsignedParameter(let name, _):
+      "the parameter '\(name)' is not allowed without a signature"
+    case .invalidSignature(let reason): "the signature is not valid: \(reason)"
+    case .expiredSignature(let seconds): "the URL was valid until exp=\(seconds)"
     case .forbiddenSource(let reason, _, _): "the source may not be fetched: \(reason)"
-    case .notFound(let path): "there is nothing at '\(path)'"
+    case .notFound(let path): "not found: '\(path)'"
     case .sourceNotFound(let status): "the source does not exist (\(status))"
-    case .methodNotAllowed(let method, let allowed): "\(method) is not allowed here: \(allowed)"
-    case .superseded: "a later request with the same operation key took its place"
-    case .bodyTooLarge(let limit): "the body has more than \(limit) bytes"
+    case .methodNotAllowed(let method, let allowed): "method \(method) is not allowed: \(allowed)"
+    case .superseded: "superseded by a later request with the same operation key"
+    case .bodyTooLarge(let limit): "the request body has more than \(limit) bytes"
     case .tooManyLines(let limit): "the list has more than \(limit) images"
     case .sourceTooLarge(let limit): "the source has more than \(limit) bytes"
-    case .unsupportedFormat: "the source is of no supported image format"
+    case .unsupportedFormat: "the source has no supported image format"
     case .undecodable: "the source cannot be decoded as an image"
     case .tooManyPixels(let pixels, let limit):
-      "the source has \(pixels) pixels, at most \(limit) are allowed"
+      "the source has \(pixels) pixels; at most \(limit) are allowed"
     case .tooManyFrames(let frames, let limit):
-      "the source has \(frames) frames, at most \(limit) are allowed"
-    case .tooCostly(let reason): "the source takes too much work: \(reason)"
-    case .internal: "something went wrong here; the request id leads to the log line"
+      "the source has \(frames) frames; at most \(limit) are allowed"
+    case .tooCostly(let reason): "the image is too costly to process: \(reason)"
+    case .internal: "internal error; the log line with this request id has the details"
     case .sourceUnreachable: "the origin cannot be reached"
-    case .sourceError(let status, _): "the origin answered \(status)"
-    case .sourceIncomplete: "the origin ended the transfer before the image was whole"
-    case .sourceTLS: "no trusted TLS connection to the origin"
+    case .sourceError(let status, _): "the origin responded with status \(status)"
+    case .sourceIncomplete: "the origin ended the transfer before the image was complete"
+    case .sourceTLS: "the TLS handshake with the origin failed"
     case .tooManyRedirects(let limit): "the origin redirects more than \(limit) times"
+    case .overloaded("memory", let seconds):
+      "overloaded: memory for images is at its limit; try again in \(seconds) s"
     case .overloaded(let queue, let seconds):
-      "too much is waiting (\(queue)); try again in \(seconds) s"
+      "overloaded: the \(queue) queue is at its limit; try again in \(seconds) s"
     case .outOfMemory:
-      "there is too little memory for this image at the moment; try again in \(Self.memoryRetry) s"
-    case .draining: "the server is stopping"
-    case .revoked: "an operator ended all work that was under way; try again"
-    case .sourceTimeout: "the origin took too long"
-    case .deadlineExceeded: "the answer took longer than a request may take"
-    case .notCached: "nothing fresh is kept, and only that was wanted"
-    case .cancelled: "the client has gone"
+      "overloaded: not enough memory for this image; try again in \(Self.memoryRetry) s"
+    case .draining: "the server is shutting down"
+    case .revoked: "an operator cancelled all work; try again"
+    case .sourceTimeout: "the origin exceeded a time-out"
+    case .deadlineExceeded: "the request exceeded its deadline"
+    case .notCached: "not in cache: only a cached response is allowed"
+    case .cancelled: "the client disconnected"
     case .watermark(let cause): "the watermark cannot be used: \(cause.message)"
     case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.message
     }
   }
 
-  /// What the operator reads beside `message`, where there is more to say: a detail, the key that decides, or both.
-  /// Secrets in it are masked.
+  /// Additional text for operators: a detail, the key that decides, or both; `nil` if there is
+  /// neither. Secrets are masked.
   public var logDetail: String? { unmaskedDetail.map(SecretMask.masked) }
 
   private var unmaskedDetail: String? {
     switch self {
     case .forbiddenSource(_, let detail, _), .unsupportedFormat(let detail),
       .undecodable(let detail), .internal(let detail), .outOfMemory(let detail),
-      .sourceUnreachable(let detail),
+      .sourceUnreachable(let detail, _),
       .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceTimeout(let detail):
       let text = detail.isEmpty && decidingKey != nil ? message : detail
       return text.isEmpty ? nil : text + hint
     case .watermark(let cause):
-      return "of the watermark: \(cause.logDetail ?? cause.message)"
+      return "watermark: \(cause.logDetail ?? cause.message)"
     case .remembered(let cause, _, _, _), .ofVariant(let cause): return cause.logDetail
     default: return decidingKey.map { _ in message + hint }
-    }
-  }
-
-  /// The parameter at fault, if any.
-  public var parameter: String? {
-    switch self {
-    case .invalidURL, .forbiddenSource: "url"
-    case .invalidParameter(let name, _, _), .unknownParameter(let name),
-      .missingParameter(let name), .forbiddenParameter(let name):
-      name
-    case .watermark: "watermark"
-    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.parameter
-    default: nil
     }
   }
 
   /// Seconds for `Retry-After`, if the failure is temporary.
   public var retryAfter: Int? {
     switch self {
-    case .overloaded(_, let seconds): seconds
+    case .overloaded(_, let seconds), .tooManyAttempts(let seconds), .rateLimited(_, let seconds):
+      seconds
     case .outOfMemory: Self.memoryRetry
     case .draining, .revoked: 1
     case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.retryAfter

@@ -84,6 +84,20 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
     return found
   }
 
+  /// The IPv4 addresses that `64:ff9b:1::/48`, NAT64 for local use (RFC 8215), may embed: one for each
+  /// length of a translator's prefix, 48 to 96 bits (RFC 6052, section 2.2). Empty for other addresses.
+  ///
+  /// The bits 64 to 71 are not part of the IPv4 address.
+  public var locallyTranslatedIPv4: [IPAddress] {
+    guard case .v6(let high, let low) = self, high >> 16 == 0x0064_ff9b_0001 else { return [] }
+    let upper = UInt32(truncatingIfNeeded: high)
+    let lower = UInt32(truncatingIfNeeded: low >> 24)
+    return [
+      .v4(upper << 16 | lower >> 16), .v4(upper << 24 | lower >> 8), .v4(lower),
+      .v4(UInt32(truncatingIfNeeded: low)),
+    ]
+  }
+
   /// The canonical text, as written by inet_ntop(3).
   public var description: String {
     switch self {
@@ -125,17 +139,22 @@ public struct CIDR: Hashable, Sendable, CustomStringConvertible {
     default: return nil
     }
     self.address = address
-    guard Self.masked(address, prefix) == address else { return nil }
+    guard Self.masked(address, to: prefix) == address else { return nil }
   }
 
   /// Whether `other` is in this network. IPv4 networks contain no IPv6 addresses, and vice versa.
-  public func contains(_ other: IPAddress) -> Bool { Self.masked(other, prefix) == address }
+  public func contains(_ other: IPAddress) -> Bool { Self.masked(other, to: prefix) == address }
+
+  /// Whether every address of this network is in `other`.
+  public func isInside(_ other: CIDR) -> Bool {
+    prefix >= other.prefix && other.contains(address)
+  }
 
   /// `10.0.0.0/8`.
   public var description: String { "\(address)/\(prefix)" }
 
   /// Swift shifts by the width or more to 0, so a prefix of 0 needs no special case.
-  private static func masked(_ address: IPAddress, _ prefix: Int) -> IPAddress {
+  private static func masked(_ address: IPAddress, to prefix: Int) -> IPAddress {
     switch address {
     case .v4(let value):
       .v4(value & UInt32.max << UInt32(max(32 - prefix, 0)))

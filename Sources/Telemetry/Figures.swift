@@ -1,5 +1,7 @@
 // Figures: the content of `/stats`. Each target fills in its own part.
 
+import Model
+
 /// A summary of durations: count, sum, and quantiles in milliseconds.
 public struct LatencyFigures: Codable, Hashable, Sendable {
   /// The number of durations.
@@ -15,8 +17,11 @@ public struct LatencyFigures: Codable, Hashable, Sendable {
 
   /// Creates a summary.
   public init(count: Int, sumSeconds: Double, p50: Double, p95: Double, p99: Double) {
-    (self.count, self.sumSeconds) = (count, sumSeconds)
-    (self.p50, self.p95, self.p99) = (p50, p95, p99)
+    self.count = count
+    self.sumSeconds = sumSeconds
+    self.p50 = p50
+    self.p95 = p95
+    self.p99 = p99
   }
 
   enum CodingKeys: String, CodingKey {
@@ -47,8 +52,16 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   public var bytesSent = 0
   /// Clients that disconnected before their response.
   public var clientsGone = 0
-  /// Open connections.
+  /// Open connections; those of clients if there is a listener for operators.
   public var connections = 0
+  /// Open connections of the operators' listener.
+  public var operatorConnections = 0
+  /// Connections that were closed while they waited for a request, because a newer one needed the place.
+  public var connectionsYielded = 0
+  /// New connections that were closed at once, because their client had its share.
+  public var connectionsRefused = 0
+  /// Requests that were refused because their client had its share: `active_requests`, `imaging_time`, `requests`.
+  public var rateLimited: [String: Int] = [:]
   /// Time from the request head to the response, for memory hits.
   public var hitLatency: LatencyFigures?
   /// The same for all other image requests.
@@ -62,6 +75,10 @@ public struct RequestFigures: Codable, Hashable, Sendable {
     case byStatus = "by_status"
     case byOrigin = "by_origin"
     case hitRatio = "hit_ratio"
+    case operatorConnections = "operator_connections"
+    case connectionsYielded = "connections_yielded"
+    case connectionsRefused = "connections_refused"
+    case rateLimited = "rate_limited"
     case bytesSent = "bytes_sent"
     case clientsGone = "clients_gone"
     case hitLatency = "hit_latency"
@@ -81,9 +98,15 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
   public var running = 0
   /// Queued downloads.
   public var waiting = 0
+  /// Running downloads that wait for memory for their body.
+  public var waitingForMemory = 0
   /// Running downloads whose host has not responded for long. They do not count against `limit`.
   public var silent = 0
-  /// The maximum number of running downloads, without silent ones.
+  /// Running downloads whose host sends too slowly. They do not count against `limit`.
+  public var slow = 0
+  /// Stalled downloads that ended so that others could start.
+  public var givenUp = 0
+  /// The maximum number of running downloads, without silent and slow ones.
   public var limit = 0
   /// The maximum number of running downloads from one host.
   public var limitPerHost = 0
@@ -95,6 +118,8 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
   public var circuitsOpen = 0
   /// Whether an operator has paused the queue.
   public var paused = false
+  /// Look-ups of names.
+  public var names = NameFigures()
   /// Time from the start of a transfer to its end.
   public var latency: LatencyFigures?
 
@@ -102,11 +127,32 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case succeeded, failed, cancelled, running, waiting, silent, limit, bytes, retries, paused
-    case latency
+    case succeeded, failed, cancelled, running, waiting, silent, slow, limit, bytes, retries, paused
+    case names, latency
+    case givenUp = "given_up"
+    case waitingForMemory = "waiting_for_memory"
     case circuitsOpen = "circuits_open"
     case limitPerHost = "limit_per_host"
   }
+}
+
+/// Figures of the names of origins and proxies.
+public struct NameFigures: Codable, Hashable, Sendable {
+  /// Names being looked up, each on a thread.
+  public var running = 0
+  /// Running look-ups that take longer than `download.connect_timeout`.
+  public var stuck = 0
+  /// Names that wait for a thread.
+  public var waiting = 0
+  /// The maximum number of threads.
+  public var limit = 0
+  /// Names that did not get a thread because too many waited.
+  public var refused = 0
+  /// Remembered names, existing or not.
+  public var remembered = 0
+
+  /// Creates figures of zero.
+  public init() {}
 }
 
 /// Figures of the manager's flights.
@@ -190,6 +236,8 @@ public struct ImagingFigures: Codable, Hashable, Sendable {
   public var workersLost = 0
   /// Imaging workers that were replaced because of age.
   public var workersRetired = 0
+  /// The layers that seal the imaging workers, as the last one to start reports them; `nil` before the first.
+  public var sandbox: SandboxReport?
   /// Resident memory of all imaging workers, in bytes.
   public var residentBytes = 0
   /// Time from the start of a job to its result.
@@ -199,7 +247,7 @@ public struct ImagingFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case succeeded, failed, cancelled, running, waiting, limit, workers, latency
+    case succeeded, failed, cancelled, running, waiting, limit, workers, latency, sandbox
     case workersLost = "workers_lost"
     case workersRetired = "workers_retired"
     case residentBytes = "resident_bytes"
@@ -242,6 +290,8 @@ public struct Stats: Codable, Hashable, Sendable {
   public var requests: RequestFigures
   /// Figures of the memory tier.
   public var memory: TierFigures
+  /// Figures of the bytes that are held in memory and in files.
+  public var budgets = BudgetsFigures()
   /// Figures of the disk tier.
   public var disk: TierFigures
   /// Figures of downloads from origins.
@@ -282,7 +332,8 @@ public struct Stats: Codable, Hashable, Sendable {
   }
 
   enum CodingKeys: String, CodingKey {
-    case status, version, requests, memory, disk, downloads, flights, freshness, prefetch, imaging
+    case status, version, requests, memory, budgets, disk, downloads, flights, freshness, prefetch,
+      imaging
     case process, log
     case uptimeSeconds = "uptime_seconds"
   }

@@ -47,12 +47,17 @@ public struct Log: Sendable {
   /// Creates a log that callers write synchronously to an open descriptor, by default standard
   /// error.
   public init(level: LogLevel = .info, format: Format = .text, descriptor: CInt = STDERR_FILENO) {
-    (self.level, self.format, self.descriptor, queue) = (level, format, descriptor, nil)
+    self.level = level
+    self.format = format
+    self.descriptor = descriptor
+    queue = nil
   }
 
   /// Creates a log that a queue's thread writes, in the queue's format.
   public init(level: LogLevel, queue: LogQueue) {
-    (self.level, format, descriptor) = (level, queue.format, -1)
+    self.level = level
+    format = queue.format
+    descriptor = -1
     self.queue = queue
   }
 
@@ -62,36 +67,36 @@ public struct Log: Sendable {
   /// Logs a line at level `debug`.
   public func debug(
     _ message: @autoclosure () -> String,
-    _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
-  ) { write(.debug, message, fields) }
+    fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
+  ) { write(.debug, message: message, fields: fields) }
 
   /// Logs a line at level `info`.
   public func info(
     _ message: @autoclosure () -> String,
-    _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
-  ) { write(.info, message, fields) }
+    fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
+  ) { write(.info, message: message, fields: fields) }
 
   /// Logs a line at level `warning`.
   public func warning(
     _ message: @autoclosure () -> String,
-    _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
-  ) { write(.warning, message, fields) }
+    fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
+  ) { write(.warning, message: message, fields: fields) }
 
   /// Logs a line at level `error`.
   public func error(
     _ message: @autoclosure () -> String,
-    _ fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
-  ) { write(.error, message, fields) }
+    fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
+  ) { write(.error, message: message, fields: fields) }
 
   private func write(
-    _ level: LogLevel, _ message: () -> String, _ fields: () -> KeyValuePairs<String, LogValue>
+    _ level: LogLevel, message: () -> String, fields: () -> KeyValuePairs<String, LogValue>
   ) {
     guard level >= self.level else { return }
-    if let queue { return queue.add(level, message(), fields()) }
+    if let queue { return queue.add(level, message: message(), fields: fields()) }
     guard descriptor >= 0 else { return }
-    var line = format.line(level, message(), fields())
+    let line = LogLine(level, message: message(), fields: fields(), format: format)
     // A log that cannot be written must not stop the server, so the line is lost.
-    _ = line.withUTF8 { Self.write(UnsafeRawBufferPointer($0), to: descriptor) }
+    _ = line.bytes.withUnsafeBytes { Self.write($0, to: descriptor) }
   }
 
   /// Waits until all queued lines are written, or for `limit`. Call before the process exits.

@@ -31,7 +31,7 @@ struct LogLimiter {
   /// Returns the kind of a failure, from its message and error code. Returns `nil` for lines that
   /// report no failure.
   static func kind(
-    of level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
+    of level: LogLevel, message: String, fields: KeyValuePairs<String, LogValue>
   ) -> String? {
     for (name, value) in fields where name == "error" {
       if case .string(let code) = value { return "\(message): \(code)" }
@@ -41,7 +41,7 @@ struct LogLimiter {
 
   /// Returns whether to write a line. Other lines are counted.
   mutating func admits(
-    _ kind: String, _ level: LogLevel, now: ContinuousClock.Instant
+    _ kind: String, at level: LogLevel, now: ContinuousClock.Instant
   ) -> Bool {
     if windows[kind] == nil {
       guard windows.count < Self.kindLimit else { return true }

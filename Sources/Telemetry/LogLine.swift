@@ -1,20 +1,86 @@
 // LogLine: formats log lines as JSON and as text.
 
-import FoundationEssentials
+import Glibc
 import Model
 
-extension Log.Format {
+/// The bytes of a log line while it is written. Each request logs a line, so it is written without intermediate texts.
+struct LogLine {
   /// The maximum length of a text value, in bytes. Each request logs a URL, which may be long.
   static let longestText = 512
 
-  /// Returns a line with its line break.
-  func line(
-    _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
-  ) -> String {
-    let line =
-      self == .json
-      ? Self.jsonLine(level, message, fields) : Self.textLine(level, message, fields)
-    return line + "\n"
+  /// The line, as UTF-8.
+  private(set) var bytes: [UInt8] = []
+
+  /// Creates a line with its line break.
+  init(
+    _ level: LogLevel, message: String, fields: KeyValuePairs<String, LogValue>,
+    format: LogFormat
+  ) {
+    bytes.reserveCapacity(640)
+    switch format {
+    case .json: appendJSON(level, message: message, fields: fields)
+    case .text: appendText(level, message: message, fields: fields)
+    }
+    bytes.append(UInt8(ascii: "\n"))
+  }
+
+  // MARK: Formats
+
+  private mutating func appendJSON(
+    _ level: LogLevel, message: String, fields: KeyValuePairs<String, LogValue>
+  ) {
+    append("{\"time\":\"")
+    appendTime()
+    append("\",\"level\":\"")
+    append(level.rawValue)
+    append("\",\"message\":")
+    appendQuoted(SecretMask.masked(message))
+    for (name, value) in fields {
+      if case .absent = value { continue }
+      append(",")
+      appendQuoted(name)
+      append(":")
+      if case .string(let text) = value { appendQuoted(Self.shown(text)) } else { append(value) }
+    }
+    append("}")
+  }
+
+  private mutating func appendText(
+    _ level: LogLevel, message: String, fields: KeyValuePairs<String, LogValue>
+  ) {
+    appendTime()
+    append(" ")
+    append(level.rawValue)
+    for _ in level.rawValue.utf8.count...7 { append(" ") }
+    appendEscaped(SecretMask.masked(message), alsoQuotes: false)
+    for (name, value) in fields {
+      if case .absent = value { continue }
+      append(" ")
+      append(name)
+      append("=")
+      guard case .string(let text) = value else {
+        append(value)
+        continue
+      }
+      let shown = Self.shown(text)
+      // By bytes: a space with a combining mark is another `Character` but looks like a space.
+      let needsQuotes =
+        shown.isEmpty
+        || shown.utf8.contains { $0 == 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
+      if needsQuotes { appendQuoted(shown) } else { appendEscaped(shown, alsoQuotes: false) }
+    }
+  }
+
+  // MARK: Values
+
+  /// Appends a value that is not a text.
+  private mutating func append(_ value: LogValue) {
+    switch value {
+    case .int(let number): append(number.description)
+    case .milliseconds(let duration): append(duration.millisecondsText)
+    case .bool(let flag): append(flag ? "true" : "false")
+    case .string, .absent: break
+    }
   }
 
   /// Returns a text without its secrets (`SecretMask`), cut to the maximum length with an ellipsis at its end.
@@ -22,7 +88,8 @@ extension Log.Format {
     // Masked before it is cut, because the mark of a password may follow it.
     let text = SecretMask.masked(text)
     guard text.utf8.count > longestText else { return text }
-    var (beginning, bytes) = (String.UnicodeScalarView(), 0)
+    var beginning = String.UnicodeScalarView()
+    var bytes = 0
     for scalar in text.unicodeScalars {
       bytes += UTF8.width(scalar)
       guard bytes <= longestText else { break }
@@ -31,84 +98,66 @@ extension Log.Format {
     return String(beginning) + "…"
   }
 
-  private static func jsonLine(
-    _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
-  ) -> String {
-    var line = "{\"time\":\"\(timestamp())\",\"level\":\"\(level.rawValue)\",\"message\":"
-    line += quoted(SecretMask.masked(message))
-    for (name, value) in fields {
-      if case .absent = value { continue }
-      line += ",\(quoted(name)):"
-      switch value {
-      case .string(let text): line += quoted(shown(text))
-      case .int(let number): line += "\(number)"
-      case .milliseconds(let duration): line += duration.millisecondsText
-      case .bool(let flag): line += flag ? "true" : "false"
-      case .absent: break
-      }
+  /// Appends the time in UTC, to the millisecond (RFC 3339, section 5.6).
+  private mutating func appendTime() {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    var day = tm()
+    gmtime_r(&now.tv_sec, &day)
+    let parts: [(number: Int, width: Int, mark: StaticString)] = [
+      (Int(day.tm_year) + 1900, 4, "-"), (Int(day.tm_mon) + 1, 2, "-"), (Int(day.tm_mday), 2, "T"),
+      (Int(day.tm_hour), 2, ":"), (Int(day.tm_min), 2, ":"), (Int(day.tm_sec), 2, "."),
+      (now.tv_nsec / 1_000_000, 3, "Z"),
+    ]
+    for part in parts {
+      append(part.number, width: part.width)
+      bytes.append(part.mark.utf8Start.pointee)
     }
-    return line + "}"
   }
 
-  private static func textLine(
-    _ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>
-  ) -> String {
-    let padding = String(repeating: " ", count: 7 - level.rawValue.count)
-    var line = "\(timestamp()) \(level.rawValue)\(padding) \(escaped(SecretMask.masked(message)))"
-    for (name, value) in fields {
-      if case .absent = value { continue }
-      line += " \(name)="
-      switch value {
-      case .string(let text):
-        let text = shown(text)
-        // By bytes: a space with a combining mark is another `Character` but looks like a space.
-        let needsQuotes =
-          text.isEmpty
-          || text.utf8.contains { $0 == 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
-        line += needsQuotes ? quoted(text) : escaped(text)
-      case .int(let number): line += "\(number)"
-      case .milliseconds(let duration): line += duration.millisecondsText
-      case .bool(let flag): line += flag ? "true" : "false"
-      case .absent: break
-      }
+  /// Appends a number of at most `width` digits, with leading zeros.
+  private mutating func append(_ number: Int, width: Int) {
+    var unit = 1
+    for _ in 1..<width { unit *= 10 }
+    while unit > 0 {
+      bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / unit % 10))
+      unit /= 10
     }
-    return line
   }
 
-  private static func quoted(_ text: String) -> String {
-    "\"" + escaped(text, alsoQuotes: true) + "\""
+  private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
+
+  private mutating func appendQuoted(_ text: String) {
+    append("\"")
+    appendEscaped(text, alsoQuotes: true)
+    append("\"")
   }
 
   /// Escapes as JSON does (RFC 8259, section 7), so that a value cannot forge a line or what a terminal shows of it.
   ///
   /// Also escapes control characters above ASCII (U+0080–U+009F, of which U+009B begins a terminal's commands), other
   /// line ends (U+2028, U+2029) and marks that change the direction of text (Unicode's UAX #9).
-  private static func escaped(_ text: String, alsoQuotes: Bool = false) -> String {
+  private mutating func appendEscaped(_ text: String, alsoQuotes: Bool) {
     // 0xc2, 0xd8 and 0xe2 are the first bytes of those above ASCII, and of harmless characters.
     let isSuspect = { (byte: UInt8) in
       byte < 0x20 || byte == 0x7f || byte == 0x22 || byte == 0x5c || byte == 0xc2
         || byte == 0xd8 || byte == 0xe2
     }
-    guard text.utf8.contains(where: isSuspect) else { return text }
-    var result = ""
+    var text = text
+    guard text.withUTF8({ $0.contains(where: isSuspect) }) else { return append(text) }
     for scalar in text.unicodeScalars {
       switch scalar {
-      case "\"" where alsoQuotes, "\\" where alsoQuotes: result += "\\\(scalar)"
-      case "\n": result += "\\n"
-      case "\r": result += "\\r"
-      case "\t": result += "\\t"
+      case "\"" where alsoQuotes, "\\" where alsoQuotes: append("\\\(scalar)")
+      case "\n": append("\\n")
+      case "\r": append("\\r")
+      case "\t": append("\\t")
       case _ where scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value):
-        result += scalar.value < 0x10 ? "\\u000" : "\\u00"
-        result += String(scalar.value, radix: 16)
+        append(scalar.value < 0x10 ? "\\u000" : "\\u00")
+        append(String(scalar.value, radix: 16))
       case "\u{61c}", "\u{200e}", "\u{200f}", "\u{2028}"..."\u{202e}", "\u{2066}"..."\u{2069}":
-        result += "\\u" + (scalar.value < 0x1000 ? "0" : "") + String(scalar.value, radix: 16)
-      default: result.unicodeScalars.append(scalar)
+        append("\\u" + (scalar.value < 0x1000 ? "0" : "") + String(scalar.value, radix: 16))
+      default: append(String(scalar))
       }
     }
-    return result
-  }
-
-  private static func timestamp() -> String {
-    Date.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
   }
 }

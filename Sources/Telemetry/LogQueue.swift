@@ -11,7 +11,7 @@ import Platform
 /// summarized (`LogLimiter`).
 public final class LogQueue: Sendable {
   private struct State {
-    var lines: [String] = []
+    var lines: [[UInt8]] = []
     /// Bytes of `lines`.
     var bytes = 0
     var limiter = LogLimiter()
@@ -40,30 +40,32 @@ public final class LogQueue: Sendable {
   public init(
     format: Log.Format, descriptor: CInt = STDERR_FILENO, limit: Int = 1 << 20
   ) throws(SystemError) {
-    (self.format, self.descriptor, self.limit) = (format, descriptor, limit)
+    self.format = format
+    self.descriptor = descriptor
+    self.limit = limit
     wake = try WakeSignal()
     try OwnThread.start(name: "pictor-log", rank: .work) { self.run() }
   }
 
   /// Adds a line. Never blocks.
-  func add(_ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, LogValue>) {
-    if let kind = LogLimiter.kind(of: level, message, fields) {
+  func add(_ level: LogLevel, message: String, fields: KeyValuePairs<String, LogValue>) {
+    if let kind = LogLimiter.kind(of: level, message: message, fields: fields) {
       let isAdmitted = state.withLock { state in
-        let isAdmitted = state.limiter.admits(kind, level, now: .now)
+        let isAdmitted = state.limiter.admits(kind, at: level, now: .now)
         if !isAdmitted { state.figures.summedUp += 1 }
         return isAdmitted
       }
       guard isAdmitted else { return }
     }
-    let line = format.line(level, message, fields)
+    let line = LogLine(level, message: message, fields: fields, format: format).bytes
     let isTaken = state.withLock { state in
-      guard !state.isClosed, state.bytes + line.utf8.count <= limit else {
+      guard !state.isClosed, state.bytes + line.count <= limit else {
         state.figures.dropped += 1
         state.untold += 1
         return false
       }
       state.lines.append(line)
-      state.bytes += line.utf8.count
+      state.bytes += line.count
       return true
     }
     if isTaken { wake.set() }
@@ -127,38 +129,38 @@ public final class LogQueue: Sendable {
 
   /// Returns the lines to write, with summaries and a report of dropped lines, and whether they are
   /// the last.
-  private func take() -> (lines: [String], isLast: Bool) {
+  private func take() -> (lines: [[UInt8]], isLast: Bool) {
     state.withLock { state in
       var lines = state.lines
       state.lines = []
       state.bytes = 0
       for summary in state.limiter.summaries(now: .now, all: state.isClosed) {
         lines.append(
-          format.line(
-            summary.level, "repeated, and not logged each time",
-            ["what": .string(summary.kind), "times": .int(summary.count)]))
+          LogLine(
+            summary.level, message: "repeated, and not logged each time",
+            fields: ["what": .string(summary.kind), "times": .int(summary.count)], format: format
+          ).bytes)
       }
       if state.untold > 0 {
         lines.append(
-          format.line(
-            .warning, "log lines dropped: the log is not read fast enough",
-            ["lines": .int(state.untold)]))
+          LogLine(
+            .warning, message: "log lines dropped: the log is not read fast enough",
+            fields: ["lines": .int(state.untold)], format: format
+          ).bytes)
         state.untold = 0
       }
-      state.writing = lines.reduce(0) { $0 + $1.utf8.count }
+      state.writing = lines.reduce(0) { $0 + $1.count }
       return (lines, state.isClosed)
     }
   }
 
-  private func write(_ lines: [String]) -> Bool {
+  private func write(_ lines: [[UInt8]]) -> Bool {
     // Writes line by line: a pipe accepts a short write atomically, so lines of other processes do
     // not interleave.
     var isWritten = true
     for line in lines {
-      var line = line
-      if !line.withUTF8({ Log.write(UnsafeRawBufferPointer($0), to: descriptor) }) {
-        isWritten = false
-      }
+      let isComplete = line.withUnsafeBytes { Log.write($0, to: descriptor) }
+      if !isComplete { isWritten = false }
     }
     return isWritten
   }

@@ -13,7 +13,9 @@ public struct ShareFigures: Codable, Hashable, Sendable {
 
   /// Creates the figures.
   public init(entries: Int, bytes: Int, limit: Int, countLimit: Int) {
-    (self.entries, self.bytes, self.limit) = (entries, bytes, limit)
+    self.entries = entries
+    self.bytes = bytes
+    self.limit = limit
     self.countLimit = countLimit
   }
 
@@ -25,23 +27,23 @@ public struct ShareFigures: Codable, Hashable, Sendable {
 
 /// Figures of a cache tier.
 public struct TierFigures: Codable, Hashable, Sendable {
-  /// Look-ups that found an entry.
+  /// Look-ups that found an entry; in memory, a fresh one.
   public var hits = 0
-  /// Look-ups that found none.
+  /// Look-ups without a hit.
   public var misses = 0
   /// Hits ÷ look-ups, 0 before the first.
   public var hitRatio = 0.0
-  /// Entries stored now.
+  /// Entries now; on disk also those being written, and tombstones.
   public var entries = 0
   /// Bytes stored now, including overhead.
   public var bytes = 0
-  /// The limit in bytes.
+  /// The configured limit in bytes; under memory pressure, `pressure.limit` is the current one.
   public var limit = 0
-  /// Entries ever stored.
+  /// Entries stored since the start.
   public var stores = 0
-  /// Entries evicted to stay below the limit.
+  /// Entries evicted for room or because of memory pressure.
   public var evictions = 0
-  /// Entries removed because they expired.
+  /// Entries removed because they expired; always 0 in memory.
   public var expirations = 0
   /// Entries whose times were in the future because the clock was set back, and were reset to now;
   /// always 0 in memory.
@@ -52,9 +54,17 @@ public struct TierFigures: Codable, Hashable, Sendable {
   public var purged = 0
   /// Purges in progress; always 0 in memory.
   public var purgesPending = 0
-  /// Entries that could not be stored: full queue, full disk, no permission.
+  /// Operations that failed or were refused: reads, writes, removals, scans, the purge journal; always 0
+  /// in memory.
   public var failures = 0
-  /// The duration of look-ups that found an entry.
+  /// Variants that were not stored at their first request; always 0 in memory.
+  public var deferred = 0
+  /// Variants removed because their source has too many; always 0 in memory.
+  public var displaced = 0
+  /// Sources evicted because their host has more than its share, counted in `evictions` too; always 0 in
+  /// memory.
+  public var hostEvictions = 0
+  /// The duration of look-ups that found an entry; absent in memory.
   public var latency: LatencyFigures?
   /// The share of variants; absent in memory, which stores nothing else.
   public var variants: ShareFigures?
@@ -68,18 +78,20 @@ public struct TierFigures: Codable, Hashable, Sendable {
 
   enum CodingKeys: String, CodingKey {
     case hits, misses, entries, bytes, limit, stores, evictions, expirations, redated, damaged
-    case purged, failures, variants, sources
+    case purged, failures, deferred, displaced, variants, sources
     case hitRatio = "hit_ratio"
     case purgesPending = "purges_pending"
+    case hostEvictions = "host_evictions"
     case latency, pressure
   }
 }
 
 /// Figures of the memory tier under memory pressure.
 public struct PressureFigures: Codable, Hashable, Sendable {
-  /// Whether memory is short now, or was until a moment ago.
+  /// Whether an episode of pressure lasts: from its first sample to the first raise of the limit,
+  /// after 10 to 160 s of calm.
   public var isActive: Bool
-  /// How often memory became short.
+  /// Episodes since the start.
   public var warnings: Int
   /// Entries evicted because of memory pressure.
   public var evictions: Int
@@ -91,8 +103,11 @@ public struct PressureFigures: Codable, Hashable, Sendable {
 
   /// Creates the figures.
   public init(isActive: Bool, warnings: Int, evictions: Int, limit: Int, share: Double?) {
-    (self.isActive, self.warnings, self.evictions) = (isActive, warnings, evictions)
-    (self.limit, self.share) = (limit, share)
+    self.isActive = isActive
+    self.warnings = warnings
+    self.evictions = evictions
+    self.limit = limit
+    self.share = share
   }
 
   enum CodingKeys: String, CodingKey {

@@ -6,24 +6,28 @@ import ImagingPipeline
 import ImagingWire
 import Model
 import Platform
+import Sandboxing
 
 /// An imaging worker. It takes one job at a time from the server and answers it.
 enum Imager {
   /// Runs until the server closes the connection. Returns the exit status.
   static func run(arguments: [String]) -> CInt {
-    guard let options = ImagerOptions(arguments: Array(arguments.dropFirst())) else {
-      complain("started by pictor, not by hand: \(ImagerOptions.usage)")
+    guard let options = WorkerOptions(arguments: Array(arguments.dropFirst())) else {
+      complain("this program is started by pictor: \(WorkerOptions.usage)")
       return 64  // EX_USAGE
     }
+    // Closed last: the server reads the final message when the connection ends.
+    let socket = WireSocket(owning: OwnedDescriptor(owning: WireSocket.workerDescriptor))
     do {
-      try ProcessSetup.apply(options)
-      let socket = WireSocket(owning: OwnedDescriptor(owning: WireSocket.workerDescriptor))
+      var niceness = try ProcessSetup.apply(options)
       let pipeline = try Pipeline()
-      try socket.send(AnswerMessage.ready.encoded())
+      let report = try seal(options.sandbox)
+      try socket.send(AnswerMessage.ready(report).encoded())
       while true {
         // After large images most of the process's memory is free. malloc_trim returns it to the
         // system.
         if !socket.hasMessage(within: idleMilliseconds) { pictor_linux_trim_memory() }
+        niceness.applyIfAllowed()
         try answer(socket.receive(passed: 2), on: socket, with: pipeline)
       }
     } catch WireError.closed {
@@ -33,6 +37,13 @@ enum Imager {
       complain((error as? ImageError).map { $0.logDetail ?? $0.code } ?? "\(error)")
       return 1
     }
+  }
+
+  /// Loads all that a job may need, and seals the process.
+  private static func seal(_ mode: SandboxMode) throws(SandboxError) -> SandboxReport {
+    // Without a sandbox, modules load with the first image that needs them.
+    if mode != .off { Pipeline.loadEverything() }
+    return try Sandbox.enter(mode, connection: WireSocket.workerDescriptor)
   }
 
   /// Idle time in milliseconds before free memory is returned. A busy worker keeps it for the next
@@ -77,10 +88,7 @@ enum Imager {
       let failure = ImageError.internal(detail: "a result of \(count) bytes: \(error)")
       return try socket.send(AnswerMessage.failure(id: job.id, failure).encoded())
     }
-    let answer = ResultMessage(
-      id: job.id, format: image.format, size: image.size, frames: image.frames,
-      density: image.density, scaledDownFrom: image.scaledDownFrom, quality: image.quality,
-      digest: image.digest, timings: image.timings, byteCount: count, isDamaged: image.isDamaged)
+    let answer = ResultMessage(id: job.id, report: image.report, byteCount: count)
     // The descriptor stays open as long as the region.
     defer { withExtendedLifetime(result) {} }
     try socket.send(AnswerMessage.result(answer).encoded(), passing: result.descriptor)

@@ -31,7 +31,8 @@ struct SourceMapping: ~Copyable {
     guard let start = mmap(nil, length, PROT_READ, MAP_PRIVATE, file.value, off_t(offset - slack)),
       start != MAP_FAILED
     else { throw .internal(detail: "cannot map the source: \(errnoText())") }
-    (mapping, self.length) = (start, length)
+    mapping = start
+    self.length = length
     bytes = UnsafeRawBufferPointer(start: start + slack, count: count)
   }
 

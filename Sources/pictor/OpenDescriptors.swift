@@ -42,7 +42,9 @@ final class OpenDescriptors: Sendable {
       // Without the descriptor that the listing itself uses.
       let found = Self.entries - 1
       state.withLock { state in
-        (state.last, state.listedAt, state.isListing) = (max(found, 0), .now, false)
+        state.last = max(found, 0)
+        state.listedAt = .now
+        state.isListing = false
       }
     }
     if isStarted == nil { state.withLock { $0.isListing = false } }

@@ -9,6 +9,7 @@ import Managing
 import Model
 import Platform
 import Serving
+import Signing
 
 /// The configurations of all parts. Creating them finds errors that ranges of single keys cannot
 /// exclude: files, secrets, presets, networks and host names.
@@ -39,25 +40,31 @@ struct PartConfigurations: Sendable {
     room: Int = MemoryRoom.bytes()
   ) throws(ConfigurationError) {
     var problems = ConfigurationProblems()
-    self.init(configuration, environment: environment, room: room, &problems)
+    self.init(configuration, environment: environment, room: room, into: &problems)
     try problems.check()
   }
 
   /// Converts a configuration. Leaves out values that cannot be used and adds them to `problems`.
   init(
     _ configuration: Configuration, environment: [String: String],
-    room: Int = MemoryRoom.bytes(), _ problems: inout ConfigurationProblems
+    room: Int = MemoryRoom.bytes(), into problems: inout ConfigurationProblems
   ) {
     let plan = MemoryPlan(room: room, cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1))
     server = ServerConfiguration(
-      configuration.server, admin: configuration.admin, download: configuration.download,
-      imaging: configuration.imaging, log: configuration.log)
+      configuration.server, download: configuration.download, imaging: configuration.imaging,
+      log: configuration.log)
+    server.operators = configuration.admin.operators(environment: environment, into: &problems)
+    configuration.server.checkOperatorAddress(&problems)
     server.trustedProxies.networks = networks(
-      configuration.server.trustedProxies, at: "server.trusted_proxies", &problems)
+      configuration.server.trustedProxies, at: "server.trusted_proxies", into: &problems)
     // A random id at each start: of several servers behind one name, each knows its own requests.
     if server.id.isEmpty {
       server.id = "pictor-" + String(UInt64.random(in: 0...(.max)), radix: 36)
     }
+    let signing = problems.collect { () throws(ConfigurationError) in
+      try configuration.signing.policy(environment: environment)
+    }
+    if let signing { server.signing = signing }
     server.presets = configuration.presets
     server.keyFilter = CacheKeyFilter(rules: configuration.hosts)
     server.watermarks = configuration.watermarkURLs(&problems)
@@ -106,7 +113,7 @@ struct PartConfigurations: Sendable {
 
 /// Returns the networks of a list. Adds invalid ones to `problems`.
 private func networks(
-  _ texts: [String], at key: String, _ problems: inout ConfigurationProblems
+  _ texts: [String], at key: String, into problems: inout ConfigurationProblems
 ) -> [CIDR] {
   var networks: [CIDR] = []
   for text in texts {
@@ -115,22 +122,24 @@ private func networks(
     } else {
       problems.add(
         at: key,
-        "'\(text)' is no network: the bits behind its prefix must be 0, as in 10.0.0.0/8")
+        "'\(text)' is not a network: the bits after its prefix must be 0, as in 10.0.0.0/8")
     }
   }
   return networks
 }
 
-/// Returns the patterns of a list of hosts. Adds invalid ones to `problems`.
+/// Returns the patterns of a list of sources. Adds invalid ones to `problems`.
 private func patterns(
   of texts: [String], at key: String, _ problems: inout ConfigurationProblems
-) -> [HostPattern] {
-  var patterns: [HostPattern] = []
+) -> [SourcePattern] {
+  var patterns: [SourcePattern] = []
   for text in texts {
-    if let pattern = HostPattern(text) {
+    if let pattern = SourcePattern(text) {
       patterns.append(pattern)
     } else {
-      problems.add(at: key, "'\(text)' is no host such as example.com or *.example.com")
+      problems.add(
+        at: key,
+        "'\(text)' is not a host such as example.com, *.example.com:8443 or example.com/path")
     }
   }
   return patterns
@@ -146,7 +155,7 @@ private func require(_ path: String, at key: String, isFolder: Bool) throws(Conf
   defer { close(descriptor) }
   var status = stat()
   guard fstat(descriptor, &status) == 0, (status.st_mode & S_IFMT == S_IFDIR) == isFolder else {
-    throw ConfigurationError(at: key, "'\(path)' is \(isFolder ? "no" : "a") folder")
+    throw ConfigurationError(at: key, "'\(path)' is \(isFolder ? "not a" : "a") folder")
   }
 }
 
@@ -172,6 +181,18 @@ extension Configuration {
   }
 }
 
+extension ServerSettings {
+  /// Checks that the operators' listener has an address of its own.
+  fileprivate func checkOperatorAddress(_ problems: inout ConfigurationProblems) {
+    guard let own = operatorAddress,
+      own.overlaps(ListenAddress(host: address, port: port))
+    else { return }
+    problems.add(
+      at: "server.operator_address",
+      "'\(own)' overlaps the address of clients (server.address, server.port): use another port")
+  }
+}
+
 extension DownloaderConfiguration {
   /// Sets the networks and hosts. Adds values that cannot be used to `problems`: an invalid network
   /// or host, and a file that cannot be read.
@@ -180,7 +201,8 @@ extension DownloaderConfiguration {
     problems.collect { () throws(ConfigurationError) in
       try require(settings.caFile, at: "download.ca_file", isFolder: false)
     }
-    allowedNetworks = networks(settings.allowNetworks, at: "download.allow_networks", &problems)
+    allowedNetworks = networks(
+      settings.allowNetworks, at: "download.allow_networks", into: &problems)
     hosts.allowed = patterns(of: settings.allowHosts, at: "download.allow_hosts", &problems)
     hosts.denied = patterns(of: settings.denyHosts, at: "download.deny_hosts", &problems)
   }

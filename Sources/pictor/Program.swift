@@ -7,7 +7,7 @@ import Model
 import Telemetry
 
 /// The actions of `pictor`. Every action returns an exit status: 0 for success, 1 for failure.
-/// `prefetch` and `purge` return 2 for wrong use, and an interrupted `prefetch` returns 128 plus
+/// `prefetch`, `purge`, `sign` and `selftest` return 2 for wrong use, and an interrupted `prefetch` returns 128 plus
 /// the signal.
 enum Program {
   static func run(arguments: [String]) -> CInt {
@@ -15,15 +15,18 @@ enum Program {
     let invocation = Invocation(arguments: arguments, &problems)
     switch invocation.action {
     case .serve, .checkConfiguration:
-      return start(invocation, problems, environment())
-    case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge:
+      return start(invocation, problems: problems, environment: environment())
+    case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .sign,
+      .securityTest:
       do throws(ConfigurationError) {
         try problems.check()
-        return try perform(invocation, environment())
+        return try perform(invocation, environment: environment())
       } catch {
-        complain(error.problems)
-        // 1 says that images failed or are not purged.
-        let isWrongUse = !problems.isEmpty && ["prefetch", "purge"].contains(arguments.first)
+        reportError(error.problems)
+        // 1 says that images failed, are not purged or not signed, or that an attack is open.
+        let isWrongUse =
+          !problems.isEmpty
+          && ["prefetch", "purge", "sign", "selftest"].contains(arguments.first)
         return isWrongUse ? 2 : 1
       }
     }
@@ -31,7 +34,7 @@ enum Program {
 
   /// Does what is neither to serve nor to check whether that could be.
   private static func perform(
-    _ invocation: Invocation, _ environment: [String: String]
+    _ invocation: Invocation, environment: [String: String]
   ) throws(ConfigurationError) -> CInt {
     switch invocation.action {
     case .help(let command):
@@ -47,39 +50,49 @@ enum Program {
     case .healthcheck:
       return HealthCheck(configuration.server).run()
     case .prefetch(let file, let presets):
-      return PrefetchCommand(configuration, file: file, presets: presets).run()
+      return PrefetchCommand(
+        configuration, file: file, presets: presets, environment: environment
+      ).run()
+    case .securityTest:
+      return try SelfTest.security(configuration, environment: environment)
     case .purge(let subjects):
-      return PurgeCommand(configuration, subjects).run()
+      return PurgeCommand(
+        configuration, subjects: subjects, environment: environment
+      ).run()
+    case .sign(let order):
+      return try SignCommand(configuration.signing, environment: environment, order: order).run()
     default:
       print(configuration.json5, terminator: "")
       return 0
     }
   }
 
-  /// Serves, or says whether that could be: all mistakes of the command line, the environment and the file, and all that
-  /// the machine lacks, are told at once.
+  /// Serves, or with `--check-config` checks whether it could. Reports all mistakes of the command
+  /// line, the environment and the file, and everything that the machine lacks, at once.
   private static func start(
-    _ invocation: Invocation, _ found: ConfigurationProblems, _ environment: [String: String]
+    _ invocation: Invocation, problems found: ConfigurationProblems, environment: [String: String]
   ) -> CInt {
     let isCheck = invocation.action == .checkConfiguration
     // Before any other thread starts, since threads take over which signals are blocked.
     let stopSignals = isCheck ? nil : StopSignals()
     var problems = found
     let (configuration, unknown) = Configuration.load(
-      invocation, environment: environment, &problems)
-    let parts = PartConfigurations(configuration, environment: environment, &problems)
+      invocation, environment: environment, into: &problems)
+    let parts = PartConfigurations(configuration, environment: environment, into: &problems)
     let limit = DescriptorLimit.raise()
-    let check = StartCheck(configuration, parts, descriptors: limit)
+    let check = StartCheck(configuration, parts: parts, descriptors: limit, isAlone: isCheck)
     let lines = problems.lines + (isCheck ? check.problems.lines : check.allProblems)
-    complain(lines)
+    reportError(lines)
     if let stopSignals {
       guard lines.isEmpty else { return 1 }
       return serve(
-        parts, configuration.log, unknownVariables: unknown, descriptors: limit, stopSignals,
-        Reloading(configuration) { () throws(ConfigurationError) in
+        parts, logging: configuration.log, unknownVariables: unknown, descriptors: limit,
+        stopSignals: stopSignals,
+        reloading: Reloading(configuration, operators: parts.server.operators) {
+          () throws(ConfigurationError) in
           let read = try Configuration.load(invocation, environment: environment).configuration
-          _ = try PartConfigurations(read, environment: environment)
-          return read
+          let parts = try PartConfigurations(read, environment: environment)
+          return (read, parts.server.operators)
         })
     }
     let connections = DescriptorLimit.connections(
@@ -89,34 +102,36 @@ enum Program {
       warnings.append(
         "server.connections: the limit of open files, \(limit), leaves room for \(connections)")
     }
+    if parts.isOpenRelay { warnings.append(PartConfigurations.openRelay) }
     for name in unknown {
-      warnings.append("\(name) is no setting" + Configuration.hint(forVariable: name))
+      warnings.append("\(name) is not a setting" + Configuration.hint(forVariable: name))
     }
-    complain(warnings.map { "warning: " + $0 })
-    if lines.isEmpty { print("the configuration can be used") }
+    reportError(warnings.map { "warning: " + $0 })
+    if lines.isEmpty { print("the configuration is valid") }
     return lines.isEmpty ? 0 : 1
   }
 
-  private static func complain(_ lines: [String]) {
-    for line in lines { Commanding.complain(line) }
+  private static func reportError(_ lines: [String]) {
+    for line in lines { Commanding.reportError(line) }
   }
 
   private static func serve(
-    _ configurations: PartConfigurations, _ logging: LogSettings, unknownVariables: [String],
-    descriptors limit: Int, _ stopSignals: StopSignals, _ reloading: Reloading
+    _ configurations: PartConfigurations, logging: LogSettings, unknownVariables: [String],
+    descriptors limit: Int, stopSignals: StopSignals, reloading: Reloading
   ) -> CInt {
     guard let queue = try? LogQueue(format: logging.format) else {
-      complain(["no thread for the log"])
+      reportError(["cannot start the log thread"])
       return 1
     }
     // Stopped last, so that messages of stopping parts are written. The time limit keeps a blocked
     // log reader from keeping the process alive.
     defer { queue.stop(within: .seconds(5)) }
     let log = Log(level: logging.level, queue: queue)
+    if configurations.isOpenRelay { log.warning(PartConfigurations.openRelay) }
     for name in unknownVariables {
       log.warning(
-        "an environment variable is no setting" + Configuration.hint(forVariable: name),
-        ["variable": .string(name)])
+        "an environment variable is not a setting" + Configuration.hint(forVariable: name),
+        fields: ["variable": .string(name)])
     }
     var configurations = configurations
     let wanted = configurations.server.connectionLimit
@@ -125,16 +140,18 @@ enum Program {
       configurations.server.connectionLimit = connections
       log.warning(
         "the limit of open files leaves room for fewer connections",
-        ["files": .int(limit), "wanted": .int(wanted), "connections": .int(connections)])
+        fields: ["files": .int(limit), "wanted": .int(wanted), "connections": .int(connections)])
     }
     do {
       let service = try Service(configurations, log: log)
       defer { service.stop() }
       try service.start()
-      run(service, until: stopSignals, reloading, configurations.shutdownDelay, log)
+      run(
+        service, until: stopSignals, reloading: reloading, delay: configurations.shutdownDelay,
+        log: log)
     } catch {
       log.flush(within: .seconds(5))
-      complain(["\(error)"])
+      reportError(["\(error)"])
       return 1
     }
     return 0
@@ -143,19 +160,22 @@ enum Program {
   /// Handles signals until one requests a stop and the shutdown delay for load balancers has
   /// passed.
   private static func run(
-    _ service: Service, until signals: StopSignals, _ reloading: Reloading, _ delay: Duration,
-    _ log: Log
+    _ service: Service, until signals: StopSignals, reloading: Reloading, delay: Duration,
+    log: Log
   ) {
     var reloading = reloading
     while true {
       switch signals.next() {
       case .reload: reloading.reload(service, log: log)
-      case .nothing(let name): log.info("a signal without a meaning", ["signal": .string(name)])
+      case .nothing(let name):
+        log.info("signal ignored", fields: ["signal": .string(name)])
       case .stop(let name, let isFromTerminal):
-        log.info("stopping", ["signal": .string(name)])
+        log.info("stopping", fields: ["signal": .string(name)])
         if !isFromTerminal, delay > .zero {
           service.announceStop()
-          if signals.stopsAgain(within: delay) { log.info("stopping without further delay", [:]) }
+          if signals.stopsAgain(within: delay) {
+            log.info("stopping without further delay", fields: [:])
+          }
         }
         signals.endAtOnceFromNowOn()
         return

@@ -39,26 +39,35 @@ enum ResourceProbe {
     }
   }
 
-  /// Threads besides the event loops and Swift's own: disk, downloads, workers, observers, and libcurl's for name
-  /// resolution.
+  /// Threads besides the event loops and Swift's own: disk, downloads, workers, observers, and those that look names
+  /// up.
   private static let otherThreads = 28
   /// Address space besides the memory limits, in bytes: code, stacks, and the areas that malloc(3) reserves.
   private static let otherBytes = 512 << 20
 
-  /// Descriptors for a few connections, transfers, files and permanently open ones, and for each event loop and worker.
-  private static let (otherDescriptors, descriptorsOfEach) = (96, 3)
+  /// Descriptors for a few connections, transfers, files and permanently open ones.
+  private static let otherDescriptors = 96
+  /// Threads of a listener besides the first: it, its monitor and its event loop.
+  private static let threadsOfListener = 3
+  /// Descriptors for each event loop and worker.
+  private static let descriptorsOfEach = 3
 
   /// Allocates all threads and addresses of a server at the same time, for a moment.
   ///
   /// - Parameters:
   ///   - files: the maximum number of open descriptors.
   ///   - loops: the number of event loops.
+  ///   - otherListeners: the number of listeners besides the first, each with an event loop of its own.
   ///   - workers: the number of worker processes.
   ///   - bytes: the maximum bytes of images in memory and of bodies being received.
-  static func run(files: Int, loops: Int, workers: Int, bytes: Int) throws(Failure) {
-    let leastFiles = otherDescriptors + descriptorsOfEach * (loops + workers)
+  static func run(
+    files: Int, loops: Int, otherListeners: Int, workers: Int, bytes: Int
+  ) throws(Failure) {
+    let leastFiles = otherDescriptors + descriptorsOfEach * (loops + 2 * otherListeners + workers)
     guard files >= leastFiles else { throw .descriptors(limit: files, needed: leastFiles) }
-    let needed = loops + 2 * sysconf(CInt(_SC_NPROCESSORS_ONLN)) + otherThreads
+    let needed =
+      loops + threadsOfListener * otherListeners + 2 * sysconf(CInt(_SC_NPROCESSORS_ONLN))
+      + otherThreads
     let end = Semaphore()
     var threads: [OwnThread] = []
     defer {

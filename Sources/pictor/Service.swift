@@ -8,6 +8,7 @@ import Glibc
 import ImagingPool
 import Managing
 import Model
+import Platform
 import Serving
 import Telemetry
 
@@ -21,16 +22,23 @@ final class Service: Sendable {
   private let manager: ImageManager
   private let prefetcher: Prefetcher
   private let server: Server
-  private let address: String
+  private let settings: ServerSettings
 
   /// Creates the parts with their threads and files. No connection is accepted yet.
   init(_ configurations: PartConfigurations, log: Log) throws {
     let memory = MemoryTier(configurations.memory)
     let warnings = MemoryWarnings(for: memory, configurations.memory, log: log)
+    let bodies = ByteBudget(limit: configurations.downloader.maximumBytesInFlight)
+    let images = ByteBudget(
+      limit: configurations.memory.limit + configurations.memory.responseLimit)
     let purges = Purges(filter: configurations.server.keyFilter)
-    let disk = try DiskTier(configurations.disk, purges: purges, log: log)
-    let downloader = try Downloader(configuration: configurations.downloader, log: log)
-    let imagers = ImagerPool(configuration: configurations.imagers, log: log)
+    let disk = try DiskTier(configurations.disk, purges: purges, memory: images, log: log)
+    let storage = VariantStorage(
+      memory: images, files: disk.makeUnlinkedFiles(),
+      maximumInMemory: max(configurations.memory.largestVariant, VariantStorage.alwaysInMemory))
+    let downloader = try Downloader(
+      configuration: configurations.downloader, bodies: bodies, log: log)
+    let imagers = ImagerPool(configuration: configurations.imagers, storage: storage, log: log)
     let manager = ImageManager(
       memory: memory, disk: disk,
       loader: SourceLoader(remote: downloader, local: configurations.local), processor: imagers,
@@ -38,29 +46,38 @@ final class Service: Sendable {
       failurePolicy: configurations.failures, stalePolicy: configurations.stale,
       sourceFormats: configurations.imagers.limits.formats,
       passing: configurations.passing, avifPolicy: configurations.avif,
-      derives: configurations.derives, log: log)
+      derives: configurations.derives, storage: storage, log: log)
     let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(
       configuration: configurations.server, provider: manager,
       services: AdminServices(
-        manager: manager, cache: manager, downloads: downloader, prefetcher: prefetcher),
+        manager: manager, cache: manager, downloads: downloader, prefetcher: prefetcher,
+        bodies: bodies),
       stats: { requests, isDraining in
         var memoryFigures = memory.figures
         memoryFigures.pressure = warnings.figures
-        return Stats(
+        var stats = Stats(
           status: isDraining ? "draining" : "serving", version: pictorVersion,
           uptimeSeconds: (ContinuousClock.now - start).inSeconds, requests: requests,
           memory: memoryFigures, disk: disk.figures, downloads: downloader.figures,
           flights: manager.figures, freshness: manager.freshnessFigures,
           prefetch: prefetcher.figures, imaging: imagers.figures,
           process: .now, log: log.figures)
+        stats.budgets = BudgetsFigures(
+          bodies: BudgetFigures(bodies), variants: BudgetFigures(images),
+          files: storage.files.map { BudgetFigures($0.budget) })
+        return stats
       }, log: log)
-    (self.memory, self.warnings, self.disk) = (memory, warnings, disk)
-    address = configurations.server.address
-    downloader.refuse(ownAddress: address, port: configurations.server.port)
+    self.memory = memory
+    self.warnings = warnings
+    self.disk = disk
+    settings = configurations.server.settings
+    downloader.refuse(own: settings.listenAddresses())
     self.downloader = downloader
-    (self.imagers, self.manager, self.prefetcher) = (imagers, manager, prefetcher)
+    self.imagers = imagers
+    self.manager = manager
+    self.prefetcher = prefetcher
   }
 
   /// Starts the imaging workers, then listens.
@@ -69,14 +86,15 @@ final class Service: Sendable {
     try imagers.start()
     try server.start()
     // Only now is it known which port any free one was.
-    downloader.refuse(ownAddress: address, port: server.port)
+    downloader.refuse(
+      own: settings.listenAddresses(port: server.port, operatorPort: server.operatorPort))
   }
 
   /// Reports at `/stats` that the server is about to stop. Requests are still served.
   func announceStop() { server.announceStop() }
 
-  /// Replaces the tokens for `/admin`.
-  func setOperatorTokens(_ tokens: [String]) { server.setOperatorTokens(tokens) }
+  /// Replaces the operators.
+  func setOperators(_ operators: [Operator]) { server.setOperators(operators) }
 
   /// Stops the parts in the order of a request's path: connections, running work, pending disk
   /// writes. Blocks, so it must be called on the main thread.
@@ -94,5 +112,17 @@ final class Service: Sendable {
       isDone.signal()
     }
     isDone.wait()
+  }
+}
+
+extension ServerSettings {
+  /// Returns the addresses of all listeners, with the ports that were chosen for those without one.
+  func listenAddresses(port chosen: Int? = nil, operatorPort: Int? = nil)
+    -> [ListenAddress]
+  {
+    let operators = operatorAddress.map {
+      ListenAddress(host: $0.host, port: operatorPort ?? $0.port)
+    }
+    return [ListenAddress(host: address, port: chosen ?? port), operators].compactMap { $0 }
   }
 }

@@ -1,18 +1,21 @@
-// StartCheck: checks whether this machine has what a configuration needs, without starting anything.
+// StartCheck: checks whether this machine has what a configuration needs, without starting a server.
 
 import Caching
 import Configuring
 import Dispatch
 import Downloading
 import Glibc
+import ImagingPool
 import Model
 import Platform
 import Serving
+import Telemetry
 
 /// Finds reasons why a start would fail, besides mistakes in the configuration: limits, address, folder, programs,
 /// files.
 ///
-/// Changes nothing: it creates no folder, and a running server keeps its address and its lock.
+/// Changes nothing: it creates no folder, and a running server keeps its address and its lock. It starts a worker only to
+/// see whether it can be sealed.
 struct StartCheck {
   /// Problems that must be solved before a start.
   private(set) var problems = ConfigurationProblems()
@@ -24,13 +27,22 @@ struct StartCheck {
 
   /// Checks everything. Must be called before there are many threads. Waits for disks, with a deadline for each call.
   ///
-  /// - Parameter descriptors: The maximum number of open descriptors.
-  init(_ configuration: Configuration, _ parts: PartConfigurations, descriptors: Int) {
-    (self.configuration, self.parts) = (configuration, parts)
+  /// - Parameters:
+  ///   - descriptors: The maximum number of open descriptors.
+  ///   - isAlone: Whether no start follows, which would find out by itself whether workers can be sealed.
+  init(_ configuration: Configuration, parts: PartConfigurations, descriptors: Int, isAlone: Bool) {
+    self.configuration = configuration
+    self.parts = parts
     let hasRoom = checkLimits(descriptors)
-    checkAddress()
+    checkAddress(ListenAddress(host: parts.server.address, port: parts.server.port))
+    // An overlap is already reported.
+    if let own = parts.server.operatorAddress,
+      !own.overlaps(ListenAddress(host: parts.server.address, port: parts.server.port))
+    {
+      checkAddress(own)
+    }
     checkDisk()
-    checkWorker()
+    if checkWorker(), isAlone, hasRoom { checkSandbox() }
     checkAuthorities()
     // Without room for threads, reading a file would wait forever.
     if hasRoom { checkWatermarks() }
@@ -42,8 +54,11 @@ struct StartCheck {
   private mutating func checkLimits(_ descriptors: Int) -> Bool {
     do throws(ResourceProbe.Failure) {
       try ResourceProbe.run(
-        files: descriptors, loops: parts.server.workers, workers: parts.imagers.workers,
-        bytes: parts.memory.limit + parts.downloader.maximumBytesInFlight)
+        files: descriptors, loops: parts.server.workers,
+        otherListeners: parts.server.operatorAddress == nil ? 0 : 1,
+        workers: parts.imagers.workers,
+        bytes: parts.memory.limit + parts.memory.responseLimit
+          + parts.downloader.maximumBytesInFlight)
       return true
     } catch {
       problems.add(line: error.description)
@@ -51,9 +66,10 @@ struct StartCheck {
     }
   }
 
-  /// Checks the listening address: it belongs to this machine, and its port is free and permitted.
-  private mutating func checkAddress() {
-    let (address, port) = (parts.server.address, parts.server.port)
+  /// Checks a listening address: it belongs to this machine, and its port is free and permitted.
+  private mutating func checkAddress(_ place: ListenAddress) {
+    let address = place.host
+    let port = place.port
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
     hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
@@ -91,10 +107,25 @@ struct StartCheck {
     }
   }
 
-  private mutating func checkWorker() {
+  /// Returns whether the worker's program is there.
+  private mutating func checkWorker() -> Bool {
     let path = parts.imagers.executable
-    guard !path.isEmpty, access(path, X_OK) != 0 else { return }
+    guard !path.isEmpty, access(path, X_OK) != 0 else { return !path.isEmpty }
     problems.add(line: "cannot start the worker \(path): \(errnoText())")
+    return false
+  }
+
+  /// Checks that a worker can be sealed if it has to be, by starting one.
+  private mutating func checkSandbox() {
+    guard parts.imagers.sandbox == .required else { return }
+    var configuration = parts.imagers
+    configuration.workers = 1
+    let pool = ImagerPool(configuration: configuration, log: .silent)
+    do throws(ImagerStartError) {
+      try pool.start()
+    } catch {
+      problems.add(line: error.description)
+    }
   }
 
   /// Checks that the file of certificate authorities contains any. curl reports that only at the first TLS connection.
@@ -110,7 +141,7 @@ struct StartCheck {
     guard count >= 0 else { return }
     let text = String(decoding: bytes[..<count], as: UTF8.self)
     guard !text.contains("-----BEGIN ") else { return }
-    problems.add(at: "download.ca_file", "'\(path)' holds no certificate in PEM")
+    problems.add(at: "download.ca_file", "'\(path)' contains no PEM certificate")
   }
 
   /// Checks that watermarks below the local root exist. Those of other hosts are loaded when they are requested.
@@ -121,7 +152,7 @@ struct StartCheck {
       guard let error = Self.failure(of: url, parts.local) else { continue }
       let reason =
         if case .sourceNotFound = error {
-          "there is no such file below sources.local_root that can be read; links are not followed"
+          "there is no readable file below sources.local_root; symbolic links are not followed"
         } else {
           error.message
         }

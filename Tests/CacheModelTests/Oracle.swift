@@ -1,20 +1,20 @@
-// Oracle: which answers are right, worked out from nothing but what the origin said and when.
+// Oracle: derives the correct responses only from what the origin returned and when.
 
 import Model
 
-/// A naive reference: it remembers every answer of the origin and every purge, keeps nothing, evicts nothing, and says
-/// of an answer whether there is any good reason for it; and of a request whether its answer has to be there.
+/// A naive reference without a cache. It records every response of the origin and every purge. It decides whether a
+/// response is allowed, and whether a request must be a hit.
 struct Oracle {
-  /// Bytes that the origin said are right, at a moment.
+  /// Bytes that were current at the origin at a given time.
   private struct Sighting {
     let version: Int
     let terms: Terms
     let time: UnixTime
-    /// The step of the test in which that was.
+    /// The step of the test in which the origin returned them.
     let step: Int
   }
 
-  /// What must be there, unless somebody took it away.
+  /// An entry that must be cached until it is removed.
   private struct Kept {
     let version: Int
     let tiers: StoreTiers
@@ -34,35 +34,35 @@ struct Oracle {
     let width: Int
   }
 
-  /// Seconds after which nothing is fresh, or stale but served: the longest of the test's terms.
+  /// Seconds after which no entry is fresh or may be served stale: the maximum of the test's terms.
   static let longestLife = 720
 
-  /// For how many seconds a 404 is remembered, and what is kept is served stale after an origin failed: as long as it is
-  /// left alone, and a minute more.
+  /// Seconds for which a 404 is remembered, and for which stale entries are served after a failure of the origin: the
+  /// back-off and one minute more.
   static let memoryOfGone = 60
   static let memoryOfFailure = 10 + 60
 
-  // MARK: What happens
+  // MARK: Events
 
-  /// The next step begins.
+  /// Begins the next step.
   mutating func begin() { step += 1 }
 
-  /// The origin was asked.
+  /// Records requests to the origin.
   mutating func note(_ loads: [Load]) {
     for load in loads {
       switch load.outcome {
       case .right(let version, let terms, let isSent):
-        // Of what is older than anything may be, nothing is asked any more.
+        // Older sightings can no longer justify a response.
         sightings[load.number]?.removeAll {
           load.time.seconds - $0.time.seconds > Self.longestLife
         }
         sightings[load.number, default: []].append(
           Sighting(version: version, terms: terms, time: load.time, step: step))
-        // Where that was behind an answer, the answer was given while it failed.
+        // A background revalidation ends after its response, which was sent while the origin failed.
         if let time = failures.removeValue(forKey: load.number) {
           healed[load.number] = (time, step)
         }
-        // Bytes that come anew are others, whatever is in them: what was made of those before goes.
+        // Newly sent bytes count as a new version even if they are equal, so variants of earlier bytes are invalid.
         forget(load.number) { isSent || $0.version != version }
       case .failed: failures[load.number] = load.time
       case .gone:
@@ -72,7 +72,7 @@ struct Oracle {
     }
   }
 
-  /// All that these images had is gone, and nothing from before is right any more.
+  /// Forgets everything about these images: earlier responses are no longer allowed.
   mutating func purge(_ numbers: [Int]) {
     for number in numbers {
       sightings[number] = nil
@@ -82,7 +82,7 @@ struct Oracle {
     }
   }
 
-  /// Tiers were emptied.
+  /// Records that tiers were cleared.
   mutating func clear(_ tiers: StoreTiers) {
     kept = kept.compactMapValues { kept in
       let left = kept.tiers.subtracting(tiers)
@@ -95,13 +95,13 @@ struct Oracle {
     kept = kept.filter { $0.key.number != number || !isWrong($0.value) }
   }
 
-  // MARK: What is right
+  // MARK: Checks
 
-  /// What is wrong with an answer; `nil`: nothing.
+  /// Returns what is wrong with a response; `nil` if it is allowed.
   ///
-  /// - Parameter loads: what the origin was asked meanwhile; noted already.
+  /// - Parameter loads: the requests to the origin during the step, already recorded.
   mutating func complaint(
-    about delivery: ImageDelivery, to variety: Variety, _ options: LoadOptions, _ loads: [Load],
+    about delivery: ImageDelivery, to variety: Variety, options: LoadOptions, loads: [Load],
     now: UnixTime, keeps: Bool
   ) -> String? {
     guard let version = version(of: delivery.variant, variety) else { return "other bytes" }
@@ -109,7 +109,7 @@ struct Oracle {
     let age = delivery.variant.info.freshness.age(at: now)
     let reasons = (sightings[variety.number] ?? []).filter { sighting in
       sighting.version == version && sighting.time.seconds + age == now.seconds
-        && isAllowed(sighting, of: variety.number, options, now)
+        && isAllowed(sighting, of: variety.number, options: options, now: now)
     }
     guard let reason = reasons.last else { return "version \(version) at age \(age) is not right" }
     if options.cache == .only, asked { return "the origin was asked" }
@@ -127,9 +127,9 @@ struct Oracle {
     return nil
   }
 
-  /// What is wrong with a failure; `nil`: nothing.
+  /// Returns what is wrong with a failure; `nil` if it is allowed.
   func complaint(
-    about error: ImageError, to variety: Variety, _ options: LoadOptions, now: UnixTime
+    about error: ImageError, to variety: Variety, options: LoadOptions, now: UnixTime
   ) -> String? {
     if options.cache == .normal || options.cache == .only, let known = kept[variety],
       now < known.freshUntil
@@ -139,16 +139,16 @@ struct Oracle {
     let number = variety.number
     switch error {
     case .notCached: return options.cache == .only ? nil : "\(error)"
-    case .sourceError: return isFailing(number, now) ? nil : "\(error) of a healthy origin"
-    case .sourceNotFound: return isGone(number, now) ? nil : "\(error) of what is there"
+    case .sourceError: return isFailing(number, at: now) ? nil : "\(error) of a healthy origin"
+    case .sourceNotFound: return isGone(number, at: now) ? nil : "\(error) of what is there"
     case .remembered(.sourceNotFound, _, _, _):
-      return isGone(number, now) ? nil : "\(error) of what is there"
+      return isGone(number, at: now) ? nil : "\(error) of what is there"
     default: return "\(error)"
     }
   }
 
   private func isAllowed(
-    _ sighting: Sighting, of number: Int, _ options: LoadOptions, _ now: UnixTime
+    _ sighting: Sighting, of number: Int, options: LoadOptions, now: UnixTime
   ) -> Bool {
     if sighting.step == step { return true }
     let terms = sighting.terms
@@ -156,23 +156,23 @@ struct Oracle {
     if terms.noStore || options.cache == .bypass { return false }
     let mayBeStale = !terms.mustRevalidate
     let isSavedFromError =
-      mayBeStale && isFailing(number, now) && age < terms.lifetime + terms.staleIfError
+      mayBeStale && isFailing(number, at: now) && age < terms.lifetime + terms.staleIfError
     if options.cache == .refresh { return isSavedFromError }
     return age < terms.lifetime
       || mayBeStale && age < terms.lifetime + terms.staleWhileRevalidate || isSavedFromError
   }
 
-  private func isFailing(_ number: Int, _ now: UnixTime) -> Bool {
+  private func isFailing(_ number: Int, at now: UnixTime) -> Bool {
     let before = healed[number].flatMap { $0.step == step ? $0.failure : nil }
     return (failures[number] ?? before).map { now.seconds - $0.seconds <= Self.memoryOfFailure }
       ?? false
   }
 
-  private func isGone(_ number: Int, _ now: UnixTime) -> Bool {
+  private func isGone(_ number: Int, at now: UnixTime) -> Bool {
     disappearances[number].map { now.seconds - $0.seconds <= Self.memoryOfGone } ?? false
   }
 
-  /// The version that a variant was made of; `nil` where it is not of this image in this width.
+  /// Returns the source version of a variant; `nil` if it shows another image or width.
   private func version(of variant: Variant, _ variety: Variety) -> Int? {
     guard case .memory(let bytes) = variant.body else { return nil }
     let words = bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }.split(separator: " ")
@@ -184,7 +184,7 @@ struct Oracle {
 }
 
 extension ImageDelivery {
-  /// Whether it says that a tier keeps it.
+  /// Whether the status reports a hit or a store in a tier.
   fileprivate var isStored: Bool {
     if case .miss(_, let stored, _, _) = cacheStatus { stored } else { true }
   }

@@ -1,19 +1,11 @@
-// World: an origin whose images change, vanish and come back as the model test wants, and workers that tell which
-// bytes they were given.
+// World: an origin whose images change, vanish and come back as the model test decides, and workers whose results name
+// the bytes they received.
 
 import Model
 import Platform
 import TestSupport
 
-/// The time of a test.
-final class WorldClock: Sendable {
-  private let seconds = Lock(1_700_000_000)
-
-  var now: UnixTime { UnixTime(seconds: seconds.withLock { $0 }) }
-  func advance(by amount: Int) { seconds.withLock { $0 += amount } }
-}
-
-/// What an origin says about an image's age.
+/// The freshness terms that an origin returns for an image.
 struct Terms {
   var lifetime = 60
   var staleWhileRevalidate = 0
@@ -29,10 +21,10 @@ struct Terms {
   }
 }
 
-/// One time that the origin was asked, and answered.
+/// One request to the origin and its outcome.
 struct Load {
   enum Outcome {
-    /// These bytes are right now; a 304 does not send them.
+    /// These bytes are current; a 304 does not send them.
     case right(version: Int, Terms, isSent: Bool)
     case failed
     case gone
@@ -43,7 +35,7 @@ struct Load {
   let outcome: Outcome
 }
 
-/// The images of an origin, by number, and all that was asked of it.
+/// The images of an origin, by number, and the requests to it.
 final class World: ImageLoader, ImageProcessor {
   enum Health { case up, down, gone }
 
@@ -58,10 +50,10 @@ final class World: ImageLoader, ImageProcessor {
     var loads: [Load] = []
   }
 
-  let clock: WorldClock
+  let clock: ManualClock
   private let state: Lock<State>
 
-  init(images: Int, clock: WorldClock) {
+  init(images: Int, clock: ManualClock) {
     self.clock = clock
     state = Lock(State(images: Array(repeating: Image(), count: images)))
   }
@@ -72,13 +64,13 @@ final class World: ImageLoader, ImageProcessor {
 
   func image(_ number: Int) -> Image { state.withLock { $0.images[number] } }
 
-  func change(_ number: Int, _ change: (inout Image) -> Void) {
+  func change(_ number: Int, by change: (inout Image) -> Void) {
     state.withLock { change(&$0.images[number]) }
   }
 
   private static func etag(_ image: Image) -> String { "\"\(image.version)\"" }
 
-  /// What was asked since the last time of asking this.
+  /// Returns the requests since the last call.
   func takeLoads() -> [Load] {
     state.withLock { state in
       defer { state.loads = [] }
@@ -88,7 +80,7 @@ final class World: ImageLoader, ImageProcessor {
 
   func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     guard let name = request.url.fileName.split(separator: ".").first, let number = Int(name) else {
-      throw .internal(detail: "a URL that is none of the test's")
+      throw .internal(detail: "a URL that does not belong to the test")
     }
     let image = state.withLock { state in
       let image = state.images[number]
@@ -124,7 +116,7 @@ final class World: ImageLoader, ImageProcessor {
     }
   }
 
-  /// The source's bytes with the width that was asked for: `number version width`.
+  /// Returns the source's bytes with the requested width: `number version width`.
   func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
     guard let source = try? ImageBytes(contentsOf: job.file) else {
       throw .internal(detail: "the source cannot be read")
@@ -133,8 +125,10 @@ final class World: ImageLoader, ImageProcessor {
       source.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
       + " \(job.transform.width ?? 0)"
     return ProcessedImage(
-      bytes: Array(text.utf8).withUnsafeBytes { ImageBytes(copying: $0) }, format: .jpeg,
-      size: PixelSize(width: 1, height: 1), frames: 1, density: 1, scaledDownFrom: nil,
-      digest: text, timings: Timings())
+      body: .memory(Array(text.utf8).withUnsafeBytes { ImageBytes(copying: $0) }),
+      report: RenderReport(
+        content: .image(
+          RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
+        digest: text))
   }
 }

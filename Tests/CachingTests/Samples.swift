@@ -1,21 +1,12 @@
-// Samples: entries, clocks and waits shared by the tests of the tiers.
+// Samples: entries shared by the tests of the tiers.
 
 import Glibc
 import Model
 import Platform
-import Synchronization
 import Telemetry
 import TestSupport
 
 @testable import Caching
-
-/// A clock that a test sets.
-final class TestClock: Sendable {
-  private let seconds = Atomic<Int>(1_700_000_000)
-
-  var now: UnixTime { UnixTime(seconds: seconds.load(ordering: .relaxed)) }
-  func advance(by amount: Int) { seconds.wrappingAdd(amount, ordering: .relaxed) }
-}
 
 enum Sample {
   static func sourceKey(_ number: Int) -> CacheKey {
@@ -47,19 +38,21 @@ enum Sample {
 
   static func info(etag: String = "\"0123456789abcdef0123456789abcdef\"") -> VariantInfo {
     VariantInfo(
-      format: .webp, size: PixelSize(width: 320, height: 240), frames: 3, density: 1.5,
-      scaledDownFrom: PixelSize(width: 5250, height: 3450), etag: etag,
+      .image(
+        RenderedImage(
+          format: .webp, size: PixelSize(width: 320, height: 240), frames: 3, density: 1.5,
+          scaledDownFrom: PixelSize(width: 5250, height: 3450))), etag: etag,
       lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", freshness: freshness, sourceVersion: version)
   }
 
   /// A version with its highest bit set, as half of all random versions have.
   static let version: UInt64 = 0xfedc_ba98_7654_3210
 
-  static func variant(_ number: Int, _ bytes: [UInt8], etag: String = "\"e\"") -> Variant {
-    variant(variantKey(number), bytes, etag: etag)
+  static func variant(_ number: Int, bytes: [UInt8], etag: String = "\"e\"") -> Variant {
+    variant(variantKey(number), bytes: bytes, etag: etag)
   }
 
-  static func variant(_ key: CacheKey, _ bytes: [UInt8], etag: String = "\"e\"") -> Variant {
+  static func variant(_ key: CacheKey, bytes: [UInt8], etag: String = "\"e\"") -> Variant {
     Variant(key: key, info: info(etag: etag), body: .memory(body(bytes)))
   }
 
@@ -73,7 +66,7 @@ enum Sample {
   }
 
   /// Creates a source in an unnamed file, as downloads do. It starts some bytes into the file.
-  static func source(_ number: Int, _ bytes: [UInt8]) throws -> Source {
+  static func source(_ number: Int, bytes: [UInt8]) throws -> Source {
     Source(
       key: sourceKey(number), file: try memoryFile(bytes), origin: origin, freshness: freshness)
   }
@@ -105,18 +98,10 @@ extension Variant {
 
 extension Source { var bytes: [UInt8] { file.bytes } }
 
-extension FileRegion {
-  var bytes: [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
-      done = max(pread(descriptor, buffer.baseAddress, count, off_t(offset)), 0)
-    }
-  }
-}
-
 /// A folder for a disk tier and a test clock, new for each test.
 class DiskFolderTests {
   let folder: TemporaryFolder
-  let clock = TestClock()
+  let clock = ManualClock()
   var cache: String { folder.path + "/cache" }
 
   init() throws { folder = try TemporaryFolder() }
@@ -130,27 +115,17 @@ class DiskFolderTests {
   }
 }
 
-/// Polls a condition for at most ten seconds. Returns whether it became true.
-func eventually(_ condition: () async -> Bool) async -> Bool {
-  let deadline = ContinuousClock.now + .seconds(10)
-  while ContinuousClock.now < deadline {
-    if await condition() { return true }
-    try? await Task.sleep(for: .milliseconds(2))
-  }
-  return await condition()
-}
-
 extension DiskTier {
   /// Waits until the index is complete.
-  func ready() async -> Bool { await eventually { self.isIndexed } }
+  func ready() async -> Bool { await becomesTrue { self.isIndexed } }
   /// Waits until no write is pending.
-  func quiet() async -> Bool { await eventually { self.isIndexed && self.pendingBytes == 0 } }
+  func quiet() async -> Bool { await becomesTrue { self.isIndexed && self.pendingBytes == 0 } }
 }
 
 extension DiskTier {
   /// Returns the path of a key's file.
   func path(of key: CacheKey) -> String {
-    parts?.store.folder.file(EntryKind(of: key), EntryDigest(of: key)) ?? ""
+    parts?.store.folder.file(EntryKind(of: key), of: EntryDigest(of: key)) ?? ""
   }
 
   /// Makes the next read verify the body, as after a start.
@@ -161,14 +136,14 @@ extension DiskTier {
 
 extension Sample {
   /// Returns a variant of a URL loaded after the purge with this number.
-  static func variant(_ text: String, generation: Int, _ bytes: [UInt8] = bytes(100)) -> Variant {
+  static func variant(_ text: String, generation: Int, bytes: [UInt8] = bytes(100)) -> Variant {
     var info = info()
     info.generation = generation
     return Variant(key: CacheKey(text: text), info: info, body: .memory(body(bytes)))
   }
 
   /// Returns a source loaded after the purge with this number.
-  static func source(_ text: String, generation: Int, _ bytes: [UInt8] = bytes(100)) throws
+  static func source(_ text: String, generation: Int, bytes: [UInt8] = bytes(100)) throws
     -> Source
   {
     Source(

@@ -15,43 +15,45 @@ import Testing
     -> CInt
   {
     var configuration = Configuration().server
-    (configuration.address, configuration.port) = (address, server.port)
+    configuration.address = address
+    configuration.port = server.port
     let console = Console(
       output: { _ in }, errors: { [said] text in said.withLock { $0 += text } }, columns: { nil })
-    let check = HealthCheck(configuration, seconds: seconds, console: console)
+    let check = HealthCheck(configuration, deadlineSeconds: seconds, console: console)
     return await withTaskExecutorPreference(BlockingExecutor.shared) { check.run() }
   }
 
   private var errors: String { said.withLock { $0 } }
 
   @Test(arguments: [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("::", "::1")])
-  func `a server on all addresses is asked on loopback`(
+  func `a server that listens on all addresses is checked on loopback`(
     address: String, loopback: String
   ) async throws {
     let server = try Origin(on: loopback)
-    server.route("/stats", .ok(Array("{}".utf8)))
+    server.route("/stats", to: .ok(Array("{}".utf8)))
     #expect(await check(server, address: address) == 0)
     #expect(errors.isEmpty)
   }
 
   @Test(arguments: [204, 302, 404, 500, 503])
-  func `anything but 200 is no health`(status: Int) async throws {
+  func `any status but 200 fails the health check`(status: Int) async throws {
     let server = try Origin()
-    server.route("/stats", .status(status))
+    server.route("/stats", to: .status(status))
     #expect(await check(server) == 1)
-    #expect(errors == "pictor: the server at 127.0.0.1 port \(server.port) answered \(status)\n")
+    #expect(
+      errors == "pictor: the server at 127.0.0.1 port \(server.port) responded with \(status)\n")
   }
 
-  @Test func `a server that gives its answer away byte by byte runs into the deadline`()
+  @Test func `a response that arrives byte by byte ends at the deadline`()
     async throws
   {
     let server = try Origin()
-    server.route("/stats", .trickle([UInt8](repeating: 0x20, count: 40), milliseconds: 100))
+    server.route("/stats", to: .trickle([UInt8](repeating: 0x20, count: 40), milliseconds: 100))
     #expect(await check(server, seconds: 1) == 1)
-    #expect(errors == "pictor: no answer from 127.0.0.1 port \(server.port) within 1 s\n")
+    #expect(errors == "pictor: no response from 127.0.0.1 port \(server.port) within 1 s\n")
   }
 
-  @Test func `nobody there is no health`() async throws {
+  @Test func `a refused connection fails the health check`() async throws {
     let server = try Origin()
     server.stop()
     #expect(await check(server) == 1)

@@ -21,11 +21,11 @@ import Testing
     folder = try TemporaryFolder()
     server = try Origin()
     interruption = try Interruption()
-    try folder.write("list", Array("http://a/1.jpg\n".utf8))
+    try folder.write("list", bytes: Array("http://a/1.jpg\n".utf8))
   }
 
   func json(_ text: String, status: Int = 200) -> OriginReply {
-    .status(status, Array(text.utf8), headers: ["Content-Type: application/json"])
+    .status(status, body: Array(text.utf8), headers: ["Content-Type: application/json"])
   }
 
   func progress(_ state: String, finished: Int, failed: Int = 0) -> OriginReply {
@@ -40,7 +40,7 @@ import Testing
   func run(
     _ file: String? = nil, presets: [String] = [], port: Int? = nil, columns: Int? = nil,
     input: CInt = -1,
-    _ change: (inout Configuration) -> Void = { _ in }
+    change: (inout Configuration) -> Void = { _ in }
   ) async throws -> CInt {
     var configuration = Configuration()
     configuration.server.port = port ?? server.port
@@ -60,8 +60,10 @@ import Testing
   var errors: String { said.withLock { $0.errors } }
   var output: String { said.withLock { $0.output } }
 
-  @Test func `it sends the list, watches it to its end and sums up`() async throws {
-    server.route("/admin/prefetch", json(#"{"id": "7f", "total": 4}"#, status: 202))
+  @Test func `the command sends the list, polls until the prefetch ends, and prints a summary`()
+    async throws
+  {
+    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
     server.route("/admin/prefetch/7f") { request in
       request.number < 3
         ? progress("running", finished: request.number) : progress("finished", finished: 3)
@@ -79,43 +81,48 @@ import Testing
   }
 
   @Test(arguments: [("finished", 2, 1), ("cancelled", 1, 0)])
-  func `what failed or was cancelled is exit 1`(
+  func `a failed or cancelled prefetch returns exit status 1`(
     state: String, finished: Int, failed: Int
   ) async throws {
-    server.route("/admin/prefetch", json(#"{"id": "7f", "total": 4}"#, status: 202))
-    server.route("/admin/prefetch/7f", progress(state, finished: finished, failed: failed))
+    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
+    server.route("/admin/prefetch/7f", to: progress(state, finished: finished, failed: failed))
     #expect(try await run() == 1)
     #expect(output.hasPrefix("\(state) after"))
     #expect(errors.isEmpty, "no terminal, and nothing to say in so short a time")
   }
 
   @Test(arguments: [
-    (401, "does not accept the first token of admin.tokens"),
-    (404, "has no operators' paths: it was started without admin.tokens"),
-    (413, "answered 413: too \u{FFFD} long"), (503, "answered 503: too \u{FFFD} long"),
+    (401, "does not accept the token token1 of admin.tokens"),
+    (
+      404,
+      "has no admin endpoints: it was started without admin.tokens, or with a "
+        + "server.operator_address, which this command needs too"
+    ),
+    (403, "responded with 403: too \u{FFFD} long"),
+    (413, "responded with 413: too \u{FFFD} long"), (503, "responded with 503: too \u{FFFD} long"),
   ])
-  func `a refusal is one clear line`(status: Int, words: String) async throws {
+  func `a refusal is reported in one line`(status: Int, words: String) async throws {
     server.route(
       "/admin/prefetch",
-      json(#"{"error": {"code": "x", "message": "too \u001b long"}}"#, status: status))
+      to: json(#"{"error": {"code": "x", "message": "too \u001b long"}}"#, status: status))
     #expect(try await run() == 1)
     #expect(errors == "pictor: 127.0.0.1 port \(server.port) \(words)\n")
     #expect(output.isEmpty)
   }
 
-  @Test func `an answer that is no JSON is told by its status`() async throws {
-    server.route("/admin/prefetch", .status(500, Array("<html>".utf8)))
+  @Test func `a response that is not JSON is reported with its status`() async throws {
+    server.route("/admin/prefetch", to: .status(500, body: Array("<html>".utf8)))
     #expect(try await run() == 1)
-    #expect(errors == "pictor: 127.0.0.1 port \(server.port) answered 500\n")
+    #expect(errors == "pictor: 127.0.0.1 port \(server.port) responded with 500\n")
   }
 
-  @Test func `a prefetch that is lost on the way is one clear line`() async throws {
-    server.route("/admin/prefetch", json(#"{"id": "7f", "total": 4}"#, status: 202))
+  @Test func `a prefetch that the server no longer knows is reported in one line`() async throws {
+    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
     #expect(try await run() == 1)
-    #expect(errors == "pictor: the prefetch cannot be watched: the server no longer knows it\n")
+    #expect(errors == "pictor: cannot watch the prefetch: the server no longer knows it\n")
   }
 
-  @Test func `nobody there is one clear line`() async throws {
+  @Test func `a refused connection is reported in one line`() async throws {
     server.stop()
     #expect(try await run() == 1)
     #expect(
@@ -123,18 +130,18 @@ import Testing
         "pictor: cannot connect to 127.0.0.1 port \(server.port): Connection refused"))
   }
 
-  @Test func `a server that goes in the middle is one clear line`() async throws {
-    server.route("/admin/prefetch", OriginReply([.send(Array("HTTP/1.1 20".utf8)), .close]))
+  @Test func `a response cut off in its head is reported in one line`() async throws {
+    server.route("/admin/prefetch", to: OriginReply([.send(Array("HTTP/1.1 20".utf8)), .close]))
     #expect(try await run() == 1)
     #expect(
       errors == """
-        pictor: the answer of 127.0.0.1 port \(server.port) is not HTTP or is incomplete; it may have begun: \
+        pictor: the response of 127.0.0.1 port \(server.port) is not HTTP or is incomplete; it may have started: \
         GET /admin/prefetch shows it
 
         """)
   }
 
-  @Test func `what cannot be begun is said without asking the server`() async throws {
+  @Test func `invalid settings and unreadable lists are reported without a request`() async throws {
     #expect(try await run { $0.admin.tokens = [] } == 1)
     #expect(errors.contains("set admin.tokens"))
     #expect(try await run(port: 0) == 1)
@@ -146,9 +153,9 @@ import Testing
     #expect(server.totalRequests == 0)
   }
 
-  @Test func `what comes on standard input is a list`() async throws {
-    server.route("/admin/prefetch", json(#"{"id": "7f", "total": 4}"#, status: 202))
-    server.route("/admin/prefetch/7f", progress("finished", finished: 3))
+  @Test func `the file name - reads the list from standard input`() async throws {
+    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
+    server.route("/admin/prefetch/7f", to: progress("finished", finished: 3))
     let input = open(folder.path + "/list", O_RDONLY)
     defer { close(input) }
     #expect(try await run("-", input: input) == 0)
@@ -157,7 +164,7 @@ import Testing
     #expect(errors == "pictor: standard input: cannot be read: Bad file descriptor (9)\n")
   }
 
-  @Test func `a list of 64 MiB is read, and none that is longer`() async throws {
+  @Test func `a list of 64 MiB is read, and a longer one is refused`() async throws {
     let path = folder.path + "/list"
     #expect(truncate(path, 64 << 20) == 0)
     #expect(try ListFile(path, input: -1).contents().count == 64 << 20)

@@ -13,10 +13,13 @@ import Testing
     return status
   }
 
-  @Test func `the bar is as long as what is done`() {
+  @Test func `the bar shows the finished share`() {
     let half = status { status in
-      (status.finished, status.skipped, status.failed) = (60, 38, 2)
-      (status.rate, status.secondsLeft) = (12.34, 8.1)
+      status.finished = 60
+      status.skipped = 38
+      status.failed = 2
+      status.rate = 12.34
+      status.secondsLeft = 8.1
     }
     #expect(
       PrefetchReport.progress(half, width: 80)
@@ -30,15 +33,19 @@ import Testing
   }
 
   @Test(arguments: 0...200)
-  func `it never takes more columns than there are`(width: Int) {
+  func `the progress text never exceeds the given columns`(width: Int) {
     let busy = status { status in
-      (status.finished, status.skipped, status.failed) = (1, 100_000, 99_999)
-      (status.total, status.rate, status.secondsLeft) = (1_000_000, 123_456.7, 86_399)
+      status.finished = 1
+      status.skipped = 100_000
+      status.failed = 99_999
+      status.total = 1_000_000
+      status.rate = 123_456.7
+      status.secondsLeft = 86_399
     }
     #expect(PrefetchReport.progress(busy, width: width).count <= width)
   }
 
-  @Test func `nothing to do is all done`() {
+  @Test func `an empty list shows a full bar`() {
     var empty = PrefetchStatus(id: "x", total: 0)
     empty.state = .finished
     #expect(PrefetchReport.progress(empty, width: 20) == "[#######] 0/0, 0.0/s")
@@ -48,14 +55,17 @@ import Testing
     (0.0, "0:00"), (0.2, "0:01"), (59.9, "1:00"), (3_599, "59:59"), (3_723, "1:02:03"),
     (1e12, "99:59:59"), (-1, "0:00"),
   ])
-  func `time left reads like a clock`(seconds: Double, text: String) {
+  func `the remaining time is formatted as a clock`(seconds: Double, text: String) {
     #expect(PrefetchReport.clock(seconds) == text)
   }
 
-  @Test func `the summary tells the reasons, most frequent first, and each failure`() {
+  @Test func `the summary lists reasons by frequency, then each failure`() {
     let ended = status { status in
-      (status.state, status.seconds) = (.finished, 3.25)
-      (status.finished, status.skipped, status.failed) = (150, 45, 5)
+      status.state = .finished
+      status.seconds = 3.25
+      status.finished = 150
+      status.skipped = 45
+      status.failed = 5
       status.reasons = ["undecodable": 1, "source_not_found": 3, "missing_parameter": 1]
       status.failures = [
         .init(line: 9, code: "missing_parameter", message: "evil \u{1B}[2J words"),
@@ -70,13 +80,16 @@ import Testing
         failed: 1 undecodable
         line 7: undecodable: the source cannot be decoded as an image
         line 9: missing_parameter: evil \u{FFFD}[2J words
-        and 3 more that failed
+        and 3 more failures
 
         """)
   }
 
-  @Test func `the summary of a cancelled one tells what was not tried`() {
-    let ended = status { ($0.state, $0.finished) = (.cancelled, 1) }
+  @Test func `the summary of a cancelled prefetch counts the images that were not tried`() {
+    let ended = status {
+      $0.state = .cancelled
+      $0.finished = 1
+    }
     #expect(
       PrefetchReport.summary(ended) == """
         cancelled after 0.0 s: 200 images, 1 loaded, 0 skipped, 0 failed
@@ -86,7 +99,7 @@ import Testing
   }
 
   @Test(arguments: ["\u{7}", "\u{9B}", "\u{202E}", "\u{2066}", "\u{2028}", "\u{2029}", "\u{FEFF}"])
-  func `what a terminal obeys or reorders is not shown`(text: String) {
+  func `control and bidirectional characters are replaced`(text: String) {
     #expect(PrefetchReport.printable("a\(text)b é 東") == "a\u{FFFD}b é 東")
   }
 }

@@ -10,7 +10,7 @@ import Testing
 
 extension PrefetchCommandTests {
   private func begins() {
-    server.route("/admin/prefetch", json(#"{"id": "7f", "total": 4}"#, status: 202))
+    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
   }
 
   /// Delays the end of a reply beyond the client's deadline.
@@ -24,10 +24,11 @@ extension PrefetchCommandTests {
   private func pass(_ duration: Duration) { time.withLock { $0 += duration } }
 
   @Test(arguments: [
-    OriginReply.status(503), .status(502, Array("<html>".utf8)), .status(429), .closeBeforeHead,
+    OriginReply.status(503), .status(502, body: Array("<html>".utf8)), .status(429),
+    .closeBeforeHead,
     .resetBeforeHead, .ok([]),
   ])
-  func `a look that fails is followed by another`(reply: OriginReply) async throws {
+  func `a failed poll is retried`(reply: OriginReply) async throws {
     begins()
     server.route("/admin/prefetch/7f") { request in
       // Failures never last ten seconds in a row.
@@ -40,7 +41,9 @@ extension PrefetchCommandTests {
     #expect(!errors.contains("pictor: "))
   }
 
-  @Test func `looks that fail for ten seconds end the watch on a line of its own`() async throws {
+  @Test func `polls that fail for ten seconds end the watch with an error on its own line`()
+    async throws
+  {
     begins()
     server.route("/admin/prefetch/7f") { request in
       pass(.seconds(4))
@@ -52,7 +55,7 @@ extension PrefetchCommandTests {
       errors.hasSuffix(
         """
         \u{1B}[K
-        pictor: the prefetch cannot be watched: 127.0.0.1 port \(server.port) answered 503; it may still run: GET \
+        pictor: cannot watch the prefetch: 127.0.0.1 port \(server.port) responded with 503; it may still run: GET \
         /admin/prefetch/7f shows its progress
 
         """))
@@ -60,18 +63,18 @@ extension PrefetchCommandTests {
   }
 
   @Test(arguments: [(401, "; it may still run: GET "), (404, "the server no longer knows it\n")])
-  func `what another look would not change ends the watch at once`(
+  func `a poll refused with 401 or 404 ends the watch at once`(
     status: Int, words: String
   ) async throws {
     begins()
-    server.route("/admin/prefetch/7f", .status(status))
+    server.route("/admin/prefetch/7f", to: .status(status))
     #expect(try await run() == 1)
     #expect(server.requests(to: "/admin/prefetch/7f") == 1)
     #expect(errors.contains(words))
   }
 
   @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
-  func `an interruption in the middle of a look cancels the list`(signal: CInt) async throws {
+  func `an interruption during a poll cancels the prefetch`(signal: CInt) async throws {
     begins()
     server.route("/admin/prefetch/7f") { request in
       if request.method == "DELETE" { return json(#"{"cancelled": true}"#) }
@@ -87,7 +90,7 @@ extension PrefetchCommandTests {
     #expect(errors.hasSuffix("\u{1B}[K\n"))
   }
 
-  @Test func `an interruption before the answer waits for the id and cancels`() async throws {
+  @Test func `an interruption before the response waits for the id, then cancels`() async throws {
     server.route("/admin/prefetch") { _ in
       interruption.note(SIGINT)
       return json(#"{"id": "7f", "total": 4}"#, status: 202)
@@ -100,7 +103,7 @@ extension PrefetchCommandTests {
     #expect(output.hasPrefix("cancelled after"))
   }
 
-  @Test func `an interruption before the list is sent begins nothing`() async throws {
+  @Test func `an interruption before the list is sent starts nothing`() async throws {
     let deaf = try Origin(answers: false)
     #expect(truncate(folder.path + "/list", 32 << 20) == 0)
     interruption.note(SIGINT)
@@ -110,9 +113,9 @@ extension PrefetchCommandTests {
 
   @Test(arguments: [
     (OriginReply.status(503), "could not be cancelled and continues: 127.0.0.1 port "),
-    (.closeBeforeHead, "could not be cancelled and may continue: the answer of 127.0.0.1 port "),
+    (.closeBeforeHead, "could not be cancelled and may continue: the response of 127.0.0.1 port "),
   ])
-  func `what cannot be cancelled is said`(reply: OriginReply, words: String) async throws {
+  func `a failed cancellation is reported`(reply: OriginReply, words: String) async throws {
     begins()
     server.route("/admin/prefetch/7f") { request in
       if request.method == "DELETE" { return reply }
@@ -124,7 +127,8 @@ extension PrefetchCommandTests {
     #expect(output.isEmpty, "that it runs is no end of it")
   }
 
-  @Test func `the end of a list that ended before it could be cancelled is told`() async throws {
+  @Test func `when the prefetch ends before its cancellation, its summary is printed`() async throws
+  {
     begins()
     server.route("/admin/prefetch/7f") { request in
       if request.method == "DELETE" { return .status(404) }
@@ -137,17 +141,17 @@ extension PrefetchCommandTests {
     #expect(output.hasPrefix("finished after 2.0 s: "))
   }
 
-  @Test func `a list that is forgotten when it is cancelled is said to be`() async throws {
+  @Test func `when the server forgets a cancelled prefetch, the command says so`() async throws {
     begins()
     server.route("/admin/prefetch/7f") { request in
       interruption.note(SIGINT)
       return request.number == 1 ? progress("running", finished: 1) : .status(404)
     }
     #expect(try await run() == 130)
-    #expect(errors == "pictor: the list ended before; the server no longer knows it\n")
+    #expect(errors == "pictor: the list had already ended; the server no longer knows it\n")
   }
 
-  @Test func `without a terminal there is a line every five seconds`() async throws {
+  @Test func `without a terminal, a progress line is printed every five seconds`() async throws {
     begins()
     server.route("/admin/prefetch/7f") { request in
       pass(.seconds(2))

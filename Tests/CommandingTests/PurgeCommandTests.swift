@@ -15,12 +15,12 @@ import Testing
   init() throws { server = try Origin() }
 
   private func json(_ text: String, status: Int = 200) -> OriginReply {
-    .status(status, Array(text.utf8), headers: ["Content-Type: application/json"])
+    .status(status, body: Array(text.utf8), headers: ["Content-Type: application/json"])
   }
 
   /// Returns the exit status of `pictor purge`.
   private func run(
-    _ subjects: [PurgeSubject], _ change: (inout Configuration) -> Void = { _ in }
+    _ subjects: [PurgeSubject], change: (inout Configuration) -> Void = { _ in }
   ) async -> CInt {
     var configuration = Configuration()
     configuration.server.port = server.port
@@ -29,14 +29,14 @@ import Testing
     let console = Console(
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-    let command = PurgeCommand(configuration, subjects, console: console)
+    let command = PurgeCommand(configuration, subjects: subjects, console: console)
     return await withTaskExecutorPreference(BlockingExecutor.shared) { command.run() }
   }
 
   private var errors: String { said.withLock { $0.errors } }
   private var output: String { said.withLock { $0.output } }
 
-  @Test func `each subject is a request and a line`() async throws {
+  @Test func `each subject sends one request and prints one line`() async throws {
     server.route("/admin/cache") { request in
       json(
         """
@@ -44,7 +44,8 @@ import Testing
         "failed": \(request.number)}}
         """)
     }
-    server.route("/admin/cache/clear", json(#"{"purged": {"memory": 0, "disk": 0, "failed": 0}}"#))
+    server.route(
+      "/admin/cache/clear", to: json(#"{"purged": {"memory": 0, "disk": 0, "failed": 0}}"#))
     let status = await run([
       .url("http://h/a b.jpg?x=1&y=2"), .prefix("http://h/a"), .host("*.h"), .tag("shop"),
       .everything,
@@ -61,17 +62,19 @@ import Testing
     #expect(clear.headers["authorization"] == "Bearer 0123456789abcdef")
     #expect(
       output == """
-        http://h/a b.jpg?x=1&y=2: purged: 2 in memory, 3 on disk, 1 failure
-        prefix http://h/a: purged: 2 in memory, files on disk are still being searched for, 2 failures
-        host *.h: purged: 2 in memory, files on disk are still being searched for, 3 failures
-        tag shop: purged: 2 in memory, files on disk are still being searched for, 4 failures
-        everything: purged: 0 in memory, 0 on disk, 0 failures
+        http://h/a b.jpg?x=1&y=2: purged: 2 in memory, 3 on disk, 1 remembered failure
+        prefix http://h/a: purged: 2 in memory, the search on disk continues, 2 remembered failures
+        host *.h: purged: 2 in memory, the search on disk continues, 3 remembered failures
+        tag shop: purged: 2 in memory, the search on disk continues, 4 remembered failures
+        everything: purged: 0 in memory, 0 on disk, 0 remembered failures
 
         """)
     #expect(errors.isEmpty)
   }
 
-  @Test func `a refusal is a line and exit 1, and keeps nothing else from being purged`() async {
+  @Test func `a refused subject is reported with exit status 1, and the others are still purged`()
+    async
+  {
     server.route("/admin/cache") { request in
       request.number == 1
         ? json(#"{"error": {"code": "x", "message": "no \u001b tag"}}"#, status: 400)
@@ -80,19 +83,20 @@ import Testing
     #expect(await run([.tag("a\u{1b}b"), .url("http://h/a")]) == 1)
     #expect(
       errors
-        == "pictor: tag a\u{FFFD}b: 127.0.0.1 port \(server.port) answered 400: no \u{FFFD} tag\n")
-    #expect(output == "http://h/a: purged: 1 in memory, 0 on disk, 0 failures\n")
+        == "pictor: tag a\u{FFFD}b: 127.0.0.1 port \(server.port) responded with 400: no \u{FFFD} tag\n"
+    )
+    #expect(output == "http://h/a: purged: 1 in memory, 0 on disk, 0 remembered failures\n")
   }
 
-  @Test func `what cannot be asked is exit 1`() async {
+  @Test func `a purge that cannot be sent returns exit status 1`() async {
     #expect(await run([.everything]) { $0.admin.tokens = [] } == 1)
     #expect(errors.contains("set admin.tokens"))
     #expect(await run([.everything]) { $0.server.port = 0 } == 1)
     #expect(errors.contains("server.port is 0"))
     #expect(server.totalRequests == 0)
-    server.route("/admin/cache", .status(200, Array("<html>".utf8)))
+    server.route("/admin/cache", to: .status(200, body: Array("<html>".utf8)))
     #expect(await run([.url("http://h/a")]) == 1)
-    #expect(errors.contains("answered 200\n"))
+    #expect(errors.contains("responded with 200\n"))
     server.stop()
     #expect(await run([.url("http://h/a"), .url("http://h/b")]) == 1)
     #expect(errors.contains("http://h/a: cannot connect") && !errors.contains("http://h/b"))

@@ -10,7 +10,7 @@ import Testing
     ServerAnswer(Array(text.utf8), isWhole: isWhole)
   }
 
-  @Test func `an answer is there with the last byte of its length, and not before`() {
+  @Test func `a response is complete with the last byte of its content length, not before`() {
     let text = "HTTP/1.1 202 Accepted\r\nX: y\r\ncontent-LENGTH: 5\r\n\r\nabcde"
     for length in 0..<text.utf8.count {
       #expect(ServerAnswer(Array(text.utf8.prefix(length)), isWhole: true) == nil)
@@ -19,13 +19,13 @@ import Testing
     #expect(answer(text + "more")?.body == Array("abcde".utf8))
   }
 
-  @Test func `interim answers are passed over`() {
+  @Test func `interim responses are skipped`() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n"
     #expect(answer(interim) == nil)
     #expect(answer(interim + "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n")?.status == 204)
   }
 
-  @Test func `without a length the body ends with the connection`() {
+  @Test func `without a content length, the body ends with the connection`() {
     let text = "HTTP/1.0 200 OK\r\n\r\nabc"
     #expect(answer(text) == nil)
     #expect(answer(text, isWhole: true)?.body == Array("abc".utf8))
@@ -35,5 +35,7 @@ import Testing
     "", "\r\n\r\n", "SSH-2.0-OpenSSH\r\n\r\n", "HTTP/1.1\r\n\r\n", "HTTP/1.1 OK 200\r\n\r\n",
     "HTTP/2 200 OK\r\n\r\n",
   ])
-  func `anything else is none`(text: String) { #expect(answer(text, isWhole: true) == nil) }
+  func `malformed responses are rejected`(text: String) {
+    #expect(answer(text, isWhole: true) == nil)
+  }
 }

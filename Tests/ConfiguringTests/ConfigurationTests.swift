@@ -13,7 +13,7 @@ import Testing
     return configuration
   }
 
-  @Test func `a file sets what it names and leaves the rest`() throws {
+  @Test func `a file sets the keys that it names and keeps the other defaults`() throws {
     let configuration = try apply(
       """
       { // a comment, unquoted keys, single quotes and a trailing comma are JSON5
@@ -46,18 +46,71 @@ import Testing
     #expect(unknown == ["PICTOR_PORT"])
   }
 
-  @Test func `origins of pages are one text or a list`() throws {
+  @Test func `CORS origins are a comma-separated text or a list`() throws {
     for text in ["'http://a:81, https://[::1]'", "['http://a:81', 'https://[::1]']"] {
       let configuration = try apply("{ server: { cors_origin: \(text) } }")
       #expect(configuration.server.corsOrigins == ["http://a:81", "https://[::1]"])
     }
+    #expect(try apply("{ server: { cors_origin: 'auto' } }").server.corsOrigins == nil)
     var configuration = try apply("{ server: { cors_origin: '' } }")
     #expect(configuration.server.corsOrigins == [])
     try configuration.apply(option: "server.cors_origin", value: "https://a,https://b")
     #expect(configuration.server.corsOrigins == ["https://a", "https://b"])
   }
 
-  @Test func `sizes are auto, or said`() throws {
+  @Test func `ports are numbers, texts and ranges`() throws {
+    let configuration = try apply("{ download: { ports: [80, '443', '8000-8999'] } }")
+    #expect(configuration.download.ports == ["80", "443", "8000-8999"])
+    var other = try apply("{ download: { ports: [] } }")
+    #expect(other.download.ports.isEmpty)
+    try other.apply(option: "download.ports", value: "80,1024-65535")
+    #expect(other.download.ports == ["80", "1024-65535"])
+    for text in ["0", "80-", "99999", "https", "90-80"] {
+      #expect(throws: ConfigurationError.self) {
+        try other.apply(option: "download.ports", value: text)
+      }
+    }
+  }
+
+  @Test func `size steps are ascending whole numbers`() throws {
+    var configuration = try apply("{ server: { size_steps: [1, 320, 65535] } }")
+    #expect(configuration.server.sizeSteps == [1, 320, 65_535])
+    try configuration.apply(option: "server.size_steps", value: "160, 320")
+    #expect(configuration.server.sizeSteps == [160, 320])
+    try configuration.apply(option: "server.size_steps", value: "[100,200]")
+    #expect(configuration.server.sizeSteps == [100, 200])
+    try configuration.apply(option: "server.size_steps", value: "")
+    #expect(configuration.server.sizeSteps.isEmpty)
+    let many = (1...101).map(String.init).joined(separator: ",")
+    for text in ["0", "65536", "320,160", "160,160", "160,", "a", "1.5", "[160", many] {
+      #expect(throws: ConfigurationError.self, "\(text)") {
+        try configuration.apply(option: "server.size_steps", value: text)
+      }
+    }
+    for wrong in ["320", "[320.5]", "[[320]]", "[true]", "['a']"] {
+      #expect(throws: ConfigurationError.self, "\(wrong)") {
+        _ = try apply("{ server: { size_steps: \(wrong) } }")
+      }
+    }
+  }
+
+  @Test func `admission to disk has a mode and a number of variants`() throws {
+    #expect(Configuration().disk.admission == .auto && Configuration().disk.variantsPerSource == 64)
+    let disk = try apply("{ disk: { admission: 'second_request', variants_per_source: 0 } }").disk
+    #expect(disk.admission == .secondRequest && disk.variantsPerSource == 0)
+    #expect(Configuration().disk.hostShare == 1)
+    #expect(try apply("{ disk: { host_share: 0.25 } }").disk.hostShare == 0.25)
+    for wrong in [
+      "host_share: 0", "host_share: 1.1", "admission: 'never'", "variants_per_source: -1",
+      "variants_per_source: 1001",
+    ] {
+      #expect(throws: ConfigurationError.self, "\(wrong)") {
+        _ = try apply("{ disk: { \(wrong) } }")
+      }
+    }
+  }
+
+  @Test func `a size is auto or a number of bytes`() throws {
     var configuration = Configuration()
     #expect(configuration.memory.limit == nil && configuration.imaging.workerMemory == nil)
     try configuration.apply(option: "memory.limit", value: "1GiB")
@@ -66,7 +119,7 @@ import Testing
     #expect(configuration.memory.limit == nil)
   }
 
-  @Test func `an age is a time, or never, which any negative one says too`() throws {
+  @Test func `an age is a time, or never, which any negative number also means`() throws {
     for never in ["never", "-1", "-7d", "-0.5"] {
       var configuration = Configuration()
       try configuration.apply(option: "disk.maximum_age", value: never)
@@ -82,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func `the disk's limits and what age counts from are checked`() throws {
+  @Test func `the disk limits and the start of an entry's age are validated`() throws {
     let disk = try apply(
       "{ disk: { source_share: 0.25, count_limit: 0, expire_by: 'creation' } }"
     ).disk
@@ -92,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func `lists come comma-separated from the environment`() throws {
+  @Test func `lists in environment variables are comma-separated`() throws {
     var configuration = Configuration()
     _ = try configuration.apply(environment: [
       "PICTOR_DOWNLOAD_ALLOW_NETWORKS": "127.0.0.0/8, ::1/128", "PICTOR_IMAGING_FORMATS": "jpeg",
@@ -101,14 +154,14 @@ import Testing
     #expect(configuration.imaging.formats == [.jpeg])
   }
 
-  @Test func `formats on offer may be none, and keep their order`() throws {
+  @Test func `the list of automatic formats may be empty and keeps its order`() throws {
     #expect(try apply("{ imaging: { auto_formats: [] } }").imaging.autoFormats == [])
     #expect(
       try apply("{ imaging: { auto_formats: ['webp', 'avif'] } }").imaging.autoFormats
         == [.webp, .avif])
   }
 
-  @Test func `watermarks are URLs by name`() throws {
+  @Test func `watermarks map names to URLs`() throws {
     let file = try apply("{ watermarks: { logo: 'local:///logo.png', b_2: 'https://h/b?x=1' } }")
     #expect(file.watermarks == ["logo": "local:///logo.png", "b_2": "https://h/b?x=1"])
     var configuration = Configuration()
@@ -149,12 +202,12 @@ import Testing
     ("{ imaging: { auto_formats: ['jxl', 'jxl'] } }", "imaging.auto_formats", "each once"),
     ("{ disk: { clean_fraction: NaN } }", "disk.clean_fraction", "0.1 to 0.95"),
     ("{ log: { level: 'loud' } }", "log.level: 'loud'", "debug, info"),
-    ("{\n\n server: { port 1 } }", "pictor.json5:3: this is not JSON5", ""),
-    ("{ // {\n server:\n  { port: 1\n} /* \n } */\n x }", "pictor.json5:6: ", "not JSON5"),
-    ("{ server: { port: 1 }\n", "pictor.json5:2: ", "not JSON5"),
-    ("", "pictor.json5:1: ", "not JSON5"),
+    ("{\n\n server: { port 1 } }", "pictor.json5:3: not valid JSON5", ""),
+    ("{ // {\n server:\n  { port: 1\n} /* \n } */\n x }", "pictor.json5:6: ", "not valid JSON5"),
+    ("{ server: { port: 1 }\n", "pictor.json5:2: ", "not valid JSON5"),
+    ("", "pictor.json5:1: ", "not valid JSON5"),
   ])
-  func `a wrong file is told where, what, and what is allowed`(
+  func `an error in a file names the key, the value and the allowed values`(
     text: String, place: String, allowed: String
   ) {
     let message = complaint { _ = try apply(text) }
@@ -163,7 +216,7 @@ import Testing
     #expect(!message.contains("\n"))
   }
 
-  @Test func `all mistakes of a file are told at once, a line each, and the rest is taken over`() {
+  @Test func `all errors in a file are reported, one per line, and valid keys are still applied`() {
     var configuration = Configuration()
     let said = complaint {
       try configuration.apply(
@@ -181,21 +234,21 @@ import Testing
         "f: presets.a b: 'w=1' is not allowed: an object of queries such as \"w=300&h=200\", "
           + "by names of letters, digits, - and _",
         "f: server.port: 70000 is not allowed: a whole number from 0 to 65535",
-        "f: server.prot: there is no such key; did you mean server.port?",
-        "f: sever: there is no such key; did you mean server?",
+        "f: server.prot: unknown key; did you mean server.port?",
+        "f: sever: unknown key; did you mean server?",
       ])
     #expect(configuration.server.workers == 3 && configuration.server.port == 8_080)
   }
 
-  @Test func `all mistakes of file, environment and command line are told together`() throws {
+  @Test func `errors in the file, environment and command line are reported together`() throws {
     let folder = try TemporaryFolder()
-    try folder.write("a.json5", Array("{ server: { port: -1, workers: 2 } }".utf8))
+    try folder.write("a.json5", bytes: Array("{ server: { port: -1, workers: 2 } }".utf8))
     var problems = ConfigurationProblems()
     let invocation = Invocation(
       arguments: ["--config", folder.path + "/a.json5", "--wrong", "1", "--disk.limit", "much"],
       &problems)
     let (configuration, unknown) = Configuration.load(
-      invocation, environment: ["PICTOR_SERVER_PORT": "x", "PICTOR_PORT": "y"], &problems)
+      invocation, environment: ["PICTOR_SERVER_PORT": "x", "PICTOR_PORT": "y"], into: &problems)
     #expect(
       problems.lines.map { $0.prefix { $0 != ":" } } == [
         "--wrong", folder.path[...] + "/a.json5", "PICTOR_SERVER_PORT", "--disk.limit",
@@ -210,11 +263,11 @@ import Testing
     ("PICTOR_CA_FILE", "; did you mean PICTOR_DOWNLOAD_CA_FILE?"),
     ("PICTOR_SERVICE_HOST", ""), ("PICTOR_", ""), ("PICTOR_ZZZZZZZZZ", ""),
   ])
-  func `a variable that is no key's suggests the nearest`(name: String, hint: String) {
+  func `an unknown variable suggests the nearest key`(name: String, hint: String) {
     #expect(Configuration.hint(forVariable: name) == hint)
   }
 
-  @Test func `wrong variables and options are named`() {
+  @Test func `errors in variables and options name them`() {
     var configuration = Configuration()
     #expect(
       complaint { _ = try configuration.apply(environment: ["PICTOR_SERVER_PORT": "tcp://10"]) }
@@ -226,7 +279,7 @@ import Testing
       complaint { try configuration.apply(option: "x.y", value: "1") }.hasPrefix("--x.y: "))
   }
 
-  @Test func `what is printed can be read again`() throws {
+  @Test func `the printed configuration can be read again`() throws {
     var original = Configuration()
     original.server.port = 1
     original.disk.path = "a \"quoted\" \\ path\n"
@@ -237,7 +290,7 @@ import Testing
     #expect(try apply(original.json5) == original)
   }
 
-  @Test func `sizes and times print as they are written`() {
+  @Test func `sizes and times are printed in the form that is read`() {
     #expect(ByteSize.text(256 << 20) == "256MiB")
     #expect(ByteSize.text(0) == "0B")
     #expect(TimeSpan.text(.seconds(604_800)) == "7d")
@@ -245,7 +298,7 @@ import Testing
     #expect(TimeSpan.text(.zero) == "0s")
   }
 
-  @Test func `keys and their variables are unique`() {
+  @Test func `the paths and variables of keys are unique`() {
     #expect(Set(Configuration.keys.map(\.path)).count == Configuration.keys.count)
     #expect(Set(Configuration.keys.map(\.environmentVariable)).count == Configuration.keys.count)
   }
@@ -259,13 +312,13 @@ import Testing
     return String(decoding: data, as: UTF8.self)
   }
 
-  @Test func `config/pictor.json5 is the defaults as printed`() throws {
+  @Test func `config/pictor.json5 contains the printed defaults`() throws {
     let file = try repositoryFile("config/pictor.json5")
     let body = file[(file.firstIndex(of: "{") ?? file.endIndex)...]
     #expect(String(body) == Configuration().json5)
   }
 
-  @Test func `docs/configuration.md has every key, its variable and its default`() throws {
+  @Test func `docs/configuration.md lists each key with its variable and default`() throws {
     let text = try repositoryFile("docs/configuration.md")
     let rows = Configuration.keys.map { key in
       """

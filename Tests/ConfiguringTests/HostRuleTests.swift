@@ -19,6 +19,7 @@ import Testing
         headers: { "Referer": "https://example.com/", "X-Key": "env:KEY", "Cookie": "file:/run/c" },
         drop_headers: ["User-Agent"], forward_headers: ["Accept-Language"],
         user: "pictor", password: "env:PASSWORD", allow_invalid_certificates: true,
+        credentials_to: ["https:8443", "http", "https:443"],
         proxy: "http://proxy.internal:3128",
         default_lifetime: "1h", minimum_lifetime: "1m", maximum_lifetime: "2d",
         stale_while_revalidate: "0s", stale_if_error: "30d" },
@@ -28,7 +29,7 @@ import Testing
     ]
     """
 
-  @Test func `every member is read`() throws {
+  @Test func `every member of a host rule is read`() throws {
     let rules = try configuration(everything).hosts
     #expect(rules.map(\.host.description) == ["*.example.com", "example.org", "*"])
     let first = try #require(rules.first)
@@ -42,6 +43,8 @@ import Testing
       ])
     #expect(first.droppedHeaders == ["User-Agent"] && first.forwardedHeaders == ["Accept-Language"])
     #expect(first.written.user == "pictor" && first.written.password == .environment("PASSWORD"))
+    #expect(first.credentialOrigins.map(\.description) == ["https:8443", "http", "https"])
+    #expect(rules[1].credentialOrigins == [.https])
     #expect(first.allowsInvalidCertificates && !first.keepsCookies)
     #expect(first.freshness.defaultLifetime == .seconds(3_600))
     #expect(first.freshness.minimumLifetime == .seconds(60))
@@ -56,7 +59,8 @@ import Testing
     #expect(rules[2].written.proxy == .url(.environment("PROXY")))
   }
 
-  @Test func `what is printed can be read again, and is where secrets stand, not what they are`()
+  @Test
+  func `printed host rules can be read again and contain references to secrets, not their values`()
     throws
   {
     var original = try configuration(everything)
@@ -70,28 +74,28 @@ import Testing
     }
   }
 
-  @Test func `variable and option hold the list as JSON5 text`() throws {
+  @Test func `the variable and the option take host rules as JSON5 text`() throws {
     var configuration = Configuration()
     _ = try configuration.apply(environment: ["PICTOR_HOSTS": "[{ host: 'a.example' }]"])
     #expect(configuration.hosts.map(\.host.description) == ["a.example"])
     try configuration.apply(option: "hosts", value: "[]")
     #expect(configuration.hosts.isEmpty)
     let wrong = complaint { try configuration.apply(option: "hosts", value: "[{ token: secret") }
-    #expect(wrong == "--hosts: this is not the JSON5 text of a list")
+    #expect(wrong == "--hosts: not a JSON5 list")
     let second = complaint {
       try configuration.apply(option: "hosts", value: "[{ host: 'a' }, { host: 'b', cookie: 1 }]")
     }
-    #expect(second == "--hosts: rule 2, cookie: there is no such member; did you mean cookies?")
+    #expect(second == "--hosts: rule 2, cookie: unknown member; did you mean cookies?")
   }
 
-  @Test func `all that is wrong with all rules is told at once, a line each`() {
+  @Test func `all errors of all host rules are reported, one per line`() {
     let lines = complaint {
       _ = try configuration(
         "[{ cookies: 1, token: 'hunter2' }, 7, { host: 'a' }, { host: 'b', user: 'u', tag: [] }]")
     }.split(separator: "\n")
     let beginnings = [
-      "rule 1, host: it is missing", "rule 1, token: not allowed", "rule 1, cookies: 1 is not",
-      "rule 2: it is no object", "rule 4, tag: there is no such member; did you mean tags?",
+      "rule 1, host: it is required", "rule 1, token: not allowed", "rule 1, cookies: 1 is not",
+      "rule 2: not an object", "rule 4, tag: unknown member; did you mean tags?",
     ]
     #expect(lines.count == beginnings.count, "\(lines)")
     for (line, beginning) in zip(lines, beginnings) {
@@ -102,8 +106,8 @@ import Testing
 
   @Test(arguments: [
     ("{}", "hosts: not allowed: a list of rules"),
-    ("[1]", "hosts: rule 1: it is no object"),
-    ("[{ tags: [] }]", "hosts: rule 1, host: it is missing"),
+    ("[1]", "hosts: rule 1: not an object"),
+    ("[{ tags: [] }]", "hosts: rule 1, host: it is required"),
     ("[{ host: 'a b' }]", "hosts: rule 1, host: 'a b' is not allowed: a host such as"),
     ("[{ host: 'a', stale_if_error: 5 }]", "rule 1, stale_if_error: 5 is not allowed: a time"),
     (
@@ -125,15 +129,19 @@ import Testing
     ("[{ host: 'a', headers: { Authorization: 'Bearer x' } }]", "rule 1, headers: "),
     ("[{ host: 'a', headers: { X: 'env:' } }]", "rule 1, headers: "),
     ("[{ host: 'a', headers: { X: 'file:relative' } }]", "rule 1, headers: "),
-    ("[{ host: 'a', headers: { X: 'a', x: 'b' } }]", "rule 1, headers: 'x' is there twice"),
-    ("[{ host: 'a', user: 'u' }]", "rule 1, user: a password has to stand beside it"),
-    ("[{ host: 'a', password: 'env:P' }]", "rule 1, password: a user has to stand beside it"),
+    ("[{ host: 'a', headers: { X: 'a', x: 'b' } }]", "rule 1, headers: 'x' appears twice"),
+    ("[{ host: 'a', user: 'u' }]", "rule 1, user: it requires a password"),
+    ("[{ host: 'a', credentials_to: ['ftp'] }]", "rule 1, credentials_to: "),
+    ("[{ host: 'a', credentials_to: ['https:0'] }]", "rule 1, credentials_to: "),
+    ("[{ host: 'a', credentials_to: ['http:*'] }]", "rule 1, credentials_to: "),
+    ("[{ host: 'a', credentials_to: 'https' }]", "rule 1, credentials_to: "),
+    ("[{ host: 'a', password: 'env:P' }]", "rule 1, password: it requires a user"),
     (
       "[{ host: 'a', user: 'a:b', password: 'env:P' }]", "rule 1, user: not allowed: a name without"
     ),
     (
       "[{ host: 'a', user: 'u', password: 'env:P', token: 'env:T' }]",
-      "rule 1, token: it does not go with user and password"
+      "rule 1, token: it cannot be combined with user and password"
     ),
     (
       "[{ host: 'a', token: 'env:T', headers: { authorization: 'env:A' } }]",
@@ -145,15 +153,15 @@ import Testing
     ),
     (
       "[{ host: 'a', drop_headers: ['Accept', 'accept'] }]",
-      "rule 1, drop_headers: 'accept' is there twice"
+      "rule 1, drop_headers: 'accept' appears twice"
     ),
     (
       "[{ host: 'a', cookies: true, forward_headers: ['authorization'] }]",
-      "rule 1, cookies: they do not go with clients'"
+      "rule 1, cookies: they cannot be combined with a forwarded Authorization or Cookie"
     ),
     (
       "[{ host: 'a', cookies: true, headers: { cookie: 'env:C' } }]",
-      "rule 1, cookies: they do not go with a Cookie"
+      "rule 1, cookies: they cannot be combined with a Cookie in headers"
     ),
     ("[{ host: 'a', cookies: 'yes' }]", "rule 1, cookies: 'yes' is not allowed: true or false"),
     ("[{ host: 'a', proxy: 'socks5://p:1' }]", "rule 1, proxy: not allowed: direct, http://"),
@@ -161,14 +169,14 @@ import Testing
     ("[{ host: 'a', proxy: '' }]", "rule 1, proxy: "),
     (
       "[{ host: 'a' }, { host: 'b', hosts: [] }]",
-      "rule 2, hosts: there is no such member; did you mean host?"
+      "rule 2, hosts: unknown member; did you mean host?"
     ),
     (
       "[{ host: 'a' }, { host: 'b', zzzzzzzz: [] }]",
-      "rule 2, zzzzzzzz: there is no such member: host, "
+      "rule 2, zzzzzzzz: unknown member: host, "
     ),
   ])
-  func `a wrong rule is told its number, its member and what is allowed`(
+  func `an error in a host rule names the rule, the member and the allowed values`(
     hosts: String, problem: String
   ) {
     let message = complaint { _ = try configuration(hosts) }
@@ -182,7 +190,7 @@ import Testing
     "Trailer",
     "Upgrade", "Range", "If-None-Match", "IF-RANGE", "Accept-Encoding", "Proxy-Authorization",
   ])
-  func `fields of framing, connections and conditions are nobody's to set`(name: String) {
+  func `headers for framing, connections and conditions cannot be set`(name: String) {
     for member in ["headers: { '\(name)': 'a' }", "\(list("drop")), ", "\(list("forward"))"] {
       let message = complaint { _ = try configuration("[{ host: 'a', \(member) }]") }
       #expect(message.contains("rule 1, "), "\(member)")
@@ -199,7 +207,7 @@ import Testing
     "[{ host: 'a', headers: { 'X-A': 'hunter2', Host: 'b' } }]",
     "[{ host: 'a', proxy: 'http://u:hunter2@p:1' }]", "[{ host: 'a', token: ['hunter2'] }]",
   ])
-  func `a secret in the open is refused and not repeated`(hosts: String) {
+  func `a secret in plain text is refused and not repeated in the message`(hosts: String) {
     let message = complaint { _ = try configuration(hosts) }
     #expect(message.contains("not allowed"))
     #expect(!message.contains("hunter2"))
@@ -208,14 +216,14 @@ import Testing
   @Test(arguments: [
     "http://u:hunter2@p:1", "https://p:1", "p:3128", "http://p:1/hunter2", "http://p:0", "env:",
   ])
-  func `a proxy is an HTTP URL with a port, its password stands elsewhere`(text: String) {
+  func `a proxy must be an HTTP URL with a port and without a password`(text: String) {
     var configuration = Configuration()
     let message = complaint { try configuration.apply(option: "download.proxy", value: text) }
     #expect(message.hasPrefix("--download.proxy: not allowed: http://host:port"))
     #expect(!message.contains("hunter2"))
   }
 
-  @Test func `an empty proxy is none`() throws {
+  @Test func `an empty proxy means no proxy`() throws {
     var configuration = Configuration()
     try configuration.apply(option: "download.proxy", value: "http://[::1]:3128/")
     #expect(configuration.download.proxy == .literal("http://[::1]:3128/"))
@@ -226,7 +234,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct SecretTextTests {
   private func problem(
-    _ text: String, _ environment: [String: String] = [:]
+    _ text: String, environment: [String: String] = [:]
   ) -> String {
     do throws(ConfigurationError) {
       return "'" + (try SecretText(text).value(environment: environment, at: "here")) + "'"
@@ -235,37 +243,37 @@ import Testing
     }
   }
 
-  @Test func `a secret is the variable's value, or the file's without its line break`() throws {
+  @Test func `a secret is a variable's value, or a file's content without its line break`() throws {
     let folder = try TemporaryFolder()
-    func write(_ name: String, _ text: String) throws -> String {
-      try folder.write(name, Array(text.utf8))
+    func write(_ name: String, text: String) throws -> String {
+      try folder.write(name, bytes: Array(text.utf8))
       return "\(folder.path)/\(name)"
     }
-    #expect(problem("env:S", ["S": "a b"]) == "'a b'")
+    #expect(problem("env:S", environment: ["S": "a b"]) == "'a b'")
     #expect(problem("literal") == "'literal'")
     for (name, text) in [("a", "s3\n"), ("b", "s3\r\n\n"), ("c", "s3")] {
-      #expect(problem("file:" + (try write(name, text))) == "'s3'")
+      #expect(problem("file:" + (try write(name, text: text))) == "'s3'")
     }
   }
 
-  @Test func `a secret that is missing or empty is told by where it should be`() throws {
+  @Test func `the error for a missing or empty secret names its location`() throws {
     let folder = try TemporaryFolder()
-    func write(_ name: String, _ text: String) throws -> String {
-      try folder.write(name, Array(text.utf8))
+    func write(_ name: String, text: String) throws -> String {
+      try folder.write(name, bytes: Array(text.utf8))
       return "\(folder.path)/\(name)"
     }
     #expect(problem("env:S") == "here: the environment variable S is not set")
-    #expect(problem("env:S", ["S": ""]) == "here: env:S is empty")
-    let path = try write("empty", "\n")
+    #expect(problem("env:S", environment: ["S": ""]) == "here: env:S is empty")
+    let path = try write("empty", text: "\n")
     #expect(problem("file:" + path) == "here: file:\(path) is empty")
     #expect(
       problem("file:/nonexistent")
         == "here: '/nonexistent' cannot be read: No such file or directory")
-    let long = try write("long", String(repeating: "x", count: 70_000))
-    #expect(problem("file:" + long) == "here: '\(long)' has more than 64KiB, which is too much")
+    let long = try write("long", text: String(repeating: "x", count: 70_000))
+    #expect(problem("file:" + long) == "here: '\(long)' has more than 64KiB")
   }
 
-  @Test func `a proxy that stands elsewhere is looked at when it is read`() throws {
+  @Test func `a proxy URL from the environment is validated when it is resolved`() throws {
     func url(_ value: String) -> String {
       do throws(ConfigurationError) {
         return try ProxyURL.url(
@@ -276,7 +284,7 @@ import Testing
     }
     #expect(url("http://u:p%40@proxy:3128") == "http://u:p%40@proxy:3128")
     let message = url("ftp://u:hunter2@proxy:3128")
-    #expect(message.hasPrefix("download.proxy: env:P is no http://"))
+    #expect(message.hasPrefix("download.proxy: env:P is not http://"))
     #expect(!message.contains("hunter2"))
   }
 }

@@ -6,7 +6,18 @@ import Testing
 @testable import Configuring
 
 @Suite(.onOwnThreads) struct InvocationTests {
-  @Test func `nothing serves with the defaults`() throws {
+  /// What `sign` signs.
+  private static func order(
+    _ urls: String..., expiresIn: Duration? = nil, key: String? = nil
+  ) -> SigningOrder {
+    var order = SigningOrder()
+    order.urls = urls
+    order.expiresIn = expiresIn
+    order.key = key
+    return order
+  }
+
+  @Test func `without arguments, the server starts with the defaults`() throws {
     let invocation = try Invocation(arguments: [])
     #expect(invocation.action == .serve)
     #expect(invocation.file == nil)
@@ -15,7 +26,7 @@ import Testing
     #expect(unknown.isEmpty)
   }
 
-  @Test func `options come with a space or an equals sign`() throws {
+  @Test func `options take their value after a space or an equals sign`() throws {
     let invocation = try Invocation(arguments: [
       "--server.port", "1", "--sources.local_root=a=b", "--disk.path=",
     ])
@@ -49,8 +60,16 @@ import Testing
     ),
     (["purge", "--help"], .help(.purge)), (["purge", "http://h/a", "-h"], .help(.purge)),
     (["healthcheck", "--help"], .help(.healthcheck)),
+    (["sign", "/image?url=a"], .sign(order("/image?url=a"))),
+    (
+      ["sign", "a", "--expires-in=90m", "b", "--key", "k", "--server.port", "1"],
+      .sign(order("a", "b", expiresIn: .seconds(5_400), key: "k"))
+    ),
+    (["sign", "-h"], .help(.sign)),
   ])
-  func `each action has its word`(arguments: [String], action: Invocation.Action) throws {
+  func `each command and option selects its action`(arguments: [String], action: Invocation.Action)
+    throws
+  {
     #expect(try Invocation(arguments: arguments).action == action)
   }
 
@@ -59,32 +78,35 @@ import Testing
     ["prefetch"], ["prefetch", "a", "b"], ["prefetch", "-x"], ["prefetch", "a", "--preset"],
     ["purge"], ["purge", "-x"], ["purge", "--tag"], ["purge", "--preset", "x"], ["--all"],
     ["--tag", "x"], ["--preset", "x"], ["healthcheck", "a"], ["a", "prefetch"],
+    ["sign"], ["sign", "-x"], ["sign", "a", "--key"], ["sign", "a", "--expires-in", "0s"],
+    ["sign", "a", "--expires-in", "5"], ["sign", "a", "--expires-in", "3651d"],
+    ["sign", "--all"], ["prefetch", "a", "--key", "b"], ["--expires-in", "1h"],
   ])
-  func `what is not understood is refused in one line`(arguments: [String]) {
+  func `invalid arguments are refused`(arguments: [String]) {
     #expect(throws: ConfigurationError.self) { try Invocation(arguments: arguments) }
   }
 
   @Test(arguments: [
-    (["--port", "1"], "--port: there is no such option; did you mean --server.port?"),
-    (["--server-port=1"], "--server-port=1: there is no such option; did you mean --server.port?"),
+    (["--port", "1"], "--port: unknown option; did you mean --server.port?"),
+    (["--server-port=1"], "--server-port=1: unknown option; did you mean --server.port?"),
     (
-      ["--server.prot", "1"], "--server.prot: there is no such option; did you mean --server.port?"
+      ["--server.prot", "1"], "--server.prot: unknown option; did you mean --server.port?"
     ),
-    (["--confg", "a"], "--confg: there is no such option; did you mean --config?"),
-    (["--check"], "--check: there is no such option; did you mean --check-config?"),
+    (["--confg", "a"], "--confg: unknown option; did you mean --config?"),
+    (["--check"], "--check: unknown option; did you mean --check-config?"),
     (
       ["--log"],
-      "--log: there is no such option; did you mean --log.format, --log.level or --log.requests?"
+      "--log: unknown option; did you mean --log.format, --log.level or --log.requests?"
     ),
     (
       ["purge", "--prefx", "http://h/"],
-      "--prefx: there is no such option; did you mean --prefix?"
+      "--prefx: unknown option; did you mean --prefix?"
     ),
-    (["--zzzzzzzz"], "--zzzzzzzz: there is no such option; --help lists them"),
-    (["purg"], "purg: there is no such command; did you mean purge?"),
-    (["serve"], "serve: there is no such command; --help lists them"),
+    (["--zzzzzzzz"], "--zzzzzzzz: unknown option; --help lists them"),
+    (["purg"], "purg: unknown command; did you mean purge?"),
+    (["serve"], "serve: unknown command; --help lists them"),
   ])
-  func `an option or command that does not exist suggests the nearest`(
+  func `an unknown option or command suggests the nearest`(
     arguments: [String], message: String
   ) {
     let said = complaint {
@@ -94,8 +116,7 @@ import Testing
     #expect(said == message)
   }
 
-  @Test func `all that is wrong with the arguments is told, and values are no mistakes of theirs`()
-  {
+  @Test func `all errors in the arguments are reported, and values of unknown options are not`() {
     let said = complaint {
       _ = try Invocation(arguments: [
         "--port", "1", "--x.y=2", "b", "--server.port", "3", "--config",
@@ -107,9 +128,9 @@ import Testing
       ])
   }
 
-  @Test func `each command has a help text of its own`() {
+  @Test func `each command has its own help text`() {
     let texts = ([nil] + Invocation.Command.allCases).map { Invocation.help(for: $0) }
-    #expect(Set(texts).count == 4)
+    #expect(Set(texts).count == 6)
     for (command, text) in zip(Invocation.Command.allCases, texts.dropFirst()) {
       #expect(text.hasPrefix("pictor \(command.rawValue): "))
       #expect(text.contains("usage: pictor \(command.rawValue)"))
@@ -122,7 +143,7 @@ import Testing
     #expect(lines.allSatisfy { $0.count <= 120 })
   }
 
-  @Test func `a configuration file that is not there is an error that names it`() throws {
+  @Test func `the error for a missing configuration file names the file`() throws {
     let invocation = try Invocation(arguments: ["--config", "/nonexistent/pictor.json5"])
     #expect {
       try Configuration.load(invocation, environment: [:])

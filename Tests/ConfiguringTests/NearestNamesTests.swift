@@ -20,11 +20,11 @@ import Testing
     ("host", ["hosts"]), ("file", ["download.ca_file"]), ("zzzz", []), ("", []), ("--", []),
     (String(repeating: "port", count: 20), []),
   ])
-  func `the nearest names are found`(given: String, found: [String]) {
+  func `the nearest names are returned`(given: String, found: [String]) {
     #expect(NearestNames.of(given, among: names) == found)
   }
 
-  @Test func `of many only some are told`() {
+  @Test func `at most five names are suggested`() {
     let many = (1...20).map { "section\($0).port" }
     #expect(NearestNames.of("port", among: many).count == 5)
   }
@@ -33,12 +33,14 @@ import Testing
     ("", "", 0), ("", "abc", 3), ("abc", "", 3), ("abc", "abc", 0), ("abc", "acb", 1),
     ("kitten", "sitting", 3), ("ca", "abc", 3), ("port", "prot", 1),
   ])
-  func `edits are counted`(left: String, right: String, distance: Int) {
+  func `the edit distance counts insertions, deletions, substitutions and transpositions`(
+    left: String, right: String, distance: Int
+  ) {
     #expect(NearestNames.distance(left, right) == distance)
     #expect(NearestNames.distance(right, left) == distance)
   }
 
-  @Test func `names are a question`() {
+  @Test func `suggestions form a question`() {
     #expect(NearestNames.question([]).isEmpty)
     #expect(NearestNames.question(["a"]) == "; did you mean a?")
     #expect(NearestNames.question(["a", "b", "c"]) == "; did you mean a, b or c?")

@@ -1,4 +1,4 @@
-// Content: entries whose content tells whether they are intact.
+// Content: entries whose content shows whether they are intact.
 
 import Caching
 import Model
@@ -33,7 +33,8 @@ enum Content {
   static func variant(_ key: CacheKey, seed: Int, generation: Int) -> Variant {
     let body = bytes(key, seed: seed).withUnsafeBytes { ImageBytes(copying: $0) }
     let info = VariantInfo(
-      format: .webp, size: PixelSize(width: 3, height: 2), density: 1, etag: "\(seed)",
+      .image(RenderedImage(format: .webp, size: PixelSize(width: 3, height: 2), density: 1)),
+      etag: "\(seed)",
       freshness: freshness(seed), generation: generation)
     return Variant(key: key, info: info, body: .memory(body))
   }
@@ -59,31 +60,31 @@ enum Content {
   static func purgesFile(_ path: String) -> String { path + ".purged" }
 
   /// Returns whether the body and the metadata are those stored under `key`.
-  static func isRight(_ variant: Variant, _ key: CacheKey) -> Bool {
+  static func isRight(_ variant: Variant, for key: CacheKey) -> Bool {
     guard let seed = Int(variant.info.etag), variant.key == key,
       variant.info.freshness == freshness(seed)
     else { return false }
     switch variant.body {
-    case .memory(let bytes): return bytes.withUnsafeBytes { isRight($0, key, seed) }
-    case .file(let file): return isRight(file, key, seed)
+    case .memory(let bytes): return bytes.withUnsafeBytes { isRight($0, for: key, seed: seed) }
+    case .file(let file): return isRight(file, for: key, seed: seed)
     }
   }
 
   /// Returns whether the body and the metadata are those stored under `key`.
-  static func isRight(_ source: Source, _ key: CacheKey) -> Bool {
+  static func isRight(_ source: Source, for key: CacheKey) -> Bool {
     guard let tag = source.origin.etag, let seed = Int(tag), source.key == key,
       source.freshness == freshness(seed), source.version == UInt64(seed) + 1
     else { return false }
-    return isRight(source.file, key, seed)
+    return isRight(source.file, for: key, seed: seed)
   }
 
-  private static func isRight(_ file: FileRegion, _ key: CacheKey, _ seed: Int) -> Bool {
+  private static func isRight(_ file: FileRegion, for key: CacheKey, seed: Int) -> Bool {
     guard let bytes = try? ImageBytes(contentsOf: file, mayMap: false) else { return false }
-    return bytes.withUnsafeBytes { isRight($0, key, seed) }
+    return bytes.withUnsafeBytes { isRight($0, for: key, seed: seed) }
   }
 
   private static func isRight(
-    _ found: UnsafeRawBufferPointer, _ key: CacheKey, _ seed: Int
+    _ found: UnsafeRawBufferPointer, for key: CacheKey, seed: Int
   ) -> Bool {
     bytes(key, seed: seed).withUnsafeBytes { $0.elementsEqual(found) }
   }

@@ -40,7 +40,7 @@ enum Writing {
           Content.purgesFile(arguments[1]), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600))
       try await withThrowingTaskGroup(of: Void.self) { group in
         for task in 0..<3 {
-          group.addTask { try await work(writer, Chance(seed: seed &* 3 &+ UInt64(task))) }
+          group.addTask { try await work(writer, start: Chance(seed: seed &* 3 &+ UInt64(task))) }
         }
         try await group.waitForAll()
       }
@@ -66,16 +66,16 @@ enum Writing {
     }
   }
 
-  private static func work(_ writer: Writer, _ start: Chance) async throws {
-    let (tier, purges) = (writer.tier, writer.purges)
+  private static func work(_ writer: Writer, start: Chance) async throws {
+    let tier = writer.tier
+    let purges = writer.purges
     var chance = start
     for step in 1... {
       if step.isMultiple(of: 20) { tell() }
       let number = Int.random(in: Content.numbers, using: &chance)
       let width = Int.random(in: Content.widths, using: &chance)
-      let (source, variant) = (
-        Content.sourceKey(number), Content.variantKey(number, width: width)
-      )
+      let source = Content.sourceKey(number)
+      let variant = Content.variantKey(number, width: width)
       let seed =
         writer.run * Content.seedsPerRun
         + Int.random(in: 0..<Content.seedsPerRun, using: &chance)
@@ -95,11 +95,11 @@ enum Writing {
         let beginning = String(source.text.dropLast(3))
         try await writer.purge(.prefix(try SourceURL(parsing: beginning)), of: beginning)
       case 63..<75:
-        if let kept = await tier.source(for: source), !Content.isRight(kept, source) {
+        if let kept = await tier.source(for: source), !Content.isRight(kept, for: source) {
           exit(wrongBytes)
         }
       default:
-        if let kept = await tier.variant(for: variant), !Content.isRight(kept, variant) {
+        if let kept = await tier.variant(for: variant), !Content.isRight(kept, for: variant) {
           exit(wrongBytes)
         }
       }

@@ -9,15 +9,15 @@ import Testing
 @Suite(.onOwnThreads) struct DownloaderTests {
   private let image = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
-  @Test func `a body arrives whole in a file that cannot be changed`() async throws {
+  @Test func `a body arrives complete in a sealed file`() async throws {
     // Given
     let origin = try Origin()
-    origin.serve("/a.jpg", image)
+    origin.serve("/a.jpg", bytes: image)
     let downloader = try makeDownloader()
     // When
     let download = try await downloader.load(origin.url("/a.jpg?x=1"))
     // Then
-    #expect(try download.file.bytes == image)
+    #expect(download.file.bytes == image)
     #expect(download.origin.status == 200)
     #expect(write(download.file.descriptor, "x", 1) == -1 && errno == EPERM)
     #expect(ftruncate(download.file.descriptor, 1) == -1 && errno == EPERM)
@@ -25,9 +25,9 @@ import Testing
     #expect(origin.received(at: "/a.jpg").map(\.target) == ["/a.jpg?x=1"])
   }
 
-  @Test func `the origin sees who asks and what is accepted, and nothing else`() async throws {
+  @Test func `an origin receives the default headers and no others`() async throws {
     let origin = try Origin()
-    origin.serve("/a", image, headers: ["Set-Cookie: a=b"])
+    origin.serve("/a", bytes: image, headers: ["Set-Cookie: a=b"])
     let downloader = try makeDownloader { $0.userAgent = "Pictor/1.2" }
     _ = try await downloader.load(origin.url("/a"))
     _ = try await downloader.load(origin.url("/a"))
@@ -40,10 +40,10 @@ import Testing
       ])
   }
 
-  @Test func `what the origin says of the body comes along`() async throws {
+  @Test func `the response headers of the origin are returned`() async throws {
     let origin = try Origin()
     origin.serve(
-      "/a", image, type: "image/png",
+      "/a", bytes: image, type: "image/png",
       headers: [
         "Cache-Control: max-age=60", "cache-control:public ", "ETag: W/\"x\"", "Age: 7",
         "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT", "Date: Mon, 07 Nov 1994 08:49:37 GMT",
@@ -61,42 +61,42 @@ import Testing
     #expect(answer == expected)
   }
 
-  @Test func `bodies in chunks and bodies that end with the connection arrive whole`()
+  @Test func `chunked bodies and bodies that end with the connection arrive complete`()
     async throws
   {
     let origin = try Origin()
-    origin.route("/chunked", .chunked(image, size: 999, trailers: ["ETag: \"trailer\""]))
-    origin.route("/close", .untilClose(image))
+    origin.route("/chunked", to: .chunked(image, size: 999, trailers: ["ETag: \"trailer\""]))
+    origin.route("/close", to: .untilClose(image))
     let downloader = try makeDownloader()
     let chunked = try await downloader.load(origin.url("/chunked"))
-    #expect(try chunked.file.bytes == image)
+    #expect(chunked.file.bytes == image)
     #expect(chunked.origin.etag == nil)
     #expect(try await downloader.load(origin.url("/close")).file.bytes == image)
   }
 
-  @Test func `interim answers leave nothing behind`() async throws {
+  @Test func `interim responses are discarded`() async throws {
     let origin = try Origin()
     let early = Array("HTTP/1.1 103 Early Hints\r\nETag: \"early\"\r\n\r\n".utf8)
-    origin.route("/a", OriginReply([.send(early)] + OriginReply.ok(image).steps))
+    origin.route("/a", to: OriginReply([.send(early)] + OriginReply.ok(image).steps))
     let download = try await makeDownloader().load(origin.url("/a"))
     #expect(download.origin.status == 200)
     #expect(download.origin.etag == nil)
-    #expect(try download.file.bytes == image)
+    #expect(download.file.bytes == image)
   }
 
-  @Test func `203 is as good as 200`() async throws {
+  @Test func `status 203 is accepted like 200`() async throws {
     let origin = try Origin()
-    origin.route("/a", .status(203, image))
+    origin.route("/a", to: .status(203, body: image))
     #expect(try await makeDownloader().load(origin.url("/a")).origin.status == 203)
   }
 
-  @Test func `one connection serves one load after the other, errors and redirects included`()
+  @Test func `one connection is reused for consecutive loads, including errors and redirects`()
     async throws
   {
     let origin = try Origin()
-    origin.serve("/a", image)
-    origin.route("/gone", .status(404, image))
-    origin.route("/moved", .redirect(to: "/a"))
+    origin.serve("/a", bytes: image)
+    origin.route("/gone", to: .status(404, body: image))
+    origin.route("/moved", to: .redirect(to: "/a"))
     let downloader = try makeDownloader()
     for _ in 0..<5 {
       _ = try await downloader.load(origin.url("/a"))
@@ -107,9 +107,11 @@ import Testing
     #expect(origin.connections == 1)
   }
 
-  @Test func `times are measured, and a connection used again took none to make`() async throws {
+  @Test func `timings are measured, and a reused connection has none for DNS and connect`()
+    async throws
+  {
     let origin = try Origin()
-    origin.serve("/a", image)
+    origin.serve("/a", bytes: image)
     let downloader = try makeDownloader()
     let first = try await downloader.load(origin.url("/a")).timings
     #expect(first.queue != nil && first.dns != nil && first.connect != nil)
@@ -119,17 +121,17 @@ import Testing
     #expect(second.dns == nil && second.connect == nil && second.ttfb != nil)
   }
 
-  @Test func `IPv6 origins are reached, too`() async throws {
+  @Test func `an IPv6 origin can be loaded`() async throws {
     let origin = try Origin(on: "::1")
-    origin.serve("/a", image)
+    origin.serve("/a", bytes: image)
     #expect(try await makeDownloader().load(origin.url("/a")).file.bytes == image)
   }
 
-  @Test func `hundreds of loads run at once on one thread`() async throws {
+  @Test func `hundreds of loads run concurrently on one thread`() async throws {
     // Given: an origin that responds after all requests have arrived
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/a", .hold(gate, then: .ok(image)))
+    origin.route("/a", to: .hold(gate, then: .ok(image)))
     let downloader = try makeDownloader {
       $0.limit = 300
       $0.limitPerHost = 300
@@ -141,7 +143,7 @@ import Testing
           try await downloader.load(origin.url("/a?\(number)")).file.bytes == self.image
         }
       }
-      await eventually("all have asked") { origin.activeRequests == 300 }
+      try await eventually("all have asked") { origin.activeRequests == 300 }
       gate.open()
       return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
     }
@@ -153,31 +155,31 @@ import Testing
     #expect(downloader.figures.latency?.count == 300)
   }
 
-  @Test func `redirects are followed, relative and absolute, to where the body is`() async throws {
+  @Test func `relative and absolute redirects are followed to the body`() async throws {
     let origin = try Origin()
     let other = try Origin()
-    origin.route("/1", .redirect(to: "2?x=y", status: 301))
-    origin.route("/2", .redirect(to: "//127.0.0.1:\(origin.port)/3", status: 303))
-    origin.route("/3", .redirect(to: other.url("/4"), status: 307))
-    other.route("/4", .redirect(to: other.url("/a b"), status: 308))
-    other.serve("/a%20b", image, headers: ["ETag: \"final\""])
+    origin.route("/1", to: .redirect(to: "2?x=y", status: 301))
+    origin.route("/2", to: .redirect(to: "//127.0.0.1:\(origin.port)/3", status: 303))
+    origin.route("/3", to: .redirect(to: other.url("/4"), status: 307))
+    other.route("/4", to: .redirect(to: other.url("/a b"), status: 308))
+    other.serve("/a%20b", bytes: image, headers: ["ETag: \"final\""])
     let download = try await makeDownloader().load(origin.url("/1"))
-    #expect(try download.file.bytes == image)
+    #expect(download.file.bytes == image)
     #expect(download.origin.status == 200)
     #expect(download.origin.etag == "\"final\"")
     #expect(origin.received(at: "/2").map(\.target) == ["/2?x=y"])
   }
 
-  @Test func `after shutting down loads fail, running ones at once`() async throws {
+  @Test func `after shutdown, running loads fail at once and new loads fail`() async throws {
     let origin = try Origin()
-    origin.route("/a", .silence)
+    origin.route("/a", to: .silence)
     let downloader = try makeDownloader()
     async let running = downloader.failure(of: origin.url("/a"))
-    await eventually("the origin was asked") { origin.activeRequests == 1 }
+    try await eventually("the origin was asked") { origin.activeRequests == 1 }
     downloader.shutDown()
     #expect(await running == .draining)
     #expect(await downloader.failure(of: origin.url("/a")) == .draining)
     downloader.shutDown()
-    await eventually("the connection is closed") { origin.clientsGone == 1 }
+    try await eventually("the connection is closed") { origin.clientsGone == 1 }
   }
 }

@@ -15,9 +15,9 @@ import Testing
     folder = try TemporaryFolder()
     #expect(mkdir("\(folder.path)/root", 0o755) == 0)
     #expect(mkdir("\(folder.path)/root/sub", 0o755) == 0)
-    try folder.write("secret", [9])
-    try folder.write("root/a.jpg", [1, 2, 3])
-    try folder.write("root/sub/b c.png", [4, 5])
+    try folder.write("secret", bytes: [9])
+    try folder.write("root/a.jpg", bytes: [1, 2, 3])
+    try folder.write("root/sub/b c.png", bytes: [4, 5])
     files = LocalFiles(root: folder.path + "/root", maximumBytes: 3, lifetime: 60)
   }
 
@@ -29,9 +29,13 @@ import Testing
     } catch { return error }
   }
 
-  @Test func `a folder that does not answer is a time-out, and then an overload`() async throws {
+  @Test
+  func
+    `when the root does not respond, a read times out, and the next one is refused as overloaded`()
+    async throws
+  {
     // Given
-    let threads = BlockingThreads(name: "test-local", threads: 1, deadline: .milliseconds(50))
+    let threads = BlockingThreads(name: "test-local", threads: 1, deadline: .seconds(1))
     let files = LocalFiles(root: folder.path + "/root", lifetime: 60, threads: threads)
     let url = try SourceURL(parsing: "local:///a.jpg")
     let isOver = Semaphore()
@@ -47,7 +51,26 @@ import Testing
     isOver.post()
   }
 
-  @Test func `a file below the root is opened as it is`() async throws {
+  @Test(arguments: [
+    ".env", ".git/config", "sub/.hidden", ".well-known/a.jpg", "..a.jpg", "%2eenv", "sub/%2Ehidden",
+    "./a.jpg", "sub/../a.jpg", ".a/b c.png",
+  ])
+  func `hidden files and files in hidden folders do not exist`(path: String) async throws {
+    // Given files of one byte
+    for name in [".git", ".well-known", ".a"] {
+      #expect(mkdir("\(folder.path)/root/\(name)", 0o755) == 0)
+    }
+    for name in [
+      ".env", ".git/config", "sub/.hidden", ".well-known/a.jpg", "..a.jpg", ".a/b c.png",
+    ] {
+      try folder.write("root/" + name, bytes: [7])
+    }
+    // Then
+    #expect(try await failure(of: "local:///\(path)") == .sourceNotFound(status: 404))
+    #expect(try await failure(of: "local:///sub/b%20c.png") == nil)
+  }
+
+  @Test func `a file below the root is opened with its metadata`() async throws {
     // Given
     let moment = timespec(tv_sec: 784_111_777, tv_nsec: 5)
     let times = [moment, moment]
@@ -55,7 +78,7 @@ import Testing
     // When
     let download = try await files.load(SourceURL(parsing: "local:///a.jpg"))
     // Then
-    #expect(try download.file.bytes == [1, 2, 3])
+    #expect(download.file.bytes == [1, 2, 3])
     var expected = OriginResponse(status: 200)
     expected.lastModified = "Sun, 06 Nov 1994 08:49:37 GMT"
     expected.etag = "\"\(String(784_111_777, radix: 16)).5-3\""
@@ -63,15 +86,15 @@ import Testing
     #expect(download.origin == expected)
   }
 
-  @Test func `names with spaces and folders are found`() async throws {
+  @Test func `names with spaces and subfolders are found`() async throws {
     let download = try await files.load(SourceURL(parsing: "local:///sub/b%20c.png"))
-    #expect(try download.file.bytes == [4, 5])
+    #expect(download.file.bytes == [4, 5])
   }
 
   @Test func `a changed file has another ETag`() async throws {
     let url = try SourceURL(parsing: "local:///a.jpg")
     let before = try await files.load(url).origin.etag
-    try folder.write("root/a.jpg", [1, 2])
+    try folder.write("root/a.jpg", bytes: [1, 2])
     #expect(try await files.load(url).origin.etag != before)
   }
 
@@ -79,7 +102,7 @@ import Testing
     let url = try SourceURL(parsing: "local:///a.jpg")
     let before = try await files.load(url).version
     #expect(try await files.load(url).version == before && before != 0)
-    try folder.write("root/a.jpg", [1, 2])
+    try folder.write("root/a.jpg", bytes: [1, 2])
     #expect(try await files.load(url).version != before)
   }
 
@@ -88,11 +111,12 @@ import Testing
     "local:///sub/../../secret", "local:///%2e%2e/secret", "local:///sub/%2E%2E/%2E%2E/secret",
     "local:///..%2fsecret", "local:////etc/passwd",
   ])
-  func `what is absent, a folder or outside is not found`(_ url: String) async throws {
+  func `absent files, folders and paths outside the root are not found`(_ url: String) async throws
+  {
     #expect(try await failure(of: url) == .sourceNotFound(status: 404))
   }
 
-  @Test func `links are not followed, wherever they lead`() async throws {
+  @Test func `symbolic links below the root are never followed`() async throws {
     let root = folder.path + "/root"
     #expect(symlink("../secret", root + "/out") == 0)
     #expect(symlink("a.jpg", root + "/in") == 0)
@@ -102,13 +126,13 @@ import Testing
     }
   }
 
-  @Test func `the root itself may be a link`() async throws {
+  @Test func `the root itself may be a symbolic link`() async throws {
     #expect(symlink("root", folder.path + "/link") == 0)
     let files = LocalFiles(root: folder.path + "/link", lifetime: 0)
     #expect(try await files.load(SourceURL(parsing: "local:///a.jpg")).file.count == 3)
   }
 
-  @Test func `pipes and devices are not found, and hold nobody up`() async throws {
+  @Test func `pipes and devices are not found and do not block`() async throws {
     #expect(mkfifo(folder.path + "/root/pipe", 0o644) == 0)
     #expect(try await failure(of: "local:///pipe") == .sourceNotFound(status: 404))
     let devices = LocalFiles(root: "/dev", lifetime: 0)
@@ -117,29 +141,29 @@ import Testing
     }
   }
 
-  @Test func `a file too large or empty is refused`() async throws {
-    try folder.write("root/large", [1, 2, 3, 4])
-    try folder.write("root/empty", [])
+  @Test func `a file that is empty or too large is refused`() async throws {
+    try folder.write("root/large", bytes: [1, 2, 3, 4])
+    try folder.write("root/empty", bytes: [])
     #expect(try await failure(of: "local:///large") == .sourceTooLarge(limit: 3))
     #expect(try await failure(of: "local:///empty") == .unsupportedFormat(detail: "empty file"))
   }
 
-  @Test func `without a root nothing is found out`() async throws {
+  @Test func `without a root, every local source is forbidden`() async throws {
     let off = LocalFiles(root: nil, lifetime: 0)
     let error = await #expect(throws: ImageError.self) {
       _ = try await off.load(SourceURL(parsing: "local:///a.jpg"))
     }
     #expect(error?.code == "forbidden_source")
-    #expect(error?.message.hasSuffix("local sources are turned off") == true)
+    #expect(error?.message.hasSuffix("local sources are disabled") == true)
   }
 
-  @Test func `each kind of source goes to its loader`() async throws {
+  @Test func `each kind of source is loaded by its own loader`() async throws {
     let origin = try Origin()
-    origin.serve("/a.jpg", [7])
+    origin.serve("/a.jpg", bytes: [7])
     let loader = SourceLoader(remote: try makeDownloader(), local: files)
     let remote = try await loader.load(SourceURL(parsing: origin.url("/a.jpg")))
     let local = try await loader.load(SourceURL(parsing: "local:///a.jpg"))
-    #expect(try remote.file.bytes == [7])
-    #expect(try local.file.bytes == [1, 2, 3])
+    #expect(remote.file.bytes == [7])
+    #expect(local.file.bytes == [1, 2, 3])
   }
 }

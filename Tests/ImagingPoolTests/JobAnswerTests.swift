@@ -14,21 +14,26 @@ import Testing
   /// The first bytes of a PNG.
   private let bytes: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0]
 
+  /// Returns an answer with an image; `nil`: with a description.
   private func result(
-    id: UInt64 = 1, count: Int, _ format: ImageFormat = .png,
-    _ size: PixelSize = PixelSize(width: 1, height: 1)
+    id: UInt64 = 1, count: Int, as format: ImageFormat? = .png,
+    size: PixelSize = PixelSize(width: 1, height: 1)
   ) -> [UInt8] {
     AnswerMessage.result(
       ResultMessage(
-        id: id, format: format, size: size, frames: 1, density: 1,
-        scaledDownFrom: nil, digest: String(repeating: "0", count: 32), timings: Timings(),
+        id: id,
+        report: RenderReport(
+          content: format.map { .image(RenderedImage(format: $0, size: size, density: 1)) }
+            ?? .sourceDescription,
+          digest: String(repeating: "0", count: 32)),
         byteCount: count)
     ).encoded()
   }
 
   /// Sends a message over a real connection and reads it as the answer to job 1.
   private func answer(
-    _ message: [UInt8], passing descriptor: CInt? = nil, to transform: Transform = Transform()
+    _ message: [UInt8], passing descriptor: CInt? = nil, to transform: Transform = Transform(),
+    into storage: VariantStorage = .unlimited
   ) throws -> Result<ProcessedImage, ImageError> {
     var pair = try WirePair()
     guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else {
@@ -37,7 +42,8 @@ import Testing
     let server = WireSocket(owning: serverEnd)
     let worker = WireSocket(owning: workerEnd)
     try worker.send(message, passing: descriptor)
-    let answer = try JobAnswer.read(server.receive(), for: 1, transform, atMost: 1_000)
+    let answer = try JobAnswer.read(
+      server.receive(), for: 1, transform: transform, atMost: 1_000, into: storage)
     return try #require(answer, "it takes long")
   }
 
@@ -54,7 +60,7 @@ import Testing
 
   private func sealed() throws -> FileRegion { try PoolSupport.file(of: bytes) }
 
-  @Test func `that a job takes long is taken of the job, and without a file`() throws {
+  @Test func `a takes-long message is accepted for its own job and without a file`() throws {
     let file = try sealed()
     withExtendedLifetime(file) {
       #expect(refused(AnswerMessage.takesLong(id: 2).encoded()))
@@ -66,25 +72,64 @@ import Testing
     let server = WireSocket(owning: serverEnd)
     let worker = WireSocket(owning: workerEnd)
     try worker.send(AnswerMessage.takesLong(id: 1).encoded())
-    let answer = try JobAnswer.read(server.receive(), for: 1, Transform(), atMost: 1)
+    let answer = try JobAnswer.read(
+      server.receive(), for: 1, transform: Transform(), atMost: 1, into: .unlimited)
     if answer != nil { Issue.record("it is not put off") }
   }
 
-  @Test func `a good answer is taken`() throws {
+  @Test func `a valid response is accepted`() throws {
     let file = try sealed()
     let image = try withExtendedLifetime(file) {
       try answer(result(count: 9), passing: file.descriptor).get()
     }
-    image.bytes.withUnsafeBytes { #expect(Array($0) == bytes) }
+    #expect(try PoolSupport.bytes(of: image.body) == bytes)
     let failure = AnswerMessage.failure(id: 1, .undecodable(detail: "x"))
     #expect(throws: ImageError.undecodable(detail: "x")) { try answer(failure.encoded()).get() }
   }
 
-  @Test func `a result that is not what was asked for is a failure of imaging`() throws {
+  @Test func `a result without room in memory is in a file without a name, or refused`() throws {
+    // Given
+    let folder = try TemporaryFolder()
+    let file = try sealed()
+    func body(room: Int, files limit: Int?, largest: Int = .max) throws -> Variant.Body {
+      let storage = VariantStorage(
+        memory: ByteBudget(limit: room),
+        files: limit.map { UnlinkedFiles(folder: folder.path, limit: $0) },
+        maximumInMemory: largest)
+      return try withExtendedLifetime(file) {
+        try answer(result(count: 9), passing: file.descriptor, into: storage).get().body
+      }
+    }
+    // Then
+    for (room, limit, largest) in [(8, 9, .max), (9, 9, 8)] {
+      let body = try body(room: room, files: limit, largest: largest)
+      guard case .file = body else {
+        Issue.record("it is in memory")
+        continue
+      }
+      #expect(try PoolSupport.bytes(of: body) == bytes)
+    }
+    for (room, limit) in [(9, nil), (9, 8), (9, 9)] as [(Int, Int?)] {
+      let body = try body(room: room, files: limit)
+      guard case .memory = body else {
+        Issue.record("it is in a file")
+        continue
+      }
+    }
+    #expect(throws: ImageError.overloaded(queue: "memory", retryAfter: 1)) {
+      try body(room: 8, files: 8)
+    }
+    // A large one without a file
+    guard case .memory = try body(room: 9, files: nil, largest: 8) else {
+      Issue.record("it is in a file")
+      return
+    }
+  }
+
+  @Test func `a result that does not match the job is an internal error`() throws {
     // Given
     let file = try sealed()
-    func failure(_ message: [UInt8], _ change: (inout Transform) -> Void = { _ in }) throws -> Bool
-    {
+    func failure(_ message: [UInt8], change: (inout Transform) -> Void = { _ in }) throws -> Bool {
       var transform = Transform()
       change(&transform)
       let answer = try withExtendedLifetime(file) {
@@ -95,20 +140,33 @@ import Testing
     }
     let large = PixelSize(width: 40, height: 30)
     // Then: of another format than stated or requested
-    #expect(try failure(result(count: 9, .avif)))
-    #expect(try failure(result(count: 9, .json)))
+    #expect(try failure(result(count: 9, as: .avif)))
+    #expect(try failure(result(count: 9, as: nil)))
     #expect(try failure(result(count: 9)) { $0.format = .avif })
     #expect(try !failure(result(count: 9)) { $0.format = .png })
     // Then: larger than its box or than the limit
-    #expect(try failure(result(count: 9, .png, large)) { $0.width = 39 })
-    #expect(try failure(result(count: 9, .png, large)) { ($0.width, $0.height) = (40, 29) })
-    #expect(try failure(result(count: 9, .png, large)) { $0.limitBytes = 40 * 30 * 4 - 1 })
-    #expect(try !failure(result(count: 9, .png, large)) { ($0.width, $0.scale) = (13, 3.05) })
-    #expect(try !failure(result(count: 9, .png, large)) { ($0.width, $0.fit) = (30, .outside) })
-    #expect(try !failure(result(count: 9, .png, large)) { $0.limitBytes = 40 * 30 * 4 })
+    #expect(try failure(result(count: 9, as: .png, size: large)) { $0.width = 39 })
+    #expect(
+      try failure(result(count: 9, as: .png, size: large)) {
+        $0.width = 40
+        $0.height = 29
+      })
+    #expect(
+      try failure(result(count: 9, as: .png, size: large)) { $0.limitBytes = 40 * 30 * 4 - 1 })
+    #expect(
+      try !failure(result(count: 9, as: .png, size: large)) {
+        $0.width = 13
+        $0.scale = 3.05
+      })
+    #expect(
+      try !failure(result(count: 9, as: .png, size: large)) {
+        $0.width = 30
+        $0.fit = .outside
+      })
+    #expect(try !failure(result(count: 9, as: .png, size: large)) { $0.limitBytes = 40 * 30 * 4 })
   }
 
-  @Test func `an answer with the wrong file, or none, is refused`() throws {
+  @Test func `a result with a wrong or missing file is refused`() throws {
     #expect(refused(result(count: 9)))
     let file = try sealed()
     withExtendedLifetime(file) {
@@ -124,7 +182,7 @@ import Testing
     #expect(refused(result(count: 9), passing: null))
   }
 
-  @Test func `an answer of another job, or out of turn, or too large, is refused`() throws {
+  @Test func `a response for another job, out of order or too large is refused`() throws {
     let file = try sealed()
     let failure = AnswerMessage.failure(id: 1, .undecodable(detail: "")).encoded()
     withExtendedLifetime(file) {
@@ -132,7 +190,7 @@ import Testing
       #expect(refused(result(count: 1_001), passing: file.descriptor))
       #expect(refused(failure, passing: file.descriptor))
     }
-    #expect(refused(AnswerMessage.ready.encoded()))
+    #expect(refused(AnswerMessage.ready(SandboxReport()).encoded()))
     #expect(refused(AnswerMessage.failure(id: 2, .undecodable(detail: "")).encoded()))
     #expect(refused([1, 2, 3]))
   }

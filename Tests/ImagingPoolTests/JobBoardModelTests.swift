@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct JobBoardModelTests {
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `in any order of events the board does what a simple one does`(_ seed: UInt64) {
+  func `random events have the same effect as in a simple model`(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var pair = BoardAndModel()
     for step in 0..<5_000 {
@@ -71,7 +71,7 @@ private struct BoardAndModel {
 
   mutating func submit(_ priority: LoadPriority) {
     lastID += 1
-    let admission = board.submit(lastID, lastID, priority)
+    let admission = board.submit(lastID, job: lastID, priority: priority)
     if isStopped {
       guard case .refused(.draining) = admission else { return expect(false, "\(admission)") }
     } else if let slot = idle.popLast() {
@@ -126,7 +126,8 @@ private struct BoardAndModel {
       let other = waiting.isEmpty ? nil : idle.popLast()
       guard case .wait(other) = next else { return expect(false, "\(next)") }
     } else if let index = turn() {
-      let (id, rank) = (waiting[index].id, waiting[index].rank)
+      let id = waiting[index].id
+      let rank = waiting[index].rank
       waiting.remove(at: index)
       passed = rank >= 0 && waiting.contains { $0.rank < 0 } ? passed + 1 : 0
       running[slot] = (id, true, rank < 0)
@@ -178,6 +179,6 @@ private struct BoardAndModel {
 
   mutating func expectEnd() {
     expect(left.count == Self.slots && waiting.isEmpty && running.isEmpty, "all have left")
-    expect(board.staffed == 0, "nobody is there")
+    expect(board.staffed == 0, "no slot has a worker")
   }
 }

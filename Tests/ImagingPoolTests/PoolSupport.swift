@@ -1,6 +1,5 @@
-// PoolSupport: pools with real workers, test images, and waits.
+// PoolSupport: pools with real workers, and images for them.
 
-import FoundationEssentials
 import Glibc
 import ImagingPool
 import ImagingWire
@@ -12,20 +11,14 @@ import Testing
 
 enum PoolSupport {
   /// Path of the worker program, which SwiftPM builds beside the tests.
-  static let executable: String = {
-    let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    return URL(fileURLWithPath: path ?? "").deletingLastPathComponent().path + "/pictor-imager"
-  }()
-
-  /// Whether this is a thread-sanitized build, whose shadow memory exceeds any memory limit.
-  static let isThreadSanitized = dlsym(nil, "__tsan_init") != nil
+  static let executable = TestBuild.programFolder + "/pictor-imager"
 
   /// Returns settings for a few workers.
   static func configuration(workers: Int = 1) -> ImagerPoolConfiguration {
     var configuration = ImagerPoolConfiguration(executable: executable)
     configuration.workers = workers
     configuration.niceness = 0
-    if isThreadSanitized {
+    if TestBuild.isThreadSanitized {
       configuration.maximumWorkerMemory = nil
       configuration.retireAboveResidentBytes = .max
     }
@@ -35,7 +28,7 @@ enum PoolSupport {
   /// Runs `body` with a started pool and shuts it down.
   static func withPool(
     _ configuration: ImagerPoolConfiguration = configuration(), log: Log = .silent,
-    _ body: (ImagerPool) async throws -> Void
+    body: (ImagerPool) async throws -> Void
   ) async throws {
     let pool = ImagerPool(configuration: configuration, log: log)
     try pool.start()
@@ -61,60 +54,22 @@ enum PoolSupport {
     try .sealed(bytes)
   }
 
-  /// Returns a grey PNG with a gradient, stored without compression (RFC 1950, RFC 1951, ISO/IEC
-  /// 15948).
+  /// Returns a grey PNG with a gradient, stored without compression.
   static func png(width: Int, height: Int) -> [UInt8] {
-    var raw: [UInt8] = []
-    for y in 0..<height {
-      raw.append(0)
-      for x in 0..<width { raw.append(UInt8(truncatingIfNeeded: x * 3 + y * 5)) }
-    }
-    var stored: [UInt8] = [0x78, 0x01]
-    var rest = raw[...]
-    repeat {
-      let block = rest.prefix(65_535)
-      rest = rest.dropFirst(block.count)
-      let count = UInt16(block.count)
-      stored += [rest.isEmpty ? 1 : 0]
-      stored += [UInt8(count & 0xff), UInt8(count >> 8), UInt8(~count & 0xff), UInt8(~count >> 8)]
-      stored += block
-    } while !rest.isEmpty
-    var (low, high): (UInt32, UInt32) = (1, 0)
-    for byte in raw {
-      low = (low + UInt32(byte)) % 65_521
-      high = (high + low) % 65_521
-    }
-    stored += bigEndian(high << 16 | low)
-    let header =
-      bigEndian(UInt32(width)) + bigEndian(UInt32(height)) + [8, 0, 0, 0, 0] as [UInt8]
-    return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + chunk("IHDR", header)
-      + chunk("IDAT", stored) + chunk("IEND", [])
+    CodedPNG(
+      size: PixelSize(width: width, height: height), colorType: 0, depth: 8,
+      samples: (0..<height).flatMap { y in (0..<width).map { ($0 * 3 + y * 5) & 255 } }
+    ).bytes
   }
 
-  private static func chunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
-    let body = Array(name.utf8) + data
-    var remainder: UInt32 = 0xffff_ffff
-    for byte in body {
-      remainder ^= UInt32(byte)
-      for _ in 0..<8 { remainder = remainder >> 1 ^ (remainder & 1 == 1 ? 0xedb8_8320 : 0) }
-    }
-    return bigEndian(UInt32(data.count)) + body + bigEndian(~remainder)
-  }
-
-  private static func bigEndian(_ value: UInt32) -> [UInt8] {
-    withUnsafeBytes(of: value.bigEndian) { Array($0) }
-  }
-
-  /// Waits until `condition` holds, for at most 10 seconds.
-  static func eventually(
-    _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
-    _ condition: () -> Bool
-  ) async throws {
-    let deadline = ContinuousClock.now + .seconds(10)
-    while !condition() {
-      try #require(.now < deadline, "\(what) did not happen", sourceLocation: sourceLocation)
-      try await Task.sleep(for: .milliseconds(2))
-    }
+  /// Returns the bytes of a result.
+  static func bytes(of body: Variant.Body) throws -> [UInt8] {
+    let bytes =
+      switch body {
+      case .memory(let bytes): bytes
+      case .file(let file): try ImageBytes(contentsOf: file, mayMap: false)
+      }
+    return bytes.withUnsafeBytes { Array($0) }
   }
 
   /// Returns the libvips modules that a process has loaded.

@@ -9,31 +9,32 @@ import Testing
 
 /// Serialized, because the tests start processes.
 @Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(1))) struct PriorityTests {
-  @Test func `what waits goes by priority, and first come, first served within one`() async throws {
+  @Test func `waiting jobs run by priority, in order of arrival within one`() async throws {
     try await OneWorker.with { queue in
       // Given: a job that takes long
-      try await queue.run("long", TestPriority(.low))
+      try await queue.run("long", at: TestPriority(.low))
       // When
-      try await queue.wait("low 1", TestPriority(.low))
-      try await queue.wait("low 2", TestPriority(.low))
-      try await queue.wait("without", nil)
-      try await queue.wait("normal", TestPriority(.normal))
-      try await queue.wait("high", TestPriority(.high))
+      try await queue.wait("low 1", at: TestPriority(.low))
+      try await queue.wait("low 2", at: TestPriority(.low))
+      try await queue.wait("without", at: nil)
+      try await queue.wait("normal", at: TestPriority(.normal))
+      try await queue.wait("high", at: TestPriority(.high))
       // Then
       let order = try await queue.drain()
       #expect(order == ["long", "high", "without", "normal", "low 1", "low 2"])
     }
   }
 
-  @Test func `a job that is raised while it waits goes before the others`() async throws {
+  @Test func `a job raised while it waits runs before the others`() async throws {
     try await OneWorker.with { queue in
       // Given
-      try await queue.run("long", nil)
-      let (second, third) = (TestPriority(.low), TestPriority(.low))
-      try await queue.wait("first", TestPriority(.low))
-      try await queue.wait("second", second)
-      try await queue.wait("third", third)
-      try await queue.wait("normal", TestPriority(.normal))
+      try await queue.run("long", at: nil)
+      let second = TestPriority(.low)
+      let third = TestPriority(.low)
+      try await queue.wait("first", at: TestPriority(.low))
+      try await queue.wait("second", at: second)
+      try await queue.wait("third", at: third)
+      try await queue.wait("normal", at: TestPriority(.normal))
       // When
       third.raise(to: .high)
       second.raise(to: .normal)
@@ -43,20 +44,21 @@ import Testing
     }
   }
 
-  @Test func `a raise that comes while the job is handed in is not lost`() async throws {
+  @Test func `a raise during submission is not lost`() async throws {
     try await OneWorker.with { queue in
-      try await queue.run("long", nil)
-      try await queue.wait("first", TestPriority(.normal))
-      try await queue.wait("second", TestPriority(.low, raisedWhileObserved: .high))
+      try await queue.run("long", at: nil)
+      try await queue.wait("first", at: TestPriority(.normal))
+      try await queue.wait("second", at: TestPriority(.low, raisedWhileObserved: .high))
       #expect(try await queue.drain() == ["long", "second", "first"])
     }
   }
 
-  @Test func `only a job that has to wait has its raises told`() async throws {
+  @Test func `only waiting jobs observe raises`() async throws {
     try await OneWorker.with { queue in
-      let (running, waiting) = (TestPriority(.low), TestPriority(.low))
-      try await queue.run("running", running)
-      try await queue.wait("waiting", waiting)
+      let running = TestPriority(.low)
+      let waiting = TestPriority(.low)
+      try await queue.run("running", at: running)
+      try await queue.wait("waiting", at: waiting)
       #expect(running.observerCount == 0 && waiting.observerCount == 1)
       #expect(try await queue.drain() == ["running", "waiting"])
       // Then: a raise that comes too late has no effect
@@ -77,22 +79,22 @@ private final class OneWorker: Sendable {
     var configuration = PoolSupport.configuration()
     configuration.willSend = { kill($0, SIGSTOP) }
     try await PoolSupport.withPool(configuration) { pool in
-      try await PoolSupport.eventually("an idle worker") { pool.idleWorkers == 1 }
+      try await eventually("an idle worker") { pool.idleWorkers == 1 }
       try await body(OneWorker(pool))
     }
   }
 
   /// Submits a job that the worker takes.
-  func run(_ name: String, _ priority: TestPriority?) async throws {
-    try submit(name, priority)
-    try await PoolSupport.eventually("\(name) is with the worker") { pool.busyPID != nil }
+  func run(_ name: String, at priority: TestPriority?) async throws {
+    try submit(name, at: priority)
+    try await eventually("\(name) is with the worker") { pool.busyPID != nil }
   }
 
   /// Submits a job that is queued.
-  func wait(_ name: String, _ priority: TestPriority?) async throws {
+  func wait(_ name: String, at priority: TestPriority?) async throws {
     let waiting = pool.figures.waiting
-    try submit(name, priority)
-    try await PoolSupport.eventually("\(name) waits") {
+    try submit(name, at: priority)
+    try await eventually("\(name) waits") {
       // A job that is ordered has reported its priority to the queue.
       pool.figures.waiting == waiting + 1 && priority?.observerCount != 0
     }
@@ -102,15 +104,15 @@ private final class OneWorker: Sendable {
   func drain() async throws -> [String] {
     let tasks = tasks.withLock { $0 }
     for count in 1...tasks.count {
-      try await PoolSupport.eventually("a job is with the worker") { pool.busyPID != nil }
+      try await eventually("a job is with the worker") { pool.busyPID != nil }
       kill(try #require(pool.busyPID), SIGCONT)
-      try await PoolSupport.eventually("it is done") { done.withLock { $0.count } == count }
+      try await eventually("it is done") { done.withLock { $0.count } == count }
     }
     for task in tasks { try await task.value }
     return done.withLock { $0 }
   }
 
-  private func submit(_ name: String, _ priority: TestPriority?) throws {
+  private func submit(_ name: String, at priority: TestPriority?) throws {
     let image = try PoolSupport.job()
     let job = ImageJob(
       file: image.file, transform: image.transform, density: 1, priority: priority)
@@ -119,33 +121,5 @@ private final class OneWorker: Sendable {
       done.withLock { $0.append(name) }
     }
     tasks.withLock { $0.append(task) }
-  }
-}
-
-/// A priority that a test raises.
-private final class TestPriority: WorkPriority {
-  let waiters = 1
-  private let state: Lock<(value: LoadPriority, observers: [@Sendable (LoadPriority) -> Void])>
-  /// The priority to which another participant raises it before `observe` returns.
-  private let raisedWhileObserved: LoadPriority?
-
-  init(_ value: LoadPriority, raisedWhileObserved: LoadPriority? = nil) {
-    state = Lock((value, []))
-    self.raisedWhileObserved = raisedWhileObserved
-  }
-
-  var observerCount: Int { state.withLock { $0.observers.count } }
-
-  func observe(_ observer: @escaping @Sendable (LoadPriority) -> Void) -> LoadPriority {
-    if let raisedWhileObserved { observer(raisedWhileObserved) }
-    return state.withLock { state in
-      state.observers.append(observer)
-      return state.value
-    }
-  }
-
-  /// Also reports lower priorities, as raises that overtake each other would.
-  func raise(to value: LoadPriority) {
-    for observer in state.withLock({ $0.observers }) { observer(value) }
   }
 }

@@ -12,7 +12,7 @@ import Testing
     .unsupportedFormat(detail: "PDF"), .undecodable(detail: ""),
     .tooManyPixels(pixels: 2_500_000_000, limit: 150_000_000),
     .tooManyFrames(frames: 1_001, limit: 1_000), .sourceTooLarge(limit: 12),
-    .internal(detail: "no memory"), .tooCostly(reason: "5000 scans"),
+    .internal(detail: "no memory"), .internal(detail: ""), .tooCostly(reason: "5000 scans"),
     .outOfMemory(detail: "VipsImage"), .ofVariant(.undecodable(detail: "frame 3")),
     .ofVariant(.tooCostly(reason: "")),
   ]
@@ -27,8 +27,10 @@ import Testing
     transform.enlarge = true
     transform.format = .webp
     transform.quality = 100
-    (transform.qualities.jpeg, transform.qualities.webp) = (1, 2)
-    (transform.qualities.avif, transform.qualities.jxl) = (99, 100)
+    transform.qualities.jpeg = 1
+    transform.qualities.webp = 2
+    transform.qualities.avif = 99
+    transform.qualities.jxl = 100
     transform.background = Color(red: 1, green: 2, blue: 3, alpha: 4)
     transform.limitBytes = 1
     transform.frame = 7
@@ -48,8 +50,11 @@ import Testing
     limits.formats = [.jpeg, .svg]
     limits.maximumPixels = 1
     limits.maximumFrames = 2
-    (limits.efforts.png, limits.efforts.gif, limits.efforts.webp) = (9, 10, 0)
-    (limits.efforts.avif, limits.efforts.jxl) = (9, 3)
+    limits.efforts.png = 9
+    limits.efforts.gif = 10
+    limits.efforts.webp = 0
+    limits.efforts.avif = 9
+    limits.efforts.jxl = 3
     return JobMessage(
       id: .max, transform: transform, density: 3, limits: limits, offset: 4_096, count: 1 << 40)
   }
@@ -72,29 +77,39 @@ import Testing
     timings.transform = .nanoseconds(1)
     timings.encode = .seconds(2)
     return ResultMessage(
-      id: 12, format: .gif, size: PixelSize(width: 4_892, height: 3_214), frames: 17,
-      density: 1.864, scaledDownFrom: PixelSize(width: 5_250, height: 3_450),
-      digest: "0123456789abcdef0123456789abcdef", timings: timings, byteCount: 18_000)
+      id: 12,
+      report: RenderReport(
+        content: .image(fullImage), digest: "0123456789abcdef0123456789abcdef", timings: timings),
+      byteCount: 18_000)
   }
 
-  @Test func `a job with everything set is read back the same`() throws {
+  static var fullImage: RenderedImage {
+    RenderedImage(
+      format: .gif, size: PixelSize(width: 4_892, height: 3_214), frames: 17, density: 1.864,
+      scaledDownFrom: PixelSize(width: 5_250, height: 3_450))
+  }
+
+  @Test func `a job with all fields set is read back unchanged`() throws {
     #expect(try JobMessage(decoding: Self.fullJob.encoded()) == Self.fullJob)
   }
 
-  @Test func `a size that was only asked for may be larger than any image`() throws {
+  @Test func `the size before scaling down may exceed any image`() throws {
     var result = Self.fullResult
-    result.scaledDownFrom = PixelSize(width: 655_350, height: 6_553_500_000_000)
+    var image = Self.fullImage
+    image.scaledDownFrom = PixelSize(width: 655_350, height: 6_553_500_000_000)
+    result.report.content = .image(image)
     #expect(try AnswerMessage(decoding: result.encoded()) == .result(result))
   }
 
-  @Test func `a job with nothing set is read back the same`() throws {
+  @Test func `a job with default fields is read back unchanged`() throws {
     let job = JobMessage(
       id: 0, transform: Transform(), density: 1, limits: ImagingLimits(), offset: 0, count: 0)
     #expect(try JobMessage(decoding: job.encoded()) == job)
   }
 
   @Test(arguments: Fit.allCases, Position.allCases)
-  func `every fit and position is read back the same`(fit: Fit, position: Position) throws {
+  func `every fit, position and format is read back unchanged`(fit: Fit, position: Position) throws
+  {
     var transform = Transform()
     transform.fit = fit
     transform.position = position
@@ -102,7 +117,7 @@ import Testing
       transform.format = format
       var limits = ImagingLimits()
       limits.formats = [format]
-      limits.mostSeconds = 2.5
+      limits.maximumSeconds = 2.5
       let job = JobMessage(
         id: 1, transform: transform, density: 2, limits: limits, offset: 0, count: 1,
         isQuickOnly: true)
@@ -111,16 +126,19 @@ import Testing
   }
 
   @Test(arguments: Rotation.allCases, Flip.allCases)
-  func `every turn, radius and product is read back the same`(rotation: Rotation, flip: Flip) throws
-  {
+  func `every rotation, flip, radius and product is read back unchanged`(
+    rotation: Rotation, flip: Flip
+  ) throws {
     var transform = Transform()
-    (transform.rotation, transform.flip) = (rotation, flip)
+    transform.rotation = rotation
+    transform.flip = flip
     let products: [Product] =
       [.image, .info(nil)] + PlaceholderKind.allCases.map(Product.info)
       + PlaceholderKind.allCases.map(Product.placeholder)
     for radius in [nil, CornerRadius.maximum, .points(1)] {
       for product in products {
-        (transform.effects.radius, transform.product) = (radius, product)
+        transform.effects.radius = radius
+        transform.product = product
         let job = JobMessage(
           id: 1, transform: transform, density: 2, limits: ImagingLimits(), offset: 0, count: 1)
         #expect(try JobMessage(decoding: job.encoded()) == job)
@@ -151,30 +169,41 @@ import Testing
     }
   }
 
-  @Test func `results are read back the same`() throws {
+  @Test func `results are read back unchanged`() throws {
     var plain = Self.fullResult
-    plain.scaledDownFrom = nil
-    plain.timings = Timings()
-    for result in [Self.fullResult, plain] {
+    var described = Self.fullResult
+    var searched = Self.fullResult
+    plain.report.content = .image(
+      RenderedImage(format: .png, size: PixelSize(width: 1, height: 1), density: 1))
+    plain.report.timings = Timings()
+    described.report.content = .sourceDescription
+    described.report.isDamaged = true
+    var image = Self.fullImage
+    image.quality = 1
+    searched.report.content = .image(image)
+    for result in [Self.fullResult, plain, described, searched] {
       let message = AnswerMessage.result(result)
       #expect(try AnswerMessage(decoding: message.encoded()) == message)
     }
-    #expect(try AnswerMessage(decoding: AnswerMessage.ready.encoded()) == .ready)
+    for report in [SandboxReport(), SandboxReport(landlock: 7, seccomp: true)] {
+      let message = AnswerMessage.ready(report)
+      #expect(try AnswerMessage(decoding: message.encoded()) == message)
+    }
   }
 
   @Test(arguments: errors)
-  func `a pipeline's errors are read back the same`(error: ImageError) throws {
+  func `pipeline errors are read back unchanged`(error: ImageError) throws {
     let message = AnswerMessage.failure(id: 5, error)
     #expect(try AnswerMessage(decoding: message.encoded()) == message)
   }
 
-  @Test func `an error that is none of a pipeline's arrives as an internal one`() throws {
+  @Test func `an error of another part arrives as an internal error`() throws {
     let message = AnswerMessage.failure(id: 5, .draining)
     let read = try AnswerMessage(decoding: message.encoded())
     #expect(read == .failure(id: 5, .internal(detail: "draining")))
   }
 
-  @Test func `a long text is cut, also within a character`() throws {
+  @Test func `a long text is truncated, even inside a character`() throws {
     for padding in 0..<4 {
       let long =
         String(repeating: "x", count: padding) + String(repeating: "𝄞", count: 4_000)
@@ -191,17 +220,30 @@ import Testing
   }
 
   @Test func `a result out of range is refused`() {
-    let changes: [(inout ResultMessage) -> Void] = [
+    let ofImage: [(inout RenderedImage) -> Void] = [
       { $0.format = .svg }, { $0.format = .heic }, { $0.size = PixelSize(width: 0, height: 1) },
       { $0.size = PixelSize(width: 1, height: 10_000_001) }, { $0.frames = 0 },
       { $0.density = 0 }, { $0.density = .nan }, { $0.density = .infinity },
       { $0.density = -1 }, { $0.scaledDownFrom = PixelSize(width: -1, height: 1) },
-      { $0.digest = "" }, { $0.digest = String(repeating: "A", count: 32) },
-      { $0.digest = String(repeating: "a", count: 33) },
-      { $0.timings.decode = .seconds(-1) }, { $0.timings.encode = .seconds(86_401) },
+      { $0.quality = 0 }, { $0.quality = 101 },
+    ]
+    let changes: [(inout ResultMessage) -> Void] = [
+      { $0.report.digest = "" }, { $0.report.digest = String(repeating: "A", count: 32) },
+      { $0.report.digest = String(repeating: "a", count: 33) },
+      { $0.report.timings.decode = .seconds(-1) },
+      { $0.report.timings.encode = .seconds(86_401) },
       { $0.byteCount = 0 }, { $0.byteCount = -1 },
     ]
-    for (index, change) in changes.enumerated() {
+    let all =
+      changes
+      + ofImage.map { change in
+        { result in
+          var image = Self.fullImage
+          change(&image)
+          result.report.content = .image(image)
+        }
+      }
+    for (index, change) in all.enumerated() {
       var result = Self.fullResult
       change(&result)
       let bytes = result.encoded()
@@ -216,11 +258,13 @@ import Testing
     #expect(throws: WireError.malformed("version \(bytes[0]), not \(WireKind.version)")) {
       try JobMessage(decoding: bytes)
     }
-    #expect(throws: WireError.self) { try JobMessage(decoding: AnswerMessage.ready.encoded()) }
+    #expect(throws: WireError.self) {
+      try JobMessage(decoding: AnswerMessage.ready(SandboxReport()).encoded())
+    }
     #expect(throws: WireError.self) { try AnswerMessage(decoding: []) }
   }
 
-  @Test func `every truncation and every appendix is refused`() {
+  @Test func `truncated messages and trailing bytes are refused`() {
     let job = Self.fullJob.encoded()
     for count in 0..<job.count {
       #expect(throws: WireError.self) { try JobMessage(decoding: Array(job.prefix(count))) }
@@ -233,7 +277,7 @@ import Testing
     #expect(throws: WireError.self) { try AnswerMessage(decoding: result + [0]) }
   }
 
-  @Test func `random bytes and random changes end in a value or a WireError`() {
+  @Test func `random bytes and random changes decode to a value or throw WireError`() {
     // Given: random messages, and valid ones with a few changed bytes, the same in each run
     var random = SeededGenerator(seed: 2_026)
     let good =
@@ -246,7 +290,10 @@ import Testing
         bytes = (0..<Int.random(in: 0...120, using: &random)).map { _ in
           UInt8.random(in: 0...255, using: &random)
         }
-        if bytes.count > 1 { (bytes[0], bytes[1]) = (1, UInt8(round % 6)) }
+        if bytes.count > 1 {
+          bytes[0] = 1
+          bytes[1] = UInt8(round % 6)
+        }
       } else {
         bytes = good[round / 2 % good.count]
         for _ in 0..<Int.random(in: 1...4, using: &random) {

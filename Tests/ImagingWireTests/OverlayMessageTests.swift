@@ -18,14 +18,20 @@ import Testing
       overlay: OverlayMessage(offset: 4_096, count: 1 << 40, density: 3, placement: placement))
   }
 
-  @Test func `a watermark is read back the same`() throws {
+  @Test func `a watermark is read back unchanged`() throws {
     let jobs = [
-      job(), job { ($0.position, $0.scale, $0.opacity, $0.repeats) = (.leftTop, 0.01, 0.99, true) },
+      job(),
+      job {
+        $0.position = .leftTop
+        $0.scale = 0.01
+        $0.opacity = 0.99
+        $0.repeats = true
+      },
     ]
     for job in jobs { #expect(try JobMessage(decoding: job.encoded()) == job) }
   }
 
-  @Test func `one out of range is refused, and every truncation`() {
+  @Test func `a watermark out of range and every truncated message are refused`() {
     let changes: [(inout WatermarkPlacement) -> Void] = [
       { $0.scale = 0 }, { $0.scale = 1.01 }, { $0.scale = .nan }, { $0.opacity = 0 },
       { $0.opacity = -1 }, { $0.opacity = .infinity },
@@ -40,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `random changes end in a value or a WireError`() {
+  @Test func `random changes decode to a value or throw WireError`() {
     var random = SeededGenerator(seed: 6)
     let whole = job { $0.scale = 0.5 }.encoded()
     var refused = 0
@@ -55,14 +61,14 @@ import Testing
     #expect(refused > 1_000)
   }
 
-  @Test func `the failure of a watermark is read back the same, and has none of its own`() throws {
+  @Test func `a watermark error is read back unchanged, and a nested one is refused`() throws {
     let message = AnswerMessage.failure(id: 5, .watermark(.tooManyPixels(pixels: 9, limit: 8)))
     #expect(try AnswerMessage(decoding: message.encoded()) == message)
     let nested = AnswerMessage.failure(id: 5, .watermark(.watermark(.undecodable(detail: ""))))
     #expect(throws: WireError.self) { try AnswerMessage(decoding: nested.encoded()) }
   }
 
-  @Test func `two descriptors go along in their order, to who expects them`() throws {
+  @Test func `two descriptors arrive in order if the receiver expects two`() throws {
     // given
     var pair = try WirePair()
     guard let server = pair.server.take(), let worker = pair.worker.take() else {
@@ -72,7 +78,7 @@ import Testing
     let receiver = WireSocket(owning: worker)
     let (first, second) = (try FileRegion.sealed([7]), try FileRegion.sealed([8, 9]))
     // when
-    try sender.send([1], passing: first.descriptor, second.descriptor)
+    try sender.send([1], passing: first.descriptor, and: second.descriptor)
     var message = try receiver.receive(passed: 2)
     // then
     for count in [1, 2] {
@@ -88,7 +94,8 @@ import Testing
     // And a job without a watermark has one
     try sender.send([2], passing: first.descriptor)
     var plain = try receiver.receive(passed: 2)
-    let (hasFirst, hasSecond) = (plain.takeDescriptor() != nil, plain.takeDescriptor() != nil)
+    let hasFirst = plain.takeDescriptor() != nil
+    let hasSecond = plain.takeDescriptor() != nil
     #expect(hasFirst && !hasSecond)
     withExtendedLifetime((first, second)) {}
   }

@@ -7,64 +7,11 @@ import TestSupport
 
 @testable import Managing
 
-/// A gate at which tasks wait until it opens or their task is cancelled.
-final class Gate: Sendable {
-  private struct State {
-    var isOpen = false
-    var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
-    var last = 0
-  }
-  private let state = Lock(State())
-
-  func open() {
-    let waiting = state.withLock { state in
-      state.isOpen = true
-      defer { state.waiting = [:] }
-      return state.waiting
-    }
-    for continuation in waiting.values { continuation.resume() }
-  }
-
-  func close() { state.withLock { $0.isOpen = false } }
-
-  func pass() async {
-    let id = state.withLock { state in
-      state.last += 1
-      return state.last
-    }
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let goesOn = state.withLock { state in
-          if state.isOpen || Task.isCancelled { return true }
-          state.waiting[id] = continuation
-          return false
-        }
-        if goesOn { continuation.resume() }
-      }
-    } onCancel: {
-      state.withLock { $0.waiting.removeValue(forKey: id) }?.resume()
-    }
-  }
-}
-
 /// A counter that tests can wait for.
 final class Count: Sendable {
   private let storage = Lock(0)
   var value: Int { storage.withLock { $0 } }
   func add() { storage.withLock { $0 += 1 } }
-}
-
-/// Thrown when an expected condition does not hold in time.
-struct NeverHappened: Error {}
-
-/// Waits until `condition` holds. Throws after about ten seconds, so a broken manager fails a test
-/// instead of blocking it.
-func waitUntil(_ condition: @Sendable () -> Bool) async throws {
-  for _ in 0..<10_000 {
-    if condition() { return }
-    try await Task.sleep(for: .milliseconds(1))
-  }
-  throw NeverHappened()
 }
 
 final class TestMemory: MemoryCache {
@@ -142,9 +89,15 @@ final class TestDisk: DiskCache {
     }
     return source
   }
-  func store(_ variant: Variant) -> Bool {
+  /// Whether variants are deferred at their first request.
+  let defersFirst = Lock(false)
+  /// The demands for which variants were stored, in order.
+  let demands = Lock<[VariantDemand]>([])
+  func store(_ variant: Variant, for demand: VariantDemand) -> StoreOutcome {
+    if demand == .first, defersFirst.withLock({ $0 }) { return .deferred }
+    demands.withLock { $0.append(demand) }
     variants.withLock { $0[variant.key] = variant }
-    return true
+    return .stored
   }
   func store(_ source: Source) -> Bool {
     guard !isFull.withLock({ $0 }) else { return false }
@@ -197,7 +150,7 @@ final class TestPurges: PurgeList {
   var generation: Int { last.withLock { $0 } }
   func covers(_ key: CacheKey, generation: Int) -> Bool {
     purges.withLock { purges in
-      purges.contains { $0.number > generation && $0.scope.matches(key, CacheKeyFilter()) }
+      purges.contains { $0.number > generation && $0.scope.matches(key, filter: CacheKeyFilter()) }
     }
   }
   func add(_ scope: PurgeScope) -> Purge {
@@ -250,8 +203,11 @@ final class TestLoader: ImageLoader {
       return .notModified(origin, Timings())
     }
     let body = body.withLock { $0 }
-    let file = body.isEmpty ? nil : try? FileRegion.sealed(body)
-    return .fetched(Download(file: file ?? emptyFile(), origin: origin, timings: Timings()))
+    let file: FileRegion
+    do { file = try body.isEmpty ? emptyFile() : FileRegion.sealed(body) } catch {
+      throw .internal(detail: "\(error)")
+    }
+    return .fetched(Download(file: file, origin: origin, timings: Timings()))
   }
 }
 
@@ -270,13 +226,18 @@ final class TestProcessor: ImageProcessor {
 
   /// Returns an image of `bytes` bytes.
   static func image(
-    bytes: Int, _ format: ImageFormat, _ size: PixelSize = PixelSize(width: 3, height: 1),
+    bytes: Int, format: ImageFormat, size: PixelSize = PixelSize(width: 3, height: 1),
     frames: Int = 1, scaledDownFrom: PixelSize? = nil
   ) -> ProcessedImage {
     ProcessedImage(
-      bytes: [UInt8](repeating: 1, count: bytes).withUnsafeBytes { ImageBytes(copying: $0) },
-      format: format, size: size, frames: frames, density: 1, scaledDownFrom: scaledDownFrom,
-      digest: "d1", timings: Timings())
+      body: .memory(
+        [UInt8](repeating: 1, count: bytes).withUnsafeBytes { ImageBytes(copying: $0) }),
+      report: RenderReport(
+        content: .image(
+          RenderedImage(
+            format: format, size: size, frames: frames, density: 1,
+            scaledDownFrom: scaledDownFrom)),
+        digest: "d1"))
   }
 
   func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
@@ -290,7 +251,7 @@ final class TestProcessor: ImageProcessor {
     }
     if let failure = failure.withLock({ $0 }) { throw failure }
     if isAVIF, let failure = avifFailure.withLock({ $0 }) { throw failure }
-    return result.withLock { $0 }?(job) ?? Self.image(bytes: 3, .jpeg)
+    return result.withLock { $0 }?(job) ?? Self.image(bytes: 3, format: .jpeg)
   }
 }
 
@@ -310,41 +271,44 @@ final class TestFreshness: FreshnessPolicy {
   }
 }
 
-func emptyFile() -> FileRegion {
-  FileRegion(owning: open("/dev/null", O_RDONLY | O_CLOEXEC), count: 0)
-}
+/// One empty file for all tests: `TestProcessor` keeps its jobs and their files, thousands in some tests.
+private let sharedEmptyFile: FileRegion = {
+  let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+  precondition(descriptor >= 0, "no /dev/null: errno \(errno)")
+  return FileRegion(owning: descriptor, count: 0)
+}()
+
+func emptyFile() -> FileRegion { sharedEmptyFile }
 
 /// A manager on test doubles, created for each test.
 class ManagedTests {
-  final class Clock: Sendable {
-    let seconds = Lock(1_000)
-  }
-
   let memory = TestMemory()
   let disk = TestDisk()
   let loader = TestLoader()
   let processor = TestProcessor()
   let purges = TestPurges()
   let freshness = TestFreshness()
-  let clock = Clock()
+  let clock = ManualClock(seconds: 1_000)
   /// The threads for file reads. A test may occupy all of them.
-  let files = BlockingThreads(name: "test-file", threads: 2, deadline: .milliseconds(200))
+  let files: BlockingThreads
   let manager: ImageManager
 
-  init() {
+  /// Creates a manager whose file reads have this long.
+  init(fileDeadline: Duration = .seconds(60)) {
+    files = BlockingThreads(name: "test-file", threads: 2, deadline: fileDeadline)
     manager = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: freshness, purges: purges, files: files,
-      now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
+      now: { [clock] in clock.now })
   }
 
   /// The time on the clock.
-  func now() -> UnixTime { UnixTime(seconds: clock.seconds.withLock { $0 }) }
+  func now() -> UnixTime { clock.now }
 
   /// Returns a request for an image at the origin, with options changed by `change`.
   func request(
     _ url: String = "http://origin/a.jpg", scale: Double? = nil,
-    _ change: (inout LoadOptions) -> Void = { _ in }
+    change: (inout LoadOptions) -> Void = { _ in }
   ) throws -> ImageRequest {
     var transform = Transform()
     transform.scale = scale
@@ -365,5 +329,5 @@ class ManagedTests {
   }
 
   /// Advances the clock.
-  func pass(seconds: Int) { clock.seconds.withLock { $0 += seconds } }
+  func pass(seconds: Int) { clock.advance(by: seconds) }
 }

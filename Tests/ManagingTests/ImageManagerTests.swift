@@ -3,11 +3,12 @@
 import Model
 import Platform
 import Testing
+import TestSupport
 
 @testable import Managing
 
 final class ImageManagerTests: ManagedTests {
-  @Test func `an image asked for the first time is loaded, made and kept in both tiers`()
+  @Test func `the first request loads, renders and stores an image in both tiers`()
     async throws
   {
     openAll()
@@ -27,7 +28,7 @@ final class ImageManagerTests: ManagedTests {
   @Test(arguments: [
     ("Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"), ("yesterday", nil),
   ])
-  func `an origin's date is passed on where it is one, in the form that may be sent`(
+  func `an origin's date is forwarded in canonical form, and an invalid one is dropped`(
     sent: String, passedOn: String?
   ) async throws {
     openAll()
@@ -36,7 +37,7 @@ final class ImageManagerTests: ManagedTests {
     #expect(delivery.variant.info.lastModified == passedOn)
   }
 
-  @Test func `what the disk has at hand is given at once while it is fresh, and is in memory then`()
+  @Test func `a fresh disk entry is served without blocking and promoted to memory`()
     async throws
   {
     openAll()
@@ -50,11 +51,11 @@ final class ImageManagerTests: ManagedTests {
     #expect(delivery.cacheStatus == .hit(.disk))
     #expect(delivery.timings.disk != nil)
     #expect(memory.variant(for: request.key) != nil)
-    clock.seconds.withLock { $0 += 1_000_000 }
+    clock.advance(by: 1_000_000)
     #expect(manager.deliveryAtOnce(for: request) == nil, "it is too old")
   }
 
-  @Test func `what memory holds costs nothing more`() async throws {
+  @Test func `a hit in memory needs no load and no rendering`() async throws {
     openAll()
     let request = try request()
     let first = try await manager.variant(for: request)
@@ -76,7 +77,7 @@ final class ImageManagerTests: ManagedTests {
     #expect(processor.started.value == 1)
   }
 
-  @Test func `a second size is made from the source on disk`() async throws {
+  @Test func `another size is rendered from the source on disk`() async throws {
     openAll()
     _ = try await manager.variant(for: try request())
     let second = try await manager.variant(for: try request(scale: 0.5))
@@ -85,14 +86,14 @@ final class ImageManagerTests: ManagedTests {
     #expect(processor.started.value == 2)
   }
 
-  @Test func `a thousand clients asking at once cause one download and one encode`() async throws {
+  @Test func `a thousand concurrent requests cause one download and one rendering`() async throws {
     let request = try request()
     let statuses = try await withThrowingTaskGroup(of: CacheStatus?.self) { group in
       for _ in 0..<1_000 {
         group.addTask { [manager] in try? await manager.variant(for: request).cacheStatus }
       }
       // Given: a thousand requests wait for one variant flight, which waits for its source flight
-      try await waitUntil { [manager] in manager.figures.waiting == 1_001 }
+      try await eventually { [manager] in manager.figures.waiting == 1_001 }
       openAll()
       return try await group.reduce(into: [CacheStatus?]()) { $0.append($1) }
     }
@@ -104,24 +105,24 @@ final class ImageManagerTests: ManagedTests {
     #expect(manager.figures.coalesced == 999)
   }
 
-  @Test func `ten sizes of one URL asked for at once cause one download`() async throws {
+  @Test func `ten concurrent sizes of one URL cause one download`() async throws {
     let requests = try (1...10).map { try request(scale: Double($0) / 10) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for request in requests {
         group.addTask { [manager] in _ = try? await manager.variant(for: request) }
       }
-      try await waitUntil { [manager] in manager.figures.coalesced == 9 }
+      try await eventually { [manager] in manager.figures.coalesced == 9 }
       openAll()
     }
     #expect(loader.started.value == 1)
     #expect(processor.started.value == 10)
   }
 
-  @Test func `a client that goes away cancels its share only`() async throws {
+  @Test func `a client that disconnects ends only its own participation`() async throws {
     let request = try request()
     let stays = Task { [manager] in try await manager.variant(for: request) }
     let goes = Task { [manager] in try await manager.variant(for: request) }
-    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    try await eventually { [manager] in manager.figures.coalesced == 1 }
     goes.cancel()
     await #expect(throws: ImageError.cancelled) { try await goes.value }
     openAll()
@@ -129,23 +130,23 @@ final class ImageManagerTests: ManagedTests {
     #expect(loader.cancelled.value == 0)
   }
 
-  @Test func `the last client to go cancels the download`() async throws {
+  @Test func `the last client to disconnect cancels the download`() async throws {
     let request = try request()
     let tasks = (0..<3).map { _ in Task { [manager] in try await manager.variant(for: request) } }
-    try await waitUntil { [manager] in manager.figures.coalesced == 2 }
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [manager] in manager.figures.coalesced == 2 }
+    try await eventually { [loader] in loader.started.value == 1 }
     for task in tasks { task.cancel() }
-    try await waitUntil { [loader] in loader.cancelled.value == 1 }
+    try await eventually { [loader] in loader.cancelled.value == 1 }
     for task in tasks { await #expect(throws: ImageError.cancelled) { try await task.value } }
-    try await waitUntil { [manager] in manager.figures.sources == 0 }
+    try await eventually { [manager] in manager.figures.sources == 0 }
   }
 
-  @Test func `a download goes on while another size still wants it`() async throws {
+  @Test func `a download continues while another size needs it`() async throws {
     let small = try request(scale: 0.5)
     let large = try request(scale: 2)
     let stays = Task { [manager] in try await manager.variant(for: small) }
     let goes = Task { [manager] in try await manager.variant(for: large) }
-    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    try await eventually { [manager] in manager.figures.coalesced == 1 }
     goes.cancel()
     await #expect(throws: ImageError.cancelled) { try await goes.value }
     openAll()
@@ -154,19 +155,19 @@ final class ImageManagerTests: ManagedTests {
     #expect(loader.cancelled.value == 0)
   }
 
-  @Test func `asking again after cancelling starts again`() async throws {
+  @Test func `a request after a cancellation starts a new download`() async throws {
     let request = try request()
     let first = Task { [manager] in try await manager.variant(for: request) }
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     first.cancel()
     await #expect(throws: ImageError.cancelled) { try await first.value }
     let second = Task { [manager] in try await manager.variant(for: request) }
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     openAll()
     _ = try await second.value
   }
 
-  @Test func `a request cancelled before it began gets no answer and starts nothing lasting`()
+  @Test func `a request cancelled before it begins leaves no flight`()
     async throws
   {
     let request = try request()
@@ -175,14 +176,16 @@ final class ImageManagerTests: ManagedTests {
       return try await manager.variant(for: request)
     }
     await #expect(throws: ImageError.cancelled) { try await task.value }
-    try await waitUntil { [manager] in manager.figures.variants + manager.figures.sources == 0 }
+    try await eventually { [manager] in manager.figures.variants + manager.figures.sources == 0 }
   }
 
-  @Test func `a failure that may heal reaches everyone who waits and is not kept`() async throws {
+  @Test func `a transient failure reaches every waiting request and is not remembered`()
+    async throws
+  {
     let request = try request()
     loader.failure.withLock { $0 = .sourceError(status: 500) }
     let tasks = (0..<3).map { _ in Task { [manager] in try await manager.variant(for: request) } }
-    try await waitUntil { [manager] in manager.figures.coalesced == 2 }
+    try await eventually { [manager] in manager.figures.coalesced == 2 }
     openAll()
     for task in tasks {
       await #expect(throws: ImageError.sourceError(status: 500)) { try await task.value }
@@ -191,11 +194,11 @@ final class ImageManagerTests: ManagedTests {
     _ = try await manager.variant(for: request)
   }
 
-  @Test func `what is too old is loaded anew`() async throws {
+  @Test func `an expired entry is loaded again`() async throws {
     openAll()
     let request = try request()
     _ = try await manager.variant(for: request)
-    clock.seconds.withLock { $0 += 3_600 }
+    clock.advance(by: 3_600)
     #expect(manager.cachedVariant(for: request.key) == nil)
     let again = try await manager.variant(for: request)
     #expect(
@@ -204,7 +207,7 @@ final class ImageManagerTests: ManagedTests {
     #expect(manager.cachedVariant(for: request.key) === again.variant)
   }
 
-  @Test func `what must not be stored is answered and kept nowhere`() async throws {
+  @Test func `an unstorable image is served and not stored`() async throws {
     openAll()
     loader.cacheControl.withLock { $0 = "no-store" }
     let request = try request()
@@ -219,7 +222,7 @@ final class ImageManagerTests: ManagedTests {
     #expect(keptSource == nil)
   }
 
-  @Test func `a local file is read where it is and not copied to disk`() async throws {
+  @Test func `a local file is read in place and not copied to disk`() async throws {
     openAll()
     let request = try request("local:///a.jpg")
     let delivery = try await manager.variant(for: request)

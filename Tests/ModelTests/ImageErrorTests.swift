@@ -45,13 +45,15 @@ struct ImageErrorTests {
     (.sourceTimeout(detail: "d"), 504, "source_timeout"),
     (.deadlineExceeded, 504, "deadline_exceeded"),
   ])
-  func `status and code are the contract's`(error: ImageError, status: Int, code: String) {
+  func `each error has the status and code of the contract`(
+    error: ImageError, status: Int, code: String
+  ) {
     #expect(error.status == status)
     #expect(error.code == code)
     #expect(!error.message.isEmpty)
   }
 
-  @Test func `details are logged and not answered`() {
+  @Test func `details are logged and not returned`() {
     let secret = "10.1.2.3"
     let errors: [ImageError] = [
       .forbiddenSource(reason: "its address", detail: secret), .undecodable(detail: secret),
@@ -71,7 +73,9 @@ struct ImageErrorTests {
       ImageError.forbiddenSource(reason: "r", detail: "d", key: "download.deny_hosts"),
       "download.deny_hosts"
     ),
-    (.forbiddenParameter("retry"), "server.allow_reload"),
+    (.forbiddenParameter("retry"), "server.allow"),
+    (.unsignedParameter("blur", key: "signing.mode"), "signing.mode"),
+    (.invalidSignature(reason: "r"), "signing.keys"), (.expiredSignature(1), ""),
     (.forbiddenParameter("w"), "server.presets_only"), (.forbiddenParameter("url"), ""),
     (.sourceTooLarge(limit: 1), "download.maximum_bytes"),
     (.tooManyPixels(pixels: 2, limit: 1), "imaging.maximum_pixels"),
@@ -79,10 +83,13 @@ struct ImageErrorTests {
     (.tooManyRedirects(limit: 1), "download.maximum_redirects"),
     (.overloaded(queue: "requests", retryAfter: 1), "server.active_requests"),
     (.overloaded(queue: "another", retryAfter: 1), ""),
+    (.rateLimited(by: .activeRequests, retryAfter: 1), "server.active_requests_per_client"),
+    (.rateLimited(by: .imagingTime, retryAfter: 9), "server.imaging_time_per_client"),
+    (.rateLimited(by: .requests, retryAfter: 2), "server.requests_per_second"),
     (.watermark(.sourceTooLarge(limit: 1)), "download.maximum_bytes"),
     (.sourceNotFound(status: 404), ""), (.unknownParameter("x"), ""),
   ])
-  func `the key that decides is named in the log, and in the message that explains`(
+  func `the deciding key is named in the log and in the explained message`(
     error: ImageError, key: String
   ) {
     #expect(error.decidingKey ?? "" == key)
@@ -96,12 +103,12 @@ struct ImageErrorTests {
     }
   }
 
-  @Test func `a watermark's failure says so, unless it is nobody's image that failed`() {
+  @Test func `a watermark error names the watermark, unless the failure is the server's own`() {
     let error = ImageError.remembered(.sourceNotFound(status: 404), seconds: 9, isRepeated: true)
     #expect(error.ofWatermark == .watermark(.sourceNotFound(status: 404)))
     #expect(error.ofWatermark.parameter == "watermark")
     #expect(error.ofWatermark.message.contains("watermark"))
-    #expect(ImageError.undecodable(detail: "x").ofWatermark.logDetail == "of the watermark: x")
+    #expect(ImageError.undecodable(detail: "x").ofWatermark.logDetail == "watermark: x")
     for error: ImageError in [
       .cancelled, .draining, .overloaded(queue: "q", retryAfter: 1), .outOfMemory(detail: "d"),
     ] {
@@ -109,7 +116,7 @@ struct ImageErrorTests {
     }
   }
 
-  @Test func `a busy server says when to come back`() {
+  @Test func `overload and draining errors state when to retry`() {
     #expect(ImageError.overloaded(queue: "q", retryAfter: 7).retryAfter == 7)
     #expect(ImageError.draining.retryAfter == 1)
     #expect(ImageError.deadlineExceeded.retryAfter == nil)

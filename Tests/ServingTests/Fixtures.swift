@@ -9,15 +9,15 @@ import TestSupport
 
 @testable import Serving
 
-/// An `ImageProvider` for tests: memory is a table, and the way past it a closure.
+/// An `ImageProvider` for tests: a table for memory, and a closure for misses.
 final class TestProvider: ImageProvider {
   typealias Work = @Sendable (ImageRequest) async throws(ImageError) -> ImageDelivery
 
   private let memory = Lock<[CacheKey: Variant]>([:])
   private let work: Work
-  /// What can be had without waiting, though not from memory.
+  /// Deliveries that are available without blocking, though not from memory.
   let atHand = Lock<[CacheKey: ImageDelivery]>([:])
-  /// Calls of `variant(for:)`.
+  /// The number of calls of `variant(for:)`.
   let asked = Counter()
 
   init(work: @escaping Work = { _ throws(ImageError) in throw .sourceNotFound(status: 404) }) {
@@ -38,13 +38,13 @@ final class TestProvider: ImageProvider {
   }
 }
 
-/// Admin services for tests: they list what a test provides, and count calls.
+/// Admin services for tests: they list what a test provides and count calls.
 final class TestServices: ManagerOperations, CacheOperations, DownloadOperations,
   PrefetchOperations
 {
-  /// What is listed.
+  /// The listed failures.
   let failed = Lock<[FailedURL]>([])
-  /// Calls of `cancelAll`.
+  /// The number of calls of `cancelAll`.
   let cancelled = Counter()
 
   func failedURLs() -> [FailedURL] { failed.withLock { $0 } }
@@ -64,19 +64,19 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
 
   // MARK: Cache
 
-  /// What was purged, in order.
+  /// The purged scopes, in order.
   let purged = Lock<[PurgeScope]>([])
-  /// What every purge and clear removes.
+  /// The report of every purge and clear.
   let removed = Lock(PurgeReport())
-  /// What was cleared, in order.
+  /// The cleared tiers, in order.
   let cleared = Lock<[StoreTiers]>([])
-  /// Where everything is.
+  /// The result of every look-up.
   let kept = Lock(CacheLookup())
-  /// What was looked for, in order.
+  /// The requests that were looked up, in order.
   let looked = Lock<[ImageRequest]>([])
-  /// What was put, in order.
+  /// The uploads, in order.
   let put = Lock<[(url: SourceURL, bytes: [UInt8], origin: OriginResponse)]>([])
-  /// What further images are refused with.
+  /// The failure of further uploads.
   let putFailure = Lock<ImageError?>(nil)
 
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
@@ -91,7 +91,8 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
 
   func clean() async -> CleanReport {
     var report = CleanReport()
-    (report.expired, report.evicted) = (4, 5)
+    report.expired = 4
+    report.evicted = 5
     return report
   }
 
@@ -101,7 +102,7 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
   }
 
   func put(
-    _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
+    _ url: SourceURL, file: FileRegion, origin: OriginResponse
   ) async throws(ImageError) -> PurgeReport {
     if let failure = putFailure.withLock({ $0 }) { throw failure }
     guard let body = try? ImageBytes(contentsOf: file) else {
@@ -114,7 +115,7 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
 
   // MARK: Downloads
 
-  /// What is listed.
+  /// The listed downloads.
   let listed = Lock<[DownloadStatus]>([])
   /// Whether downloads are paused.
   let isPaused = Lock(false)
@@ -126,16 +127,16 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
   func observeDownloads(_ observer: @escaping @Sendable (DownloadStatus) -> Void) -> Observation {
     downloadObservers.add(observer)
   }
-  /// Tells all who observe downloads.
+  /// Notifies all observers of downloads.
   func report(_ status: DownloadStatus) { downloadObservers.tell(status) }
-  /// Who observes.
+  /// The number of observers.
   var observerCount: Int { downloadObservers.count + prefetchObservers.count }
 
   // MARK: Prefetches
 
-  /// Lists begun, by name.
+  /// The started lists, by id.
   let lists = Lock<[String: [PrefetchLine]]>([:])
-  /// What is told of them.
+  /// The status of each list, by id.
   let statuses = Lock<[String: PrefetchStatus]>([:])
   private let prefetchObservers = Observers<PrefetchStatus>()
 
@@ -159,11 +160,11 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
     }
   }
   func observePrefetch(
-    _ id: String, _ observer: @escaping @Sendable (PrefetchStatus) -> Void
+    _ id: String, observer: @escaping @Sendable (PrefetchStatus) -> Void
   ) -> Observation? {
     prefetchStatus(id) == nil ? nil : prefetchObservers.add(observer)
   }
-  /// Tells all who observe prefetches.
+  /// Notifies all observers of prefetches.
   func report(_ status: PrefetchStatus) {
     statuses.withLock { $0[status.id] = status }
     prefetchObservers.tell(status)
@@ -171,42 +172,14 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
 }
 
 extension AdminServices {
-  /// All of it by one of the tests' own.
+  /// Uses one test double for all services.
   init(_ services: TestServices) {
     self.init(
       manager: services, cache: services, downloads: services, prefetcher: services)
   }
 }
 
-/// Lets tasks wait until a test says so.
-final class Gate: Sendable {
-  private struct State {
-    var isOpen = false
-    var waiting: [CheckedContinuation<Void, Never>] = []
-  }
-  private let state = Lock(State())
-
-  func pass() async {
-    await withCheckedContinuation { continuation in
-      let isOpen = state.withLock { state in
-        if !state.isOpen { state.waiting.append(continuation) }
-        return state.isOpen
-      }
-      if isOpen { continuation.resume() }
-    }
-  }
-
-  func open() {
-    let waiting = state.withLock { state in
-      state.isOpen = true
-      defer { state.waiting = [] }
-      return state.waiting
-    }
-    for continuation in waiting { continuation.resume() }
-  }
-}
-
-/// The URL every test image comes from, and its target.
+/// The URL of every test image, and its target.
 let imageURL = "https://example.org/a/photo.png"
 let imageTarget = "/image?url=https%3A%2F%2Fexample.org%2Fa%2Fphoto.png"
 
@@ -214,9 +187,13 @@ func makeRequest(_ url: String = imageURL) throws -> ImageRequest {
   ImageRequest(source: try SourceURL(parsing: url), transform: Transform())
 }
 
-func makeInfo(lifetime: Int = 3_600, receivedAgo: Int = 0, isStorable: Bool = true) -> VariantInfo {
+func makeInfo(
+  _ format: ImageFormat = .jpeg, lifetime: Int = 3_600, receivedAgo: Int = 0,
+  isStorable: Bool = true
+) -> VariantInfo {
   VariantInfo(
-    format: .jpeg, size: PixelSize(width: 4, height: 3), density: 2, etag: "\"0123abcd\"",
+    .image(RenderedImage(format: format, size: PixelSize(width: 4, height: 3), density: 2)),
+    etag: "\"0123abcd\"",
     lastModified: "Sun, 06 Nov 1994 08:49:37 GMT",
     freshness: Freshness(
       receivedAt: UnixTime(seconds: UnixTime.now.seconds - receivedAgo), lifetime: lifetime,
@@ -241,7 +218,7 @@ func makeDelivery(_ variant: Variant) -> ImageDelivery {
     timings: timings)
 }
 
-func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
+func makeStats(_ figures: RequestFigures, isDraining: Bool) -> Stats {
   Stats(
     status: isDraining ? "draining" : "serving", version: "1.2.3", uptimeSeconds: 1,
     requests: figures, memory: TierFigures(), disk: TierFigures(), downloads: DownloadFigures(),
@@ -249,30 +226,43 @@ func makeStats(_ figures: RequestFigures, _ isDraining: Bool) -> Stats {
     imaging: ImagingFigures(), process: ProcessFigures())
 }
 
-/// Starts a server on a free port and stops it behind the test, which may have done so itself.
+/// Starts a server on a free port and stops it after the test, unless the test has stopped it.
 func withServer<Result>(
   _ provider: any ImageProvider, services: TestServices = TestServices(),
+  stats: @escaping @Sendable (RequestFigures, Bool) -> Stats = makeStats,
   log: Log = Log(level: .error), configure: (inout ServerConfiguration) -> Void = { _ in },
-  _ body: (Server) async throws -> Result
+  body: (Server) async throws -> Result
 ) async throws -> Result {
   try await withTaskExecutorPreference(BlockingExecutor.shared) {
-    try await withRunningServer(provider, services, log: log, configure: configure, body)
+    try await withRunningServer(
+      provider, services: services, stats: stats, log: log, configure: configure, body: body)
+  }
+}
+
+extension ServerConfiguration {
+  /// The tokens of operators, `token1` and so on, who may do everything.
+  var operatorTokens: [String] {
+    get { operators.map(\.token) }
+    set {
+      operators = newValue.enumerated().map { Operator(name: "token\($0 + 1)", token: $1) }
+    }
   }
 }
 
 private func withRunningServer<Result>(
-  _ provider: any ImageProvider, _ services: TestServices, log: Log,
+  _ provider: any ImageProvider, services: TestServices,
+  stats: @escaping @Sendable (RequestFigures, Bool) -> Stats, log: Log,
   configure: (inout ServerConfiguration) -> Void,
-  _ body: (Server) async throws -> Result
+  body: (Server) async throws -> Result
 ) async throws -> Result {
   var configuration = ServerConfiguration()
   configuration.port = 0
   configuration.graceTime = .milliseconds(50)
+  configuration.statsLifetime = .zero
   configure(&configuration)
   let server = Server(
     configuration: configuration, provider: provider, services: AdminServices(services),
-    stats: makeStats,
-    log: log)
+    stats: stats, log: log)
   try server.start()
   do {
     let result = try await body(server)
@@ -282,13 +272,4 @@ private func withRunningServer<Result>(
     await server.stop()
     throw error
   }
-}
-
-/// Waits until something becomes true, ten seconds at most.
-func eventually(_ condition: () -> Bool) async -> Bool {
-  for _ in 0..<2_000 {
-    if condition() { return true }
-    try? await Task.sleep(for: .milliseconds(5))
-  }
-  return condition()
 }

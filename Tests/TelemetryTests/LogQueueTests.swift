@@ -1,5 +1,6 @@
 // LogQueueTests: tests that callers never wait for the log's reader.
 
+import FoundationEssentials
 import Glibc
 import Platform
 import Testing
@@ -9,12 +10,14 @@ import Testing
 struct LogQueueTests {
   /// A pipe that `fill` can fill up.
   private final class Pipe {
-    let (reading, writing): (CInt, CInt)
+    let reading: CInt
+    let writing: CInt
 
     init() throws {
       var ends: [CInt] = [0, 0]
       try #require(pipe(&ends) == 0)
-      (reading, writing) = (ends[0], ends[1])
+      reading = ends[0]
+      writing = ends[1]
     }
 
     deinit {
@@ -43,14 +46,13 @@ struct LogQueueTests {
     }
   }
 
-  @Test func `nothing that was logged is lost at a normal stop, and lines keep their order`() throws
-  {
+  @Test func `a normal stop writes every logged line in order`() throws {
     // Given
     let pipe = try Pipe()
     let queue = try LogQueue(format: .text, descriptor: pipe.writing)
     let log = Log(level: .info, queue: queue)
     // When
-    for number in 0..<200 { log.info("line", ["number": .int(number)]) }
+    for number in 0..<200 { log.info("line", fields: ["number": .int(number)]) }
     #expect(queue.stop(within: .seconds(10)))
     // Then
     let text = pipe.text { $0.contains("number=199\n") }
@@ -60,7 +62,7 @@ struct LogQueueTests {
     #expect(log.figures.waitingBytes == 0)
   }
 
-  @Test func `a log that is not read holds nobody up, and tells later how many lines were dropped`()
+  @Test func `an unread log never blocks callers, and later reports the number of dropped lines`()
     throws
   {
     // Given a full pipe
@@ -69,7 +71,7 @@ struct LogQueueTests {
     let queue = try LogQueue(format: .text, descriptor: pipe.writing, limit: 4_096)
     let log = Log(level: .info, queue: queue)
     // When more is logged than fits
-    for number in 0..<1_000 { log.info("line", ["number": .int(number)]) }
+    for number in 0..<1_000 { log.info("line", fields: ["number": .int(number)]) }
     // Then each line was queued or counted
     #expect(log.figures.dropped > 800 && log.figures.waitingBytes <= 2 * 4_096 + 200)
     #expect(!queue.stop(within: .milliseconds(50)))
@@ -85,18 +87,18 @@ struct LogQueueTests {
     #expect(queue.stop(within: .seconds(10)))
   }
 
-  @Test func `failures that repeat are summed up, each kind by itself`() throws {
+  @Test func `repeated failures are summarized by kind`() throws {
     // Given
     let pipe = try Pipe()
     let queue = try LogQueue(format: .text, descriptor: pipe.writing)
     let log = Log(level: .info, queue: queue)
     // When
     for _ in 0..<100 {
-      log.info("request", ["error": "source_error"])
+      log.info("request", fields: ["error": "source_error"])
       log.warning("cannot write")
-      log.info("request", ["error": .absent])
+      log.info("request", fields: ["error": .absent])
     }
-    log.info("request", ["error": "draining"])
+    log.info("request", fields: ["error": "draining"])
     #expect(queue.stop(within: .seconds(10)))
     // Then
     let lines = pipe.text { $0.components("\n") == 20 + 20 + 100 + 1 + 2 }.split(separator: "\n")
@@ -108,37 +110,54 @@ struct LogQueueTests {
     #expect(log.figures.summedUp == 160)
   }
 
-  @Test func `a window ends after its time, and only so many kinds are told apart`() {
+  @Test func `a window ends after its length, and the number of separate kinds is limited`() {
     // Given
     var limiter = LogLimiter()
     let start = ContinuousClock.now
-    for _ in 0..<25 { _ = limiter.admits("a", .warning, now: start) }
+    for _ in 0..<25 { _ = limiter.admits("a", at: .warning, now: start) }
     // Then
     #expect(limiter.nextSummary == start + LogLimiter.windowLength)
     let early = limiter.summaries(now: start + .seconds(9), all: false)
     #expect(early.isEmpty)
-    let isAdmitted = limiter.admits("a", .warning, now: start + .seconds(9))
+    let isAdmitted = limiter.admits("a", at: .warning, now: start + .seconds(9))
     #expect(!isAdmitted)
     let sums = limiter.summaries(now: start + .seconds(10), all: false)
-    let isAdmittedAgain = limiter.admits("a", .warning, now: start + .seconds(10))
+    let isAdmittedAgain = limiter.admits("a", at: .warning, now: start + .seconds(10))
     #expect(isAdmittedAgain)
     #expect(sums == [LogLimiter.Summary(kind: "a", level: .warning, count: 6)])
     var admitted = 0
-    for number in 0..<2_000 where limiter.admits("kind \(number)", .error, now: start) {
+    for number in 0..<2_000 where limiter.admits("kind \(number)", at: .error, now: start) {
       admitted += 1
     }
     #expect(admitted == 2_000)
   }
 
   @Test(arguments: [Log.Format.text, .json])
-  func `texts are cut to 512 bytes, between characters`(format: Log.Format) {
-    let long = "http://a/" + String(repeating: "ü", count: 5_000)
-    let line = format.line(.info, "request", ["url": .string(long), "status": 200])
-    #expect(line.utf8.count < 700 && line.contains("ü…"))
-    #expect(line.contains("200"))
+  func `texts are truncated to 512 bytes at a character boundary`(format: Log.Format) {
+    func line(_ url: String) -> String {
+      let fields: KeyValuePairs<String, LogValue> = ["url": .string(url), "status": 200]
+      return String(
+        decoding: LogLine(.info, message: "request", fields: fields, format: format).bytes,
+        as: UTF8.self)
+    }
+    let long = line("http://a/" + String(repeating: "ü", count: 5_000))
+    #expect(long.utf8.count < 700 && long.contains("ü…"))
+    #expect(long.contains("200"))
     let exact = String(repeating: "a", count: 512)
-    #expect(format.line(.info, "x", ["url": .string(exact)]).contains(exact))
-    #expect(!format.line(.info, "x", ["url": .string(exact)]).contains("…"))
+    #expect(line(exact).contains(exact))
+    #expect(!line(exact).contains("…"))
+  }
+
+  @Test(arguments: [Log.Format.text, .json])
+  func `a line has the time in UTC to the millisecond`(format: Log.Format) throws {
+    let before = Date.now
+    let line = LogLine(.info, message: "started", fields: [:], format: format).bytes
+    let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+    let text = String(decoding: line, as: UTF8.self).split { $0 == " " || $0 == "\"" }
+    let stamp = String(text[format == .json ? 3 : 0])
+    let time = try style.parse(stamp)
+    #expect(time > before.addingTimeInterval(-0.002) && time <= .now)
+    #expect(stamp.utf8.count == "2026-11-23T10:17:21.690Z".utf8.count && stamp.hasSuffix("Z"))
   }
 }
 

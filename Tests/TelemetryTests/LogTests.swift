@@ -10,7 +10,7 @@ import Testing
 struct LogTests {
   /// Returns the output of a log of `format` in `body`.
   private func written(
-    _ format: Log.Format, level: LogLevel = .info, _ body: (Log) -> Void
+    _ format: Log.Format, level: LogLevel = .info, body: (Log) -> Void
   ) throws -> String {
     var ends: [CInt] = [0, 0]
     try #require(pipe(&ends) == 0)
@@ -22,7 +22,7 @@ struct LogTests {
     return String(decoding: buffer[..<max(count, 0)], as: UTF8.self)
   }
 
-  @Test func `a JSON line is an object with its fields`() throws {
+  @Test func `a JSON line is an object with typed fields`() throws {
     struct Line: Decodable {
       let time, level, message, url: String
       let status: Int
@@ -32,7 +32,7 @@ struct LogTests {
     let text = try written(.json) {
       $0.warning(
         "request \"x\"",
-        [
+        fields: [
           "url": "http://a/\nlevel=error", "status": 404, "total": .milliseconds(.milliseconds(5)),
           "cached": true,
         ])
@@ -46,7 +46,7 @@ struct LogTests {
 
   @Test func `a text line names its fields and cannot be forged`() throws {
     let text = try written(.text) {
-      $0.info("started\nfake", ["port": 8080, "path": "/a b", "bad": "x\r\nlevel=error"])
+      $0.info("started\nfake", fields: ["port": 8080, "path": "/a b", "bad": "x\r\nlevel=error"])
     }
     #expect(text.split(separator: "\n").count == 1)
     #expect(text.contains(" info    started\\nfake port=8080 path=\"/a b\""))
@@ -56,36 +56,40 @@ struct LogTests {
     ("a \u{301}b=\u{338}c", "\"a \u{301}b=\u{338}c\""), ("\u{9b}2J", "\\u009b2J"),
     ("back\\slash", "\"back\\\\slash\""), ("plain/é", "plain/é"), ("", "\"\""),
   ])
-  func `no text looks like two fields or commands a terminal`(value: String, shown: String) throws {
-    let text = try written(.text) { $0.info("x", ["url": .string(value), "status": 200]) }
+  func `values that contain separators or control characters are quoted or escaped`(
+    value: String, shown: String
+  ) throws {
+    let text = try written(.text) { $0.info("x", fields: ["url": .string(value), "status": 200]) }
     #expect(text.hasSuffix(" url=\(shown) status=200\n"))
   }
 
-  @Test func `no secret is written, whoever logs it`() throws {
+  @Test func `secrets in URLs are redacted from messages and fields`() throws {
     for format in Log.Format.allCases {
       let text = try written(format) {
         $0.info(
-          "to http://me:m4rk@h/", ["url": "http://me:\(String(repeating: "m4rk", count: 200))@h/"])
-        $0.info("x", ["url": "https://h/a?sig=m4rk&w=3"])
+          "to http://me:m4rk@h/",
+          fields: ["url": "http://me:\(String(repeating: "m4rk", count: 200))@h/"])
+        $0.info("x", fields: ["url": "https://h/a?sig=m4rk&w=3"])
       }
       #expect(!text.contains("m4rk") && text.contains("http://***@h/"))
       #expect(text.contains("https://h/a?sig=***&w=3"))
     }
   }
 
-  @Test func `what is absent is left out, and a number has no unit`() throws {
+  @Test func `absent fields are omitted, and durations are plain numbers`() throws {
     let fields: KeyValuePairs<String, LogValue> = [
       "error": .string(ifPresent: nil), "duration_ms": .milliseconds(.microseconds(1_500)),
       "cache": .string(ifPresent: "hit"),
     ]
     #expect(
-      try written(.text) { $0.info("x", fields) }.hasSuffix(" x duration_ms=1.500 cache=hit\n"))
+      try written(.text) { $0.info("x", fields: fields) }.hasSuffix(
+        " x duration_ms=1.500 cache=hit\n"))
     #expect(
-      try written(.json) { $0.info("x", fields) }
+      try written(.json) { $0.info("x", fields: fields) }
         .hasSuffix(#""message":"x","duration_ms":1.500,"cache":"hit"}"# + "\n"))
   }
 
-  @Test func `what matters less than the level is not written, nor even made`() throws {
+  @Test func `messages below the level are neither written nor built`() throws {
     let text = try written(.text, level: .warning) { log in
       log.info("\({ Issue.record("the message was made"); return "x" }())")
       log.error("seen")

@@ -7,9 +7,9 @@ public final class TemporaryFolder: Sendable {
   /// The absolute path of the folder.
   public let path: String
 
-  /// Creates a folder below `/tmp`.
+  /// Creates a folder below `/var/tmp`, which is on disk; `/tmp` is in memory on some systems.
   public init() throws {
-    var template = Array("/tmp/pictor-test-XXXXXX".utf8CString)
+    var template = Array("/var/tmp/pictor-test-XXXXXX".utf8CString)
     path = try template.withUnsafeMutableBufferPointer { buffer in
       guard let start = buffer.baseAddress, let made = mkdtemp(start) else {
         throw Failure(what: "mkdtemp", code: errno)
@@ -21,7 +21,7 @@ public final class TemporaryFolder: Sendable {
   deinit { Self.remove(path) }
 
   /// Writes a file at a path inside the folder, replacing an existing one.
-  public func write(_ name: String, _ bytes: [UInt8]) throws {
+  public func write(_ name: String, bytes: [UInt8]) throws {
     let descriptor = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw Failure(what: "open", code: errno) }
     defer { close(descriptor) }
@@ -41,9 +41,10 @@ public final class TemporaryFolder: Sendable {
 
   /// Returns the bytes that everything at and below `path` uses on disk, as `du` counts them.
   public static func diskUsage(of path: String) -> Int {
-    var blocks = 0
-    walk(path) { _, status in blocks += Int(status.st_blocks) }
-    return blocks * 512
+    // A file that is moved during the walk is met twice.
+    var blocks: [ino_t: Int] = [:]
+    walk(path) { _, status in blocks[status.st_ino] = Int(status.st_blocks) }
+    return blocks.values.reduce(0, +) * 512
   }
 
   /// Removes a file, or a folder with its content.
@@ -55,7 +56,7 @@ public final class TemporaryFolder: Sendable {
 
   /// Visits `path` and everything below, folders before their content. Skips entries that vanish
   /// during the walk.
-  private static func walk(_ path: String, _ visit: (String, stat) -> Void) {
+  private static func walk(_ path: String, visit: (String, stat) -> Void) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
     visit(path, status)
@@ -65,7 +66,7 @@ public final class TemporaryFolder: Sendable {
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
-      if name != "." && name != ".." { walk(path + "/" + name, visit) }
+      if name != "." && name != ".." { walk(path + "/" + name, visit: visit) }
     }
   }
 
@@ -77,6 +78,9 @@ public final class TemporaryFolder: Sendable {
     public let code: CInt
 
     /// Creates a failure.
-    public init(what: String, code: CInt) { (self.what, self.code) = (what, code) }
+    public init(what: String, code: CInt) {
+      self.what = what
+      self.code = code
+    }
   }
 }

@@ -33,7 +33,8 @@ struct Zipf {
 
   func next(_ chance: inout Chance) -> Int {
     let wanted = chance.unit() * (sums.last ?? 0)
-    var (low, high) = (0, sums.count - 1)
+    var low = 0
+    var high = sums.count - 1
     while low < high {
       let middle = (low + high) / 2
       if sums[middle] > wanted { high = middle } else { low = middle + 1 }

@@ -93,7 +93,8 @@ private struct Variants {
 
   private static func variant(_ key: CacheKey, _ body: ImageBytes) -> Variant {
     let info = VariantInfo(
-      format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1, etag: "\"e\"",
+      .image(RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
+      etag: "\"e\"",
       freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: 60))
     return Variant(key: key, info: info, body: .memory(body))
   }

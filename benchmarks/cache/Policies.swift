@@ -34,14 +34,17 @@ private struct Chain {
   func successor(of object: Int) -> Int? { newer[object] < 0 ? nil : Int(newer[object]) }
 
   mutating func add(_ object: Int) {
-    (newer[object], older[object], isIn[object]) = (-1, head, true)
+    newer[object] = -1
+    older[object] = head
+    isIn[object] = true
     if head >= 0 { newer[Int(head)] = Int32(object) } else { tail = Int32(object) }
     head = Int32(object)
     cost += costs[object]
   }
 
   mutating func remove(_ object: Int) {
-    let (up, down) = (newer[object], older[object])
+    let up = newer[object]
+    let down = older[object]
     if up >= 0 { older[Int(up)] = down } else { head = down }
     if down >= 0 { newer[Int(down)] = up } else { tail = up }
     isIn[object] = false
@@ -56,7 +59,8 @@ struct LRU: Policy {
   private var chain: Chain
 
   init(capacity: Int, costs: [Int]) {
-    (self.capacity, self.costs) = (capacity, costs)
+    self.capacity = capacity
+    self.costs = costs
     chain = Chain(costs: costs)
   }
 
@@ -80,7 +84,8 @@ struct Sieve: Policy {
   private var hand: Int?
 
   init(capacity: Int, costs: [Int]) {
-    (self.capacity, self.costs) = (capacity, costs)
+    self.capacity = capacity
+    self.costs = costs
     chain = Chain(costs: costs)
     isVisited = [Bool](repeating: false, count: costs.count)
   }
@@ -112,9 +117,11 @@ struct S3FIFO: Policy {
   private var uses: [UInt8]
 
   init(capacity: Int, costs: [Int]) {
-    (self.capacity, self.costs) = (capacity, costs)
+    self.capacity = capacity
+    self.costs = costs
     small = Chain(costs: costs)
-    (main, ghosts) = (small, small)
+    main = small
+    ghosts = small
     uses = [UInt8](repeating: 0, count: costs.count)
   }
 
@@ -184,7 +191,9 @@ struct Optimum {
     }
     // The moment of the next request of each kept object; in the heap, moments that are over are passed over.
     var kept = [Int32](repeating: -1, count: seen.count)
-    var (heap, count, hits) = (Heap(), 0, 0)
+    var heap = Heap()
+    var count = 0
+    var hits = 0
     for (position, object) in requests.enumerated() {
       if kept[object] >= 0 {
         hits += 1
@@ -225,7 +234,8 @@ private struct Heap {
     numbers[0] = last
     var place = 0
     while true {
-      let (left, right) = (2 * place + 1, 2 * place + 2)
+      let left = 2 * place + 1
+      let right = 2 * place + 2
       var largest = place
       if left < numbers.count, numbers[left] > numbers[largest] { largest = left }
       if right < numbers.count, numbers[right] > numbers[largest] { largest = right }

@@ -35,7 +35,8 @@ struct Trace {
     var chance = Chance(seed: 2)
     let zipf = Zipf(objects, alpha: 0.9)
     let run = objects / 20
-    var (made, fresh) = ([Int](), objects)
+    var made = [Int]()
+    var fresh = objects
     while made.count < requests {
       for _ in 0..<(4 * run) { made.append(zipf.next(&chance)) }
       for _ in 0..<run {

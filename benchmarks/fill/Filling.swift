@@ -23,7 +23,7 @@ enum Filling {
       let tier = try DiskTier(
         DiskTierConfiguration(path: arguments[0]), log: Log(level: .warning))
       var transform = Transform()
-      transform.width = width
+      transform.sizing.width = width
       for number in 1...count {
         let source = try SourceURL(parsing: arguments[4] + "\(number)")
         try await store(body, as: CacheKey(source: source, transform: transform), in: tier)
@@ -39,7 +39,7 @@ enum Filling {
     _ body: ImageBytes, as key: CacheKey, in tier: DiskTier
   ) async throws {
     let info = VariantInfo(
-      format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1,
+      .image(RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
       etag: "\"\(key.storedHash)\"",
       freshness: Freshness(receivedAt: .now, lifetime: 604_800))
     while tier.pendingBytes > 32 << 20 { try await Task.sleep(for: .milliseconds(2)) }

@@ -25,10 +25,12 @@ struct BenchmarkOptions {
 
   /// Reads the arguments after the program's name; `nil` where they make no sense.
   init?(arguments: [String]) {
-    guard arguments.count >= 3, let width = Int(arguments[1]), Transform.sideRange.contains(width),
+    guard arguments.count >= 3, let width = Int(arguments[1]), Sizing.sideRange.contains(width),
       let seconds = Double(arguments[2]), seconds >= 0
     else { return nil }
-    (file, self.width, self.seconds) = (arguments[0], width, seconds)
+    file = arguments[0]
+    self.width = width
+    self.seconds = seconds
     var rest = arguments.dropFirst(3)
     while let name = rest.popFirst() {
       switch name {

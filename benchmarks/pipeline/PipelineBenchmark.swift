@@ -19,13 +19,15 @@ enum PipelineBenchmark {
       let first = try job.run(source.bytes)
       if let out = options.out { try FileBytes.write(first, to: out) }
       let start = ProcessTimes.now
-      var (jobs, spent) = (0, ProcessTimes())
+      var jobs = 0
+      var spent = ProcessTimes()
       repeat {
         _ = try job.run(source.bytes)
         jobs += 1
         spent = ProcessTimes.now - start
       } while spent.wall < options.seconds
-      let (cpu, wall) = (spent.cpu * 1_000 / Double(jobs), spent.wall * 1_000 / Double(jobs))
+      let cpu = spent.cpu * 1_000 / Double(jobs)
+      let wall = spent.wall * 1_000 / Double(jobs)
       print(
         #"{"jobs":\#(jobs),"cpu_ms":\#(rounded(cpu)),"wall_ms":\#(rounded(wall)),"bytes":\#(first.count)}"#
       )
@@ -57,7 +59,8 @@ private struct Job {
     // Also where the pipeline is not what is measured: it sets libvips up as a worker has it.
     pipeline = try Pipeline()
     var transform = Transform()
-    (transform.width, transform.format) = (options.width, options.format)
+    transform.sizing.width = options.width
+    transform.output.format = options.format
     transform.effects = options.effects
     self.transform = transform
     plain = options.isPlain ? PlainThumbnail(width: options.width, format: options.format) : nil

@@ -15,6 +15,9 @@ final class DiskCounts: Sendable {
   let damaged = Counter()
   let purged = Counter()
   let failures = Counter()
+  let deferred = Counter()
+  let displaced = Counter()
+  let hostEvictions = Counter()
   let latency = LatencyHistogram()
 
   /// The counters as `/stats` shows them.
@@ -31,6 +34,9 @@ final class DiskCounts: Sendable {
     figures.damaged = damaged.value
     figures.purged = purged.value
     figures.failures = failures.value
+    figures.deferred = deferred.value
+    figures.displaced = displaced.value
+    figures.hostEvictions = hostEvictions.value
     figures.latency = latency.figures
     return figures
   }
@@ -39,7 +45,8 @@ final class DiskCounts: Sendable {
 extension ShareFigures {
   /// Creates the figures of a share. Room reserved by writes in progress counts as used.
   init(_ share: DiskShare) {
-    let (use, limit) = (share.use, share.limit)
+    let use = share.use
+    let limit = share.limit
     self.init(
       entries: use.files, bytes: use.bytes, limit: limit.bytes,
       countLimit: limit.files == .max ? 0 : limit.files)
@@ -52,32 +59,50 @@ extension ShareFigures {
 /// Each operation has its own episode. Otherwise successful writes would end the episode of failing
 /// reads.
 final class FailureEpisode: Sendable {
-  private let isOpen = Atomic<Bool>(false)
+  /// Twice the number of failures, plus 1 while an episode is open.
+  private let state = Atomic<Int>(0)
   private let log: Log
   private let subject: String
 
   /// Creates a closed episode.
   ///
   /// - Parameter subject: completes "cannot …" in the log line.
-  init(_ subject: String, log: Log) { (self.subject, self.log) = (subject, log) }
+  init(_ subject: String, log: Log) {
+    self.subject = subject
+    self.log = log
+  }
+
+  /// The number of failures so far.
+  var failures: Int { state.load(ordering: .relaxed) / 2 }
 
   /// Records a failure. Logs it if it is the first of the episode.
   func fail(_ detail: String) {
-    guard !isOpen.exchange(true, ordering: .relaxed) else { return }
-    log.warning("cannot \(subject); requests are served without it", ["reason": .string(detail)])
+    var old = state.load(ordering: .relaxed)
+    while true {
+      let result = state.weakCompareExchange(
+        expected: old, desired: (old | 1) + 2, ordering: .relaxed)
+      if result.exchanged { break }
+      old = result.original
+    }
+    guard old.isMultiple(of: 2) else { return }
+    log.warning(
+      "cannot \(subject); requests are served without it", fields: ["reason": .string(detail)])
   }
 
   /// Records a success. Logs it if it ends an episode.
-  func succeed() {
-    guard isOpen.load(ordering: .relaxed), isOpen.exchange(false, ordering: .relaxed) else {
-      return
-    }
+  ///
+  /// - Parameter start: The number of failures when the operation began. A success that began before
+  ///   the last failure does not end the episode. `nil`: any success ends it.
+  func succeed(since start: Int? = nil) {
+    let old = state.load(ordering: .relaxed)
+    guard !old.isMultiple(of: 2), start ?? old / 2 == old / 2,
+      state.compareExchange(expected: old, desired: old - 1, ordering: .relaxed).exchanged
+    else { return }
     log.info("can \(subject) again")
   }
 }
 
-/// A run of cleans that find entries with times in the future. Each backward step of the clock
-/// writes one log line.
+/// Logs that cleans find entries with times in the future: once, until a clean finds none.
 final class ClockEpisode: Sendable {
   private let isOpen = Atomic<Bool>(false)
   private let log: Log
@@ -89,6 +114,6 @@ final class ClockEpisode: Sendable {
     guard !isOpen.exchange(count > 0, ordering: .relaxed), count > 0 else { return }
     log.warning(
       "the clock was set back; cache entries from the future count as new",
-      ["entries": .int(count)])
+      fields: ["entries": .int(count)])
   }
 }

@@ -6,7 +6,7 @@ import Platform
 /// The parts of an enabled disk tier.
 struct DiskEngine {
   let store: DiskStore
-  let workers: DiskWorkers
+  let threads: DiskThreads
   let maintenance: DiskMaintenance
   let sweeper: DiskSweeper
   let reads: PendingReads
@@ -17,7 +17,7 @@ struct DiskEngine {
     let digest = EntryDigest(of: key)
     if case .absent = store.index.lookUp(digest) { return nil }
     return await reads.wait { read in
-      let isQueued = workers.read { [store] in read.finish(store.read(key, digest)) }
+      let isQueued = threads.read { [store] in read.finish(store.read(key, digest: digest)) }
       if !isQueued {
         store.counts.failures.add()
         read.finish(nil)
@@ -41,13 +41,14 @@ struct DiskEngine {
     guard case .present(let record) = store.index.lookUp(digest),
       record.bytes <= min(EntryFile.longestAtOnce, store.promotionThreshold),
       let variant = EntryFile.readAtOnce(
-        store.folder.file(.variant, digest), key: key, limit: record.bytes,
+        store.folder.file(.variant, of: digest), key: key, limit: record.bytes,
+        memory: store.memory,
         // A purged entry is a miss here; the normal read path removes its file.
         where: { !store.purges.covers(key, generation: $0.generation) && isWanted($0) })
     else { return nil }
     // Updating the access time may block, so a disk thread does it.
-    if store.noteUse(digest, record) {
-      _ = workers.writeIfIdle { [store] in store.touch(digest, .variant) }
+    if store.noteUse(digest, record: record) {
+      _ = threads.writeIfIdle { [store] in store.touch(digest, kind: .variant) }
     }
     return variant
   }
@@ -68,8 +69,8 @@ struct DiskEngine {
     if case .absent = store.index.lookUp(digest) { return nil }
     let kept = Lock<CacheEntryInfo?>(nil)
     _ = await reads.wait { read in
-      let isQueued = workers.read { [store] in
-        let found = store.look(key, digest)
+      let isQueued = threads.read { [store] in
+        let found = store.look(key, digest: digest)
         kept.withLock { $0 = found }
         read.finish(nil)
       }
@@ -80,44 +81,60 @@ struct DiskEngine {
 
   /// Makes an entry readable at once and queues its write. Returns whether the queue had room. Drops an entry that was
   /// purged since its loading began or is too large for the tier.
-  func storeEntry(_ entry: DiskEntry) -> Bool {
+  ///
+  /// - Parameter isFreeForm: whether the entry is a variant of a free-form request.
+  func storeEntry(_ entry: DiskEntry, isFreeForm: Bool = false) -> Bool {
     guard !store.purges.covers(entry.key, generation: entry.generation) else { return false }
-    guard entry.bodyLength <= store.space.mostBytes(EntryKind(of: entry.key)) else {
+    guard entry.bodyLength <= store.space.maximumBytes(of: EntryKind(of: entry.key)) else {
       store.counts.failures.add()
       forget(entry.key)
       return false
     }
-    let ticket = PendingWrites.Ticket(storing: entry)
+    let ticket = PendingWrites.Ticket(storing: entry, isFreeForm: isFreeForm)
     switch store.pending.add(ticket) {
     case .replaced:
       return true
     case .queue:
       if store.pending.isHalfEmpty { store.queueing.succeed() }
-      let isQueued = workers.write { [store] in
+      let isQueued = threads.write { [store] in
         if let ticket = store.pending.claim(entry.key, onlyRemoval: false) { store.write(ticket) }
       }
       if !isQueued { store.pending.finish(ticket) }
       return isQueued
     case .refused:
       store.counts.failures.add()
-      store.queueing.fail("too much is waiting")
+      store.queueing.fail("the write queue is full")
       forget(entry.key)
       return false
     }
   }
 
+  /// Returns whether a variant may be stored now. Counts a deferred one.
+  func admits(_ key: CacheKey, for demand: VariantDemand) -> Bool {
+    let isAdmitted = store.admission.admits(
+      key, for: demand, hasRoom: store.space[.variant].isBelow(store.fractionLeft),
+      // A stored variant is replaced: an old one would outlive it.
+      isStored: !isUnknown(key))
+    if !isAdmitted { store.counts.deferred.add() }
+    return isAdmitted
+  }
+
+  /// Whether the tier certainly has no entry of a key.
+  private func isUnknown(_ key: CacheKey) -> Bool {
+    guard store.pending.ticket(for: key) == nil else { return false }
+    return if case .absent = store.index.lookUp(EntryDigest(of: key)) { true } else { false }
+  }
+
   /// Removes the entry of a key, because it is not the one stored last.
   private func forget(_ key: CacheKey) {
-    let isUnknown =
-      if case .absent = store.index.lookUp(EntryDigest(of: key)) { true } else { false }
-    if !isUnknown || store.pending.ticket(for: key) != nil { removeEntry(key) {} }
+    if !isUnknown(key) { removeEntry(key) {} }
   }
 
   /// Makes an entry unreadable at once and has its file removed; `done` is called once.
   func removeEntry(_ key: CacheKey, then done: @escaping @Sendable () -> Void) {
     let ticket = PendingWrites.Ticket(removing: key)
     _ = store.pending.add(ticket)
-    let isQueued = workers.remove { [store] in
+    let isQueued = threads.remove { [store] in
       if let ticket = store.pending.claim(key, onlyRemoval: true) { store.write(ticket) }
       done()
     }
@@ -133,7 +150,7 @@ struct DiskEngine {
   func shutDown(_ limit: Duration) -> Bool {
     store.isEnded.store(true, ordering: .relaxed)
     let deadline = ContinuousClock.now + limit
-    let isWritten = workers.finish(within: limit) && store.pending.isEmpty
+    let isWritten = threads.finish(within: limit) && store.pending.isEmpty
     store.pending.removeAll()
     maintenance.stop()
     sweeper.stop()

@@ -4,10 +4,10 @@ import Model
 import Platform
 import Telemetry
 
-/// A cache of sources and variants on disk. Disk errors never fail a request: they count as misses
-/// and as failures.
+/// A cache of sources and variants on disk. A disk error never fails an image request: a failed
+/// read is a miss, and a failed write stores nothing. A purge, a clear or an upload can fail.
 ///
-/// - A stored entry is readable immediately from memory, and on disk soon after.
+/// - An accepted entry is readable at once from the write queue. A disk thread writes it later.
 /// - Once the index is complete, a miss costs no system call. The index is built in the background;
 ///   until then, look-ups ask the disk.
 /// - The limits are exact. Each write first reserves its room, in bytes as `du` counts them and in
@@ -21,12 +21,14 @@ public final class DiskTier: DiskCache {
   /// Opens the folder, creating it if needed, and starts to index it. The tier is disabled if
   /// `path` is `nil` or `limit` is 0; a disabled tier always misses.
   ///
-  /// - Parameter purges: the list of purges to carry out. Unfinished purges of an earlier run are
-  ///   added to it.
+  /// - Parameters:
+  ///   - purges: the list of purges to carry out. Unfinished purges of an earlier run are added to it.
+  ///   - memory: what variants in memory count against. Without room, they stay in their files.
   /// - Throws: `DiskTierError` if the folder cannot be used.
   public init(
-    _ configuration: DiskTierConfiguration, purges: Purges = Purges(), log: Log,
-    clock: @escaping @Sendable () -> UnixTime = { .now }
+    _ configuration: DiskTierConfiguration, purges: Purges = Purges(),
+    memory: ByteBudget = .unlimited,
+    log: Log, clock: @escaping @Sendable () -> UnixTime = { .now }
   ) throws(DiskTierError) {
     self.purges = purges
     guard let path = configuration.path, configuration.limit > 0 else {
@@ -34,20 +36,20 @@ public final class DiskTier: DiskCache {
       return
     }
     let store = DiskStore(
-      folder: try DiskFolder(path: path), configuration: configuration, purges: purges, log: log,
-      clock: clock)
-    // Must run before the first write. There is at most one leftover file for each disk thread.
+      folder: try DiskFolder(path: path), configuration: configuration, purges: purges,
+      memory: memory, log: log, clock: clock)
+    // Must run before the first write: it removes all of `tmp`, where a killed process left its files.
     store.folder.removeLeftovers()
     let sweeper = try Self.sweeper(for: store, configuration)
-    let workers = try DiskWorkers(
-      threads: configuration.threads, readLimit: configuration.readQueueLimit)
+    let threads = try DiskThreads(
+      count: configuration.threads, readLimit: configuration.readQueueLimit)
     let maintenance = DiskMaintenance(store: store, configuration: configuration)
     store.onShortage.withLock { $0 = { [weak maintenance] in maintenance?.requestClean() } }
     store.onHeal.withLock { $0 = { [weak maintenance] in maintenance?.requestVerification() } }
     try sweeper.start()
     do {
-      try maintenance.start { [weak workers, weak sweeper] in
-        workers?.allowWrites()
+      try maintenance.start { [weak threads, weak sweeper] in
+        threads?.allowWrites()
         sweeper?.begin()
       }
     } catch {
@@ -55,7 +57,7 @@ public final class DiskTier: DiskCache {
       throw error
     }
     parts = DiskEngine(
-      store: store, workers: workers, maintenance: maintenance, sweeper: sweeper,
+      store: store, threads: threads, maintenance: maintenance, sweeper: sweeper,
       reads: PendingReads(timeout: configuration.readTimeout))
   }
 
@@ -65,8 +67,8 @@ public final class DiskTier: DiskCache {
     parts?.reads.end()
   }
 
-  /// Creates the sweeper. Restores the unfinished purges of an earlier run first, before anything
-  /// is served.
+  /// Reads the purge journal, puts its purges in force and creates the sweeper that finishes them.
+  /// Must run before the first look-up.
   private static func sweeper(
     for store: DiskStore, _ configuration: DiskTierConfiguration
   ) throws(DiskTierError) -> DiskSweeper {
@@ -78,7 +80,7 @@ public final class DiskTier: DiskCache {
         store: store, cleared: notes.cleared, interval: configuration.cleanInterval)
     } catch {
       throw .unusable(
-        path: store.folder.path, reason: "its list of purges cannot be read: \(error.description)")
+        path: store.folder.path, reason: "its purge journal cannot be read: \(error.description)")
     }
   }
 
@@ -88,8 +90,8 @@ public final class DiskTier: DiskCache {
     return variant
   }
 
-  /// See `DiskCache`. Counts hits only: after a miss the caller looks up again with
-  /// `variant(for:)`, which counts it.
+  /// See `DiskCache`. Counts a hit and never a miss: if this returns `nil`, the caller calls
+  /// `variant(for:)`, which counts the result.
   public func variantAtOnce(
     for key: CacheKey, where isWanted: (VariantInfo) -> Bool
   ) -> Variant? {
@@ -107,18 +109,23 @@ public final class DiskTier: DiskCache {
     return source
   }
 
-  /// See `DiskCache`. Drops the variant and counts a failure if the write queue is full.
-  @discardableResult public func store(_ variant: Variant) -> Bool {
-    !variant.key.isSource && store(.variant(variant))
+  /// See `DiskCache`. Refuses the variant and counts a failure if it is too large or the write queue
+  /// is full; the older entry of the key is removed too. Refuses without a failure at shutdown and
+  /// if a purge covers the variant.
+  public func store(_ variant: Variant, for demand: VariantDemand) -> StoreOutcome {
+    guard let parts, !variant.key.isSource else { return .refused }
+    guard parts.admits(variant.key, for: demand) else { return .deferred }
+    return parts.storeEntry(.variant(variant), isFreeForm: demand != .vouched)
+      ? .stored : .refused
   }
 
   /// See `DiskCache`. Drops the source and counts a failure if the write queue is full.
   @discardableResult public func store(_ source: Source) -> Bool {
-    source.key.isSource && store(.source(source))
+    source.key.isSource && parts?.storeEntry(.source(source)) ?? false
   }
 
-  /// See `DiskCache`. Look-ups that start later miss; entries stored later stay. Returns when the
-  /// file is removed.
+  /// See `DiskCache`. Look-ups that start after this call miss; entries stored after it stay. Returns
+  /// when removal was tried: a file that cannot be removed becomes a tombstone, which a clean retries.
   public func remove(_ key: CacheKey) async {
     guard let parts else { return }
     await withCheckedContinuation { continuation in
@@ -127,7 +134,7 @@ public final class DiskTier: DiskCache {
   }
 
   /// See `DiskCache`. Variants stored during the call may be removed too; variants stored later
-  /// stay. Returns when the files are removed.
+  /// stay. Returns when removal was tried, as `remove` does.
   public func removeVariants(of source: CacheKey) async {
     guard let parts, source.isSource else { return }
     await withCheckedContinuation { continuation in
@@ -138,9 +145,10 @@ public final class DiskTier: DiskCache {
   /// See `DiskCache`. The purged entries are already misses, because the list of purges covers
   /// them. This call removes their files:
   ///
-  /// - One URL: its entries are found by name. Their files are removed before this call returns.
-  /// - Everything: all entries become tombstones at once, even those of newer loads. Their files
-  ///   are removed in the background. The result is `nil` until the index is complete.
+  /// - One URL: its entries are found by name. Their files are removed before this call returns; what
+  ///   cannot be removed now is left to the sweeper.
+  /// - Everything: all indexed entries become tombstones, those of newer loads too. Pending writes of
+  ///   newer loads stay. Files are removed in the background. Returns `nil` if the index is incomplete.
   /// - A prefix, a host or a tag: all files are checked in the background. The result is `nil`.
   ///
   /// Unfinished work is recorded in the folder's purge journal and continues at the next start.
@@ -175,10 +183,10 @@ public final class DiskTier: DiskCache {
     await parts?.maintenance.clean() ?? CleanReport()
   }
 
-  /// Writes the pending entries within `limit` and ends the tier's threads. Afterwards every
-  /// look-up misses.
+  /// Writes the pending entries and ends the tier's threads. Takes up to 2 s longer than `limit`.
+  /// Afterwards every look-up misses.
   ///
-  /// - Returns: whether all pending entries were written.
+  /// - Returns: whether all pending entries were written and all threads have ended.
   @discardableResult
   public func shutDown(within limit: Duration) async -> Bool {
     guard let parts else { return true }
@@ -193,6 +201,14 @@ public final class DiskTier: DiskCache {
     }
   }
 
+  /// Creates the owner of files without a name on the tier's disk, for variants that are sent and not in memory; `nil` if
+  /// the tier is disabled. The files of each owner may take a sixteenth of the tier's limit besides.
+  public func makeUnlinkedFiles() -> UnlinkedFiles? {
+    parts.map {
+      UnlinkedFiles(folder: $0.store.folder.temporaryFolder, limit: $0.store.space.limit / 16)
+    }
+  }
+
   /// Whether the index is complete. Writing starts soon after, when the first clean is done.
   public var isIndexed: Bool { parts?.store.index.isComplete ?? true }
 
@@ -201,16 +217,18 @@ public final class DiskTier: DiskCache {
     guard let parts else { return TierFigures() }
     var figures = parts.store.counts.figures
     let space = parts.store.space
-    let (variants, sources) = (ShareFigures(space[.variant]), ShareFigures(space[.source]))
+    let variants = ShareFigures(space[.variant])
+    let sources = ShareFigures(space[.source])
     figures.entries = variants.entries + sources.entries
     figures.bytes = space.bytes
     figures.limit = space.limit
-    (figures.variants, figures.sources) = (variants, sources)
+    figures.variants = variants
+    figures.sources = sources
     figures.purgesPending = purges.unfinishedCount + (parts.sweeper.isClearing ? 1 : 0)
     return figures
   }
 
-  /// Bytes of pending writes.
+  /// Bytes held by pending writes and removals: bodies, keys, and an overhead for each.
   public var pendingBytes: Int { parts?.store.pending.bytes ?? 0 }
 
   private func entry(for key: CacheKey) async -> DiskEntry? {
@@ -225,6 +243,4 @@ public final class DiskTier: DiskCache {
     }
     return entry
   }
-
-  private func store(_ entry: DiskEntry) -> Bool { parts?.storeEntry(entry) ?? false }
 }

@@ -15,7 +15,7 @@ final class PendingReads: Sendable {
     private let state: Lock<State>
 
     fileprivate init(
-      _ continuation: CheckedContinuation<Void, Never>, _ deadline: ContinuousClock.Instant
+      _ continuation: CheckedContinuation<Void, Never>, deadline: ContinuousClock.Instant
     ) {
       state = Lock(State(continuation: continuation))
       self.deadline = deadline
@@ -52,7 +52,7 @@ final class PendingReads: Sendable {
   func wait(_ start: (Read) -> Void) async -> DiskEntry? {
     var waiting: (number: Int, read: Read)?
     await withCheckedContinuation { continuation in
-      let read = Read(continuation, ContinuousClock.now + timeout)
+      let read = Read(continuation, deadline: ContinuousClock.now + timeout)
       let (added, mustWatch) = state.withLock { state -> (Int?, Bool) in
         guard !state.isEnded else { return (nil, false) }
         state.next += 1

@@ -52,22 +52,33 @@ final class PendingWrites: Sendable {
     let digest: EntryDigest
     /// The entry to write; `nil` for a removal.
     let entry: DiskEntry?
+    /// Whether the entry is a variant of a free-form request (`VariantQuota`).
+    let isFreeForm: Bool
     /// Bytes held while the operation is pending.
     let cost: Int
 
-    init(storing entry: DiskEntry) {
-      (key, digest, self.entry) = (entry.key, EntryDigest(of: entry.key), entry)
+    init(storing entry: DiskEntry, isFreeForm: Bool = false) {
+      self.isFreeForm = isFreeForm
+      key = entry.key
+      digest = EntryDigest(of: entry.key)
+      self.entry = entry
       cost = entry.bodyLength + entry.key.text.utf8.count + 512
     }
 
     init(removing key: CacheKey) {
-      (self.key, digest, entry) = (key, EntryDigest(of: key), nil)
+      self.key = key
+      digest = EntryDigest(of: key)
+      entry = nil
+      isFreeForm = false
       cost = key.text.utf8.count + 512
     }
 
     /// Creates a removal that replaces a pending write.
     fileprivate init(revoking other: Ticket) {
-      (key, digest, entry) = (other.key, other.digest, nil)
+      key = other.key
+      digest = other.digest
+      entry = nil
+      isFreeForm = false
       cost = key.text.utf8.count + 512
     }
   }
@@ -86,9 +97,9 @@ final class PendingWrites: Sendable {
     var tickets: [CacheKey: (ticket: Ticket, isClaimed: Bool)] = [:]
     var bytes = 0
 
-    func tickets(storing isMeant: (Ticket, DiskEntry) -> Bool) -> [Ticket] {
-      tickets.values.compactMap { word in
-        word.ticket.entry.map { isMeant(word.ticket, $0) } ?? false ? word.ticket : nil
+    func tickets(storing isSelected: (Ticket, DiskEntry) -> Bool) -> [Ticket] {
+      tickets.values.compactMap { write in
+        write.ticket.entry.map { isSelected(write.ticket, $0) } ?? false ? write.ticket : nil
       }
     }
   }
@@ -126,13 +137,13 @@ final class PendingWrites: Sendable {
     return withExtendedLifetime(replaced) { admission }
   }
 
-  /// Replaces the pending writes that `isMeant` selects with removals. Pending removals stay.
+  /// Replaces the pending writes that `isSelected` selects with removals. Pending removals stay.
   ///
   /// - Returns: the removals. The caller must queue a job for each.
-  func revoke(where isMeant: (Ticket, DiskEntry) -> Bool) -> [Ticket] {
+  func revoke(where isSelected: (Ticket, DiskEntry) -> Bool) -> [Ticket] {
     // The replaced tickets may hold large bodies, so they are released outside the lock.
     let (revoked, removals) = state.withLock { state -> ([Ticket], [Ticket]) in
-      let revoked = state.tickets(storing: isMeant)
+      let revoked = state.tickets(storing: isSelected)
       let removals = revoked.map(Ticket.init(revoking:))
       for (old, new) in zip(revoked, removals) {
         state.tickets[new.key] = (new, false)
@@ -143,13 +154,13 @@ final class PendingWrites: Sendable {
     return withExtendedLifetime(revoked) { removals }
   }
 
-  /// Drops the pending writes that `isMeant` selects. A write in progress is then discarded at its
+  /// Drops the pending writes that `isSelected` selects. A write in progress is then discarded at its
   /// end.
   ///
   /// - Returns: the dropped tickets.
-  func drop(where isMeant: (DiskEntry) -> Bool) -> [Ticket] {
+  func drop(where isSelected: (DiskEntry) -> Bool) -> [Ticket] {
     state.withLock { state in
-      let dropped = state.tickets(storing: { _, entry in isMeant(entry) })
+      let dropped = state.tickets(storing: { _, entry in isSelected(entry) })
       for ticket in dropped {
         state.tickets[ticket.key] = nil
         state.bytes -= ticket.cost

@@ -64,11 +64,11 @@ struct CacheControl: Equatable {
       case "public": isPublic = true
       case "must-understand": mustUnderstand = true
       case "must-revalidate", "proxy-revalidate": mustRevalidate = true
-      case "max-age": maxAge = Self.merge(maxAge, directive)
-      case "s-maxage": sharedMaxAge = Self.merge(sharedMaxAge, directive)
+      case "max-age": maxAge = Self.merge(maxAge, with: directive)
+      case "s-maxage": sharedMaxAge = Self.merge(sharedMaxAge, with: directive)
       case "stale-while-revalidate":
-        staleWhileRevalidate = Self.merge(staleWhileRevalidate, directive)
-      case "stale-if-error": staleIfError = Self.merge(staleIfError, directive)
+        staleWhileRevalidate = Self.merge(staleWhileRevalidate, with: directive)
+      case "stale-if-error": staleIfError = Self.merge(staleIfError, with: directive)
       case "immutable": immutable = true
       default: break
       }
@@ -81,7 +81,7 @@ struct CacheControl: Equatable {
   }
 
   /// Returns the seconds of a directive; 0 if they are invalid, or other than those of an earlier occurrence.
-  private static func merge(_ earlier: Int?, _ directive: CacheDirectives.Directive) -> Int {
+  private static func merge(_ earlier: Int?, with directive: CacheDirectives.Directive) -> Int {
     let value = directive.argument.flatMap { seconds($0) } ?? 0
     return earlier.map { $0 == value ? value : 0 } ?? value
   }

@@ -24,8 +24,8 @@ public struct FreshnessConfiguration: Sendable {
     @inline(__always) set { settings[keyPath: path] = newValue }
   }
 
-  /// Returns the bounds for a URL, and whether its origin gets cookies from a cookie jar.
-  func bounds(for url: SourceURL) -> (FreshnessSettings, keepsCookies: Bool) {
+  /// Returns the settings for a URL, and whether its origin gets cookies from a cookie jar.
+  func settings(for url: SourceURL) -> (FreshnessSettings, keepsCookies: Bool) {
     guard let rule = hostRules.first(where: { $0.host.matches(url.host) }) else {
       return (settings, false)
     }

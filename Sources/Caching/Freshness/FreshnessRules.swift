@@ -20,34 +20,38 @@ public struct FreshnessRules: FreshnessPolicy {
     of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
     receivedAt: UnixTime
   ) -> Freshness {
-    let (bounds, keepsCookies) = configuration.bounds(for: url)
+    let (settings, keepsCookies) = configuration.settings(for: url)
     let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
-    let isSelected = !Self.varies(origin.vary, keepsCookies: keepsCookies)
-    let stated = isSelected ? Self.statedLifetime(of: origin, control, receivedAt) : 0
-    let assumed = stated ?? Self.assumedLifetime(of: origin, bounds, receivedAt)
+    let isReusable = !Self.varies(origin.vary, keepsCookies: keepsCookies)
+    let stated = isReusable ? Self.statedLifetime(of: origin, control: control, at: receivedAt) : 0
+    let assumed = stated ?? Self.assumedLifetime(of: origin, settings: settings, at: receivedAt)
     let isLocal = url.scheme == .local
-    let lifetime = isLocal || !isSelected ? assumed : bounds.bounding(assumed)
+    let lifetime = isLocal || !isReusable ? assumed : settings.bounding(assumed)
     // A configured default does not override the origin's `s-maxage`, which forbids stale
     // responses.
     let hasDefaults = !isLocal && control.sharedMaxAge == nil
-    let client = isSelected ? Self.clientLifetime(of: origin, control, receivedAt) : 0
+    let client = isReusable ? Self.clientLifetime(of: origin, control: control, at: receivedAt) : 0
     let own = Freshness(
       receivedAt: receivedAt,
       initialAge: Self.initialAge(
         of: origin, delay: receivedAt.seconds - requestedAt.seconds, receivedAt),
       lifetime: lifetime,
       isStorable: !control.forbidsStoring && (!isAuthorized || control.allowsAuthorized),
-      mayBeStale: control.mayBeStale && isSelected,
+      mayBeStale: control.mayBeStale && isReusable,
       // If the origin requires revalidation for each use, the default does not apply.
       staleWhileRevalidate: control.staleWhileRevalidate
-        ?? (assumed > 0 && hasDefaults ? bounds.staleWhileRevalidate.flooredSeconds : 0),
-      staleIfError: control.staleIfError ?? (hasDefaults ? bounds.staleIfError.flooredSeconds : 0),
+        ?? (assumed > 0 && hasDefaults ? settings.staleWhileRevalidate.flooredSeconds : 0),
+      staleIfError: control.staleIfError
+        ?? (hasDefaults ? settings.staleIfError.flooredSeconds : 0),
       isImmutable: control.immutable, isStated: stated != nil && !isLocal,
-      clientLifetime: client.map { min($0, bounds.maximumLifetime.flooredSeconds) },
+      clientLifetime: client.map { min($0, settings.maximumLifetime.flooredSeconds) },
       clientTime: isLocal || client != nil
-        ? Freshness.unlimited : bounds.clientDefault.flooredSeconds)
+        ? Freshness.unlimited : settings.clientDefault.flooredSeconds)
     return origin.redirects
-      .compactMap { Self.freshness(ofRedirect: $0, bounds, keepsCookies, receivedAt: requestedAt) }
+      .compactMap {
+        Self.freshness(
+          ofRedirect: $0, settings: settings, keepsCookies: keepsCookies, receivedAt: requestedAt)
+      }
       .reduce(own) { $0.combined(with: $1) }
   }
 
@@ -57,18 +61,18 @@ public struct FreshnessRules: FreshnessPolicy {
   /// - Parameter now: when the redirect was received. All redirects count as received when the
   ///   first one was requested.
   private static func freshness(
-    ofRedirect origin: OriginResponse, _ bounds: FreshnessSettings, _ keepsCookies: Bool,
+    ofRedirect origin: OriginResponse, settings: FreshnessSettings, keepsCookies: Bool,
     receivedAt now: UnixTime
   ) -> Freshness? {
     let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
-    let isSelected = !varies(origin.vary, keepsCookies: keepsCookies)
-    guard origin.cacheControl != nil || origin.expires != nil || !isSelected else { return nil }
-    let stated = isSelected ? statedLifetime(of: origin, control, now) : 0
-    let client = isSelected ? clientLifetime(of: origin, control, now) : 0
+    let isReusable = !varies(origin.vary, keepsCookies: keepsCookies)
+    guard origin.cacheControl != nil || origin.expires != nil || !isReusable else { return nil }
+    let stated = isReusable ? statedLifetime(of: origin, control: control, at: now) : 0
+    let client = isReusable ? clientLifetime(of: origin, control: control, at: now) : 0
     return Freshness(
       receivedAt: now, initialAge: initialAge(of: origin, delay: 0, now),
-      lifetime: stated.map { isSelected ? bounds.bounding($0) : $0 } ?? Freshness.unlimited,
-      isStorable: !control.forbidsStoring, mayBeStale: control.mayBeStale && isSelected,
+      lifetime: stated.map { isReusable ? settings.bounding($0) : $0 } ?? Freshness.unlimited,
+      isStorable: !control.forbidsStoring, mayBeStale: control.mayBeStale && isReusable,
       staleWhileRevalidate: control.staleWhileRevalidate ?? (stated == 0 ? 0 : Freshness.unlimited),
       staleIfError: control.staleIfError ?? Freshness.unlimited,
       isImmutable: control.immutable || stated == nil, isStated: stated != nil,
@@ -78,15 +82,16 @@ public struct FreshnessRules: FreshnessPolicy {
   /// Returns the lifetime that the origin states for shared caches, in the order of RFC 9111,
   /// section 4.2.1; `nil` if none.
   private static func statedLifetime(
-    of origin: OriginResponse, _ control: CacheControl, _ now: UnixTime
+    of origin: OriginResponse, control: CacheControl, at now: UnixTime
   ) -> Int? {
-    control.noCache ? 0 : control.sharedMaxAge ?? clientLifetime(of: origin, control, now)
+    control.noCache
+      ? 0 : control.sharedMaxAge ?? clientLifetime(of: origin, control: control, at: now)
   }
 
   /// Returns the lifetime that the origin states for all caches, clients included; `nil` if none.
   /// An invalid `Expires` counts as a time in the past (section 5.3).
   private static func clientLifetime(
-    of origin: OriginResponse, _ control: CacheControl, _ now: UnixTime
+    of origin: OriginResponse, control: CacheControl, at now: UnixTime
   ) -> Int? {
     if control.noCache { return 0 }
     if let maxAge = control.maxAge { return maxAge }
@@ -96,15 +101,16 @@ public struct FreshnessRules: FreshnessPolicy {
     return min(max(end.seconds - date.seconds, 0), CacheControl.maximumSeconds)
   }
 
-  /// Returns the heuristic lifetime (section 4.2.2): a tenth of the time since the last
-  /// modification, the fraction that the section calls typical.
+  /// Returns the lifetime of a response that states none: the heuristic lifetime (section 4.2.2), a
+  /// tenth of the time since the last modification up to the configured maximum, or the default
+  /// lifetime if the heuristic is off or the last modification is unknown. In seconds.
   private static func assumedLifetime(
-    of origin: OriginResponse, _ bounds: FreshnessSettings, _ now: UnixTime
+    of origin: OriginResponse, settings: FreshnessSettings, at now: UnixTime
   ) -> Int {
-    let longest = bounds.heuristicLifetime.flooredSeconds
+    let longest = settings.heuristicLifetime.flooredSeconds
     guard longest > 0,
       let modified = origin.lastModified.flatMap({ HTTPDate.parse($0, now: now) })
-    else { return bounds.defaultLifetime.flooredSeconds }
+    else { return settings.defaultLifetime.flooredSeconds }
     let date = origin.date.flatMap { HTTPDate.parse($0, now: now) } ?? now
     return min(max(date.seconds - modified.seconds, 0) / 10, longest)
   }

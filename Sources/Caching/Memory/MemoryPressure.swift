@@ -1,12 +1,13 @@
 // MemoryPressure: decides how far the memory tier shrinks under memory pressure and how it
 // recovers.
 
-/// One sample of the kernel's memory figures. A value is `nil` if the kernel does not report it.
+/// One sample of the kernel's memory figures. Shares are `nil` if the kernel does not report them;
+/// counts are then 0.
 struct PressureSample: Hashable, Sendable {
   /// Unreclaimable bytes in use ÷ the limit, of the fullest control group with a limit.
   var share: Double?
-  /// How often these groups reached their limits (`high` and `max` of `memory.events`). Page cache
-  /// alone can cause such events.
+  /// How often the groups with a limit have reached it, since they exist (`high` and `max` of
+  /// `memory.events`). Page cache alone can cause such events.
   var limitEvents = 0
   /// How often the kernel found nothing to reclaim (`oom` and `oom_kill`).
   var outOfMemoryEvents = 0
@@ -18,36 +19,41 @@ struct PressureSample: Hashable, Sendable {
   var allStalled: Double?
 }
 
-/// The limit of the memory tier under pressure. Pressure halves the limit, lasting pressure sets it
-/// to 0, and calm doubles it step by step. A pure state machine that is given the time.
+/// The limit of the memory tier under pressure, as a pure state machine. Takes one sample a second.
+///
+/// The first step halves the limit. If the next samples are pressure too, the limit becomes 0 after
+/// `patience`, or at once if a sample is acute. In calm it rises step by step.
 struct MemoryPressure: Sendable {
-  /// The classification of a sample. A zone between pressure and calm changes nothing, so that the
-  /// limit does not oscillate when the tier's own size moves the share.
+  /// The classification of a sample. Between calm and pressure (`unclear`) the limit stays, so that
+  /// it does not oscillate with the tier's own size. Such a sample restarts the time of calm.
   private enum Judgement {
     case calm
     case unclear
     case pressure
-    /// The kernel is at its limit or tasks wait, so the next step follows at once.
+    /// Pressure, and the group reached its limit, ran out of memory, or tasks waited: the next step
+    /// skips `patience`.
     case acute
   }
 
   /// Calm starts below this fraction of the threshold.
   static let calmShare = 0.9
   /// Tasks that wait a tenth of the time indicate pressure if the share is near the threshold. With
-  /// a low share they may wait for page cache of a large folder, which the tier cannot help.
+  /// a low share they may wait for the page cache of a large folder. A smaller tier does not shorten
+  /// that.
   static let someStallBound = 0.1
   /// All tasks stalled for this share of the time means pressure, even with a low memory share.
   /// systemd-oomd kills at 0.6.
   static let allStallBound = 0.4
-  /// The time between two steps, so that a step shows in shares and PSI averages, which cover ten
-  /// seconds.
+  /// The minimum time between two downward steps of an episode, unless pressure is acute. Half of
+  /// PSI's window of ten seconds, in which a step begins to show.
   static let patience = Duration.seconds(5)
-  /// The time of calm before each doubling, at first.
+  /// The time of calm before each raise of the limit. Each relapse doubles it, up to
+  /// `maximumRecoveryTime`; any other episode resets it.
   static let recoveryTime = Duration.seconds(10)
-  /// The maximum time of calm before each doubling. The time doubles with each episode that starts
-  /// within `relapseTime` of the last doubling, because that doubling probably caused it.
+  /// The maximum time of calm before each raise of the limit.
   static let maximumRecoveryTime = Duration.seconds(160)
-  /// Long enough for the tier to fill up again.
+  /// An episode that starts within this time of a raise is a relapse: the raise probably caused it.
+  /// The tier needs about this long to fill up again.
   static let relapseTime = Duration.seconds(600)
   /// The steps are the whole limit, a half, a quarter, an eighth, nothing.
   private static let lastStep = 4
@@ -55,7 +61,7 @@ struct MemoryPressure: Sendable {
   private let whole: Int
   private let threshold: Double
   private var step = 0
-  /// Whether an episode of pressure has begun and no doubling has ended it.
+  /// Whether an episode of pressure has begun and no raise of the limit has ended it.
   private(set) var isActive = false
   /// The number of episodes so far.
   private(set) var warnings = 0
@@ -79,8 +85,9 @@ struct MemoryPressure: Sendable {
   /// The current limit in bytes.
   var limit: Int { step == Self.lastStep ? 0 : whole >> step }
 
-  /// Processes a sample. Returns the change of the limit in bytes, which is negative under
-  /// pressure.
+  /// Processes a sample. Returns the change of the limit in bytes: below 0 if it falls, 0 if it stays.
+  ///
+  /// - Parameter now: not before the time of the previous sample.
   mutating func take(_ sample: PressureSample, at now: ContinuousClock.Instant) -> Int {
     let before = limit
     let judgement = judge(sample)
@@ -91,7 +98,8 @@ struct MemoryPressure: Sendable {
       calmSince = calmSince ?? now
       recover(at: now)
     case .unclear:
-      (pressedSince, calmSince) = (nil, nil)
+      pressedSince = nil
+      calmSince = nil
     case .pressure, .acute:
       calmSince = nil
       lower(at: now, isAcute: judgement == .acute)
@@ -101,10 +109,10 @@ struct MemoryPressure: Sendable {
 
   /// Classifies a sample.
   ///
-  /// - A share at the threshold is pressure. Events and stalls make it acute.
-  /// - A share near the threshold is pressure only with stalls, or if the kernel found nothing to
-  ///   reclaim. Limit events do not count: page cache alone causes them, continuously in a group
-  ///   whose limit is full of it.
+  /// - A share of at least the threshold is pressure. Limit events, out-of-memory events and stalls of
+  ///   some tasks make it acute.
+  /// - A share near the threshold is pressure only with stalls or out-of-memory events. Limit events
+  ///   do not count: in a group that is full of page cache they occur all the time.
   /// - Stalls of all tasks are pressure at any share.
   private func judge(_ sample: PressureSample) -> Judgement {
     let ranOut = last.map { sample.outOfMemoryEvents > $0.outOfMemoryEvents } ?? false

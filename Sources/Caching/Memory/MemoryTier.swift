@@ -13,6 +13,8 @@ public struct MemoryTierConfiguration: Sendable {
   public var limit: Int
   /// Maximum number of variants. `nil` means no limit.
   public var countLimit: Int?
+  /// Maximum bytes of variants in memory that the tier does not have, at least 0.
+  public var responseLimit: Int
 
   /// Creates the configuration of a tier; the plan decides what `settings` leave open.
   public init(
@@ -20,8 +22,12 @@ public struct MemoryTierConfiguration: Sendable {
   ) {
     self.settings = settings
     limit = settings.limit ?? plan.memoryTier
+    responseLimit = settings.responseLimit ?? plan.responses
     countLimit = settings.countLimit == 0 ? nil : settings.countLimit
   }
+
+  /// Maximum size of a variant that the tier keeps, in bytes.
+  public var largestVariant: Int { limit / MemoryTier.largestShare }
 
   /// A setting of `settings`.
   public subscript<Value>(dynamicMember path: WritableKeyPath<MemorySettings, Value>) -> Value {
@@ -126,18 +132,18 @@ public final class MemoryTier: MemoryCache {
   }
 
   /// See `MemoryCache`. Counts the removed variants as purged.
-  public func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
-    let count = takeOut(where: isMeant)
+  public func removeAll(where isSelected: (CacheKey) -> Bool) -> Int {
+    let count = takeOut(where: isSelected)
     purged.add(count)
     return count
   }
 
   /// Removes the variants with matching keys, one shard at a time, and returns their number.
-  /// `isMeant` is called without a lock.
-  private func takeOut(where isMeant: (CacheKey) -> Bool) -> Int {
+  /// `isSelected` is called without a lock.
+  private func takeOut(where isSelected: (CacheKey) -> Bool) -> Int {
     var count = 0
     for shard in shards {
-      for entry in shard.entries where isMeant(entry.variant.key) {
+      for entry in shard.entries where isSelected(entry.variant.key) {
         let key = entry.variant.key
         let taken = state.withLock { state in
           // The key may have another entry by now.

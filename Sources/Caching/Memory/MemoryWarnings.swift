@@ -29,7 +29,7 @@ public final class MemoryWarnings: Sendable {
       let reader = try PressureReader(root: root)
       watch = PressureWatch(tier: tier, configuration, log: log) { reader.read() }
     } catch {
-      log.info("memory pressure cannot be seen", ["reason": .string(error.description)])
+      log.info("memory pressure is unavailable", fields: ["reason": .string(error.description)])
       watch = nil
     }
   }
@@ -64,7 +64,9 @@ final class PressureWatch: Sendable {
     tier: MemoryTier, _ configuration: MemoryTierConfiguration, log: Log,
     read: @escaping @Sendable () -> PressureSample
   ) {
-    (self.tier, self.log, self.read) = (tier, log, read)
+    self.tier = tier
+    self.log = log
+    self.read = read
     let pressure = MemoryPressure(limit: configuration.limit, threshold: configuration.pressure)
     state = Lock((pressure, nil, 0))
   }
@@ -90,9 +92,9 @@ final class PressureWatch: Sendable {
       "share_percent": sample.share.map { .int(Int($0 * 100)) } ?? .absent,
     ]
     if change < 0 {
-      log.warning("memory is short, so the memory tier shrinks", fields)
+      log.warning("memory pressure: the memory tier shrinks", fields: fields)
     } else {
-      log.info("memory is no longer short, so the memory tier grows", fields)
+      log.info("no more memory pressure: the memory tier grows", fields: fields)
     }
   }
 

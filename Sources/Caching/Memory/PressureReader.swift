@@ -57,20 +57,20 @@ struct PressureReader: Sendable {
     let unified = ControlGroups.folders(in: .unified, root: root)
     let memory = ControlGroups.folders(in: .memory, root: root)
     let isVersion1 =
-      !Self.tells(unified, .version2) && Self.tells(memory, .version1)
+      !Self.tells(unified, names: .version2) && Self.tells(memory, names: .version1)
     (groups, names) = isVersion1 ? (memory, .version1) : (unified, .version2)
     stalls = ([unified.first.map { $0 + "/memory.pressure" }, root + "/proc/pressure/memory"])
       .compactMap(\.self).first {
         ControlGroups.text($0).map { Self.average("some", in: $0) != nil } ?? false
       }
-    guard stalls != nil || Self.tells(groups, names) else {
+    guard stalls != nil || Self.tells(groups, names: names) else {
       throw PressureUnreadable(
         description: "neither a control group with memory use nor PSI")
     }
   }
 
   /// Whether any of the groups reports its memory use.
-  private static func tells(_ groups: [String], _ names: Names) -> Bool {
+  private static func tells(_ groups: [String], names: Names) -> Bool {
     groups.contains { ControlGroups.text($0 + names.used) != nil }
   }
 

@@ -7,7 +7,7 @@ import Synchronization
 /// A variant in memory with its cost and its number of recent uses.
 final class MemoryEntry: Sendable {
   /// The maximum count of uses: two bits in the paper.
-  static let mostUses: UInt8 = 3
+  static let maximumUses: UInt8 = 3
 
   let variant: Variant
   /// The cost in bytes.
@@ -19,7 +19,7 @@ final class MemoryEntry: Sendable {
     self.cost = cost
   }
 
-  /// Hits up to `mostUses`, minus those that the queue has subtracted. Concurrent hits may count as
+  /// Hits up to `maximumUses`, minus those that the queue has subtracted. Concurrent hits may count as
   /// one.
   var uses: UInt8 {
     get { counted.load(ordering: .relaxed) }
@@ -29,7 +29,7 @@ final class MemoryEntry: Sendable {
   /// Records a hit. Any thread may call this; most calls write nothing.
   func touch() {
     let uses = uses
-    if uses < Self.mostUses { counted.store(uses + 1, ordering: .relaxed) }
+    if uses < Self.maximumUses { counted.store(uses + 1, ordering: .relaxed) }
   }
 }
 
@@ -73,7 +73,7 @@ struct S3FIFOQueue {
   private var free: [Int32] = []
   private var small = List()
   private var main = List()
-  private var ghosts = GhostNames()
+  private var ghosts = GhostHashes()
 
   /// The number of entries.
   var count: Int { small.count + main.count }
@@ -88,14 +88,14 @@ struct S3FIFOQueue {
     if Int(slot) == nodes.count { nodes.append(Node()) }
     let isMain = ghosts.take(entry.variant.key.storedHash) || isProven
     nodes[Int(slot)] = Node(entry: entry, isMain: isMain)
-    link(slot, entry)
+    link(slot, entry: entry)
     return Int(slot)
   }
 
   /// Removes an entry without remembering its hash. Also returns whether it was in the main queue.
   mutating func remove(_ slot: Slot) -> (entry: MemoryEntry, wasMain: Bool)? {
     guard let entry = nodes[slot].entry else { return nil }
-    unlink(Int32(slot), entry)
+    unlink(Int32(slot), entry: entry)
     nodes[slot].entry = nil
     free.append(Int32(slot))
     return (entry, nodes[slot].isMain)
@@ -115,15 +115,15 @@ struct S3FIFOQueue {
         if isSmall { ghosts.add(entry.variant.key.storedHash, keeping: count) }
         return entry
       }
-      unlink(slot, entry)
+      unlink(slot, entry: entry)
       entry.uses = isSmall ? 0 : uses - 1
       nodes[Int(slot)].isMain = true
-      link(slot, entry)
+      link(slot, entry: entry)
     }
   }
 
   /// Makes the node the newest of its queue.
-  private mutating func link(_ slot: Int32, _ entry: MemoryEntry) {
+  private mutating func link(_ slot: Int32, entry: MemoryEntry) {
     var list = nodes[Int(slot)].isMain ? main : small
     nodes[Int(slot)].newer = -1
     nodes[Int(slot)].older = list.newest
@@ -134,7 +134,7 @@ struct S3FIFOQueue {
     keep(list, isMain: nodes[Int(slot)].isMain)
   }
 
-  private mutating func unlink(_ slot: Int32, _ entry: MemoryEntry) {
+  private mutating func unlink(_ slot: Int32, entry: MemoryEntry) {
     let node = nodes[Int(slot)]
     var list = node.isMain ? main : small
     if node.newer >= 0 {
@@ -158,25 +158,25 @@ struct S3FIFOQueue {
 }
 
 /// The hashes of recently evicted keys. A hash collision is harmless.
-private struct GhostNames {
+private struct GhostHashes {
   /// The number of each hash's last addition.
   private var numbers: [Int: Int] = [:]
   /// The hashes in the order of addition. Some are outdated, because they were taken or added
   /// again.
-  private var names = Deque<Int>()
-  /// The number of the addition of `names[0]`.
+  private var hashes = Deque<Int>()
+  /// The number of the addition of `hashes[0]`.
   private var firstNumber = 0
 
   /// Remembers a hash and forgets all but the last `limit`.
-  mutating func add(_ name: Int, keeping limit: Int) {
-    numbers[name] = firstNumber + names.count
-    names.append(name)
-    while names.count > limit, let oldest = names.popFirst() {
+  mutating func add(_ hash: Int, keeping limit: Int) {
+    numbers[hash] = firstNumber + hashes.count
+    hashes.append(hash)
+    while hashes.count > limit, let oldest = hashes.popFirst() {
       if numbers[oldest] == firstNumber { numbers[oldest] = nil }
       firstNumber += 1
     }
   }
 
   /// Forgets a hash and returns whether it was remembered.
-  mutating func take(_ name: Int) -> Bool { numbers.removeValue(forKey: name) != nil }
+  mutating func take(_ hash: Int) -> Bool { numbers.removeValue(forKey: hash) != nil }
 }

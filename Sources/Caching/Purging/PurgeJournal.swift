@@ -1,76 +1,117 @@
-// PurgeJournal: the file in the cache folder that records unfinished purges.
+// PurgeJournal: the unfinished purges, and their text on disk.
 
-import Glibc
 import Model
-import Platform
-import Synchronization
 
-extension DiskStore {
-  private var journal: String { "\(folder.path)/purges" }
+/// The unfinished purges, as one line each in the file `purges`: `<number> <kind> <value>`. Kinds
+/// and values are those of `DELETE /admin/cache`. There are two more kinds: `last` has the number
+/// of the last purge, and `clear` has a time in place of the number.
+struct PurgeJournal: Equatable {
+  /// The number of the last purge, finished or not; 0 for none.
+  var last = 0
+  /// The time of a clear. Everything stored up to it must be removed, regardless of its generation.
+  var cleared: UnixTime?
+  /// The purges in the order they were added.
+  var purges: [Purge] = []
 
-  /// Reads the unfinished purges of an earlier run. Must be called once, before anything is served.
-  ///
-  /// The file's size counts in the share of the variants from here on. The file may exceed the
-  /// limit: a purge must work in a full tier, and a clean follows.
-  ///
-  /// - Throws: the system error if the file exists and cannot be read, because purged images might
-  ///   be served.
-  func readJournal() throws(SystemError) -> PurgeLogRecord {
-    let descriptor = open(journal, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else {
-      guard errno == ENOENT else { throw SystemError() }
-      return PurgeLogRecord()
+  /// Whether work is unfinished. The journal must then not be lost, not even while it is replaced.
+  var isOpen: Bool { cleared != nil || !purges.isEmpty }
+
+  /// The encoded lines.
+  var text: String {
+    var lines: [String] = []
+    if last > 0 { lines.append("\(last) last") }
+    if let cleared { lines.append("\(cleared.seconds) clear") }
+    lines += purges.map { "\($0.number) \(Self.words(for: $0.scope))" }
+    return lines.map { $0 + "\n" }.joined()
+  }
+
+  /// Creates an empty journal.
+  init() {}
+
+  /// Parses lines. Invalid lines are skipped, and `complain` gets their numbers, starting at 1.
+  init(parsing text: String, complain: (Int) -> Void) {
+    // Splits bytes, because CR LF is one Character.
+    let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    for (index, line) in lines.map(Substring.init).enumerated() where !line.isEmpty {
+      if !take(line) { complain(index + 1) }
     }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
-      let error = SystemError()
-      close(descriptor)
-      throw error
+    purges.sort { $0.number < $1.number }
+    last = max(last, purges.last?.number ?? 0)
+  }
+
+  private mutating func take(_ line: Substring) -> Bool {
+    let parts = line.utf8.split(
+      separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false
+    ).map(Substring.init)
+    // The upper bound leaves room for greater numbers of later purges.
+    guard parts.count >= 2, let number = Int(parts[0]), (1...Int.max / 2).contains(number) else {
+      return false
     }
-    let file = FileRegion(owning: descriptor, count: Int(status.st_size))
-    var bytes = [UInt8](repeating: 0, count: file.count)
-    var result: Result<Void, SystemError> = .success(())
-    bytes.withUnsafeMutableBytes { buffer in
-      result = Result { () throws(SystemError) in
-        _ = try EntryFile.fill(buffer, from: file, at: 0, count: file.count)
+    switch (parts[1], parts.count) {
+    case ("last", 2): last = max(last, number)
+    case ("clear", 2): cleared = UnixTime(seconds: number)
+    default:
+      guard
+        let scope = Self.scope(parts[1], value: parts.count == 3 ? Self.unescaped(parts[2]) : nil)
+      else { return false }
+      purges.append(Purge(number: number, scope: scope))
+    }
+    return true
+  }
+
+  private static func words(for scope: PurgeScope) -> String {
+    switch scope {
+    case .url(let url): "url " + url.text
+    case .prefix(let url): "prefix " + url.text
+    case .host(let host): "host " + host.description
+    case .tag(let tag): "tag " + escaped(tag)
+    case .everything: "everything"
+    }
+  }
+
+  private static func scope(_ kind: Substring, value: String?) -> PurgeScope? {
+    guard let value else { return kind == "everything" ? .everything : nil }
+    switch kind {
+    case "url": return url(value).map(PurgeScope.url)
+    case "prefix": return url(value).map(PurgeScope.prefix)
+    case "host": return HostPattern(value).map(PurgeScope.host)
+    case "tag": return .tag(value)
+    default: return nil
+    }
+  }
+
+  /// Parses a URL. Rejects any text but the normalised form that was written.
+  private static func url(_ text: String) -> SourceURL? {
+    guard let url = try? SourceURL(parsing: text), url.text == text else { return nil }
+    return url
+  }
+
+  // Only tags can contain a line feed or a backslash; URLs have them encoded.
+  private static func escaped(_ text: String) -> String {
+    var escaped = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\\": escaped += "\\\\"
+      case "\n": escaped += "\\n"
+      default: escaped.unicodeScalars.append(scalar)
       }
     }
-    try result.get()
-    accountForJournal(Int(status.st_blocks) * 512)
-    return PurgeLogRecord(parsing: String(decoding: bytes, as: UTF8.self)) { line in
-      log.warning(
-        "damaged line in the list of purges is skipped",
-        ["file": .string(journal), "line": .int(line)])
-    }
+    return escaped
   }
 
-  /// Replaces the file. Only one thread may call this at a time.
-  ///
-  /// - Parameter isDurable: Whether the file is synced to the medium before this returns, so that
-  ///   it survives a power failure.
-  func writeJournal(_ notes: PurgeLogRecord, isDurable: Bool) throws(SystemError) {
-    let (temporary, descriptor) = try createTemporary()
-    var isMoved = false
-    defer {
-      close(descriptor)
-      if !isMoved { unlink(temporary) }
+  private static func unescaped(_ text: Substring) -> String {
+    var unescaped = ""
+    var isEscaped = false
+    for scalar in text.unicodeScalars {
+      if isEscaped {
+        unescaped.unicodeScalars.append(scalar == "n" ? "\n" : scalar)
+        isEscaped = false
+      } else if scalar == "\\" {
+        isEscaped = true
+      } else {
+        unescaped.unicodeScalars.append(scalar)
+      }
     }
-    var result: Result<Void, SystemError> = .success(())
-    Array(notes.text.utf8).withUnsafeBytes { bytes in
-      result = Result { () throws(SystemError) in try EntryFile.put(bytes, to: descriptor, at: 0) }
-    }
-    try result.get()
-    guard !isDurable || fsync(descriptor) == 0 else { throw SystemError() }
-    guard rename(temporary, journal) == 0 else { throw SystemError() }
-    isMoved = true
-    accountForJournal(DiskFolder.blocks(of: journal) * 512)
-    if isDurable { try DiskFolder.sync(folder.path) }
-  }
-
-  private func accountForJournal(_ bytes: Int) {
-    let share = space[.variant]
-    let change = bytes - journalBytes.exchange(bytes, ordering: .relaxed)
-    share.add(bytes: change)
-    if change > 0, share.isNearlyFull { onShortage.withLock { $0 }?() }
+    return unescaped
   }
 }

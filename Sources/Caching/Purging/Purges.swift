@@ -65,7 +65,9 @@ public final class Purges: PurgeList {
     let url = key.url
     let (ofURL, others) = state.withLock { ($0.numberByURL[url] ?? 0, $0.numberByScope) }
     return ofURL > generation
-      || others.contains { scope, number in number > generation && scope.matches(key, filter) }
+      || others.contains { scope, number in
+        number > generation && scope.matches(key, filter: filter)
+      }
   }
 
   /// See `PurgeList`.

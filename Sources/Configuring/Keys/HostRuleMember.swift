@@ -39,24 +39,25 @@ struct HostRuleMember: Sendable {
         return true
       }, write: { ConfigurationKey.quoted($0.host.description) }),
     parameters(
-      "keep_parameters", { .keep($0) },
+      "keep_parameters", make: { .keep($0) },
       patterns: { if case .keep(let patterns) = $0 { patterns } else { nil } }),
     parameters(
-      "drop_parameters", { .drop($0) },
+      "drop_parameters", make: { .drop($0) },
       patterns: { if case .drop(let patterns) = $0 { patterns } else { nil } }),
     names(
-      "tags", \.tags, "names of up to 64 letters, digits, -, _, . and :", isSecret: false, isTag),
-    time("default_lifetime", \.freshness.defaultLifetime),
-    time("heuristic_lifetime", \.freshness.heuristicLifetime),
-    time("client_default", \.freshness.clientDefault),
-    time("minimum_lifetime", \.freshness.minimumLifetime),
-    time("maximum_lifetime", \.freshness.maximumLifetime),
-    time("stale_while_revalidate", \.freshness.staleWhileRevalidate),
-    time("stale_if_error", \.freshness.staleIfError),
+      "tags", at: \.tags, allowed: "names of up to 64 letters, digits, -, _, . and :",
+      isSecret: false, where: isTag),
+    time("default_lifetime", at: \.freshness.defaultLifetime),
+    time("heuristic_lifetime", at: \.freshness.heuristicLifetime),
+    time("client_default", at: \.freshness.clientDefault),
+    time("minimum_lifetime", at: \.freshness.minimumLifetime),
+    time("maximum_lifetime", at: \.freshness.maximumLifetime),
+    time("stale_while_revalidate", at: \.freshness.staleWhileRevalidate),
+    time("stale_if_error", at: \.freshness.staleIfError),
     HostRuleMember(
       name: "headers",
-      allowed: "an object of header fields, values as they stand, env:NAME or file:/path "
-        + "(Authorization and Cookie only so), none of them about framing or conditions",
+      allowed: "an object of header fields with literal values, env:NAME or file:/path "
+        + "(Authorization and Cookie: only env: or file:); no fields for framing or conditions",
       isSecret: true, read: readHeaders,
       write: { rule in
         let fields = rule.written.headers.sorted { $0.key < $1.key }
@@ -64,18 +65,33 @@ struct HostRuleMember: Sendable {
         return fields.isEmpty ? nil : "{ " + fields.joined(separator: ", ") + " }"
       }),
     // Marked as secret, because an operator may write a field's value here by mistake.
-    names("drop_headers", \.droppedHeaders, fieldNames, isSecret: true, isFieldName),
-    names("forward_headers", \.forwardedHeaders, fieldNames, isSecret: true, isFieldName),
+    names(
+      "drop_headers", at: \.droppedHeaders, allowed: fieldNames, isSecret: true, where: isFieldName),
+    names(
+      "forward_headers", at: \.forwardedHeaders, allowed: fieldNames, isSecret: true,
+      where: isFieldName),
     HostRuleMember(
       name: "user", allowed: "a name without a colon", isSecret: true,
       read: { rule, value in
         rule.written.user = value.text
         return value.text.flatMap { HeaderField(user: $0, password: "") } != nil
       }, write: { $0.written.user.map(ConfigurationKey.quoted) }),
-    secret("password", \.written.password),
-    secret("token", \.written.token),
-    flag("cookies", \.keepsCookies),
-    flag("allow_invalid_certificates", \.allowsInvalidCertificates),
+    secret("password", at: \.written.password),
+    secret("token", at: \.written.token),
+    HostRuleMember(
+      name: "credentials_to", allowed: "a list of https, https:PORT, http or http:PORT",
+      isSecret: false,
+      read: { rule, value in
+        guard let texts = items(value) else { return false }
+        rule.credentialOrigins = texts.compactMap(HostRule.CredentialOrigin.init)
+        return rule.credentialOrigins.count == texts.count
+      },
+      write: { rule in
+        let origins = rule.credentialOrigins
+        return origins == [.https] ? nil : ConfigurationKey.literal(origins.map(\.description))
+      }),
+    flag("cookies", at: \.keepsCookies),
+    flag("allow_invalid_certificates", at: \.allowsInvalidCertificates),
     HostRuleMember(
       name: "proxy", allowed: "direct, " + ProxyURL.allowed, isSecret: true,
       read: { rule, value in
@@ -88,7 +104,7 @@ struct HostRuleMember: Sendable {
   // MARK: Kinds of members
 
   private static func parameters(
-    _ name: String, _ make: @escaping @Sendable ([ParameterPattern]) -> HostRule.Parameters,
+    _ name: String, make: @escaping @Sendable ([ParameterPattern]) -> HostRule.Parameters,
     patterns: @escaping @Sendable (HostRule.Parameters) -> [ParameterPattern]?
   ) -> HostRuleMember {
     HostRuleMember(
@@ -105,8 +121,8 @@ struct HostRuleMember: Sendable {
   }
 
   private static func names(
-    _ name: String, _ field: WritableKeyPath<HostRule, [String]> & Sendable,
-    _ allowed: String, isSecret: Bool, _ isAllowed: @escaping @Sendable (String) -> Bool
+    _ name: String, at field: WritableKeyPath<HostRule, [String]> & Sendable,
+    allowed: String, isSecret: Bool, where isAllowed: @escaping @Sendable (String) -> Bool
   ) -> HostRuleMember {
     HostRuleMember(
       name: name, allowed: "a list of \(allowed)", isSecret: isSecret,
@@ -119,10 +135,11 @@ struct HostRuleMember: Sendable {
   }
 
   private static func secret(
-    _ name: String, _ field: WritableKeyPath<HostRule, SecretText?> & Sendable
+    _ name: String, at field: WritableKeyPath<HostRule, SecretText?> & Sendable
   ) -> HostRuleMember {
     HostRuleMember(
-      name: name, allowed: "env:NAME or file:/path: a secret does not stand in a configuration",
+      name: name,
+      allowed: "env:NAME or file:/path, because a configuration may not contain secrets",
       isSecret: true,
       read: { rule, value in
         guard let text = value.text.map({ SecretText($0) }), text.isReference, text.isWellFormed
@@ -133,7 +150,7 @@ struct HostRuleMember: Sendable {
   }
 
   private static func time(
-    _ name: String, _ field: WritableKeyPath<HostRule, Duration?> & Sendable
+    _ name: String, at field: WritableKeyPath<HostRule, Duration?> & Sendable
   ) -> HostRuleMember {
     HostRuleMember(
       name: name, allowed: ConfigurationKey.allowedTimes(FreshnessSettings.allowed),
@@ -148,7 +165,7 @@ struct HostRuleMember: Sendable {
   }
 
   private static func flag(
-    _ name: String, _ field: WritableKeyPath<HostRule, Bool> & Sendable
+    _ name: String, at field: WritableKeyPath<HostRule, Bool> & Sendable
   ) -> HostRuleMember {
     HostRuleMember(
       name: name, allowed: "true or false", isSecret: false,
@@ -166,7 +183,7 @@ struct HostRuleMember: Sendable {
 
   // MARK: Allowed values
 
-  private static let fieldNames = "header names that are not about framing, conditions or loops"
+  private static let fieldNames = "header names except those for framing, conditions and loops"
 
   @Sendable private static func isFieldName(_ text: String) -> Bool {
     HeaderField.isName(text) && !HostRule.isReserved(text)
@@ -183,14 +200,14 @@ struct HostRuleMember: Sendable {
   }
 
   @Sendable private static func readHeaders(
-    _ rule: inout HostRule, _ value: RawValue
+    _ rule: inout HostRule, from value: RawValue
   ) -> Bool {
     guard case .object = value, let fields = value.map else { return false }
     for (name, text) in fields {
       let value = SecretText(text)
       guard isFieldName(name), value.isWellFormed else { return false }
       if !value.isReference {
-        guard !HostRule.isCredential(name), HeaderField(name, text) != nil else {
+        guard !HostRule.isCredential(name), HeaderField(name, value: text) != nil else {
           return false
         }
       }
@@ -213,14 +230,14 @@ extension HostRuleMember {
     var value = value
     if case .argument(let text) = value {
       guard let parsed = RawValue(json5: text) else {
-        throw refuse("this is not the JSON5 text of a list")
+        throw refuse("not a JSON5 list")
       }
       value = parsed
     }
     guard case .array(let items) = value else { throw refuse("not allowed: \(listAllowed)") }
     var problems: [MemberProblem] = []
     let rules = items.enumerated().compactMap { index, item in
-      rule(item, at: ": rule \(index + 1)", &problems)
+      rule(item, at: ": rule \(index + 1)", into: &problems)
     }
     guard problems.isEmpty else { throw MemberProblems(all: problems) }
     return rules
@@ -230,14 +247,14 @@ extension HostRuleMember {
 
   /// Parses one rule, and adds all its mistakes to `problems`.
   private static func rule(
-    _ value: RawValue, at place: String, _ problems: inout [MemberProblem]
+    _ value: RawValue, at place: String, into problems: inout [MemberProblem]
   ) -> HostRule? {
     guard case .object(let members) = value, let everything = HostPattern("*") else {
-      problems.append(MemberProblem(place: place, description: "it is no object"))
+      problems.append(MemberProblem(place: place, description: "not an object"))
       return nil
     }
     let count = problems.count
-    func refuse(_ member: String, _ description: String) {
+    func refuse(_ member: String, because description: String) {
       problems.append(MemberProblem(place: "\(place), \(member)", description: description))
     }
     let names = all.map(\.name)
@@ -245,20 +262,22 @@ extension HostRuleMember {
       let nearest = NearestNames.of(unknown, among: names)
       refuse(
         unknown,
-        "there is no such member"
+        because: "unknown member"
           + (nearest.isEmpty
             ? ": " + names.joined(separator: ", ") : NearestNames.question(nearest)))
     }
-    if members["host"] == nil { refuse("host", "it is missing") }
+    if members["host"] == nil { refuse("host", because: "it is required") }
     var rule = HostRule(host: everything)
     for member in all {
       guard let value = members[member.name], !member.read(&rule, value) else { continue }
       refuse(
         member.name,
-        (member.isSecret ? "" : "\(value) is ") + "not allowed: \(member.allowed)")
+        because: (member.isSecret ? "" : "\(value) is ") + "not allowed: \(member.allowed)")
     }
     // A mistaken member does not count as a conflict.
-    if problems.count == count, let (member, problem) = rule.conflict { refuse(member, problem) }
+    if problems.count == count, let (member, problem) = rule.conflict {
+      refuse(member, because: problem)
+    }
     return rule
   }
 

@@ -4,8 +4,8 @@ import Model
 
 extension ConfigurationKey {
   static func integer(
-    _ path: String, _ field: WritableKeyPath<Configuration, Int> & Sendable, _ purpose: String,
-    _ range: ClosedRange<Int>
+    _ path: String, at field: WritableKeyPath<Configuration, Int> & Sendable, purpose: String,
+    in range: ClosedRange<Int>
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose,
@@ -18,7 +18,7 @@ extension ConfigurationKey {
   }
 
   static func boolean(
-    _ path: String, _ field: WritableKeyPath<Configuration, Bool> & Sendable, _ purpose: String
+    _ path: String, at field: WritableKeyPath<Configuration, Bool> & Sendable, purpose: String
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: "true or false",
@@ -30,8 +30,8 @@ extension ConfigurationKey {
   }
 
   static func number(
-    _ path: String, _ field: WritableKeyPath<Configuration, Double> & Sendable, _ purpose: String,
-    _ range: ClosedRange<Double>
+    _ path: String, at field: WritableKeyPath<Configuration, Double> & Sendable, purpose: String,
+    in range: ClosedRange<Double>
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose,
@@ -44,7 +44,7 @@ extension ConfigurationKey {
   }
 
   static func size(
-    _ path: String, _ field: WritableKeyPath<Configuration, Int> & Sendable, _ purpose: String,
+    _ path: String, at field: WritableKeyPath<Configuration, Int> & Sendable, purpose: String,
     atLeast minimum: Int = 0
   ) -> ConfigurationKey {
     ConfigurationKey(
@@ -61,7 +61,7 @@ extension ConfigurationKey {
 
   /// A size, or `auto` for one that depends on the available memory.
   static func sizeOrAuto(
-    _ path: String, _ field: WritableKeyPath<Configuration, Int?> & Sendable, _ purpose: String,
+    _ path: String, at field: WritableKeyPath<Configuration, Int?> & Sendable, purpose: String,
     atLeast minimum: Int = 0
   ) -> ConfigurationKey {
     ConfigurationKey(
@@ -81,8 +81,8 @@ extension ConfigurationKey {
   }
 
   static func duration(
-    _ path: String, _ field: WritableKeyPath<Configuration, Duration> & Sendable,
-    _ purpose: String, _ range: ClosedRange<Duration>
+    _ path: String, at field: WritableKeyPath<Configuration, Duration> & Sendable,
+    purpose: String, in range: ClosedRange<Duration>
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: allowedTimes(range),
@@ -103,12 +103,12 @@ extension ConfigurationKey {
 
   /// A duration, or `never`. Any negative duration means `never` too, as in SDWebImage.
   static func optionalDuration(
-    _ path: String, _ field: WritableKeyPath<Configuration, Duration?> & Sendable,
-    _ purpose: String
+    _ path: String, at field: WritableKeyPath<Configuration, Duration?> & Sendable,
+    purpose: String
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose,
-      allowed: "a time such as \"7d\" (ms, s, m, h, d), or \"never\", as any negative one",
+      allowed: "a time such as \"7d\" (ms, s, m, h, d), or \"never\" (or any negative time)",
       read: { configuration, value in
         let text = value.text
         let isNegative =
@@ -124,8 +124,8 @@ extension ConfigurationKey {
   }
 
   static func text(
-    _ path: String, _ field: WritableKeyPath<Configuration, String> & Sendable, _ purpose: String,
-    _ allowed: String, _ isAllowed: @escaping @Sendable (String) -> Bool
+    _ path: String, at field: WritableKeyPath<Configuration, String> & Sendable, purpose: String,
+    allowed: String, where isAllowed: @escaping @Sendable (String) -> Bool
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: allowed,
@@ -134,6 +134,24 @@ extension ConfigurationKey {
         configuration[keyPath: field] = text
         return true
       }, write: { quoted($0[keyPath: field]) })
+  }
+
+  /// An address to listen on; empty for none.
+  static func listenAddress(
+    _ path: String, at field: WritableKeyPath<Configuration, ListenAddress?> & Sendable,
+    purpose: String
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose,
+      allowed: "a port (on 127.0.0.1), a numeric address with a port such as 127.0.0.1:9090 or "
+        + "[::1]:9090, or nothing",
+      read: { configuration, value in
+        guard let text = value.text ?? value.integer.map(String.init) else { return false }
+        let address = ListenAddress(text)
+        guard address != nil || text.isEmpty else { return false }
+        configuration[keyPath: field] = address
+        return true
+      }, write: { quoted($0[keyPath: field]?.description ?? "") })
   }
 
   /// One of the raw values of an enumeration.
@@ -151,10 +169,10 @@ extension ConfigurationKey {
       }, write: { quoted($0[keyPath: field].rawValue) })
   }
 
-  /// Lifetimes by status: a list of `404=10m`. If a status is there twice, the last one counts.
+  /// Lifetimes by status: a list of `404=10m`. If a status appears twice, the last one counts.
   static func lifetimes(
-    _ path: String, _ field: WritableKeyPath<Configuration, [Int: Duration]> & Sendable,
-    _ purpose: String, of statuses: Set<Int>, _ allowed: String
+    _ path: String, at field: WritableKeyPath<Configuration, [Int: Duration]> & Sendable,
+    purpose: String, of statuses: Set<Int>, allowed: String
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: "a list of \(allowed)",
@@ -178,8 +196,8 @@ extension ConfigurationKey {
   }
 
   static func list(
-    _ path: String, _ field: WritableKeyPath<Configuration, [String]> & Sendable,
-    _ purpose: String, _ allowed: String, _ isAllowed: @escaping @Sendable (String) -> Bool
+    _ path: String, at field: WritableKeyPath<Configuration, [String]> & Sendable,
+    purpose: String, allowed: String, where isAllowed: @escaping @Sendable (String) -> Bool
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: "a list of \(allowed)",
@@ -190,27 +208,32 @@ extension ConfigurationKey {
       }, write: { literal($0[keyPath: field]) })
   }
 
-  /// Web origins (RFC 6454): a list, or one comma-separated text.
+  /// Web origins (RFC 6454): a list, or one comma-separated text; `auto` leaves them to other keys.
   static func origins(
-    _ path: String, _ field: WritableKeyPath<Configuration, [String]> & Sendable,
-    _ purpose: String
+    _ path: String, at field: WritableKeyPath<Configuration, [String]?> & Sendable,
+    purpose: String
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose,
-      allowed: "*, origins such as https://example.com in lower case without a path, or nothing",
+      allowed: "auto, *, origins such as https://example.com in lower case without a path, or "
+        + "nothing",
       read: { configuration, value in
+        if value.text == "auto" {
+          configuration[keyPath: field] = nil
+          return true
+        }
         guard let items = value.list ?? value.text.flatMap({ RawValue.argument($0).list }),
           items.allSatisfy(WebOrigin.isOne), Set(items).count == items.count
         else { return false }
         configuration[keyPath: field] = items
         return true
-      }, write: { literal($0[keyPath: field]) })
+      }, write: { $0[keyPath: field].map(literal) ?? quoted("auto") })
   }
 
   /// Texts by name: an object in a file, otherwise comma-separated `name=text`.
   static func map(
-    _ path: String, _ field: WritableKeyPath<Configuration, [String: String]> & Sendable,
-    _ purpose: String, _ allowed: String, _ isAllowed: @escaping @Sendable (String, String) -> Bool
+    _ path: String, at field: WritableKeyPath<Configuration, [String: String]> & Sendable,
+    purpose: String, allowed: String, where isAllowed: @escaping @Sendable (String, String) -> Bool
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: allowed,
@@ -236,8 +259,8 @@ extension ConfigurationKey {
   }
 
   static func formats(
-    _ path: String, _ field: WritableKeyPath<Configuration, [ImageFormat]> & Sendable,
-    _ purpose: String, from choice: [ImageFormat] = ImageFormat.inputs,
+    _ path: String, at field: WritableKeyPath<Configuration, [ImageFormat]> & Sendable,
+    purpose: String, from choice: [ImageFormat] = ImageFormat.inputs,
     mayBeEmpty: Bool = false
   ) -> ConfigurationKey {
     let all = choice.map(\.rawValue)
@@ -254,8 +277,8 @@ extension ConfigurationKey {
 
   /// Host rules: a list in a file, otherwise the JSON5 text of a list.
   static func hosts(
-    _ path: String, _ field: WritableKeyPath<Configuration, [HostRule]> & Sendable,
-    _ purpose: String
+    _ path: String, at field: WritableKeyPath<Configuration, [HostRule]> & Sendable,
+    purpose: String
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: HostRuleMember.listAllowed,
@@ -269,8 +292,8 @@ extension ConfigurationKey {
   /// A proxy's URL or a reference to it; empty for none. Messages do not contain the value, which
   /// may hold a password.
   static func proxy(
-    _ path: String, _ field: WritableKeyPath<Configuration, SecretText?> & Sendable,
-    _ purpose: String
+    _ path: String, at field: WritableKeyPath<Configuration, SecretText?> & Sendable,
+    purpose: String
   ) -> ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose, allowed: ProxyURL.allowed,

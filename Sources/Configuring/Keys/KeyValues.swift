@@ -1,4 +1,4 @@
-// KeyValues: validates the texts of keys: addresses, names, networks, tokens.
+// KeyValues: validates the texts of keys: addresses, names, networks.
 
 import Glibc
 import Model
@@ -22,10 +22,6 @@ extension Configuration {
     }
   }
 
-  @Sendable static func isToken(_ text: String) -> Bool {
-    text.utf8.count >= 16 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x2c }
-  }
-
   @Sendable static func isNetwork(_ text: String) -> Bool {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count <= 2, let address = parts.first, !address.isEmpty else { return false }
@@ -36,9 +32,18 @@ extension Configuration {
     return Int(parts[1]).map { (0...(isIPv6 ? 128 : 32)).contains($0) } ?? false
   }
 
-  @Sendable static func isHostPattern(_ text: String) -> Bool {
-    let name = text.hasPrefix("*.") ? text.dropFirst(2) : text[...]
-    return !name.isEmpty
-      && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/*?#@\\".utf8.contains($0) }
+  static let sourcePatterns = "hosts such as example.com, *.example.com:8443 or example.com/path"
+
+  /// Accepts what has the form of a pattern. `SourcePattern` finds the other mistakes.
+  @Sendable static func isSourcePattern(_ text: String) -> Bool {
+    let host = text.prefix { $0 != "/" }
+    let name = host == "*" || host.hasPrefix("*.") || host.hasPrefix("*:") ? host.dropFirst() : host
+    // Brackets surround an IPv6 address; others are of a list that is not closed.
+    let hasBrackets = host.contains("[") || host.contains("]")
+    let isBracketed =
+      host.hasPrefix("[") && host.contains("]") && host.dropFirst().count { "[]".contains($0) } == 1
+    return !host.isEmpty && !host.hasSuffix(":") && !name.contains("*")
+      && (!hasBrackets || isBracketed)
+      && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"?#@\\{}\"'".utf8.contains($0) }
   }
 }

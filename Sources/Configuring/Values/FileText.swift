@@ -29,7 +29,7 @@ func textOfFile(_ path: String, limit: Int) throws(FileProblem) -> String {
     guard count > 0 else { break }
     bytes += buffer[..<count]
     guard bytes.count <= limit else {
-      throw FileProblem(description: "has more than \(ByteSize.text(limit)), which is too much")
+      throw FileProblem(description: "has more than \(ByteSize.text(limit))")
     }
   }
   guard let text = String(validating: bytes, as: UTF8.self) else {

@@ -7,7 +7,7 @@ import Model
 /// `http://user:password@host:port`.
 public enum ProxyURL {
   static let allowed =
-    "http://host:port, or env:NAME or file:/path where a user and password belong to it"
+    "http://host:port, or env:NAME or file:/path for a URL with user and password"
 
   /// Parses a setting. Returns `nil` if it is invalid: another scheme, no port, or a literal
   /// password.
@@ -29,7 +29,7 @@ public enum ProxyURL {
     let url = try setting.value(environment: environment, at: place)
     guard parts(url) != nil else {
       throw ConfigurationError(
-        at: place, "\(setting.text) is no http://user:password@host:port, or http://host:port")
+        at: place, "\(setting.text) is not http://user:password@host:port or http://host:port")
     }
     return url
   }

@@ -10,7 +10,7 @@ enum RawValue: Decodable, Hashable, Sendable {
   case string(String)
   case array([RawValue])
   case object([String: RawValue])
-  /// From an environment variable or an option: everything is text, and a list is comma-separated.
+  /// From an environment variable or an option: everything is text. A list is comma-separated or JSON5.
   case argument(String)
 
   init(from decoder: any Decoder) throws {
@@ -79,7 +79,8 @@ enum RawValue: Decodable, Hashable, Sendable {
     case .object(let members):
       let texts = members.compactMapValues(\.text)
       return texts.count == members.count ? texts : nil
-    case .argument:
+    case .argument(let text):
+      if text.first(where: { $0 != " " }) == "{" { return RawValue(json5: text)?.map }
       var texts: [String: String] = [:]
       for item in list ?? [] {
         let parts = item.split(separator: "=", maxSplits: 1)
@@ -98,6 +99,7 @@ enum RawValue: Decodable, Hashable, Sendable {
       let texts = values.compactMap(\.text)
       return texts.count == values.count ? texts : nil
     case .argument(let text):
+      if let values = listOfArgument { return values.list }
       return text.isEmpty
         ? []
         : text.split(separator: ",", omittingEmptySubsequences: false).map { item in
@@ -105,6 +107,30 @@ enum RawValue: Decodable, Hashable, Sendable {
         }
     default: return nil
     }
+  }
+
+  /// The value as a list of whole numbers.
+  var integers: [Int]? {
+    let values: [RawValue]
+    switch self {
+    case .array(let array): values = array
+    case .argument:
+      if let list = listOfArgument { return list.integers }
+      values = (list ?? []).map(RawValue.argument)
+    default: return nil
+    }
+    // A number in quotes counts, too.
+    let numbers = values.compactMap { $0.integer ?? $0.text.flatMap { Self.argument($0).integer } }
+    return numbers.count == values.count ? numbers : nil
+  }
+
+  /// The list in an argument that is the JSON5 text of one, `["a", "b"]`; `nil` for other arguments,
+  /// such as the host `[::1]`, and other values.
+  var listOfArgument: RawValue? {
+    guard case .argument(let text) = self, text.first(where: { $0 != " " }) == "[",
+      let value = RawValue(json5: text), case .array = value
+    else { return nil }
+    return value
   }
 }
 

@@ -60,7 +60,7 @@ struct BodyDigests: Hashable, Sendable {
     switch name {
     case "content-digest", "repr-digest":
       for member in value.split(separator: ",") { receive(member: member, of: name) }
-    case "content-md5": add(.md5, value, name)
+    case "content-md5": add(.md5, base64: value, field: name)
     case "x-amz-checksum-type":
       isComposite = value.uppercased() == "COMPOSITE"
       if isComposite { claims.removeAll { $0.field.hasPrefix(Self.amazon) } }
@@ -68,7 +68,7 @@ struct BodyDigests: Hashable, Sendable {
       guard name.hasPrefix(Self.amazon), !isComposite,
         let algorithm = Algorithm(rawValue: String(name.dropFirst(Self.amazon.count)))
       else { return }
-      add(algorithm, value, name)
+      add(algorithm, base64: value, field: name)
     }
   }
 
@@ -80,10 +80,10 @@ struct BodyDigests: Hashable, Sendable {
     guard parts.count == 2, let algorithm = Algorithm(key: Self.trimmed(parts[0])) else { return }
     let value = Self.trimmed(parts[1])
     guard value.first == ":", let end = value.dropFirst().firstIndex(of: ":") else { return }
-    add(algorithm, String(value[value.index(after: value.startIndex)..<end]), field)
+    add(algorithm, base64: String(value[value.index(after: value.startIndex)..<end]), field: field)
   }
 
-  private mutating func add(_ algorithm: Algorithm, _ base64: String, _ field: String) {
+  private mutating func add(_ algorithm: Algorithm, base64: String, field: String) {
     guard claims.count < Self.limit, let data = Data(base64Encoded: base64),
       data.count == algorithm.length
     else { return }

@@ -49,7 +49,7 @@ final class BodyVerifier: Sendable {
   }
 
   /// Queues a body. There are at most as many as concurrent transfers.
-  func verify(_ id: DownloadQueue.ID, _ file: FileRegion, _ digests: BodyDigests) {
+  func verify(_ id: DownloadQueue.ID, file: FileRegion, digests: BodyDigests) {
     shared.state.withLock { $0.jobs.append(Job(id: id, file: file, digests: digests)) }
     shared.news.post()
   }
@@ -66,7 +66,7 @@ final class BodyVerifier: Sendable {
     for algorithm in Set(digests.claims.map(\.algorithm)) {
       guard let digest = digest(of: file, algorithm) else { return "the body cannot be read back" }
       let wrong = digests.claims.first { $0.algorithm == algorithm && $0.digest != digest }
-      if let wrong { return "\(wrong.field): \(algorithm.rawValue) is of other bytes" }
+      if let wrong { return "\(wrong.field): \(algorithm.rawValue) does not match the body" }
     }
     return nil
   }

@@ -42,34 +42,34 @@ struct EasyHandle: ~Copyable {
     return text.isEmpty ? Curl.text(code) : "\(text) (\(code.rawValue))"
   }
 
-  func set(_ option: CURLoption, _ value: Int) throws(ImageError) {
-    try check(pictor_curl_set_long(pointer, option, value), option)
+  func set(_ option: CURLoption, to value: Int) throws(ImageError) {
+    try check(pictor_curl_set_long(pointer, option, value), setting: option)
   }
 
-  func set(_ option: CURLoption, _ value: Bool) throws(ImageError) {
-    try set(option, value ? 1 : 0)
+  func set(_ option: CURLoption, to value: Bool) throws(ImageError) {
+    try set(option, to: value ? 1 : 0)
   }
 
   /// Sets a text option. curl copies the text.
-  func set(_ option: CURLoption, _ value: String) throws(ImageError) {
-    try check(pictor_curl_set_string(pointer, option, value), option)
+  func set(_ option: CURLoption, to value: String) throws(ImageError) {
+    try check(pictor_curl_set_string(pointer, option, value), setting: option)
   }
 
   func set(_ option: CURLoption, pointer value: UnsafeMutableRawPointer?) throws(ImageError) {
-    try check(pictor_curl_set_pointer(pointer, option, value), option)
+    try check(pictor_curl_set_pointer(pointer, option, value), setting: option)
   }
 
   func set(_ option: CURLoption, function: curl_write_callback) throws(ImageError) {
-    try check(pictor_curl_set_write_function(pointer, option, function), option)
+    try check(pictor_curl_set_write_function(pointer, option, function), setting: option)
   }
 
   func setOpenSocket(function: curl_opensocket_callback) throws(ImageError) {
     try check(
-      pictor_curl_set_open_socket_function(pointer, function), CURLOPT_OPENSOCKETFUNCTION)
+      pictor_curl_set_open_socket_function(pointer, function), setting: CURLOPT_OPENSOCKETFUNCTION)
   }
 
   func setRequest(function: curl_prereq_callback) throws(ImageError) {
-    try check(pictor_curl_set_prereq_function(pointer, function), CURLOPT_PREREQFUNCTION)
+    try check(pictor_curl_set_prereq_function(pointer, function), setting: CURLOPT_PREREQFUNCTION)
   }
 
   private func number(_ info: CURLINFO) -> Int {
@@ -103,6 +103,9 @@ struct EasyHandle: ~Copyable {
     return timings
   }
 
+  /// Whether the response shares its connection with others: HTTP/2 or later. Valid when its head has begun.
+  var isMultiplexed: Bool { number(CURLINFO_HTTP_VERSION) >= CURL_HTTP_VERSION_2_0 }
+
   /// The number of cookies in the handle's jar.
   var cookieCount: Int {
     var list: UnsafeMutablePointer<curl_slist>?
@@ -114,10 +117,10 @@ struct EasyHandle: ~Copyable {
   /// Clears the handle's jar. After a failure, the jar is checked again later.
   func clearCookies() { _ = pictor_curl_set_string(pointer, CURLOPT_COOKIELIST, "ALL") }
 
-  /// Detaches the handle from its jar, which curl frees only without users.
-  func leaveJar() { _ = pictor_curl_set_pointer(pointer, CURLOPT_SHARE, nil) }
+  /// Detaches the handle from its share, which curl frees only without users.
+  func leaveShare() { _ = pictor_curl_set_pointer(pointer, CURLOPT_SHARE, nil) }
 
-  private func check(_ code: CURLcode, _ option: CURLoption) throws(ImageError) {
+  private func check(_ code: CURLcode, setting option: CURLoption) throws(ImageError) {
     guard code == CURLE_OK else {
       throw .internal(detail: "curl option \(option.rawValue): \(Curl.text(code))")
     }
@@ -173,7 +176,7 @@ final class MultiHandle: @unchecked Sendable {
 
   func add(_ easy: UnsafeMutableRawPointer) throws(ImageError) {
     let code = curl_multi_add_handle(handle, easy)
-    guard code == CURLM_OK else { throw Self.error("add_handle", code) }
+    guard code == CURLM_OK else { throw Self.error("add_handle", code: code) }
   }
 
   /// Removes a transfer. A running one is aborted: curl closes its connection or stream.
@@ -183,7 +186,7 @@ final class MultiHandle: @unchecked Sendable {
   func perform() throws(ImageError) -> [(easy: UnsafeMutableRawPointer, code: CURLcode)] {
     var running: CInt = 0
     let code = curl_multi_perform(handle, &running)
-    guard code == CURLM_OK else { throw Self.error("perform", code) }
+    guard code == CURLM_OK else { throw Self.error("perform", code: code) }
     var ended: [(UnsafeMutableRawPointer, CURLcode)] = []
     var left: CInt = 0
     while let message = curl_multi_info_read(handle, &left)?.pointee {
@@ -199,13 +202,13 @@ final class MultiHandle: @unchecked Sendable {
   func wait(atMost timeout: Duration) throws(ImageError) {
     let milliseconds = (timeout / .milliseconds(1)).rounded(.up)
     let code = curl_multi_poll(handle, nil, 0, CInt(min(max(milliseconds, 0), 60_000)), nil)
-    guard code == CURLM_OK else { throw Self.error("poll", code) }
+    guard code == CURLM_OK else { throw Self.error("poll", code: code) }
   }
 
   /// Ends the current `wait`, or the next one. Callable from any thread.
   func wakeUp() { curl_multi_wakeup(handle) }
 
-  private static func error(_ call: String, _ code: CURLMcode) -> ImageError {
+  private static func error(_ call: String, code: CURLMcode) -> ImageError {
     .internal(detail: "curl_multi_\(call): \(String(cString: curl_multi_strerror(code)))")
   }
 }

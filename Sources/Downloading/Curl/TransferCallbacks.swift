@@ -9,8 +9,11 @@ enum TransferCallbacks {
     guard let context else { return 0 }
     let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    // Any result other than the count makes curl stop. Pieces are never empty, so 0 is unambiguous.
-    return transfer.receiveBody(piece) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
+    return switch transfer.receiveBody(piece) {
+    case .taken: piece.count
+    case .wait: Int(CURL_WRITEFUNC_PAUSE)
+    case .abort: Int(CURL_WRITEFUNC_ERROR)
+    }
   }
 
   static let header: curl_write_callback = { bytes, size, count, context in

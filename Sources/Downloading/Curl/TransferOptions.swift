@@ -24,53 +24,54 @@ extension EasyHandle {
     try setRequest(function: TransferCallbacks.request)
     try set(CURLOPT_PREREQDATA, pointer: this)
 
-    try set(CURLOPT_NOSIGNAL, true)
+    try set(CURLOPT_NOSIGNAL, to: true)
     // Our proxy applies to every host; the environment is ignored.
-    try set(CURLOPT_NOPROXY, "")
+    try set(CURLOPT_NOPROXY, to: "")
     // The proxy does not get the origin's fields, and its own response fields are not passed to us.
-    try set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
-    try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
-    try set(CURLOPT_PROTOCOLS_STR, "http,https")
-    try set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
-    try set(CURLOPT_FOLLOWLOCATION, false)
-    try set(CURLOPT_DISALLOW_USERNAME_IN_URL, true)
-    try set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
+    try set(CURLOPT_HEADEROPT, to: Int(CURLHEADER_SEPARATE))
+    try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, to: true)
+    try set(CURLOPT_PROTOCOLS_STR, to: "http,https")
+    try set(CURLOPT_REDIR_PROTOCOLS_STR, to: "http,https")
+    try set(CURLOPT_FOLLOWLOCATION, to: false)
+    try set(CURLOPT_DISALLOW_USERNAME_IN_URL, to: true)
+    try set(CURLOPT_NETRC, to: Int(CURL_NETRC_IGNORED.rawValue))
     // Decodes coded bodies although `identity` was requested; `TransferRules` sets the request
     // field.
-    try set(CURLOPT_ACCEPT_ENCODING, ContentCodings.decodable.sorted().joined(separator: ", "))
+    try set(CURLOPT_ACCEPT_ENCODING, to: ContentCodings.decodable.sorted().joined(separator: ", "))
     // Without it, aborting a transfer during name resolution blocks the thread until the resolver
     // returns.
-    try set(CURLOPT_QUICK_EXIT, true)
-    try set(CURLOPT_BUFFERSIZE, 64 << 10)
-    try set(CURLOPT_TCP_KEEPALIVE, true)
-    try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-    try set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+    try set(CURLOPT_QUICK_EXIT, to: true)
+    try set(CURLOPT_BUFFERSIZE, to: 64 << 10)
+    try set(CURLOPT_TCP_KEEPALIVE, to: true)
+    try set(CURLOPT_SSLVERSION, to: Int(CURL_SSLVERSION_TLSv1_2))
     // curl caches the parsed authorities only if they come from one file and no folder.
     try set(CURLOPT_CAPATH, pointer: nil)
-    if !configuration.caFile.isEmpty { try set(CURLOPT_CAINFO, configuration.caFile) }
+    if !configuration.caFile.isEmpty { try set(CURLOPT_CAINFO, to: configuration.caFile) }
 
-    try set(CURLOPT_MAXAGE_CONN, configuration.idleConnectionLifetime.wholeSeconds)
-    try set(CURLOPT_DNS_CACHE_TIMEOUT, configuration.dnsCacheLifetime.wholeSeconds)
-    try set(CURLOPT_LOW_SPEED_LIMIT, configuration.lowSpeedLimit)
-    try set(CURLOPT_LOW_SPEED_TIME, configuration.lowSpeedTime.wholeSeconds)
+    try set(CURLOPT_MAXAGE_CONN, to: configuration.idleConnectionLifetime.wholeSeconds)
+    // Each hop brings its addresses. They must not expire while it waits for a connection.
+    try set(CURLOPT_DNS_CACHE_TIMEOUT, to: max(configuration.timeout.wholeSeconds, 60))
+    try set(CURLOPT_LOW_SPEED_LIMIT, to: configuration.lowSpeedLimit)
+    try set(CURLOPT_LOW_SPEED_TIME, to: configuration.lowSpeedTime.wholeSeconds)
   }
 
   /// Sets the options of the hop's host rule, and resets the options of the previous hop.
   ///
-  /// curl reuses a connection only for the same host, proxy and verification settings. A connection
-  /// made without verification therefore never serves a hop that requires it.
+  /// curl reuses a connection only for the same host, proxy and verification settings, and only from
+  /// the pool of the hop's rule (`RuleShare`). Hops without a rule have one pool. A connection made
+  /// without verification therefore never serves a hop that requires it.
   func configure(_ entry: HostRules.Entry?, proxy: String?) throws(ImageError) {
     // Empty rather than nil: a proxy from the environment would hide the origin's address from the
     // open-socket callback.
-    try set(CURLOPT_PROXY, proxy ?? "")
+    try set(CURLOPT_PROXY, to: proxy ?? "")
     let verifies = !(entry?.rule.allowsInvalidCertificates ?? false)
-    try set(CURLOPT_SSL_VERIFYPEER, verifies)
-    try set(CURLOPT_SSL_VERIFYHOST, verifies ? 2 : 0)
+    try set(CURLOPT_SSL_VERIFYPEER, to: verifies)
+    try set(CURLOPT_SSL_VERIFYHOST, to: verifies ? 2 : 0)
     // The order matters: a nil file turns curl's cookies off, the share selects the jar, and an
     // empty file name turns cookies on.
     try set(CURLOPT_COOKIEFILE, pointer: nil)
-    try set(CURLOPT_SHARE, pointer: entry?.jar.map { UnsafeMutableRawPointer($0.pointer) })
-    if entry?.jar != nil { try set(CURLOPT_COOKIEFILE, "") }
+    try set(CURLOPT_SHARE, pointer: entry.map { UnsafeMutableRawPointer($0.share.pointer) })
+    if entry?.share.keepsCookies == true { try set(CURLOPT_COOKIEFILE, to: "") }
   }
 }
 

@@ -3,14 +3,15 @@
 import Model
 import Platform
 
-/// Lets public addresses through, and of the others those that the operator allows (`download.allow_networks`).
+/// Allows public addresses, and other addresses that the operator lists (`download.allow_networks`).
 ///
 /// Checks the address of each socket instead of names, so no spelling of a host can bypass it
 /// (`127.1`, `0x7f000001`, names that resolve to private addresses, redirects). Refused are:
 /// - multicast, and the ranges of IANA's special-purpose registries (RFC 6890 and its updates) that
 ///   are not globally reachable
 /// - IPv6 addresses outside global unicast, `2000::/3`
-/// - IPv6 addresses with an embedded IPv4 address that is refused.
+/// - IPv6 addresses with an embedded IPv4 address that is refused
+/// - endpoints of cloud platforms (`CloudEndpoints`), even inside an allowed network that is wider.
 public struct AddressPolicy: Sendable {
   /// Networks that are allowed although they are not public.
   public let allowedNetworks: [CIDR]
@@ -23,6 +24,9 @@ public struct AddressPolicy: Sendable {
   /// An allowed network matches the address itself, or all IPv4 addresses embedded in it: allowing
   /// `10.0.0.0/8` also allows `::ffff:10.0.0.1`.
   public func refusal(of address: IPAddress) -> String? {
+    if let refusal = CloudEndpoints.refusal(of: address, allowing: allowedNetworks) {
+      return refusal
+    }
     func isAllowed(_ address: IPAddress) -> Bool {
       allowedNetworks.contains { $0.contains(address) }
     }
@@ -85,9 +89,11 @@ public struct AddressPolicy: Sendable {
 }
 
 extension ImageError {
-  /// What a load ends with whose address the policy refuses; `refusal` says why, to operators.
-  static func refusedAddress(_ refusal: String) -> ImageError {
-    .forbiddenSource(
-      reason: "its address is not allowed", detail: refusal, key: "download.allow_networks")
+  /// The failure of a load whose address is refused. `refusal` is the reason, for operators.
+  static func refused(_ refusal: String, isNamed: Bool) -> ImageError {
+    let key = "download.allow_networks"
+    return isNamed
+      ? .sourceUnreachable(detail: "its address is not allowed: \(refusal)", key: key)
+      : .forbiddenSource(reason: "its address is not allowed", detail: refusal, key: key)
   }
 }

@@ -92,7 +92,7 @@ struct CircuitBreaker {
 
   /// Records how a load's hop at `host` ended. Returns whether the circuit opened, or opened again.
   @discardableResult mutating func end(
-    _ id: ID, at host: String, _ outcome: Outcome, now: ContinuousClock.Instant
+    _ id: ID, at host: String, outcome: Outcome, now: ContinuousClock.Instant
   ) -> Bool {
     switch outcome {
     case .success:

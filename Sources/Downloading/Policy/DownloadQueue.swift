@@ -7,8 +7,10 @@ import Platform
 /// within one priority by `DownloadOrder`.
 ///
 /// - A load whose host is full is skipped, so a slow host fills only its own slots.
-/// - A silent load no longer counts against the total limit, up to `silentLimit` loads. Its host
-///   starts no further load until it responds.
+/// - A stalled load, silent or slow, no longer counts against the total limit, up to `silentLimit`
+///   loads. Beyond that, the slowest stalled load ends when a waiting load could have its place.
+/// - The host of a silent load starts no further load until it responds. A slow load still counts
+///   against its host's limit, so a slow host gets no more connections than others.
 /// - A host that responded to a load is not blamed when that load becomes silent later, usually
 ///   after a redirect.
 ///
@@ -25,6 +27,8 @@ struct DownloadQueue {
     case refuse(ID)
     /// Refuse: the load has waited too long.
     case expire(ID)
+    /// End a running load that is stalled: a waiting load gets its place. It is already removed.
+    case giveUp(ID)
   }
 
   /// A waiting load in its host's queue.
@@ -55,6 +59,13 @@ struct DownloadQueue {
     var isIdle: Bool { running == 0 && waiting.allSatisfy(\.isEmpty) }
   }
 
+  /// A running load.
+  private struct Run {
+    let host: String
+    /// The load's number in order of start.
+    let number: Int
+  }
+
   private let limit: Int
   private let limitPerHost: Int
   private let silentLimit: Int
@@ -67,13 +78,15 @@ struct DownloadQueue {
   /// The waiting loads in order of arrival, which is also the order of their deadlines. Loads that
   /// no longer wait leave holes, but the first one waits.
   private var deadlines = Deque<(id: ID, deadline: ContinuousClock.Instant)>()
-  /// The host of each running load.
-  private var running: [ID: String] = [:]
+  private var running: [ID: Run] = [:]
   /// Running loads that are silent.
   private var silent: Set<ID> = []
+  /// The rate of each running load that is slow, in KiB/s. None is silent, too.
+  private var slow: [ID: Int] = [:]
   /// Running loads that any host has responded to.
   private var answered: Set<ID> = []
   private var arrivals = 0
+  private var starts = 0
   /// Whether no load starts (SDWebImageDownloader's `suspended`).
   private(set) var isPaused = false
 
@@ -92,6 +105,8 @@ struct DownloadQueue {
   var runningCount: Int { running.count }
   /// The number of silent running loads.
   var silentCount: Int { silent.count }
+  /// The number of slow running loads.
+  var slowCount: Int { slow.count }
   var waitingCount: Int { places.count }
   /// The earliest deadline of a waiting load.
   var nextDeadline: ContinuousClock.Instant? { deadlines.first?.deadline }
@@ -102,7 +117,10 @@ struct DownloadQueue {
   ) -> [Action] {
     if hasPlaces, hosts[host].map(hasPlace) ?? true {
       // Any waiting load waits for another host, because free slots are granted at once.
-      return [start(id, of: host)]
+      let ended = makePlace()
+      let started = ended + [start(id, of: host)]
+      // The host of a load that ended may have waiting ones.
+      return ended.isEmpty ? started : started + startWaiting()
     }
     guard waitingCount < queueLimit else { return [.refuse(id)] }
     arrivals += 1
@@ -125,30 +143,50 @@ struct DownloadQueue {
 
   /// Removes a running or waiting load; ignores an unknown one.
   mutating func remove(_ id: ID) -> [Action] {
-    guard let host = running.removeValue(forKey: id) else {
+    guard running[id] != nil else {
       if removeWaiting(id) { tidyDeadlines() }
       return []
     }
+    release(id)
+    return startWaiting()
+  }
+
+  private mutating func release(_ id: ID) {
+    guard let host = running.removeValue(forKey: id)?.host else { return }
     hosts[host]?.running -= 1
     silent.remove(id)
+    slow[id] = nil
     if answered.remove(id) == nil { hosts[host]?.unanswered -= 1 }
     forgive(host)
     dropIfIdle(host)
-    return startWaiting()
   }
 
   /// Marks a running load as silent.
   mutating func silence(_ id: ID) -> [Action] {
-    guard let host = running[id], silent.insert(id).inserted else { return [] }
+    guard let host = running[id]?.host, silent.insert(id).inserted else { return [] }
+    slow[id] = nil
     if !answered.contains(id) { hosts[host]?.isSilent = true }
     return startWaiting()
   }
 
+  /// Marks a running load as slow; `rate` in KiB/s. A silent load stays silent until it responds.
+  mutating func slow(_ id: ID, rate: Int) -> [Action] {
+    guard running[id] != nil, !silent.contains(id) else { return [] }
+    slow[id] = rate
+    return startWaiting()
+  }
+
+  /// Records that a running load is no longer slow. The number of loads that count may exceed `limit`
+  /// for a while.
+  mutating func recover(_ id: ID) { slow[id] = nil }
+
   /// Records a response of `speaker` to a running load: of its own host or a redirect's. `speaker`
-  /// is no longer silent. The number of loads may exceed `limit` for a while.
+  /// is no longer silent, and the load no longer stalled. The number of loads may exceed `limit` for
+  /// a while.
   mutating func answer(_ id: ID, from speaker: String) -> [Action] {
-    guard let host = running[id] else { return [] }
+    guard let host = running[id]?.host else { return [] }
     silent.remove(id)
+    slow[id] = nil
     if answered.insert(id).inserted { hosts[host]?.unanswered -= 1 }
     hosts[speaker]?.isSilent = false
     forgive(host)
@@ -190,8 +228,22 @@ struct DownloadQueue {
     return startWaiting()
   }
 
+  /// Whether a load may start, if necessary in the place of a stalled one (`makePlace`).
   private var hasPlaces: Bool {
-    !isPaused && running.count - silent.count < limit && running.count < limit + silentLimit
+    !isPaused && running.count - silent.count - slow.count < limit
+  }
+
+  /// Ends the slowest stalled load if too many are stalled. Of equally slow loads, the one that began
+  /// first ends, so that each has had as much time as possible.
+  private mutating func makePlace() -> [Action] {
+    guard running.count >= limit + silentLimit else { return [] }
+    let paces = silent.map { (id: $0, rate: 0) } + slow.map { (id: $0.key, rate: $0.value) }
+    let slowest = paces.min {
+      ($0.rate, running[$0.id]?.number ?? 0) < ($1.rate, running[$1.id]?.number ?? 0)
+    }
+    guard let slowest else { return [] }
+    release(slowest.id)
+    return [.giveUp(slowest.id)]
   }
 
   private func hasPlace(_ host: Host) -> Bool { host.running < limitPerHost && !host.isSilent }
@@ -200,6 +252,7 @@ struct DownloadQueue {
     var actions: [Action] = []
     while !places.isEmpty, hasPlaces, let (id, host) = next() {
       _ = removeWaiting(id)
+      actions += makePlace()
       actions.append(start(id, of: host))
     }
     tidyDeadlines()
@@ -226,7 +279,8 @@ struct DownloadQueue {
   }
 
   private mutating func start(_ id: ID, of host: String) -> Action {
-    running[id] = host
+    starts += 1
+    running[id] = Run(host: host, number: starts)
     hosts[host, default: Host()].running += 1
     hosts[host]?.unanswered += 1
     return .start(id)

@@ -1,13 +1,13 @@
-// HostRules: the host rules of a downloader with their cookies, and which hops get a host's secrets.
+// HostRules: the host rules of a downloader with what they share, and which hops get a host's secrets.
 
 import Model
 
-/// The rules of a downloader, with their cookies. The first rule that matches a host applies.
+/// The rules of a downloader, with their connections and cookies. The first rule that matches a host applies.
 struct HostRules: Sendable {
-  /// A rule with its cookie jar.
+  /// A rule with what its transfers share.
   struct Entry: Sendable {
     let rule: HostRule
-    let jar: CookieJar?
+    let share: RuleShare
   }
 
   private let entries: [Entry]
@@ -15,7 +15,7 @@ struct HostRules: Sendable {
   init(_ rules: [HostRule]) throws(ImageError) {
     var entries: [Entry] = []
     for rule in rules {
-      entries.append(Entry(rule: rule, jar: rule.keepsCookies ? try CookieJar() : nil))
+      entries.append(Entry(rule: rule, share: try RuleShare(keepsCookies: rule.keepsCookies)))
     }
     self.entries = entries
   }
@@ -29,7 +29,8 @@ struct HostRules: Sendable {
 ///
 /// Another port, or the same host without TLS, may belong to someone else. A client's forwarded
 /// fields therefore go to the first origin only. A host rule's secrets go only to the host's origin
-/// that the load reached first, or after an upgrade from HTTP to TLS at the default ports.
+/// that the load reached first, or after an upgrade from HTTP to TLS at the default ports. Both must
+/// also be among the rule's `credentialOrigins`.
 struct RedirectTrail {
   private let first: DownloadTarget.Origin
   private var origins: [String: DownloadTarget.Origin]

@@ -1,40 +1,44 @@
-// OwnEndpoint: the server's own listening address, which downloads must not contact.
+// OwnEndpoint: the server's own listening addresses, which downloads must not contact.
 
 import Glibc
 import Model
 import Platform
 
-/// The server's own listening address. No origin has it.
+/// The server's own listening addresses. No origin has one of them.
 ///
 /// It covers the addresses of this machine. An address that leads back through another machine, such as a load
 /// balancer, is recognized by `CDN-Loop` only.
 final class OwnEndpoint: Sendable {
   private struct Place {
-    var address: IPAddress?
-    var port = 0
+    let address: IPAddress
+    let port: Int
   }
 
-  private let place = Lock(Place())
+  private let places = Lock<[Place]>([])
 
   /// Creates an endpoint that does not listen yet.
   init() {}
 
-  /// Sets the listening address. Port 0 and an address that is not numeric mean none.
-  func set(address: String, port: Int) {
-    let address = IPAddress(address)
-    place.withLock { $0 = Place(address: address?.unmapped, port: port) }
+  /// Sets the listening addresses. One with port 0, or that is not numeric, counts as none.
+  func set(_ addresses: [ListenAddress]) {
+    let all = addresses.compactMap { address in
+      IPAddress(address.host).map { Place(address: $0.unmapped, port: address.port) }
+    }
+    places.withLock { $0 = all.filter { $0.port != 0 } }
   }
 
   /// Whether this server would accept a connection to this address.
   func isReached(by address: IPAddress, port: Int) -> Bool {
-    let own = place.withLock { $0 }
-    guard let listening = own.address, port == own.port, port != 0 else { return false }
+    let own = places.withLock { $0 }.filter { $0.port == port }
+    guard !own.isEmpty else { return false }
     let address = Self.destination(of: address.unmapped)
-    if address == listening { return true }
-    switch (listening, address) {
-    // A socket on :: also accepts IPv4.
-    case (.v6(0, 0), _), (.v4(0), .v4): return Self.isOfThisMachine(address)
-    default: return false
+    return own.contains { place in
+      if address == place.address { return true }
+      switch (place.address, address) {
+      // A socket on :: also accepts IPv4.
+      case (.v6(0, 0), _), (.v4(0), .v4): return Self.isOfThisMachine(address)
+      default: return false
+      }
     }
   }
 

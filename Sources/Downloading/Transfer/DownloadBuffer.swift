@@ -11,6 +11,8 @@ final class DownloadBuffer: StreamingBody {
     var count = 0
     /// Whether the body is complete; `nil` while it is being received.
     var isWhole: Bool?
+    /// What the bytes count against, as long as they can be read.
+    var lease: ByteLease?
   }
 
   let origin: OriginResponse
@@ -30,12 +32,16 @@ final class DownloadBuffer: StreamingBody {
     let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     guard duplicate >= 0 else { throw SystemError() }
     file = OwnedDescriptor(owning: duplicate)
-    (self.origin, self.expected) = (origin, expected)
+    self.origin = origin
+    self.expected = expected
   }
 
   var isComplete: Bool {
     state.withLock { $0.isWhole ?? ($0.count == expected) }
   }
+
+  /// Keeps the lease of the bytes as long as this view.
+  func hold(_ lease: ByteLease) { state.withLock { $0.lease = lease } }
 
   /// Records that `count` bytes are in the file, and notifies the readers.
   func grow(to count: Int) {

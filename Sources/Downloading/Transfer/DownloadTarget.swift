@@ -28,7 +28,7 @@ struct DownloadTarget: Sendable {
   /// Host and port; the key of `limitPerHost`.
   let hostAndPort: String
 
-  /// Checks scheme and host.
+  /// Checks scheme, host, port and path.
   ///
   /// - Throws: `ImageError.forbiddenSource`, or `invalidURL` if curl finds no usable host.
   init(_ url: SourceURL, hosts: HostPolicy) throws(ImageError) {
@@ -37,11 +37,26 @@ struct DownloadTarget: Sendable {
     }
     let url = Self.undotted(url) ?? url
     guard let host = Self.host(of: url) else {
-      throw .invalidURL(url.text, reason: "its host cannot be understood")
+      throw .invalidURL(url.text, reason: "its host is invalid")
     }
-    try hosts.check(host)
-    (self.url, self.host) = (url, host)
+    try hosts.check(host: host, port: url.port, path: url.path)
+    self.url = url
+    self.host = host
     hostAndPort = "\(host):\(url.port)"
+  }
+
+  /// Whether the host is a name that a resolver has to be asked for. Addresses and localhost names are
+  /// not (RFC 6761, section 6.3): their refusal tells nothing that the URL does not.
+  var isNamed: Bool { Self.isNamed(host) }
+
+  /// Whether a resolver has to be asked for a host in normalized form.
+  static func isNamed(_ host: String) -> Bool {
+    IPAddress(host) == nil && !host.contains(":") && !isLocal(host)
+  }
+
+  /// Whether a host is a localhost name.
+  private static func isLocal(_ host: String) -> Bool {
+    host == "localhost" || host.hasSuffix(".localhost")
   }
 
   /// The origin of the URL.
@@ -101,7 +116,7 @@ struct DownloadTarget: Sendable {
     guard url.host.hasSuffix("."), url.text.hasPrefix(beginning) else { return nil }
     let text = beginning.dropLast() + url.text.dropFirst(beginning.count)
     guard let undotted = try? SourceURL(parsing: String(text)), let host = host(of: undotted),
-      IPAddress(host) != nil || host == "localhost" || host.hasSuffix(".localhost")
+      IPAddress(host) != nil || isLocal(host)
     else { return nil }
     return undotted
   }

@@ -12,6 +12,10 @@ final class Mailbox: Sendable {
     case raise(DownloadQueue.ID)
     /// Reports the result of a digest verification; no effect if the load has ended.
     case verified(DownloadQueue.ID, mismatch: String?)
+    /// Reports that memory for bodies was returned.
+    case memoryReturned
+    /// Reports the answer of a look-up.
+    case resolved(String, NameAnswer)
     case pause
     case resume
   }

@@ -70,8 +70,13 @@ struct OriginResponseParser {
     guard part != .body else { return .more }
     let text = line.prefix { $0 != 0x0d && $0 != 0x0a }
     if part == .statusLine {
-      (origin, contentEncoding, location, retryAfter) = (OriginResponse(status: 0), nil, nil, nil)
-      (length, isLengthInvalid, hasTransferEncoding) = (nil, false, false)
+      origin = OriginResponse(status: 0)
+      contentEncoding = nil
+      location = nil
+      retryAfter = nil
+      length = nil
+      isLengthInvalid = false
+      hasTransferEncoding = false
       sentDigests = BodyDigests()
       origin.status = Self.status(ofLine: text)
       part = .fields
@@ -108,19 +113,19 @@ struct OriginResponseParser {
     }
     let text = String(decoding: value, as: UTF8.self)
     switch name {
-    case "content-type": Self.keep(text, &origin.contentType)
-    case "cache-control": Self.join(text, &origin.cacheControl)
-    case "vary": Self.join(text, &origin.vary)
-    case "expires": Self.keep(text, &origin.expires)
-    case "date": Self.keep(text, &origin.date)
-    case "age": Self.keep(text, &origin.age)
-    case "last-modified": Self.keep(text, &origin.lastModified)
-    case "etag": Self.keep(text, &origin.etag)
+    case "content-type": Self.keep(text, in: &origin.contentType)
+    case "cache-control": Self.join(text, to: &origin.cacheControl)
+    case "vary": Self.join(text, to: &origin.vary)
+    case "expires": Self.keep(text, in: &origin.expires)
+    case "date": Self.keep(text, in: &origin.date)
+    case "age": Self.keep(text, in: &origin.age)
+    case "last-modified": Self.keep(text, in: &origin.lastModified)
+    case "etag": Self.keep(text, in: &origin.etag)
     case "transfer-encoding": hasTransferEncoding = true
     case "content-encoding" where text.lowercased() != "identity":
-      Self.join(text.lowercased(), &contentEncoding)
-    case "location": Self.keep(text, &location)
-    case "retry-after": Self.keep(text, &retryAfter)
+      Self.join(text.lowercased(), to: &contentEncoding)
+    case "location": Self.keep(text, in: &location)
+    case "retry-after": Self.keep(text, in: &retryAfter)
     default: sentDigests.receive(name: name, text)
     }
   }
@@ -147,12 +152,12 @@ struct OriginResponseParser {
   }
 
   /// Joins the lines of a list field (RFC 9110, section 5.3).
-  private static func join(_ text: String, _ field: inout String?) {
+  private static func join(_ text: String, to field: inout String?) {
     field = field.map { $0 + ", " + text } ?? text
   }
 
   /// Keeps the first of several values of a singleton field.
-  private static func keep(_ text: String, _ field: inout String?) {
+  private static func keep(_ text: String, in field: inout String?) {
     if field == nil { field = text }
   }
 }

@@ -22,12 +22,17 @@ struct PendingDownload: Sendable {
     arrived: ContinuousClock.Instant,
     priority: SharedPriority, reply: Reply<Result<LoadResult, ImageError>>
   ) {
-    (self.id, self.target, self.validators) = (id, target, request.validators)
-    (forwarded, trail) = (request.forwarded, request.trail)
+    self.id = id
+    self.target = target
+    self.validators = request.validators
+    forwarded = request.forwarded
+    trail = request.trail
     onHead = request.onHead
     onBody = request.onBody
     work = request.priority
-    (self.arrived, self.priority, self.reply) = (arrived, priority, reply)
+    self.arrived = arrived
+    self.priority = priority
+    self.reply = reply
   }
 
   /// The number of requests that wait for the load.

@@ -1,16 +1,15 @@
 // Transfer+Outcome: the outcome of a hop, and what a transfer can wait for.
 
 import Model
-import Platform
 
 extension Transfer {
-  /// Seals a complete body.
-  static func seal(_ body: consuming MemoryFile) throws(ImageError) -> FileRegion {
-    do throws(SystemError) {
-      return try body.sealed()
-    } catch {
-      throw .internal(detail: "memory file: \(error)")
-    }
+  /// The answer to a piece of the body.
+  enum BodyAnswer {
+    case taken
+    /// There is no memory for the body yet: keep the piece back.
+    case wait
+    /// End the transfer.
+    case abort
   }
 
   /// The outcome of a hop.

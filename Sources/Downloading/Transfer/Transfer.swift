@@ -8,39 +8,47 @@ import Platform
 /// A load that is being fetched. Follows redirects itself, so that each target is checked before it
 /// is resolved or contacted. Belongs to the transfer thread.
 final class Transfer {
-  private let easy: EasyHandle
-  private let rules: TransferRules
-  private let budget: BodyBudget
+  let easy: EasyHandle
+  let rules: TransferRules
+  let room: BodyRoom
   private let alarm: TransferAlarm
-  private let validators: Validators?
+  let refusedNames: RefusedNames
+  let validators: Validators?
   /// The client's request fields for the first origin.
-  private let forwarded: [HeaderField]
+  let forwarded: [HeaderField]
   /// The servers that it was asked for through.
-  private let servers: ServerTrail
-  private let deadline: ContinuousClock.Instant
+  let servers: ServerTrail
+  let deadline: ContinuousClock.Instant
   private let progress: (_ received: Int, _ expected: Int) -> Void
   private let onHead: (@Sendable (OriginResponse) -> Void)?
   private let onBody: (@Sendable (any StreamingBody) -> Void)?
 
-  private var target: DownloadTarget
-  private var trail: RedirectTrail
-  private var headers: HeaderList?
-  private var jar: CookieJar?
-  private var usesProxy = false
+  var target: DownloadTarget
+  var trail: RedirectTrail
+  var headers: HeaderList?
+  var share: RuleShare?
+  /// The lines for curl's table of names.
+  var names: HeaderList?
+  /// The name that the current hop needs the addresses of.
+  var hopName: HopName?
+  var hopBegan: ContinuousClock.Instant
+  /// How long the current hop's name took.
+  var lookUpTime = Duration.zero
+  var usesProxy = false
   /// The responses of the redirects so far.
-  private var redirects: [OriginResponse] = []
+  var redirects: [OriginResponse] = []
   private var retries = 0
   private var head: OriginResponseParser
-  private var body: MemoryFile?
-  /// The body for readers that follow it; only if requested.
-  private var growing: DownloadBuffer?
-  private var received = 0
+  /// The body; `nil` before a complete head.
+  private var body: IncomingBody?
   private var discarded = 0
   private var timings = Timings()
   /// The local reason for aborting; curl only reports that a callback aborted.
   private var failure: ImageError?
-  private var refusedAddress: ImageError?
-  private var hasOpenedSocket = false
+  var refusedAddress: ImageError?
+  var hasOpenedSocket = false
+  /// When the current hop's response head was complete.
+  private(set) var answered: ContinuousClock.Instant?
   /// Whether the current hop has a connection and its request was sent.
   private(set) var hasSentRequest = false
   /// The event that the transfer waits for. `alarm` rings no later than its deadline.
@@ -50,21 +58,24 @@ final class Transfer {
   private static let discardLimit = 64 << 10
 
   init(
-    _ load: PendingDownload, rules: TransferRules, budget: BodyBudget, alarm: TransferAlarm,
-    now: ContinuousClock.Instant,
+    _ load: PendingDownload, rules: TransferRules, room: BodyRoom, alarm: TransferAlarm,
+    refusedNames: RefusedNames, now: ContinuousClock.Instant,
     progress: @escaping (_ received: Int, _ expected: Int) -> Void
   ) throws(ImageError) {
     target = load.target
     trail = RedirectTrail(load.target)
     validators = load.validators
-    (forwarded, servers) = (load.forwarded, load.trail)
+    forwarded = load.forwarded
+    servers = load.trail
     onHead = load.onHead
     onBody = load.onBody
     self.rules = rules
-    self.budget = budget
+    self.room = room
     self.alarm = alarm
+    self.refusedNames = refusedNames
     self.progress = progress
     deadline = now + rules.configuration.timeout
+    hopBegan = now
     head = OriginResponseParser(limit: rules.configuration.maximumHeaderBytes)
     timings.queue = now - load.arrived
     easy = try EasyHandle()
@@ -73,9 +84,8 @@ final class Transfer {
   }
 
   deinit {
-    budget.giveBack(received)
-    growing?.end(isWhole: false)
-    easy.leaveJar()
+    if let body { room.forget(body) }
+    easy.leaveShare()
   }
 
   /// curl's handle of this transfer.
@@ -91,34 +101,21 @@ final class Transfer {
   var hasAnswer: Bool { head.isComplete }
 
   /// Body bytes received.
-  var bytes: Int { received }
+  var bytes: Int { body?.received ?? 0 }
 
-  /// Sets the options of a hop or a retry. All share one deadline.
-  private func aim(at target: DownloadTarget, now: ContinuousClock.Instant) throws(ImageError) {
-    let left = deadline - now
-    guard left > .zero else { throw .sourceTimeout(detail: "no time left for another request") }
-    let connecting = min(left, rules.configuration.connectTimeout)
-    let entry = rules.hosts[target.host]
-    let proxy = rules.proxy(entry?.rule)
-    if proxy != nil, let refusal = rules.refusal(byProxy: target.host) {
-      throw .refusedAddress(refusal)
-    }
-    (usesProxy, jar) = (proxy != nil, entry?.jar)
-    try easy.configure(entry, proxy: proxy)
-    let headers = try rules.headers(
-      entry?.rule, forwarded: trail.isFirst(target) ? forwarded : [],
-      hasSecrets: trail.enter(target), validators, isRedirected: !redirects.isEmpty,
-      trail: servers)
-    // curl reads the list until it gets another one.
-    try easy.set(CURLOPT_HTTPHEADER, pointer: headers.pointer)
-    self.headers = headers
-    try easy.set(CURLOPT_URL, target.url.text)
-    try easy.set(CURLOPT_TIMEOUT_MS, left.wholeMilliseconds)
-    try easy.set(CURLOPT_CONNECTTIMEOUT_MS, connecting.wholeMilliseconds)
-    // Over TLS, ALPN tells whether a connection can be multiplexed, so waiting is worthwhile.
-    // Without TLS only the first response tells, and all transfers would wait for a slow one.
-    try easy.set(CURLOPT_PIPEWAIT, target.url.scheme == .https)
+  /// Whether the body has memory and will not be complete in time at its pace so far.
+  func willMissDeadline(_ now: ContinuousClock.Instant) -> Bool {
+    guard let answered, let body, body.hasMemory, let expected = body.expected, answered < now
+    else { return false }
+    let rate = Double(body.received) / ((now - answered) / .seconds(1))
+    return Double(expected - body.received) > rate * ((deadline - now) / .seconds(1))
   }
+
+  /// Whether the body has no memory yet.
+  var hasNoMemory: Bool { body.map { !$0.hasMemory } ?? false }
+
+  /// Body bytes of the current hop, also of a redirect or an error.
+  var hopBytes: Int { bytes + discarded }
 
   /// Prepares the retry that `wait` was set for.
   func retry(now: ContinuousClock.Instant) throws(ImageError) {
@@ -129,8 +126,12 @@ final class Transfer {
 
   private func forgetHop() {
     head = OriginResponseParser(limit: rules.configuration.maximumHeaderBytes)
-    (discarded, refusedAddress, hasOpenedSocket) = (0, nil, false)
-    (hasSentRequest, wait) = (false, .nothing)
+    discarded = 0
+    refusedAddress = nil
+    hasOpenedSocket = false
+    hasSentRequest = false
+    answered = nil
+    wait = .nothing
   }
 
   // MARK: What curl reports, on the transfer thread
@@ -143,7 +144,7 @@ final class Transfer {
   func sendsRequest() -> Bool {
     if hasSentRequest {
       guard retries < rules.retries.limit else {
-        failure = .sourceUnreachable(detail: "the connection ended before an answer")
+        failure = .sourceUnreachable(detail: "the connection ended before a response")
         return false
       }
       retries += 1
@@ -168,21 +169,24 @@ final class Transfer {
         detail: "more than \(rules.configuration.maximumHeaderBytes) bytes of headers")
       return false
     case .complete:
+      answered = .now
       // The end of this response is unknown, so the connection must be closed (RFC 9112, section
       // 6.3).
       guard !head.hasInvalidLength else {
-        failure = .sourceUnreachable(detail: "a Content-Length that makes no sense")
+        failure = .sourceUnreachable(detail: "an invalid Content-Length")
         return false
       }
       if head.redirect == nil { onHead?(origin) }
       guard TransferFailure.error(status: head.origin.status) == nil else { return true }
       if let coding = head.contentEncoding, !ContentCodings.decodable.contains(coding) {
-        failure = .unsupportedFormat(detail: "Content-Encoding \(coding) was not asked for")
+        failure = .unsupportedFormat(detail: "unsupported Content-Encoding: \(coding)")
       } else if let length = head.contentLength, length > rules.configuration.maximumBytes {
         failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
+      } else if let length = head.bodyLength, length > room.limit {
+        failure = .sourceTooLarge(limit: room.limit)
       } else {
-        progress(received, head.bodyLength ?? -1)
-        offerBody()
+        progress(0, head.bodyLength ?? -1)
+        beginBody()
       }
       return failure == nil
     }
@@ -195,73 +199,64 @@ final class Transfer {
     return origin
   }
 
-  /// Offers the body to readers while it is received, if requested. If that fails, they get the
-  /// complete body later.
-  private func offerBody() {
-    guard let onBody, let file = try? MemoryFile(name: "pictor-body"),
-      let growing = try? DownloadBuffer(
-        reading: file.descriptor, origin: origin, expected: head.bodyLength)
-    else { return }
-    body = consume file
-    self.growing = growing
-    onBody(growing)
+  private func beginBody() {
+    let body = IncomingBody(
+      expecting: head.bodyLength, withholdsLast: !head.digests.isEmpty, pausing: easy.pointer)
+    self.body = body
+    // With little memory left, readers get the complete body later: it can be sent from a file.
+    let length = head.bodyLength ?? rules.configuration.maximumBytes
+    if let onBody, room.hasPlenty(for: length) { body.offer(origin, to: onBody) }
+    room.ask(for: body)
+    // Of a multiplexed body that is kept back, curl would receive up to 32 MiB all the same (7.88).
+    if !body.hasMemory, easy.isMultiplexed {
+      failure = .overloaded(queue: "memory", retryAfter: 1)
+    }
   }
 
-  /// Receives a piece of the body. Returns `false` to abort the transfer.
-  func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard TransferFailure.error(status: head.origin.status) == nil else {
+  /// Receives a piece of the body.
+  func receiveBody(_ bytes: UnsafeRawBufferPointer) -> BodyAnswer {
+    // A failure while curl delivers a body that it kept back does not end the transfer.
+    guard failure == nil else { return .abort }
+    guard TransferFailure.error(status: head.origin.status) == nil, let body else {
       discarded += bytes.count
-      return discarded <= Self.discardLimit
+      return discarded <= Self.discardLimit ? .taken : .abort
     }
-    guard received + bytes.count <= rules.configuration.settings.maximumBytes else {
+    let received = body.received + bytes.count
+    if received > rules.configuration.maximumBytes {
       failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
-      return false
+    } else if received > head.bodyLength ?? .max {
+      // Readers were told this length and would take more bytes for the end.
+      failure = .sourceIncomplete(detail: "more bytes than Content-Length")
+    } else {
+      switch body.receive(bytes) {
+      case .taken:
+        progress(received, head.bodyLength ?? -1)
+        return .taken
+      case .wait: return .wait
+      case .refused(let error): failure = error
+      }
     }
-    // Readers were told this length and would take more bytes for the end.
-    guard received + bytes.count <= head.bodyLength ?? .max else {
-      failure = .sourceIncomplete(detail: "more bytes than Content-Length says")
-      return false
-    }
-    guard budget.take(bytes.count) else {
-      failure = .overloaded(queue: "download", retryAfter: 1)
-      return false
-    }
-    received += bytes.count
-    do throws(SystemError) {
-      if body == nil { body = try MemoryFile(name: "pictor-body") }
-      try body?.append(bytes)
-      // Withholds the last byte until the digests are verified.
-      growing?.grow(to: head.digests.isEmpty ? received : received - 1)
-      progress(received, head.bodyLength ?? -1)
-      return true
-    } catch {
-      failure = .internal(detail: "memory file: \(error)")
-      return false
-    }
-  }
-
-  /// Opens a socket if the address is allowed.
-  func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
-    // The operator chose the proxy, so its address is not checked.
-    if !usesProxy, let refusal = rules.refusal(of: address, port: target.url.port) {
-      refusedAddress = refusal
-      return CURL_SOCKET_BAD
-    }
-    hasOpenedSocket = true
-    // Close-on-exec: imaging workers must not inherit connections.
-    let kind = address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue)
-    return socket(address.pointee.family, kind, address.pointee.protocol)
+    return .abort
   }
 
   // MARK: The end of a hop
 
   /// Evaluates the end of a hop. Call once per hop, after curl has released the handle.
-  func hopEnded(_ code: CURLcode, now: ContinuousClock.Instant) -> Outcome {
-    timings.add(easy.timings)
-    jar?.receivedAnswer(on: easy)
+  ///
+  /// - Parameter unresolved: why curl did not get the handle: the hop's name has no addresses.
+  func hopEnded(
+    _ code: CURLcode, unresolved: String? = nil, now: ContinuousClock.Instant
+  ) -> Outcome {
+    if unresolved == nil {
+      var hop = easy.timings
+      hop.dns = hop.dns.map { $0 + lookUpTime }
+      timings.add(hop)
+      share?.receivedAnswer(on: easy)
+    }
     wait = .nothing
     do throws(ImageError) {
       if let failure { throw failure }
+      if body?.isWaiting == true { throw .overloaded(queue: "memory", retryAfter: 1) }
       if let refusedAddress, !hasOpenedSocket {
         throw refusedAddress
       }
@@ -281,19 +276,17 @@ final class Transfer {
       }
       guard code == CURLE_OK else {
         throw TransferFailure.error(
-          code, detail: easy.detail(of: code), afterHead: head.isComplete, url: target.url)
+          code, detail: unresolved ?? easy.detail(of: code), afterHead: head.isComplete,
+          url: target.url)
       }
       // curl accepts a head that was cut off by the end of the connection.
-      guard head.isComplete else { throw .sourceUnreachable(detail: "half a head") }
-      guard received > 0, let body = body.take() else {
+      guard head.isComplete else { throw .sourceUnreachable(detail: "an incomplete response head") }
+      guard let (file, version) = try body?.sealed() else {
         throw .unsupportedFormat(detail: "empty body")
       }
-      let file = try Self.seal(body)
-      let download = Download(
-        file: file, origin: origin, timings: timings,
-        version: growing?.version ?? .random(in: 1...(.max)))
+      let download = Download(file: file, origin: origin, timings: timings, version: version)
       guard head.digests.isEmpty else { return .unverified(download, head.digests) }
-      growing?.end(isWhole: true)
+      body?.end(isWhole: true)
       return .ended(.success(.fetched(download)))
     } catch {
       guard let retry = retryTime(after: code, now: now) else { return .ended(.failure(error)) }
@@ -313,8 +306,9 @@ final class Transfer {
       kind = .status(head.origin.status, retryAfter: head.retryAfter)
     } else if !head.hasBegun,
       TransferFailure.isOfConnection(code, hasSentRequest: hasSentRequest),
-      refusedAddress == nil || hasOpenedSocket
+      refusedAddress == nil || hasOpenedSocket || refusedAddress?.status == 502
     {
+      // A refused name is retried as one that does not exist, so that both take the same time.
       kind = .connection
     } else {
       return nil
@@ -325,10 +319,7 @@ final class Transfer {
   }
 
   /// Ends the body with the result of its verification.
-  func verified(isRight: Bool) {
-    if isRight { growing?.grow(to: received) }
-    growing?.end(isWhole: isRight)
-  }
+  func verified(isRight: Bool) { body?.end(isWhole: isRight) }
 
   private func follow(_ location: String, now: ContinuousClock.Instant) throws(ImageError) {
     let configuration = rules.configuration

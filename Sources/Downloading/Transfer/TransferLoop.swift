@@ -3,48 +3,60 @@
 import CCurl
 import Glibc
 import Model
+import Platform
 import Telemetry
 
 /// Runs all transfers on one thread. All members belong to that thread.
 final class TransferLoop {
-  private struct Running {
+  struct Running {
     let transfer: Transfer
     let since: ContinuousClock.Instant
-    /// When the current hop's host was asked.
-    var asked: ContinuousClock.Instant
+    /// The pace of the current hop's host.
+    var pace: TransferPace
   }
 
-  private let rules: TransferRules
+  let rules: TransferRules
   private let mailbox: Mailbox
-  private let multi: MultiHandle
+  let multi: MultiHandle
+  let resolver: NameResolver
   private let verifier: BodyVerifier
-  private let counters: DownloadCounters
+  let counters: DownloadCounters
   private let board: DownloadMonitor
   private let log: Log
-  private let clock = ContinuousClock()
+  let clock = ContinuousClock()
 
-  private var queue: DownloadQueue
+  var queue: DownloadQueue
   private var breaker: CircuitBreaker
-  private let budget: BodyBudget
-  private let alarm = TransferAlarm()
+  private var queuePace = QueuePace()
+  let room: BodyRoom
+  var names: NameTable
+  /// Answers of names that are not passed to their loads yet.
+  var nameAnswers: [(id: DownloadQueue.ID, answer: NameAnswer)] = []
+  /// Names that did not get a thread because too many waited.
+  var refusedLookUps = 0
+  let alarm = TransferAlarm()
+  private let refusedNames = RefusedNames()
   /// Loads without a result, waiting or running.
   private var loads: [DownloadQueue.ID: PendingDownload] = [:]
-  private var running: [DownloadQueue.ID: Running] = [:]
+  var running: [DownloadQueue.ID: Running] = [:]
   private var idsByHandle: [UnsafeMutableRawPointer: DownloadQueue.ID] = [:]
   /// Bodies of running loads whose digests are being verified.
-  private var unverified: [DownloadQueue.ID: Download] = [:]
+  private(set) var unverified: [DownloadQueue.ID: Download] = [:]
   /// Running loads that were reported to the queue as silent.
-  private var silent: Set<DownloadQueue.ID> = []
+  var silent: Set<DownloadQueue.ID> = []
   /// Results of this iteration. Delivered after the figures are updated.
   private var answers: [(load: PendingDownload, result: Result<LoadResult, ImageError>)] = []
 
   init(
-    rules: TransferRules, mailbox: Mailbox, multi: MultiHandle, verifier: BodyVerifier,
-    counters: DownloadCounters, board: DownloadMonitor, log: Log
+    rules: TransferRules, mailbox: Mailbox, multi: MultiHandle, resolver: NameResolver,
+    verifier: BodyVerifier, counters: DownloadCounters, board: DownloadMonitor,
+    bodies: ByteBudget, log: Log
   ) {
+    room = BodyRoom(bodies)
     self.rules = rules
     self.mailbox = mailbox
     self.multi = multi
+    self.resolver = resolver
     self.verifier = verifier
     self.counters = counters
     self.board = board
@@ -57,7 +69,7 @@ final class TransferLoop {
       order: configuration.order)
     breaker = CircuitBreaker(
       threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
-    budget = BodyBudget(limit: configuration.maximumBytesInFlight)
+    names = NameTable(configuration.nameLimits)
   }
 
   /// Runs until the mailbox is closed and every load has its result.
@@ -66,26 +78,29 @@ final class TransferLoop {
       let (commands, isClosed) = mailbox.take()
       for command in commands { obey(command) }
       if isClosed {
-        for id in loads.keys.sorted() { end(id, .failure(.draining)) }
+        for id in loads.keys.sorted() { end(id, with: .failure(.draining)) }
         giveAnswers()
         return
       }
+      passNameAnswers()
       do throws(ImageError) {
         let ended = try multi.perform()
         hearSilentOnes()
         for (easy, code) in ended {
-          if let id = idsByHandle[easy] { hopEnded(id, code) }
+          if let id = idsByHandle[easy] { hopEnded(id, with: code) }
         }
         apply(queue.expire(now: clock.now))
         if alarm.rings(at: clock.now) { lookAfterWaits() }
         giveAnswers()
         let next = [queue.nextDeadline, alarm.time].compactMap(\.self).min()
-        try multi.wait(atMost: next.map { $0 - clock.now } ?? .seconds(60))
+        let time = next.map { $0 - clock.now } ?? .seconds(60)
+        try multi.wait(atMost: nameAnswers.isEmpty ? time : .zero)
       } catch {
         // curl is out of memory or inconsistent: fail the running transfers; waiting ones may still
         // succeed.
-        log.error("transfers given up", ["detail": .string(error.logDetail ?? error.code)])
-        for id in running.keys.sorted() { finish(id, .failure(error)) }
+        log.error(
+          "running transfers failed", fields: ["detail": .string(error.logDetail ?? error.code)])
+        for id in running.keys.sorted() { finish(id, with: .failure(error)) }
         giveAnswers()
         // Avoids a busy loop if curl keeps failing.
         usleep(50_000)
@@ -96,10 +111,12 @@ final class TransferLoop {
   private func obey(_ command: Mailbox.Command) {
     switch command {
     case .load(let load): add(load)
-    case .cancel(let id): finish(id, .failure(.cancelled))
+    case .cancel(let id): finish(id, with: .failure(.cancelled))
     case .raise(let id):
       if let load = loads[id] { queue.raise(id, to: load.priority.value) }
-    case .verified(let id, let mismatch): verified(id, mismatch)
+    case .verified(let id, let mismatch): verified(id, mismatch: mismatch)
+    case .memoryReturned: room.grant()
+    case .resolved(let name, let answer): apply(names.resolved(name, answer, now: clock.now))
     case .pause: queue.pause()
     case .resume: apply(queue.resume())
     }
@@ -110,16 +127,16 @@ final class TransferLoop {
     board.add(load)
     let host = load.target.hostAndPort
     guard !breaker.refuses(load.id, to: host, now: clock.now) else {
-      return end(load.id, .failure(Self.circuitOpen))
+      return end(load.id, with: .failure(Self.circuitOpen))
     }
     let priority = load.priority.value
     apply(queue.add(load.id, host: host, priority: priority, now: load.arrived))
   }
 
   private static let circuitOpen = ImageError.sourceUnreachable(
-    detail: "circuit open: the host failed time and again")
+    detail: "circuit open: the host failed repeatedly")
 
-  private func apply(_ actions: [DownloadQueue.Action]) {
+  func apply(_ actions: [DownloadQueue.Action]) {
     var rest = actions[...]
     while let action = rest.popFirst() {
       switch action {
@@ -127,56 +144,64 @@ final class TransferLoop {
         do throws(ImageError) {
           try start(id)
         } catch {
-          end(id, .failure(error))
+          end(id, with: .failure(error))
           rest += queue.remove(id)
         }
       case .refuse(let id), .expire(let id):
-        end(id, .failure(.overloaded(queue: "download", retryAfter: retryAfter)))
+        end(id, with: .failure(.overloaded(queue: "download", retryAfter: retryAfter)))
+      case .giveUp(let id):
+        // Not a failure of the source: at another time, its host may have all the time it needs.
+        counters.givenUp.add()
+        end(id, with: .failure(.overloaded(queue: "stalled downloads", retryAfter: retryAfter)))
       }
     }
   }
 
-  /// Estimated seconds until the waiting loads have started, at one second per transfer; 1–30.
-  private var retryAfter: Int {
-    min(max(queue.waitingCount / max(rules.configuration.limit, 1), 1), 30)
+  /// Estimated seconds until the waiting loads have started.
+  var retryAfter: Int {
+    queuePace.seconds(forWaiting: queue.waitingCount, width: rules.configuration.limit)
   }
 
   private func start(_ id: DownloadQueue.ID) throws(ImageError) {
     guard let load = loads[id] else { return }
     let now = clock.now
     let transfer = try Transfer(
-      load, rules: rules, budget: budget, alarm: alarm, now: now,
+      load, rules: rules, room: room, alarm: alarm, refusedNames: refusedNames, now: now,
       progress: { [board] in board.progress(id, received: $0, expected: $1) })
     guard breaker.admit(id, to: transfer.host, now: now) else { throw Self.circuitOpen }
-    running[id] = Running(transfer: transfer, since: now, asked: now)
+    running[id] = Running(transfer: transfer, since: now, pace: pace(from: now))
     board.run(id, at: transfer.host)
     idsByHandle[transfer.handle] = id
-    try multi.add(transfer.handle)
+    try send(id, now)
     alarm.set(now + rules.configuration.silentAfter)
   }
 
-  private func hopEnded(_ id: DownloadQueue.ID, _ code: CURLcode) {
+  /// Continues with the next hop of a load, or ends it. `unresolved`: see `Transfer.hopEnded`.
+  func hopEnded(_ id: DownloadQueue.ID, with code: CURLcode, unresolved: String? = nil) {
     guard let transfer = running[id]?.transfer else { return }
     multi.remove(transfer.handle)
-    let (host, now) = (transfer.host, clock.now)
-    switch transfer.hopEnded(code, now: now) {
+    let host = transfer.host
+    let now = clock.now
+    if refusedNames.take(host), let name = transfer.hopName { names.shorten(name.name) }
+    switch transfer.hopEnded(code, unresolved: unresolved, now: now) {
     case .ended(let result):
-      finish(id, result)
+      finish(id, with: result)
     case .unverified(let download, let digests):
       unverified[id] = download
-      verifier.verify(id, download.file, digests)
+      queue.recover(id)
+      verifier.verify(id, file: download.file, digests: digests)
     case .nextHop:
       apply(queue.answer(id, from: host))
-      breaker.end(id, at: host, .success, now: now)
+      breaker.end(id, at: host, outcome: .success, now: now)
       board.run(id, at: transfer.host)
       guard breaker.admit(id, to: transfer.host, now: now) else {
-        return finish(id, .failure(Self.circuitOpen))
+        return finish(id, with: .failure(Self.circuitOpen))
       }
       do throws(ImageError) {
-        try multi.add(transfer.handle)
-        noteAsking(id, now)
+        try send(id, now)
+        noteAsking(id, at: now)
       } catch {
-        finish(id, .failure(error))
+        finish(id, with: .failure(error))
       }
     case .retry:
       // The load keeps its slot, and its circuit breaker waits for the final outcome.
@@ -184,123 +209,103 @@ final class TransferLoop {
     }
   }
 
-  private func verified(_ id: DownloadQueue.ID, _ mismatch: String?) {
+  private func verified(_ id: DownloadQueue.ID, mismatch: String?) {
     guard let download = unverified[id] else { return }
     running[id]?.transfer.verified(isRight: mismatch == nil)
     finish(
       id,
-      mismatch.map { .failure(.sourceIncomplete(detail: $0)) } ?? .success(.fetched(download)))
-  }
-
-  /// Reports loads that were silent and have responded to the queue.
-  private func hearSilentOnes() {
-    for id in silent {
-      guard let transfer = running[id]?.transfer, transfer.hasAnswer else { continue }
-      silent.remove(id)
-      apply(queue.answer(id, from: transfer.host))
-    }
-  }
-
-  /// Starts the silence timer of a load's current hop. Each host gets its own time.
-  private func noteAsking(_ id: DownloadQueue.ID, _ now: ContinuousClock.Instant) {
-    running[id]?.asked = now
-    alarm.set(now + rules.configuration.silentAfter)
-  }
-
-  /// Reports silent loads to the queue, so that other loads can start.
-  private func noteSilentOnes(_ now: ContinuousClock.Instant) {
-    for (id, begun) in running where !begun.transfer.hasAnswer && !silent.contains(id) {
-      let time = begun.asked + rules.configuration.silentAfter
-      guard time <= now else {
-        alarm.set(time)
-        continue
-      }
-      silent.insert(id)
-      apply(queue.silence(id))
-    }
+      with: mismatch.map { .failure(.sourceIncomplete(detail: $0)) } ?? .success(.fetched(download))
+    )
   }
 
   /// Fails transfers whose first byte is overdue, and starts the retries that are due.
   private func lookAfterWaits() {
     let now = clock.now
-    noteSilentOnes(now)
+    noteStalledOnes(now)
+    apply(names.expire(now: now))
+    if let deadline = names.nextDeadline { alarm.set(deadline) }
     for (id, transfer) in running.map({ ($0.key, $0.value.transfer) }).sorted(by: { $0.0 < $1.0 }) {
       switch transfer.wait {
       case .nothing: break
       case .firstByte(let end) where end <= now:
-        finish(id, .failure(.sourceTimeout(detail: "no answer yet: first-byte time-out")))
+        finish(
+          id, with: .failure(.sourceTimeout(detail: "no response within the first-byte time-out")))
       case .retry(let time, let error) where time <= now:
-        retry(id, transfer, after: error, now: now)
+        retry(id, transfer: transfer, after: error, now: now)
       case .firstByte(let time), .retry(let time, _): alarm.set(time)
       }
     }
   }
 
   private func retry(
-    _ id: DownloadQueue.ID, _ transfer: Transfer, after failure: ImageError,
+    _ id: DownloadQueue.ID, transfer: Transfer, after failure: ImageError,
     now: ContinuousClock.Instant
   ) {
     guard breaker.admit(id, to: transfer.host, now: now) else {
-      return finish(id, .failure(failure))
+      return finish(id, with: .failure(failure))
     }
     do throws(ImageError) {
       try transfer.retry(now: now)
-      try multi.add(transfer.handle)
-      noteAsking(id, now)
+      try send(id, now)
+      noteAsking(id, at: now)
       counters.retries.add()
     } catch {
-      finish(id, .failure(error))
+      finish(id, with: .failure(error))
     }
   }
 
   /// Ends a load, releases its slot, and starts the next ones.
-  private func finish(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
+  func finish(_ id: DownloadQueue.ID, with result: Result<LoadResult, ImageError>) {
     let transfer = running[id]?.transfer
     let speaker = transfer.flatMap { $0.hasAnswer ? $0.host : nil }
-    end(id, result)
+    end(id, with: result)
     if let speaker { apply(queue.answer(id, from: speaker)) }
     apply(queue.remove(id))
   }
 
   /// Removes a load and its transfer from the tables and records the result. No effect if the load
   /// has ended.
-  private func end(_ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>) {
+  private func end(_ id: DownloadQueue.ID, with result: Result<LoadResult, ImageError>) {
     guard let load = loads.removeValue(forKey: id) else { return }
     var duration: Duration?
     var bytes = 0
     let ended = running.removeValue(forKey: id)
     silent.remove(id)
+    names.leave(id)
     unverified[id] = nil
     if let ended {
       // First of all: curl may call the transfer until its handle is removed.
       multi.remove(ended.transfer.handle)
       idsByHandle[ended.transfer.handle] = nil
-      duration = clock.now - ended.since
+      let time = clock.now - ended.since
+      queuePace.record(time)
+      duration = time
       bytes = ended.transfer.bytes
     }
     counters.count(result, bytes: bytes, duration: duration)
-    board.end(id, result)
+    board.end(id, with: result)
     answers.append((load, result))
     logEnd(of: load, result, bytes: bytes, duration: duration)
-    if let ended { judge(ended.transfer, id, result) }
+    if let ended { judge(ended.transfer, id: id, result: result) }
   }
 
   /// Reports a transfer's outcome to the host's circuit breaker. If the circuit opens, all loads
   /// waiting for the host fail.
   private func judge(
-    _ transfer: Transfer, _ id: DownloadQueue.ID, _ result: Result<LoadResult, ImageError>
+    _ transfer: Transfer, id: DownloadQueue.ID, result: Result<LoadResult, ImageError>
   ) {
     let host = transfer.host
     let outcome = CircuitBreaker.Outcome(
       of: result, hasAnswer: transfer.hasAnswer, hasSentRequest: transfer.hasSentRequest,
       url: transfer.url)
-    guard breaker.end(id, at: host, outcome, now: clock.now) else { return }
-    log.warning("circuit opened", ["host": .string(host)])
-    for id in queue.removeWaiting(for: host) { end(id, .failure(Self.circuitOpen)) }
+    guard breaker.end(id, at: host, outcome: outcome, now: clock.now) else { return }
+    log.warning("circuit opened", fields: ["host": .string(host)])
+    for id in queue.removeWaiting(for: host) { end(id, with: .failure(Self.circuitOpen)) }
   }
 
   private func giveAnswers() {
-    counters.publish(queue, breaker)
+    counters.publish(
+      queue, breaker: breaker, names: nameFigures, waitingForMemory: room.waitingCount)
     for (load, result) in answers { load.answer(result) }
     answers = []
   }
@@ -317,7 +322,7 @@ final class TransferLoop {
       }
     log.debug(
       "download",
-      [
+      fields: [
         "host": .string(load.target.hostAndPort), "path": .string(load.target.url.path),
         "outcome": .string(outcome), "bytes": .int(bytes),
         "duration_ms": .milliseconds(duration ?? .zero),

@@ -18,7 +18,8 @@ struct TransferRules: Sendable {
   init(
     _ configuration: DownloaderConfiguration, own: OwnEndpoint = OwnEndpoint()
   ) throws(ImageError) {
-    (self.configuration, self.own) = (configuration, own)
+    self.configuration = configuration
+    self.own = own
     addresses = AddressPolicy(allowedNetworks: configuration.allowedNetworks)
     retries = RetryPolicy(
       limit: min(max(configuration.retries, 0), 5), delay: configuration.retryDelay)
@@ -26,11 +27,12 @@ struct TransferRules: Sendable {
     // `identity`, because a compressed body can expand to a much larger one. Coded bodies are still
     // decoded, within the limits.
     defaults = [
-      HeaderField("Accept", configuration.accept),
-      HeaderField("User-Agent", configuration.userAgent),
-      HeaderField("Accept-Encoding", "identity"),
+      HeaderField("Accept", value: configuration.accept),
+      HeaderField("User-Agent", value: configuration.userAgent),
+      HeaderField("Accept-Encoding", value: "identity"),
       // RFC 9110, section 7.6.3. A rule may drop it, because `CDN-Loop` ends loops.
-      configuration.serverID.isEmpty ? nil : HeaderField("Via", "1.1 \(configuration.serverID)"),
+      configuration.serverID.isEmpty
+        ? nil : HeaderField("Via", value: "1.1 \(configuration.serverID)"),
     ].compactMap(\.self)
     let trail = try Self.trailField(ServerTrail(), through: configuration.serverID)
     usual = try Self.list(defaults + trail)
@@ -64,7 +66,7 @@ struct TransferRules: Sendable {
   ///   - hasSecrets: whether the rule's secrets are sent on this hop.
   ///   - trail: the servers that the request came through.
   func headers(
-    _ rule: HostRule?, forwarded: [HeaderField], hasSecrets: Bool, _ validators: Validators?,
+    of rule: HostRule?, forwarded: [HeaderField], hasSecrets: Bool, validators: Validators?,
     isRedirected: Bool, trail: ServerTrail = ServerTrail()
   ) throws(ImageError) -> HeaderList {
     // Sent on every hop, regardless of the rule: RFC 8586, section 2, forbids removing it.
@@ -98,7 +100,7 @@ struct TransferRules: Sendable {
     _ trail: ServerTrail, through server: String
   ) throws(ImageError) -> [HeaderField] {
     guard !server.isEmpty else { return [] }
-    guard let field = HeaderField("CDN-Loop", trail.value(through: server)) else {
+    guard let field = HeaderField("CDN-Loop", value: trail.value(through: server)) else {
       throw .internal(detail: "a CDN-Loop field that cannot be sent")
     }
     return [field]
@@ -124,26 +126,10 @@ struct TransferRules: Sendable {
   private static func conditions(_ validators: Validators?, isRedirected: Bool) -> [HeaderField] {
     let date = isRedirected ? nil : validators?.lastModified
     return [
-      validators?.etag.flatMap { HeaderField("If-None-Match", $0) },
-      date.flatMap { HeaderField("If-Modified-Since", $0) },
+      validators?.etag.flatMap { HeaderField("If-None-Match", value: $0) },
+      date.flatMap { HeaderField("If-Modified-Since", value: $0) },
     ].compactMap(\.self)
   }
-}
-
-/// Limits the total bytes of the bodies being received. Belongs to the transfer thread.
-final class BodyBudget {
-  private let limit: Int
-  private var used = 0
-
-  init(limit: Int) { self.limit = limit }
-
-  func take(_ count: Int) -> Bool {
-    guard used + count <= limit else { return false }
-    used += count
-    return true
-  }
-
-  func giveBack(_ count: Int) { used -= count }
 }
 
 /// The next time at which a transfer must be checked without an event from curl. Belongs to the

@@ -36,7 +36,8 @@ struct Bitmap {
 
   /// Decodes the pixels.
   func image() throws(ImageError) -> Image {
-    let (width, height) = (header.size.width, header.size.height)
+    let width = header.size.width
+    let height = header.size.height
     let image = try Image(blank: header.size, bands: bands, profile: header.profile)
     // If every pixel has alpha 0, the writer did not set the fourth byte, so the image is opaque.
     let isOpaque = try !hasVisiblePixel()
@@ -52,7 +53,7 @@ struct Bitmap {
       case .indices:
         unpack(try stored(index), into: &indices)
         paint(indices, into: &row)
-      case .masks(let masks): paint(try stored(index), masks, into: &row)
+      case .masks(let masks): paint(try stored(index), masks: masks, into: &row)
       }
       if isOpaque || !header.hasAlpha, bands == 4 { try paintMask(index, into: &row) }
       try image.write(row, row: header.isTopDown ? index : height - 1 - index)
@@ -82,11 +83,11 @@ struct Bitmap {
   /// Unpacks indices of 1 to 8 bits, most significant bits first.
   private func unpack(_ bytes: UnsafeRawBufferPointer, into indices: inout [UInt8]) {
     let perByte = 8 / header.depth
-    let most = UInt8(truncatingIfNeeded: 1 << header.depth - 1)
+    let maximum = UInt8(truncatingIfNeeded: 1 << header.depth - 1)
     for x in indices.indices {
       // `stored` returns `rowBytes` bytes, so the largest index is the last x divided by `perByte`.
       let shift = (perByte - 1 - x % perByte) * header.depth
-      indices[x] = bytes[x / perByte] >> UInt8(shift) & most
+      indices[x] = bytes[x / perByte] >> UInt8(shift) & maximum
     }
   }
 
@@ -97,7 +98,7 @@ struct Bitmap {
   }
 
   private func paint(
-    _ bytes: UnsafeRawBufferPointer, _ masks: [BitmapMask], into row: inout [UInt8]
+    _ bytes: UnsafeRawBufferPointer, masks: [BitmapMask], into row: inout [UInt8]
   ) {
     let bands = bands
     for x in 0..<header.size.width {

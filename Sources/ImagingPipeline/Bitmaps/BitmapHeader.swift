@@ -104,8 +104,8 @@ struct BitmapHeader {
     let table = start + length + masksBehind
     let entry = isCore ? 3 : 4
     var colors = depth <= 8 ? 1 << depth : 0
-    let said = isCore ? 0 : try bytes.number(at: start + 32, width: 4)
-    if said > 0 { colors = min(colors, said) }
+    let stated = isCore ? 0 : try bytes.number(at: start + 32, width: 4)
+    if stated > 0 { colors = min(colors, stated) }
     // OS/2 writers omit colours; the offset of the pixels then gives the length of the palette.
     if let pixels, pixels > table { colors = min(colors, (pixels - table) / entry) }
     var palette = [UInt8](repeating: 0, count: 256 * 3)
@@ -116,7 +116,7 @@ struct BitmapHeader {
     self.palette = palette
     // Images of more than 8 bits may have a palette for displays with few colours; the pixels
     // follow it.
-    let end = table + (depth <= 8 ? colors : min(said, 256)) * entry
+    let end = table + (depth <= 8 ? colors : min(stated, 256)) * entry
     self.pixels = pixels.map { $0 < table ? end : $0 } ?? end
     // An icon may hold many images that share one profile of any length, so profiles of icons are
     // not copied.
@@ -160,15 +160,17 @@ struct BitmapMask {
   init?(_ mask: UInt32) {
     let bits = mask.nonzeroBitCount
     guard bits > 0 else {
-      (shift, low, values) = (0, 0, [0])
+      shift = 0
+      low = 0
+      values = [0]
       return
     }
     guard bits == 32 - mask.leadingZeroBitCount - mask.trailingZeroBitCount else { return nil }
     let kept = min(bits, 8)
     shift = UInt32(mask.trailingZeroBitCount + bits - kept)
     low = 1 << UInt32(kept) - 1
-    let most = Int(low)
-    values = (0...most).map { UInt8(($0 * 255 + most / 2) / most) }
+    let maximum = Int(low)
+    values = (0...maximum).map { UInt8(($0 * 255 + maximum / 2) / maximum) }
   }
 
   /// The colour value of a pixel, 0–255.

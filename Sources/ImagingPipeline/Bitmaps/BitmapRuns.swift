@@ -45,7 +45,8 @@ struct BitmapRuns {
         isOver = true
         return
       case (0, 2):
-        let (right, down) = (try next(), try next())
+        let right = try next()
+        let down = try next()
         column += right
         if down > 0 {
           emptyRows = down - 1
@@ -53,7 +54,7 @@ struct BitmapRuns {
         }
       case (0, let count): try copy(count, into: &row)
       case (let count, let value):
-        for index in 0..<count { put(depth == 8 ? value : half(value, index), into: &row) }
+        for index in 0..<count { put(depth == 8 ? value : half(value, at: index), into: &row) }
       }
     }
   }
@@ -66,7 +67,7 @@ struct BitmapRuns {
     var value = 0
     for index in 0..<count {
       if depth == 8 || index.isMultiple(of: 2) { value = try next() }
-      put(depth == 8 ? value : half(value, index), into: &row)
+      put(depth == 8 ? value : half(value, at: index), into: &row)
     }
     // Some writers omit the padding of the last byte.
     if !bytes.isMultiple(of: 2), position < source.count { position += 1 }
@@ -78,7 +79,7 @@ struct BitmapRuns {
   }
 
   /// Returns 4 bits of a byte; the upper half comes first.
-  private func half(_ value: Int, _ index: Int) -> Int {
+  private func half(_ value: Int, at index: Int) -> Int {
     index.isMultiple(of: 2) ? value >> 4 : value & 15
   }
 

@@ -18,24 +18,19 @@ enum Icon {
   ///
   /// - Throws: `ImageError.undecodable` if no image is left.
   init(_ source: UnsafeRawBufferPointer) throws(ImageError) {
-    let bytes = LittleEndianBytes(source)
     var best: (rank: (pixels: Int, depth: Int), icon: Icon)?
-    for index in 0..<(try bytes.number(at: 4, width: 2)) {
-      // A truncated directory ends where the file ends.
-      guard let (rank, icon) = try? Self.entry(at: 6 + 16 * index, of: bytes) else { continue }
+    for place in try IconDirectory(of: source).images {
+      let image = UnsafeRawBufferPointer(rebasing: source[place])
+      guard let (rank, icon) = try? Self.read(image) else { continue }
       if best.map({ $0.rank < rank }) ?? true { best = (rank, icon) }
     }
     guard let best else { throw .undecodable(detail: "an icon without an image") }
     self = best.icon
   }
 
-  private static func entry(
-    at offset: Int, of bytes: LittleEndianBytes
+  private static func read(
+    _ image: UnsafeRawBufferPointer
   ) throws(ImageError) -> (rank: (pixels: Int, depth: Int), icon: Icon) {
-    let (count, start) = (
-      try bytes.number(at: offset + 8, width: 4), try bytes.number(at: offset + 12, width: 4)
-    )
-    let image = try bytes.part(at: start, count: count)
     guard FormatSigns.format(of: image) == .png else {
       let bitmap = try Bitmap(inIcon: image)
       return ((bitmap.header.size.pixels, bitmap.header.depth), .bitmap(bitmap))
@@ -43,7 +38,7 @@ enum Icon {
     // Milder damage is found when the pixels are decoded.
     var limits = ImagingLimits()
     limits.failOn = .none
-    try ContainerLengths.check(image, as: .png, limits)
+    try ContainerLengths.check(image, as: .png, limits: limits)
     // PNG (second edition), 11.2.2: the sides are in the header, the first chunk, with up to 31
     // bits each.
     let head = try LittleEndianBytes(image).part(at: 16, count: 8)

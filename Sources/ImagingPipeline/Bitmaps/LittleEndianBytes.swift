@@ -19,7 +19,7 @@ struct LittleEndianBytes {
     // Subtracts instead of adding, because a sum of untrusted values may overflow.
     guard offset >= 0, count >= 0, offset <= bytes.count, count <= bytes.count - offset else {
       throw .undecodable(
-        detail: "\(count) bytes from \(offset) on are wanted of \(bytes.count)")
+        detail: "\(count) bytes at offset \(offset) exceed the \(bytes.count) available")
     }
     return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
   }

@@ -49,8 +49,8 @@ extension Image {
     }
     if image.format != VIPS_FORMAT_UCHAR { image = try image.cast(to: VIPS_FORMAT_UCHAR) }
     // A TIFF may have any number of additional bands.
-    let most = isGrey ? 2 : 4
-    return image.bands > most ? try image.bands(0, count: most) : image
+    let maximum = isGrey ? 2 : 4
+    return image.bands > maximum ? try image.bands(0, count: maximum) : image
   }
 
   /// Whether the image has only lightness.

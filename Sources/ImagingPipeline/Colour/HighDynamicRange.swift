@@ -32,7 +32,8 @@ private struct LightConverter {
   private let scale: Float
   private let isWide: Bool
   /// The bands of a source pixel, and of a result pixel.
-  private let (stride, bands): (Int, Int)
+  private let stride: Int
+  private let bands: Int
 
   init(_ codePoints: CodePoints, of image: borrowing Image, bands: Int) {
     tables = LightTables(codePoints)
@@ -46,7 +47,8 @@ private struct LightConverter {
       }
     isWide = image.format == VIPS_FORMAT_USHORT
     scale = Float(1 / image.fullLight)
-    (stride, self.bands) = (image.bands, bands)
+    stride = image.bands
+    self.bands = bands
   }
 
   /// Writes `width × bands` bytes.
@@ -63,9 +65,12 @@ private struct LightConverter {
         : Float(row[index])
       return value * scale
     }
-    let (red, green, blue) = (matrix[0], matrix[1], matrix[2])
+    let red = matrix[0]
+    let green = matrix[1]
+    let blue = matrix[2]
     for x in 0..<width {
-      let (from, to) = (x &* stride, x &* bands)
+      let from = x &* stride
+      let to = x &* bands
       let light = tables.shown(
         SIMD3(
           tables.light(of: signal(from)), tables.light(of: signal(from &+ 1)),

@@ -68,8 +68,8 @@ struct LightTables {
     guard !gain.isEmpty else { return light }
     var light = light
     if !ootf.isEmpty { light *= ootf[Self.index((light * luminance).sum())] }
-    let most = light.max()
-    return most >= brightest ? light / most : light * gain[Self.index(most / brightest)]
+    let maximum = light.max()
+    return maximum >= brightest ? light / maximum : light * gain[Self.index(maximum / brightest)]
   }
 
   /// Returns the sRGB byte for light from 0 to 1; other values are clipped.
@@ -96,8 +96,11 @@ struct LightTables {
 
   /// The constants of SMPTE ST 2084 (BT.2100, table 4), for both directions.
   private enum PQ {
-    static let (m1, m2) = (2_610.0 / 16_384, 2_523.0 / 4_096 * 128)
-    static let (c1, c2, c3) = (3_424.0 / 4_096, 2_413.0 / 4_096 * 32, 2_392.0 / 4_096 * 32)
+    static let m1 = 2_610.0 / 16_384
+    static let m2 = 2_523.0 / 4_096 * 128
+    static let c1 = 3_424.0 / 4_096
+    static let c2 = 2_413.0 / 4_096 * 32
+    static let c3 = 2_392.0 / 4_096 * 32
   }
 
   /// Returns the light of a PQ signal in cd/m².
@@ -113,7 +116,9 @@ struct LightTables {
 
   /// Returns the scene light of an HLG signal, from 0 to 1 (BT.2100, table 5: inverse OETF).
   private static func hlg(_ signal: Double) -> Double {
-    let (a, b, c) = (0.178_832_77, 0.284_668_92, 0.559_910_73)
+    let a = 0.178_832_77
+    let b = 0.284_668_92
+    let c = 0.559_910_73
     return signal <= 0.5 ? signal * signal / 3 : (exp((signal - c) / a) + b) / 12
   }
 
@@ -121,14 +126,15 @@ struct LightTables {
   /// peak becomes white. Black stays black.
   private static func toned(_ light: Double, peak: Double) -> Double {
     let source = pqSignal(peak * white)
-    let most = pqSignal(white) / source
-    let knee = 1.5 * most - 0.5
+    let maximum = pqSignal(white) / source
+    let knee = 1.5 * maximum - 0.5
     let value = pqSignal(light * white) / source
     guard value > knee, knee < 1 else { return light }
     let t = (value - knee) / (1 - knee)
-    let (t2, t3) = (t * t, t * t * t)
+    let t2 = t * t
+    let t3 = t * t * t
     let bent =
-      (2 * t3 - 3 * t2 + 1) * knee + (t3 - 2 * t2 + t) * (1 - knee) + (3 * t2 - 2 * t3) * most
+      (2 * t3 - 3 * t2 + 1) * knee + (t3 - 2 * t2 + t) * (1 - knee) + (3 * t2 - 2 * t3) * maximum
     return pq(bent * source) / white
   }
 }

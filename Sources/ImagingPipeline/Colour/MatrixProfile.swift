@@ -47,23 +47,23 @@ enum MatrixProfile {
       return y > 0 && x >= 0 && x + y <= 1 ? Vector(x / y, 1, (1 - x - y) / y) : nil
     }
     guard let white = points[0], let red = points[1], let green = points[2], let blue = points[3],
-      let shares = solved([red, green, blue], white), shares.min() > 0
+      let shares = solved([red, green, blue], for: white), shares.min() > 0
     else { return nil }
-    let cone = applied(bradford, white)
-    let ratio = applied(bradford, d50) / cone
+    let cone = applied(bradford, to: white)
+    let ratio = applied(bradford, to: d50) / cone
     guard cone.min() > 0, let inverse = inverse(bradford) else { return nil }
     return zip([red, green, blue], [shares.x, shares.y, shares.z]).map { primary, share in
-      applied(inverse, applied(bradford, primary * share) * ratio)
+      applied(inverse, to: applied(bradford, to: primary * share) * ratio)
     }
   }
 
   /// Returns the factors with which the columns add up to `target`.
-  private static func solved(_ columns: [Vector], _ target: Vector) -> Vector? {
+  private static func solved(_ columns: [Vector], for target: Vector) -> Vector? {
     let rows = (0..<3).map { Vector(columns[0][$0], columns[1][$0], columns[2][$0]) }
-    return inverse(rows).map { applied($0, target) }
+    return inverse(rows).map { applied($0, to: target) }
   }
 
-  private static func applied(_ rows: [Vector], _ vector: Vector) -> Vector {
+  private static func applied(_ rows: [Vector], to vector: Vector) -> Vector {
     Vector((rows[0] * vector).sum(), (rows[1] * vector).sum(), (rows[2] * vector).sum())
   }
 
@@ -86,24 +86,28 @@ enum MatrixProfile {
     let (kind, numbers): (Int, [Double]) =
       gamma.map { (0, [100_000 / Double($0)]) }
       ?? (3, [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045])
-    return Array("para".utf8) + big(0, 4) + big(kind, 2) + big(0, 2) + numbers.flatMap(fixed)
+    return Array("para".utf8) + big(0, width: 4) + big(kind, width: 2) + big(0, width: 2)
+      + numbers.flatMap(fixed)
   }
 
   private static func xyz(_ color: Vector) -> [UInt8] {
-    Array("XYZ ".utf8) + big(0, 4) + fixed(color.x) + fixed(color.y) + fixed(color.z)
+    Array("XYZ ".utf8) + big(0, width: 4) + fixed(color.x) + fixed(color.y) + fixed(color.z)
   }
 
   /// Returns the file: header, tag table, tags.
   private static func file(space: String, _ tags: [(name: String, content: [UInt8])]) -> [UInt8] {
     let start = 128 + 4 + 12 * tags.count
-    var (table, contents) = (big(tags.count, 4), [UInt8]())
+    var table = big(tags.count, width: 4)
+    var contents = [UInt8]()
     for (name, content) in tags {
-      table += Array(name.utf8) + big(start + contents.count, 4) + big(content.count, 4)
+      table +=
+        Array(name.utf8) + big(start + contents.count, width: 4) + big(content.count, width: 4)
       contents += content
     }
-    var header = big(start + contents.count, 4) + big(0, 4) + big(0x0400_0000, 4)
-    header += Array("mntr".utf8) + Array(space.utf8) + Array("XYZ ".utf8) + big(0, 12)
-    header += Array("acsp".utf8) + big(0, 28) + fixed(d50.x) + fixed(d50.y) + fixed(d50.z)
+    var header =
+      big(start + contents.count, width: 4) + big(0, width: 4) + big(0x0400_0000, width: 4)
+    header += Array("mntr".utf8) + Array(space.utf8) + Array("XYZ ".utf8) + big(0, width: 12)
+    header += Array("acsp".utf8) + big(0, width: 28) + fixed(d50.x) + fixed(d50.y) + fixed(d50.z)
     header += [UInt8](repeating: 0, count: 128 - header.count)
     return header + table + contents
   }
@@ -111,10 +115,10 @@ enum MatrixProfile {
   /// Returns an `s15Fixed16Number`, clamped to its range.
   private static func fixed(_ number: Double) -> [UInt8] {
     let value = Int32(clamping: Int((min(max(number, -32_768), 32_767) * 65_536).rounded()))
-    return big(Int(UInt32(bitPattern: value)), 4)
+    return big(Int(UInt32(bitPattern: value)), width: 4)
   }
 
-  private static func big(_ number: Int, _ width: Int) -> [UInt8] {
+  private static func big(_ number: Int, width: Int) -> [UInt8] {
     (0..<width).reversed().map { $0 < 8 ? UInt8(number >> (8 * $0) & 255) : 0 }
   }
 }

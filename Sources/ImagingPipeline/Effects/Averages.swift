@@ -8,7 +8,8 @@ extension Image {
   ///
   /// - Parameter target: The number of cells; at most the number of pixels on either axis.
   func averaged(to target: PixelSize) throws(ImageError) -> Image {
-    let (bands, hasAlpha) = (self.bands, self.hasAlpha)
+    let bands = self.bands
+    let hasAlpha = self.hasAlpha
     let result = try Image(blank: target, bands: bands, profile: [])
     let rows = try PixelRows(of: self)
     let across = CellShares(pixels: size.width, cells: target.width)
@@ -41,7 +42,8 @@ extension Image {
     for x in shares.cells.indices {
       let pixel = row + x &* bands
       let alpha = hasAlpha ? Float(pixel[bands &- 1]) / 255 : 1
-      let (start, share) = (shares.cells[x] &* bands, shares.shares[x])
+      let start = shares.cells[x] &* bands
+      let share = shares.shares[x]
       for band in 0..<bands {
         let value = Float(pixel[band]) * (hasAlpha && band == bands &- 1 ? 1 : alpha)
         line[start &+ band] += value * share
@@ -60,7 +62,8 @@ private struct CellShares {
   private let cellCount: Int
 
   init(pixels: Int, cells count: Int) {
-    (pixelCount, cellCount) = (pixels, count)
+    pixelCount = pixels
+    cellCount = count
     cells = (0..<pixels).map { $0 * count / pixels }
     shares = cells.enumerated().map { pixel, cell in
       Float(min(count, (cell + 1) * pixels - pixel * count)) / Float(count)

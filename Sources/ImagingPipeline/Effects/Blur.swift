@@ -19,7 +19,10 @@ extension Image {
   ///
   /// - Parameter sigma: The standard deviation in pixels.
   consuming func blurred(by sigma: Double) throws(ImageError) -> Image {
-    let (size, format, hasAlpha, full) = (self.size, self.format, self.hasAlpha, fullAlpha)
+    let size = self.size
+    let format = self.format
+    let hasAlpha = self.hasAlpha
+    let full = fullAlpha
     var small = size
     var reducedSigma = sigma
     var image = try inMemory()
@@ -80,7 +83,8 @@ extension Image {
     let blurred = try made("blur") { pictor_vips_copy($0, $1) }.blurred(
       by: max(sigma, Effects.blurRange.lowerBound))
     let rows = try PixelRows(of: blurred)
-    let (width, bands) = (self.size.width, self.bands)
+    let width = self.size.width
+    let bands = self.bands
     return try mapped(bands: bands - 1) { y, row, result throws(ImageError) in
       let around = try rows.row(y)
       for x in 0..<width {

@@ -18,7 +18,9 @@ public struct OverlaySource {
   ///   - density: Pixels per point of the watermark: 1, 2 or 3.
   ///   - placement: The placement on the result.
   public init(bytes: UnsafeRawBufferPointer, density: Int, placement: WatermarkPlacement) {
-    (self.bytes, self.density, self.placement) = (bytes, density, placement)
+    self.bytes = bytes
+    self.density = density
+    self.placement = placement
   }
 }
 
@@ -39,7 +41,7 @@ final class Overlay {
     _ source: OverlaySource, on geometry: Geometry, limits: ImagingLimits
   ) throws(ImageError) {
     do throws(ImageError) {
-      let tile = try Self.decode(source, for: geometry, limits)
+      let tile = try Self.decode(source, for: geometry, limits: limits)
       if source.placement.repeats {
         layer = try tile.repeated(over: geometry.canvas)
         offset = (0, 0)
@@ -54,11 +56,12 @@ final class Overlay {
 
   /// Composites the watermark onto a frame. A grey frame becomes coloured if the watermark has
   /// colour; no frame gains alpha.
-  func laid(on frame: consuming Image) throws(ImageError) -> Image {
+  func composited(onto frame: consuming Image) throws(ImageError) -> Image {
     let keepsAlpha = frame.hasAlpha
     let space =
       frame.isGrey && layer.isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
-    let (x, y) = (CInt(offset.x), CInt(offset.y))
+    let x = CInt(offset.x)
+    let y = CInt(offset.y)
     let result = try layer.withVipsImage { layer throws(ImageError) in
       try frame.made("watermark") { pictor_vips_over($0, layer, $1, x, y, space) }
     }
@@ -67,35 +70,39 @@ final class Overlay {
   }
 
   private static func decode(
-    _ source: OverlaySource, for geometry: Geometry, _ limits: ImagingLimits
+    _ source: OverlaySource, for geometry: Geometry, limits: ImagingLimits
   ) throws(ImageError) -> Image {
     let format = try Sniffer.format(of: source.bytes, allowed: limits.formats)
-    try ContainerLengths.check(source.bytes, as: format, limits)
+    try ContainerLengths.check(source.bytes, as: format, limits: limits)
     let header = try SourceHeader(
       of: source.bytes, as: format, frame: nil, failOn: limits.failOn)
     try header.check(against: limits)
-    try SourceCost.check(source.bytes, header)
+    try SourceCost.check(source.bytes, header: header)
     do throws(ImageError) {
-      return try layer(of: source, header, for: geometry, limits)
+      return try layer(of: source, header: header, for: geometry, limits: limits)
     } catch {
       throw Blame.settled(error, source: source.bytes, header: header, frames: 1)
     }
   }
 
   private static func layer(
-    of source: OverlaySource, _ header: SourceHeader, for geometry: Geometry,
-    _ limits: ImagingLimits
+    of source: OverlaySource, header: SourceHeader, for geometry: Geometry,
+    limits: ImagingLimits
   ) throws(ImageError) -> Image {
     var transform = Transform()
     let part = try SourceRegion(of: header, for: transform)
     let size = source.size(of: part.size, on: geometry)
-    (transform.width, transform.height, transform.fit) = (size.width, size.height, .fill)
-    (transform.enlarge, transform.format) = (true, .png)
+    transform.sizing.width = size.width
+    transform.sizing.height = size.height
+    transform.sizing.fit = .fill
+    transform.sizing.enlarge = true
+    transform.output.format = .png
     // The watermark lies within the result, which has its own limits.
-    transform.limitBytes = .max
+    transform.sizing.limitBytes = .max
     let own = Geometry(
-      of: part.size, isVector: header.format == .svg, transform: transform, density: source.density,
-      frames: 1, limits: limits)
+      of: part.size, isVector: header.format == .svg, sizing: transform.sizing,
+      density: source.density,
+      frames: 1, limits: Geometry.Limits(limits, for: .image))
     let loader = Loader(
       source: source.bytes, header: header, part: part, maximumPixels: limits.maximumPixels)
     let loaded = try loader.load(for: own, frames: 1)
@@ -115,12 +122,15 @@ extension OverlaySource {
   /// Returns the watermark's size on the result: keeps the aspect ratio and never exceeds the
   /// result on either side.
   fileprivate func size(of own: PixelSize, on geometry: Geometry) -> PixelSize {
-    let (width, height) = (Double(own.width), Double(own.height))
+    let width = Double(own.width)
+    let height = Double(own.height)
     let canvas = (width: Double(geometry.canvas.width), height: Double(geometry.canvas.height))
     let wanted =
       placement.scale.map { canvas.width * $0 / width } ?? geometry.density / Double(density)
     let factor = min(wanted, canvas.width / width, canvas.height / height)
-    func side(_ exact: Double, atMost most: Int) -> Int { min(max(1, Int(exact.rounded())), most) }
+    func side(_ exact: Double, atMost maximum: Int) -> Int {
+      min(max(1, Int(exact.rounded())), maximum)
+    }
     return PixelSize(
       width: side(width * factor, atMost: geometry.canvas.width),
       height: side(height * factor, atMost: geometry.canvas.height))
@@ -128,12 +138,12 @@ extension OverlaySource {
 }
 
 extension Position {
-  /// Returns the upper left corner of an area aligned at this position on a ground that is not
-  /// smaller, without a margin.
-  fileprivate func offset(of size: PixelSize, on ground: PixelSize) -> (x: Int, y: Int) {
+  /// Returns the upper left corner of an area that is aligned at this position of a canvas, without a
+  /// margin. The canvas is not smaller than the area.
+  fileprivate func offset(of size: PixelSize, on canvas: PixelSize) -> (x: Int, y: Int) {
     (
-      (ground.width - size.width) * anchor.x / 2,
-      (ground.height - size.height) * anchor.y / 2
+      (canvas.width - size.width) * anchor.x / 2,
+      (canvas.height - size.height) * anchor.y / 2
     )
   }
 }
@@ -150,18 +160,18 @@ extension Image {
     }
   }
 
-  /// Tiles the image from the upper left corner until it covers `ground`.
-  fileprivate consuming func repeated(over ground: PixelSize) throws(ImageError) -> Image {
+  /// Tiles the image from the upper left corner until it covers `canvas`.
+  fileprivate consuming func repeated(over canvas: PixelSize) throws(ImageError) -> Image {
     // libvips copies tile by tile, so tiny tiles are first joined to larger ones.
     let block = try replicated(toCover: Self.leastBlock).inMemory()
-    return try block.replicated(toCover: ground).cut(x: 0, y: 0, ground)
+    return try block.replicated(toCover: canvas).cut(x: 0, y: 0, canvas)
   }
 
   private static let leastBlock = PixelSize(width: 128, height: 128)
 
-  private func replicated(toCover ground: PixelSize) throws(ImageError) -> Image {
-    let across = (ground.width + size.width - 1) / size.width
-    let down = (ground.height + size.height - 1) / size.height
+  private func replicated(toCover canvas: PixelSize) throws(ImageError) -> Image {
+    let across = (canvas.width + size.width - 1) / size.width
+    let down = (canvas.height + size.height - 1) / size.height
     return try made("repeat") { pictor_vips_replicate($0, $1, CInt(across), CInt(down)) }
   }
 }

@@ -11,8 +11,10 @@ extension Image {
   /// - Parameter radius: The radius in pixels, at most half of the shorter side.
   consuming func rounded(by radius: Double) throws(ImageError) -> Image {
     let image = hasAlpha ? self : try withOpaqueAlpha()
-    let (size, bands) = (image.size, image.bands)
-    let (width, height) = (Double(size.width), Double(size.height))
+    let size = image.size
+    let bands = image.bands
+    let width = Double(size.width)
+    let height = Double(size.height)
     let radius = min(radius, width / 2, height / 2)
     var insets = [Double](repeating: 0, count: Self.linesPerRow)
     return try image.mapped(bands: bands) { y, row, result throws(ImageError) in
@@ -23,8 +25,8 @@ extension Image {
         let rise = max(0, radius - min(middle, height - middle))
         insets[line] = radius - (radius * radius - rise * rise).squareRoot()
       }
-      let most = insets.max() ?? 0
-      for x in 0..<min(Int(most.rounded(.up)), (size.width + 1) / 2) {
+      let maximum = insets.max() ?? 0
+      for x in 0..<min(Int(maximum.rounded(.up)), (size.width + 1) / 2) {
         var inside = 0.0
         for inset in insets {
           inside += max(0, min(Double(x + 1), width - inset) - max(Double(x), inset))

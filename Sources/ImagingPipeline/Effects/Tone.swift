@@ -22,8 +22,10 @@ struct Tone {
   /// Applies the effects to an image. Returns a grey image if that can show the result.
   func apply(to image: consuming Image) throws(ImageError) -> Image {
     if let tint { image = try image.able(toShow: tint) }
-    let (bands, width) = (image.bands, image.size.width)
-    let (colors, alphas) = (bands < 3 ? 1 : 3, bands.isMultiple(of: 2) ? 1 : 0)
+    let bands = image.bands
+    let width = image.size.width
+    let colors = bands < 3 ? 1 : 3
+    let alphas = bands.isMultiple(of: 2) ? 1 : 0
     let results = isGrayscale ? 1 : colors
     let tinted = tables(for: image.components(of: tint ?? .white))
     let lighter = brightnessTable
@@ -93,23 +95,25 @@ struct Tone {
 
   /// Returns the grey of the same lightness.
   private static func grey(_ color: RGB) -> UInt8 {
-    value(of: luminance(light[Int(color.0)], light[Int(color.1)], light[Int(color.2)]))
+    value(
+      of: luminance(red: light[Int(color.0)], green: light[Int(color.1)], blue: light[Int(color.2)])
+    )
   }
 
   /// Returns CIE's Y of linear sRGB.
-  private static func luminance(_ red: Float, _ green: Float, _ blue: Float) -> Float {
+  private static func luminance(red: Float, green: Float, blue: Float) -> Float {
     0.212_639_0 * red + 0.715_168_7 * green + 0.072_192_3 * blue
   }
 
   /// Multiplies lightness and chroma and keeps the hue: CIE LCh of D65, as in sharp's `modulate`.
   /// Colours outside sRGB are clipped.
   private func changed(_ color: RGB) -> RGB {
-    let (red, green, blue) = (
-      Self.light[Int(color.0)], Self.light[Int(color.1)], Self.light[Int(color.2)]
-    )
+    let red = Self.light[Int(color.0)]
+    let green = Self.light[Int(color.1)]
+    let blue = Self.light[Int(color.2)]
     // X and Z are relative to white, so that a grey has three equal values.
     let x = Self.root(0.433_887_3 * red + 0.376_224_0 * green + 0.189_888_6 * blue)
-    let y = Self.root(Self.luminance(red, green, blue))
+    let y = Self.root(Self.luminance(red: red, green: green, blue: blue))
     let z = Self.root(0.017_750_0 * red + 0.109_447_6 * green + 0.872_802_3 * blue)
     // L* is 116 y - 16. a* and b*, and thus their chroma, are proportional to x - y and y - z.
     let lightness = (brightness * (116 * y - 16) + 16) / 116

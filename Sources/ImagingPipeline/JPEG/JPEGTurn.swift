@@ -8,7 +8,7 @@ struct JPEGTurn: ~Copyable {
   private let jpeg: UnsafeMutablePointer<pictor_jpeg>
 
   /// The maximum bytes of coefficients, for source and result together.
-  private static let mostBytes = 512 << 20
+  private static let maximumBytes = 512 << 20
   /// The side of a block, in pixels.
   private static let side = 8
 
@@ -39,7 +39,7 @@ struct JPEGTurn: ~Copyable {
     let blocks = components.reduce(0) { $0 + $1.columns * $1.rows }
     let bytes = blocks * 2 * 64 * MemoryLayout<JCOEF>.stride
     // Without memory for them, the image is encoded again instead, row by row.
-    guard bytes <= Self.mostBytes, MemoryLeft.hasPlenty(for: bytes) else { return nil }
+    guard bytes <= Self.maximumBytes, MemoryLeft.hasPlenty(for: bytes) else { return nil }
     for (index, from) in components.enumerated() {
       let to = turn.swapsSides ? from.turned : from
       guard
@@ -91,7 +91,8 @@ struct JPEGTurn: ~Copyable {
 
   private func component(_ index: Int) -> Component {
     let info = jpeg.pointee.source.comp_info[index]
-    let (across, down) = (Int(info.h_samp_factor), Int(info.v_samp_factor))
+    let across = Int(info.h_samp_factor)
+    let down = Int(info.v_samp_factor)
     return Component(
       width: Int(info.width_in_blocks), height: Int(info.height_in_blocks),
       columns: (Int(info.width_in_blocks) + across - 1) / across * across,
@@ -158,7 +159,8 @@ private struct BlockTurn {
     swapsSides = orientation.swapsSides
     let mirrorsX = [2, 3, 7, 8].contains(orientation.tag)
     let mirrorsY = [3, 4, 6, 7].contains(orientation.tag)
-    (self.mirrorsX, self.mirrorsY) = (mirrorsX, mirrorsY)
+    self.mirrorsX = mirrorsX
+    self.mirrorsY = mirrorsY
     let swapsSides = swapsSides
     places = (0..<64).map { index in
       let (x, y) = swapsSides ? (index / 8, index % 8) : (index % 8, index / 8)

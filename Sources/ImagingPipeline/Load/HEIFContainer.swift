@@ -85,7 +85,8 @@ enum HEIFContainer {
     static func all(in reader: ByteReader) -> [Box] {
       var rest = reader
       var boxes: [Box] = []
-      while boxes.count < most, let size = try? rest.number(4), let type = try? rest.name() {
+      while boxes.count < maximumCount, let size = try? rest.number(4), let type = try? rest.name()
+      {
         var length = size - 8
         if size == 1 {
           guard let large = try? rest.number(8) else { break }
@@ -104,6 +105,6 @@ enum HEIFContainer {
     }
 
     /// The maximum number of boxes read at one level.
-    private static let most = 4_096
+    private static let maximumCount = 4_096
   }
 }

@@ -1,6 +1,7 @@
 // Loader: opens a source with its format's loader, and shrinks it on load where possible.
 
 import CVips
+import FastJPEG
 import Model
 
 /// Opens a source for one job.
@@ -33,7 +34,7 @@ struct Loader {
   private static let vectorScales = 0.001...100_000.0
 
   /// The maximum pixels of a reduced JPEG in memory; libjpeg decodes larger ones in strips.
-  private static let mostReducedPixels = 4_000_000
+  private static let maximumReducedPixels = 4_000_000
 
   /// The stage name in errors of opening a source.
   static let openingStage: StaticString = "header"
@@ -45,7 +46,7 @@ struct Loader {
   func load(for geometry: Geometry, frames: Int) throws(ImageError) -> Image {
     let pages = header.pages(frames: frames)
     if header.format == .jpeg { return try loadJPEG(shrink: shrinkOfJPEG(for: geometry)) }
-    let failOn = try Self.decoderFailOn(source, header)
+    let failOn = try Self.decoderFailOn(source, header: header)
     let factor = factor(for: geometry)
     return switch header.format {
     case .webp where frames == 1 && factor > Self.leastWebPRest && canShrink(for: geometry):
@@ -107,7 +108,7 @@ struct Loader {
   /// Whether the source may be shrunk on load. A region's edges may then lie within pixels, which
   /// the resampler supports and libvips's resize does not.
   private func canShrink(for geometry: Geometry) -> Bool {
-    part.isWhole || geometry.image.pixels <= Image.mostReducedPixels
+    part.isWhole || geometry.image.pixels <= Image.maximumReducedPixels
   }
 
   private func shrinkOfJPEG(for geometry: Geometry) -> Int {
@@ -116,20 +117,20 @@ struct Loader {
     return [8, 4, 2].first { factor / Double($0) >= Self.leastJPEGRest } ?? 1
   }
 
-  /// Opens a JPEG, or decodes it immediately with `JPEGReducer` where that is cheaper.
+  /// Opens a JPEG, or decodes it immediately with `ScaledJPEGDecoder` where that is cheaper.
   private func loadJPEG(shrink: Int) throws(ImageError) -> Image {
-    if shrink > 1, header.size.pixels <= Self.mostReducedPixels * shrink * shrink,
-      let reducer = JPEGReducer(source, shrink: shrink), reducer.sourceSize == header.size
+    if shrink > 1, header.size.pixels <= Self.maximumReducedPixels * shrink * shrink,
+      let decoder = ScaledJPEGDecoder(source, shrink: shrink), decoder.sourceSize == header.size
     {
       let image = try Image(
-        blank: reducer.size, bands: reducer.bands, profile: header.profile)
-      let isWhole = try reducer.run(source) { y, bytes throws(ImageError) in
+        blank: decoder.size, bands: decoder.bands, profile: header.profile)
+      let isWhole = try decoder.run(source) { y, bytes throws(ImageError) in
         try image.write(bytes, row: y)
       }
-      // The reducer succeeds only for a JPEG that is complete up to its end marker and undamaged.
+      // The decoder succeeds only for a JPEG that is complete up to its end marker and undamaged.
       if isWhole { return image }
     }
-    let failOn = try Self.decoderFailOn(source, header)
+    let failOn = try Self.decoderFailOn(source, header: header)
     return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink, failOn: failOn)
   }
 
@@ -138,7 +139,7 @@ struct Loader {
   ///
   /// - Throws: `ImageError.undecodable` if the check rejects the source.
   static func decoderFailOn(
-    _ source: UnsafeRawBufferPointer, _ header: SourceHeader
+    _ source: UnsafeRawBufferPointer, header: SourceHeader
   ) throws(ImageError) -> FailOn {
     let soundness = Soundness(of: source, as: header.format)
     try soundness.check(header.failOn)
@@ -215,7 +216,7 @@ struct Loader {
           min(max(scale, Self.vectorScales.lowerBound), Self.vectorScales.upperBound))
       case .jxl: pictor_vips_jxlload(bytes, size, result, access, failOn)
       case .jp2: pictor_vips_jp2kload(bytes, size, result, access, failOn)
-      case .bmp, .ico, .json: -1
+      case .bmp, .ico: -1
       }
     }
     return format == .png ? try image.withProfile(of: PNGColour(of: source)) : image

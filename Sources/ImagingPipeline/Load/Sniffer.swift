@@ -16,7 +16,7 @@ enum Sniffer {
         detail: "\(bytes.count) bytes starting \(start.joined(separator: " "))")
     }
     guard allowed.contains(format) else {
-      throw .unsupportedFormat(detail: "\(format.rawValue) is turned off")
+      throw .unsupportedFormat(detail: "\(format.rawValue) is disabled")
     }
     return format
   }

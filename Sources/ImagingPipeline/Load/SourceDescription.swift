@@ -26,7 +26,8 @@ struct SourceDescription {
       } else {
         try Loader.describe(source, as: header.format, failOn: header.failOn)
       }
-    (self.header, self.density) = (header, density)
+    self.header = header
+    self.density = density
     bytes = source.count
     space = image.spaceName
     bits = image.integer("heif-bitdepth") ?? image.bitsOfFormat
@@ -71,9 +72,7 @@ struct SourceDescription {
   ) throws(ImageError) -> EncodedImage {
     let bytes = try GLibBytes(copying: Array(try json(placeholder).utf8))
     watch.finish(\.encode)
-    return EncodedImage(
-      bytes: bytes, format: .json, size: header.uprightSize, density: Double(density),
-      timings: watch.timings)
+    return EncodedImage(bytes: bytes, content: .sourceDescription, timings: watch.timings)
   }
 }
 

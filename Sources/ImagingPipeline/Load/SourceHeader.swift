@@ -45,7 +45,8 @@ struct SourceHeader {
   init(
     of source: UnsafeRawBufferPointer, as format: ImageFormat, frame: Int?, failOn: FailOn
   ) throws(ImageError) {
-    (self.failOn, headerFailOn) = (failOn, min(failOn, .truncated))
+    self.failOn = failOn
+    headerFailOn = min(failOn, .truncated)
     var image = try Loader.describe(source, as: format, failOn: failOn)
     let counted = max(1, image.integer("n-pages") ?? 1)
     var pages = 1
@@ -125,7 +126,7 @@ struct SourceHeader {
   /// The result is animated unless the output format holds no frames, or the request asks for a
   /// still, a single frame or a placeholder. Without a requested format GIF holds the frames.
   func frames(for transform: Transform) -> Int {
-    let keepsFrames = transform.isAnimated && transform.format?.holdsFrames ?? true
+    let keepsFrames = transform.output.isAnimated && transform.output.format?.holdsFrames ?? true
     return isAnimation && page == nil && keepsFrames && transform.product == .image ? pages : 1
   }
 }

@@ -17,7 +17,7 @@ struct Trimming {
 
   /// The maximum pixels that a vector is drawn with: its size says nothing about the cost of
   /// drawing it.
-  private static let mostVectorPixels = 4_000_000.0
+  private static let maximumVectorPixels = 4_000_000.0
 
   /// Returns the region without its uniform borders. For an animation, the result contains what any
   /// frame needs, and each frame is compared with its own upper left pixel. An entirely uniform
@@ -49,7 +49,8 @@ struct Trimming {
     }
 
     var edges = Edges(area)
-    let (bands, hasAlpha) = (image.bands, image.hasAlpha)
+    let bands = image.bands
+    let hasAlpha = image.hasAlpha
     let rows = try PixelRows(of: image)
     for frame in 0..<frames {
       for line in area.y..<area.y + area.size.height {
@@ -68,7 +69,7 @@ struct Trimming {
   /// Opens all requested frames in sRGB, not yet turned.
   private func open() throws(ImageError) -> Image {
     let scale =
-      header.format == .svg ? min(1, (Self.mostVectorPixels / header.size.area).squareRoot()) : 1
+      header.format == .svg ? min(1, (Self.maximumVectorPixels / header.size.area).squareRoot()) : 1
     let image = try Loader.open(
       source, as: header.format, pages: header.pages(frames: frames), scale: scale,
       // Damage is found later, when the source is loaded for the result.
@@ -102,7 +103,8 @@ private struct Background {
   private let tolerance: Int32
 
   init(_ bytes: UnsafePointer<UInt8>, bands: Int, hasAlpha: Bool, tolerance: Int) {
-    (self.bands, self.hasAlpha) = (bands, hasAlpha)
+    self.bands = bands
+    self.hasAlpha = hasAlpha
     // In 255ths of a step, as colours times alpha are.
     self.tolerance = Int32(tolerance) * 255
     pixel = Self.seen(bytes, bands: bands, hasAlpha: hasAlpha)
@@ -139,7 +141,8 @@ private struct Edges {
 
   init(_ whole: PixelArea) {
     self.whole = whole
-    (left, right) = (whole.x + whole.size.width, whole.x - 1)
+    left = whole.x + whole.size.width
+    right = whole.x - 1
   }
 
   /// The area found; `nil` if every pixel belongs to the border.

@@ -18,7 +18,7 @@ enum Animation {
   ///   - step: The processing of one frame.
   static func map(
     _ roll: consuming Image, frames: Int, size: PixelSize,
-    _ step: (consuming Image) throws(ImageError) -> Image
+    step: (consuming Image) throws(ImageError) -> Image
   ) throws(ImageError) -> Image {
     guard frames > 1 else { return try step(roll) }
     guard roll.size == PixelSize(width: size.width, height: size.height * frames) else {

@@ -19,10 +19,10 @@ enum Blame {
   ) -> ImageError {
     guard case .ofVariant(.undecodable(let detail)) = error else { return error }
     do throws(ImageError) {
-      try decode(source, header, frames)
+      try decode(source, header: header, frames: frames)
       return .internal(detail: "the source can be decoded, its variant failed: \(detail)")
     } catch .ofVariant(.undecodable(let own)), .undecodable(let own) {
-      if mayLackMemory(header, frames) { return .outOfMemory(detail: own) }
+      if mayLackMemory(header, frames: frames) { return .outOfMemory(detail: own) }
       let failure = ImageError.undecodable(detail: own)
       return header.isLaterFrame ? .ofVariant(failure) : failure
     } catch {
@@ -40,25 +40,25 @@ enum Blame {
       && !text.contains("security limit") && !text.contains("(0 elements")
   }
 
-  private static let mostVectorPixels = 1_000_000.0
+  private static let maximumVectorPixels = 1_000_000.0
 
   /// Decodes every row of the pages opened for `frames` frames.
   private static func decode(
-    _ source: UnsafeRawBufferPointer, _ header: SourceHeader, _ frames: Int
+    _ source: UnsafeRawBufferPointer, header: SourceHeader, frames: Int
   ) throws(ImageError) {
     // A vector is drawn at a reduced scale because its nominal size is unbounded.
     let scale =
-      header.format == .svg ? min(1, (mostVectorPixels / header.size.area).squareRoot()) : 1
+      header.format == .svg ? min(1, (maximumVectorPixels / header.size.area).squareRoot()) : 1
     let image = try Loader.open(
       source, as: header.format, pages: header.pages(frames: frames), scale: scale,
-      failOn: try Loader.decoderFailOn(source, header))
+      failOn: try Loader.decoderFailOn(source, header: header))
     let rows = try PixelRows(of: image)
     for y in 0..<image.size.height { _ = try rows.row(y) }
   }
 
   /// Returns whether a decoder that reports no cause may have run out of memory. Decoders of these
   /// formats hold the whole image, in up to three copies.
-  private static func mayLackMemory(_ header: SourceHeader, _ frames: Int) -> Bool {
+  private static func mayLackMemory(_ header: SourceHeader, frames: Int) -> Bool {
     guard [.heic, .avif, .jxl, .jp2, .webp].contains(header.format), let room = MemoryLeft.bytes
     else {
       return false

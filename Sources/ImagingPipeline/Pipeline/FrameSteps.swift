@@ -58,7 +58,9 @@ struct FrameSteps {
     let size = PixelSize(
       width: min(geometry.canvas.width, geometry.image.width),
       height: min(geometry.canvas.height, geometry.image.height))
-    if place == nil, transform.focalPoint == nil, let interest = transform.position.interest {
+    if place == nil, transform.sizing.focalPoint == nil,
+      let interest = transform.sizing.position.interest
+    {
       // Smart crop reads the whole image before the crop is read from it.
       image = try image.inMemory()
       place = try image.made("smart crop") {
@@ -72,18 +74,18 @@ struct FrameSteps {
   /// Flattens the image onto the background colour. The background's own alpha is ignored because
   /// the output has none.
   private func flattened(_ image: consuming Image) throws(ImageError) -> Image {
-    let image = try image.able(toShow: transform.background)
-    return try image.flattened(on: image.components(of: transform.background))
+    let image = try image.able(toShow: transform.output.background)
+    return try image.flattened(on: image.components(of: transform.output.background))
   }
 
   /// Pads the image to the canvas with the background colour.
   private func padded(_ image: consuming Image) throws(ImageError) -> Image {
-    var image = try image.able(toShow: transform.background)
-    if output.keepsAlpha && !image.hasAlpha && transform.background.alpha < 255 {
+    var image = try image.able(toShow: transform.output.background)
+    if output.keepsAlpha && !image.hasAlpha && transform.output.background.alpha < 255 {
       image = try image.withOpaqueAlpha()
     }
-    var background = image.components(of: transform.background)
-    if image.hasAlpha { background.append(Double(transform.background.alpha)) }
+    var background = image.components(of: transform.output.background)
+    if image.hasAlpha { background.append(Double(transform.output.background.alpha)) }
     let offset = geometry.offset
     return try image.placed(
       x: max(0, offset.x), y: max(0, offset.y), on: geometry.canvas, background: background)

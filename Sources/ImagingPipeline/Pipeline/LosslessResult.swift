@@ -13,7 +13,7 @@ struct LosslessResult {
   /// Whether the result shows every pixel of the source and no others.
   let keepsPixels: Bool
   /// Whether the request accepts the source's format without its metadata.
-  private let isTaken: Bool
+  private let acceptsStrippedSource: Bool
 
   init(
     of source: UnsafeRawBufferPointer, _ header: SourceHeader, part: SourceRegion, frames: Int,
@@ -27,7 +27,7 @@ struct LosslessResult {
     keepsPixels =
       transform.keepsPixels && geometry.image == part.size && geometry.canvas == part.size
       && geometry.scaledDownFrom == nil && (header.pages == 1 || frames == header.pages)
-    isTaken = transform.stripsMetadata && transform.takes(header.format)
+    acceptsStrippedSource = transform.output.stripsMetadata && transform.takes(header.format)
   }
 
   /// Returns the source's bytes, upright and without metadata; `nil` if pixels would have to be
@@ -36,7 +36,8 @@ struct LosslessResult {
   /// A JPEG is rotated losslessly if its sides are multiples of its block size. The result is
   /// progressive on request, or if a baseline result would be larger than the source.
   func bytes() -> [UInt8]? {
-    guard keepsPixels, isTaken, header.profile.isEmpty, header.codePoints == nil else { return nil }
+    guard keepsPixels, acceptsStrippedSource, header.profile.isEmpty, header.codePoints == nil
+    else { return nil }
     guard header.format == .jpeg else {
       return orientation == .up ? Stripping.stripped(source, as: header.format) : nil
     }
@@ -60,8 +61,8 @@ struct LosslessResult {
     return turn.turned(by: orientation, isProgressive: isProgressive)
   }
 
-  /// Returns whether `bytes` replace the encoded result: if `bytes` are not larger, or if
-  /// `maxbytes` forced the encoder to reduce quality or size.
+  /// Returns whether `bytes` replace the encoded result. They must fit in `limit`, and either be no larger, or
+  /// `maxbytes` has forced the encoder to reduce quality or size.
   func isBetter(_ bytes: [UInt8], than encoded: borrowing Encoded, within limit: Int?) -> Bool {
     guard bytes.count <= limit ?? .max else { return false }
     let hasGivenWay =
@@ -71,8 +72,10 @@ struct LosslessResult {
 
   /// Returns the maximum bytes of a result that could replace the source, if its quality is open:
   /// the source's byte count.
-  func mostBytes(_ transform: Transform) -> Int? {
-    let isOpen = transform.quality == nil && transform.maxBytes == nil && transform.stripsMetadata
+  func maximumBytes(for transform: Transform) -> Int? {
+    let isOpen =
+      transform.output.quality == nil && transform.output.maxBytes == nil
+      && transform.output.stripsMetadata
     let isLossy = output.format == .jpeg || output.format == .webp
     return keepsPixels && isOpen && isLossy && output.format == header.format ? source.count : nil
   }

@@ -30,8 +30,8 @@ struct Output {
     let size = geometry.canvas
     let hasAlpha =
       header.hasAlpha || transform.effects.radius != nil
-      || (geometry.isPadded && transform.background.alpha < 255)
-    if let format = transform.format {
+      || (geometry.isPadded && transform.output.background.alpha < 255)
+    if let format = transform.output.format {
       guard let limit = format.longestSide, format.isEncodable else {
         throw .invalidParameter(
           name: "format", value: format.rawValue,
@@ -45,13 +45,13 @@ struct Output {
       }
       self.format = format
     } else {
-      let candidates = transform.accepted + [hasAlpha ? .png : .jpeg, .png]
+      let candidates = transform.output.accepted + [hasAlpha ? .png : .jpeg, .png]
       let suited = candidates.first { $0.suits(frames: frames, hasAlpha: hasAlpha, size: size) }
       format = suited ?? (frames > 1 ? .gif : .png)
     }
     keepsAlpha = format.holdsAlpha
-    isInterlaced = transform.progressive
+    isInterlaced = transform.output.isProgressive
     self.efforts = efforts
-    quality = transform.qualities[format].map { transform.quality ?? $0 }
+    quality = transform.output.qualities[format].map { transform.output.quality ?? $0 }
   }
 }

@@ -19,6 +19,15 @@ public struct Pipeline: Sendable {
   /// - Throws: `ImageError.internal` if libvips does not start.
   public init() throws(ImageError) {
     try VipsLibrary.start()
+    // Opens the file of the process's own figures, which a sealed worker could not open later.
+    _ = MemoryLeft.bytes
+  }
+
+  /// Loads the code that jobs otherwise load on demand: modules and character encodings. A sealed worker can load none.
+  /// What is missing is an error of the first job that needs it.
+  public static func loadEverything() {
+    VipsLibrary.loadModules()
+    TextEncodings.load()
   }
 
   /// Renders the result that `transform` describes.
@@ -44,86 +53,97 @@ public struct Pipeline: Sendable {
     overlay: OverlaySource? = nil, verifies: Bool = false, isQuickOnly: Bool = false
   ) throws(ImageError) -> EncodedImage {
     defer { VipsLibrary.tidyUp() }
+    var job = Job(
+      source: source, transform: transform, density: density, limits: limits, overlay: overlay,
+      verifies: verifies, isQuickOnly: isQuickOnly)
     do throws(ImageError) {
-      var strict = limits
-      strict.failOn = .warning
-      return try render(source, transform, density, strict, overlay, verifies, isQuickOnly)
+      job.limits.failOn = .warning
+      return try render(job)
     } catch {
       guard limits.failOn < .warning, error.isOfDamage else { throw error }
       VipsLibrary.tidyUp()
-      var image = try render(source, transform, density, limits, overlay, verifies, isQuickOnly)
-      image.isDamaged = true
+      job.limits = limits
+      var image = try render(job)
+      image.report.isDamaged = true
       return image
     }
   }
 
+  /// One job: the parameters of `process`.
+  private struct Job {
+    let source: UnsafeRawBufferPointer
+    let transform: Transform
+    let density: Int
+    var limits: ImagingLimits
+    let overlay: OverlaySource?
+    let verifies: Bool
+    let isQuickOnly: Bool
+  }
+
   /// Renders the result, failing on the damage that `limits` names.
-  private func render(
-    _ source: UnsafeRawBufferPointer, _ transform: Transform, _ density: Int,
-    _ limits: ImagingLimits, _ overlay: OverlaySource?, _ verifies: Bool, _ isQuickOnly: Bool
-  ) throws(ImageError) -> EncodedImage {
+  private func render(_ job: Job) throws(ImageError) -> EncodedImage {
     var watch = StageWatch()
 
-    let format = try Sniffer.format(of: source, allowed: limits.formats)
-    try ContainerLengths.check(source, as: format, limits)
+    let format = try Sniffer.format(of: job.source, allowed: job.limits.formats)
+    try ContainerLengths.check(job.source, as: format, limits: job.limits)
     let header = try SourceHeader(
-      of: source, as: format, frame: transform.frame, failOn: limits.failOn)
-    try header.check(against: limits)
-    let isDescribed = transform.product == .info(nil)
+      of: job.source, as: format, frame: job.transform.selection.frame, failOn: job.limits.failOn)
+    try header.check(against: job.limits)
+    let isDescribed = job.transform.product == .info(nil)
     let cost = JobCost(decoding: header)
-    if verifies || !isDescribed {
-      try SourceCost.check(source, header)
-      try cost.check(limits, isQuickOnly: isQuickOnly)
+    if job.verifies || !isDescribed {
+      try SourceCost.check(job.source, header: header)
+      try cost.check(job.limits, isQuickOnly: job.isQuickOnly)
     }
-    if verifies {
+    if job.verifies {
       do throws(ImageError) {
-        try SourceVerification(source: source, header: header).run()
+        try SourceVerification(source: job.source, header: header).run()
       } catch {
         let frames = header.isAnimation ? header.pages : 1
-        throw Blame.settled(error, source: source, header: header, frames: frames)
+        throw Blame.settled(error, source: job.source, header: header, frames: frames)
       }
     }
     if isDescribed {
       watch.finish(\.decode)
-      return try SourceDescription(of: source, header, density: density).encoded(&watch)
+      return try SourceDescription(of: job.source, header, density: job.density).encoded(&watch)
     }
-    let frames = header.frames(for: transform)
+    let frames = header.frames(for: job.transform)
     do throws(ImageError) {
-      return try make(
-        source, header, frames, transform, density, limits, overlay, cost, isQuickOnly, &watch)
+      return try make(job, header: header, frames: frames, cost: cost, watch: &watch)
     } catch {
-      throw Blame.settled(error, source: source, header: header, frames: frames)
+      throw Blame.settled(error, source: job.source, header: header, frames: frames)
     }
   }
 
   /// Renders the result of a source whose header is within the limits.
   private func make(
-    _ source: UnsafeRawBufferPointer, _ header: SourceHeader, _ frames: Int, _ transform: Transform,
-    _ density: Int, _ limits: ImagingLimits, _ overlay: OverlaySource?, _ cost: JobCost,
-    _ isQuickOnly: Bool, _ watch: inout StageWatch
+    _ job: Job, header: SourceHeader, frames: Int, cost: JobCost, watch: inout StageWatch
   ) throws(ImageError) -> EncodedImage {
+    let transform = job.transform
     var part = try SourceRegion(of: header, for: transform)
-    if let tolerance = transform.trim {
-      part = try Trimming(source: source, header: header, frames: frames, tolerance: tolerance)
+    if let tolerance = transform.selection.trim {
+      part = try Trimming(source: job.source, header: header, frames: frames, tolerance: tolerance)
         .trimmed(part)
     }
     let geometry = Geometry(
-      of: part.size, isVector: header.format == .svg, transform: transform, density: density,
-      frames: frames, limits: limits)
+      of: part.size, isVector: header.format == .svg, sizing: transform.sizing,
+      density: job.density,
+      frames: frames, limits: Geometry.Limits(job.limits, for: transform.product))
     let output = try Output(
-      for: transform, header: header, frames: frames, geometry: geometry, efforts: limits.efforts)
+      for: transform, header: header, frames: frames, geometry: geometry,
+      efforts: job.limits.efforts)
     if transform.product.placeholder == nil {
       var cost = cost
       cost.add(
         encoding: geometry.canvas, frames: frames, as: output.format,
-        isSearched: transform.maxBytes != nil)
-      try cost.check(limits, isQuickOnly: isQuickOnly)
+        isSearched: transform.output.maxBytes != nil)
+      try cost.check(job.limits, isQuickOnly: job.isQuickOnly)
     }
     let loader = Loader(
-      source: source, header: header, part: part, maximumPixels: limits.maximumPixels)
+      source: job.source, header: header, part: part, maximumPixels: job.limits.maximumPixels)
     let loaded = try loader.load(for: geometry, frames: frames)
-    let watermark = try overlay.map { source throws(ImageError) in
-      try Overlay(source, on: geometry, limits: limits)
+    let watermark = try job.overlay.map { source throws(ImageError) in
+      try Overlay(source, on: geometry, limits: job.limits)
     }
     watch.finish(\.decode)
 
@@ -134,46 +154,48 @@ public struct Pipeline: Sendable {
     var image = try Animation.map(loaded, frames: frames, size: header.size) {
       frame throws(ImageError) in
       let made = try steps.apply(to: frame)
-      if let watermark { return try watermark.laid(on: made) }
+      if let watermark { return try watermark.composited(onto: made) }
       return made
     }
     if let kind = transform.product.placeholder {
       let small = try SmallImage(image)
       watch.finish(\.transform)
-      let placeholder = Placeholder(kind, of: small, on: transform.background)
+      let placeholder = Placeholder(kind, of: small, on: transform.output.background)
       return transform.product == .placeholder(kind)
-        ? try placeholder.encoded(geometry, &watch)
-        : try SourceDescription(of: source, header, density: density)
+        ? try placeholder.encoded(geometry, watch: &watch)
+        : try SourceDescription(of: job.source, header, density: job.density)
           .encoded(with: placeholder, &watch)
     }
     let notes = try OutputMetadata(
-      of: source, header: header, frames: frames, for: output.format,
-      isBare: transform.stripsMetadata)
+      of: job.source, header: header, frames: frames, for: output.format,
+      isBare: transform.output.stripsMetadata)
     image = try notes.attached(to: image)
     let lossless = LosslessResult(
-      of: source, header, part: part, frames: frames, geometry: geometry, transform: transform,
+      of: job.source, header, part: part, frames: frames, geometry: geometry, transform: transform,
       output: output)
     // The source's bytes still contain the damage that a tolerant decoder skipped.
-    let isWhole = limits.failOn == .warning
-    let own = overlay == nil && isWhole ? lossless.bytes() : nil
-    let isSmall = (own?.count ?? .max) <= source.count
-    let most = overlay == nil && !isSmall ? lossless.mostBytes(transform) : nil
+    let isWhole = job.limits.failOn == .warning
+    let own = job.overlay == nil && isWhole ? lossless.bytes() : nil
+    let isSmall = (own?.count ?? .max) <= job.source.count
+    let maximumBytes = job.overlay == nil && !isSmall ? lossless.maximumBytes(for: transform) : nil
     let isHeld =
-      geometry.canvas.pixels <= Self.mostPixelsHeld || transform.maxBytes != nil
-      || (most != nil && geometry.canvas.pixels <= Self.mostPixelsFitted
+      geometry.canvas.pixels <= Self.maximumPixelsHeld || transform.output.maxBytes != nil
+      || (maximumBytes != nil && geometry.canvas.pixels <= Self.maximumPixelsFitted
         && MemoryLeft.hasPlenty(for: geometry.canvas.pixels * 4))
     if isHeld { image = try image.inMemory() }
     watch.finish(\.transform)
 
-    var encoded = try output.encode(image, within: transform.maxBytes, notes: notes)
-    if let most, isHeld, encoded.bytes.count > most,
-      let smaller = try output.encode(image, inPlaceOf: most, notes: notes)
+    var encoded = try output.encode(image, within: transform.output.maxBytes, notes: notes)
+    if let maximumBytes, isHeld, encoded.bytes.count > maximumBytes,
+      let smaller = try output.encode(image, inPlaceOf: maximumBytes, notes: notes)
     {
       encoded = smaller
     }
     // The whole source is decoded at this point, so its bytes are known to be intact.
     var encodedFormat = output.format
-    if let own, lossless.isBetter(own, than: encoded, within: transform.maxBytes ?? most) {
+    if let own,
+      lossless.isBetter(own, than: encoded, within: transform.output.maxBytes ?? maximumBytes)
+    {
       encoded = Encoded(bytes: try GLibBytes(copying: own), size: geometry.canvas, quality: nil)
       encodedFormat = header.format
     }
@@ -186,10 +208,10 @@ public struct Pipeline: Sendable {
   /// Results of up to this many pixels are rendered to memory before encoding, so that both stages
   /// can be timed separately. Larger results stream in strips from the decoder to the encoder, and
   /// their whole time counts as encoding.
-  private static let mostPixelsHeld = 4_000_000
+  private static let maximumPixelsHeld = 4_000_000
   /// Results of up to this many pixels are held in memory, so that a result larger than its source can be encoded
   /// again. By default no result has more (`imaging.maximum_result_pixels`).
-  private static let mostPixelsFitted = 25_000_000
+  private static let maximumPixelsFitted = 25_000_000
 }
 
 extension ImageError {

@@ -13,16 +13,19 @@ struct SourceRegion: Equatable {
   let area: PixelArea
 
   private init(orientation: Orientation, whole: PixelSize, area: PixelArea) {
-    (self.orientation, self.whole, self.area) = (orientation, whole, area)
+    self.orientation = orientation
+    self.whole = whole
+    self.area = area
   }
 
   /// Creates the region before trimming. The part of a `crop` that exceeds the image is cut off.
   ///
   /// - Throws: `ImageError.invalidParameter` for a `crop` entirely outside the image.
   init(of header: SourceHeader, for transform: Transform) throws(ImageError) {
-    orientation = header.orientation.turned(by: transform.rotation, flip: transform.flip)
+    orientation = header.orientation.turned(
+      by: transform.selection.rotation, flip: transform.selection.flip)
     whole = orientation.swapsSides ? header.size.turned : header.size
-    guard let crop = transform.crop else {
+    guard let crop = transform.selection.crop else {
       area = PixelArea(x: 0, y: 0, size: whole)
       return
     }
@@ -71,13 +74,18 @@ struct Window: Equatable {
 
   /// Creates a window that covers a whole image.
   init(_ size: PixelSize) {
-    (x, y, width, height) = (0, 0, Double(size.width), Double(size.height))
+    x = 0
+    y = 0
+    width = Double(size.width)
+    height = Double(size.height)
   }
 
   /// Creates the window of a stored area in an image scaled by `scale`.
   init(_ area: PixelArea, times scale: (x: Double, y: Double)) {
-    (x, y) = (Double(area.x) * scale.x, Double(area.y) * scale.y)
-    (width, height) = (Double(area.size.width) * scale.x, Double(area.size.height) * scale.y)
+    x = Double(area.x) * scale.x
+    y = Double(area.y) * scale.y
+    width = Double(area.size.width) * scale.x
+    height = Double(area.size.height) * scale.y
   }
 
   /// Returns the smallest pixel area that contains the window, in an image of this size.
@@ -109,7 +117,8 @@ struct Window: Equatable {
   /// Returns the window relative to the origin of an area.
   func within(_ area: PixelArea) -> Window {
     var result = self
-    (result.x, result.y) = (max(0, x - Double(area.x)), max(0, y - Double(area.y)))
+    result.x = max(0, x - Double(area.x))
+    result.y = max(0, y - Double(area.y))
     return result
   }
 }

@@ -33,7 +33,8 @@ struct BlurHash: Equatable {
   ///   - across: The number of terms from left to right, 1–9.
   ///   - down: The number of terms from top to bottom, 1–9.
   init(of image: SmallImage, across: Int = 4, down: Int = 3) {
-    let (width, height) = (image.size.width, image.size.height)
+    let width = image.size.width
+    let height = image.size.height
     let light = SRGB.linear(image)
     let waves = (0..<across).map { Self.wave($0, length: width) }
     let heights = (0..<down).map { Self.wave($0, length: height) }
@@ -60,7 +61,8 @@ struct BlurHash: Equatable {
       return SIMD3(step(term.x), step(term.y), step(term.z))
     }
     mean = SIMD3(SRGB.byte(terms[0].x), SRGB.byte(terms[0].y), SRGB.byte(terms[0].z))
-    (self.across, self.down) = (across, down)
+    self.across = across
+    self.down = down
   }
 
   /// Decodes the text of a hash; `nil` if the text is invalid.
@@ -68,7 +70,8 @@ struct BlurHash: Equatable {
     let digits = text.utf8.map { Self.alphabet.firstIndex(of: $0) }
     let values = digits.compactMap { $0 }
     guard values.count == digits.count, values.count >= 6, values[0] < 81 else { return nil }
-    (across, down) = (values[0] % 9 + 1, values[0] / 9 + 1)
+    across = values[0] % 9 + 1
+    down = values[0] / 9 + 1
     guard values.count == 4 + 2 * across * down else { return nil }
     let color = values[2..<6].reduce(0) { $0 * 83 + $1 }
     swing = values[1]
@@ -122,7 +125,8 @@ struct BlurHash: Equatable {
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~".utf8)
 
   private static func digits(_ value: Int, count: Int) -> [UInt8] {
-    var (rest, digits) = (value, [UInt8](repeating: 0, count: count))
+    var rest = value
+    var digits = [UInt8](repeating: 0, count: count)
     for place in digits.indices.reversed() {
       digits[place] = alphabet[rest % 83]
       rest /= 83

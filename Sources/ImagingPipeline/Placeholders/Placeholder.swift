@@ -1,17 +1,18 @@
 // Placeholder: a placeholder for a loading image, as text or as a tiny image.
 
 import CVips
+import ImagingWire
 import Model
 
 /// A placeholder computed from a small version of its image.
 ///
-/// A BlurHash and a colour have no transparency, so the image is flattened onto `ground`. The other
+/// A BlurHash and a colour have no transparency, so the image is flattened onto `background`. The other
 /// kinds keep transparency.
 struct Placeholder {
   let kind: PlaceholderKind
   /// The small image; no side is longer than `PlaceholderKind.longestSide`.
   private let small: SmallImage
-  private let ground: Color
+  private let background: Color
 
   /// The longer side of the image that a BlurHash is rendered to.
   private static let blurHashSide = 32
@@ -19,16 +20,18 @@ struct Placeholder {
   private static let quality: CInt = 60
 
   /// Creates the placeholder of a small image rendered for it.
-  init(_ kind: PlaceholderKind, of small: SmallImage, on ground: Color) {
-    (self.kind, self.small, self.ground) = (kind, small, ground)
+  init(_ kind: PlaceholderKind, of small: SmallImage, on background: Color) {
+    self.kind = kind
+    self.small = small
+    self.background = background
   }
 
   /// Returns a BlurHash, a ThumbHash in base64, `#rrggbb`, or a `data:` URI (RFC 2397).
   func text() throws(ImageError) -> String {
     switch kind {
-    case .blurhash: return BlurHash(of: small.laid(on: ground)).text
+    case .blurhash: return BlurHash(of: small.flattened(onto: background)).text
     case .thumbhash: return ThumbHash(of: small).bytes.withUnsafeBytes(Self.base64)
-    case .color: return "#" + small.laid(on: ground).meanColor.hexadecimal.prefix(6)
+    case .color: return "#" + small.flattened(onto: background).meanColor.hexadecimal.prefix(6)
     case .lqip:
       let format = Self.format(of: small)
       let bytes = try Self.encode(small, as: format)
@@ -40,15 +43,16 @@ struct Placeholder {
   /// hashes and colours are lossless PNG.
   ///
   /// - Parameter geometry: The geometry of the small image; the result has the same size in points.
-  func encoded(_ geometry: Geometry, _ watch: inout StageWatch) throws(ImageError) -> EncodedImage {
+  func encoded(_ geometry: Geometry, watch: inout StageWatch) throws(ImageError) -> EncodedImage {
     let shown = shown
     let format = kind == .lqip ? Self.format(of: shown) : .png
     let bytes = try Self.encode(shown, as: format)
     let ratio = Double(shown.size.width) / Double(geometry.canvas.width)
     watch.finish(\.encode)
-    return EncodedImage(
-      bytes: bytes, format: format, size: shown.size,
-      density: max(geometry.density * ratio, Geometry.leastDensity), timings: watch.timings)
+    let image = RenderedImage(
+      format: format, size: shown.size,
+      density: max(geometry.density * ratio, Geometry.leastDensity))
+    return EncodedImage(bytes: bytes, content: .image(image), timings: watch.timings)
   }
 
   /// The image that the placeholder shows.
@@ -58,11 +62,11 @@ struct Placeholder {
       let ratio = min(
         1, Double(Self.blurHashSide) / Double(max(small.size.width, small.size.height)))
       func side(_ length: Int) -> Int { max(1, Int((Double(length) * ratio).rounded())) }
-      return BlurHash(of: small.laid(on: ground)).image(
+      return BlurHash(of: small.flattened(onto: background)).image(
         PixelSize(width: side(small.size.width), height: side(small.size.height)))
     case .thumbhash: return ThumbHash(of: small).image
     case .color:
-      let color = small.laid(on: ground).meanColor
+      let color = small.flattened(onto: background).meanColor
       return SmallImage(PixelSize(width: 1, height: 1)) { _, _ in
         [color.red, color.green, color.blue, 255]
       }
@@ -117,7 +121,13 @@ extension Product {
     case .placeholder(let kind): kind
     }
   }
+}
 
-  /// The longest side of the image for this product; `nil` for no limit.
-  var longestSide: Double? { placeholder?.longestSide }
+extension Geometry.Limits {
+  /// The limits of a job, and for a placeholder those of the image that it is computed from.
+  init(_ limits: ImagingLimits, for product: Product) {
+    self.init(
+      sourcePixels: limits.maximumPixels, resultPixels: limits.maximumResultPixels,
+      longestSide: product.placeholder?.longestSide)
+  }
 }

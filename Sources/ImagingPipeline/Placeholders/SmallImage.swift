@@ -12,7 +12,7 @@ struct SmallImage: Equatable {
   private(set) var values: [UInt8] = []
 
   /// Creates an image by computing each pixel.
-  init(_ size: PixelSize, _ pixel: (_ x: Int, _ y: Int) -> [UInt8]) {
+  init(_ size: PixelSize, pixel: (_ x: Int, _ y: Int) -> [UInt8]) {
     self.size = size
     values.reserveCapacity(size.pixels * 4)
     for y in 0..<size.height { for x in 0..<size.width { values += pixel(x, y) } }
@@ -22,7 +22,8 @@ struct SmallImage: Equatable {
   ///
   /// - Throws: The error of a damaged source, which may surface only here.
   init(_ image: borrowing Image) throws(ImageError) {
-    let (size, bands) = (image.size, image.bands)
+    let size = image.size
+    let bands = image.bands
     let memory = try image.withVipsImage { image throws(ImageError) in
       var count = 0
       guard let memory = vips_image_write_to_memory(image, &count) else {
@@ -53,12 +54,12 @@ struct SmallImage: Equatable {
   var isOpaque: Bool { stride(from: 3, to: values.count, by: 4).allSatisfy { values[$0] == 255 } }
 
   /// Returns the image flattened onto a colour.
-  func laid(on ground: Color) -> SmallImage {
-    let ground = [ground.red, ground.green, ground.blue].map(Int.init)
+  func flattened(onto background: Color) -> SmallImage {
+    let background = [background.red, background.green, background.blue].map(Int.init)
     var result = self
     for start in stride(from: 0, to: values.count, by: 4) {
       let alpha = Int(values[start + 3])
-      for (band, behind) in ground.enumerated() {
+      for (band, behind) in background.enumerated() {
         let sum = Int(values[start + band]) * alpha + behind * (255 - alpha)
         result.values[start + band] = UInt8((sum + 127) / 255)
       }

@@ -25,12 +25,13 @@ struct ThumbHash: Equatable {
 
   /// Computes the hash of an image no larger than `longestSide`.
   init(of image: SmallImage) {
-    let (width, height) = (image.size.width, image.size.height)
+    let width = image.size.width
+    let height = image.size.height
     let colors = Colors(of: image)
     let terms = Terms(width: width, height: height, hasAlpha: colors.hasAlpha)
-    let lightness = Channel(of: colors.lightness, image.size, terms.lightness)
-    let yellow = Channel(of: colors.yellow, image.size, Terms.color)
-    let red = Channel(of: colors.red, image.size, Terms.color)
+    let lightness = Channel(of: colors.lightness, size: image.size, waves: terms.lightness)
+    let yellow = Channel(of: colors.yellow, size: image.size, waves: Terms.color)
+    let red = Channel(of: colors.red, size: image.size, waves: Terms.color)
     var channels = [lightness, yellow, red]
 
     var head = Self.whole(lightness.mean, of: 63)
@@ -47,7 +48,7 @@ struct ThumbHash: Equatable {
       UInt8(truncatingIfNeeded: $0)
     }
     if colors.hasAlpha {
-      let alpha = Channel(of: colors.alpha, image.size, Terms.alpha)
+      let alpha = Channel(of: colors.alpha, size: image.size, waves: Terms.alpha)
       channels.append(alpha)
       bytes.append(UInt8(Self.whole(alpha.mean, of: 15) | Self.whole(alpha.scale, of: 15) << 4))
     }
@@ -71,21 +72,25 @@ struct ThumbHash: Equatable {
     let hasAlpha = head >> 23 == 1
     let terms = Terms(shorter: shape & 7, isLandscape: shape >> 15 == 1, hasAlpha: hasAlpha)
     var steps = bytes[(hasAlpha ? 6 : 5)...].flatMap { [$0 & 15, $0 >> 4] }[...]
-    func channel(_ mean: Double, _ scale: Double, _ waves: [Wave]) -> Channel {
+    func channel(mean: Double, scale: Double, waves: [Wave]) -> Channel {
       defer { steps = steps.dropFirst(waves.count) }
       return Channel(
         mean: mean, scale: scale, shares: steps.prefix(waves.count).map { Double($0) / 15 })
     }
     // Colours are a quarter stronger to compensate for rounding.
     let lightness = channel(
-      Double(head & 63) / 63, Double(head >> 18 & 31) / 31, terms.lightness)
+      mean: Double(head & 63) / 63, scale: Double(head >> 18 & 31) / 31, waves: terms.lightness)
     let yellow = channel(
-      Double(head >> 6 & 63) / 31.5 - 1, Double(shape >> 3 & 63) / 63 * 1.25, Terms.color)
+      mean: Double(head >> 6 & 63) / 31.5 - 1, scale: Double(shape >> 3 & 63) / 63 * 1.25,
+      waves: Terms.color)
     let red = channel(
-      Double(head >> 12 & 63) / 31.5 - 1, Double(shape >> 9 & 63) / 63 * 1.25, Terms.color)
+      mean: Double(head >> 12 & 63) / 31.5 - 1, scale: Double(shape >> 9 & 63) / 63 * 1.25,
+      waves: Terms.color)
     let alpha =
       hasAlpha
-      ? channel(Double(bytes[5] & 15) / 15, Double(bytes[5] >> 4) / 15, Terms.alpha) : nil
+      ? channel(
+        mean: Double(bytes[5] & 15) / 15, scale: Double(bytes[5] >> 4) / 15, waves: Terms.alpha)
+      : nil
 
     let ratio = Double(terms.across) / Double(terms.down)
     let side = Double(Self.shownSide)
@@ -94,12 +99,12 @@ struct ThumbHash: Equatable {
       height: Int((ratio > 1 ? side / ratio : side).rounded()))
     let cosines = Cosines(size)
     return SmallImage(size) { x, y in
-      let l = lightness.value(x, y, terms.lightness, cosines)
-      let p = yellow.value(x, y, Terms.color, cosines)
-      let q = red.value(x, y, Terms.color, cosines)
+      let l = lightness.value(x: x, y: y, waves: terms.lightness, cosines: cosines)
+      let p = yellow.value(x: x, y: y, waves: Terms.color, cosines: cosines)
+      let q = red.value(x: x, y: y, waves: Terms.color, cosines: cosines)
       let blue = l - 2 / 3 * p
       let red = (3 * l - blue + q) / 2
-      let opacity = alpha?.value(x, y, Terms.alpha, cosines) ?? 1
+      let opacity = alpha?.value(x: x, y: y, waves: Terms.alpha, cosines: cosines) ?? 1
       return [red, red - q, blue, opacity].map { UInt8(min(max($0, 0), 1) * 255) }
     }
   }
@@ -119,27 +124,29 @@ private struct Terms {
 
   /// Uses the maximum along the longer side, and a proportional number along the other.
   init(width: Int, height: Int, hasAlpha: Bool) {
-    let (most, longest) = (Self.most(hasAlpha: hasAlpha), Double(max(width, height)))
-    across = max(1, Int((most * Double(width) / longest).rounded()))
-    down = max(1, Int((most * Double(height) / longest).rounded()))
+    let maximum = Self.maximumWaves(hasAlpha: hasAlpha)
+    let longest = Double(max(width, height))
+    across = max(1, Int((maximum * Double(width) / longest).rounded()))
+    down = max(1, Int((maximum * Double(height) / longest).rounded()))
   }
 
   init(shorter: Int, isLandscape: Bool, hasAlpha: Bool) {
-    let (most, shorter) = (Int(Self.most(hasAlpha: hasAlpha)), max(1, shorter))
-    (across, down) = isLandscape ? (most, shorter) : (shorter, most)
+    let maximum = Int(Self.maximumWaves(hasAlpha: hasAlpha))
+    let shorter = max(1, shorter)
+    (across, down) = isLandscape ? (maximum, shorter) : (shorter, maximum)
   }
 
-  private static func most(hasAlpha: Bool) -> Double { hasAlpha ? 5 : 7 }
+  private static func maximumWaves(hasAlpha: Bool) -> Double { hasAlpha ? 5 : 7 }
 
   /// The terms of the lightness; at least three along each side.
-  var lightness: [Wave] { Self.waves(max(3, across), max(3, down)) }
+  var lightness: [Wave] { Self.waves(across: max(3, across), down: max(3, down)) }
   /// The terms of each of the two colour channels.
-  static let color = waves(3, 3)
+  static let color = waves(across: 3, down: 3)
   /// The terms of the alpha.
-  static let alpha = waves(5, 5)
+  static let alpha = waves(across: 5, down: 5)
 
   /// Returns the triangle of low frequencies, row by row, without the mean.
-  private static func waves(_ across: Int, _ down: Int) -> [Wave] {
+  private static func waves(across: Int, down: Int) -> [Wave] {
     var waves: [Wave] = []
     for y in 0..<down {
       for x in 0..<across where x * down < across * (down - y) && x + y > 0 {
@@ -162,7 +169,8 @@ private struct Cosines {
         (0..<length).map { cos(.pi / Double(length) * Double(number) * (Double($0) + 0.5)) }
       }
     }
-    (across, down) = (table(size.width), table(size.height))
+    across = table(size.width)
+    down = table(size.height)
   }
 }
 
@@ -175,10 +183,12 @@ private struct Channel {
   let shares: [Double]
 
   init(mean: Double, scale: Double, shares: [Double]) {
-    (self.mean, self.scale, self.shares) = (mean, scale, shares)
+    self.mean = mean
+    self.scale = scale
+    self.shares = shares
   }
 
-  init(of values: [Double], _ size: PixelSize, _ waves: [Wave]) {
+  init(of values: [Double], size: PixelSize, waves: [Wave]) {
     let cosines = Cosines(size)
     func term(_ wave: Wave) -> Double {
       var sum = 0.0
@@ -197,7 +207,7 @@ private struct Channel {
   }
 
   /// Returns the channel's value at a pixel. The inverse transform doubles each term.
-  func value(_ x: Int, _ y: Int, _ waves: [Wave], _ cosines: Cosines) -> Double {
+  func value(x: Int, y: Int, waves: [Wave], cosines: Cosines) -> Double {
     var value = mean
     for (wave, share) in zip(waves, shares) {
       value += (share * 2 - 1) * scale * 2 * cosines.across[wave.x][x] * cosines.down[wave.y][y]

@@ -33,8 +33,8 @@ struct LanczosAxis {
   init(source: Int, start: Double, span: Double, target: Int) {
     let factor = span / Double(target)
     let reach = Self.lobes * factor
-    let most = min(source, Int(2 * reach) + 2)
-    taps = (most + Self.tapsMultiple - 1) / Self.tapsMultiple * Self.tapsMultiple
+    let maximum = min(source, Int(2 * reach) + 2)
+    taps = (maximum + Self.tapsMultiple - 1) / Self.tapsMultiple * Self.tapsMultiple
     var first: [Int] = []
     var counts: [Int] = []
     var weights = [Int16](repeating: 0, count: target * taps)
@@ -42,13 +42,16 @@ struct LanczosAxis {
       let middle = start + (Double(index) + 0.5) * factor
       // The pixels whose centres are within reach; at least the pixel that contains the centre.
       let low = min(max(0, Int((middle - reach + 0.5).rounded(.down))), source - 1)
-      let high = min(max(low + 1, Int((middle + reach + 0.5).rounded(.down))), source, low + most)
+      let high = min(
+        max(low + 1, Int((middle + reach + 0.5).rounded(.down))), source, low + maximum)
       let exact = (low..<high).map { Self.lanczos((Double($0) + 0.5 - middle) / factor) }
       first.append(low)
       counts.append(high - low)
       for (tap, weight) in Self.whole(exact).enumerated() { weights[index * taps + tap] = weight }
     }
-    (self.first, self.counts, self.weights) = (first, counts, weights)
+    self.first = first
+    self.counts = counts
+    self.weights = weights
   }
 
   /// The lobes of Lanczos3 on either side.

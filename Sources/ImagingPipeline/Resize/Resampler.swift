@@ -34,9 +34,11 @@ struct Resampler: ~Copyable {
   ) throws(ImageError) {
     input = try WeightedRows(of: image, for: target)
     let window = window ?? Window(image.size)
-    (bands, hasAlpha) = (image.bands, image.hasAlpha)
+    bands = image.bands
+    hasAlpha = image.hasAlpha
     self.target = target
-    let (columns, rows) = (Double(input.box.width), Double(input.box.height))
+    let columns = Double(input.box.width)
+    let rows = Double(input.box.height)
     across = LanczosAxis(
       source: input.size.width, start: window.x / columns, span: window.width / columns,
       target: target.width)
@@ -119,7 +121,9 @@ struct Resampler: ~Copyable {
 
   /// Computes a row of the result from `line`.
   private func reduceAcross(to result: UnsafeMutablePointer<UInt8>) {
-    let (bands, taps, hasAlpha) = (bands, across.taps, hasAlpha)
+    let bands = bands
+    let taps = across.taps
+    let hasAlpha = hasAlpha
     let out = UnsafeMutableRawPointer(result)
     across.weights.withUnsafeBufferPointer { weights in
       for x in 0..<target.width {

@@ -12,7 +12,7 @@ extension Image {
     let covered = window.covered(of: size)
     let isExact = Window(covered.size).isClose(to: window.within(covered))
     let canBeExact =
-      isReducible && target.pixels <= Self.mostReducedPixels
+      isReducible && target.pixels <= Self.maximumReducedPixels
       && Double(target.width) <= window.width && Double(target.height) <= window.height
     guard !isExact && canBeExact else {
       let area = isExact ? covered : window.rounded(of: size)
@@ -31,12 +31,13 @@ extension Image {
     let size = self.size
     if size == target { return self }
     if isReducible && target.width <= size.width && target.height <= size.height
-      && target.pixels <= Self.mostReducedPixels
+      && target.pixels <= Self.maximumReducedPixels
     {
       return try reduced(to: target, showing: Window(size))
     }
     guard hasAlpha else { return try resample(from: size, to: target) }
-    let (format, full) = (self.format, fullAlpha)
+    let format = self.format
+    let full = fullAlpha
     var image = try made("alpha") { pictor_vips_premultiply($0, $1, full) }
     // Casts wider formats back, because integers resample faster than floats. 8-bit colours stay
     // floats, because they would lose precision at low alpha.
@@ -49,7 +50,7 @@ extension Image {
 
   /// The maximum pixels of a result in memory. libvips resizes larger results in strips, because
   /// often only a part of them is kept.
-  static let mostReducedPixels = 16_000_000
+  static let maximumReducedPixels = 16_000_000
 
   /// Whether `Resampler` supports the format of this image.
   private var isReducible: Bool {

@@ -24,9 +24,9 @@ struct WeightedRows: ~Copyable {
   /// The reduction left for Lanczos3. Box averages handle larger reductions, which bounds the work
   /// of Lanczos3 and the rows it needs at a time.
   private static let leastRest = 4.0
-  /// The maximum side of a box: a sum of `most` times `most` values of 14 bits must fit into an
+  /// The maximum side of a box: a sum of `maximumBoxSide` times `maximumBoxSide` values of 14 bits must fit into an
   /// `Int32`.
-  private static let most = 256
+  private static let maximumBoxSide = 256
 
   /// Starts at the top row.
   ///
@@ -35,11 +35,14 @@ struct WeightedRows: ~Copyable {
   ///   - target: The size that the image is reduced to.
   init(of image: borrowing Image, for target: PixelSize) throws(ImageError) {
     source = image.size
-    (bands, hasAlpha) = (image.bands, image.hasAlpha)
-    func box(_ source: Int, _ target: Int) -> Int {
-      min(max(1, Int(Double(source) / Double(target) / Self.leastRest)), Self.most)
+    bands = image.bands
+    hasAlpha = image.hasAlpha
+    func box(from source: Int, to target: Int) -> Int {
+      min(max(1, Int(Double(source) / Double(target) / Self.leastRest)), Self.maximumBoxSide)
     }
-    self.box = (box(source.width, target.width), box(source.height, target.height))
+    self.box = (
+      box(from: source.width, to: target.width), box(from: source.height, to: target.height)
+    )
     size = PixelSize(
       width: (source.width + self.box.width - 1) / self.box.width,
       height: (source.height + self.box.height - 1) / self.box.height)
@@ -76,7 +79,8 @@ struct WeightedRows: ~Copyable {
   /// Adds each box's part of `wide` to `sums`.
   private func addUp() {
     for x in 0..<size.width {
-      let (start, end) = (x * box.width, min((x + 1) * box.width, source.width))
+      let start = x * box.width
+      let end = min((x + 1) * box.width, source.width)
       for band in 0..<bands {
         var sum: Int32 = 0
         for column in start..<end { sum &+= Int32(wide[column &* bands &+ band]) }

@@ -22,7 +22,7 @@ extension Output {
   ///
   /// - Parameters:
   ///   - image: The image; with a limit it must be in memory, because it is read up to
-  ///     `ByteSearch.mostAttempts` times.
+  ///     `ByteSearch.maximumAttempts` times.
   ///   - limit: The maximum bytes; `nil` for no limit.
   ///   - notes: The metadata of the result.
   func encode(

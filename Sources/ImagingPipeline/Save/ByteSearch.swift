@@ -21,7 +21,7 @@ struct ByteSearch {
 
   /// The maximum number of attempts: the requested quality, the lowest, and six in between. Six
   /// bisections distinguish 64 qualities even if estimates fail.
-  static let mostAttempts = 8
+  static let maximumAttempts = 8
   /// A size is accepted if its bytes reach this fraction of the limit.
   private static let enough = 0.9
 
@@ -55,7 +55,7 @@ struct ByteSearch {
 
   /// Returns the next attempt; `nil` if no improvement is possible or the attempts are used up.
   mutating func next() -> Attempt? {
-    guard attempts < Self.mostAttempts else { return nil }
+    guard attempts < Self.maximumAttempts else { return nil }
     if !isResizing, let qualities {
       current = nextQuality(in: qualities).map { Attempt(quality: $0, size: full) }
     } else {
@@ -94,9 +94,10 @@ struct ByteSearch {
   private func nextQuality(in range: ClosedRange<Int>) -> Int? {
     guard let above = exceeding.first else { return fitting == nil ? range.upperBound : nil }
     guard let below = fitting else { return range.lowerBound }
-    let (low, high) = (Int(below.value), Int(above.value))
+    let low = Int(below.value)
+    let high = Int(above.value)
     guard high - low > 1 else { return nil }
-    let part = log(ratio(limit, below.bytes)) / log(ratio(above.bytes, below.bytes))
+    let part = log(ratio(of: limit, to: below.bytes)) / log(ratio(of: above.bytes, to: below.bytes))
     // Keeps a distance from both ends, so that repeated wrong estimates still shrink the range.
     let margin = max(1, (high - low) / 8)
     return min(max(low + Int(Double(high - low) * part), low + margin), high - margin)
@@ -113,7 +114,7 @@ struct ByteSearch {
       guard Double(below.bytes) < Double(limit) * Self.enough else { return nil }
       let part = (target - Double(below.bytes)) / Double(above.bytes - below.bytes)
       pixels = below.value + (above.value - below.value) * part
-    } else if attempts == Self.mostAttempts - 1 {
+    } else if attempts == Self.maximumAttempts - 1 {
       pixels = 1
     } else if exceeding.count > 1, exceeding[1].bytes > above.bytes {
       // The constant part of two sizes, mostly a header, remains at every smaller size.
@@ -129,7 +130,7 @@ struct ByteSearch {
     return isNew ? size : fitting == nil ? PixelSize(width: 1, height: 1) : nil
   }
 
-  private func ratio(_ left: Int, _ right: Int) -> Double { Double(left) / Double(max(1, right)) }
+  private func ratio(of left: Int, to right: Int) -> Double { Double(left) / Double(max(1, right)) }
 }
 
 extension PixelSize {

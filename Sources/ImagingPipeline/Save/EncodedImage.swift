@@ -1,4 +1,4 @@
-// EncodedImage: a result's encoded bytes, in memory owned by GLib, with its properties.
+// EncodedImage: the encoded bytes of a result, in memory owned by GLib, with their report.
 
 import CVips
 import Model
@@ -12,12 +12,13 @@ struct GLibBytes: ~Copyable {
   /// Runs a libvips encoder and takes ownership of the memory it allocates.
   init(
     _ stage: StaticString,
-    _ encode: (UnsafeMutablePointer<UnsafeMutableRawPointer?>, UnsafeMutablePointer<Int>) -> CInt
+    encode: (UnsafeMutablePointer<UnsafeMutableRawPointer?>, UnsafeMutablePointer<Int>) -> CInt
   ) throws(ImageError) {
     var start: UnsafeMutableRawPointer?
     var count = 0
     guard encode(&start, &count) == 0, let start else { throw VipsLibrary.failure(in: stage) }
-    (self.start, self.count) = (start, count)
+    self.start = start
+    self.count = count
   }
 
   /// Copies bytes that no encoder produced; at least one byte.
@@ -42,55 +43,30 @@ struct GLibBytes: ~Copyable {
   }
 }
 
-/// An encoded image and the sole owner of its bytes.
+/// The result of the pipeline and the sole owner of its bytes.
 public struct EncodedImage: ~Copyable {
   private let bytes: GLibBytes
-  /// The format of the bytes.
-  public let format: ImageFormat
-  /// The size of one frame, in pixels.
-  public let size: PixelSize
-  /// The number of frames, 1 for a still. libwebp merges equal consecutive frames into one with the
-  /// sum of their delays.
-  public let frames: Int
-  /// Pixels per point of the result, for `Content-DPR`. Lower than requested if the source had too
-  /// few pixels or the result was scaled down.
-  public let density: Double
-  /// The size in pixels before downsizing; set if a pixel limit or `maxbytes` reduced the result.
-  public let scaledDownFrom: PixelSize?
-  /// The lossy quality, 1–100, if `maxbytes` determined it.
-  public let quality: Int?
-  /// The first 128 bits of the bytes' SHA-256, in lower-case hexadecimal.
-  public let digest: String
-  /// The durations of `decode`, `transform` and `encode`.
-  public let timings: Timings
-  /// Whether the source has damage that its decoder tolerated.
-  public internal(set) var isDamaged = false
+  /// What the bytes are, with their digest and the durations of the stages.
+  public internal(set) var report: RenderReport
 
+  /// Takes an encoded image. The encoder may have reduced its size for `maxbytes`.
   init(
     _ encoded: consuming Encoded, format: ImageFormat, frames: Int, geometry: Geometry,
     timings: Timings
   ) {
-    self.format = format
-    self.frames = frames
-    self.timings = timings
-    size = encoded.size
-    quality = encoded.quality
-    density = geometry.density(at: encoded.size)
-    scaledDownFrom =
-      encoded.size == geometry.canvas
-      ? geometry.scaledDownFrom : geometry.scaledDownFrom ?? geometry.canvas
-    digest = encoded.bytes.withUnsafeBytes(Self.digest)
-    bytes = encoded.bytes
+    let size = encoded.size
+    let image = RenderedImage(
+      format: format, size: size, frames: frames, density: geometry.density(at: size),
+      scaledDownFrom: size == geometry.canvas
+        ? geometry.scaledDownFrom : geometry.scaledDownFrom ?? geometry.canvas,
+      quality: encoded.quality)
+    self.init(bytes: encoded.bytes, content: .image(image), timings: timings)
   }
 
-  /// Creates a result that is not a rendered image: a description or a placeholder.
-  init(
-    bytes: consuming GLibBytes, format: ImageFormat, size: PixelSize, density: Double,
-    timings: Timings
-  ) {
-    (self.format, self.size, frames, self.density) = (format, size, 1, density)
-    (scaledDownFrom, quality, self.timings) = (nil, nil, timings)
-    digest = bytes.withUnsafeBytes(Self.digest)
+  /// Takes encoded bytes.
+  init(bytes: consuming GLibBytes, content: VariantContent, timings: Timings) {
+    report = RenderReport(
+      content: content, digest: bytes.withUnsafeBytes(Self.digest), timings: timings)
     self.bytes = bytes
   }
 

@@ -23,17 +23,17 @@ extension Image {
   ///   - format: The output format of this image.
   func takeMetadata(of source: borrowing Image, for format: ImageFormat) {
     if let exif = source.bytes(VIPS_META_EXIF_NAME).flatMap(Exif.cleaned) {
-      set(VIPS_META_EXIF_NAME, exif)
+      set(VIPS_META_EXIF_NAME, to: exif)
       takeExifTags(of: source)
     }
     if let packet = source.bytes(VIPS_META_XMP_NAME).flatMap(XMP.cleaned) {
-      set(VIPS_META_XMP_NAME, packet)
+      set(VIPS_META_XMP_NAME, to: packet)
     }
     let blocks = source.bytes(photoshopName) ?? source.bytes(VIPS_META_IPTC_NAME)
     if let iptc = blocks.flatMap(IPTC.init) {
       // libvips 8.14.1 truncates a TIFF's own IPTC to a quarter, on reading and on writing.
-      if format == .jpeg { set(VIPS_META_IPTC_NAME, iptc.segment) }
-      if format == .tiff { set(photoshopName, iptc.block) }
+      if format == .jpeg { set(VIPS_META_IPTC_NAME, to: iptc.segment) }
+      if format == .tiff { set(photoshopName, to: iptc.block) }
     }
   }
 
@@ -43,7 +43,8 @@ extension Image {
     source.withVipsImage { from in
       withVipsImage { to in
         vips_image_set_int(to, "orientation", 1)
-        (to.pointee.Xres, to.pointee.Yres) = (from.pointee.Xres, from.pointee.Yres)
+        to.pointee.Xres = from.pointee.Xres
+        to.pointee.Yres = from.pointee.Yres
         guard let names = vips_image_get_fields(from) else { return }
         defer { g_strfreev(names) }
         var next = names
@@ -79,7 +80,7 @@ extension Image {
     }
   }
 
-  private func set(_ name: String, _ bytes: [UInt8]) {
+  private func set(_ name: String, to bytes: [UInt8]) {
     withVipsImage { vips_image_set_blob_copy($0, name, bytes, bytes.count) }
   }
 }

@@ -12,7 +12,7 @@ enum Exif {
     guard exif.count >= start + 8 else { return nil }
     let isLittle = exif[start] == UInt8(ascii: "I")
     /// Returns a number in the block's byte order; 0 past its end.
-    func number(_ offset: Int, _ count: Int) -> Int {
+    func number(at offset: Int, count: Int) -> Int {
       let from = start + offset
       guard from >= 0, from + count <= exif.count else { return 0 }
       let bytes = exif[from..<from + count]
@@ -20,33 +20,33 @@ enum Exif {
     }
     /// Returns the offset of each tag's value in a directory, by tag.
     func values(at directory: Int) -> [Int: Int] {
-      let count = min(number(directory, 2), 1000)
+      let count = min(number(at: directory, count: 2), 1000)
       let entries = (0..<count).map { directory + 2 + 12 * $0 }
-      return Dictionary(entries.map { (number($0, 2), $0 + 8) }) { first, _ in first }
+      return Dictionary(entries.map { (number(at: $0, count: 2), $0 + 8) }) { first, _ in first }
     }
-    func clear(_ offset: Int, _ count: Int) {
+    func clear(at offset: Int, count: Int) {
       let from = start + max(0, offset)
       guard from < exif.count else { return }
       for index in from..<min(from + max(0, count), exif.count) { exif[index] = 0 }
     }
 
-    let first = number(4, 4)
-    let next = first + 2 + 12 * number(first, 2)
+    let first = number(at: 4, count: 4)
+    let next = first + 2 + 12 * number(at: first, count: 2)
     guard first >= 8, start + next + 4 <= exif.count else { return nil }
     if let orientation = values(at: first)[0x0112] {
-      clear(orientation, 4)
+      clear(at: orientation, count: 4)
       exif[start + orientation + (isLittle ? 0 : 1)] = 1
     }
-    let second = number(next, 4)
+    let second = number(at: next, count: 4)
     if second > 0 {
       let tags = values(at: second)
       // The offset and length of the thumbnail, as a JPEG (4.6.4) or in strips.
       for (place, length) in [(0x0201, 0x0202), (0x0111, 0x0117)] {
         if let place = tags[place], let length = tags[length] {
-          clear(number(place, 4), number(length, 4))
+          clear(at: number(at: place, count: 4), count: number(at: length, count: 4))
         }
       }
-      clear(next, 4)
+      clear(at: next, count: 4)
     }
     return exif
   }

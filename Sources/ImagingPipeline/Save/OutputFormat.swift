@@ -12,7 +12,7 @@ extension ImageFormat {
     case .avif: 16_384  // libheif's limit for reading; it writes up to 65,536
     case .gif: 65_535  // 16 bits in GIF89a's logical screen descriptor
     case .jxl, .tiff: 1_000_000  // the formats allow more, other steps do not
-    case .heic, .svg, .jp2, .bmp, .ico, .json: nil
+    case .heic, .svg, .jp2, .bmp, .ico: nil
     }
   }
 
@@ -43,10 +43,10 @@ extension ImageFormat {
       frames == 1 || holdsFrames, !hasAlpha || holdsAlpha
     else { return false }
     let isSlow = self == .avif || self == .jxl
-    return (!isSlow || size.pixels <= Self.mostSlowPixels) && isEncodable
+    return (!isSlow || size.pixels <= Self.maximumSlowPixels) && isEncodable
   }
 
   /// The maximum pixels of an AVIF or JPEG XL without an explicit request. Larger ones take far
   /// more time and memory than WebP.
-  private static let mostSlowPixels = 4_000_000
+  private static let maximumSlowPixels = 4_000_000
 }

@@ -77,7 +77,7 @@ private enum WebPStripping {
           let parts = Self.chunks(UnsafeRawBufferPointer(rebasing: content[16...]))
         else { return nil }
         let frame = parts.filter { pixels.contains($0.name) }
-        let encodedFrame = frame.flatMap { encoded($0.name, Array($0.content)) }
+        let encodedFrame = frame.flatMap { encoded($0.name, content: Array($0.content)) }
         kept.append((name, Array(content.prefix(16)) + encodedFrame))
       case "ANIM": kept.append((name, Array(content)))
       default: if pixels.contains(name) { kept.append((name, Array(content))) }
@@ -86,7 +86,7 @@ private enum WebPStripping {
     // A file without alpha or frames needs no extended header.
     if kept.count == 2, kept[0].name == "VP8X", kept[0].content[0] == 0 { kept.removeFirst() }
     guard !kept.isEmpty else { return nil }
-    let body = Array("WEBP".utf8) + kept.flatMap { encoded($0.name, $0.content) }
+    let body = Array("WEBP".utf8) + kept.flatMap { encoded($0.name, content: $0.content) }
     return Array("RIFF".utf8) + little(body.count) + body
   }
 
@@ -106,7 +106,7 @@ private enum WebPStripping {
     return chunks
   }
 
-  private static func encoded(_ name: String, _ content: [UInt8]) -> [UInt8] {
+  private static func encoded(_ name: String, content: [UInt8]) -> [UInt8] {
     Array(name.utf8) + little(content.count) + content + (content.count % 2 == 1 ? [0] : [])
   }
 

@@ -13,7 +13,8 @@ enum WebPContainer {
   /// - Returns: The number of bytes left.
   static func dropMetadata(in file: UnsafeMutableRawBufferPointer) -> Int {
     guard let start = file.baseAddress, file.count > headerLength else { return file.count }
-    var (from, to) = (headerLength, headerLength)
+    var from = headerLength
+    var to = headerLength
     while from + chunkHeaderLength <= file.count {
       let name = file[from..<from + 4]
       let size = Int(file.loadUnaligned(fromByteOffset: from + 4, as: UInt32.self).littleEndian)

@@ -31,12 +31,12 @@ enum BoxLengths {
     "minf": 0, "stbl": 0, "edts": 0, "jp2h": 0, "grpl": 0,
   ]
   /// The maximum depth of nested boxes; real files stay far below it.
-  private static let mostDepth = 16
+  private static let maximumDepth = 16
 
   private static func check(
     _ boxes: inout ByteReader, depth: Int, fileLength: Int
   ) throws(ContainerFault) {
-    guard depth < mostDepth else { throw .broken("boxes in boxes") }
+    guard depth < maximumDepth else { throw .broken("boxes in boxes") }
     while var box = try next(in: &boxes, depth: depth) {
       if box.type == "iloc" { try checkItems(&box.content, fileLength: fileLength) }
       guard let head = containers[box.type], box.content.skip(head) else { continue }
@@ -66,7 +66,7 @@ enum BoxLengths {
   }
 
   /// Checks the locations of items (ISO/IEC 14496-12, 8.11.3): an item stored in the file must lie
-  /// within it.
+  /// within it. Each step reads bytes of the box, so the time grows with the box alone.
   private static func checkItems(
     _ box: inout ByteReader, fileLength: Int
   ) throws(ContainerFault) {
@@ -85,6 +85,10 @@ enum BoxLengths {
         let method = version == 0 ? 0 : (try? box.number(2)).map({ $0 & 15 }),
         box.skip(2), let base = try? box.number(baseWidth), let extents = try? box.number(2)
       else { throw .excess("items in box iloc", items, 0) }
+      // Otherwise a few bytes could state four billion extents, all of them at the same place.
+      guard extents <= 1 || indexWidth + offsetWidth + lengthWidth > 0 else {
+        throw .broken("\(extents) extents of one place in box iloc")
+      }
       for _ in 0..<extents {
         guard box.skip(indexWidth), let offset = try? box.number(offsetWidth),
           let length = try? box.number(lengthWidth)

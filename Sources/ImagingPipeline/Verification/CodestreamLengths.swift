@@ -10,7 +10,7 @@ enum CodestreamLengths {
   private static let bytesOfTile = 6_144
   private static let bytesOfComponent = 1_280
   /// The maximum bytes for all tiles: 16 times the need of 150 megapixels in tiles of 1,024².
-  private static let mostBytesOfTiles = 64 << 20
+  private static let maximumTileBytes = 64 << 20
 
   /// Checks the main header and each tile-part.
   ///
@@ -55,19 +55,19 @@ enum CodestreamLengths {
       let left = try? segment.number(4), let top = try? segment.number(4),
       let components = try? segment.number(2), tileWidth > 0, tileHeight > 0
     else { return }
-    func count(_ side: Int, _ start: Int, _ tile: Int) -> Int {
+    func count(of side: Int, from start: Int, tile: Int) -> Int {
       max((side - start + tile - 1) / tile, 0)
     }
-    let across = count(width, left, tileWidth)
-    let down = count(height, top, tileHeight)
+    let across = count(of: width, from: left, tile: tileWidth)
+    let down = count(of: height, from: top, tile: tileHeight)
     let (tiles, isTooMany) = across.multipliedReportingOverflow(by: down)
     let bytes = bytesOfTile + components * bytesOfComponent
-    guard !isTooMany, tiles <= mostBytesOfTiles / bytes else {
+    guard !isTooMany, tiles <= maximumTileBytes / bytes else {
       // Sides have at most 32 bits.
       let pixels = max(width - offsetX, 0)
         .multipliedReportingOverflow(by: max(height - offsetY, 0))
       throw .tooManyTiles(
-        reason: "\(across)x\(down) tiles; at most \(mostBytesOfTiles / bytes) are decoded",
+        reason: "\(across)x\(down) tiles; at most \(maximumTileBytes / bytes) are decoded",
         pixels: pixels.overflow ? .max : pixels.partialValue)
     }
   }

@@ -14,7 +14,7 @@ import Platform
 enum ContainerLengths {
   /// The maximum number of missing bytes if all damage is tolerated, and so the most memory that a
   /// false length can request. Equals the default of `download.maximum_bytes`.
-  private static let mostMissing = 64 << 20
+  private static let maximumMissing = 64 << 20
 
   /// Checks a source.
   ///
@@ -24,14 +24,14 @@ enum ContainerLengths {
   ///   For a JPEG 2000 with too many tiles `.tooCostly`, or `.tooManyPixels` if the pixels also
   ///   exceed their limit.
   static func check(
-    _ source: UnsafeRawBufferPointer, as format: ImageFormat, _ limits: ImagingLimits
+    _ source: UnsafeRawBufferPointer, as format: ImageFormat, limits: ImagingLimits
   ) throws(ImageError) {
     do throws(ContainerFault) {
       try check(source, as: format)
     } catch {
       switch error {
       case .excess(_, let length, let left)
-      where limits.failOn == .none && length <= left + mostMissing:
+      where limits.failOn == .none && length <= left + maximumMissing:
         return
       case .excess(let part, let length, let left):
         throw .undecodable(detail: "\(part) claims \(length) bytes, \(left) are left")
@@ -57,8 +57,8 @@ enum ContainerLengths {
     case .jxl where !source.starts(with: [0xff, 0x0a]): try BoxLengths.check(source)
     case .jp2: try checkJPEG2000(source)
     // The BMP and ICO readers are Pictor's own and check each access. An SVG and the bare
-    // codestream of a JPEG XL contain no lengths, and JSON is never a source.
-    case .jxl, .bmp, .ico, .svg, .json: break
+    // codestream of a JPEG XL contain no lengths.
+    case .jxl, .bmp, .ico, .svg: break
     }
   }
 

@@ -16,7 +16,7 @@ struct GIFCheck {
   private let lengths: UnsafeMutableBufferPointer<Int32>
 
   static func soundness(of bytes: UnsafeRawBufferPointer) -> Soundness {
-    withUnsafeTemporaryAllocation(of: Int32.self, capacity: GIFCodes.most) { lengths in
+    withUnsafeTemporaryAllocation(of: Int32.self, capacity: GIFCodes.maximumCount) { lengths in
       lengths.initialize(repeating: 0)
       var check = GIFCheck(bytes: bytes, lengths: lengths)
       return check.run()
@@ -24,7 +24,8 @@ struct GIFCheck {
   }
 
   private init(bytes: UnsafeRawBufferPointer, lengths: UnsafeMutableBufferPointer<Int32>) {
-    (self.bytes, self.lengths) = (bytes, lengths)
+    self.bytes = bytes
+    self.lengths = lengths
   }
 
   private static let truncated = Soundness.damaged(.truncated, "a GIF that ends early")
@@ -42,7 +43,7 @@ struct GIFCheck {
       case 0: continue
       case 0x21:
         guard position + 1 < bytes.count else { return Self.truncated }
-        if bytes[position] == 0xff { isAnimation = true }
+        if isLoop(at: position) { isAnimation = true }
         position += 1
         guard skipBlocks() else { return Self.truncated }
       case 0x2c:
@@ -53,6 +54,16 @@ struct GIFCheck {
       }
     }
     return frames == 1 && !isAnimation ? .whole : Self.truncated
+  }
+
+  /// Whether the extension at `position` says how often the animation is repeated. Other application extensions hold
+  /// metadata such as XMP, which images of one frame have as well.
+  private func isLoop(at position: Int) -> Bool {
+    guard bytes[position] == 0xff, position + 13 <= bytes.count, bytes[position + 1] == 11 else {
+      return false
+    }
+    let name = bytes[position + 2..<position + 13]
+    return name.elementsEqual("NETSCAPE2.0".utf8) || name.elementsEqual("ANIMEXTS1.0".utf8)
   }
 
   private mutating func skipColours(_ flags: UInt8) -> Bool {
@@ -87,7 +98,7 @@ struct GIFCheck {
       bytes: UnsafeRawBufferPointer(rebasing: bytes[start..<position]), bits: bits,
       lengths: lengths)
     guard let found = codes.countPixels(upTo: pixels) else {
-      return .damaged(.warning, "a GIF's codes make no sense")
+      return .damaged(.warning, "a GIF has invalid codes")
     }
     guard found == pixels else {
       return .damaged(.warning, "a GIF's frame of \(found) pixels instead of \(pixels)")
@@ -100,7 +111,7 @@ struct GIFCheck {
 /// Reads the codes of one frame, in blocks of up to 255 bytes (GIF89a, appendix F).
 struct GIFCodes {
   /// The maximum number of codes.
-  static let most = 4_096
+  static let maximumCount = 4_096
 
   private let bytes: UnsafeRawBufferPointer
   private let lengths: UnsafeMutableBufferPointer<Int32>
@@ -113,14 +124,18 @@ struct GIFCodes {
   private var hasEnded = false
 
   init(bytes: UnsafeRawBufferPointer, bits: Int, lengths: UnsafeMutableBufferPointer<Int32>) {
-    (self.bytes, self.lengths, firstBits) = (bytes, lengths, bits)
+    self.bytes = bytes
+    self.lengths = lengths
+    firstBits = bits
   }
 
   /// Returns the number of pixels that the codes produce; `nil` for an invalid code. Stops at the
   /// end of the codes, or once `wanted` pixels are reached.
   mutating func countPixels(upTo wanted: Int) -> Int? {
     let clear = 1 << firstBits
-    var (next, size, last) = (clear + 2, firstBits + 1, -1)
+    var next = clear + 2
+    var size = firstBits + 1
+    var last = -1
     for code in 0..<clear { lengths[code] = 1 }
     var pixels = 0
     while pixels < wanted {
@@ -130,21 +145,25 @@ struct GIFCodes {
         return pixels
       }
       if code == clear {
-        (next, size, last) = (clear + 2, firstBits + 1, -1)
+        next = clear + 2
+        size = firstBits + 1
+        last = -1
         continue
       }
       guard last >= 0 else {
         guard code < clear else { return nil }
-        (pixels, last) = (pixels + 1, code)
+        pixels += 1
+        last = code
         continue
       }
-      guard code < next || code == next && next < Self.most else { return nil }
-      if next < Self.most {
+      guard code < next || code == next && next < Self.maximumCount else { return nil }
+      if next < Self.maximumCount {
         lengths[next] = lengths[last] + 1
         next += 1
         if next == 1 << size && size < 12 { size += 1 }
       }
-      (pixels, last) = (pixels + Int(lengths[code]), code)
+      pixels += Int(lengths[code])
+      last = code
     }
     lastSize = size
     return pixels
@@ -176,7 +195,9 @@ struct GIFCodes {
       }
       guard position < bytes.count else { return -1 }
       window |= UInt32(bytes[position]) << UInt32(count)
-      (position, left, count) = (position + 1, left - 1, count + 8)
+      position += 1
+      left -= 1
+      count += 8
     }
     defer {
       window >>= UInt32(bits)

@@ -11,7 +11,7 @@ struct JobCost {
   private var isOfSource = true
 
   /// Jobs with a higher estimate are expensive: others may overtake them.
-  static let mostSecondsOfQuick = 1.0
+  static let maximumQuickSeconds = 1.0
 
   /// Estimates the decoding of the whole source, because most formats cannot be decoded in part.
   init(decoding header: SourceHeader) {
@@ -38,13 +38,13 @@ struct JobCost {
   /// - Throws: `ImageError.cancelled` for an expensive job that is refused; `.tooCostly` above the limit, within
   ///   `.ofVariant` if other variants of the source may cost less.
   func check(_ limits: ImagingLimits, isQuickOnly: Bool) throws(ImageError) {
-    guard seconds <= limits.mostSeconds else {
+    guard seconds <= limits.maximumSeconds else {
       let error = ImageError.tooCostly(
         reason: "it would take about \(Int(seconds.rounded())) s of processor time; at most "
-          + "\(Int(limits.mostSeconds)) are allowed")
+          + "\(Int(limits.maximumSeconds)) are allowed")
       throw isOfSource ? error : .ofVariant(error)
     }
-    if isQuickOnly, seconds > Self.mostSecondsOfQuick { throw .cancelled }
+    if isQuickOnly, seconds > Self.maximumQuickSeconds { throw .cancelled }
   }
 
   /// The cost of a `maxbytes` search in encodes of the full size: at most eight encodes, most of them of smaller
@@ -63,7 +63,7 @@ struct JobCost {
     case .jp2: 110
     case .tiff: 20
     case .bmp, .ico: 10
-    case .svg, .json: 0
+    case .svg: 0
     }
   }
 
@@ -77,7 +77,7 @@ struct JobCost {
     case .jxl: 90
     case .gif: 250
     case .tiff: 30
-    case .heic, .jp2, .svg, .bmp, .ico, .json: 0
+    case .heic, .jp2, .svg, .bmp, .ico: 0
     }
   }
 }

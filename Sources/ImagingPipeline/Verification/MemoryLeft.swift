@@ -4,18 +4,20 @@ import Glibc
 
 /// Memory left below the worker's limit (RLIMIT_DATA).
 enum MemoryLeft {
+  /// `/proc/self/statm`, kept open: a sealed worker could not open it again. Negative without /proc.
+  private static let figures = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
+
   /// Bytes that may still be allocated; `nil` without a limit.
   static var bytes: Int? {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0,
-      let bound = Int(exactly: limit.rlim_cur), let file = fopen("/proc/self/statm", "r")
+      let bound = Int(exactly: limit.rlim_cur)
     else { return nil }
-    defer { fclose(file) }
-    var line = [CChar](repeating: 0, count: 128)
-    guard fgets(&line, CInt(line.count), file) != nil else { return nil }
+    var line = [UInt8](repeating: 0, count: 128)
+    let count = pread(figures, &line, line.count, 0)
+    guard count > 0 else { return nil }
     // proc_pid_statm(5): the sixth number is data and stack, in pages.
-    let text = line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
-    let numbers = String(decoding: text, as: UTF8.self).split(separator: " ")
+    let numbers = String(decoding: line[..<count], as: UTF8.self).split { $0 == " " || $0 == "\n" }
     guard numbers.count > 5, let pages = Int(numbers[5]) else { return nil }
     return bound - pages * Int(getpagesize())
   }

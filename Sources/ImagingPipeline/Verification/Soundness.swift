@@ -1,5 +1,6 @@
 // Soundness: decides whether a source's bytes are intact, without decoding pixels.
 
+import FastJPEG
 import Model
 
 /// The verdict on a source's bytes.
@@ -16,7 +17,12 @@ enum Soundness: Equatable {
   init(of bytes: UnsafeRawBufferPointer, as format: ImageFormat) {
     self =
       switch format {
-      case .jpeg: JPEGCheck.soundness(of: bytes)
+      case .jpeg:
+        switch JPEGCheck.verdict(on: bytes) {
+        case .whole: .whole
+        case .unknown: .unknown
+        case .damaged(let level, let detail): .damaged(level, detail)
+        }
       case .png: PNGCheck.soundness(of: bytes)
       case .gif: GIFCheck.soundness(of: bytes)
       default: .unknown

@@ -7,18 +7,18 @@ import Model
 enum SourceCost {
   /// The maximum number of pixels in all scans of a JPEG together: 2 s of processor time (docs/performance.md,
   /// "Limits of processor time"). Encoders write 3 to 12 scans.
-  private static let mostScannedPixels = 7_000_000_000
+  private static let maximumScannedPixels = 7_000_000_000
 
   /// Checks a source before it is decoded. The cost of a vector depends on its drawn size
   /// (`VectorCost`).
   ///
   /// - Throws: `ImageError.tooCostly`.
-  static func check(_ source: UnsafeRawBufferPointer, _ header: SourceHeader) throws(ImageError) {
+  static func check(_ source: UnsafeRawBufferPointer, header: SourceHeader) throws(ImageError) {
     guard header.format == .jpeg else { return }
     let scans = scans(of: source)
-    let most = max(mostScannedPixels / max(header.size.pixels, 1), 1)
-    guard scans <= most else {
-      throw .tooCostly(reason: "\(scans) scans of \(header.size); at most \(most) are decoded")
+    let maximum = max(maximumScannedPixels / max(header.size.pixels, 1), 1)
+    guard scans <= maximum else {
+      throw .tooCostly(reason: "\(scans) scans of \(header.size); at most \(maximum) are decoded")
     }
   }
 

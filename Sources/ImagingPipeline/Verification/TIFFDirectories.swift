@@ -12,7 +12,7 @@ struct TIFFDirectories {
   private(set) var others: [Int] = []
 
   /// The maximum number of directories read; every later directory counts as a page.
-  private static let mostRead = 65_536
+  private static let maximumRead = 65_536
 
   /// Reads the chain. An unreadable directory counts as a page, and libtiff decides about it.
   ///
@@ -20,7 +20,7 @@ struct TIFFDirectories {
   init(of file: UnsafeRawBufferPointer, count: Int) {
     guard let reader = TIFFReader(file) else { return }
     var place = reader.firstDirectory
-    let last = min(count, Self.mostRead)
+    let last = min(count, Self.maximumRead)
     for index in 0..<last {
       guard let directory = place.flatMap({ reader.directory(at: $0) }) else { break }
       if directory.isPartOfPage { others.append(index) }

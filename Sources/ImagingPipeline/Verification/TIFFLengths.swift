@@ -7,7 +7,7 @@ import Platform
 enum TIFFLengths {
   /// The maximum number of directories checked. libtiff's own limit, TIFF_MAX_DIR_COUNT, is
   /// 1,048,576; libvips reads one directory.
-  private static let mostDirectories = 65_536
+  private static let maximumDirectories = 65_536
 
   /// The bytes of each value type, by type code (TIFF 6.0, and BigTIFF's 16 to 18).
   private static let widths = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8]
@@ -24,16 +24,21 @@ enum TIFFLengths {
     guard var place = try? head.number(offsetWidth), place < source.count else {
       throw .broken("a TIFF without a directory")
     }
-    var seen = 0
-    // A chain ends at an offset outside the file, as in libtiff.
-    while place > 0, place < source.count, seen < mostDirectories {
-      seen += 1
+    var places: Set<Int> = []
+    var left = source.count
+    // A chain ends at an offset outside the file, and where it comes back to a directory, as in libtiff.
+    while place > 0, place < source.count, places.count < maximumDirectories,
+      places.insert(place).inserted
+    {
       var directory = ByteReader(source, at: place, order: order)
       let entryLength = isBigTIFF ? 20 : 12
       guard let count = try? directory.number(isBigTIFF ? 8 : 2),
         count <= directory.left / entryLength,
         var entries = try? directory.reader(of: count * entryLength)
       else { throw .excess("a directory", Int.max, directory.left) }
+      // Otherwise each byte of a file could belong to 65,536 directories.
+      left -= count * entryLength
+      guard left >= 0 else { throw .broken("a TIFF's directories overlap") }
       for _ in 0..<count {
         guard let tag = try? entries.number(2), let type = try? entries.number(2),
           let values = try? entries.number(offsetWidth),

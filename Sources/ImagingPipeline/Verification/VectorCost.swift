@@ -5,8 +5,9 @@ import Model
 /// An estimate of an SVG's filter effects (W3C Filter Effects Module Level 1), which can keep
 /// librsvg busy for minutes.
 ///
-/// The estimate is rough: a filter in a style counts for every element, and content repeated by
-/// `use` counts once. The limit on processor time covers the rest.
+/// The estimate is rough: a filter in a style counts for every element, content repeated by `use`
+/// counts once, and each filter counts at least once, because a reference can be written in many
+/// ways (quotes, character references, escapes). The limit on processor time covers the rest.
 struct VectorCost {
   /// The cost of one filter primitive: nanoseconds per pixel, and per cell of its kernel.
   private struct Primitive {
@@ -24,7 +25,7 @@ struct VectorCost {
   private var elements = 0
 
   /// The maximum estimated processor time, in seconds.
-  private static let mostSeconds = 4.0
+  private static let maximumSeconds = 4.0
   /// The side of libvips's tiles, in pixels. librsvg computes a filter again for each tile.
   private static let tile = 2_000
 
@@ -40,11 +41,11 @@ struct VectorCost {
   ) throws(ImageError) {
     let scale = Double(max(size.width, 1)) / Double(max(nominal.width, 1))
     let seconds = VectorCost(source).seconds(drawn: size, scale: scale)
-    guard seconds <= mostSeconds else {
+    guard seconds <= maximumSeconds else {
       throw .ofVariant(
         .tooCostly(
           reason: "its filters would take about \(Int(min(seconds, 1e9))) s of processor time at "
-            + "\(size); at most \(Int(mostSeconds)) are allowed"))
+            + "\(size); at most \(Int(maximumSeconds)) are allowed"))
     }
   }
 
@@ -68,7 +69,7 @@ struct VectorCost {
         filter = Self.attribute("id", of: tag)
         if let filter, filters[filter] == nil { filters[filter] = [] }
       } else if name.hasPrefix("fe"), let filter {
-        filters[filter, default: []].append(Self.primitive(name, tag))
+        filters[filter, default: []].append(Self.primitive(name, tag: tag))
       }
     }
   }
@@ -79,19 +80,19 @@ struct VectorCost {
     let pixels = size.area * tiles[0] * tiles[1]
     return filters.reduce(0) { sum, filter in
       let (id, primitives) = filter
-      let count = Double(uses[id] ?? 0) + Double(styleUses[id] ?? 0) * Double(elements)
+      let references = Double(uses[id] ?? 0) + Double(styleUses[id] ?? 0) * Double(elements)
       let each = primitives.reduce(0.0) { sum, primitive in
         let growth = primitive.isScaled ? max(scale * scale, 1e-9) : 1
         return sum + primitive.perPixel + primitive.cells * growth * primitive.perCell
       }
-      return sum + count * each * pixels / 1e9
+      return sum + max(references, 1) * each * pixels / 1e9
     }
   }
 
   /// Returns the cost of a primitive. The coefficients are the measured processor time of librsvg
   /// 2.54.
   private static func primitive(
-    _ name: String, _ tag: Slice<UnsafeRawBufferPointer>
+    _ name: String, tag: Slice<UnsafeRawBufferPointer>
   ) -> Primitive {
     func number(_ attribute: String) -> Double? {
       self.attribute(attribute, of: tag)?.split { " ,\t\n".contains($0) }.compactMap { Double($0) }
@@ -100,13 +101,17 @@ struct VectorCost {
     var primitive = Primitive()
     switch name {
     case "feTurbulence":
-      (primitive.cells, primitive.perCell) = (max(number("numOctaves") ?? 1, 1), 50)
+      primitive.cells = max(number("numOctaves") ?? 1, 1)
+      primitive.perCell = 50
     case "feMorphology":
       let side = 2 * max(number("radius") ?? 0, 0)
-      (primitive.cells, primitive.perCell, primitive.isScaled) = (side * side, 1.4, true)
+      primitive.cells = side * side
+      primitive.perCell = 1.4
+      primitive.isScaled = true
     case "feConvolveMatrix":
       let side = max(number("order") ?? 3, 1)
-      (primitive.cells, primitive.perCell) = (side * side, 3.8)
+      primitive.cells = side * side
+      primitive.perCell = 3.8
     default: break
     }
     return primitive

@@ -13,7 +13,7 @@ struct Image: ~Copyable {
   /// - Parameter stage: The name of the operation in error messages.
   init(
     _ stage: StaticString,
-    _ operation: (UnsafeMutablePointer<UnsafeMutablePointer<VipsImage>?>) -> CInt
+    operation: (UnsafeMutablePointer<UnsafeMutablePointer<VipsImage>?>) -> CInt
   ) throws(ImageError) {
     var result: UnsafeMutablePointer<VipsImage>?
     guard operation(&result) == 0, let result else { throw VipsLibrary.failure(in: stage) }
@@ -26,7 +26,7 @@ struct Image: ~Copyable {
   /// - Parameter profile: The ICC profile; empty for none.
   init(blank size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
     try self.init("pixels") { result in
-      guard let image = Self.undecoded(size, bands, profile) else { return -1 }
+      guard let image = Self.undecoded(size, bands: bands, profile: profile) else { return -1 }
       guard vips_image_write_prepare(image) == 0 else {
         pictor_g_object_unref(image)
         return -1
@@ -39,13 +39,13 @@ struct Image: ~Copyable {
   /// Creates an image without memory for pixels, of which only the properties can be read.
   init(undecoded size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
     try self.init("pixels") { result in
-      result.pointee = Self.undecoded(size, bands, profile)
+      result.pointee = Self.undecoded(size, bands: bands, profile: profile)
       return result.pointee == nil ? -1 : 0
     }
   }
 
   /// Returns a new image with one reference, owned by the caller.
-  private static func undecoded(_ size: PixelSize, _ bands: Int, _ profile: [UInt8])
+  private static func undecoded(_ size: PixelSize, bands: Int, profile: [UInt8])
     -> UnsafeMutablePointer<VipsImage>?
   {
     guard let image = vips_image_new_memory() else { return nil }
@@ -70,7 +70,7 @@ struct Image: ~Copyable {
   /// Returns the result of an operation on this image.
   func made(
     _ stage: StaticString,
-    _ operation: (
+    operation: (
       UnsafeMutablePointer<VipsImage>, UnsafeMutablePointer<UnsafeMutablePointer<VipsImage>?>
     ) -> CInt
   ) throws(ImageError) -> Image {
@@ -180,11 +180,4 @@ struct Image: ~Copyable {
   func withOpaqueAlpha() throws(ImageError) -> Image {
     try made("alpha") { pictor_vips_bandjoin_const1($0, $1, 255) }
   }
-}
-
-extension PixelSize {
-  /// The number of pixels.
-  var pixels: Int { width * height }
-  /// This size with width and height swapped.
-  var turned: PixelSize { PixelSize(width: height, height: width) }
 }

@@ -23,25 +23,48 @@ enum VipsLibrary {
     // are not accepted (ImageMagick, PDF, OpenSlide), and each costs time and memory. HEIF and JPEG
     // XL are loaded on demand.
     setenv("VIPSHOME", "/dev/null", 1)
+    // ORC compiles vector programs to machine code, for which it needs executable memory. A sealed worker gets none, and
+    // ORC would abort it. Without machine code, libvips uses its own C; the results are the same sealed and open.
+    // Some operations ignore `vips_vector_set_enabled`, so ORC itself is told, before it starts.
+    setenv("ORC_CODE", "emulate", 1)
     guard vips_init("pictor") == 0 else {
       return .internal(detail: "libvips does not start: \(takeErrorText())")
     }
+    vips_vector_set_enabled(0)
     // An imaging worker runs one job at a time; a second thread would compete with other workers
-    // for the same core.
+    // for the same core. With two threads, libvips 8.14 also loses the error of a decoder that fails at once
+    // (docs/decisions/014-tests-in-parallel.md).
     vips_concurrency_set(1)
     // Operations do not repeat between jobs, and a cache would keep a source's bytes in use after
     // the job.
     vips_cache_set_max(0)
     vips_cache_set_max_mem(0)
     vips_cache_set_max_files(0)
-    // Blocks all loaders, then allows those in use. vips_block_untrusted_set would block SVG and
-    // allow the text formats.
-    vips_operation_block_set("VipsForeignLoad", 1)
-    for loader in ["Jpeg", "Png", "Nsgif", "Webp", "Tiff", "Heif", "Svg", "Jxl", "Jp2k"] {
-      vips_operation_block_set("VipsForeignLoad\(loader)", 0)
-    }
+    blockOtherLoaders()
     return nil
   }()
+
+  private static let allowedLoaders = [
+    "Jpeg", "Png", "Nsgif", "Webp", "Tiff", "Heif", "Svg", "Jxl", "Jp2k",
+  ].map { "VipsForeignLoad\($0)" }
+
+  /// Blocks all loaders but those in use. `vips_block_untrusted_set` would block SVG and allow the text formats.
+  ///
+  /// Blocking all loaders first would be shorter, but then no thread could open an image for a moment. Several threads of
+  /// the tests open images while one starts the pipeline.
+  static func blockOtherLoaders() {
+    vips_class_map_all(
+      g_type_from_name("VipsForeignLoad"),
+      { loader, _ in
+        // A class of GObject starts with its `GTypeClass`.
+        let type = UnsafeMutableRawPointer(loader)?.assumingMemoryBound(to: GTypeClass.self)
+        let name = String(cString: g_type_name_from_class(type))
+        if !VipsLibrary.allowedLoaders.contains(where: name.hasPrefix) {
+          vips_operation_block_set(name, 1)
+        }
+        return nil
+      }, nil)
+  }
 
   /// Loads the HEIC and AVIF loaders on first use. Their libvips module links libheif and three
   /// video codecs.
@@ -55,6 +78,9 @@ enum VipsLibrary {
   static func loadJXL() throws(ImageError) {
     if let jxlFailure { throw jxlFailure }
   }
+
+  /// Loads both modules now. What fails stays an error of the first image that needs it.
+  static func loadModules() { _ = (heifFailure, jxlFailure) }
 
   private static let heifFailure = failure(toLoad: "heif", having: "VipsForeignLoadHeif")
   private static let jxlFailure = failure(toLoad: "jxl", having: "VipsForeignLoadJxl")

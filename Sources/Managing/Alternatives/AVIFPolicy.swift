@@ -35,7 +35,7 @@ public struct AVIFPolicy: Sendable {
   func replaceableFallback(for request: ImageRequest) -> ImageRequest? {
     guard isLater, request.options.awaitsAVIF || request.options.isRevalidation,
       // With `maxBytes`, both formats fill the same budget, so a smaller file is not better.
-      request.transform.maxBytes == nil
+      request.transform.output.maxBytes == nil
     else { return nil }
     return request.withoutAVIF
   }
@@ -45,9 +45,7 @@ extension ImageRequest {
   /// The request of a client that does not accept AVIF, or `nil` if AVIF is not the preferred
   /// format.
   fileprivate var withoutAVIF: ImageRequest? {
-    guard transform.format == nil, transform.accepted.first == .avif,
-      transform.product == .image
-    else { return nil }
-    return accepting(Array(transform.accepted.dropFirst()))
+    guard transform.leavesFormatOpen, transform.output.accepted.first == .avif else { return nil }
+    return accepting(Array(transform.output.accepted.dropFirst()))
   }
 }

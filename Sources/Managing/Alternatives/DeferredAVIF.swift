@@ -49,8 +49,11 @@ final class DeferredAVIF: Sendable {
   ) async -> VariantResult {
     let isStorable = fallback.info.freshness.isStorable
     // Pictor makes no animated AVIF, so an animation is the same image under both keys.
-    if fallback.info.frames > 1, let same = await files.copy(of: fallback, as: request.key) {
-      cache.store(same, in: isStorable ? request.options.store : [])
+    if let image = fallback.info.image, image.frames > 1,
+      let same = await files.copy(of: fallback, as: request.key)
+    {
+      cache.store(
+        same, in: isStorable ? request.options.store : [], for: request.options.demand())
       return VariantResult(variant: same, status: status, timings: timings)
     }
     if request.options.cache != .only, isStorable { schedule(request, encode: encode) }
@@ -113,6 +116,7 @@ extension ImageRequest {
     var own = self
     own.options = LoadOptions()
     own.options.store = options.store
+    own.options.isFreeForm = options.isFreeForm
     own.options.priority = .low
     own.options.isDetached = true
     own.options.awaitsAVIF = true

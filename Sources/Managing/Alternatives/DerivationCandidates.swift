@@ -22,10 +22,10 @@ struct DerivationCandidates {
   var count: Int { sources.count }
 
   /// Adds a variant if others can be derived from it. The newest candidate of a source comes last.
-  mutating func note(_ variant: Variant, _ transform: Transform) {
-    guard transform.isSourceOfOthers(variant.info) else { return }
+  mutating func note(_ variant: Variant, of transform: Transform) {
+    guard let image = variant.info.image, transform.isSourceOfOthers(image) else { return }
     let key = variant.key.source
-    let candidate = Candidate(key: variant.key, transform: transform, size: variant.info.size)
+    let candidate = Candidate(key: variant.key, transform: transform, size: image.size)
     var listed = sources[key] ?? []
     if listed.last == candidate { return }
     listed.removeAll { $0.key == candidate.key }
@@ -56,25 +56,19 @@ extension Transform {
 
   /// Whether smaller variants can be derived from this result. It shows the whole source or an
   /// exactly known crop, has enough quality, and is not enlarged.
-  fileprivate func isSourceOfOthers(_ info: VariantInfo) -> Bool {
-    guard info.frames == 1, info.scaledDownFrom == nil, !enlarge, keepsShape, isBare else {
-      return false
-    }
-    return switch info.format {
+  fileprivate func isSourceOfOthers(_ image: RenderedImage) -> Bool {
+    guard image.frames == 1, image.scaledDownFrom == nil, isPlainImage, sizing.keepsShape,
+      !sizing.enlarge
+    else { return false }
+    return switch image.format {
     // A PNG with a quality or a byte limit may have a reduced palette.
-    case .png: quality == nil && maxBytes == nil
+    case .png: output.quality == nil && output.maxBytes == nil
     case .jpeg, .webp, .avif, .jxl:
-      (info.quality ?? quality ?? qualities[info.format] ?? 0) >= Self.leastQuality
-        && (maxBytes == nil || info.quality != nil)
+      (image.quality ?? output.quality ?? output.qualities[image.format] ?? 0)
+        >= Self.leastQuality && (output.maxBytes == nil || image.quality != nil)
     default: false
     }
   }
-
-  /// Whether the fit neither crops, pads nor stretches.
-  private var keepsShape: Bool { fit == .inside || fit == .outside }
-
-  /// Whether no step would be applied to the pixels twice.
-  private var isBare: Bool { product == .image && effects == Effects() && watermark == nil }
 
   /// Returns the transform that turns a larger variant into this result, or `nil` if no exact one
   /// exists.
@@ -83,52 +77,26 @@ extension Transform {
   /// the same for every source size that rounds to it. The request needs `width` or `height`,
   /// because `scale` alone is relative to the source.
   fileprivate func rest(after larger: Transform, of size: PixelSize) -> Transform? {
-    guard larger.format == nil || larger.format == format, larger.background == background,
-      larger.crop == crop, larger.rotation == rotation, larger.flip == flip, larger.trim == trim,
-      larger.frame == frame, larger.isAnimated == isAnimated, stripsMetadata, isBare,
-      let result = certainSize(of: size),
+    guard isPlainImage, larger.selection == selection, output.isDerivable(from: larger.output),
+      let result = sizing.certainSize(of: size),
       size.width >= 2 * result.width, size.height >= 2 * result.height,
-      4 * result.width * result.height <= limitBytes
+      4 * result.width * result.height <= sizing.limitBytes
     else { return nil }
     var rest = self
-    (rest.crop, rest.rotation, rest.flip, rest.trim, rest.frame) = (nil, .none, .none, nil, nil)
+    rest.selection = Selection()
     return rest
   }
+}
 
+extension Sizing {
   /// Returns the output size for an input of `size`, or `nil` if rounding of the input (±0.5
   /// pixels) could change it.
-  private func certainSize(of size: PixelSize) -> PixelSize? {
-    let (width, height) = (Double(size.width), Double(size.height))
-    guard let flat = self.size(of: width + 0.5, height - 0.5),
-      let tall = self.size(of: width - 0.5, height + 0.5), flat == tall
-    else { return nil }
-    return flat
-  }
-
-  /// Computes the output size like `ImagingPipeline.Geometry`, without enlarging.
-  private func size(of sourceWidth: Double, _ sourceHeight: Double) -> PixelSize? {
-    func side(_ exact: Double) -> Int { max(1, Int(exact.rounded())) }
-    let box = (
-      width: width.map { side(Double($0) * (scale ?? 1)) },
-      height: height.map { side(Double($0) * (scale ?? 1)) }
-    )
-    let factor: Double
-    let (x, y) = (
-      box.width.map { Double($0) / sourceWidth }, box.height.map { Double($0) / sourceHeight }
-    )
-    switch (fit, x, y)
-    {
-    case (.fill, _?, _?):
-      return box.width.flatMap { width in
-        box.height.map { PixelSize(width: width, height: $0) }
-      }
-    case (.inside, let x?, let y?): factor = min(x, y)
-    case (.outside, let x?, let y?): factor = max(x, y)
-    case (.inside, let one?, nil), (.outside, let one?, nil), (.inside, nil, let one?),
-      (.outside, nil, let one?):
-      factor = one
-    default: return nil
-    }
-    return PixelSize(width: side(sourceWidth * factor), height: side(sourceHeight * factor))
+  fileprivate func certainSize(of size: PixelSize) -> PixelSize? {
+    guard keepsShape || fit == .fill, let box = SizeBox(self) else { return nil }
+    let width = Double(size.width)
+    let height = Double(size.height)
+    let flat = box.imageSize(width: width + 0.5, height: height - 0.5)
+    let tall = box.imageSize(width: width - 0.5, height: height + 0.5)
+    return flat == tall ? flat : nil
   }
 }

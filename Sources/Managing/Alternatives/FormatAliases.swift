@@ -22,7 +22,8 @@ struct FormatAliases: Sendable {
   /// Stores a negotiated variant under the key with its explicit format, unless a tier has a fresh
   /// entry of that key.
   func store(_ variant: Variant, of request: ImageRequest) async {
-    let named = request.naming(variant.info.format)
+    guard let image = variant.info.image else { return }
+    let named = request.naming(image.format)
     let entries = await cache.lookUp(named.key)
     let isCached = [entries.memory, entries.disk].contains {
       $0?.freshness.isFresh(at: now()) == true
@@ -30,7 +31,7 @@ struct FormatAliases: Sendable {
     guard !isCached, variant.info.freshness.isStorable,
       let alias = await files.copy(of: lasting(variant, of: request), as: named.key)
     else { return }
-    cache.store(alias, in: request.options.store)
+    cache.store(alias, in: request.options.store, for: request.options.demand())
   }
 
   /// Returns the fallback's own variant if `variant` is a short-lived copy of it, instead of an

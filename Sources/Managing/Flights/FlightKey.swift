@@ -9,8 +9,11 @@ import Model
 struct FlightKey: Hashable, Sendable {
   /// The key of the variant.
   let key: CacheKey
-  /// The load options, without priority and detachment. A participant raises the flight's priority,
-  /// and one detached participant makes the whole flight detached.
+  /// The load options, without those that do not change the response:
+  ///
+  /// - A participant raises the flight's priority, and one detached participant makes the whole flight
+  ///   detached.
+  /// - Each participant counts by itself as a request for the variant (`VariantLookup.countRequest`).
   private let options: LoadOptions
 
   init(_ request: ImageRequest) {
@@ -18,6 +21,7 @@ struct FlightKey: Hashable, Sendable {
     var options = request.options
     options.priority = .normal
     options.isDetached = false
+    options.isFreeForm = false
     options.trail = options.trail.bare
     self.options = options
   }

@@ -64,7 +64,7 @@ struct FlightTable<Key: Hashable, Waiter> {
 
   /// Adds a waiter to the flight of `key`, or to a new flight if none can be joined. One detached
   /// waiter makes the flight detached.
-  mutating func enter(_ key: Key, _ waiter: Waiter, isDetached: Bool = false) -> Entry {
+  mutating func enter(_ key: Key, as waiter: Waiter, isDetached: Bool = false) -> Entry {
     lastID += 1
     let waiterID = lastID
     if let id = joinable[key], let flight = flights[id] {

@@ -16,7 +16,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let continuation: CheckedContinuation<Void, Never>
     private let outcome: Outcome
 
-    init(_ continuation: CheckedContinuation<Void, Never>, _ outcome: Outcome) {
+    init(_ continuation: CheckedContinuation<Void, Never>, outcome: Outcome) {
       self.continuation = continuation
       self.outcome = outcome
     }
@@ -63,9 +63,9 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let outcome = Outcome(.failure(.cancelled))
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let waiter = Waiter(continuation, outcome)
+        let waiter = Waiter(continuation, outcome: outcome)
         let (entered, shared) = state.withLock { state in
-          let entered = state.table.enter(key, waiter, isDetached: isDetached)
+          let entered = state.table.enter(key, as: waiter, isDetached: isDetached)
           // Starting or joining the flight raises the priority below.
           var flight =
             state.flights[entered.flight]
@@ -143,7 +143,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       } catch {
         result = .failure(error)
       }
-      self.finish(flight, result)
+      self.finish(flight, with: result)
     }
     let isRunning = state.withLock { state in
       // The task may have finished, or its last waiter may have left, before this point.
@@ -154,7 +154,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if !isRunning { task.cancel() }
   }
 
-  private func finish(_ flight: Table.FlightID, _ result: Result<Value, ImageError>) {
+  private func finish(_ flight: Table.FlightID, with result: Result<Value, ImageError>) {
     let (waiters, next) = state.withLock { state in
       state.flights[flight] = nil
       let waiters = state.table.finish(flight)

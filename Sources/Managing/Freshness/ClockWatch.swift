@@ -41,7 +41,7 @@ final class ClockMonitor: Sendable {
     counters.clockSetBack.add()
     guard watch.withLock({ $0.sees(freshness.receivedAt, now: now) }) else { return }
     log.warning(
-      "the clock was set back: what came in later than now is asked for again",
-      ["seconds": .int(freshness.receivedAt.seconds - now.seconds)])
+      "the clock was set back: entries from the future are loaded again",
+      fields: ["seconds": .int(freshness.receivedAt.seconds - now.seconds)])
   }
 }

@@ -26,13 +26,13 @@ struct FreshnessEvaluator: Sendable {
   func freshness(
     of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, timings: Timings = Timings()
   ) -> Freshness {
-    func before(_ moment: UnixTime, _ duration: Duration?) -> UnixTime {
+    func before(_ moment: UnixTime, by duration: Duration?) -> UnixTime {
       UnixTime(seconds: moment.seconds - Int((duration ?? .zero).inSeconds.rounded()))
     }
-    let receivedAt = before(now(), timings.download)
+    let receivedAt = before(now(), by: timings.download)
     return policy.freshness(
       of: origin, from: url, isAuthorized: isAuthorized,
-      requestedAt: before(receivedAt, timings.ttfb), receivedAt: receivedAt)
+      requestedAt: before(receivedAt, by: timings.ttfb), receivedAt: receivedAt)
   }
 
   /// Returns the short freshness of an image that is damaged, or not verified yet.

@@ -102,6 +102,7 @@ extension ImageRequest {
     var own = self
     own.options = LoadOptions()
     own.options.store = options.store
+    own.options.isFreeForm = options.isFreeForm
     own.options.retriesFailed = options.retriesFailed
     own.options.priority = .low
     own.options.isDetached = true

@@ -56,7 +56,7 @@ final class Staleness: Sendable {
     switch error.cause {
     case .sourceUnreachable, .sourceTimeout, .sourceTLS, .sourceIncomplete, .sourceError,
       .tooManyRedirects, .forbiddenSource, .sourceTooLarge, .unsupportedFormat, .overloaded:
-      backoff.withLock { $0.add(source, error, now: now()) }
+      backoff.withLock { $0.add(source, after: error, now: now()) }
       return error.letsStaleBeServed
     // Other failures say nothing about the origin.
     default: return false

@@ -57,7 +57,7 @@ final class EntryValidity: Sendable {
 
   /// Runs `work`, which checks and stores and must not block. A purge that is published meanwhile
   /// waits for it.
-  func writing<Result>(_ key: CacheKey, _ work: () -> Result) -> Result {
+  func writing<Result>(_ key: CacheKey, work: () -> Result) -> Result {
     gate.hold(for: key, work)
   }
 

@@ -29,14 +29,20 @@ struct Invalidation: Sendable {
   /// step fails.
   ///
   /// The order matters:
-  /// 1. Failures before flights: a flight may end with a listed failure.
-  /// 2. Source flights before variant flights: a new variant flight must not join an older source
-  ///    flight.
-  /// 3. Tiers after the writers that checked before the purge was published.
+  /// 1. Remove failures, then retire flights. Otherwise a new flight finds a purged failure.
+  /// 2. Retire source flights, then variant flights. Otherwise a new variant flight joins an old
+  ///    source flight.
+  /// 3. Wait for writers, then empty the tiers. Otherwise a writer that checked before the purge was
+  ///    published stores its entry afterwards.
   ///
-  /// A flight that enters the table later made its look-ups after the purge was published.
+  /// A flight that starts after step 2 sees the purge in each look-up. `SourceStep` checks a source
+  /// that a request already holds.
+  ///
+  /// - Throws: `internal` if the disk tier cannot make the purge durable. It is in force nevertheless.
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
     let purge = purges.add(scope)
+    // Covered after the previous number: by this purge, or by a later one. The list knows the tags of
+    // hosts.
     let matches: (CacheKey) -> Bool = { [purges] key in
       purges.covers(key, generation: purge.number - 1)
     }
@@ -50,10 +56,11 @@ struct Invalidation: Sendable {
     return report
   }
 
-  /// Clears tiers.
+  /// Empties the given tiers. All tiers together are a purge of everything.
   ///
-  /// Clearing one tier does not stop entries that are being written to it. Clearing all tiers is a
-  /// purge of everything, which stops them.
+  /// One tier alone keeps failures and flights: an entry that is being written may appear in it later.
+  ///
+  /// - Throws: `internal` if the disk tier cannot make the result durable.
   func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
     guard tiers != .all else { return try await purge(.everything) }
     var report = PurgeReport()
@@ -62,10 +69,12 @@ struct Invalidation: Sendable {
     return report
   }
 
-  /// Removes expired entries from the disk tier.
+  /// Removes expired entries from the disk tier, and evicts others if the tier is nearly full.
   func clean() async -> CleanReport { await disk.clean() }
 
-  /// Invalidates the variants of a source that was replaced, and the running work with older bytes.
+  /// Invalidates the variants of a replaced source, and retires flights that may use its old bytes.
+  ///
+  /// Call after the new version is recorded. Disk comes before memory, because disk hits fill memory.
   func invalidateVariants(of source: CacheKey) async {
     sources.retireFlights { $0 == source }
     variants.retireFlights { $0.source == source }

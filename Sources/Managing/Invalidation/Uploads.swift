@@ -35,7 +35,7 @@ struct Uploads: Sendable {
     guard url.scheme != .local else {
       throw .forbiddenSource(reason: "a local file is read from where it is", detail: "")
     }
-    let beginning = await files.bytes(of: file, upTo: FormatSigns.limit)
+    let beginning = await files.beginning(of: file, upTo: FormatSigns.limit)
     let format = beginning?.withUnsafeBytes { FormatSigns.format(of: $0) }
     guard let format, formats.contains(format) else {
       throw .unsupportedFormat(detail: "\(file.count) bytes of \(format?.rawValue ?? "no image")")

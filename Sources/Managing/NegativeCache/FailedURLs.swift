@@ -48,11 +48,11 @@ struct FailedURLs {
     let error: ImageError
     let until: UnixTime
     /// The freshness of the origin's error response.
-    let said: Freshness?
+    let originFreshness: Freshness?
 
     func told(isRepeated: Bool, now: UnixTime) -> ImageError {
       let seconds = until.seconds - now.seconds
-      let forClients = said?.bounding(clientFailure: seconds, at: now) ?? seconds
+      let forClients = originFreshness?.bounding(clientFailure: seconds, at: now) ?? seconds
       return .remembered(
         error, seconds: seconds, clientSeconds: forClients == seconds ? nil : forClients,
         isRepeated: isRepeated)
@@ -83,18 +83,18 @@ struct FailedURLs {
   /// Adds a failure of a source or a variant if the policy caches it. An unexpired entry keeps its
   /// first failure.
   ///
-  /// - Parameter said: the freshness of the origin's error response, which limits the lifetime (RFC
+  /// - Parameter originFreshness: the freshness of the origin's error response, which limits the lifetime (RFC
   ///   9111); `nil` if there was none.
   /// - Returns: the error for the client.
   mutating func add(
-    _ key: CacheKey, _ error: ImageError, said: Freshness? = nil, now: UnixTime
+    _ key: CacheKey, after error: ImageError, originFreshness: Freshness? = nil, now: UnixTime
   ) -> ImageError {
     let configured = policy.lifetime(of: error)
-    let lifetime = said?.bounding(failure: configured, at: now) ?? configured
+    let lifetime = originFreshness?.bounding(failure: configured, at: now) ?? configured
     guard lifetime > 0, policy.limit > 0 else { return error }
     if let entry = entries[key], now < entry.until { return error }
     let until = UnixTime(seconds: now.seconds + lifetime)
-    let entry = Entry(error: error, until: until, said: said)
+    let entry = Entry(error: error, until: until, originFreshness: originFreshness)
     entries.setNewest(entry, for: key)
     return entry.told(isRepeated: false, now: now)
   }

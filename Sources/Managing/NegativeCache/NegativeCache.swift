@@ -54,7 +54,7 @@ final class NegativeCache: Sendable {
     // Checks and adds in one critical section: a purge clears failures after it is published.
     entries.withLock { entries in
       purges.covers(key, generation: generation)
-        ? error : entries.add(key, error, said: freshness, now: now())
+        ? error : entries.add(key, after: error, originFreshness: freshness, now: now())
     }
   }
 

@@ -44,7 +44,7 @@ struct OriginBackoff {
   }
 
   /// Records a failed revalidation.
-  mutating func add(_ key: CacheKey, _ error: ImageError, now: UnixTime) {
+  mutating func add(_ key: CacheKey, after error: ImageError, now: UnixTime) {
     let wished = min(error.originRetryAfter ?? 0, Self.longestInterval)
     entries[key] = Entry(
       letsStaleBeServed: error.letsStaleBeServed,

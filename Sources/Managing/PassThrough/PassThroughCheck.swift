@@ -41,7 +41,7 @@ enum PassThroughCheck: Equatable {
 }
 
 extension PassThroughCheck {
-  fileprivate static func plain(_ width: Int, _ height: Int) -> PassThroughCheck {
+  fileprivate static func plain(width: Int, height: Int) -> PassThroughCheck {
     width > 0 && height > 0 ? .plain(PixelSize(width: width, height: height)) : .needsWork
   }
 
@@ -67,7 +67,7 @@ extension PassThroughCheck {
         let fields = segment.prefix(6).map(Int.init)
         // Four components are CMYK.
         guard fields[0] == 8, fields[5] == 1 || fields[5] == 3 else { return .needsWork }
-        size = plain(fields[3] << 8 | fields[4], fields[1] << 8 | fields[2])
+        size = plain(width: fields[3] << 8 | fields[4], height: fields[1] << 8 | fields[2])
       case 0xe2: guard isSRGBProfile(segment) else { return .needsWork }
       // Tables. JFIF and Adobe segments define the colour encoding.
       default: break
@@ -93,21 +93,25 @@ extension ByteReader {
     guard try take(8).elementsEqual([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
       try number(4) == 13, try take(4).elementsEqual("IHDR".utf8)
     else { return .needsWork }
-    let (width, height, depth) = (try number(4), try number(4), try byte())
+    let width = try number(4)
+    let height = try number(4)
+    let depth = try byte()
     // Colour type, compression, filter, interlace, and the checksum.
     _ = try take(4 + 4)
     // Sides of 2³¹ pixels or more are invalid (PNG 1.2, section 11.2.2).
     guard depth <= 8, width <= Int32.max, height <= Int32.max else { return .needsWork }
-    var (colour, isBehindPalette) = (PNGColour(), false)
+    var colour = PNGColour()
+    var isBehindPalette = false
     while true {
       let length = try number(4)
       let kind = String(decoding: try take(4), as: UTF8.self)
       switch kind {
-      case "IDAT": return colour.isForeign ? .needsWork : PassThroughCheck.plain(width, height)
+      case "IDAT":
+        return colour.isForeign ? .needsWork : PassThroughCheck.plain(width: width, height: height)
       case "sRGB", "gAMA", "cHRM":
         let content = try take(length + 4).dropLast(4)
         // Decoders ignore these chunks after a palette (PNG, table 7).
-        if !isBehindPalette { colour.take(kind, content) }
+        if !isBehindPalette { colour.take(kind, content: content) }
       case "PLTE", "tRNS", "pHYs", "bKGD", "sBIT", "hIST":
         isBehindPalette = isBehindPalette || kind == "PLTE"
         _ = try take(length + 4)
@@ -123,12 +127,14 @@ extension ByteReader {
     guard signature.elementsEqual("GIF89a".utf8) || signature.elementsEqual("GIF87a".utf8) else {
       return .needsWork
     }
-    let (width, height, flags) = (try number(2), try number(2), try byte())
+    let width = try number(2)
+    let height = try number(2)
+    let flags = try byte()
     _ = try take(2)
     if flags & 0x80 != 0 { _ = try take(3 << (Int(flags & 7) + 1)) }
     while true {
       switch try byte() {
-      case 0x2c: return PassThroughCheck.plain(width, height)
+      case 0x2c: return PassThroughCheck.plain(width: width, height: height)
       case 0x21:
         let label = try byte()
         let first = try take(Int(try byte()))
@@ -157,18 +163,20 @@ extension ByteReader {
       guard try byte() & 1 == 0 else { return .needsWork }
       _ = try take(2)
       guard try take(3).elementsEqual([0x9d, 0x01, 0x2a]) else { return .needsWork }
-      let (width, height) = (try number(2), try number(2))
-      return PassThroughCheck.plain(width & 0x3fff, height & 0x3fff)
+      let width = try number(2)
+      let height = try number(2)
+      return PassThroughCheck.plain(width: width & 0x3fff, height: height & 0x3fff)
     case "VP8L":
       guard try byte() == 0x2f else { return .needsWork }
       let bits = try number(4)
-      return PassThroughCheck.plain(bits & 0x3fff + 1, bits >> 14 & 0x3fff + 1)
+      return PassThroughCheck.plain(width: bits & 0x3fff + 1, height: bits >> 14 & 0x3fff + 1)
     case "VP8X":
       // Flags for an ICC profile, Exif and XMP.
       guard try byte() & 0x2c == 0 else { return .needsWork }
       _ = try take(3)
-      let (width, height) = (try number(3), try number(3))
-      return PassThroughCheck.plain(width + 1, height + 1)
+      let width = try number(3)
+      let height = try number(3)
+      return PassThroughCheck.plain(width: width + 1, height: height + 1)
     default: return .needsWork
     }
   }

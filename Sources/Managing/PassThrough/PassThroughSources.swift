@@ -40,11 +40,12 @@ struct PassThroughSources: Sendable {
   ) -> VariantInfo? {
     guard policy.allows(size, for: request.transform) else { return nil }
     return VariantInfo(
-      passingThrough: format, size: size, origin: body.origin,
+      passingThrough: RenderedImage(
+        format: format, size: size, density: Double(request.source.density)),
+      origin: body.origin,
       // No decoder has verified the whole body, so clients get a short freshness lifetime.
       freshness: freshness.limited(freshness.freshness(of: body.origin, for: request)),
-      version: body.version, generation: validity.generation,
-      density: Double(request.source.density))
+      version: body.version, generation: validity.generation)
   }
 
   /// Returns the source as a variant if it needs no processing. Only memory stores it, because the
@@ -58,12 +59,13 @@ struct PassThroughSources: Sendable {
   ) async throws(ImageError) -> Variant? {
     // A source that cannot be read in time needs work, which reports the error.
     guard source.version != 0, let format = format(for: request),
-      let head = await files.bytes(of: source.file, upTo: PassThroughCheck.limit),
+      let head = await files.beginning(of: source.file, upTo: PassThroughCheck.limit),
       case .plain(let size) = head.withUnsafeBytes({ PassThroughCheck.read($0, as: format) }),
       policy.allows(size, for: request.transform)
     else { return nil }
-    var info = VariantInfo(
-      passingThrough: format, size: size, source: source, density: Double(request.source.density))
+    let image = RenderedImage(
+      format: format, size: size, density: Double(request.source.density))
+    var info = VariantInfo(passingThrough: image, of: source)
     if try await isDamaged(source, request: request, participant: participant) {
       await store.remove(source.key)
       info.isDamaged = true
@@ -71,8 +73,8 @@ struct PassThroughSources: Sendable {
     }
     let isSmall = source.file.count < ImageBytes.mappingThreshold
     let bytes = isSmall ? await files.bytes(of: source.file) : nil
-    return Variant(
-      key: request.key, info: info, body: bytes.map { .memory($0) } ?? .file(source.file))
+    if let bytes { return Variant(key: request.key, info: info, body: .memory(bytes)) }
+    return Variant(key: request.key, info: info, body: .file(await files.sendable(source.file)))
   }
 
   /// Returns whether a source has damage that the operator tolerates. Other damage is a failure of
@@ -87,8 +89,9 @@ struct PassThroughSources: Sendable {
         ImageJob(
           file: source.file, transform: description, density: request.source.density,
           priority: participant,
-          source: SourceIdentity(key: source.key, version: source.version), verifies: true)
-      ).isDamaged
+          source: SourceIdentity(key: source.key, version: source.version),
+          client: request.key.variation, verifies: true)
+      ).report.isDamaged
     } catch {
       guard case .undecodable = error else { throw error }
       await store.remove(source.key)

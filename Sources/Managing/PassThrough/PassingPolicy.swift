@@ -18,21 +18,21 @@ public struct PassingPolicy: Sendable {
   /// Returns the format in which a source can be passed through, or `nil` if the transform asks for
   /// any change.
   func format(for transform: Transform) -> ImageFormat? {
-    guard let format = transform.format, formats.contains(format) else { return nil }
+    guard let format = transform.output.format, formats.contains(format) else { return nil }
     var plain = Transform()
-    plain.format = format
-    plain.progressive = true
+    plain.output.format = format
+    plain.output.isProgressive = true
     // These parameters do not affect an image that keeps its size.
-    plain.limitBytes = transform.limitBytes
-    plain.enlarge = transform.enlarge
-    plain.background = transform.background
-    plain.qualities = transform.qualities
+    plain.sizing.limitBytes = transform.sizing.limitBytes
+    plain.sizing.enlarge = transform.sizing.enlarge
+    plain.output.background = transform.output.background
+    plain.output.qualities = transform.output.qualities
     return transform == plain ? format : nil
   }
 
   /// Returns whether an image of `size` is within the limits of pixels and of memory.
   func allows(_ size: PixelSize, for transform: Transform) -> Bool {
     // Divides instead of multiplying, because the product of untrusted sides could overflow.
-    size.height <= min(transform.limitBytes / 4, maximumPixels) / size.width
+    size.height <= min(transform.sizing.limitBytes / 4, maximumPixels) / size.width
   }
 }

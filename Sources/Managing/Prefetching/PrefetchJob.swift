@@ -76,7 +76,7 @@ struct PrefetchJob {
 
   /// Records the outcome of a started line. Does nothing after the list has ended.
   mutating func settle(
-    _ line: Int, _ outcome: PrefetchOutcome, at now: ContinuousClock.Instant
+    _ line: Int, as outcome: PrefetchOutcome, at now: ContinuousClock.Instant
   ) {
     guard isRunning else { return }
     count(outcome, line: line)

@@ -114,7 +114,7 @@ extension PrefetchJobTable {
 
   /// Records the outcome of a line.
   mutating func settle(
-    _ turn: PrefetchSchedule.Turn, line: Int, _ outcome: PrefetchOutcome,
+    _ turn: PrefetchSchedule.Turn, line: Int, as outcome: PrefetchOutcome,
     at now: ContinuousClock.Instant
   ) {
     running[turn] = nil
@@ -125,7 +125,7 @@ extension PrefetchJobTable {
     case .skipped: totals.skipped += 1
     case .failed: totals.failed += 1
     }
-    lists[index].list.settle(line, outcome, at: now)
+    lists[index].list.settle(line, as: outcome, at: now)
     noteStep(index, at: now)
   }
 
@@ -198,7 +198,7 @@ extension PrefetchJobTable {
 
   /// Adds an observer of further steps.
   mutating func observe(
-    _ id: String, _ observer: @escaping Observer, at now: ContinuousClock.Instant
+    _ id: String, observer: @escaping Observer, at now: ContinuousClock.Instant
   ) -> Watching {
     guard let index = index(of: id) else { return .unknown }
     guard lists[index].list.isRunning else { return .ended(lists[index].list.status(at: now)) }

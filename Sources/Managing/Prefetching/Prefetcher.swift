@@ -75,10 +75,10 @@ public final class Prefetcher: PrefetchOperations {
   /// Calls `observer` for each further step, in order. For a list that has ended, calls it once,
   /// immediately.
   public func observePrefetch(
-    _ id: String, _ observer: @escaping @Sendable (PrefetchStatus) -> Void
+    _ id: String, observer: @escaping @Sendable (PrefetchStatus) -> Void
   ) -> Observation? {
     let now = now()
-    switch lists.withLock({ $0.observe(id, observer, at: now) }) {
+    switch lists.withLock({ $0.observe(id, observer: observer, at: now) }) {
     case .unknown: return nil
     case .ended(let status):
       observer(status)
@@ -113,15 +113,15 @@ extension Prefetcher {
       // line.
       let task = Task {
         let outcome = await attempts.outcome(of: wanted.request)
-        end(turn, wanted.number, outcome)
+        end(turn, line: wanted.number, as: outcome)
       }
       if lists.withLock({ $0.keep(task, for: turn) }) { task.cancel() }
     }
   }
 
-  private func end(_ turn: PrefetchSchedule.Turn, _ line: Int, _ outcome: PrefetchOutcome) {
+  private func end(_ turn: PrefetchSchedule.Turn, line: Int, as outcome: PrefetchOutcome) {
     let now = now()
-    lists.withLock { $0.settle(turn, line: line, outcome, at: now) }
+    lists.withLock { $0.settle(turn, line: line, as: outcome, at: now) }
     tell(turn.list)
     advance()
   }

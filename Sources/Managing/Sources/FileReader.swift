@@ -9,21 +9,50 @@ import Telemetry
 /// cooperative pool.
 struct FileReader: Sendable {
   private let threads: BlockingThreads
+  private let storage: VariantStorage
   private let log: Log
 
-  init(threads: BlockingThreads, log: Log) {
+  init(threads: BlockingThreads, storage: VariantStorage, log: Log) {
     self.threads = threads
+    self.storage = storage
     self.log = log
   }
 
-  /// Returns a copy of the first `limit` bytes of a file, or `nil` if they cannot be read in time.
+  /// Returns a copy of a file for a variant, or `nil` if it cannot be read in time or memory has no room for it.
   ///
   /// The file is never mapped: reading a mapped page of a truncated file raises SIGBUS.
-  func bytes(of file: FileRegion, upTo limit: Int = .max) async -> ImageBytes? {
+  func bytes(of file: FileRegion) async -> ImageBytes? {
+    guard let lease = storage.memory.lease(file.count) else { return nil }
+    return await value { try? ImageBytes(copyingUpTo: .max, of: file, lease: lease) }
+  }
+
+  /// Returns a copy of a file to look at, and the body of a variant with these bytes: the copy, or the file if memory has
+  /// no room. `nil` if the file cannot be read in time.
+  func bytesAndBody(of file: FileRegion) async -> (bytes: ImageBytes, body: Variant.Body)? {
+    let lease = storage.memory.lease(file.count)
+    guard let bytes = await value({ try? ImageBytes(copyingUpTo: .max, of: file, lease: lease) })
+    else { return nil }
+    return (bytes, lease == nil ? .file(await sendable(file)) : .memory(bytes))
+  }
+
+  /// Returns a copy of the first `limit` bytes of a file, or `nil` if they cannot be read in time. It takes no lease: it
+  /// is small and is dropped at once, and without it the answer would depend on how much memory is left.
+  func beginning(of file: FileRegion, upTo limit: Int) async -> ImageBytes? {
+    await value { try? ImageBytes(copyingUpTo: limit, of: file) }
+  }
+
+  /// Returns the file from which a source is sent as it is. A large one in memory is copied to a file without a name, so
+  /// that slow readers do not hold memory.
+  func sendable(_ file: FileRegion) async -> FileRegion {
+    guard file.isInMemory, file.count > storage.maximumInMemory else { return file }
+    return await value { storage.inFile(file) } ?? file
+  }
+
+  private func value<Value: Sendable>(_ body: @escaping @Sendable () -> Value?) async -> Value? {
     do throws(BlockingFailure) {
-      return try await threads.value { file.beginning(upTo: limit) }
+      return try await threads.value { body() }
     } catch {
-      log.warning("a file was not read in time", ["reason": .string("\(error)")])
+      log.warning("reading a file exceeded its deadline", fields: ["reason": .string("\(error)")])
       return nil
     }
   }
@@ -42,15 +71,5 @@ struct FileReader: Sendable {
     var info = variant.info
     if let freshness { info.freshness = freshness }
     return found.map { Variant(key: key, info: info, body: .memory($0)) }
-  }
-}
-
-extension FileRegion {
-  /// Returns up to `limit` bytes from the start, or `nil` if they cannot be read. Blocks on the
-  /// disk.
-  fileprivate func beginning(upTo limit: Int) -> ImageBytes? {
-    let beginning = FileRegion(
-      owning: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), offset: offset, count: min(count, limit))
-    return try? ImageBytes(contentsOf: beginning, mayMap: false)
   }
 }

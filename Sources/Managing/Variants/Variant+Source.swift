@@ -20,8 +20,7 @@ extension VariantInfo {
   /// freshness limits the latter.
   init(_ image: ProcessedImage, of source: Source, watermark: Source?) {
     self.init(
-      format: image.format, size: image.size, frames: image.frames, density: image.density,
-      scaledDownFrom: image.scaledDownFrom, quality: image.quality, etag: "\"\(image.digest)\"",
+      image.report.content, etag: image.report.etag,
       lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
       freshness: source.freshness.combined(with: watermark), sourceVersion: source.version,
       watermarkVersion: watermark?.version ?? 0, generation: source.generation)
@@ -31,8 +30,7 @@ extension VariantInfo {
   /// variant.
   init(_ image: ProcessedImage, derivedFrom larger: VariantInfo) {
     self.init(
-      format: image.format, size: image.size, frames: image.frames, density: image.density,
-      scaledDownFrom: image.scaledDownFrom, quality: image.quality, etag: "\"\(image.digest)\"",
+      image.report.content, etag: image.report.etag,
       lastModified: larger.lastModified, freshness: larger.freshness,
       sourceVersion: larger.sourceVersion, generation: larger.generation)
   }
@@ -40,24 +38,26 @@ extension VariantInfo {
   /// Describes a source that is passed through. Its version serves as a strong entity tag, because
   /// the version changes with the bytes.
   init(
-    passingThrough format: ImageFormat, size: PixelSize, origin: OriginResponse,
-    freshness: Freshness, version: UInt64, generation: Int, density: Double
+    passingThrough image: RenderedImage, origin: OriginResponse, freshness: Freshness,
+    version: UInt64, generation: Int
   ) {
     self.init(
-      format: format, size: size, density: density,
-      etag: "\"\(String(version, radix: 16))\"",
+      .image(image), etag: "\"\(String(version, radix: 16))\"",
       lastModified: origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
       freshness: freshness, sourceVersion: version, generation: generation)
   }
 
   /// Describes a source that is passed through.
-  init(
-    passingThrough format: ImageFormat, size: PixelSize, source: Source, density: Double
-  ) {
+  init(passingThrough image: RenderedImage, of source: Source) {
     self.init(
-      passingThrough: format, size: size, origin: source.origin, freshness: source.freshness,
-      version: source.version, generation: source.generation, density: density)
+      passingThrough: image, origin: source.origin, freshness: source.freshness,
+      version: source.version, generation: source.generation)
   }
+}
+
+extension RenderReport {
+  /// The strong validator of the bytes.
+  fileprivate var etag: String { "\"\(digest)\"" }
 }
 
 extension Freshness {

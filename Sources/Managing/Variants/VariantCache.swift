@@ -16,16 +16,24 @@ final class VariantCache: Sendable {
 
   // MARK: Look-ups
 
-  /// Returns the variant of a memory hit. Never blocks, and allocates nothing.
+  /// Returns the variant of a memory hit. Never blocks, and allocates nothing, except for the one hit
+  /// that ends a deferral.
   ///
   /// Needs no check of purges: matching entries have left memory before a purge is answered.
   func hit(_ key: CacheKey, freshAt now: UnixTime) -> Variant? {
-    memory.variant(for: key, freshAt: now)
+    let variant = memory.variant(for: key, freshAt: now)
+    if let variant, variant.isDeferred { admit(variant, for: .repeated) }
+    return variant
   }
 
-  /// Returns whether memory has a fresh variant, without updating hit statistics.
+  /// Returns whether memory has a fresh variant, without updating hit statistics. Ends its deferral, as a
+  /// hit does: a prefetch asks no further.
   func isFresh(_ key: CacheKey, at now: UnixTime) -> Bool {
-    memory.peek(key)?.info.freshness.isFresh(at: now) ?? false
+    guard let variant = memory.peek(key), variant.info.freshness.isFresh(at: now) else {
+      return false
+    }
+    if variant.isDeferred { admit(variant, for: .repeated) }
+    return true
   }
 
   /// Returns the current variant in memory, fresh or not, without updating hit statistics.
@@ -66,25 +74,47 @@ final class VariantCache: Sendable {
 
   /// Stores a variant in the given tiers and returns whether one accepted it. Damaged variants stay
   /// in memory.
-  @discardableResult func store(_ variant: Variant, in tiers: StoreTiers) -> Bool {
+  ///
+  /// - Parameter demand: who asks; the disk tier may defer the variant.
+  @discardableResult
+  func store(
+    _ variant: Variant, in tiers: StoreTiers, for demand: VariantDemand = .vouched
+  ) -> Bool {
     let tiers = variant.info.isDamaged ? tiers.intersection(.memory) : tiers
     return validity.writing(variant.key) {
       guard validity.isCurrent(variant) else { return false }
+      // Before it is in memory, where the next hit may find it and then counts as the second request.
+      if tiers.contains(.disk) { variant.deferStoring() }
       let isInMemory = tiers.contains(.memory) && memory.store(variant)
-      let isOnDisk = tiers.contains(.disk) && disk.store(variant)
+      let outcome = tiers.contains(.disk) ? disk.store(variant, for: demand) : .refused
+      if outcome != .deferred { _ = variant.endDeferral() }
       // The source may have changed since the first check. A disk hit checks again when it is read.
       if isInMemory, !validity.isCurrent(variant) { memory.remove(variant.key) }
-      return isInMemory || isOnDisk
+      return isInMemory || outcome == .stored
+    }
+  }
+
+  /// Stores a deferred variant on disk, because its key was asked for again. Never blocks, and does
+  /// nothing for other variants.
+  func admit(_ variant: Variant, for demand: VariantDemand) {
+    guard variant.endDeferral() else { return }
+    validity.writing(variant.key) {
+      if validity.isCurrent(variant) { _ = disk.store(variant, for: demand) }
     }
   }
 
   /// Stores a new variant and returns whether a tier accepted it. A tier that may not store the
   /// variant drops an outdated one, which the next request would get otherwise.
   ///
-  /// - Parameter old: the cached variant on disk, if any.
-  func replace(_ old: Variant?, with variant: Variant, in tiers: StoreTiers) async -> Bool {
+  /// - Parameters:
+  ///   - old: the cached variant on disk, if any.
+  ///   - demand: who asks.
+  func replace(
+    _ old: Variant?, with variant: Variant, in tiers: StoreTiers,
+    for demand: VariantDemand = .vouched
+  ) async -> Bool {
     let tiers = variant.info.freshness.isStorable ? tiers : []
-    let isStored = store(variant, in: tiers)
+    let isStored = store(variant, in: tiers, for: demand)
     func isOutdated(_ old: Variant) -> Bool {
       old.info.sourceVersion != variant.info.sourceVersion
         || old.info.watermarkVersion != variant.info.watermarkVersion

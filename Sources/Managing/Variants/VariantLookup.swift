@@ -45,9 +45,17 @@ struct VariantLookup: Sendable {
   /// Returns the response with a cached variant, or `nil` if the request may not use it.
   func response(with found: CachedVariant, timings: Timings) -> VariantResult? {
     guard let use = found.use else { return nil }
+    if found.tier == .memory { cache.admit(found.variant, for: .repeated) }
     let status = staleness.status(
       of: use, with: found.variant.info.freshness, from: found.tier)
     return VariantResult(variant: found.variant, status: status, timings: timings)
+  }
+
+  /// Counts a participant's request for the variant of its flight. The request that started the flight
+  /// has been counted when the variant was stored; another one is a second request.
+  func countRequest(_ request: ImageRequest, for variant: Variant, joined: Bool) {
+    let demand = request.options.demand(isRepeated: joined)
+    if demand != .first { cache.admit(variant, for: demand) }
   }
 
   private func cached(
@@ -55,5 +63,14 @@ struct VariantLookup: Sendable {
   ) -> CachedVariant {
     CachedVariant(
       variant: variant, tier: tier, use: staleness.use(of: variant.info.freshness, by: request))
+  }
+}
+
+extension LoadOptions {
+  /// Returns the demand of a request with these options.
+  ///
+  /// - Parameter isRepeated: whether its key was asked for before.
+  func demand(isRepeated: Bool = false) -> VariantDemand {
+    isFreeForm ? isRepeated ? .repeated : .first : .vouched
   }
 }

@@ -66,6 +66,7 @@ final class VariantService: Sendable {
     ) { participant async throws(ImageError) in
       try await self.perform(Miss(request, participant: participant, lease: lease))
     }
+    lookup.countRequest(request, for: result.variant, joined: joined)
     revalidator.count(result.status)
     return ImageDelivery(
       variant: result.variant, cacheStatus: joined ? result.status.collapsed : result.status,
@@ -118,6 +119,7 @@ final class VariantService: Sendable {
     ) { participant async throws(ImageError) in
       try await self.perform(Miss(fallback, participant: participant, lease: lease))
     }
+    lookup.countRequest(fallback, for: result.variant, joined: joined)
     return await deferredAVIF.response(
       to: miss.request, with: result.variant,
       status: joined ? result.status.collapsed : result.status, timings: result.timings

@@ -17,8 +17,11 @@ public struct FailedURL: Hashable, Sendable, Codable {
 
   /// Creates an entry.
   public init(url: String, transform: String?, code: String, status: Int, seconds: Int) {
-    (self.url, self.transform) = (url, transform)
-    (self.code, self.status, self.seconds) = (code, status, seconds)
+    self.url = url
+    self.transform = transform
+    self.code = code
+    self.status = status
+    self.seconds = seconds
   }
 }
 
@@ -113,7 +116,7 @@ public protocol CacheOperations: Sendable {
   ///   - `invalidParameter` if the response may not be stored.
   ///   - `overloaded` if the disk tier rejects the image.
   func put(
-    _ url: SourceURL, _ file: FileRegion, _ origin: OriginResponse
+    _ url: SourceURL, file: FileRegion, origin: OriginResponse
   ) async throws(ImageError) -> PurgeReport
 }
 
@@ -156,9 +159,17 @@ public struct DownloadStatus: Hashable, Sendable, Codable {
 
   /// Creates the status of a queued transfer.
   public init(id: UInt64, url: String, host: String, priority: LoadPriority) {
-    (self.id, self.url, self.host, self.priority) = (id, url, host, priority.rawValue)
-    (state, waiters, received, expected) = (.waiting, 1, 0, -1)
-    (seconds, bytesPerSecond, error) = (0, 0, nil)
+    self.id = id
+    self.url = url
+    self.host = host
+    self.priority = priority.rawValue
+    state = .waiting
+    waiters = 1
+    received = 0
+    expected = -1
+    seconds = 0
+    bytesPerSecond = 0
+    error = nil
   }
 
   private enum CodingKeys: String, CodingKey {
@@ -187,7 +198,7 @@ public protocol DownloadOperations: Sendable {
 /// One line of a prefetch list.
 public struct PrefetchLine: Sendable {
   /// The maximum number of images in one list: lines times presets.
-  public static let most = 100_000
+  public static let maximumCount = 100_000
 
   /// The line number in the list, from 1.
   public let number: Int
@@ -196,7 +207,8 @@ public struct PrefetchLine: Sendable {
 
   /// Creates a line.
   public init(number: Int, request: Result<ImageRequest, ImageError>) {
-    (self.number, self.request) = (number, request)
+    self.number = number
+    self.request = request
   }
 }
 
@@ -223,7 +235,9 @@ public struct PrefetchStatus: Hashable, Sendable, Codable {
 
     /// Creates a failed line.
     public init(line: Int, code: String, message: String) {
-      (self.line, self.code, self.message) = (line, code, message)
+      self.line = line
+      self.code = code
+      self.message = message
     }
   }
 
@@ -251,7 +265,10 @@ public struct PrefetchStatus: Hashable, Sendable, Codable {
   public var secondsLeft: Double?
 
   /// Creates the status of a new list.
-  public init(id: String, total: Int) { (self.id, self.total) = (id, total) }
+  public init(id: String, total: Int) {
+    self.id = id
+    self.total = total
+  }
 
   private enum CodingKeys: String, CodingKey {
     case id, state, total, finished, skipped, failed, reasons, failures, rate, seconds
@@ -277,6 +294,6 @@ public protocol PrefetchOperations: Sendable {
   /// Calls `observer` for every step of a list, its end included, as `observeDownloads` does.
   /// Returns `nil` if the list is unknown.
   func observePrefetch(
-    _ id: String, _ observer: @escaping @Sendable (PrefetchStatus) -> Void
+    _ id: String, observer: @escaping @Sendable (PrefetchStatus) -> Void
   ) -> Observation?
 }

@@ -70,6 +70,13 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
       sourceLength: sourceLength + 1 + variation.utf8.count)
   }
 
+  /// What `varied(by:)` added; `nil` for a key that all clients share.
+  public var variation: String? {
+    let parts = text.utf8.prefix(sourceLength)
+    guard let mark = parts.firstIndex(of: UInt8(ascii: "#")) else { return nil }
+    return String(Substring(parts[parts.index(after: mark)...]))
+  }
+
   /// The URL of the source, without a variation.
   public var url: String {
     String(Substring(text.utf8.prefix(sourceLength).prefix { $0 != UInt8(ascii: "#") }))

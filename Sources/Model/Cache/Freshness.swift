@@ -85,14 +85,16 @@ public struct Freshness: Hashable, Sendable, Codable {
   /// Returns the freshness of content made from two responses: the shorter lifetime and only the
   /// permissions both have.
   public func combined(with other: Freshness) -> Freshness {
-    func end(_ freshness: Freshness, _ lifetime: Int) -> Int {
+    func end(of freshness: Freshness, lifetime: Int) -> Int {
       let left = lifetime - freshness.initialAge
       // Untrusted lifetimes may overflow the sum.
       let (end, isTooLate) = freshness.receivedAt.seconds.addingReportingOverflow(left)
       return isTooLate ? .max : end
     }
-    let first = end(self, lifetime) <= end(other, other.lifetime) ? self : other
-    let clientEnd = min(end(self, clientLifetime), end(other, other.clientLifetime))
+    let first =
+      end(of: self, lifetime: lifetime) <= end(of: other, lifetime: other.lifetime) ? self : other
+    let clientEnd = min(
+      end(of: self, lifetime: clientLifetime), end(of: other, lifetime: other.clientLifetime))
     let (clientLifetime, isTooLong) = clientEnd.subtractingReportingOverflow(
       first.receivedAt.seconds - first.initialAge)
     return Freshness(
@@ -145,7 +147,8 @@ public struct Freshness: Hashable, Sendable, Codable {
   /// stale.
   public func ofDamaged(at now: UnixTime) -> Freshness {
     var short = ending(within: 60, of: now)
-    (short.staleWhileRevalidate, short.staleIfError) = (0, 0)
+    short.staleWhileRevalidate = 0
+    short.staleIfError = 0
     return short
   }
 

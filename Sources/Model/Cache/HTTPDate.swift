@@ -102,6 +102,9 @@ public enum HTTPDate {
     // The empty word before a one-digit asctime day counts as a word.
     let words = text.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
+    // `parse` takes a comma for a space.
+    let commas = text.count { $0 == UInt8(ascii: ",") }
+    guard commas == (words[0].hasSuffix(",") ? 1 : 0) else { return false }
     switch words.count {
     case 6:
       if words[0].hasSuffix(",") {

@@ -17,7 +17,7 @@ public enum PurgeScope: Hashable, Sendable {
   /// Returns whether the scope contains an entry.
   ///
   /// - Parameter filter: the rules with the tags.
-  public func matches(_ key: CacheKey, _ filter: CacheKeyFilter) -> Bool {
+  public func matches(_ key: CacheKey, filter: CacheKeyFilter) -> Bool {
     switch self {
     case .url(let url): key.text.utf8.starts(with: url.text.utf8) && key.url == url.text
     // The text after the URL in a key cannot occur in a URL, so comparing the whole key is safe.
@@ -39,7 +39,10 @@ public struct Purge: Hashable, Sendable {
   public let scope: PurgeScope
 
   /// Creates a purge.
-  public init(number: Int, scope: PurgeScope) { (self.number, self.scope) = (number, scope) }
+  public init(number: Int, scope: PurgeScope) {
+    self.number = number
+    self.scope = scope
+  }
 }
 
 /// The list of purges, which all parts that store or serve entries check.

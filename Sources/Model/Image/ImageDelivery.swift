@@ -53,15 +53,16 @@ public enum CacheStatus: Hashable, Sendable {
     case .staleHit(let tier, _, let ttl):
       return "pictor; hit; ttl=\(ttl); detail=\(tier.rawValue)"
     case .miss(let forward, let stored, let collapsed, let originStatus):
-      return Self.forwarded(forward, originStatus, stored: stored, collapsed: collapsed)
+      return Self.forwarded(
+        forward, originStatus: originStatus, stored: stored, collapsed: collapsed)
     case .staleIfError(let collapsed, let originStatus):
-      return Self.forwarded(.stale, originStatus, stored: false, collapsed: collapsed)
+      return Self.forwarded(.stale, originStatus: originStatus, stored: false, collapsed: collapsed)
         + "; detail=stale-if-error"
     }
   }
 
   private static func forwarded(
-    _ forward: Forward, _ originStatus: Int?, stored: Bool, collapsed: Bool
+    _ forward: Forward, originStatus: Int?, stored: Bool, collapsed: Bool
   ) -> String {
     var value = "pictor; fwd=\(forward.rawValue)"
     if let originStatus { value += "; fwd-status=\(originStatus)" }
@@ -140,6 +141,8 @@ public struct ImageDelivery: Sendable {
 
   /// Creates a response.
   public init(variant: Variant, cacheStatus: CacheStatus, timings: Timings) {
-    (self.variant, self.cacheStatus, self.timings) = (variant, cacheStatus, timings)
+    self.variant = variant
+    self.cacheStatus = cacheStatus
+    self.timings = timings
   }
 }

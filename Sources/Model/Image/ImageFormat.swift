@@ -26,15 +26,12 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   case bmp
   /// Windows icon; its largest image is used. Never an output.
   case ico
-  /// The description of a source (`/info`). Not an image: neither detected nor requested by name.
-  case json
 
   /// The media type for `Content-Type`.
   public var mediaType: String {
     switch self {
     case .svg: "image/svg+xml"
     case .ico: "image/vnd.microsoft.icon"
-    case .json: "application/json"
     default: "image/\(rawValue)"
     }
   }
@@ -45,7 +42,7 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   }
 
   /// The formats of sources.
-  public static let inputs = allCases.filter { $0 != .json }
+  public static let inputs = allCases
 
   /// The formats for `format=`.
   public static let outputs: [ImageFormat] = [.jpeg, .png, .webp, .avif, .gif, .jxl, .tiff]

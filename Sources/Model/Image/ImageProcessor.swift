@@ -10,7 +10,10 @@ public struct ImageOverlay: Sendable {
   public let density: Int
 
   /// Creates an overlay.
-  public init(file: FileRegion, density: Int) { (self.file, self.density) = (file, density) }
+  public init(file: FileRegion, density: Int) {
+    self.file = file
+    self.density = density
+  }
 }
 
 /// A job for an imaging worker.
@@ -29,59 +32,42 @@ public struct ImageJob: Sendable {
   public let verifies: Bool
   /// The identity of the source's bytes; `nil` if no other job shares them.
   public let source: SourceIdentity?
+  /// The client whose header fields the source was loaded with (`CacheKey.variation`); `nil` if all clients share the
+  /// source. A worker has sources of one client only.
+  public let client: String?
 
   /// Creates a job.
   public init(
     file: FileRegion, transform: Transform, density: Int, overlay: ImageOverlay? = nil,
-    priority: (any WorkPriority)? = nil, source: SourceIdentity? = nil, verifies: Bool = false
+    priority: (any WorkPriority)? = nil, source: SourceIdentity? = nil, client: String? = nil,
+    verifies: Bool = false
   ) {
-    self.verifies = verifies
-    (self.file, self.transform, self.density) = (file, transform, density)
+    self.file = file
+    self.transform = transform
+    self.density = density
+    self.overlay = overlay
+    self.priority = priority
     self.source = source
-    (self.overlay, self.priority) = (overlay, priority)
+    self.client = client
+    self.verifies = verifies
   }
 }
 
 /// The result of a job.
 public struct ProcessedImage: Sendable {
-  /// The encoded image.
-  public let bytes: ImageBytes
-  /// The format of `bytes`.
-  public let format: ImageFormat
-  /// The size in pixels.
-  public let size: PixelSize
-  /// The number of frames, 1 for a still image.
-  public let frames: Int
-  /// Pixels per point.
-  public let density: Double
-  /// The size before large-image downscaling, if it applied.
-  public let scaledDownFrom: PixelSize?
-  /// The lossy quality, 1–100, if `maxbytes` determined it.
-  public let quality: Int?
-  /// 128 bits of a cryptographic digest of `bytes`, in lower-case hexadecimal, for a strong `ETag`.
-  public let digest: String
-  /// `queue`, `decode`, `transform` and `encode`.
-  public let timings: Timings
-  /// Whether the source has damage that its decoder tolerated.
-  public let isDamaged: Bool
+  /// The encoded image, or the description of the source.
+  public let body: Variant.Body
+  /// What the worker reports of `body`.
+  public var report: RenderReport
 
   /// Creates a result.
-  public init(
-    bytes: ImageBytes, format: ImageFormat, size: PixelSize, frames: Int, density: Double,
-    scaledDownFrom: PixelSize?, quality: Int? = nil, digest: String, timings: Timings,
-    isDamaged: Bool = false
-  ) {
-    self.isDamaged = isDamaged
-    self.bytes = bytes
-    self.format = format
-    self.size = size
-    self.frames = frames
-    self.density = density
-    self.scaledDownFrom = scaledDownFrom
-    self.quality = quality
-    self.digest = digest
-    self.timings = timings
+  public init(body: Variant.Body, report: RenderReport) {
+    self.body = body
+    self.report = report
   }
+
+  /// The properties of the image; `nil` for a description.
+  public var rendered: RenderedImage? { report.content.image }
 }
 
 /// Decodes, transforms and encodes images (SDImageCoder and SDImageTransformer).

@@ -36,7 +36,7 @@ public struct PNGColour: Hashable, Sendable {
   public init() {}
 
   /// Records a chunk. Ignores other chunks and those with a wrong length.
-  public mutating func take(_ kind: String, _ content: some Collection<UInt8>) {
+  public mutating func take(_ kind: String, content: some Collection<UInt8>) {
     switch (kind, content.count) {
     case ("iCCP", _): hasProfile = true
     case ("sRGB", 1): isNamed = true
@@ -67,7 +67,7 @@ public struct PNGColour: Hashable, Sendable {
       let length = Self.number(file[place..<place + 4])
       let kind = String(decoding: file[place + 4..<place + 8], as: UTF8.self)
       guard kind != "IDAT", kind != "PLTE", length <= file.count - place - 12 else { return }
-      take(kind, file[place + 8..<place + 8 + length])
+      take(kind, content: file[place + 8..<place + 8 + length])
       place += 12 + length
     }
   }

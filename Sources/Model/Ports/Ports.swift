@@ -64,7 +64,10 @@ public struct StreamingDelivery: Sendable {
     body: any StreamingBody, info: VariantInfo, cacheStatus: CacheStatus,
     end: @escaping @Sendable () -> Void
   ) {
-    (self.body, self.info, self.cacheStatus, self.end) = (body, info, cacheStatus, end)
+    self.body = body
+    self.info = info
+    self.cacheStatus = cacheStatus
+    self.end = end
   }
 }
 
@@ -83,7 +86,7 @@ public protocol MemoryCache: Sendable {
   /// Removes all variants of a source. O(n) in the number of entries.
   func removeVariants(of source: CacheKey)
   /// Removes matching variants and returns their number. O(n) in the number of entries.
-  func removeAll(where isMeant: (CacheKey) -> Bool) -> Int
+  func removeAll(where isSelected: (CacheKey) -> Bool) -> Int
 }
 
 /// The disk tier. An entry that cannot be read back completely counts as absent; reads have no
@@ -96,9 +99,9 @@ public protocol DiskCache: Sendable {
   func variantAtOnce(for key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant?
   /// Returns the source of `key`, fresh or not.
   func source(for key: CacheKey) async -> Source?
-  /// Stores a variant and returns whether the tier accepted it. It is readable at once and written
-  /// in the background.
-  func store(_ variant: Variant) -> Bool
+  /// Stores a variant, unless `demand` defers it. A stored variant is readable at once and written in
+  /// the background.
+  func store(_ variant: Variant, for demand: VariantDemand) -> StoreOutcome
   /// Stores a source and returns whether the tier accepted it. It is readable at once and written
   /// in the background.
   func store(_ source: Source) -> Bool
@@ -125,6 +128,13 @@ public protocol DiskCache: Sendable {
   func look(for key: CacheKey) async -> CacheEntryInfo?
 }
 
+extension DiskCache {
+  /// Stores a vouched variant and returns whether the tier accepted it.
+  @discardableResult public func store(_ variant: Variant) -> Bool {
+    store(variant, for: .vouched) == .stored
+  }
+}
+
 /// Information about a cache entry.
 public struct CacheEntryInfo: Hashable, Sendable {
   /// The bytes of the body.
@@ -136,7 +146,9 @@ public struct CacheEntryInfo: Hashable, Sendable {
 
   /// Creates entry information.
   public init(bytes: Int, freshness: Freshness, generation: Int) {
-    (self.bytes, self.freshness, self.generation) = (bytes, freshness, generation)
+    self.bytes = bytes
+    self.freshness = freshness
+    self.generation = generation
   }
 }
 
@@ -185,7 +197,9 @@ public struct Download: Sendable {
     file: FileRegion, origin: OriginResponse, timings: Timings,
     version: UInt64 = .random(in: 1...(.max))
   ) {
-    (self.file, self.origin, self.timings) = (file, origin, timings)
+    self.file = file
+    self.origin = origin
+    self.timings = timings
     self.version = version
   }
 }
@@ -211,7 +225,8 @@ public struct Validators: Hashable, Sendable {
   /// Returns the validators of a response, or `nil` if it has none.
   public init?(_ origin: OriginResponse) {
     guard origin.etag != nil || origin.lastModified != nil else { return nil }
-    (etag, lastModified) = (origin.etag, origin.lastModified)
+    etag = origin.etag
+    lastModified = origin.lastModified
   }
 }
 
@@ -225,7 +240,7 @@ public struct LoadRequest: Sendable {
   public let priority: (any WorkPriority)?
   /// Forwarded header fields of the client, sent only to the origin of `url`.
   public let forwarded: [HeaderField]
-  /// The servers that the request came through, which origins are told (RFC 8586).
+  /// The servers that the request came through. They are forwarded to the origin (RFC 8586).
   public let trail: ServerTrail
   /// Called with the head of each final response of any status, before its body, on the loader's thread. Must not
   /// block. Loaders without an origin never call it.
@@ -243,7 +258,8 @@ public struct LoadRequest: Sendable {
     onHead: (@Sendable (OriginResponse) -> Void)? = nil,
     onBody: (@Sendable (any StreamingBody) -> Void)? = nil
   ) {
-    (self.url, self.trail) = (url, trail)
+    self.url = url
+    self.trail = trail
     self.validators = validators
     self.priority = priority
     self.forwarded = forwarded

@@ -15,13 +15,14 @@ public struct HeaderField: Hashable, Sendable, CustomStringConvertible {
   /// - The name must be a token (RFC 9110, section 5.6.2).
   /// - The value must not be empty, or start or end with a blank.
   /// - The value must not contain control characters, which could inject further fields.
-  public init?(_ name: String, _ value: String) {
+  public init?(_ name: String, value: String) {
     let blanks: Set<UInt8> = [0x20, 0x09]
     guard Self.isName(name), let first = value.utf8.first, let last = value.utf8.last,
       !blanks.contains(first), !blanks.contains(last),
       value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 })
     else { return nil }
-    (self.name, self.value) = (name, value)
+    self.name = name
+    self.value = value
   }
 
   /// Creates an `Authorization` field with user and password (RFC 7617, in UTF-8). Returns `nil` if
@@ -31,14 +32,14 @@ public struct HeaderField: Hashable, Sendable, CustomStringConvertible {
     guard !user.contains(":"), pair.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
       return nil
     }
-    self.init("Authorization", "Basic " + Data(pair.utf8).base64EncodedString())
+    self.init("Authorization", value: "Basic " + Data(pair.utf8).base64EncodedString())
   }
 
   /// Creates an `Authorization` field with a bearer token (RFC 6750, section 2.1). Returns `nil` if
   /// the token contains a blank or an invalid character.
   public init?(bearer token: String) {
     guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else { return nil }
-    self.init("Authorization", "Bearer " + token)
+    self.init("Authorization", value: "Bearer " + token)
   }
 
   /// Returns whether a text is a valid field name.

@@ -13,7 +13,8 @@ public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
   /// `-`, `_`, `.` and `:`. `*` is only valid alone or as a leading `*.`.
   public init?(_ text: String) {
     guard text != "*" else {
-      (name, matchesBelow) = ("", true)
+      name = ""
+      matchesBelow = true
       return
     }
     matchesBelow = text.hasPrefix("*.")

@@ -25,15 +25,17 @@ public struct ImageRequest: Hashable, Sendable {
     source: SourceURL, transform: Transform, options: LoadOptions = LoadOptions(),
     keyURL: SourceURL? = nil
   ) {
-    (self.source, self.transform, self.options) = (source, transform, options)
+    self.source = source
+    self.transform = transform
+    self.options = options
     key = CacheKey(source: keyURL ?? source, transform: transform)
   }
 
   /// Returns this request for a client that accepts these formats, the preferred first; see
-  /// `Transform.accepted`.
+  /// `OutputOptions.accepted`.
   public func accepting(_ formats: [ImageFormat]) -> ImageRequest {
     var request = self
-    request.transform.accepted = formats
+    request.transform.output.accepted = formats
     request.key = CacheKey(source: key.source, transform: request.transform)
     return request
   }
@@ -41,7 +43,8 @@ public struct ImageRequest: Hashable, Sendable {
   /// Returns this request with an explicit format.
   public func naming(_ format: ImageFormat) -> ImageRequest {
     var request = self
-    (request.transform.format, request.transform.accepted) = (format, [])
+    request.transform.output.format = format
+    request.transform.output.accepted = []
     request.key = CacheKey(source: key.source, transform: request.transform)
     return request
   }

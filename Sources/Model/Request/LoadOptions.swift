@@ -86,7 +86,11 @@ public struct LoadOptions: Hashable, Sendable {
   /// Whether the request waits for an AVIF instead of a faster format. Set on internal requests for
   /// deferred AVIFs.
   public var awaitsAVIF = false
-  /// The servers that the request came through, which origins are told of.
+  /// Whether the client chose the parameters that shape the image: they are neither signed nor those of a
+  /// preset or of an operator. Does not change the response, so requests that differ in it share a
+  /// flight.
+  public var isFreeForm = false
+  /// The servers that the request came through. They are forwarded to origins (RFC 8586).
   public var trail = ServerTrail()
 
   /// Creates the default options.

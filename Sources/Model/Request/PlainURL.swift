@@ -55,8 +55,10 @@ struct PlainURL {
     func part(_ range: Range<Int>) -> String {
       text.withUTF8 { String(decoding: $0[range], as: UTF8.self) }
     }
-    (scheme, port) = (parts.0, parts.2)
-    (host, path) = (part(parts.1), part(parts.3))
+    scheme = parts.0
+    port = parts.2
+    host = part(parts.1)
+    path = part(parts.3)
   }
 
   /// The URL parts in which a byte may occur.

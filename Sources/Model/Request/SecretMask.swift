@@ -28,10 +28,13 @@ public enum SecretMask {
   public static func withoutUsers(_ text: String) -> String { mask(text, withParameters: false) }
 
   private static func mask(_ text: String, withParameters: Bool) -> String {
-    // Most texts contain neither sign of a secret.
-    guard text.utf8.contains(where: { $0 == at || $0 == equals || $0 == percent }) else {
-      return text
-    }
+    var text = text
+    guard text.withUTF8({ mayHoldSecret($0, withParameters: withParameters) }) else { return text }
+    return maskAll(text, withParameters: withParameters)
+  }
+
+  /// Masks a text, by a scan of its characters. Slow, so `mayHoldSecret` decides first.
+  static func maskAll(_ text: String, withParameters: Bool) -> String {
     let bytes = Array(text.utf8)
     let units = Unit.all(of: bytes)
     let found =
@@ -40,7 +43,8 @@ public enum SecretMask {
     var result: [UInt8] = []
     var copied = 0
     for range in found.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-      let (start, end) = (units[range.lowerBound].start, units[range.upperBound - 1].end)
+      let start = units[range.lowerBound].start
+      let end = units[range.upperBound - 1].end
       guard end > copied else { continue }
       if start >= copied {
         result += bytes[copied..<start]
@@ -78,7 +82,8 @@ public enum SecretMask {
   private static func authorityUser(
     in units: [Unit], from first: Int, depth: UInt8, lastOfAll: Int?
   ) -> Range<Int>? {
-    var (lastAt, colon): (Int?, Int?) = (nil, nil)
+    var lastAt: Int?
+    var colon: Int?
     var isBracketed = false
     var end = first
     while end < units.count, !units[end].endsAuthority(at: depth) {
@@ -145,21 +150,21 @@ public enum SecretMask {
   private static let longestName = 64
 
   /// Complete names. `hdnts`, `hdnea` and `hdntl` are Akamai's.
-  private static let names: Set<String> = [
+  static let names: Set<String> = [
     "sig", "hmac", "key", "auth", "authorization", "pwd", "pass", "passphrase", "sid", "session",
     "jwt", "bearer", "hdnts", "hdnea", "hdntl", "awsaccesskeyid", "ossaccesskeyid",
     "googleaccessid",
   ]
 
   /// Endings of names: `access_token`, `X-Amz-Signature`, `X-Amz-Security-Token`, `client_secret`, …
-  private static let nameEnds = [
+  static let nameEnds = [
     "signature", "token", "secret", "password", "passwd", "apikey", "accesskey", "secretkey",
     "privatekey", "subscriptionkey", "sessionid", "sessid", "credential", "credentials",
   ]
 
-  fileprivate static let at = UInt8(ascii: "@")
-  fileprivate static let equals = UInt8(ascii: "=")
-  fileprivate static let percent = UInt8(ascii: "%")
+  static let at = UInt8(ascii: "@")
+  static let equals = UInt8(ascii: "=")
+  static let percent = UInt8(ascii: "%")
 }
 
 /// A decoded character of a text: ASCII, or a byte of another character.
@@ -170,7 +175,7 @@ private struct Unit {
   let start: Int
   let end: Int
 
-  static let mostDepth: UInt8 = 3
+  static let maximumDepth: UInt8 = 3
 
   static func all(of bytes: [UInt8]) -> [Unit] {
     var units: [Unit] = []
@@ -186,17 +191,19 @@ private struct Unit {
   private static func next(in bytes: [UInt8], at start: Int) -> Unit {
     let plain = Unit(byte: bytes[start], depth: 0, start: start, end: start + 1)
     guard bytes[start] == SecretMask.percent else { return plain }
-    var (place, depth) = (start + 1, 1)
+    var place = start + 1
+    var depth = 1
     while place + 1 < bytes.count, bytes[place] == UInt8(ascii: "2"),
       bytes[place + 1] == UInt8(ascii: "5")
     {
-      (place, depth) = (place + 2, depth + 1)
+      place += 2
+      depth += 1
     }
     guard place + 1 < bytes.count, let high = PercentEncoding.hexadecimalDigit(bytes[place]),
       let low = PercentEncoding.hexadecimalDigit(bytes[place + 1])
     else { return plain }
     return Unit(
-      byte: high << 4 | low, depth: min(UInt8(clamping: depth), mostDepth), start: start,
+      byte: high << 4 | low, depth: min(UInt8(clamping: depth), maximumDepth), start: start,
       end: place + 2)
   }
 
@@ -246,7 +253,7 @@ private struct Context {
     }
     if unit.byte == UInt8(ascii: ":") { lastColon = index }
     let isBoundary =
-      unit.endsAuthority(at: Unit.mostDepth) && !(isQuoted && unit.isBlank)
+      unit.endsAuthority(at: Unit.maximumDepth) && !(isQuoted && unit.isBlank)
       || unit.byte == UInt8(ascii: "&")
     if isBoundary {
       if unit.depth == 0 { boundaries.0 = index }
@@ -254,7 +261,8 @@ private struct Context {
       if unit.depth <= 2 { boundaries.2 = index }
       boundaries.3 = index
     }
-    (beforePrevious, previous) = (previous, unit)
+    beforePrevious = previous
+    previous = unit
   }
 
   /// Whether the last character is the second slash in front of an authority.

@@ -6,7 +6,7 @@ public struct ServerTrail: Hashable, Sendable {
   public private(set) var elements: [String] = []
 
   /// The maximum number of servers that a request may come through, which bounds the field's length.
-  public static let mostServers = 32
+  public static let maximumServers = 32
 
   /// Creates an empty trail: no server came before this one.
   public init() {}
@@ -26,7 +26,7 @@ public struct ServerTrail: Hashable, Sendable {
 
   /// Whether the request must be refused: it came through this server, or through too many.
   public func isLoop(for server: String) -> Bool {
-    elements.count > Self.mostServers || names(server)
+    elements.count > Self.maximumServers || names(server)
   }
 
   /// Returns the field's value for the next server. Received elements stay unchanged (section 2).

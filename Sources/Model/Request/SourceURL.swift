@@ -46,7 +46,10 @@ public struct SourceURL: Hashable, Sendable {
   }
 
   private init(_ plain: PlainURL, text: String) {
-    (scheme, host, port, path) = (plain.scheme, plain.host, plain.port, plain.path)
+    scheme = plain.scheme
+    host = plain.host
+    port = plain.port
+    path = plain.path
     self.text = text
     density = Self.density(ofName: path)
   }
@@ -56,7 +59,7 @@ public struct SourceURL: Hashable, Sendable {
     func refuse(_ reason: String) -> ImageError { .invalidURL(string, reason: reason) }
     guard !string.isEmpty else { throw refuse("it is empty") }
     guard string.utf8.count <= Self.maximumLength else {
-      // Masked before it is cut, since what tells a password may come behind it.
+      // Masked before it is cut, because the sign that marks a password may come after the cut.
       let masked = SecretMask.masked(String(string.prefix(2 * Self.maximumLength)))
       throw .invalidURL(String(masked.prefix(64)) + "…", reason: "it is longer than 8192 bytes")
     }
@@ -78,7 +81,9 @@ public struct SourceURL: Hashable, Sendable {
       guard path.hasPrefix("/"), path.utf8.count > 1, !path.utf8.contains(0) else {
         throw refuse("a local URL is local:///path")
       }
-      (host, port, self.path) = ("", 0, path)
+      host = ""
+      port = 0
+      self.path = path
       text = "local://" + parts.percentEncodedPath
     } else {
       guard parts.user == nil, parts.password == nil else {
@@ -116,8 +121,12 @@ public struct SourceURL: Hashable, Sendable {
   }
 
   private init(_ other: SourceURL, text: String) {
-    (scheme, host, port, path) = (other.scheme, other.host, other.port, other.path)
-    (self.text, density) = (text, other.density)
+    scheme = other.scheme
+    host = other.host
+    port = other.port
+    path = other.path
+    self.text = text
+    density = other.density
   }
 
   /// The last component of the path, empty if the path ends in `/`.

@@ -2,9 +2,15 @@
 
 /// The settings of the admin endpoints, `admin.…`.
 public struct AdminSettings: Hashable, Sendable {
-  /// Tokens of operators, each of 16 characters or more. Without tokens the endpoints are disabled.
-  public var tokens: [String] = []
+  /// The operators' tokens. Without tokens the endpoints are disabled.
+  public var tokens: [OperatorToken] = []
 
   /// Creates the default settings.
   public init() {}
+
+  /// The operators' names in the log, in the order of `tokens`: the configured name, or `token` with
+  /// the place in the list, from 1.
+  public var names: [String] {
+    tokens.enumerated().map { index, token in token.name ?? "token\(index + 1)" }
+  }
 }

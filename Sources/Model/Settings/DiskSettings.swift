@@ -12,6 +12,17 @@ public struct DiskSettings: Hashable, Sendable {
     case creation
   }
 
+  /// When a free-form variant (`LoadOptions.isFreeForm`) is written. Others are written at once.
+  public enum Admission: String, CaseIterable, Hashable, Sendable {
+    /// At once while the variants' share has room, otherwise at the second request for its key. There is
+    /// room up to the fraction that a clean leaves (`cleanFraction`).
+    case auto
+    /// At once.
+    case always
+    /// At the second request for its key.
+    case secondRequest = "second_request"
+  }
+
   /// The cache folder, created if needed; a relative path starts at the working folder.
   public var path = ".cache/pictor"
   /// Maximum size in bytes as `du` counts them, folders included. 0 disables the tier.
@@ -21,6 +32,13 @@ public struct DiskSettings: Hashable, Sendable {
   public var countLimit = 1_000_000
   /// The sources' share of both limits, 0.01 to 0.99. Variants have the rest.
   public var sourceShare = 0.5
+  /// The maximum share of one host in the bytes of the sources' share, 0.01 to 1. 1 is no limit.
+  public var hostShare = 1.0
+  /// When a free-form variant is written.
+  public var admission = Admission.auto
+  /// Maximum number of free-form variants of one source, 0–1,000; beyond it the one stored first is
+  /// removed. 0 is no limit.
+  public var variantsPerSource = 64
   /// Maximum age of an entry; `nil` is no limit. The default is SDWebImage's one week.
   public var maximumAge: Duration? = .seconds(7 * 86_400)
   /// The time from which the age counts.

@@ -52,9 +52,12 @@ public struct DownloadSettings: Hashable, Sendable {
   public var maximumRedirects = 5
   /// Networks (CIDR) that are allowed although they are not public.
   public var allowNetworks: [String] = []
-  /// Patterns of allowed hosts, redirects included; empty: all.
+  /// Patterns of allowed sources (`SourcePattern`), redirects included; empty: all.
   public var allowHosts: [String] = []
-  /// Patterns of denied hosts; they take precedence over `allowHosts`.
+  /// Ports that sources may be loaded from (`PortRange`); empty: all. Below 1024 there are the ports of
+  /// mail, shells and other services that no image comes from.
+  public var ports = ["80", "443", "1024-65535"]
+  /// Patterns of denied sources; they take precedence over `allowHosts`.
   public var denyHosts: [String] = []
   /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, or a reference
   /// to it. `nil`: no proxy; environment variables are ignored.

@@ -18,6 +18,39 @@ public struct HostRule: Hashable, Sendable {
     case drop([ParameterPattern])
   }
 
+  /// A scheme and a port to which a rule's credentials are sent.
+  public struct CredentialOrigin: Hashable, Sendable, CustomStringConvertible {
+    /// The scheme, `http` or `https`.
+    public let scheme: SourceURL.Scheme
+    /// The port.
+    public let port: Int
+
+    /// TLS at its usual port.
+    public static let https = CredentialOrigin(scheme: .https, port: 443)
+
+    private init(scheme: SourceURL.Scheme, port: Int) {
+      self.scheme = scheme
+      self.port = port
+    }
+
+    /// Parses `https`, `http`, `https:8443` or `http:8080`. Returns `nil` for any other text.
+    public init?(_ text: String) {
+      let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      guard let scheme = parts.first.flatMap({ SourceURL.Scheme(rawValue: String($0)) }),
+        scheme != .local
+      else { return nil }
+      guard let port = parts.count == 1 ? scheme == .https ? 443 : 80 : PortRange.port(parts[1])
+      else { return nil }
+      self.init(scheme: scheme, port: port)
+    }
+
+    /// The scheme, and the port unless it is the scheme's usual one.
+    public var description: String {
+      let isUsual = port == (scheme == .https ? 443 : 80)
+      return isUsual ? scheme.rawValue : "\(scheme.rawValue):\(port)"
+    }
+  }
+
   /// The proxy for the hosts.
   public enum Proxy: Hashable, Sendable {
     /// The configuration's proxy, if any.
@@ -78,9 +111,12 @@ public struct HostRule: Hashable, Sendable {
   /// Whether cookies are kept in memory and sent back, shared by all clients. With `Vary: Cookie`,
   /// such a cookie can select another response the next time.
   public var keepsCookies = false
+  /// Where credentials are sent (`user`, `token`, and `headers` by reference). Any other scheme or port
+  /// of the hosts may belong to someone else, or is read on the way.
+  public var credentialOrigins = [CredentialOrigin.https]
   /// Whether certificates are not verified.
   public var allowsInvalidCertificates = false
-  /// What the configuration says about fields, credentials and the proxy.
+  /// The configured fields, credentials and proxy, before their secrets are read.
   public var written = Written()
 
   /// Fields that are added to every request; they replace fields of the same name. From `written`,
@@ -101,5 +137,10 @@ public struct HostRule: Hashable, Sendable {
     self.parameters = parameters
     self.tags = tags
     self.forwardedHeaders = forwardedHeaders
+  }
+
+  /// Returns whether the rule's credentials are sent to this scheme and port of its hosts.
+  public func sendsCredentials(to scheme: SourceURL.Scheme, port: Int) -> Bool {
+    credentialOrigins.contains { $0.scheme == scheme && $0.port == port }
   }
 }

@@ -21,6 +21,9 @@ public struct ImagingSettings: Hashable, Sendable {
   /// Resident memory in bytes, at least 32 MiB, above which a worker is replaced after a job. `nil`
   /// depends on the available memory (`MemoryPlan.retireAbove`).
   public var retireAbove: Int?
+  /// Whether workers have to be sealed. By default a kernel without a layer costs the layer and not the service; the
+  /// log and `/stats` tell.
+  public var sandbox = SandboxMode.ifPossible
   /// Added to the workers' niceness, 0–19. It divides the cores between hits and misses when both
   /// keep all of them busy (docs/performance.md).
   public var niceness = 5

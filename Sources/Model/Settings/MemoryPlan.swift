@@ -2,8 +2,8 @@
 
 /// Divides the available memory among the server's parts and the workers, with a maximum for each.
 ///
-/// In a container of 512 MiB the memory tier gets 64 MiB, received bodies 64 and the write queue
-/// 32; two workers may use 256 each. Together these can exceed the container. The kernel then kills
+/// In a container of 512 MiB the memory tier gets 64 MiB, bodies 64, and images that are sent 32; two workers may use
+/// 256 each. Together these can exceed the container. The kernel then kills
 /// a worker, whose job is retried alone (docs/operations.md).
 public struct MemoryPlan: Hashable, Sendable {
   /// Available bytes; `Int.max` if unknown.
@@ -24,6 +24,9 @@ public struct MemoryPlan: Hashable, Sendable {
 
   /// `memory.limit`, in bytes.
   public var memoryTier: Int { min(256 << 20, room / 8) }
+
+  /// `memory.response_limit`, in bytes.
+  public var responses: Int { min(256 << 20, room / 16) }
 
   /// `disk.write_queue_limit`, in bytes.
   public var writeQueue: Int { min(64 << 20, room / 16) }

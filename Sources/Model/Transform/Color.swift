@@ -16,7 +16,10 @@ public struct Color: Hashable, Sendable {
 
   /// Creates a colour from its components, 0–255 each.
   public init(red: UInt8, green: UInt8, blue: UInt8, alpha: UInt8 = 255) {
-    (self.red, self.green, self.blue, self.alpha) = (red, green, blue, alpha)
+    self.red = red
+    self.green = green
+    self.blue = blue
+    self.alpha = alpha
   }
 
   /// Parses `rrggbb`, `rrggbbaa`, or `rgb` with doubled digits (CSS Color 4, section 5.2), in

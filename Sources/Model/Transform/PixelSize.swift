@@ -9,8 +9,18 @@ public struct PixelSize: Hashable, Sendable, Codable, CustomStringConvertible {
 
   /// Creates a size in pixels.
   public init(width: Int, height: Int) {
-    (self.width, self.height) = (width, height)
+    self.width = width
+    self.height = height
   }
+
+  /// The number of pixels. The sides of a request may overflow it; see `area`.
+  public var pixels: Int { width * height }
+  /// The area in pixels as a `Double`, because the product may overflow an `Int`.
+  public var area: Double { Double(width) * Double(height) }
+  /// The longer side in pixels.
+  public var longestSide: Int { max(width, height) }
+  /// This size with width and height swapped.
+  public var turned: PixelSize { PixelSize(width: height, height: width) }
 
   /// `5250x3450`.
   public var description: String { "\(width)x\(height)" }
@@ -27,7 +37,9 @@ public struct PixelArea: Hashable, Sendable, CustomStringConvertible {
 
   /// Creates a region.
   public init(x: Int, y: Int, size: PixelSize) {
-    (self.x, self.y, self.size) = (x, y, size)
+    self.x = x
+    self.y = y
+    self.size = size
   }
 
   /// `10,20,300,200`: left, top, width, height.

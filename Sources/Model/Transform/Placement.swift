@@ -1,12 +1,15 @@
 // Placement: how an image is placed in its box, with rotation and flip.
 
 /// How an image is placed in the box of `w` and `h`, in the terms of sharp.
+///
+/// Without `enlarge`, no side of the image grows. With only `w` or only `h`, nothing is cropped or
+/// padded: `fill` scales that side alone, all others keep the aspect ratio. See `Geometry`.
 public enum Fit: String, CaseIterable, Sendable, Codable {
   /// Scales the image to fit inside the box, keeping its aspect ratio.
   case inside
   /// Scales the image to cover the box, keeping its aspect ratio, without cropping.
   case outside
-  /// Scales the image to cover the box, keeping its aspect ratio, and crops the rest.
+  /// Scales the image to cover the box, keeping its aspect ratio, and crops what exceeds the box.
   case cover
   /// Scales the image to fit inside the box and pads it to the box.
   case contain
@@ -14,7 +17,8 @@ public enum Fit: String, CaseIterable, Sendable, Codable {
   case fill
 }
 
-/// A named position: which part `cover` keeps, and where `contain` places the image.
+/// A named position: which part `cover` keeps, where `contain` places the image, and where a
+/// watermark lies. `entropy` and `attention` choose only for `cover`; elsewhere they mean `center`.
 public enum Position: String, CaseIterable, Sendable, Codable {
   /// The centre.
   case center
@@ -34,18 +38,35 @@ public enum Position: String, CaseIterable, Sendable, Codable {
   case left
   /// The top left corner.
   case leftTop = "left-top"
-  /// The region with the most detail (libvips's `VIPS_INTERESTING_ENTROPY`); `center` for
-  /// `contain`.
+  /// The region with the most detail (libvips's `VIPS_INTERESTING_ENTROPY`).
   case entropy
-  /// The region most likely to attract attention (libvips's `VIPS_INTERESTING_ATTENTION`); `center`
-  /// for `contain`.
+  /// The region most likely to attract attention (libvips's `VIPS_INTERESTING_ATTENTION`).
   case attention
 }
 
-/// The focal point of an image, which `cover` keeps as close to the centre as possible.
+extension Position {
+  /// How much of the space around the image lies to its left and above it, in halves: 0, 1 or 2. If
+  /// the image exceeds the canvas, how much of the excess. `entropy` and `attention` count as 1.
+  public var anchor: (x: Int, y: Int) {
+    switch self {
+    case .center, .entropy, .attention: (1, 1)
+    case .top: (1, 0)
+    case .rightTop: (2, 0)
+    case .right: (2, 1)
+    case .rightBottom: (2, 2)
+    case .bottom: (1, 2)
+    case .leftBottom: (0, 2)
+    case .left: (0, 1)
+    case .leftTop: (0, 0)
+    }
+  }
+}
+
+/// The focal point of an image. `cover` keeps it as close to the centre as the edges allow; `contain`
+/// puts its fractions of the free space to the left of the image and above it.
 ///
-/// Coordinates are fractions (0–1) of the upright image's width and height, from the top left,
-/// after `crop`.
+/// Coordinates are fractions (0–1) of the width and height that remain after rotation, flip, `crop`
+/// and `trim`, from the top left. The parsers check the range.
 public struct FocalPoint: Hashable, Sendable {
   /// The horizontal fraction, 0–1.
   public let x: Double
@@ -53,7 +74,10 @@ public struct FocalPoint: Hashable, Sendable {
   public let y: Double
 
   /// Creates a focal point.
-  public init(x: Double, y: Double) { (self.x, self.y) = (x, y) }
+  public init(x: Double, y: Double) {
+    self.x = x
+    self.y = y
+  }
 }
 
 /// A clockwise rotation in degrees, after the EXIF orientation is applied.

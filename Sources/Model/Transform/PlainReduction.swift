@@ -5,13 +5,13 @@ extension Transform {
   /// because an unlisted parameter may be expensive.
   public var isPlainReduction: Bool {
     var plain = Transform()
-    plain.scale = scale
-    plain.width = width
-    plain.height = height
-    plain.fit = fit
-    plain.accepted = accepted
+    plain.sizing.scale = sizing.scale
+    plain.sizing.width = sizing.width
+    plain.sizing.height = sizing.height
+    plain.sizing.fit = sizing.fit
+    plain.output.accepted = output.accepted
     // The encoders of these formats are slower than most decoders.
-    let mayBeSlow = accepted.contains(.avif) || accepted.contains(.jxl)
+    let mayBeSlow = output.accepted.contains(.avif) || output.accepted.contains(.jxl)
     return self == plain && !mayBeSlow
   }
 }

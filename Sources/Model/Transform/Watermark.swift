@@ -16,7 +16,8 @@ public struct Watermark: Hashable, Sendable {
     source: SourceURL, placement: WatermarkPlacement = WatermarkPlacement(),
     keyURL: SourceURL? = nil
   ) {
-    (self.source, self.placement) = (source, placement)
+    self.source = source
+    self.placement = placement
     self.keyURL = keyURL ?? source
   }
 

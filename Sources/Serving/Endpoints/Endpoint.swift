@@ -16,6 +16,8 @@ protocol Endpoint: Sendable {
   var methods: [Method] { get }
   /// Who may use the endpoint.
   var access: EndpointAccess { get }
+  /// Returns what an operator's token must allow for `method`.
+  func scope(for method: Method) -> OperatorScope
   /// How the endpoint's query forms an image request, which is then parsed once per target; `nil` if it does not.
   var imageQuery: ImageQuery.Kind? { get }
   /// Whether requests come all the time, so that the log treats them like memory hits.
@@ -29,6 +31,7 @@ protocol Endpoint: Sendable {
 }
 
 extension Endpoint {
+  func scope(for method: Method) -> OperatorScope { method.isSafe ? .read : .write }
   var imageQuery: ImageQuery.Kind? { nil }
   var isRoutine: Bool { false }
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
@@ -62,7 +65,7 @@ enum EndpointPath: Hashable, Sendable {
 enum EndpointAccess: Sendable {
   /// Every client.
   case open
-  /// Clients with an operator's token. Without configured tokens the endpoint does not exist.
+  /// Clients with an operator's token that has the method's scope. Without configured tokens the endpoint does not exist.
   case operators
 }
 

@@ -1,11 +1,15 @@
-// EndpointTable: the list of all endpoints.
+// EndpointTable: the list of all endpoints, and the listeners that have them.
 
-/// All endpoints. A new one is a file in `Endpoints/` and a line here.
-enum EndpointTable {
-  /// The endpoints; no path belongs to two of them.
-  static let endpoints: [any Endpoint] = [
+/// The endpoints of a listener. A new one is a file in `Endpoints/` and a line here.
+struct EndpointTable: Sendable {
+  /// The endpoints of clients.
+  private static let forClients: [any Endpoint] = [
     ImageEndpoint(),
     InfoEndpoint(),
+  ]
+
+  /// The endpoints that move to the operators' listener, if there is one.
+  private static let forOperators: [any Endpoint] = [
     StatsEndpoint(),
     AdminCacheEndpoint(),
     ClearCacheEndpoint(),
@@ -19,11 +23,24 @@ enum EndpointTable {
     PrefetchEndpoint(),
   ]
 
+  /// What clients have in place of the operators' endpoints, if there is a listener for operators.
+  private static let inTheirPlace: [any Endpoint] = [StatusEndpoint()]
+
+  /// The endpoints of the only listener.
+  static let everyone = EndpointTable(endpoints: forClients + forOperators)
+  /// The endpoints of clients, beside a listener for operators.
+  static let clients = EndpointTable(endpoints: forClients + inTheirPlace)
+  /// The endpoints of the operators' listener.
+  static let operators = EndpointTable(endpoints: forOperators)
+
   /// The value of `Allow` for a path without an endpoint.
   static let allowAnywhere = Method.allow([.get, .head])
 
+  /// The endpoints; no path belongs to two of them.
+  let endpoints: [any Endpoint]
+
   /// Returns the endpoint of a decoded path, and the name of the item in it (see `EndpointPath`).
-  static func find(_ path: String) -> (endpoint: any Endpoint, name: String)? {
+  func find(_ path: String) -> (endpoint: any Endpoint, name: String)? {
     for endpoint in endpoints {
       if let name = endpoint.path.name(in: path) { return (endpoint, name) }
     }

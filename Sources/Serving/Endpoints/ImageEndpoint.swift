@@ -27,7 +27,8 @@ struct ImageEndpoint: Endpoint {
     }
     // With HTTP/1.0, a client cannot distinguish a truncated response from a complete one.
     let takesStream =
-      request.transform.progressive && context.client.method == .get && context.client.isHTTP11
+      request.transform.output.isProgressive && context.client.method == .get
+      && context.client.isHTTP11
     return .suspend(.limited) { () async throws(ImageError) in
       if isRedirected {
         return .image(try await RequestContext.named(request, atOnce: atOnce, by: provider))
@@ -45,7 +46,8 @@ struct ImageEndpoint: Endpoint {
   private static func request(
     of context: RequestContext, trail: ServerTrail
   ) throws(ImageError) -> ImageRequest {
-    guard let target = context.client.target, let parsed = target.request else {
+    let target = try context.entitledTarget()
+    guard let parsed = target.request else {
       throw .internal(detail: "a target without a request")
     }
     var request: ImageRequest
@@ -53,7 +55,7 @@ struct ImageEndpoint: Endpoint {
     case .success(let success): request = success
     case .failure(let error): throw error
     }
-    request.options = try options(of: request, in: context)
+    RequestCacheControl(on: context.connection).apply(to: &request.options, rights: target.rights)
     request.options.trail = trail
     context.handler.supersededRequests.supersede(by: context.connection)
     if target.isNegotiated {
@@ -63,21 +65,6 @@ struct ImageEndpoint: Endpoint {
       request = forwarding.apply(to: request, on: context.connection)
     }
     return request
-  }
-
-  /// Returns the options of the target combined with those of the request fields.
-  private static func options(
-    of request: ImageRequest, in context: RequestContext
-  ) throws(ImageError) -> LoadOptions {
-    var options = request.options
-    let mayReload = context.handler.configuration.allowsReload
-    if !mayReload {
-      if options.cache == .refresh { throw .forbiddenParameter("refresh") }
-      if options.cache == .bypass { throw .forbiddenParameter("cache") }
-      if options.retriesFailed { throw .forbiddenParameter("retry") }
-    }
-    RequestCacheControl(on: context.connection).apply(to: &options, mayReload: mayReload)
-    return options
   }
 
   /// Returns the image if it is available without waiting. Memory is asked here for a request whose key depends on more

@@ -59,7 +59,7 @@ enum Receiving {
       guard let client = loop.state.clients[descriptor] else { return count }
       return client._withUnsafeGuaranteedRef { client in
         loop.handler.received(
-          UnsafeRawBufferPointer(start: bytes, count: count), on: client)
+          UnsafeMutableRawBufferPointer(start: bytes, count: count), on: client)
       }
     }
   }
@@ -69,21 +69,61 @@ extension RequestHandler {
   /// Time a client has to read the error response before it is disconnected, in milliseconds.
   private static let lingering = 2_000
   /// Limit of discarded reads per call, so that other connections on this thread get their turn.
-  private static let mostDropped = 16
+  private static let maximumDropped = 16
 
-  /// Checks bytes from recv(2). Returns the byte count, or error, that libmicrohttpd is given.
-  fileprivate func received(_ bytes: UnsafeRawBufferPointer, on client: Connection) -> Int {
+  /// Takes bytes from recv(2). Returns the byte count, or error, that libmicrohttpd is given.
+  fileprivate func received(_ buffer: UnsafeMutableRawBufferPointer, on client: Connection) -> Int {
     if client.fault != nil { return drop(client) }
+    guard client.proxyHeader != nil else { return check(buffer, on: client) }
+    guard let count = takeProxyHeader(off: buffer, of: client) else {
+      return refuse(
+        .malformed("the connection does not begin with a PROXY header"), of: client,
+        line: Array(UnsafeRawBufferPointer(buffer).prefix(RefusedLine.longest)), from: 0)
+    }
+    guard count > 0 else { return pictor_received_nothing() }
+    return check(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]), on: client)
+  }
+
+  /// Checks bytes of requests. Returns the byte count, or error, that libmicrohttpd is given.
+  private func check(_ buffer: UnsafeMutableRawBufferPointer, on client: Connection) -> Int {
     let isNew = client.framing.isBetweenRequests
+    let bytes = UnsafeRawBufferPointer(buffer)
+    defer {
+      for index in client.framing.cookieQuotes { buffer[index] = RequestFraming.cookieQuote }
+    }
     guard case .refused(let fault, let start) = client.framing.take(bytes) else {
       keepLine(of: bytes, isNew: isNew, on: client)
+      noteProgress(on: client, hasBegun: isNew || client.framing.lastStart > 0)
       return bytes.count
     }
+    return refuse(
+      fault, of: client,
+      line: refusedLine(of: bytes, from: start, isNew: isNew || start > 0, client), from: start)
+  }
+
+  /// Notes a fault in the bytes from `start`, and answers it once all requests before it are answered.
+  private func refuse(
+    _ fault: FramingFault, of client: Connection, line: [UInt8], from start: Int
+  ) -> Int {
     client.fault = fault
-    client.refusedLine = refusedLine(of: bytes, from: start, isNew: isNew || start > 0, client)
+    client.watch.begin()
+    client.refusedLine = line
     refuseIfDue(client)
     // Requests before the faulty one are answered first.
     return client.isRefused || start == 0 ? pictor_received_nothing() : start
+  }
+
+  /// Notes whether the connection waits for a header, and sets the deadline of a header that has begun.
+  ///
+  /// - Parameter hasBegun: whether the latest request began in the last piece.
+  private func noteProgress(on client: Connection, hasBegun: Bool) {
+    if hasBegun, client.isAtLastRequest, !client.framing.isBetweenRequests {
+      let now = Clock.coarseMilliseconds()
+      client.watch.wait(since: now)
+      // The deadline of the first request's header counts from the opening of the connection.
+      if client.endedRequests > 0 { client.watch.deadline = now + headerTimeout }
+    }
+    if !client.isWaiting { client.watch.begin() }
   }
 
   /// Sends the error response for a framing fault, once all requests before it are answered.
@@ -99,10 +139,10 @@ extension RequestHandler {
       error, id: id.description, explains: configuration.explainsErrors
     ).json
     var head = ResponseHead(date: Clock.now(), id: id)
-    head.add("Content-Type", "application/json")
-    head.add("Content-Length", "\(json.count)")
-    head.add("Cache-Control", "no-store")
-    head.add("Connection", "close")
+    head.add("Content-Type", value: "application/json")
+    head.add("Content-Length", value: "\(json.count)")
+    head.add("Cache-Control", value: "no-store")
+    head.add("Connection", value: "close")
     head.addCommon()
     crossOrigin.addShared(to: &head)
     let reason = MHD_get_reason_phrase_for(UInt32(error.status)).map { String(cString: $0) } ?? ""
@@ -120,7 +160,7 @@ extension RequestHandler {
     let refused = RefusedLine(client.refusedLine)
     log.info(
       "request refused",
-      [
+      fields: [
         "method": .string(ifPresent: refused.method), "target": .string(refused.target),
         "status": .int(error.status), "bytes": .int(max(sent, 0)), "error": .string(error.code),
         "detail": .string(error.message),
@@ -154,7 +194,7 @@ extension RequestHandler {
   /// Discards the available input after a fault.
   private func drop(_ client: Connection) -> Int {
     var piece = [UInt8](repeating: 0, count: 4_096)
-    for _ in 0..<Self.mostDropped {
+    for _ in 0..<Self.maximumDropped {
       let count = recvfrom(client.watch.descriptor, &piece, piece.count, 0, nil, nil)
       if count == 0 { return 0 }
       if count < 0 { return pictor_received_nothing() }

@@ -15,7 +15,7 @@ extension RequestFraming {
     case .chunkSize:
       if let digit = Byte.hexadecimal(byte) {
         // 15 hexadecimal digits cannot overflow `Int`.
-        guard position < 15 else { throw .malformed("a chunk's size is too long") }
+        guard position < 15 else { throw .malformed("a chunk size is too long") }
         rest = rest << 4 | digit
         position += 1
         return first + 1
@@ -25,7 +25,7 @@ extension RequestFraming {
       switch byte {
       case UInt8(ascii: ";"): state = .chunkExtension
       case Byte.carriageReturn: state = .chunkLineFeed
-      default: throw .malformed("a chunk's size is no number")
+      default: throw .malformed("a chunk size is not a number")
       }
       return first + 1
     case .chunkExtension:
@@ -90,15 +90,17 @@ struct FieldNames: OptionSet {
 
   /// Keeps the names that have this byte at this position, ignoring case.
   mutating func narrow(by byte: UInt8, at position: Int) {
-    drop(.contentLength, Self.lengthName, byte, position)
-    drop(.transferEncoding, Self.codingName, byte, position)
-    drop(.host, Self.hostName, byte, position)
-    drop(.cookie, Self.cookieName, byte, position)
+    drop(.contentLength, named: Self.lengthName, byte: byte, at: position)
+    drop(.transferEncoding, named: Self.codingName, byte: byte, at: position)
+    drop(.host, named: Self.hostName, byte: byte, at: position)
+    drop(.cookie, named: Self.cookieName, byte: byte, at: position)
   }
 
   private mutating func drop(
-    _ name: FieldNames, _ text: StaticString, _ byte: UInt8, _ position: Int
+    _ name: FieldNames, named text: StaticString, byte: UInt8, at position: Int
   ) {
+    // Most names of other fields match none of them after a byte or two.
+    guard contains(name) else { return }
     guard position < text.utf8CodeUnitCount,
       text.utf8Start[position] == Byte.lowercased(byte)
     else { return subtract(name) }
@@ -137,6 +139,12 @@ enum Byte {
   /// Whether the byte may occur in a field value.
   static func isValue(_ byte: UInt8) -> Bool {
     byte >= space ? byte != delete : byte == tab
+  }
+  /// Skips characters of a host. Returns the index where it stops.
+  static func endOfHost(_ bytes: UnsafeRawBufferPointer, from first: Int) -> Int {
+    var index = first
+    while index < bytes.count, isHost(bytes[index]) { index += 1 }
+    return index
   }
   /// Skips plain field-value characters, eight bytes at a time. Returns the index where it stops.
   static func endOfPlainWords(_ bytes: UnsafeRawBufferPointer, from first: Int) -> Int {

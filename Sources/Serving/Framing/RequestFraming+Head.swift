@@ -71,7 +71,7 @@ extension RequestFraming {
     guard bytes[index] == Byte.space, position > 0 else {
       throw .malformed(
         bytes[index] == Byte.carriageReturn
-          ? "HTTP/0.9 is not spoken here" : "a character that no target has")
+          ? "HTTP/0.9 is not supported" : "an invalid character in the target")
     }
     state = .version
     position = 0
@@ -85,21 +85,21 @@ extension RequestFraming {
     for index in first..<bytes.count {
       let byte = bytes[index]
       guard position < pattern.utf8CodeUnitCount else {
-        guard byte == Byte.carriageReturn else { throw .malformed("no version of HTTP") }
+        guard byte == Byte.carriageReturn else { throw .malformed("an invalid HTTP version") }
         guard isHTTP1 else { throw .unsupportedVersion }
         state = .lineFeed
         return index + 1
       }
       let expected = pattern.utf8Start[position]
       if expected == UInt8(ascii: "0") {
-        guard Byte.isDigit(byte) else { throw .malformed("no version of HTTP") }
+        guard Byte.isDigit(byte) else { throw .malformed("an invalid HTTP version") }
         if position == FieldNames.majorPosition {
           isHTTP1 = byte == UInt8(ascii: "1")
         } else {
           isHTTP11 = byte != UInt8(ascii: "0")
         }
       } else {
-        guard byte == expected else { throw .malformed("no version of HTTP") }
+        guard byte == expected else { throw .malformed("an invalid HTTP version") }
       }
       position += 1
     }
@@ -117,7 +117,7 @@ extension RequestFraming {
       case Byte.carriageReturn:
         state = .endLineFeed
         return index + 1
-      case Byte.space, Byte.tab: throw .malformed("a folded line")
+      case Byte.space, Byte.tab: throw .malformed("a folded header line")
       default: break
       }
       try pay(Self.itemCost)
@@ -133,7 +133,7 @@ extension RequestFraming {
       try pay(index - first)
       guard index < bytes.count else { return index }
       guard bytes[index] == UInt8(ascii: ":"), position > 0 else {
-        throw .malformed("a character that no name of a field has")
+        throw .malformed("an invalid character in a header name")
       }
       try beginValue(of: candidates.field(length: position))
       return index + 1
@@ -144,15 +144,23 @@ extension RequestFraming {
       try pay(index - first)
       if index < bytes.count { state = .value }
     case .value:
+      // What needs no judgement of each byte.
       if field == .other { index = Byte.endOfPlainWords(bytes, from: index) }
+      if field == .host, !sawBlankInValue {
+        index = Byte.endOfHost(bytes, from: index)
+        valueCount += index - first
+      }
       while index < bytes.count, Byte.isValue(bytes[index]) {
-        if field != .other { try judge(bytes[index]) }
+        if field != .other {
+          try judge(bytes[index])
+          if field == .cookie, bytes[index] == UInt8(ascii: "\"") { noteCookieQuote(at: index) }
+        }
         index += 1
       }
       try pay((index - first) * (field == .cookie ? 2 : 1))
       guard index < bytes.count else { return index }
       guard bytes[index] == Byte.carriageReturn else {
-        throw .malformed("a control character in a field")
+        throw .malformed("a control character in a header value")
       }
       try endValue()
       state = .valueLineFeed
@@ -176,16 +184,16 @@ extension RequestFraming {
     state = .valueStart
     guard field != .other else { return }
     guard field != .cookie else { return try pay(Self.itemCost) }
-    guard !isTrailer else { throw .malformed("a trailer with a field of framing") }
+    guard !isTrailer else { throw .malformed("a framing header in the trailers") }
     switch field {
     case .host:
       hosts += 1
-      guard hosts == 1 else { throw .malformed("two Host fields") }
+      guard hosts == 1 else { throw .malformed("two Host headers") }
     case .contentLength:
-      guard !hasLength else { throw .malformed("two Content-Length fields") }
+      guard !hasLength else { throw .malformed("two Content-Length headers") }
       hasLength = true
     case .transferEncoding:
-      guard !hasCoding else { throw .malformed("two Transfer-Encoding fields") }
+      guard !hasCoding else { throw .malformed("two Transfer-Encoding headers") }
       hasCoding = true
     case .cookie, .other: break
     }
@@ -203,10 +211,10 @@ extension RequestFraming {
       sawBlankInValue = true
       return
     }
-    guard !sawBlankInValue else { throw .malformed("a blank inside a field of framing") }
+    guard !sawBlankInValue else { throw .malformed("a space in a framing header") }
     switch field {
     case .contentLength:
-      guard Byte.isDigit(byte) else { throw .malformed("Content-Length is no number") }
+      guard Byte.isDigit(byte) else { throw .malformed("Content-Length is not a number") }
       // 18 decimal digits cannot overflow `Int`.
       guard valueCount < 18 else { throw .malformed("Content-Length is too long") }
       rest = rest * 10 + Int(byte - UInt8(ascii: "0"))
@@ -216,7 +224,7 @@ extension RequestFraming {
         coding.utf8Start[valueCount] == byte | Byte.caseBit
       else { throw .malformed("a Transfer-Encoding other than chunked") }
     case .host:
-      guard Byte.isHost(byte) else { throw .malformed("a character that no Host has") }
+      guard Byte.isHost(byte) else { throw .malformed("an invalid character in Host") }
     case .cookie, .other: break
     }
     valueCount += 1
@@ -225,7 +233,7 @@ extension RequestFraming {
   private func endValue() throws(FramingFault) {
     switch field {
     case .contentLength:
-      guard valueCount > 0 else { throw .malformed("Content-Length is no number") }
+      guard valueCount > 0 else { throw .malformed("Content-Length is not a number") }
     case .transferEncoding:
       guard valueCount == FieldNames.chunked.utf8CodeUnitCount else {
         throw .malformed("a Transfer-Encoding other than chunked")

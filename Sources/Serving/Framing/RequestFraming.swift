@@ -40,10 +40,23 @@ struct RequestFraming {
   var state = State.start
   /// The number of complete requests, including their bodies.
   private(set) var wholeRequests = 0
-  /// Where in the last piece the request began that was read last; 0 where it began in an earlier piece.
+  /// The offset in the last piece at which the latest request began; 0 if it began in an earlier
+  /// piece.
   private(set) var lastStart = 0
+  /// The offsets of quotation marks in cookies of the last piece; see `cookieQuote`.
+  private(set) var cookieQuotes: [Int] = []
   /// Whether the next byte begins a request.
   var isBetweenRequests: Bool { state == .start }
+  /// Whether the next byte is part of a request's head or begins one.
+  var isBeforeBody: Bool {
+    switch state {
+    case .start, .startLineFeed, .method, .target, .version, .lineFeed: true
+    case .fieldStart, .name, .valueStart, .value, .valueLineFeed, .endLineFeed: !isTrailer
+    case .body, .chunkSize, .chunkExtension, .chunkLineFeed, .chunkData, .chunkEnd,
+      .chunkEndLineFeed:
+      false
+    }
+  }
   /// Whether a request line has begun and has not ended.
   var isInLine: Bool { state == .method || state == .target || state == .version }
 
@@ -73,6 +86,7 @@ struct RequestFraming {
   mutating func take(_ bytes: UnsafeRawBufferPointer) -> Verdict {
     var start = 0
     var index = 0
+    if !cookieQuotes.isEmpty { cookieQuotes = [] }
     defer { lastStart = start }
     do throws(FramingFault) {
       while index < bytes.count {
@@ -100,14 +114,22 @@ struct RequestFraming {
     }
   }
 
+  /// What libmicrohttpd gets in place of a quotation mark in `Cookie`. Its parser of cookies takes one
+  /// quotation mark alone for two, and then refuses the request (`Cookie: a="` is 431). Nothing here
+  /// reads its cookies, and no client can send this byte. `Forwarding` puts the mark back.
+  static let cookieQuote: UInt8 = 0x01
+
+  /// Records a quotation mark in a cookie.
+  mutating func noteCookieQuote(at index: Int) { cookieQuotes.append(index) }
+
   /// Ends the head. A body or the next request follows.
   mutating func endHead() throws(FramingFault) {
     if isTrailer { return endRequest() }
     guard hosts == 1 || (hosts == 0 && !isHTTP11) else {
-      throw .malformed("a request has one Host field")
+      throw .malformed("a request requires exactly one Host header")
     }
     if hasCoding {
-      guard !hasLength else { throw .malformed("Transfer-Encoding beside Content-Length") }
+      guard !hasLength else { throw .malformed("both Transfer-Encoding and Content-Length") }
       guard isHTTP11 else { throw .malformed("Transfer-Encoding in HTTP/1.0") }
       beginChunk()
     } else if rest > 0 {
@@ -126,8 +148,10 @@ struct RequestFraming {
   /// Ends the request and resets the state for the next one.
   mutating func endRequest() {
     let whole = wholeRequests + 1
+    let quotes = cookieQuotes
     self = RequestFraming()
     wholeRequests = whole
+    cookieQuotes = quotes
   }
 
   /// Adds to the cost of the head.

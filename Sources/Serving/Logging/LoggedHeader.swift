@@ -27,13 +27,13 @@ struct LoggedHeader {
         connection, .HEADER_KIND,
         { context, _, name, value in
           guard let context, let name, let value else { return .YES }
-          context.assumingMemoryBound(to: LoggedHeader.self).pointee.read(name, value)
+          context.assumingMemoryBound(to: LoggedHeader.self).pointee.read(name, value: value)
           return .YES
         }, header)
     }
   }
 
-  private mutating func read(_ name: UnsafePointer<CChar>, _ value: UnsafePointer<CChar>) {
+  private mutating func read(_ name: UnsafePointer<CChar>, value: UnsafePointer<CChar>) {
     func bytes() -> [UInt8] { Array(UnsafeRawBufferPointer(start: value, count: strlen(value))) }
     if strcasecmp(name, "User-Agent") == 0 {
       if userAgent == nil { userAgent = Self.cut(bytes()) }

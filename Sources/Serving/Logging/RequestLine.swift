@@ -1,11 +1,12 @@
 // RequestLine: the log line of a request.
 
 import Model
+import Platform
 import Telemetry
 
 /// One request that ended, for the log.
 struct RequestLine {
-  /// The method, displayable.
+  /// The method as the client sent it.
   let method: String
   /// The response status; 499 if the client disconnected.
   let status: Int
@@ -63,20 +64,31 @@ struct RefusedLine {
 }
 
 extension RequestHandler {
+  private static let memoryHit = CacheStatus.hit(.memory).headerValue
+
   /// Writes a request's line: status 500 as an error, other server faults as warnings, everything else at info.
   /// `loggedRequests` moves memory hits, requests to routine endpoints and successes to debug.
   func log(_ line: RequestLine, of client: Connection, on connection: OpaquePointer?) {
     let isQuiet =
       client.target?.endpoint?.isRoutine == true
-      || line.cacheStatus == CacheStatus.hit(.memory).headerValue
+      || line.cacheStatus == Self.memoryHit
     let isFailure = line.status >= 400 || line.error != nil
     let logged = configuration.loggedRequests
     switch line.status {
-    case 500: log.error("request", fields(line, of: client, on: connection))
-    case 502...599 where !isQuiet: log.warning("request", fields(line, of: client, on: connection))
+    case 500: log.error("request", fields: fields(line, of: client, on: connection))
+    case 502...599 where !isQuiet:
+      log.warning("request", fields: fields(line, of: client, on: connection))
     case _ where logged == .misses && isQuiet, _ where logged == .errors && !isFailure:
-      log.debug("request", fields(line, of: client, on: connection))
-    default: log.info("request", fields(line, of: client, on: connection))
+      log.debug("request", fields: fields(line, of: client, on: connection))
+    default: log.info("request", fields: fields(line, of: client, on: connection))
+    }
+  }
+
+  /// Returns the address of the client, which may be behind trusted proxies; `nil` if its peer has no IP address.
+  func address(of client: Connection, _ header: LoggedHeader) -> IPAddress? {
+    client.peer.map {
+      configuration.trustedProxies.client(
+        of: $0, forwardedFor: header.forwardedFor, forwarded: header.forwarded)
     }
   }
 
@@ -86,21 +98,26 @@ extension RequestHandler {
     var url: String?
     if case .success(let request)? = client.target?.request { url = request.source.text }
     let header = LoggedHeader(on: connection)
-    let address = client.peer.map {
-      configuration.trustedProxies.client(
-        of: $0, forwardedFor: header.forwardedFor, forwarded: header.forwarded)
-    }
     return [
-      "method": .string(line.method),
+      "method": .string(displayable(line.method)),
       "target": .string(String(decoding: client.target?.raw ?? [], as: UTF8.self)),
       "url": .string(ifPresent: url), "status": .int(line.status), "bytes": .int(line.bytes),
       "duration_ms": .milliseconds(.microseconds(client.elapsedMicroseconds)),
       "cache": .string(ifPresent: line.cacheStatus), "error": .string(ifPresent: line.error?.code),
       "detail": .string(ifPresent: line.error.map { $0.logDetail ?? $0.message }),
-      "client": .string(ifPresent: address?.description),
+      "client": .string(ifPresent: address(of: client, header)?.description),
+      "operator": .string(ifPresent: client.operatorName),
       "user_agent": .string(ifPresent: header.userAgent),
       "request_id": .string(client.requestID.description),
       "trace_id": .string(ifPresent: header.traceID),
     ]
+  }
+}
+
+extension Connection {
+  /// The name of the operator whose token the request has, if its endpoint is for operators.
+  fileprivate var operatorName: String? {
+    guard case .known(let found) = verdict else { return nil }
+    return found.name
   }
 }

@@ -37,8 +37,12 @@ public struct TrustedProxies: Sendable {
   ) -> IPAddress {
     let peer = peer.unmapped
     guard trusts(peer) else { return peer }
-    let byForwardedFor = { walk(from: peer, forwardedFor, hasQuotes: false, Self.address) }
-    let byForwarded = { walk(from: peer, forwarded, hasQuotes: true, Self.forwardedAddress) }
+    let byForwardedFor = {
+      walk(from: peer, through: forwardedFor, hasQuotes: false, read: Self.listedAddress)
+    }
+    let byForwarded = {
+      walk(from: peer, through: forwarded, hasQuotes: true, read: Self.forwardedAddress)
+    }
     switch field {
     case .xForwardedFor: return byForwardedFor()
     case .forwarded: return byForwarded()
@@ -50,12 +54,13 @@ public struct TrustedProxies: Sendable {
     }
   }
 
-  private func trusts(_ address: IPAddress) -> Bool { networks.contains { $0.contains(address) } }
+  /// Whether an address is that of a proxy. IPv4 addresses are unmapped.
+  func trusts(_ address: IPAddress) -> Bool { networks.contains { $0.contains(address) } }
 
   /// Follows a chain from its end to the first address that is not trusted.
   private func walk(
-    from peer: IPAddress, _ lines: [[UInt8]], hasQuotes: Bool,
-    _ read: (ArraySlice<UInt8>) -> IPAddress?
+    from peer: IPAddress, through lines: [[UInt8]], hasQuotes: Bool,
+    read: (ArraySlice<UInt8>) -> IPAddress?
   ) -> IPAddress {
     var current = peer
     var hops = 0
@@ -99,7 +104,10 @@ public struct TrustedProxies: Sendable {
   private static func forwardedAddress(_ element: ArraySlice<UInt8>) -> IPAddress? {
     var rest = element
     var node: [UInt8]?
-    while !rest.isEmpty {
+    while true {
+      // A pair may be missing (RFC 7239, section 4).
+      rest = rest.drop { isBlank($0) || $0 == UInt8(ascii: ";") }
+      guard !rest.isEmpty else { break }
       guard let (name, value, after) = parameter(at: rest) else { return nil }
       if name == "for" {
         guard node == nil else { return nil }
@@ -111,11 +119,16 @@ public struct TrustedProxies: Sendable {
   }
 
   /// Parses a `name=value` and its semicolon. The value is a token or a quoted string (RFC 9110, section 5.6).
+  ///
+  /// A token may hold `:` and brackets, which many proxies write without quotes. It never holds a quote, because then
+  /// the end of the element is uncertain.
   private static func parameter(
     at bytes: ArraySlice<UInt8>
   ) -> (name: String, value: [UInt8], rest: ArraySlice<UInt8>)? {
     guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { return nil }
-    let name = String(decoding: trimmed(bytes[..<sign]), as: UTF8.self).lowercased()
+    let token = trimmed(bytes[..<sign])
+    guard !token.contains(where: { isBlank($0) || "\";,".utf8.contains($0) }) else { return nil }
+    let name = String(decoding: token, as: UTF8.self).lowercased()
     var index = sign + 1
     var value: [UInt8] = []
     if index < bytes.endIndex, bytes[index] == UInt8(ascii: "\"") {
@@ -131,6 +144,7 @@ public struct TrustedProxies: Sendable {
     } else {
       let end = bytes[index...].firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
       value = Array(trimmed(bytes[index..<end]))
+      guard !value.contains(UInt8(ascii: "\"")) else { return nil }
       index = end
     }
     let rest = trimmed(bytes[index...])
@@ -138,12 +152,15 @@ public struct TrustedProxies: Sendable {
     return first == UInt8(ascii: ";") ? (name, value, rest.dropFirst()) : nil
   }
 
-  /// Parses an address with an optional port; IPv6 may be in brackets (RFC 7239, section 6). Ignores quotes around it.
+  /// Returns the address of an element of `X-Forwarded-For`. Ignores quotes around it.
+  private static func listedAddress(_ element: ArraySlice<UInt8>) -> IPAddress? {
+    let quote = UInt8(ascii: "\"")
+    let isQuoted = element.count > 1 && element.first == quote && element.last == quote
+    return address(isQuoted ? trimmed(element.dropFirst().dropLast()) : element)
+  }
+
+  /// Parses an address with an optional port; IPv6 may be in brackets (RFC 7239, section 6).
   private static func address(_ node: ArraySlice<UInt8>) -> IPAddress? {
-    var node = node
-    if node.count > 1, node.first == UInt8(ascii: "\""), node.last == UInt8(ascii: "\"") {
-      node = trimmed(node.dropFirst().dropLast())
-    }
     if node.first == UInt8(ascii: "[") {
       guard let end = node.firstIndex(of: UInt8(ascii: "]")), isPort(node[(end + 1)...]) else {
         return nil
@@ -173,8 +190,9 @@ public struct TrustedProxies: Sendable {
     return isNumber || port.first == UInt8(ascii: "_")
   }
 
+  private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
   private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
     guard let first = bytes.firstIndex(where: { !isBlank($0) }),
       let last = bytes.lastIndex(where: { !isBlank($0) })
     else { return [] }

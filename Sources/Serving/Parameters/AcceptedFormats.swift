@@ -3,8 +3,8 @@
 import Glibc
 import Model
 
-/// A set of `ImageFormat.negotiable`. It identifies the client's class, so a target has at most
-/// eight cache keys.
+/// A subset of `ImageFormat.negotiable`. Clients with the same set share cache keys, so a request
+/// target has at most eight.
 ///
 /// Not an `OptionSet`: every hit creates sets, and unspecialized standard library code allocates
 /// for them.
@@ -50,8 +50,10 @@ struct AcceptedFormats: Hashable, Sendable {
 ///   accepted formats.
 /// - Invalid elements are ignored.
 struct AcceptScanner {
-  /// Bits as in `AcceptedFormats`.
-  private var (named, refused) = (UInt8(0), UInt8(0))
+  /// The formats that were named, in the bits of `AcceptedFormats`.
+  private var named = UInt8(0)
+  /// The formats that were refused, in the same bits.
+  private var refused = UInt8(0)
 
   /// The formats that were named and not refused.
   var formats: AcceptedFormats { AcceptedFormats(rawValue: named & ~refused) }
@@ -95,13 +97,15 @@ struct AcceptScanner {
     case unknown
   }
 
-  /// Returns the text up to the next `;` or `,` outside quotes, without surrounding blanks.
+  /// Returns the text up to the next `;` or `,` outside quotes, without surrounding blanks. Moves
+  /// `position` to that delimiter, or to the end.
   private static func part(
     of line: UnsafeRawBufferPointer, from position: inout Int
   ) -> UnsafeRawBufferPointer {
     guard let bytes = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return line }
     let count = line.count
-    var (first, end) = (position, position)
+    var first = position
+    var end = position
     var isQuoted = false
     while end < count {
       // Unchecked access and arithmetic, because the checks would dominate the cost. `end` stays
@@ -146,7 +150,7 @@ struct AcceptScanner {
       parameter[1] == UInt8(ascii: "=")
     else { return nil }
     let zero = UInt8(ascii: "0")
-    // At most one digit, a point and three digits.
+    // One digit, then optionally a point and up to three digits.
     guard (3...7).contains(parameter.count), parameter[2] == zero || parameter[2] == zero + 1,
       parameter.count == 3 || parameter[3] == UInt8(ascii: ".")
     else { return .unknown }
@@ -159,7 +163,7 @@ struct AcceptScanner {
     return isZero ? .zero : .positive
   }
 
-  /// Compares ASCII text without case.
+  /// Returns whether two ASCII texts are equal, ignoring case.
   static func isEqual(_ bytes: UnsafeRawBufferPointer, _ name: StaticString) -> Bool {
     guard bytes.count == name.utf8CodeUnitCount, let start = bytes.baseAddress else { return false }
     return strncasecmp(

@@ -67,7 +67,33 @@ struct ImageQuery: Sendable {
   }
 
   /// Whether the query contains the parameter.
-  func has(_ name: String) -> Bool { items.contains { $0.parameter.name == name } }
+  func has(_ name: String) -> Bool { value(of: name) != nil }
+
+  /// Returns the decoded value of a parameter; `nil` if the query does not contain it.
+  func value(of name: String) -> String? { items.first { $0.parameter.name == name }?.value }
+
+  /// Whether the client chooses what shapes the image: there is no preset, or a parameter besides the
+  /// preset and its `format`.
+  var isFreeForm: Bool {
+    !has("preset") || items.contains { $0.parameter.shapesImage && $0.parameter.name != "format" }
+  }
+
+  /// Returns the query with its own `w` and `h` rounded up. Values that are not allowed stay as they are.
+  func rounded(to steps: SizeSteps) -> ImageQuery {
+    guard !steps.isEmpty else { return self }
+    func side(_ name: String) -> Int? {
+      value(of: name).flatMap { ImageParameter.whole($0, in: Sizing.sideRange) }
+    }
+    let sides = steps.rounded(width: side("w"), height: side("h"))
+    var query = self
+    for (name, side) in [("w", sides.width), ("h", sides.height)] {
+      guard let side, let place = items.firstIndex(where: { $0.parameter.name == name }) else {
+        continue
+      }
+      query.items[place] = Item(row: items[place].row, value: "\(side)")
+    }
+    return query
+  }
 
   /// Returns the query with the parameters of its preset added. The query's own parameters take
   /// precedence.
@@ -95,12 +121,13 @@ struct ImageQuery: Sendable {
     if !has("preset") { throw .missingParameter("preset") }
   }
 
-  /// Checks for parameters that only presets may use.
+  /// Checks for parameters that only presets, or only signed requests, may use.
   ///
-  /// - Throws: `forbiddenParameter`.
+  /// - Throws: `forbiddenParameter`, `unsignedParameter`.
   func checkAllowed(_ rules: RequestRules) throws(ImageError) {
     let enlarges = items.contains { $0.parameter.name == "enlarge" && $0.value != "0" }
     if enlarges, !rules.allowsEnlarging { throw .forbiddenParameter("enlarge") }
+    for item in items { try item.parameter.checkAccess(value: item.value, rules: rules) }
   }
 
   /// Applies the parameters to a new draft.

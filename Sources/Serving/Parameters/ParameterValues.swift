@@ -20,7 +20,7 @@ extension ImageParameter {
   // MARK: Values
 
   /// Assigns a parsed value. Returns `false` if it is `nil`.
-  static func choose<Value>(_ value: Value?, _ place: inout Value) -> Bool {
+  static func choose<Value>(_ value: Value?, for place: inout Value) -> Bool {
     guard let value else { return false }
     place = value
     return true
@@ -80,7 +80,7 @@ extension ImageParameter {
 
   static func area(_ text: String) -> PixelArea? {
     guard
-      let numbers = parts(text, count: 4)?.compactMap({ whole($0, in: Transform.cropRange) }),
+      let numbers = parts(text, count: 4)?.compactMap({ whole($0, in: Selection.cropRange) }),
       numbers.count == 4, numbers[2] > 0, numbers[3] > 0
     else { return nil }
     return PixelArea(

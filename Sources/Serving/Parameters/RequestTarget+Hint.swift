@@ -11,7 +11,7 @@ extension RequestTarget {
     guard case .sourceNotFound = error.cause, case .success(let request)? = request,
       request.source.path.contains("+"), hasPlusInURL
     else { return nil }
-    return "its path has a '+', which stands for itself: write %20 for a space"
+    return "its path has a '+', which is not decoded as a space: write %20 for a space"
   }
 
   private var hasPlusInURL: Bool {

@@ -7,7 +7,7 @@ extension ImageParameter {
   static let watermarkTable: [ImageParameter] = [
     ImageParameter(
       name: "watermark",
-      allowed: "one of the configured names, or local:///path where there is a local root"
+      allowed: "one of the configured names, or local:///path if sources.local_root is set"
     ) {
       $1.watermark = $1.rules.watermark($0)
       return $1.watermark != nil
@@ -17,7 +17,7 @@ extension ImageParameter {
       allowed: text(WatermarkPlacement.positions.map(\.rawValue))
     ) { value, draft in
       let position = WatermarkPlacement.positions.first { $0.rawValue == value }
-      return draft.place { choose(position, &$0.position) }
+      return draft.place { choose(position, for: &$0.position) }
     },
     ImageParameter(name: "watermark_scale", allowed: "a number above 0, at most 1") {
       value, draft in
@@ -27,10 +27,10 @@ extension ImageParameter {
       }
     },
     ImageParameter(name: "watermark_opacity", allowed: "a number above 0, at most 1") {
-      value, draft in draft.place { choose(share(value), &$0.opacity) }
+      value, draft in draft.place { choose(share(value), for: &$0.opacity) }
     },
     ImageParameter(name: "watermark_repeat", allowed: "0 or 1") { value, draft in
-      draft.place { choose(flag(value), &$0.repeats) }
+      draft.place { choose(flag(value), for: &$0.repeats) }
     },
   ]
 

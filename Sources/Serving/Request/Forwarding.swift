@@ -24,7 +24,7 @@ struct Forwarding: Sendable {
   /// same for all clients.
   func apply(to request: ImageRequest, on connection: OpaquePointer) -> ImageRequest {
     let fields = names.compactMap { name in
-      Self.value(of: name, on: connection).flatMap { HeaderField(name, $0) }
+      Self.value(of: name, on: connection).flatMap { HeaderField(name, value: $0) }
     }
     return fields.isEmpty
       ? request : request.forwarding(fields, variation: Self.digest(of: fields))
@@ -48,7 +48,11 @@ struct Forwarding: Sendable {
         }, search)
     }
     guard !search.values.isEmpty else { return nil }
-    return search.values.joined(separator: search.name == "cookie" ? "; " : ", ")
+    guard search.name == "cookie" else { return search.values.joined(separator: ", ") }
+    let bytes = search.values.joined(separator: "; ").utf8.map { byte in
+      byte == RequestFraming.cookieQuote ? UInt8(ascii: "\"") : byte
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   private struct Search {

@@ -33,13 +33,13 @@ struct RequestBody: Sendable {
     limit > 0 ? limit + maximumExcess : maximumDiscarded
   }
 
-  /// Keeps the following bytes as the policy says.
-  mutating func begin(_ policy: BodyPolicy) {
+  /// Keeps the following bytes as the policy says. Those in a file count against `memory` until their last use.
+  mutating func begin(_ policy: BodyPolicy, memory: ByteBudget) {
     limit = policy.limit
     switch policy {
     case .discard: storage = .nothing
     case .memory: storage = .bytes([])
-    case .file: storage = BodyFile().map { .file($0) } ?? .failed
+    case .file: storage = BodyFile(memory).map { .file($0) } ?? .failed
     }
   }
 
@@ -93,15 +93,21 @@ private final class BodyFile: @unchecked Sendable {
   // then that of the task that takes it.
 
   private var file: MemoryFile?
+  private let lease: ByteLease
 
-  init?() {
-    guard let file = try? MemoryFile(name: "upload") else { return nil }
+  init?(_ memory: ByteBudget) {
+    guard let lease = memory.lease(0), let file = try? MemoryFile(name: "upload") else {
+      return nil
+    }
+    self.lease = lease
     self.file = consume file
   }
 
   /// Appends bytes. Returns `false` if memory is exhausted.
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard var file = file.take(), (try? file.append(bytes)) != nil else { return false }
+    guard lease.grow(by: bytes.count), var file = file.take(),
+      (try? file.append(bytes)) != nil
+    else { return false }
     self.file = consume file
     return true
   }
@@ -109,7 +115,7 @@ private final class BodyFile: @unchecked Sendable {
   /// Returns the sealed file, which can no longer change; `nil` on a second call.
   func finish() -> FileRegion? {
     guard let file = file.take() else { return nil }
-    return try? file.sealed()
+    return try? file.sealed(lease: lease)
   }
 }
 
@@ -148,11 +154,10 @@ extension RequestContext {
     if client.body.count == 0 {
       let policy = bodyPolicy
       if policy != .discard {
-        client.body.begin(policy)
+        client.body.begin(policy, memory: handler.services.bodies)
         // The header's deadline does not apply to the body.
         client.watch.deadline =
-          Clock.coarseMilliseconds() + handler.answerTimeout
-          + policy.limit * 1_000 / handler.configuration.minimumReadRate
+          Clock.coarseMilliseconds() + handler.transferTime.milliseconds(for: policy.limit)
       }
     }
     return client.body.take(bytes)

@@ -71,15 +71,19 @@ struct RequestCacheControl: Equatable {
     }
   }
 
-  /// Adds the directives to the options of the target, which take precedence. Without `mayReload`,
-  /// directives that force revalidation are ignored, as RFC 9111 allows.
-  func apply(to options: inout LoadOptions, mayReload: Bool) {
-    if noStore { options.store = [] }
-    if options.priority == .normal, let priority { options.priority = priority }
+  /// Adds the directives to the options of the target, which take precedence. Directives that ask for more than `rights`
+  /// are ignored, as RFC 9111 (section 5.2.1) and RFC 9218 (section 10) allow.
+  func apply(to options: inout LoadOptions, rights: Set<ClientOption>) {
+    if noStore, rights.contains(.store) { options.store = [] }
+    if options.priority == .normal, let priority,
+      priority <= .normal || rights.contains(.priority)
+    {
+      options.priority = priority
+    }
     guard options.cache == .normal else { return }
     options.age.maxStale = age.maxStale
     if onlyIfCached { options.cache = .only }
-    guard mayReload else { return }
+    guard rights.contains(.refresh) else { return }
     options.age.maxAge = age.maxAge
     options.age.minFresh = age.minFresh
     if noCache, !onlyIfCached { options.cache = .refresh }

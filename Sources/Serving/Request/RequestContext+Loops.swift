@@ -20,7 +20,7 @@ extension RequestContext {
 
   private func refusal(_ value: String) -> ImageError {
     .forbiddenSource(
-      reason: "the request came through this server already", detail: displayable(value))
+      reason: "the request already passed through this server", detail: displayable(value))
   }
 
   /// Returns the value of all lines of a field. Most requests have none, which costs one look-up.

@@ -7,10 +7,17 @@ extension RequestContext {
   /// Suspends the connection until the work is done.
   func suspend(_ admission: Admission, for work: @escaping RequestWork) -> MHD_Result {
     let monitor = handler.monitor
+    let share: ClientShare?
+    do throws(ImageError) {
+      share = try self.share(for: admission)
+    } catch {
+      return refuse(error)
+    }
     guard
       monitor.reserve(
         beyondLimit: admission == .always, taken: handler.provider.unattendedCount)
     else {
+      share?.end()
       return refuse(.overloaded(queue: "requests", retryAfter: 1))
     }
     client.stage = .suspended
@@ -20,7 +27,7 @@ extension RequestContext {
       number: monitor.nextNumber(), connection: connection, descriptor: client.watch.descriptor,
       deadline: Clock.coarseMilliseconds()
         + handler.configuration.requestTimeout.wholeMilliseconds,
-      monitor: monitor, wake: client.loop.wake)
+      monitor: monitor, wake: client.loop.wake, share: share)
     client.suspendedRequest = request
     // The order matters. If resumed before it is suspended, a connection is not suspended at all
     // (libmicrohttpd 0.9.75) and stays in the monitor's table. The monitor may end the request
@@ -34,6 +41,15 @@ extension RequestContext {
       monitor.resumeRefused(connection, wake: client.loop.wake)
     }
     return .YES
+  }
+
+  /// Returns the request's share of its client's limits; `nil` if it has none.
+  ///
+  /// - Throws: `rateLimited`.
+  private func share(for admission: Admission) throws(ImageError) -> ClientShare? {
+    guard admission == .limited else { return nil }
+    return try handler.shares.begin(
+      handler.address(of: client, on: connection), at: Clock.coarseMilliseconds())
   }
 
   /// Responds to a request whose connection was resumed.

@@ -59,14 +59,15 @@ struct RequestContext {
 
   /// Returns the endpoint of the target, if the client may use it with this method.
   ///
-  /// - Throws: `notFound`, `unauthorized`, `methodNotAllowed`.
+  /// - Throws: `notFound`, `unauthorized`, `tooManyAttempts`, `methodNotAllowed`, `insufficientScope`.
   func admit() throws(ImageError) -> any Endpoint {
     guard let endpoint else { throw notFound }
-    guard hasAccess(to: endpoint) else { throw .unauthorized }
+    let found = try identify(for: endpoint)
     guard endpoint.methods.contains(client.method) else {
       throw .methodNotAllowed(
         method: displayable(String(cString: methodName)), allowed: endpoint.allow)
     }
+    try checkScope(of: found, for: endpoint)
     return endpoint
   }
 
@@ -74,14 +75,6 @@ struct RequestContext {
   var endpoint: (any Endpoint)? {
     guard let endpoint = client.target?.endpoint else { return nil }
     return endpoint.access == .open || handler.hasOperators ? endpoint : nil
-  }
-
-  /// Whether the client may use an endpoint.
-  func hasAccess(to endpoint: any Endpoint) -> Bool {
-    switch endpoint.access {
-    case .open: true
-    case .operators: isOperator
-    }
   }
 
   private func perform(_ disposition: Disposition) throws(ImageError) -> MHD_Result {

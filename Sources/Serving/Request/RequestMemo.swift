@@ -94,7 +94,7 @@ final class RequestMemo {
     var hash = secret ^ UInt64(truncatingIfNeeded: raw.count)
     var position = 0
     while position + 8 <= raw.count {
-      hash = mix(hash, raw.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+      hash = mix(hash, with: raw.loadUnaligned(fromByteOffset: position, as: UInt64.self))
       position += 8
     }
     var rest: UInt64 = 0
@@ -102,10 +102,10 @@ final class RequestMemo {
       rest = rest << 8 | UInt64(raw[position])
       position += 1
     }
-    return mix(hash, rest)
+    return mix(hash, with: rest)
   }
 
-  private static func mix(_ hash: UInt64, _ word: UInt64) -> UInt64 {
+  private static func mix(_ hash: UInt64, with word: UInt64) -> UInt64 {
     let product = (hash ^ word).multipliedFullWidth(by: 0x9e37_79b9_7f4a_7c15)
     return product.high ^ product.low
   }

@@ -16,6 +16,17 @@ struct RequestRules: Sendable {
   private(set) var presetsOnly: Bool
   /// Whether clients may enlarge an image beyond its source's size.
   private(set) var allowsEnlarging: Bool
+  /// Which requests need a signature, and the keys.
+  private(set) var signing: SigningPolicy
+  /// Whether clients may use plain parameters and presets only (`ParameterAccess`).
+  private(set) var plainOnly: Bool
+  /// The loading options that clients may use.
+  private(set) var options: Set<ClientOption>
+  /// The sizes to which `w` and `h` are rounded up.
+  private(set) var sizeSteps: SizeSteps
+  /// Whether the parameters are an operator's, rather than a client's free choice
+  /// (`LoadOptions.isFreeForm`).
+  private(set) var areVouched = false
   /// The maximum of `limitbytes`, at 4 bytes per pixel.
   let highestLimitBytes: Int
   /// Quality of lossy results for requests without `quality`.
@@ -47,16 +58,22 @@ struct RequestRules: Sendable {
     redirectsAuto = configuration.redirectsAuto
     presetsOnly = configuration.presetsOnly
     allowsEnlarging = configuration.allowsEnlarging
+    sizeSteps = SizeSteps(configuration.sizeSteps)
+    signing = configuration.signing
+    plainOnly = signing.mode == .options
+    options = configuration.allow ?? (signing.mode == .off ? .all : [])
     highestLimitBytes = 4 * configuration.maximumResultPixels
     qualities = configuration.qualities
   }
 
   /// Parses and checks a preset's parameters.
   ///
-  /// - Throws: the errors of `ImageQuery`, and `forbiddenParameter` for `url` and `preset`.
+  /// - Throws: the errors of `ImageQuery`, and `forbiddenParameter` for `url`, `preset`, `exp` and `sig`.
   func preset(_ text: String) throws(ImageError) -> ImageQuery {
     let query = try ImageQuery(Array(text.utf8))
-    for name in ["url", "preset"] where query.has(name) { throw .forbiddenParameter(name) }
+    for name in ["url", "preset", "exp", "sig"] where query.has(name) {
+      throw .forbiddenParameter(name)
+    }
     _ = try query.draft(self)
     return query
   }
@@ -70,12 +87,29 @@ struct RequestRules: Sendable {
     }
   }
 
-  /// The rules for operators, who have no restrictions on presets and enlarging.
+  /// The rules for operators, who have no restrictions on parameters. Sizes are those of clients, so that
+  /// a prefetch finds the images that clients will request.
   var forOperators: RequestRules {
     var rules = self
+    rules.areVouched = true
+    rules.signing = SigningPolicy()
     rules.presetsOnly = false
     rules.allowsEnlarging = true
+    rules.plainOnly = false
+    rules.options = .all
     return rules
+  }
+
+  /// The rules for signed requests: those for operators, with exact sizes.
+  var forSigned: RequestRules {
+    var rules = forOperators
+    rules.sizeSteps = SizeSteps([])
+    return rules
+  }
+
+  /// Whether `forOperators` allows more.
+  var isRestricting: Bool {
+    signing.mode != .off || presetsOnly || !allowsEnlarging || options != .all
   }
 
   /// Returns the request as negotiated for clients that accept `formats`.
@@ -87,6 +121,6 @@ struct RequestRules: Sendable {
 
   /// Whether the response depends on the client's `Accept`.
   func isNegotiated(_ transform: Transform) -> Bool {
-    transform.format == nil && transform.product == .image && !onOffer.isEmpty
+    transform.leavesFormatOpen && !onOffer.isEmpty
   }
 }

@@ -1,6 +1,7 @@
 // RequestTarget: the parsed form of a raw request target.
 
 import Model
+import Signing
 
 /// The parsed form of a raw request target (RFC 9112, section 3.2).
 ///
@@ -29,48 +30,77 @@ final class RequestTarget {
   /// The `Vary` field of the response (RFC 9110, section 12.5.5); `nil` if the response does not
   /// vary.
   let vary: String?
+  /// Whether the target has a valid signature.
+  let isSigned: Bool
+  /// When the signature expires; `nil` without `exp`. The signature is verified once per target, this time at each
+  /// request.
+  let expiry: UnixTime?
+  /// The loading options that requests with the target may use.
+  let rights: Set<ClientOption>
+  /// Whether an operator's token stands for the signature. Shared caches must not store the response, which they
+  /// would send to others.
+  var isOfOperator = false
   /// The keys of the classes of clients seen so far, indexed by class.
   private var negotiatedKeys: [CacheKey?] = []
 
-  /// Parses a target. Errors are stored in `request`.
-  init(raw: [UInt8], hash: UInt64, rules: RequestRules) {
+  /// Parses a target of a listener with these endpoints. Errors are stored in `request`.
+  init(raw: [UInt8], hash: UInt64, rules: RequestRules, endpoints: EndpointTable = .everyone) {
     self.raw = raw
     self.hash = hash
     let origin = Self.originForm(raw[...])
     let end = origin.firstIndex(of: UInt8(ascii: "?")) ?? origin.endIndex
     let decoded = PercentEncoding.decode(origin[..<end])
-    path = decoded ?? displayable(origin[..<end])
-    let found = decoded.flatMap(EndpointTable.find)
+    let path = decoded ?? displayable(origin[..<end])
+    self.path = path
+    let found = decoded.flatMap(endpoints.find)
     endpoint = found?.endpoint
     name = found?.name ?? ""
-    guard let kind = endpoint?.imageQuery else {
-      request = nil
-      forwarding = nil
-      key = nil
-      isNegotiated = false
-      vary = nil
-      return
+    let parsed = endpoint?.imageQuery.map {
+      Parsed(origin[end...].dropFirst(), path: path, kind: $0, rules: rules)
     }
-    do throws(ImageError) {
-      let parsed = try ImageParameter.parse(
-        origin[end...].dropFirst(), rules: rules, kind: kind)
-      forwarding = Forwarding(
-        names: rules.keyFilter.rule(for: parsed.source)?.forwardedHeaders ?? [])
-      let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
-      isNegotiated = rules.isNegotiated(parsed.transform)
-      vary = Self.vary(forwarding, isNegotiated: isNegotiated)
-      // The response to a redirected request is not cached.
-      let isRedirected = isNegotiated && rules.redirectsAuto
-      request = .success(parsed)
-      key = mayHit && forwarding == nil && !isRedirected ? parsed.key : nil
-    } catch {
-      request = .failure(error)
-      forwarding = nil
-      key = nil
-      isNegotiated = false
-      vary = nil
+    request = parsed?.request
+    forwarding = parsed?.forwarding
+    key = parsed?.key
+    isNegotiated = parsed?.isNegotiated ?? false
+    vary = parsed?.vary
+    isSigned = parsed?.grant.isSigned ?? false
+    expiry = parsed?.grant.expiry
+    rights = parsed?.grant.rules.options ?? []
+  }
+
+  /// What follows from a query for an image. After an error the rest has its defaults.
+  private struct Parsed {
+    let request: Result<ImageRequest, ImageError>
+    var forwarding: Forwarding?
+    var key: CacheKey?
+    var isNegotiated = false
+    var vary: String?
+    var grant: RequestGrant
+
+    init(
+      _ query: ArraySlice<UInt8>, path: String, kind: ImageQuery.Kind, rules: RequestRules
+    ) {
+      grant = RequestGrant(rules: rules)
+      do throws(ImageError) {
+        grant = try rules.grant(path: path, query: query, kind: kind)
+        let parsed = try ImageParameter.parse(query, rules: grant.rules, kind: kind)
+        forwarding = Forwarding(
+          names: rules.keyFilter.rule(for: parsed.source)?.forwardedHeaders ?? [])
+        let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
+        isNegotiated = rules.isNegotiated(parsed.transform)
+        vary = RequestTarget.vary(forwarding, isNegotiated: isNegotiated)
+        // The response to a redirected request is not cached.
+        let isRedirected = isNegotiated && rules.redirectsAuto
+        request = .success(parsed)
+        key = mayHit && forwarding == nil && !isRedirected ? parsed.key : nil
+      } catch {
+        request = .failure(error)
+      }
     }
   }
+
+  /// Whether shared caches must not store the response.
+  var isPrivate: Bool { isOfOperator || forwarding?.isPrivate == true }
 
   /// Returns the key for clients that accept `formats`, if memory may have the response. Allocates
   /// only for the first request of a class.
@@ -97,17 +127,23 @@ final class RequestTarget {
   }
 
   /// Returns the redirect location that names `format`. It is relative to the last path segment
-  /// (RFC 3986, section 5.2), because a proxy may use another path.
-  func location(naming format: ImageFormat) -> String {
+  /// (RFC 3986, section 5.2), because a proxy may use another path. The location of a signed target is
+  /// signed by `signer`, with the same `exp`.
+  func location(naming format: ImageFormat, signer: URLSigner) -> String {
     let origin = Self.originForm(raw[...])
     let path = origin.prefix { $0 != UInt8(ascii: "?") }
     let name = path[(path.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex)...].dropFirst()
-    // Drops `format=auto`, the default.
+    // Drops `format=auto`, the default, and a signature without it.
+    let dropped = isSigned ? ["format", "sig"] : ["format"]
     let kept = query.split(separator: UInt8(ascii: "&")).filter {
-      PercentEncoding.decode($0.prefix { $0 != UInt8(ascii: "=") }) != "format"
+      !dropped.contains(PercentEncoding.decode($0.prefix { $0 != UInt8(ascii: "=") }) ?? "")
     }
     let parts = kept.map(Self.written) + ["format=" + format.rawValue]
-    return Self.written(name) + "?" + parts.joined(separator: "&")
+    let unsigned = parts.joined(separator: "&")
+    let signature =
+      isSigned
+      ? SignedText(path: self.path, query: unsigned.utf8).flatMap { signer.sign($0) } : nil
+    return Self.written(name) + "?" + unsigned + (signature.map { "&sig=" + $0 } ?? "")
   }
 
   /// Percent-encodes the bytes that are not URI characters (RFC 3986, section 2).

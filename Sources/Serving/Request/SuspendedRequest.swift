@@ -22,13 +22,14 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
   private let connection: OpaquePointer
   private let monitor: ConnectionMonitor
   private let wake: WakeSignal
+  private let share: ClientShare?
   private let guarded = Lock(Guarded())
 
   /// Creates a request on a connection that is about to be suspended; `wake` wakes the connection's
-  /// thread.
+  /// thread. `share` is ended when the request is resumed.
   init(
     number: UInt64, connection: OpaquePointer, descriptor: CInt, deadline: Int,
-    monitor: ConnectionMonitor, wake: WakeSignal
+    monitor: ConnectionMonitor, wake: WakeSignal, share: ClientShare?
   ) {
     self.number = number
     self.connection = connection
@@ -36,6 +37,7 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
     self.deadline = deadline
     self.monitor = monitor
     self.wake = wake
+    self.share = share
   }
 
   /// Starts the work. Its result is the outcome unless the request is interrupted first.
@@ -48,6 +50,8 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
       } catch {
         outcome = .failure(error)
       }
+      // Before its client can send the next request.
+      self.share?.charge(outcome)
       let actions = self.guarded.withLock { $0.state.workEnded(outcome) }
       self.perform(actions)
       // The request was interrupted before, so its stream is not read.
@@ -77,11 +81,13 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
   var outcome: Outcome? { guarded.withLock { $0.state.decided() } }
 
   private func perform(_ actions: SuspendedRequestState.Actions) {
+    // Frees the request's place before its work can observe the cancellation.
+    if actions.contains(.resume) {
+      share?.end()
+      monitor.resume(self, on: connection, wake: wake)
+    }
     if actions.contains(.cancelWork) {
       guarded.withLock { $0.task }?.cancel()
-    }
-    if actions.contains(.resume) {
-      monitor.resume(self, connection, wake: wake)
     }
   }
 }

@@ -21,9 +21,7 @@ enum ContentDisposition {
       ? String(source.fileName) : PercentEncoding.decode(encoded) ?? String(source.fileName)
     let dot = name.lastIndex(of: ".") ?? name.endIndex
     let stem = name[..<(dot == name.startIndex ? name.endIndex : dot)].unicodeScalars
-    let visible = stem.prefix(longestStem).filter {
-      $0.value >= 0x20 && !(0x7f..<0xa0).contains($0.value) && $0 != "/" && $0 != "\\"
-    }
+    let visible = stem.prefix(longestStem).filter { isVisible($0) && $0 != "/" && $0 != "\\" }
     var cleaned = String(String.UnicodeScalarView(visible))
     if cleaned.isEmpty || cleaned.allSatisfy({ $0 == "." }) { cleaned = "image" }
     let full = cleaned + "." + format.fileExtension
@@ -41,6 +39,18 @@ enum ContentDisposition {
       stem.utf8.count <= longestStem && stem.utf8.contains { $0 != UInt8(ascii: ".") }
       && stem.utf8.allSatisfy { plain[Int($0)] }
     return isPlain ? stem : nil
+  }
+
+  /// Whether a scalar shows what it is. Control and format characters (Unicode's general categories Cc
+  /// and Cf), such as the bidirectional controls, can make `gpj.exe` look like `exe.jpg`; separators of
+  /// lines and paragraphs can hide the end of a name.
+  private static func isVisible(_ scalar: UnicodeScalar) -> Bool {
+    // The joiners are part of words in Persian and Hindi, and of emoji.
+    if scalar.value == 0x200c || scalar.value == 0x200d { return true }
+    return switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
+    default: true
+    }
   }
 
   /// Whether every parser accepts the scalar inside quotes.

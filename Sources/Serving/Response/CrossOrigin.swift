@@ -16,6 +16,8 @@ struct CrossOrigin: Sendable {
   private static let name = "Access-Control-Allow-Origin: "
 
   private let origins: [String]
+  /// The value of `Timing-Allow-Origin`.
+  private let timingOrigins: String
   /// One field per origin, and last the one for other pages; all of the same length.
   private let lines: [[UInt8]]
 
@@ -26,6 +28,7 @@ struct CrossOrigin: Sendable {
   /// responses.
   init(_ origins: [String]) {
     self.origins = origins.contains("*") ? ["*"] : origins
+    timingOrigins = self.origins.joined(separator: ", ")
     isPerClient = self.origins.count > 1
     let longest = self.origins.map(\.utf8.count).max() ?? 0
     let width = Self.name.utf8.count + longest
@@ -69,16 +72,16 @@ struct CrossOrigin: Sendable {
   /// Adds the fields that are the same for all clients.
   func addShared(to head: inout ResponseHead) {
     guard !origins.isEmpty else { return }
-    if !isPerClient { head.add("Access-Control-Allow-Origin", origins[0]) }
-    head.add("Access-Control-Expose-Headers", Self.exposed)
-    head.add("Timing-Allow-Origin", origins.joined(separator: ", "))
-    head.add("Cross-Origin-Resource-Policy", "cross-origin")
+    if !isPerClient { head.add("Access-Control-Allow-Origin", value: origins[0]) }
+    head.add("Access-Control-Expose-Headers", value: Self.exposed)
+    head.add("Timing-Allow-Origin", value: timingOrigins)
+    head.add("Cross-Origin-Resource-Policy", value: "cross-origin")
   }
 
   /// Adds all fields, for a client whose page is `page`.
   func add(to head: inout ResponseHead, page: Int) {
     if isPerClient, page < origins.count {
-      head.add("Access-Control-Allow-Origin", origins[page])
+      head.add("Access-Control-Allow-Origin", value: origins[page])
     }
     addShared(to: &head)
   }

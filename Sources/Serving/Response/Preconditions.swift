@@ -35,7 +35,9 @@ enum Preconditions {
       case UInt8(ascii: " "), UInt8(ascii: ","), UInt8(ascii: "\t"):
         position += 1
         continue
-      case UInt8(ascii: "*"): return true
+      case UInt8(ascii: "*"):
+        // Only alone (RFC 9110, section 13.1.2).
+        return list.allSatisfy { $0 == UInt8(ascii: "*") || $0 == 0x20 || $0 == 0x09 }
       default: position = opaqueStart(in: list, at: position)
       }
       guard position < list.count, list[position] == UInt8(ascii: "\"") else { return false }

@@ -2,12 +2,12 @@
 
 import Model
 
-/// One response per event loop, all with the same body bytes.
+/// Two responses per event loop, for URLs that expire and for others, all with the same body bytes.
 ///
 /// The head is updated in place (`Response`), which only the event loop's own thread may do. An
-/// event loop creates its response at its first hit.
+/// event loop creates a response at its first hit.
 final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
-  // Sound as Sendable: slot `n` is used on event loop `n`'s thread only, and `deinit` runs without
+  // Sound as Sendable: slots `2n` and `2n + 1` are used on event loop `n`'s thread only, and `deinit` runs without
   // other references.
 
   /// The server that created the responses. The event loops of another server have the same indices
@@ -18,7 +18,7 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
   /// Creates slots for the event loops.
   init(owner: UInt64, loops: Int) {
     self.owner = owner
-    places = .allocate(capacity: loops)
+    places = .allocate(capacity: 2 * loops)
     places.initialize(repeating: nil)
   }
 
@@ -29,10 +29,18 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
 
   /// Returns this event loop's response; `nil` if there is none with fields of these lengths.
   func response(of loop: EventLoopState, widths: HitFields.Widths) -> Response? {
-    guard let response = places[loop.index], response.fits(widths) else { return nil }
+    guard let response = places[Self.place(of: loop, widths: widths)], response.fits(widths) else {
+      return nil
+    }
     return response
   }
 
   /// Stores this event loop's response and replaces the previous one.
-  func keep(_ response: Response, for loop: EventLoopState) { places[loop.index] = response }
+  func keep(_ response: Response, for loop: EventLoopState, widths: HitFields.Widths) {
+    places[Self.place(of: loop, widths: widths)] = response
+  }
+
+  private static func place(of loop: EventLoopState, widths: HitFields.Widths) -> Int {
+    2 * loop.index + (widths.isExpiring ? 1 : 0)
+  }
 }

@@ -12,12 +12,12 @@ extension RequestContext {
     let endpoint = endpoint
     let methods = endpoint?.allow ?? EndpointTable.allowAnywhere
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
-    head.add("Allow", methods)
+    head.add("Allow", value: methods)
     if !handler.configuration.corsOrigins.isEmpty {
-      head.add("Access-Control-Allow-Methods", methods)
+      head.add("Access-Control-Allow-Methods", value: methods)
       head.add(
-        "Access-Control-Allow-Headers", requestFields(of: endpoint).joined(separator: ", "))
-      head.add("Access-Control-Max-Age", Self.preflightLifetime)
+        "Access-Control-Allow-Headers", value: requestFields(of: endpoint).joined(separator: ", "))
+      head.add("Access-Control-Max-Age", value: Self.preflightLifetime)
     }
     addCommon(to: &head, vary: nil)
     do throws(ImageError) {

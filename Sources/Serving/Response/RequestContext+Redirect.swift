@@ -13,8 +13,8 @@ extension RequestContext {
 
   /// Whether memory has the image that the redirected request will ask for.
   func isCachedNamed(_ delivery: ImageDelivery, of request: ImageRequest) -> Bool {
-    let named = request.naming(delivery.variant.info.format)
-    return handler.provider.isCached(named.key)
+    guard let image = delivery.variant.info.image else { return false }
+    return handler.provider.isCached(request.naming(image.format).key)
   }
 
   /// Returns the image, and caches it for the redirected request so that it is not rendered twice.
@@ -36,11 +36,12 @@ extension RequestContext {
   /// `private` keeps the redirect out of shared caches, which would give every client the first
   /// client's format.
   func redirect(to delivery: ImageDelivery) -> MHD_Result {
-    guard let target = client.target else {
-      return refuse(.internal(detail: "a redirect without a target"))
-    }
     let info = delivery.variant.info
-    let location = target.location(naming: info.format)
+    guard let target = client.target, let image = info.image else {
+      return refuse(.internal(detail: "a redirect without a target or an image"))
+    }
+    let location = target.location(
+      naming: image.format, signer: handler.rules.signing.signer)
     // A longer location would be refused as a target, and may not fit into the response's head.
     guard location.utf8.count < RequestFraming.longestTarget else {
       return refuse(.targetTooLong(limit: RequestFraming.longestTarget))
@@ -51,10 +52,10 @@ extension RequestContext {
     var timings = delivery.timings
     timings.total = .microseconds(microseconds)
     var head = ResponseHead(date: now, id: client.requestID)
-    head.add("Server-Timing", timings.headerValue)
-    head.addAge(of: info.freshness, at: now, isPrivate: true)
-    head.add("Location", location)
-    head.add("Cache-Status", cacheStatus.headerValue)
+    head.add("Server-Timing", value: timings.headerValue)
+    head.addAge(of: info.freshness, at: now, isPrivate: true, until: target.expiry)
+    head.add("Location", value: location)
+    head.add("Cache-Status", value: cacheStatus.headerValue)
     addCommon(to: &head, vary: target.vary)
     do throws(ImageError) {
       let response = try emptyResponse(head: head)

@@ -29,7 +29,7 @@ extension RequestContext {
       }
       let response = try Response(
         head: head, style: handler.configuration.headStyle, body: variant.body,
-        closes: handler.isDraining)
+        closes: handler.closesConnections)
       record(cacheStatus, microseconds: microseconds)
       log(status: status, bytes: variant.body.count, cacheStatus: cacheStatus.headerValue)
       return queue(response, status: status, bytes: variant.body.count)
@@ -47,9 +47,10 @@ extension RequestContext {
     var timings = timings
     timings.total = .microseconds(microseconds)
     var head = ResponseHead(date: now, id: client.requestID)
-    head.add("Server-Timing", timings.headerValue)
+    head.add("Server-Timing", value: timings.headerValue)
     head.addAge(
-      of: info.freshness, at: now, isPrivate: client.target?.forwarding?.isPrivate == true)
+      of: info.freshness, at: now, isPrivate: client.target?.isPrivate == true,
+      until: client.target?.expiry)
     head.add(info: info, source: request.source, cacheStatus: cacheStatus)
     addCommon(to: &head, vary: client.target?.vary)
     return head
@@ -71,14 +72,14 @@ extension RequestContext {
 
   /// Responds with JSON; `error` is what it describes, if that is an error.
   private func respond(with json: JSONResponse, error: ImageError?) -> MHD_Result {
-    let closes = json.closes ?? handler.isDraining
+    let closes = json.closes ?? handler.closesConnections
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
-    head.add("Content-Type", "application/json")
+    head.add("Content-Type", value: "application/json")
     let vary = addCaching(of: error, to: &head)
-    if case .methodNotAllowed(_, let allowed) = error { head.add("Allow", allowed) }
-    if case .unauthorized = error { head.add("WWW-Authenticate", "Bearer") }
-    if let seconds = error?.retryAfter { head.add("Retry-After", "\(seconds)") }
-    for field in json.fields { head.add(field.name, field.value) }
+    if case .methodNotAllowed(_, let allowed) = error { head.add("Allow", value: allowed) }
+    if let challenge = error?.challenge { head.add("WWW-Authenticate", value: challenge) }
+    if let seconds = error?.retryAfter { head.add("Retry-After", value: "\(seconds)") }
+    for field in json.fields { head.add(field.name, value: field.value) }
     addCommon(to: &head, vary: vary)
     do throws(ImageError) {
       let body = json.bytes.withUnsafeBytes { ImageBytes(copying: $0) }
@@ -87,7 +88,8 @@ extension RequestContext {
       log(status: json.status, bytes: json.bytes.count, error: error)
       return queue(response, status: json.status, bytes: json.bytes.count)
     } catch {
-      handler.log.error("no answer", ["detail": .string(error.logDetail ?? error.code)])
+      handler.log.error(
+        "no response sent", fields: ["detail": .string(error.logDetail ?? error.code)])
       return .NO
     }
   }
@@ -96,20 +98,21 @@ extension RequestContext {
   /// failures, and no other JSON.
   private func addCaching(of error: ImageError?, to head: inout ResponseHead) -> String? {
     guard case .remembered(_, let seconds, let clientSeconds, let isRepeated) = error else {
-      head.add("Cache-Control", "no-store")
+      head.add("Cache-Control", value: "no-store")
       return nil
     }
+    let rest = client.target?.expiry.map { max($0.seconds - Clock.now().seconds, 0) } ?? .max
     head.addCacheControl(
-      lifetime: seconds, clientMaxAge: clientSeconds ?? seconds,
-      isPrivate: client.target?.forwarding?.isPrivate == true)
-    if isRepeated { head.add("Cache-Status", CacheStatus.failedURL) }
+      lifetime: min(seconds, rest), clientMaxAge: min(clientSeconds ?? seconds, rest),
+      isPrivate: client.target?.isPrivate == true)
+    if isRepeated { head.add("Cache-Status", value: CacheStatus.failedURL) }
     return client.target?.vary
   }
 
   /// Adds the fields that every response has.
   func addCommon(to head: inout ResponseHead, vary: String?) {
     let policy = handler.crossOrigin
-    if let vary = policy.vary(with: vary) { head.add("Vary", vary) }
+    if let vary = policy.vary(with: vary) { head.add("Vary", value: vary) }
     head.addCommon()
     policy.add(to: &head, page: policy.page(on: connection))
   }
@@ -119,7 +122,7 @@ extension RequestContext {
     let nothing = [UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }
     return try Response(
       head: head, style: handler.configuration.headStyle, body: .memory(nothing),
-      closes: handler.isDraining)
+      closes: handler.closesConnections)
   }
 
   // MARK: Counting and logging
@@ -143,9 +146,20 @@ extension RequestContext {
   func log(status: Int, bytes: Int, cacheStatus: String? = nil, error: ImageError? = nil) {
     handler.log(
       RequestLine(
-        method: displayable(String(cString: methodName)), status: status,
+        method: String(cString: methodName), status: status,
         bytes: client.bodyBytes(status: status, of: bytes), cacheStatus: cacheStatus, error: error),
       of: client, on: connection)
+  }
+}
+
+extension ImageError {
+  /// The value of `WWW-Authenticate` (RFC 6750, section 3).
+  fileprivate var challenge: String? {
+    switch self {
+    case .unauthorized: "Bearer"
+    case .insufficientScope(let scope): "Bearer error=\"insufficient_scope\", scope=\"\(scope)\""
+    default: nil
+    }
   }
 }
 

@@ -25,7 +25,10 @@ final class Response {
   private let head: UnsafeMutablePointer<UInt8>?
   private let widths: HitFields.Widths
   private let maxAgeOffset: Int
+  private let sharedMaxAgeOffset: Int
   private var second = Int.min
+  private var maxAge = Int.min
+  private var sharedMaxAge = Int.min
   private var page: Int?
 
   /// Creates a response with a body. `widths` are 0 if the head is not updated later.
@@ -67,6 +70,7 @@ final class Response {
     self.response = response
     self.widths = widths
     maxAgeOffset = head.maxAgeOffset
+    sharedMaxAgeOffset = head.sharedMaxAgeOffset
     self.head = block
   }
 
@@ -117,8 +121,15 @@ final class Response {
       head.update(from: loop.date(now), count: HTTPDate.length)
       ResponseHead.write(
         number: fields.age, width: widths.age, into: head + ResponseHead.ageOffset(widths))
-      ResponseHead.write(number: fields.maxAge, width: widths.maxAge, into: head + maxAgeOffset)
       second = now.seconds
+    }
+    // The same within a second too, unless URLs with several `exp` share the variant.
+    if fields.maxAge != maxAge || fields.sharedMaxAge != sharedMaxAge {
+      ResponseHead.write(number: fields.maxAge, width: widths.maxAge, into: head + maxAgeOffset)
+      ResponseHead.write(
+        number: fields.sharedMaxAge, width: widths.sharedMaxAge, into: head + sharedMaxAgeOffset)
+      maxAge = fields.maxAge
+      sharedMaxAge = fields.sharedMaxAge
     }
     id.write(
       into: UnsafeMutableRawBufferPointer(

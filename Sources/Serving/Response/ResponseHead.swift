@@ -17,6 +17,7 @@ struct ResponseHead {
   private static let idName = "\r\nX-Request-ID: "
   private static let timingName = "\r\nServer-Timing: total;dur="
   private static let ageName = "\r\nAge: "
+  private static let sharedName = ", s-maxage="
   private static let timingLength = 5
 
   /// The offset of the request id.
@@ -37,6 +38,8 @@ struct ResponseHead {
   private(set) var bytes: [UInt8]
   /// The offset of a hit's `max-age`.
   private(set) var maxAgeOffset = 0
+  /// The offset of a hit's `s-maxage`; 0 without it.
+  private(set) var sharedMaxAgeOffset = 0
 
   /// Creates a block with date and request id.
   init(date: UnixTime, id: RequestID) {
@@ -68,7 +71,12 @@ struct ResponseHead {
     bytes += Array("\r\nCache-Control: public, max-age=".utf8)
     maxAgeOffset = bytes.count
     bytes += Array(repeating: UInt8(ascii: "0"), count: widths.maxAge)
-    bytes += Array(Self.controlRest(freshness, isPrivate: false).utf8)
+    if widths.sharedMaxAge > 0 {
+      bytes += Array(Self.sharedName.utf8)
+      sharedMaxAgeOffset = bytes.count
+      bytes += Array(repeating: UInt8(ascii: "0"), count: widths.sharedMaxAge)
+    }
+    bytes += Array(Self.controlRest(freshness, isExpiring: widths.isExpiring).utf8)
   }
 
   /// The offset of the field of a hit's page, after its line break.
@@ -77,7 +85,7 @@ struct ResponseHead {
   }
 
   /// Adds a field. Drops a value with control characters, which could inject other fields.
-  mutating func add(_ name: StaticString, _ value: String) {
+  mutating func add(_ name: StaticString, value: String) {
     var value = value
     value.withUTF8 { value in
       guard !value.isEmpty, !value.contains(where: { $0 < 0x20 || $0 == 0x7f }) else { return }
@@ -103,11 +111,14 @@ struct ResponseHead {
     _ fields: HitFields, id: RequestID, now: UnixTime, microseconds: Int
   ) {
     bytes.replaceSubrange(..<HTTPDate.length, with: HTTPDate.text(of: now).utf8)
-    bytes.withUnsafeMutableBufferPointer { [maxAgeOffset] bytes in
+    bytes.withUnsafeMutableBufferPointer { [maxAgeOffset, sharedMaxAgeOffset] bytes in
       guard let head = bytes.baseAddress else { return }
       Self.write(
         number: fields.age, width: fields.widths.age, into: head + Self.ageOffset(fields.widths))
       Self.write(number: fields.maxAge, width: fields.widths.maxAge, into: head + maxAgeOffset)
+      Self.write(
+        number: fields.sharedMaxAge, width: fields.widths.sharedMaxAge,
+        into: head + sharedMaxAgeOffset)
       id.write(
         into: UnsafeMutableRawBufferPointer(
           start: head + Self.idOffset, count: fields.widths.id))
@@ -145,8 +156,12 @@ struct ResponseHead {
 
   /// Returns the number of digits of a non-negative number.
   static func width(of number: Int) -> Int {
-    var (width, rest) = (1, number)
-    while rest >= 10 { (width, rest) = (width + 1, rest / 10) }
+    var width = 1
+    var rest = number
+    while rest >= 10 {
+      width += 1
+      rest /= 10
+    }
     return width
   }
 }
@@ -155,41 +170,48 @@ extension ResponseHead {
   /// Adds the fields that every image response has for all clients, except `Age` and
   /// `Cache-Control`.
   mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
-    add("Content-Type", info.format.mediaType)
-    add("ETag", info.etag)
-    if let lastModified = info.lastModified { add("Last-Modified", lastModified) }
-    // JSON, the output of `/info`, has no image fields.
-    let isImage = info.format != .json
-    if isImage { add("Content-DPR", Self.decimal(info.density)) }
-    if let size = info.scaledDownFrom { add("X-Scaled-Down", size.description) }
-    if let quality = info.quality { add("X-Quality", "\(quality)") }
-    if info.isDamaged { add("X-Damaged", "1") }
-    add("Cache-Status", cacheStatus.headerValue)
-    if isImage {
-      add("Content-Disposition", ContentDisposition.inline(source: source, format: info.format))
+    add("Content-Type", value: info.content.mediaType)
+    add("ETag", value: info.etag)
+    if let lastModified = info.lastModified { add("Last-Modified", value: lastModified) }
+    if let image = info.image {
+      add("Content-DPR", value: Self.decimal(image.density))
+      if let size = image.scaledDownFrom { add("X-Scaled-Down", value: size.description) }
+      if let quality = image.quality { add("X-Quality", value: "\(quality)") }
     }
-    add("Content-Security-Policy", "default-src 'none'; sandbox")
+    if info.isDamaged { add("X-Damaged", value: "1") }
+    add("Cache-Status", value: cacheStatus.headerValue)
+    if let image = info.image {
+      add(
+        "Content-Disposition",
+        value: ContentDisposition.inline(source: source, format: image.format))
+    }
+    add("Content-Security-Policy", value: "default-src 'none'; sandbox")
   }
 
   /// Adds `Age` and `Cache-Control`. Downstream shared caches keep the image as long as this cache
   /// does, and serve it stale only as the origin allows. Client caches follow
   /// `Freshness.clientMaxAge`.
   ///
-  /// - Parameter isPrivate: whether shared caches must not store the response.
-  mutating func addAge(of freshness: Freshness, at now: UnixTime, isPrivate: Bool) {
-    let age = freshness.age(at: now)
-    add("Age", "\(age)")
-    guard freshness.isStorable else { return add("Cache-Control", "no-store") }
+  /// - Parameters:
+  ///   - isPrivate: whether shared caches must not store the response.
+  ///   - expiry: when the request's URL expires, if ever. No cache may keep the response longer.
+  mutating func addAge(
+    of freshness: Freshness, at now: UnixTime, isPrivate: Bool, until expiry: UnixTime?
+  ) {
+    let fields = HitFields(of: freshness, at: now, idLength: 0, until: expiry)
+    add("Age", value: "\(fields.age)")
+    guard freshness.isStorable else { return add("Cache-Control", value: "no-store") }
+    let isShared = !isPrivate && fields.widths.sharedMaxAge > 0
     add(
       "Cache-Control",
-      "\(isPrivate ? "private" : "public"), max-age=\(freshness.clientMaxAge(atAge: age))"
-        + Self.controlRest(freshness, isPrivate: isPrivate))
+      value: "\(isPrivate ? "private" : "public"), max-age=\(fields.maxAge)"
+        + (isShared ? Self.sharedName + "\(fields.sharedMaxAge)" : "")
+        + Self.controlRest(freshness, isExpiring: expiry != nil))
   }
 
-  /// Returns the directives after `max-age`.
-  private static func controlRest(_ freshness: Freshness, isPrivate: Bool) -> String {
-    (freshness.isOtherForClients && !isPrivate ? ", s-maxage=\(freshness.lifetime)" : "")
-      + (freshness.mayBeStale ? "" : ", must-revalidate")
+  /// Returns the directives after `max-age` and `s-maxage`.
+  private static func controlRest(_ freshness: Freshness, isExpiring: Bool) -> String {
+    (freshness.mayBeStale && !isExpiring ? "" : ", must-revalidate")
       + (freshness.isImmutable ? ", immutable" : "")
   }
 
@@ -197,11 +219,13 @@ extension ResponseHead {
   /// Lifetimes are in seconds.
   mutating func addCacheControl(lifetime: Int, clientMaxAge: Int, isPrivate: Bool) {
     let shared = clientMaxAge == lifetime || isPrivate ? "" : ", s-maxage=\(lifetime)"
-    add("Cache-Control", "\(isPrivate ? "private" : "public"), max-age=\(clientMaxAge)\(shared)")
+    add(
+      "Cache-Control",
+      value: "\(isPrivate ? "private" : "public"), max-age=\(clientMaxAge)\(shared)")
   }
 
   /// Adds the fields that every response has for all clients.
-  mutating func addCommon() { add("X-Content-Type-Options", "nosniff") }
+  mutating func addCommon() { add("X-Content-Type-Options", value: "nosniff") }
 
   /// Formats a density with up to three decimals: `2`, `1.5`, `0.333`. The minimum is 0.001.
   static func decimal(_ value: Double) -> String {

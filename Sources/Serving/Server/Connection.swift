@@ -6,26 +6,6 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// The part of a connection that the monitor sees: its descriptor and its deadline.
-final class ConnectionWatch: Sendable {
-  /// The socket.
-  let descriptor: CInt
-  /// Monotonic milliseconds; `Int.max` while none of the server's own deadlines applies.
-  private let storage: Atomic<Int>
-
-  /// Creates a watch for a socket whose first request header is due by `deadline`.
-  init(descriptor: CInt, deadline: Int) {
-    self.descriptor = descriptor
-    storage = Atomic(deadline)
-  }
-
-  /// When the connection is shut down, in monotonic milliseconds.
-  var deadline: Int {
-    get { storage.load(ordering: .relaxed) }
-    set { storage.store(newValue, ordering: .relaxed) }
-  }
-}
-
 /// One connection, reused for each of its requests so that a request does not allocate. Belongs to
 /// the thread of its event loop.
 final class Connection {
@@ -45,8 +25,10 @@ final class Connection {
   let loop: EventLoopState
   /// The descriptor and the deadline.
   let watch: ConnectionWatch
-  /// The address of the client, or of the last proxy; `nil` if it is not an IP address.
-  let peer: IPAddress?
+  /// The address of the client, or of the last proxy; `nil` if it is not an IP address. A PROXY header changes it.
+  var peer: IPAddress?
+  /// The received part of the PROXY header; `nil` if the connection has none, or it was read.
+  var proxyHeader: [UInt8]?
   /// The progress of the current request.
   var stage = Stage.received
   /// The parsed request target.
@@ -65,6 +47,8 @@ final class Connection {
   var method = Method.other
   /// Whether the request uses HTTP/1.1. Such clients detect a truncated chunked body.
   var isHTTP11 = false
+  /// What the request's token proves; `nil` until an endpoint for operators asks.
+  var verdict: OperatorVerdict?
   /// The suspended request.
   var suspendedRequest: SuspendedRequest?
   /// The framing state of the received bytes.
@@ -95,6 +79,12 @@ final class Connection {
     stage = .received
     bodyBytes = 0
   }
+
+  /// Whether no request is read or answered: the header of the next one is awaited or incomplete.
+  var isWaiting: Bool { isAtLastRequest && framing.isBeforeBody }
+
+  /// Whether all requests that were received completely are answered.
+  var isAtLastRequest: Bool { endedRequests >= framing.wholeRequests }
 
   /// Whether the version that libmicrohttpd passes is HTTP/1.1.
   static func isHTTP11(_ version: UnsafePointer<CChar>) -> Bool {

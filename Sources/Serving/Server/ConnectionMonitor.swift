@@ -21,7 +21,7 @@ protocol Suspended: AnyObject, Sendable {
   func drain()
 }
 
-/// A thread with an epoll set of the suspended connections' sockets, and the table of all
+/// A thread with an epoll set of the suspended connections' sockets. It also enforces the deadlines of all
 /// connections.
 final class ConnectionMonitor: Sendable {
   private struct Table {
@@ -29,6 +29,8 @@ final class ConnectionMonitor: Sendable {
     var isClosed = false
   }
 
+  /// All connections of the listener.
+  let connections: ConnectionTable
   private let epoll: OwnedDescriptor
   private let wake: WakeSignal
   private let tick: Int
@@ -36,13 +38,15 @@ final class ConnectionMonitor: Sendable {
   private let table = Lock(Table())
   private let waiting = Atomic<Int>(0)
   private let numbers = Atomic<UInt64>(1)
-  private let connections = Lock<[ObjectIdentifier: ConnectionWatch]>([:])
   private let isStopped = Atomic<Bool>(false)
   private let thread = Lock<OwnThread?>(nil)
 
   /// Creates a monitor for at most `limit` suspended requests. It checks deadlines every `tick`
   /// milliseconds.
-  init(limit: Int, tick: Int) throws(ServerError) {
+  init(
+    limit: Int, tick: Int, connections: ConnectionTable = ConnectionTable()
+  ) throws(ServerError) {
+    self.connections = connections
     self.limit = limit
     self.tick = tick
     do throws(SystemError) {
@@ -59,9 +63,9 @@ final class ConnectionMonitor: Sendable {
   }
 
   /// Starts the thread, which retains the monitor until `stop`.
-  func start() throws(ServerError) {
+  func start(name: String) throws(ServerError) {
     do throws(SystemError) {
-      let started = try OwnThread(name: "pictor-watcher", rank: .foreground) { self.run() }
+      let started = try OwnThread(name: name, rank: .foreground) { self.run() }
       thread.withLock { $0 = started }
     } catch {
       throw .cannotStart(reason: "no thread: \(error)")
@@ -121,20 +125,22 @@ final class ConnectionMonitor: Sendable {
 
   /// Stops watching and resumes the connection on the thread that `wake` wakes. Does nothing for a
   /// request that is not watched, because the request may not be suspended.
-  func resume(_ suspended: any Suspended, _ connection: OpaquePointer, wake: WakeSignal) {
+  func resume(_ suspended: any Suspended, on connection: OpaquePointer, wake: WakeSignal) {
     // Removes the descriptor first: a resumed connection may be closed and its descriptor reused.
     let wasWatched = table.withLock { table in
       guard table.suspended.removeValue(forKey: suspended.number) != nil else { return false }
       _ = epoll_ctl(epoll.value, EPOLL_CTL_DEL, suspended.descriptor, nil)
       return true
     }
-    if wasWatched { resume(connection, wake) }
+    if wasWatched { resume(connection, wake: wake) }
   }
 
   /// Resumes a connection that `add` refused. Only for the thread that suspended the connection.
-  func resumeRefused(_ connection: OpaquePointer, wake: WakeSignal) { resume(connection, wake) }
+  func resumeRefused(_ connection: OpaquePointer, wake: WakeSignal) {
+    resume(connection, wake: wake)
+  }
 
-  private func resume(_ connection: OpaquePointer, _ wake: WakeSignal) {
+  private func resume(_ connection: OpaquePointer, wake: WakeSignal) {
     // The order matters: libmicrohttpd checks for resumed connections at the start of a round, and
     // does not wake the thread.
     MHD_resume_connection(connection)
@@ -157,18 +163,6 @@ final class ConnectionMonitor: Sendable {
   /// Tells all suspended requests that the server is draining.
   func drain() {
     for suspended in table.withLock({ Array($0.suspended.values) }) { suspended.drain() }
-  }
-
-  // MARK: Connections
-
-  /// Watches the deadline of a new connection.
-  func add(_ connection: ConnectionWatch) {
-    connections.withLock { $0[ObjectIdentifier(connection)] = connection }
-  }
-
-  /// Stops watching a connection. Called before libmicrohttpd closes its socket.
-  func remove(_ connection: ConnectionWatch) {
-    connections.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(connection)) }
   }
 
   // MARK: The thread
@@ -195,13 +189,6 @@ final class ConnectionMonitor: Sendable {
       table.suspended.values.filter { $0.deadline <= now }
     }
     for suspended in late { suspended.interrupt(.failure(.deadlineExceeded)) }
-    connections.withLock { table in
-      // Under the lock, so that the socket cannot be closed and its descriptor reused before
-      // shutdown(2).
-      for connection in table.values where connection.deadline <= now {
-        shutdown(connection.descriptor, CInt(SHUT_RDWR))
-        connection.deadline = .max
-      }
-    }
+    connections.closeLate(now)
   }
 }

@@ -20,6 +20,8 @@ final class EventLoop: @unchecked Sendable {
     let socket: CInt
     let address: sockaddr_storage
     let length: socklen_t
+    /// The client's address, or that of the last proxy; `nil` if it is not an IP address.
+    let peer: IPAddress?
   }
 
   /// The context that libmicrohttpd's callbacks receive.
@@ -64,14 +66,16 @@ final class EventLoop: @unchecked Sendable {
   /// Starts the thread.
   func start() throws(ServerError) {
     do throws(SystemError) {
-      let started = try OwnThread(name: "pictor-http-\(context.state.index)", rank: .foreground) {
-        self.run()
-      }
+      let name = context.handler.audience.threadName("http-\(context.state.index)")
+      let started = try OwnThread(name: name, rank: .foreground) { self.run() }
       thread.withLock { $0 = started }
     } catch {
       throw .cannotStart(reason: "no thread: \(error)")
     }
   }
+
+  /// The number of requests being answered.
+  var active: Int { context.state.active.value }
 
   /// Hands over an accepted socket, from any thread. Closes the socket if the loop has stopped.
   func add(_ accepted: Accepted) {
@@ -97,7 +101,7 @@ final class EventLoop: @unchecked Sendable {
 
   private func refuse(_ accepted: Accepted) {
     close(accepted.socket)
-    context.handler.connectionEnded()
+    context.handler.connectionLost(accepted)
   }
 
   // MARK: The thread
@@ -140,8 +144,8 @@ final class EventLoop: @unchecked Sendable {
       }
       // On failure libmicrohttpd has already closed the socket.
       guard isServed != .YES else { continue }
-      context.handler.log.debug("connection not taken", ["reason": .string(errnoText())])
-      context.handler.connectionEnded()
+      context.handler.log.debug("connection not accepted", fields: ["reason": .string(errnoText())])
+      context.handler.connectionLost(client)
     }
   }
 }
@@ -173,6 +177,9 @@ final class EventLoopGroup: Sendable {
     let turn = added.wrappingAdd(1, ordering: .relaxed).oldValue
     loops[turn % loops.count].add(accepted)
   }
+
+  /// The number of requests being answered.
+  var active: Int { loops.reduce(0) { $0 + $1.active } }
 
   /// Closes all connections and stops the threads. No connection may be suspended.
   func stop() {

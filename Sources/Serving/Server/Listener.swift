@@ -89,16 +89,14 @@ final class Listener: Sendable {
   /// Starts accepting.
   ///
   /// - Parameters:
-  ///   - hasRoom: whether one more connection is allowed.
-  ///   - accepted: takes over an accepted socket.
+  ///   - name: the thread's name.
+  ///   - offer: takes over an accepted socket, unless it is refused or has to wait. Further clients wait behind it.
   func start(
-    hasRoom: @escaping @Sendable () -> Bool,
-    accepted: @escaping @Sendable (EventLoop.Accepted) -> Void
+    name: String,
+    offer: @escaping @Sendable (EventLoop.Accepted) -> ConnectionTable.Admission
   ) throws(ServerError) {
     do throws(SystemError) {
-      let started = try OwnThread(name: "pictor-listener", rank: .foreground) {
-        self.run(hasRoom, accepted)
-      }
+      let started = try OwnThread(name: name, rank: .foreground) { self.run(offer: offer) }
       thread.withLock { $0 = started }
     } catch {
       throw .cannotStart(reason: "no thread: \(error)")
@@ -113,36 +111,56 @@ final class Listener: Sendable {
       defer { thread = nil }
       return thread
     }?.join()
+    // A child process holds a copy of the socket until its exec. Only shutdown(2) stops that copy from
+    // accepting.
+    shutdown(socket, CInt(SHUT_RDWR))
     Glibc.close(socket)
   }
 
-  private func run(
-    _ hasRoom: () -> Bool, _ accepted: (EventLoop.Accepted) -> Void
-  ) {
+  private func run(offer: (EventLoop.Accepted) -> ConnectionTable.Admission) {
+    // An accepted client for whom no connection is free.
+    var held: EventLoop.Accepted?
+    defer { if let held { Glibc.close(held.socket) } }
     var mustPause = false
     while !isStopped.load(ordering: .acquiring) {
       var waiting = Poll([wake.descriptor, mustPause ? -1 : socket])
       waiting.wait(milliseconds: mustPause ? Self.pause : -1)
       mustPause = false
       while !isStopped.load(ordering: .acquiring), !mustPause {
-        guard hasRoom() else {
-          mustPause = true
-          break
+        if held == nil { held = acceptNext(mustPause: &mustPause) }
+        guard let client = held else { break }
+        switch offer(client) {
+        case .admitted: held = nil
+        case .refused:
+          Glibc.close(client.socket)
+          held = nil
+        case .full: mustPause = true
         }
-        var address = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let client = withUnsafeMutablePointer(to: &address) {
-          $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { accept(socket, $0, &length) }
+      }
+    }
+  }
+
+  /// Accepts a client; `nil` if none waits, or if the thread must pause for lack of descriptors or memory.
+  private func acceptNext(mustPause: inout Bool) -> EventLoop.Accepted? {
+    while true {
+      var address = sockaddr_storage()
+      var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+      let client = withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { accept(socket, $0, &length) }
+      }
+      if client >= 0 {
+        _ = fcntl(client, F_SETFD, FD_CLOEXEC)
+        let peer = withUnsafeBytes(of: &address) { bytes in
+          bytes.baseAddress.flatMap { IPAddress($0, length: Int(length)) }
         }
-        if client >= 0 {
-          _ = fcntl(client, F_SETFD, FD_CLOEXEC)
-          accepted(EventLoop.Accepted(socket: client, address: address, length: length))
-        } else if errno == EAGAIN || errno == EWOULDBLOCK {
-          break
-        } else if errno != EINTR && errno != ECONNABORTED {
-          // EMFILE, ENFILE, ENOMEM: wait until another descriptor is closed.
-          mustPause = true
-        }
+        return EventLoop.Accepted(
+          socket: client, address: address, length: length, peer: peer)
+      }
+      if errno == EAGAIN || errno == EWOULDBLOCK { return nil }
+      guard errno == EINTR || errno == ECONNABORTED else {
+        // EMFILE, ENFILE, ENOMEM: wait until another descriptor is closed.
+        mustPause = true
+        return nil
       }
     }
   }

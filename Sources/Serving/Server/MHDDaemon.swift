@@ -10,8 +10,8 @@ import Telemetry
 /// `MHD_Daemon`s without threads of their own; an `EventLoop` drives each.
 enum MHDDaemon {
   /// Bytes for a request's header and its response's together. libmicrohttpd clears all of it after each request, so
-  /// twice as much would slow every hit. `redirecting` is for responses that repeat the request's target.
-  private static let connectionMemory = (usual: 16 << 10, redirecting: 24 << 10)
+  /// doubling it would slow every hit. `redirecting` is for responses that repeat the request's target.
+  private static let connectionMemory = (standard: 16 << 10, redirecting: 24 << 10)
 
   /// Starts a daemon. `context` must outlive the daemon.
   static func start(
@@ -21,15 +21,16 @@ enum MHDDaemon {
       MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue
       | MHD_USE_NO_LISTEN_SOCKET.rawValue
     let memory =
-      configuration.redirectsAuto ? connectionMemory.redirecting : connectionMemory.usual
+      configuration.redirectsAuto ? connectionMemory.redirecting : connectionMemory.standard
     let idleSeconds = max((configuration.idleTimeout.wholeMilliseconds + 999) / 1_000, 1)
-    // The listener enforces the limit across all loops.
+    // The listener enforces the limit across all loops. Connections that yield are beyond it until they are closed.
     guard
       let daemon = pictor_mhd_start_daemon(
-        flags, Unmanaged.passUnretained(context.handler).toOpaque(), Callbacks.handle,
-        Callbacks.target, Callbacks.completed, Callbacks.connection,
+        flags, Unmanaged.passUnretained(context.handler).toOpaque(), Callbacks.requestReceived,
+        Callbacks.targetReceived, Callbacks.requestCompleted, Callbacks.connectionChanged,
         Unmanaged.passUnretained(context).toOpaque(),
-        UInt32(clamping: configuration.connectionLimit), UInt32(clamping: idleSeconds),
+        UInt32(clamping: configuration.connectionLimit + ConnectionTable.maximumYielding),
+        UInt32(clamping: idleSeconds),
         memory, 1)
     else { throw .cannotStart(reason: "libmicrohttpd: \(errnoText())") }
     return daemon
@@ -43,12 +44,12 @@ enum MHDDaemon {
     panicLog.withLock { $0 = log }
     MHD_set_panic_func(
       { _, file, line, reason in
-        let place = file.map { String(cString: $0) } ?? "?"
+        let location = file.map { String(cString: $0) } ?? "?"
         let text = reason.map { String(cString: $0) } ?? "?"
         let log = MHDDaemon.panicLog.withLock { $0 }
         log?.error(
-          "libmicrohttpd cannot go on",
-          ["reason": .string(text), "place": .string("\(place):\(line)")])
+          "libmicrohttpd found its state inconsistent; the server stops",
+          fields: ["reason": .string(text), "location": .string("\(location):\(line)")])
         log?.flush(within: .seconds(1))
         abort()
       }, nil)
@@ -62,39 +63,39 @@ enum MHDDaemon {
 /// client until it is closed. The calls therefore skip reference counting, which would slow every
 /// hit.
 private enum Callbacks {
-  static let target:
+  static let targetReceived:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?)
       -> UnsafeMutableRawPointer? = { context, uri, connection in
         guard let context, let uri, let connection,
           let place = pictor_mhd_socket_context(connection)
         else { return nil }
-        Callbacks.with(context, place) { handler, client in
+        Callbacks.withHandler(context, client: place) { handler, client in
           handler.receive(UnsafeRawBufferPointer(start: uri, count: strlen(uri)), on: client)
         }
         return place
       }
 
-  static let handle: MHD_AccessHandlerCallback = {
+  static let requestReceived: MHD_AccessHandlerCallback = {
     context, connection, _, method, version, body, bodySize, place in
     guard let context, let connection, let method, let bodySize, let client = place?.pointee
     else { return .NO }
-    return Callbacks.with(context, client) { handler, client in
+    return Callbacks.withHandler(context, client: client) { handler, client in
       handler.handle(
         on: client, connection, method: method, version: version, body: body,
         bodySize: bodySize)
     }
   }
 
-  static let completed: MHD_RequestCompletedCallback = {
+  static let requestCompleted: MHD_RequestCompletedCallback = {
     context, connection, place, reason in
     guard let context, let connection, let client = place?.pointee else { return }
-    Callbacks.with(context, client) { handler, client in
+    Callbacks.withHandler(context, client: client) { handler, client in
       handler.completed(
         on: client, connection, isWhole: reason == .REQUEST_TERMINATED_COMPLETED_OK)
     }
   }
 
-  static let connection: MHD_NotifyConnectionCallback = { context, connection, place, code in
+  static let connectionChanged: MHD_NotifyConnectionCallback = { context, connection, place, code in
     guard let context, let connection, let place else { return }
     let loop = Unmanaged<EventLoop.Context>.fromOpaque(context).takeUnretainedValue()
     if code == .CONNECTION_NOTIFY_STARTED {
@@ -117,9 +118,9 @@ private enum Callbacks {
     return IPAddress(UnsafeRawPointer(address), length: length)
   }
 
-  private static func with<Result>(
-    _ context: UnsafeMutableRawPointer, _ client: UnsafeMutableRawPointer,
-    _ body: (RequestHandler, Connection) -> Result
+  private static func withHandler<Result>(
+    _ context: UnsafeMutableRawPointer, client: UnsafeMutableRawPointer,
+    body: (RequestHandler, Connection) -> Result
   ) -> Result {
     Unmanaged<RequestHandler>.fromOpaque(context)._withUnsafeGuaranteedRef { handler in
       Unmanaged<Connection>.fromOpaque(client)._withUnsafeGuaranteedRef { client in

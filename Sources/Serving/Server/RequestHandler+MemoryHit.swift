@@ -21,8 +21,10 @@ extension RequestHandler {
       let variant = provider.cachedVariant(for: key)
     else { return nil }
     let now = Clock.now()
+    let expiry = target.expiry
+    if let expiry, expiry <= now { return nil }
     let fields = HitFields(
-      of: variant.info.freshness, at: now, idLength: client.requestID.length)
+      of: variant.info.freshness, at: now, idLength: client.requestID.length, until: expiry)
     let status = isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds: Int
     let response: Response
@@ -71,7 +73,7 @@ extension RequestHandler {
     let response = try Response(
       head: try hitHead(variant, of: target, widths: widths), style: .block, body: variant.body,
       widths: widths)
-    prepared?.keep(response, for: loop)
+    prepared?.keep(response, for: loop, widths: widths)
     return response
   }
 
@@ -85,7 +87,7 @@ extension RequestHandler {
     var head = ResponseHead(
       hitWith: variant.info.freshness, widths: widths, crossOrigin: crossOrigin)
     head.add(info: variant.info, source: request.source, cacheStatus: .hit(.memory))
-    if let vary = crossOrigin.vary(with: target.vary) { head.add("Vary", vary) }
+    if let vary = crossOrigin.vary(with: target.vary) { head.add("Vary", value: vary) }
     head.addCommon()
     crossOrigin.addShared(to: &head)
     return head

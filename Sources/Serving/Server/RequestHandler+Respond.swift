@@ -34,7 +34,7 @@ extension RequestHandler {
   ) -> MHD_Result {
     let result = response.queue(on: connection, status: status)
     guard result == .YES else {
-      log.error("libmicrohttpd refused an answer", ["status": .int(status)])
+      log.error("libmicrohttpd rejected a response", fields: ["status": .int(status)])
       return result
     }
     client.stage = .answered
@@ -45,8 +45,8 @@ extension RequestHandler {
     default: figures.statuses.add("\(status)")
     }
     client.watch.deadline =
-      Clock.coarseMilliseconds() + answerTimeout
-      + client.bodyBytes * 1_000 / configuration.minimumReadRate
+      Clock.coarseMilliseconds()
+      + transferTime.milliseconds(for: client.bodyBytes)
     return result
   }
 }

@@ -16,26 +16,40 @@ final class RequestHandler: Sendable {
   let rules: RequestRules
   /// The rules for operators.
   let operatorRules: RequestRules
+  /// Whether operators may request more than other clients.
+  let isRestricting: Bool
   let provider: any ImageProvider
   let figures: ServerFigures
   /// Notices clients that disconnect, and enforces deadlines.
   let monitor: ConnectionMonitor
-  let stats: @Sendable (RequestFigures, Bool) -> Stats
+  /// The JSON of `/stats`.
+  let figuresCache: FiguresCache
+  /// Whom the listener serves.
+  let audience: Audience
+  /// The endpoints of the listener.
+  let endpoints: EndpointTable
   /// Whether hits are logged, cached because it is read for each hit.
   let logsHits: Bool
-  /// `answerTimeout` in milliseconds.
-  let answerTimeout: Int
-  /// Milliseconds from the end of a request to the end of the next header: libmicrohttpd's idle
-  /// time-out plus the header time-out.
-  let keepAliveTimeout: Int
+  /// How long a client may take to read a response.
+  let transferTime: TransferTime
+  /// Whether connections of trusted proxies begin with a PROXY header.
+  let takesProxyHeaders: Bool
+  /// `idleTimeout` in milliseconds.
+  let idleTimeout: Int
+  /// `headerTimeout` in milliseconds.
+  let headerTimeout: Int
   /// Distinguishes this server's prepared responses from those of another server in the process.
   let serial: UInt64
   private static let serials = Atomic<UInt64>(0)
   private let isStopAnnounced = Atomic<Bool>(false)
   private let draining = Atomic<Bool>(false)
-  /// The operators' tokens; without tokens `/admin` is disabled.
-  let operatorTokens: Lock<[String]>
-  private let connections = Atomic<Int>(0)
+  private let closing = Atomic<Bool>(false)
+  /// Recognizes operators; without operators `/admin` is disabled.
+  let gate: OperatorGate
+  /// The open connections of the listener.
+  let connections: Gauge
+  /// What each client may have done.
+  let shares: ClientShares
   /// The origins whose pages may read responses.
   let crossOrigin: CrossOrigin
   /// Running requests that a later one may supersede.
@@ -46,24 +60,32 @@ final class RequestHandler: Sendable {
   let fileReaders = BlockingThreads(name: "pictor-send")
 
   init(
-    configuration: ServerConfiguration, provider: any ImageProvider, figures: ServerFigures,
-    monitor: ConnectionMonitor, services: AdminServices,
-    stats: @escaping @Sendable (RequestFigures, Bool) -> Stats, log: Log
+    configuration: ServerConfiguration, shared: SharedParts, monitor: ConnectionMonitor,
+    audience: Audience = .everyone
   ) {
-    self.services = services
+    self.audience = audience
+    endpoints = audience.endpoints
+    services = shared.services
+    gate = shared.gate
+    figuresCache = shared.figuresCache
+    provider = shared.provider
+    figures = shared.figures
+    connections =
+      audience == .operators ? shared.figures.operatorConnections : shared.figures.connections
+    log = shared.log
+    shares = ClientShares(
+      audience == .operators ? ClientBudgets() : configuration.clientBudgets,
+      clients: configuration.countedClients, figures: shared.figures)
     self.configuration = configuration
     rules = RequestRules(configuration)
     operatorRules = rules.forOperators
-    operatorTokens = Lock(configuration.operatorTokens)
+    isRestricting = rules.isRestricting
     crossOrigin = CrossOrigin(configuration.corsOrigins)
-    self.provider = provider
-    self.figures = figures
     self.monitor = monitor
-    self.stats = stats
-    self.log = log
-    answerTimeout = configuration.answerTimeout.wholeMilliseconds
-    keepAliveTimeout =
-      configuration.idleTimeout.wholeMilliseconds + configuration.headerTimeout.wholeMilliseconds
+    transferTime = configuration.transferTime
+    takesProxyHeaders = configuration.proxyProtocol && audience != .operators
+    idleTimeout = configuration.idleTimeout.wholeMilliseconds
+    headerTimeout = configuration.headerTimeout.wholeMilliseconds
     logsHits = log.level <= (configuration.loggedRequests == .all ? .info : .debug)
     serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
   }
@@ -77,30 +99,39 @@ final class RequestHandler: Sendable {
   /// Whether new requests are refused.
   var isDraining: Bool { draining.load(ordering: .relaxed) }
 
-  /// Refuses further image requests with 503 `draining`.
-  func drain() { draining.store(true, ordering: .relaxed) }
+  /// Whether responses close their connections.
+  var closesConnections: Bool { closing.load(ordering: .relaxed) }
+
+  /// Refuses further work with 503 `draining`.
+  func refuseWork() { draining.store(true, ordering: .relaxed) }
+
+  /// Refuses further work, and closes connections with their next response.
+  func drain() {
+    refuseWork()
+    closing.store(true, ordering: .relaxed)
+  }
 
   // MARK: Connections
 
   /// Counts a connection that is about to be passed to libmicrohttpd.
-  func connectionAccepted() { connections.wrappingAdd(1, ordering: .relaxed) }
+  func connectionAccepted() { connections.add(1) }
 
-  /// Counts the end of a connection.
-  func connectionEnded() { connections.wrappingSubtract(1, ordering: .relaxed) }
+  /// Counts the end of a connection that was accepted and not opened.
+  func connectionLost(_ accepted: EventLoop.Accepted) {
+    monitor.connections.cancel(accepted.peer)
+    connections.add(-1)
+  }
 
   /// Whether there are admin endpoints.
-  var hasOperators: Bool { operatorTokens.withLock { !$0.isEmpty } }
-
-  /// The number of open connections.
-  var connectionCount: Int { connections.load(ordering: .relaxed) }
+  var hasOperators: Bool { gate.hasOperators }
 
   /// Creates the state of a new connection, on the thread of its event loop.
   func opened(descriptor: CInt, peer: IPAddress?, on loop: EventLoopState) -> Connection {
-    let watch = ConnectionWatch(
-      descriptor: descriptor,
-      deadline: Clock.coarseMilliseconds() + configuration.settings.headerTimeout.wholeMilliseconds)
-    monitor.add(watch)
+    let now = Clock.coarseMilliseconds()
+    let watch = monitor.connections.open(
+      descriptor: descriptor, address: peer, at: now, deadline: now + headerTimeout)
     let client = Connection(loop: loop, watch: watch, peer: peer)
+    if expectsProxyHeader(from: peer) { client.proxyHeader = [] }
     loop.clients.add(client)
     return client
   }
@@ -108,8 +139,8 @@ final class RequestHandler: Sendable {
   /// Removes the state of a connection whose socket is about to be closed.
   func closed(_ client: Connection) {
     client.loop.clients.remove(client)
-    monitor.remove(client.watch)
-    connectionEnded()
+    monitor.connections.remove(client.watch)
+    connections.add(-1)
   }
 
   // MARK: Requests
@@ -122,7 +153,7 @@ final class RequestHandler: Sendable {
       client.begin(known)
     } else {
       let target = RequestTarget(
-        raw: Array(raw), hash: hash, rules: rules)
+        raw: Array(raw), hash: hash, rules: rules, endpoints: endpoints)
       client.loop.memo.remember(target)
       client.begin(target)
     }
@@ -151,6 +182,9 @@ final class RequestHandler: Sendable {
     case .headed:
       client.isActive = true
       client.loop.active.add(1)
+      if shares.countsRequests, let error = excess(of: client, on: connection) {
+        return context(of: client, on: connection, method: method).refuse(error)
+      }
       return respondFromMemory(to: client, on: connection, method: method)
         ?? context(of: client, on: connection, method: method).handle()
     case .suspended:
@@ -182,7 +216,7 @@ final class RequestHandler: Sendable {
       // connection.
       supersededRequests.end(request)
       request.abandon()
-      clientGone(client, connection)
+      clientGone(client, on: connection)
       client.suspendedRequest = nil
     }
     if let streaming {
@@ -193,13 +227,17 @@ final class RequestHandler: Sendable {
     }
     // The connection may be kept alive for long, and a body in memory can take up to 16 MiB.
     if client.body.count > 0 { client.body = RequestBody() }
+    if client.verdict != nil { client.verdict = nil }
     client.stage = .received
-    client.watch.deadline = Clock.coarseMilliseconds() + keepAliveTimeout
     client.endedRequests += 1
+    let now = Clock.coarseMilliseconds()
+    if client.isWaiting, client.fault == nil { client.watch.wait(since: now) }
+    client.watch.deadline =
+      now + (client.framing.isBetweenRequests ? idleTimeout : headerTimeout)
     if client.fault != nil { refuseIfDue(client) }
   }
 
-  private func clientGone(_ client: Connection, _ connection: OpaquePointer?) {
+  private func clientGone(_ client: Connection, on connection: OpaquePointer?) {
     figures.clientsGone.add()
     log(.gone(isHead: client.method == .head), of: client, on: connection)
   }

@@ -10,12 +10,14 @@ import Telemetry
 ///
 /// Start and stop a server once. Releasing a running server stops it without a grace period.
 public final class Server: Sendable {
-  /// The parts of a running server.
+  /// The listeners of a running server, with their parts.
   private struct Running: Sendable {
-    let listener: Listener
-    let loops: EventLoopGroup
-    let monitor: ConnectionMonitor
-    let handler: RequestHandler
+    /// The listener of clients.
+    let clients: Front
+    /// The operators' listener, if there is one.
+    let operators: Front?
+
+    var all: [Front] { [clients, operators].compactMap { $0 } }
   }
 
   private let configuration: ServerConfiguration
@@ -24,6 +26,7 @@ public final class Server: Sendable {
   private let stats: @Sendable (RequestFigures, Bool) -> Stats
   private let log: Log
   private let counted = ServerFigures()
+  private let gate: OperatorGate
   private let running = Lock<Running?>(nil)
 
   /// Creates a server that is not running.
@@ -32,8 +35,8 @@ public final class Server: Sendable {
   ///   - configuration: address and limits.
   ///   - provider: provides the images.
   ///   - services: the services behind `/admin`.
-  ///   - stats: composes `/stats` from the request figures and the draining flag. Runs on an event
-  ///     loop, so it must not block.
+  ///   - stats: composes `/stats` from the request figures and the draining flag, at most once in
+  ///     `statsLifetime`. Runs on an event loop, so it must not block.
   ///   - log: receives a line per request; memory hits are logged at `debug` only.
   public init(
     configuration: ServerConfiguration, provider: any ImageProvider, services: AdminServices,
@@ -42,12 +45,12 @@ public final class Server: Sendable {
     var configuration = configuration
     configuration.workers = max(configuration.workers, 1)
     configuration.connectionLimit = max(configuration.connectionLimit, 1)
-    configuration.minimumReadRate = max(configuration.minimumReadRate, 1)
     self.configuration = configuration
     self.provider = provider
     self.services = services
     self.stats = stats
     self.log = log
+    gate = OperatorGate(configuration.operators)
   }
 
   deinit {
@@ -61,83 +64,80 @@ public final class Server: Sendable {
     guard Receiving.isPossible else {
       throw .cannotStart(reason: "libmicrohttpd's recv is not the program's own")
     }
-    let listener = try Listener(address: configuration.address, port: configuration.port)
-    // An eighth of the shortest deadline, between 20 ms and one second.
-    let shortest = min(
-      configuration.headerTimeout.wholeMilliseconds, configuration.requestTimeout.wholeMilliseconds,
-      configuration.answerTimeout.wholeMilliseconds)
-    let monitor = try ConnectionMonitor(
-      limit: configuration.maximumActiveRequests, tick: min(max(shortest / 8, 20), 1_000))
-    let handler = RequestHandler(
-      configuration: configuration, provider: provider, figures: counted, monitor: monitor,
-      services: services, stats: stats, log: log)
-    let loops = try EventLoopGroup(handler: handler, configuration: configuration)
-    let parts = Running(listener: listener, loops: loops, monitor: monitor, handler: handler)
+    let shared = SharedParts(
+      provider: provider, services: services, figures: counted,
+      figuresCache: FiguresCache(
+        lifetime: configuration.statsLifetime,
+        compute: { [stats, counted, limit = configuration.maximumActiveRequests] isDraining in
+          stats(counted.figures(limit: limit), isDraining)
+        }), gate: gate, log: log)
+    let own = configuration.operatorAddress.map { configuration.forOperators(at: $0) }
+    let clients = try Front(
+      for: own == nil ? .everyone : .clients, configuration: configuration, shared: shared)
+    var operators: Front?
     do throws(ServerError) {
-      try monitor.start()
-      let limit = configuration.connectionLimit
-      try listener.start(
-        hasRoom: { handler.connectionCount < limit },
-        accepted: { accepted in
-          handler.connectionAccepted()
-          loops.add(accepted)
-        })
+      if let own { operators = try Front(for: .operators, configuration: own, shared: shared) }
+      // First, so that operators can watch the start.
+      try operators?.start()
+      try clients.start()
     } catch {
-      Self.shutDown(parts)
+      operators?.shutDown()
+      clients.shutDown()
       throw error
     }
-    running.withLock { $0 = parts }
+    running.withLock { $0 = Running(clients: clients, operators: operators) }
     if configuration.headStyle != .block {
       log.warning(
-        "hits are slower: this version of libmicrohttpd is not the tested one",
-        ["version": .string(HeadStyle.libraryVersion), "tested": .string(HeadStyle.testedVersion)])
+        "hits are slower: this version of libmicrohttpd is untested",
+        fields: [
+          "version": .string(HeadStyle.libraryVersion), "tested": .string(HeadStyle.testedVersion),
+        ])
     }
-    log.info("serving", ["address": .string(listener.endpoint)])
+    if let operators {
+      log.info("serving operators", fields: ["address": .string(operators.listener.endpoint)])
+    }
+    log.info("serving", fields: ["address": .string(clients.listener.endpoint)])
   }
 
-  /// The port the server listens on; 0 while it is not running.
-  public var port: Int { running.withLock { $0?.listener.port } ?? 0 }
+  /// The port the server listens on for clients; 0 while it is not running.
+  public var port: Int { running.withLock { $0?.clients.listener.port } ?? 0 }
+
+  /// The port of the operators' listener; `nil` without one.
+  public var operatorPort: Int? { running.withLock { $0?.operators?.listener.port } }
 
   /// The request figures so far.
   public var figures: RequestFigures {
-    counted.figures(
-      limit: configuration.maximumActiveRequests,
-      connections: running.withLock { $0 }?.handler.connectionCount ?? 0)
+    counted.figures(limit: configuration.maximumActiveRequests)
   }
 
   /// Makes `/stats` respond with 503 while the server keeps serving, so that load balancers notice
   /// the stop.
-  public func announceStop() { running.withLock { $0 }?.handler.announceStop() }
-
-  /// Replaces the operators' tokens. Without tokens `/admin` is disabled.
-  public func setOperatorTokens(_ tokens: [String]) {
-    running.withLock { $0 }?.handler.operatorTokens.withLock { $0 = tokens }
+  public func announceStop() {
+    for front in running.withLock({ $0 })?.all ?? [] { front.handler.announceStop() }
   }
 
-  /// Stops accepting, and refuses new image requests with 503 `draining`. Running requests
-  /// continue, and open connections can still get `/stats`.
+  /// Replaces the operators. Without any, `/admin` is disabled.
+  public func setOperators(_ operators: [Operator]) { gate.set(operators) }
+
+  /// Stops accepting clients, and refuses new work with 503 `draining`. Running requests continue,
+  /// and open connections can still get `/stats`. The operators' listener still accepts.
   public func drain() {
     guard let parts = running.withLock({ $0 }) else { return }
-    parts.handler.drain()
-    parts.monitor.drain()
-    parts.listener.stop()
+    parts.clients.drain()
+    parts.operators?.refuseWork()
   }
 
   /// Drains, and waits for running requests until the grace period ends. Then answers the rest with
-  /// 503 and closes all connections.
+  /// 503 and closes all connections, last those of the operators' listener.
   public func stop() async {
     guard let parts = running.withLock({ $0 }) else { return }
     drain()
     let end = ContinuousClock.now + configuration.graceTime
-    while counted.active > 0, ContinuousClock.now < end {
-      // A cancelled task skips the grace period.
-      guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { break }
-    }
-    parts.monitor.close(with: .draining)
-    let last = ContinuousClock.now + .seconds(1)
-    while counted.active > 0, ContinuousClock.now < last {
-      guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { break }
-    }
+    await parts.clients.waitUntilIdle(until: end)
+    await parts.clients.endRequests()
+    await parts.operators?.waitUntilIdle(until: end)
+    parts.operators?.drain()
+    await parts.operators?.endRequests()
     // Of two concurrent calls of `stop`, only the first shuts down.
     guard
       let mine = running.withLock({ running in
@@ -146,18 +146,10 @@ public final class Server: Sendable {
       })
     else { return }
     Self.shutDown(mine)
-    log.info("stopped", ["address": .string(mine.listener.endpoint)])
+    log.info("stopped", fields: ["address": .string(mine.clients.listener.endpoint)])
   }
 
-  /// Stops the parts in order: accept nothing, end suspended requests, wait for resumptions, stop
-  /// the loops.
   private static func shutDown(_ parts: Running) {
-    parts.handler.drain()
-    parts.listener.stop()
-    parts.monitor.close(with: .draining)
-    // Wait for threads that are still inside MHD_resume_connection, which takes microseconds.
-    while parts.monitor.waitingCount > 0 { sched_yield() }
-    parts.loops.stop()
-    parts.monitor.stop()
+    for front in parts.all { front.shutDown() }
   }
 }

@@ -11,14 +11,14 @@ public struct ServerConfiguration: Sendable {
   public var settings: ServerSettings
   /// Threads that read requests and write responses, at least 1: `settings.workers`, or one per core.
   public var workers: Int
+  /// The origins whose pages may read responses; `*` for all.
+  public var corsOrigins: [String]
   /// The proxies that are trusted to name their clients' addresses.
   public var trustedProxies = TrustedProxies()
-  /// Minimum average rate at which a client must read, in bytes per second, at least 1.
-  public var minimumReadRate = 16 << 10
   /// Which responses have a line in the log at level info (`log.requests`).
   public var loggedRequests: LoggedRequests
-  /// Tokens of operators (`admin.tokens`); without tokens there is no `/admin`.
-  public var operatorTokens: [String]
+  /// The operators (`admin.tokens`); without any there is no `/admin`.
+  public var operators: [Operator] = []
   /// Maximum size in bytes of an image that an operator puts into the cache
   /// (`download.maximum_bytes`).
   public var maximumUpload: Int
@@ -28,6 +28,8 @@ public struct ServerConfiguration: Sendable {
   public var maximumResultPixels: Int
   /// Quality of lossy results where the request does not say (`imaging.…_quality`).
   public var qualities: FormatQualities
+  /// Which requests need a signature, and the keys (`signing.…`).
+  public var signing = SigningPolicy()
   /// Named queries of `/image`, without `url`.
   public var presets: [String: String] = [:]
   /// Images that clients may use as watermarks, by name.
@@ -42,24 +44,76 @@ public struct ServerConfiguration: Sendable {
   var headStyle = HeadStyle(libraryVersion: HeadStyle.libraryVersion)
   /// How files on disk are read; tests choose.
   var fileAccess = FileAccess()
+  /// Time over which `minimumRate` is averaged; tests choose.
+  var rateWindow = Duration.seconds(30)
+  /// Whether clients of the machine itself have shares, too; set by tests.
+  var countsLoopback = false
 
   /// Creates the configuration of a server from the sections that it reads; by default all have
   /// their defaults.
   public init(
-    _ settings: ServerSettings = ServerSettings(), admin: AdminSettings = AdminSettings(),
+    _ settings: ServerSettings = ServerSettings(),
     download: DownloadSettings = DownloadSettings(), imaging: ImagingSettings = ImagingSettings(),
     log: LogSettings = LogSettings()
   ) {
     self.settings = settings
     let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
     workers = settings.workers > 0 ? settings.workers : cores
+    corsOrigins = settings.corsOrigins ?? (download.allowNetworks.isEmpty ? ["*"] : [])
     trustedProxies.field = settings.forwardedHeader
     loggedRequests = log.requests
-    operatorTokens = admin.tokens
     maximumUpload = download.maximumBytes
     autoFormats = imaging.autoFormats
     maximumResultPixels = imaging.maximumResultPixels
     qualities = imaging.qualities
+  }
+
+  /// Connections of the operators' listener.
+  private static let operatorConnections = 64
+
+  /// How long a client may take to read or send a body.
+  var transferTime: TransferTime {
+    TransferTime(
+      least: settings.answerTimeout.wholeMilliseconds, window: rateWindow.wholeMilliseconds,
+      rate: settings.minimumRate)
+  }
+
+  /// Which clients have shares.
+  var countedClients: CountedClients {
+    CountedClients(proxies: trustedProxies, includesLoopback: countsLoopback)
+  }
+
+  /// Returns how many connections a listener and one of its clients may have. Operators have no shares.
+  func connectionLimits(for audience: Audience) -> ConnectionLimits {
+    let share = settings.connectionsPerClient
+    return ConnectionLimits(
+      total: settings.connectionLimit,
+      perClient: audience == .operators
+        ? .max : share > 0 ? share : max(settings.connectionLimit / 4, 1))
+  }
+
+  /// How much work one client may cause.
+  var clientBudgets: ClientBudgets {
+    let share = settings.maximumActiveRequestsPerClient
+    let seconds = settings.imagingTimePerClient / .seconds(1)
+    let rate = Double(settings.requestsPerSecond)
+    return ClientBudgets(
+      activeRequests: share > 0 ? share : max(settings.maximumActiveRequests / 4, 1),
+      imagingTime: seconds > 0 ? TokenBucket.Rule(burst: seconds, rate: seconds / 60) : nil,
+      requests: rate > 0 ? TokenBucket.Rule(burst: rate * 10, rate: rate) : nil)
+  }
+
+  /// Returns the configuration of the operators' listener. One event loop is enough, and pages of any
+  /// origin need no access.
+  func forOperators(at address: ListenAddress) -> ServerConfiguration {
+    var configuration = self
+    configuration.address = address.host
+    configuration.port = address.port
+    configuration.workers = 1
+    configuration.connectionLimit = Self.operatorConnections
+    configuration.memoBytesPerWorker = 64 << 10
+    configuration.corsOrigins.removeAll { $0 == "*" }
+    return configuration
   }
 
   /// A setting of `settings`.
@@ -94,7 +148,7 @@ public enum ServerError: Error, Hashable, Sendable, CustomStringConvertible {
   /// One line: `cannot listen on 127.0.0.1:8080: Address already in use (98)`.
   public var description: String {
     switch self {
-    case .invalidAddress(let address): "cannot listen on \(address): it is no numeric address"
+    case .invalidAddress(let address): "cannot listen on \(address): it is not a numeric address"
     case .cannotListen(let endpoint, let reason): "cannot listen on \(endpoint): \(reason)"
     case .cannotStart(let reason): "cannot start serving: \(reason)"
     }

@@ -15,16 +15,24 @@ final class ServerFigures: Sendable {
   /// Latency of images that were not memory hits.
   let missLatency = LatencyHistogram()
 
+  /// Open connections of clients; of everyone, without a listener for operators.
+  let connections = Gauge()
+  /// Open connections of the operators' listener.
+  let operatorConnections = Gauge()
+  /// Connections that yielded to newer ones.
+  let connectionsYielded = Counter()
+  /// New connections of clients that had their share.
+  let connectionsRefused = Counter()
+  /// Requests that were refused for their client's share, by `RateLimit`.
+  let rateLimited = CodeCounts()
+
   private let loops = Lock<[EventLoopState]>([])
 
   /// Adds the counters of an event loop.
   func add(_ loop: EventLoopState) { loops.withLock { $0.append(loop) } }
 
-  /// The number of requests being answered.
-  var active: Int { loops.withLock { $0.reduce(0) { $0 + $1.active.value } } }
-
   /// Returns the current figures.
-  func figures(limit: Int, connections: Int) -> RequestFigures {
+  func figures(limit: Int) -> RequestFigures {
     let loops = loops.withLock { $0 }
     func sum(_ counter: (EventLoopState) -> SingleWriterCounter) -> Int {
       loops.reduce(0) { $0 + counter($1).value }
@@ -48,7 +56,11 @@ final class ServerFigures: Sendable {
     figures.hitRatio = images > 0 ? Double(hits) / Double(images) : 0
     figures.bytesSent = sum(\.bytesSent)
     figures.clientsGone = clientsGone.value
-    figures.connections = connections
+    figures.connections = connections.value
+    figures.operatorConnections = operatorConnections.value
+    figures.connectionsYielded = connectionsYielded.value
+    figures.connectionsRefused = connectionsRefused.value
+    figures.rateLimited = rateLimited.values
     return figures
   }
 }

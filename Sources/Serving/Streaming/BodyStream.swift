@@ -177,7 +177,7 @@ final class BodyStream: Suspended, @unchecked Sendable {
       return state.isSuspended
     }
     guard wasSuspended else { return }
-    handler.monitor.resume(self, connection, wake: wakeSignal)
+    handler.monitor.resume(self, on: connection, wake: wakeSignal)
   }
 }
 

@@ -113,17 +113,23 @@ final class EventStream: StreamedBody {
 
   func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead {
     while true {
-      let (result, events) = state.withLock { state in Self.read(&state, position, buffer) }
+      let (result, events) = state.withLock { state in Self.read(&state, at: position, into: buffer)
+      }
       if let result { return result }
       // Encodes outside the lock, so that writers do not wait. There is only one reader.
       let bytes = events.flatMap { $0.bytes() ?? [] }
-      state.withLock { if !$0.isOverrun { ($0.outgoing, $0.start) = (bytes, position) } }
+      state.withLock {
+        if !$0.isOverrun {
+          $0.outgoing = bytes
+          $0.start = position
+        }
+      }
     }
   }
 
   /// Copies available bytes. If all are read, returns the events to encode next.
   private static func read(
-    _ state: inout State, _ position: Int, _ buffer: UnsafeMutableRawBufferPointer
+    _ state: inout State, at position: Int, into buffer: UnsafeMutableRawBufferPointer
   ) -> (PartialRead?, [Waiting]) {
     guard !state.isOverrun else { return (.failed, []) }
     let rest = state.outgoing.dropFirst(position - state.start).prefix(buffer.count)

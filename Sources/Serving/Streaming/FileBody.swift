@@ -44,7 +44,7 @@ final class FileBody: StreamedBody {
     guard position < region.count else { return .end }
     let wanted = UnsafeMutableRawBufferPointer(
       rebasing: buffer[..<min(buffer.count, region.count - position)])
-    if let known = state.withLock({ Self.take(&$0, position, wanted) }) { return known }
+    if let known = state.withLock({ Self.take(&$0, at: position, into: wanted) }) { return known }
     while true {
       let count = access.readAtOnce(region.descriptor, wanted, region.offset + position)
       if count > 0 { return .bytes(count) }
@@ -59,7 +59,7 @@ final class FileBody: StreamedBody {
 
   /// Reads from the loaded piece. Returns `nil` if it does not contain `position`.
   private static func take(
-    _ state: inout State, _ position: Int, _ buffer: UnsafeMutableRawBufferPointer
+    _ state: inout State, at position: Int, into buffer: UnsafeMutableRawBufferPointer
   ) -> PartialRead? {
     switch state.piece {
     case .none: return nil

@@ -26,7 +26,7 @@ final class ProgressEvents: Sendable {
   func report(_ status: DownloadStatus) {
     send { state in
       state.known?.insert(status.id)
-      return self.append(status, &state)
+      return self.append(status, to: &state)
     }
   }
 
@@ -34,7 +34,7 @@ final class ProgressEvents: Sendable {
   func list(_ downloads: [DownloadStatus]) {
     for status in downloads {
       send { state in
-        state.known?.contains(status.id) == true ? nil : self.append(status, &state)
+        state.known?.contains(status.id) == true ? nil : self.append(status, to: &state)
       }
     }
     state.withLock { $0.known = nil }
@@ -60,7 +60,7 @@ final class ProgressEvents: Sendable {
   }
 
   private func append(
-    _ status: DownloadStatus, _ state: inout State
+    _ status: DownloadStatus, to state: inout State
   ) -> (@Sendable () -> Void)? {
     let isFinal = status.state == .finished || status.state == .failed
     guard state.filter.passes(status.id, fraction: status.fraction, isFinal: isFinal) else {

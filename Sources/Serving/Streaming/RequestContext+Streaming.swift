@@ -47,7 +47,7 @@ extension RequestContext {
         // reads.
         client.watch.deadline =
           Clock.coarseMilliseconds() + configuration.requestTimeout.wholeMilliseconds
-          + handler.answerTimeout + Self.presumedLength * 1_000 / configuration.minimumReadRate
+          + handler.transferTime.milliseconds(for: Self.presumedLength)
       }
       return result
     } catch {
@@ -70,7 +70,7 @@ extension RequestContext {
       maximumWait: configuration.requestTimeout.wholeMilliseconds)
     let response = try Response(
       head: head, style: configuration.headStyle, stream: stream, length: file.count,
-      closes: handler.isDraining)
+      closes: handler.closesConnections)
     // Logged when it was sent, with the number of bytes sent.
     client.streaming = Streaming(stream: stream, cacheStatus: cacheStatus.headerValue)
     return queue(response, status: 200, bytes: file.count)
@@ -85,10 +85,10 @@ extension RequestContext {
     guard !handler.isDraining else { throw .draining }
     let events = ProgressEvents(minimumInterval: minimumInterval)
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
-    head.add("Content-Type", "text/event-stream")
-    head.add("Cache-Control", "no-store")
+    head.add("Content-Type", value: "text/event-stream")
+    head.add("Cache-Control", value: "no-store")
     // Disables nginx's buffering, which would delay the events.
-    head.add("X-Accel-Buffering", "no")
+    head.add("X-Accel-Buffering", value: "no")
     addCommon(to: &head, vary: nil)
     let stream = BodyStream(
       events.stream, on: connection, of: client, handler: handler, maximumWait: Self.keepAlive)

@@ -14,19 +14,19 @@ import Testing
     ["v", "s"].reduce(0) { $0 + TemporaryFolder.files(below: "\(cache)/\($1)").count }
   }
 
-  func fill(_ tier: DiskTier, _ numbers: Range<Int>) async throws {
+  func fill(_ tier: DiskTier, with numbers: Range<Int>) async throws {
     for number in numbers {
-      tier.store(try Sample.source(number, Sample.bytes(2_000)))
-      tier.store(Sample.variant(number, Sample.bytes(100)))
+      tier.store(try Sample.source(number, bytes: Sample.bytes(2_000)))
+      tier.store(Sample.variant(number, bytes: Sample.bytes(100)))
     }
     #expect(await tier.quiet())
   }
 
-  @Test func `everything is absent at once, files follow, and what is stored afterwards stays`()
+  @Test func `after a clear every entry is a miss, its file is removed, and new entries stay`()
     async throws
   {
     let tier = try open()
-    try await fill(tier, 0..<200)
+    try await fill(tier, with: 0..<200)
     #expect(try await tier.clear() == 400)
     for number in 0..<200 {
       #expect(await tier.variant(for: Sample.variantKey(number)) == nil)
@@ -34,26 +34,26 @@ import Testing
       #expect(await tier.look(for: Sample.sourceKey(number)) == nil)
     }
     // Under a name that was cleared, too
-    try await fill(tier, 0..<5)
-    #expect(await eventually { tier.figures.purgesPending == 0 })
+    try await fill(tier, with: 0..<5)
+    try await eventually { tier.figures.purgesPending == 0 }
     #expect(entryCount() == 10)
     #expect(tier.figures.entries == 10)
     #expect(tier.figures.purged == 400)
     #expect(tier.figures.evictions == 0)
     for number in 0..<5 { #expect(await tier.variant(for: Sample.variantKey(number)) != nil) }
     #expect(try await tier.clear() == 10)
-    #expect(await eventually { tier.figures.purgesPending == 0 })
+    try await eventually { tier.figures.purgesPending == 0 }
     #expect(try await tier.clear() == 0)
     await tier.shutDown(within: .seconds(10))
     #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
   }
 
-  @Test func `a clear that cannot be written down holds for this run, and is an error`()
+  @Test func `a clear that cannot be recorded is an error and still applies to this run`()
     async throws
   {
     // Given a folder where the purge journal cannot be replaced
     let tier = try open()
-    try await fill(tier, 0..<5)
+    try await fill(tier, with: 0..<5)
     mkdir("\(cache)/purges", 0o700)
     // Then
     let error = await #expect(throws: ImageError.self) { try await tier.clear() }
@@ -65,23 +65,23 @@ import Testing
   }
 
   @Test
-  func `what waits to be written is cleared and counted, and the account is right throughout`()
+  func `a clear removes and counts pending writes, and the accounted size stays exact`()
     async throws
   {
     let first = try open()
-    try await fill(first, 0..<50)
+    try await fill(first, with: 0..<50)
     #expect(await first.shutDown(within: .seconds(10)))
-    let parts = try DiskEngine(folder, Purges())
+    let parts = try DiskEngine(folder, purges: Purges())
     parts.store.scan { false }
     // Given a pending write that replaces an entry and one of a new entry
     for number in [1, 1_000] {
-      #expect(parts.storeEntry(.variant(Sample.variant(number, Sample.bytes(30)))))
+      #expect(parts.storeEntry(.variant(Sample.variant(number, bytes: Sample.bytes(30)))))
     }
     try parts.sweeper.start()
     #expect(await parts.sweeper.perform(.clear).count == 101)
     #expect(parts.store.pending.isEmpty)
     #expect(await parts.find(Sample.variantKey(1_000)) == nil)
-    parts.workers.allowWrites()
+    parts.threads.allowWrites()
     // When the files are removed, then the accounting is right after each one.
     #expect(parts.sweeper.isClearing)
     #expect(entryCount() == 100)
@@ -95,15 +95,15 @@ import Testing
     #expect(entryCount() == 0)
     parts.sweeper.stop()
     #expect(parts.sweeper.waitForEnd(within: .seconds(10)))
-    #expect(parts.workers.finish(within: .seconds(10)))
+    #expect(parts.threads.finish(within: .seconds(10)))
     #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
   }
 
-  @Test func `before the index is complete everything is absent too`() async throws {
+  @Test func `a clear before the index is complete makes every entry a miss`() async throws {
     let first = try open()
-    try await fill(first, 0..<50)
+    try await fill(first, with: 0..<50)
     #expect(await first.shutDown(within: .seconds(10)))
-    let parts = try DiskEngine(folder, Purges())
+    let parts = try DiskEngine(folder, purges: Purges())
     // Given a half-built index
     parts.store.scan { parts.store.index.count > 20 }
     #expect((1..<100).contains(parts.store.index.count))
@@ -118,38 +118,41 @@ import Testing
     parts.store.scan { false }
     #expect(await found() == 0)
     parts.sweeper.begin()
-    #expect(await eventually { !parts.sweeper.isClearing })
+    try await eventually { !parts.sweeper.isClearing }
     #expect(entryCount() == 0)
     parts.sweeper.stop()
     #expect(parts.sweeper.waitForEnd(within: .seconds(10)))
     #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
   }
 
-  @Test func `a clear goes on after a restart, and what was stored since is kept`() async throws {
+  @Test func `a clear continues after a restart and keeps entries stored after it`() async throws {
     // Given entries stored before and after the clear, and a run that ended in between
     let first = try open()
-    try await fill(first, 0..<20)
+    try await fill(first, with: 0..<20)
     clock.advance(by: 10)
     let cleared = clock.now
     clock.advance(by: 10)
-    try await fill(first, 20..<30)
+    try await fill(first, with: 20..<30)
     #expect(await first.shutDown(within: .seconds(10)))
-    try folder.write("cache/purges", Array("\(cleared.seconds) clear\n".utf8))
+    try folder.write("cache/purges", bytes: Array("\(cleared.seconds) clear\n".utf8))
     let second = try open()
     // Then no old entry is found at any time.
     for number in 0..<20 { #expect(await second.source(for: Sample.sourceKey(number)) == nil) }
-    #expect(await eventually { second.isIndexed && second.figures.purgesPending == 0 })
+    try await eventually { second.isIndexed && second.figures.purgesPending == 0 }
     #expect(entryCount() == 20)
     for number in 20..<30 { #expect(await second.source(for: Sample.sourceKey(number)) != nil) }
     await second.shutDown(within: .seconds(10))
     #expect(FileRegion(cache + "/purges")?.bytes == [])
   }
 
-  @Test func `a look tells what is kept, waiting or on disk, and leaves no trace`() async throws {
-    let parts = try DiskEngine(folder, Purges())
+  @Test func `a look returns the metadata of stored and pending entries without side effects`()
+    async throws
+  {
+    let parts = try DiskEngine(folder, purges: Purges())
     parts.store.scan { false }
-    let variant = Sample.variant("https://a.example/ w=1", generation: 7, Sample.bytes(5_000))
-    let source = try Sample.source("https://a.example/", generation: 8, Sample.bytes(70_000))
+    let variant = Sample.variant(
+      "https://a.example/ w=1", generation: 7, bytes: Sample.bytes(5_000))
+    let source = try Sample.source("https://a.example/", generation: 8, bytes: Sample.bytes(70_000))
     let expected = [
       CacheEntryInfo(bytes: 5_000, freshness: Sample.freshness, generation: 7),
       CacheEntryInfo(bytes: 70_000, freshness: Sample.freshness, generation: 8),
@@ -158,8 +161,8 @@ import Testing
     #expect(parts.storeEntry(.source(source)))
     #expect(await parts.look(variant.key) == expected[0])
     #expect(await parts.look(source.key) == expected[1])
-    parts.workers.allowWrites()
-    #expect(parts.workers.finish(within: .seconds(10)))
+    parts.threads.allowWrites()
+    #expect(parts.threads.finish(within: .seconds(10)))
     parts.store.folder.unlock()
     // The clean of the start redates files of the future, and may come at any moment.
     clock.advance(by: time(nil) - clock.now.seconds)
@@ -186,7 +189,8 @@ import Testing
         return status.st_atim.tv_sec
       }
     }
-    let (figures, times) = (tier.figures, accessTimes())
+    let figures = tier.figures
+    let times = accessTimes()
     #expect(await tier.look(for: variant.key) == expected[0])
     #expect(await tier.look(for: source.key) == expected[1])
     #expect(await tier.look(for: CacheKey(text: "https://a.example/ w=2")) == nil)

@@ -12,7 +12,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct DiskFaultTests {
   let folder: TemporaryFolder
-  let clock = TestClock()
+  let clock = ManualClock()
   var cache: String { folder.path + "/cache" }
 
   init() throws { folder = try TemporaryFolder() }
@@ -21,7 +21,8 @@ import Testing
     try DiskTier(Sample.configuration(folder), log: log) { [clock] in clock.now }
   }
 
-  @Test func `a folder that cannot be written to is survived, logged once, and used again`()
+  @Test
+  func `a cache folder that becomes unwritable is logged once and used again when it recovers`()
     async throws
   {
     // Given a tier whose folder turns into a file.
@@ -33,14 +34,14 @@ import Testing
     close(creat(cache, 0o600))
     // When entries are stored, then they are not kept, and one line is logged.
     for number in 0..<5 {
-      tier.store(Sample.variant(number, Sample.bytes(100)))
+      tier.store(Sample.variant(number, bytes: Sample.bytes(100)))
       #expect(await tier.quiet())
       #expect(await tier.variant(for: Sample.variantKey(number)) == nil)
     }
     #expect(tier.figures.failures >= 5)
     // When the folder is usable again, then the tier uses it.
     unlink(cache)
-    tier.store(Sample.variant(1, Sample.bytes(100)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(await tier.quiet())
     #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
     await tier.shutDown(within: .seconds(10))
@@ -48,12 +49,12 @@ import Testing
     #expect(try log.count("can write to the cache folder again") == 1)
   }
 
-  @Test func `what cannot be removed is a miss all the same, and goes with a later clean`()
+  @Test func `an entry that cannot be unlinked is a miss, and a later clean removes it`()
     async throws
   {
     // Given a directory in place of an entry, which unlink cannot remove.
     let tier = try open()
-    tier.store(Sample.variant(1, Sample.bytes(100)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(await tier.quiet())
     let path = tier.path(of: Sample.variantKey(1))
     unlink(path)
@@ -71,9 +72,9 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a folder that fails while it is read is an error and no shorter folder`() throws {
+  @Test func `a folder that cannot be read completely is an error`() throws {
     // Given a folder whose descriptor refers to another file when it is read
-    for number in 0..<3 { try folder.write("\(number)", [1]) }
+    for number in 0..<3 { try folder.write("\(number)", bytes: [1]) }
     let stream = try #require(opendir(folder.path))
     defer { closedir(stream) }
     let other = Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -84,7 +85,27 @@ import Testing
     #expect(try DiskFolder.contents(of: folder.path).sorted() == ["0", "1", "2"])
   }
 
-  @Test func `a disk that does not answer is a miss after a while`() async {
+  @Test func `a success that began before the last failure does not end a failure episode`() throws
+  {
+    // Given
+    let log = try LogFile(folder)
+    let episode = FailureEpisode("write", log: log.log)
+    let before = episode.failures
+    episode.fail("no space")
+    // When
+    episode.succeed(since: before)
+    episode.fail("no space")
+    // Then
+    #expect(try log.count("cannot write") == 1)
+    #expect(try log.count("can write again") == 0)
+    // When
+    episode.succeed(since: episode.failures)
+    episode.succeed(since: episode.failures)
+    // Then
+    #expect(try log.count("can write again") == 1)
+  }
+
+  @Test func `a read that exceeds its time-out is a miss`() async {
     let reads = PendingReads(timeout: .milliseconds(20))
     let never = Lock<PendingReads.Read?>(nil)
     let entry = await reads.wait { read in never.withLock { $0 = read } }
@@ -97,7 +118,7 @@ import Testing
   @Test(
     .enabled(if: Mount.isAllowed, "this process may not mount a small file system"),
     arguments: ["size=600k", "size=16m,nr_inodes=70"])
-  func `a full disk is survived, logged once, not written to in vain, and used again`(
+  func `a full disk is logged once, receives no futile writes, and is used again when it has room`(
     options: String
   ) async throws {
     // Given a file system with less room, or fewer inodes, than the tier may use.
@@ -105,7 +126,9 @@ import Testing
     let log = try LogFile(folder)
     let tier = try open(log: log.log)
     // When more is stored than fits.
-    for number in 0..<60 { tier.store(Sample.variant(number, Sample.bytes(20_000, seed: number))) }
+    for number in 0..<60 {
+      tier.store(Sample.variant(number, bytes: Sample.bytes(20_000, seed: number)))
+    }
     #expect(await tier.quiet())
     // Then entries that fit are kept, and the rest are misses.
     #expect(tier.figures.stores > 10)
@@ -123,18 +146,18 @@ import Testing
     // A tier does not write to a disk that it knows is full: the folder's time would show it. The
     // last gap may still be filled, because two threads write.
     for number in 100..<200 {
-      tier.store(Sample.variant(number, Sample.bytes(20_000)))
+      tier.store(Sample.variant(number, bytes: Sample.bytes(20_000)))
       #expect(await tier.quiet())
       if await tier.variant(for: Sample.variantKey(number)) == nil { break }
     }
     let before = modification(cache + "/tmp")
-    tier.store(Sample.variant(99, Sample.bytes(20_000)))
+    tier.store(Sample.variant(99, bytes: Sample.bytes(20_000)))
     #expect(await tier.quiet())
     #expect(await tier.variant(for: Sample.variantKey(99)) == nil)
     #expect(modification(cache + "/tmp") == before)
     // When there is room again, then it is used.
     try mount.change("size=32m,nr_inodes=1000")
-    tier.store(Sample.variant(99, Sample.bytes(20_000)))
+    tier.store(Sample.variant(99, bytes: Sample.bytes(20_000)))
     #expect(await tier.quiet())
     #expect(await tier.variant(for: Sample.variantKey(99)) != nil)
     await tier.shutDown(within: .seconds(10))
@@ -143,18 +166,20 @@ import Testing
   }
 
   @Test(.enabled(if: Mount.isAllowed, "this process may not mount anything read-only"))
-  func `a file system that turned read-only is read from, and used again`() async throws {
+  func `a read-only file system is still read, and written to again once it allows it`()
+    async throws
+  {
     let log = try LogFile(folder)
     let tier = try open(log: log.log)
-    for number in 0..<5 { tier.store(Sample.variant(number, Sample.bytes(3_000))) }
+    for number in 0..<5 { tier.store(Sample.variant(number, bytes: Sample.bytes(3_000))) }
     #expect(await tier.quiet())
     var mount: Mount? = try Mount.readOnly(cache)
     // Entries are found, even when their access time is due to be written.
     clock.advance(by: 1_000)
     for number in 0..<5 { #expect(await tier.variant(for: Sample.variantKey(number)) != nil) }
     // New entries are not kept. Removed and replaced entries are not found.
-    for number in 10..<14 { tier.store(Sample.variant(number, Sample.bytes(100))) }
-    tier.store(Sample.variant(1, Sample.bytes(100)))
+    for number in 10..<14 { tier.store(Sample.variant(number, bytes: Sample.bytes(100))) }
+    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
     await tier.remove(Sample.variantKey(0))
     #expect(await tier.quiet())
     for number in [0, 1, 10, 13] {
@@ -164,7 +189,7 @@ import Testing
     mount = nil
     #expect(mount == nil)
     // When the disk is writable again, then it is used, and a clean repeats the failed removals.
-    tier.store(Sample.variant(10, Sample.bytes(100)))
+    tier.store(Sample.variant(10, bytes: Sample.bytes(100)))
     #expect(await tier.quiet())
     #expect(await tier.variant(for: Sample.variantKey(10)) != nil)
     await tier.clean()
@@ -178,7 +203,7 @@ import Testing
     }
   }
 
-  @Test func `permission lost and given back: counted, logged once, used again`() throws {
+  @Test func `lost permission is counted, logged once, and writes resume when it returns`() throws {
     // Given a store on this thread, because the permission belongs to a thread.
     let log = try LogFile(folder)
     let store = DiskStore(
@@ -186,13 +211,14 @@ import Testing
       log: log.log, clock: { .now })
     store.scan { false }
     func write(_ number: Int) {
-      let ticket = PendingWrites.Ticket(storing: .variant(Sample.variant(number, Sample.bytes(9))))
+      let ticket = PendingWrites.Ticket(
+        storing: .variant(Sample.variant(number, bytes: Sample.bytes(9))))
       _ = store.pending.add(ticket)
       store.write(ticket)
     }
     func read(_ number: Int) -> DiskEntry? {
       let key = Sample.variantKey(number)
-      return store.read(key, EntryDigest(of: key))
+      return store.read(key, digest: EntryDigest(of: key))
     }
     write(1)
     #expect(read(1) != nil)
@@ -213,7 +239,7 @@ import Testing
     }
   }
 
-  @Test func `what could not be read at the start is counted once it can be`() throws {
+  @Test func `entries that could not be read at the start are counted in a later scan`() throws {
     func makeStore() throws -> DiskStore {
       DiskStore(
         folder: try DiskFolder(path: cache), configuration: Sample.configuration(folder),
@@ -222,7 +248,8 @@ import Testing
     let first = try makeStore()
     first.scan { false }
     for number in 0..<5 {
-      let ticket = PendingWrites.Ticket(storing: .variant(Sample.variant(number, Sample.bytes(9))))
+      let ticket = PendingWrites.Ticket(
+        storing: .variant(Sample.variant(number, bytes: Sample.bytes(9))))
       _ = first.pending.add(ticket)
       first.write(ticket)
     }
@@ -238,13 +265,14 @@ import Testing
     #expect(!isScanDue)
   }
 
-  @Test func `a list of purges that is empty, as a power failure may leave it, is none`() throws {
+  @Test func `an empty purge journal, as a power failure may leave it, contains no purges`() throws
+  {
     mkdir(cache, 0o700)
-    try folder.write("cache/purges", [])
+    try folder.write("cache/purges", bytes: [])
     let store = DiskStore(
       folder: try DiskFolder(path: cache), configuration: Sample.configuration(folder),
       log: .silent, clock: { .now })
-    #expect(try store.readJournal() == PurgeLogRecord())
+    #expect(try store.readJournal() == PurgeJournal())
   }
 
   /// Nanoseconds since 1970.

@@ -9,18 +9,21 @@ import Testing
 @testable import Caching
 
 @Suite(.onOwnThreads) final class DiskLimitTests: DiskFolderTests {
-  @Test func `what du counts never exceeds the limit, and is what the tier says`() async throws {
+  @Test func `disk usage never exceeds the limit and equals the reported size`() async throws {
     let limit = 2 << 20
     let tier = try open(limit: limit)
     var random = SeededGenerator(seed: 1)
     for number in 0..<600 {
       tier.store(
-        Sample.variant(number, Sample.bytes(Int.random(in: 0..<40_000, using: &random))))
+        Sample.variant(number, bytes: Sample.bytes(Int.random(in: 0..<40_000, using: &random))))
       if number % 10 == 0 {
         _ = await tier.quiet()
         #expect(TemporaryFolder.diskUsage(of: cache) <= limit)
       }
-      if number % 50 == 0 { clock.advance(by: 1) }
+      if number % 50 == 0 {
+        clock.advance(by: 1)
+        await tier.clean()
+      }
     }
     #expect(await tier.quiet())
     await tier.clean()
@@ -37,7 +40,7 @@ import Testing
     await second.shutDown(within: .seconds(10))
   }
 
-  @Test func `the list of purges has its room below the limit, and a clean makes it`() throws {
+  @Test func `the purge journal counts against the limit, and a clean makes room for it`() throws {
     // Given a full tier and a purge journal that grows
     var configuration = Sample.configuration(folder, limit: 1 << 20)
     configuration.sourceShare = 0
@@ -50,7 +53,7 @@ import Testing
     func fill() {
       for number in 0..<60 {
         let ticket = PendingWrites.Ticket(
-          storing: .variant(Sample.variant(number, Sample.bytes(20_000))))
+          storing: .variant(Sample.variant(number, bytes: Sample.bytes(20_000))))
         _ = store.pending.add(ticket)
         store.write(ticket)
         #expect(TemporaryFolder.diskUsage(of: cache) <= configuration.limit)
@@ -58,7 +61,7 @@ import Testing
     }
     fill()
     isShort.withLock { $0 = false }
-    var notes = PurgeLogRecord()
+    var notes = PurgeJournal()
     notes.purges = (1...8_000).map { Purge(number: $0, scope: .tag("the tag with number \($0)")) }
     try store.writeJournal(notes, isDurable: false)
     // Then a clean is requested and makes room, and later stores respect the journal's size.
@@ -68,19 +71,19 @@ import Testing
     fill()
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
     // When the journal shrinks, its room is free again.
-    try store.writeJournal(PurgeLogRecord(), isDurable: false)
+    try store.writeJournal(PurgeJournal(), isDurable: false)
     fill()
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
   }
 
-  @Test func `a clean first removes what is too old, and nothing else below the limit`()
+  @Test func `a clean below the limit removes only expired entries`()
     async throws
   {
     let tier = try open(limit: 64 << 20) { $0.maximumAge = 100 }
-    for number in 0..<10 { tier.store(Sample.variant(number, Sample.bytes(100))) }
+    for number in 0..<10 { tier.store(Sample.variant(number, bytes: Sample.bytes(100))) }
     #expect(await tier.quiet())
     clock.advance(by: 60)
-    for number in 10..<20 { tier.store(Sample.variant(number, Sample.bytes(100))) }
+    for number in 10..<20 { tier.store(Sample.variant(number, bytes: Sample.bytes(100))) }
     #expect(await tier.quiet())
     clock.advance(by: 41)
     await tier.clean()
@@ -92,30 +95,30 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a clean comes by itself, in its time`() async throws {
+  @Test func `a clean runs at each interval`() async throws {
     let tier = try open(limit: 64 << 20) {
       $0.maximumAge = 100
       $0.cleanInterval = .milliseconds(5)
     }
-    for number in 0..<10 { tier.store(Sample.variant(number, Sample.bytes(100))) }
+    for number in 0..<10 { tier.store(Sample.variant(number, bytes: Sample.bytes(100))) }
     #expect(await tier.quiet())
     clock.advance(by: 101)
-    #expect(await eventually { tier.figures.expirations == 10 })
+    try await eventually { tier.figures.expirations == 10 }
     #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a clean comes by itself where there is no room`() async throws {
+  @Test func `a clean runs when there is no room`() async throws {
     let tier = try open(limit: 1 << 20)
-    for number in 0..<20 { tier.store(Sample.variant(number, Sample.bytes(60_000))) }
+    for number in 0..<20 { tier.store(Sample.variant(number, bytes: Sample.bytes(60_000))) }
     #expect(await tier.quiet())
-    #expect(await eventually { tier.figures.evictions > 0 })
+    try await eventually { tier.figures.evictions > 0 }
     await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a negative maximum age means never`() async throws {
     let tier = try open(limit: 64 << 20) { $0.maximumAge = -1 }
-    tier.store(Sample.variant(1, Sample.bytes(100)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(await tier.quiet())
     clock.advance(by: 1_000_000_000)
     await tier.clean()
@@ -123,13 +126,13 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a full tier is cleaned to half, least recently used first, across a restart`()
+  @Test func `a clean halves a full tier, least recently used entries first, across a restart`()
     async throws
   {
     // Given fifty entries, the first ten of which were used last, over an hour ago.
     let first = try open(limit: 64 << 20)
     for number in 0..<50 {
-      first.store(Sample.variant(number, Sample.bytes(60_000)))
+      first.store(Sample.variant(number, bytes: Sample.bytes(60_000)))
       #expect(await first.quiet())
       clock.advance(by: 10)
     }
@@ -140,7 +143,7 @@ import Testing
     // When a process with a lower limit starts.
     let limit = 4 << 20
     let second = try open(limit: limit)
-    #expect(await eventually { second.isIndexed && second.figures.bytes <= limit / 4 })
+    try await eventually { second.isIndexed && second.figures.bytes <= limit / 4 }
     // The plan does not know that folders become empty, so wait for the end of the first clean.
     await second.clean()
 
@@ -155,24 +158,24 @@ import Testing
     await second.shutDown(within: .seconds(10))
   }
 
-  @Test func `the plan of a clean frees what is asked and no second more`() {
+  @Test func `a clean plan frees the required use and no more seconds than that`() {
     func entries(_ seconds: [Int]) -> [(access: UnixTime, bytes: Int)] {
       seconds.map { (UnixTime(seconds: $0), 100) }
     }
-    func plan(_ bytes: Int, _ files: Int, _ seconds: [Int]) -> CleanPlan? {
+    func plan(bytes: Int, files: Int, seconds: [Int]) -> CleanPlan? {
       CleanPlan(freeing: DiskUse(bytes: bytes, files: files), of: entries(seconds))
     }
-    #expect(plan(0, 0, [1]) == nil)
-    #expect(plan(-5, -1, [1]) == nil)
-    #expect(plan(5, 0, []) == nil)
-    #expect(plan(250, 0, [5, 1, 3, 3, 9])?.cutoff == UnixTime(seconds: 3))
-    #expect(plan(250, 0, [5, 1, 3, 3, 9])?.missing.bytes == 150)
-    #expect(plan(1, 4, [5, 1, 3, 3, 9])?.cutoff == UnixTime(seconds: 5))
-    #expect(plan(1, 4, [5, 1, 3, 3, 9])?.missing.files == 1)
-    #expect(plan(10_000, 0, [5, 1])?.cutoff == UnixTime(seconds: 5))
+    #expect(plan(bytes: 0, files: 0, seconds: [1]) == nil)
+    #expect(plan(bytes: -5, files: -1, seconds: [1]) == nil)
+    #expect(plan(bytes: 5, files: 0, seconds: []) == nil)
+    #expect(plan(bytes: 250, files: 0, seconds: [5, 1, 3, 3, 9])?.cutoff == UnixTime(seconds: 3))
+    #expect(plan(bytes: 250, files: 0, seconds: [5, 1, 3, 3, 9])?.missing.bytes == 150)
+    #expect(plan(bytes: 1, files: 4, seconds: [5, 1, 3, 3, 9])?.cutoff == UnixTime(seconds: 5))
+    #expect(plan(bytes: 1, files: 4, seconds: [5, 1, 3, 3, 9])?.missing.files == 1)
+    #expect(plan(bytes: 10_000, files: 0, seconds: [5, 1])?.cutoff == UnixTime(seconds: 5))
   }
 
-  @Test func `of those used at the same second no more go than are needed`() throws {
+  @Test func `among entries used in the same second, only as many as needed are evicted`() throws {
     var plan = try #require(
       CleanPlan(
         freeing: DiskUse(bytes: 150, files: 0),
@@ -186,11 +189,11 @@ import Testing
     #expect(!plan.takes(UnixTime(seconds: 4)))
   }
 
-  @Test func `what is larger than the limit is not kept and counted`() async throws {
+  @Test func `an entry larger than the limit is not stored and counts as a failure`() async throws {
     let tier = try open(limit: 1 << 20)
-    tier.store(Sample.variant(1, Sample.bytes(100)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(await tier.quiet())
-    tier.store(Sample.variant(1, Sample.bytes(2 << 20)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(2 << 20)))
     #expect(await tier.quiet())
     // The older entry is gone too, because it is outdated.
     #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
@@ -199,17 +202,17 @@ import Testing
   }
 
   @Test(arguments: [(0.5, (64 << 20) / 16), (0.02, 300_000)])
-  func `an entry may have a sixteenth of the tier, and a quarter of its share`(
-    share: Double, most: Int
+  func `an entry may take a sixteenth of the tier and a quarter of its share`(
+    share: Double, maximum: Int
   ) async throws {
     let tier = try open(limit: 64 << 20) { $0.sourceShare = share }
-    for number in 0..<3 { tier.store(try Sample.source(number, Sample.bytes(100))) }
-    #expect(tier.store(try Sample.source(3, Sample.bytes(most))))
+    for number in 0..<3 { tier.store(try Sample.source(number, bytes: Sample.bytes(100))) }
+    #expect(tier.store(try Sample.source(3, bytes: Sample.bytes(maximum))))
     #expect(await tier.quiet())
     #expect(tier.figures.failures == 0 && tier.figures.sources?.entries == 4)
     // What is larger is not kept, and neither is what was there before it; all others are.
-    let larger = Sample.bytes(share == 0.5 ? most + 1 : 340_000)
-    #expect(!tier.store(try Sample.source(3, larger)))
+    let larger = Sample.bytes(share == 0.5 ? maximum + 1 : 340_000)
+    #expect(!tier.store(try Sample.source(3, bytes: larger)))
     #expect(await tier.quiet())
     #expect(await tier.source(for: Sample.sourceKey(3)) == nil)
     #expect(tier.figures.failures == 1 && tier.figures.evictions == 0)
@@ -217,16 +220,18 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `above the queue's limit a store is dropped, counted and not readable`() async throws {
+  @Test func `a store beyond the write queue's limit is dropped, counted and not readable`()
+    async throws
+  {
     let tier = try open(limit: 64 << 20) { $0.writeQueueLimit = 1_000_000 }
     #expect(await tier.ready())
-    tier.store(Sample.variant(1, Sample.bytes(100)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(await tier.quiet())
-    tier.store(Sample.variant(1, Sample.bytes(2_000_000)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(2_000_000)))
     #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
     #expect(tier.figures.failures == 1)
     #expect(await tier.quiet())
-    tier.store(Sample.variant(1, Sample.bytes(500)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(500)))
     #expect(await tier.quiet())
     #expect(await tier.variant(for: Sample.variantKey(1))?.body.count == 500)
     await tier.shutDown(within: .seconds(10))

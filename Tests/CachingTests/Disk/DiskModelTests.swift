@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct DiskModelTests {
   let folder: TemporaryFolder
-  let clock = TestClock()
+  let clock = ManualClock()
 
   init() throws { folder = try TemporaryFolder() }
 
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: [11, 12])
-  func `in 3,000 random steps and many restarts only what was stored last is found`(seed: Int)
+  func `random operations and restarts return only the last stored entry`(seed: Int)
     async throws
   {
     var random = SeededGenerator(seed: UInt64(seed))
@@ -41,9 +41,9 @@ import Testing
         let bytes = Sample.bytes(Int.random(in: 0..<30_000, using: &random), seed: step)
         reference[key] = bytes
         if isSource {
-          tier.store(try Sample.source(number, bytes))
+          tier.store(try Sample.source(number, bytes: bytes))
         } else {
-          tier.store(Sample.variant(key, bytes))
+          tier.store(Sample.variant(key, bytes: bytes))
         }
       case 40..<45:
         await tier.remove(key)
@@ -74,21 +74,22 @@ import Testing
     #expect(await tier.quiet())
     await tier.clean()
     // A replaced write releases its reservation a little later than its ticket.
-    #expect(
-      await eventually {
-        tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache")
-      })
+    try await eventually {
+      tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache")
+    }
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `while the index is made, entries are found and new ones are readable`() async throws {
+  @Test func `while the index is built, existing and new entries are found`() async throws {
     let first = try open { $0.limit = 64 << 20 }
-    for number in 0..<300 { first.store(Sample.variant(number, Sample.bytes(500, seed: number))) }
+    for number in 0..<300 {
+      first.store(Sample.variant(number, bytes: Sample.bytes(500, seed: number)))
+    }
     #expect(await first.shutDown(within: .seconds(10)))
     let second = try open { $0.limit = 64 << 20 }
     // Without waiting for the index.
     for number in 0..<300 {
-      second.store(Sample.variant(1_000 + number, Sample.bytes(10)))
+      second.store(Sample.variant(1_000 + number, bytes: Sample.bytes(10)))
       #expect(
         await second.variant(for: Sample.variantKey(number))?.bytes
           == Sample.bytes(500, seed: number))
@@ -100,9 +101,11 @@ import Testing
     await second.shutDown(within: .seconds(10))
   }
 
-  @Test func `before the index is complete the disk is asked, and removals hold`() async throws {
+  @Test func `before the index is complete, look-ups read the disk and removals apply`()
+    async throws
+  {
     let first = try open()
-    for number in 0..<4 { first.store(Sample.variant(number, Sample.bytes(500))) }
+    for number in 0..<4 { first.store(Sample.variant(number, bytes: Sample.bytes(500))) }
     #expect(await first.shutDown(within: .seconds(10)))
 
     // Given a store without an index.
@@ -112,7 +115,7 @@ import Testing
       log: .silent, clock: { .now })
     func read(_ number: Int) -> DiskEntry? {
       let key = Sample.variantKey(number)
-      return store.read(key, EntryDigest(of: key))
+      return store.read(key, digest: EntryDigest(of: key))
     }
     #expect(read(0) != nil)
     #expect(read(9) == nil)
@@ -126,7 +129,7 @@ import Testing
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
   }
 
-  @Test func `several tasks at once store, read, remove and clean without a wrong byte`()
+  @Test func `concurrent stores, reads, removals and cleans return no wrong byte`()
     async throws
   {
     let tier = try open()
@@ -141,7 +144,7 @@ import Testing
               // The tag records how the body was generated.
               let seed = task * 1_000 + step
               let bytes = Sample.bytes(Int.random(in: 1..<20_000, using: &random), seed: seed)
-              tier.store(Sample.variant(number, bytes, etag: "\(seed)"))
+              tier.store(Sample.variant(number, bytes: bytes, etag: "\(seed)"))
             case 8: await tier.remove(Sample.variantKey(number))
             case 9: await tier.removeVariants(of: Sample.sourceKey(number))
             case 10:
@@ -161,10 +164,9 @@ import Testing
     await tier.clean()
     #expect(tier.figures.damaged == 0)
     // A replaced write releases its reservation a little later than its ticket.
-    #expect(
-      await eventually {
-        tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache")
-      })
+    try await eventually {
+      tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache")
+    }
     await tier.shutDown(within: .seconds(10))
   }
 }

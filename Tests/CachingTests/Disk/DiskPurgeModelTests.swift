@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct DiskPurgeModelTests {
   let folder: TemporaryFolder
-  let clock = TestClock()
+  let clock = ManualClock()
 
   init() throws { folder = try TemporaryFolder() }
 
@@ -18,7 +18,7 @@ import Testing
     let purges = Purges(filter: PurgesTests.filter)
     let tier: DiskTier
 
-    init(_ folder: TemporaryFolder, _ clock: TestClock) throws {
+    init(_ folder: TemporaryFolder, clock: ManualClock) throws {
       tier = try DiskTier(Sample.configuration(folder), purges: purges, log: .silent) { clock.now }
     }
   }
@@ -52,18 +52,19 @@ import Testing
     }
   }
 
-  func find(_ key: CacheKey, _ tier: DiskTier) async -> [UInt8]? {
+  func find(_ key: CacheKey, in tier: DiskTier) async -> [UInt8]? {
     key.isSource ? await tier.source(for: key)?.bytes : await tier.variant(for: key)?.bytes
   }
 
   @Test(arguments: [21, 22])
-  func `in 1,000 random steps exactly what was stored after the last purge of it is found`(
+  func `random operations return exactly the entries stored after their last purge`(
     seed: Int
   ) async throws {
     var random = SeededGenerator(seed: UInt64(seed))
     var reference: [CacheKey: [UInt8]] = [:]
-    var run = try Run(folder, clock)
-    var (found, purged) = (0, 0)
+    var run = try Run(folder, clock: clock)
+    var found = 0
+    var purged = 0
     for step in 0..<1_000 {
       let key = Self.key(&random)
       switch Int.random(in: 0..<100, using: &random) {
@@ -73,16 +74,16 @@ import Testing
         let generation = run.purges.generation - (step % 10 == 0 ? 1 : 0)
         if !run.purges.covers(key, generation: generation) { reference[key] = bytes }
         if key.isSource {
-          run.tier.store(try Sample.source(key.text, generation: generation, bytes))
+          run.tier.store(try Sample.source(key.text, generation: generation, bytes: bytes))
         } else {
-          run.tier.store(Sample.variant(key.text, generation: generation, bytes))
+          run.tier.store(Sample.variant(key.text, generation: generation, bytes: bytes))
         }
       case 45..<50:
         let scope = try Self.scope(&random)
         let before = reference.count
         let isQuiet = run.tier.isIndexed && run.tier.pendingBytes == 0
         let isPending = run.tier.figures.purgesPending > 0
-        reference = reference.filter { !scope.matches($0.key, PurgesTests.filter) }
+        reference = reference.filter { !scope.matches($0.key, filter: PurgesTests.filter) }
         let purgedBefore = run.tier.figures.purged
         var count = try await run.tier.purge(run.purges.add(scope))
         // Entries that a sweep finds before the purge is carried out are counted by the sweep.
@@ -107,11 +108,11 @@ import Testing
       case 52:
         let isClearing = run.tier.parts?.sweeper.isClearing ?? false
         #expect(await run.tier.shutDown(within: .seconds(10)))
-        run = try Run(folder, clock)
+        run = try Run(folder, clock: clock)
         // Entries stored since an unfinished clear are found when the index is complete.
         if isClearing { #expect(await run.tier.ready()) }
       default:
-        let bytes = await find(key, run.tier)
+        let bytes = await find(key, in: run.tier)
         #expect(bytes == reference[key])
         #expect(await run.tier.look(for: key)?.bytes == reference[key]?.count)
         if bytes != nil { found += 1 }
@@ -119,8 +120,8 @@ import Testing
     }
     #expect(found > 30 && purged > 30)
     #expect(await run.tier.quiet())
-    #expect(await eventually { run.tier.figures.purgesPending == 0 })
-    for (key, bytes) in reference { #expect(await find(key, run.tier) == bytes) }
+    try await eventually { run.tier.figures.purgesPending == 0 }
+    for (key, bytes) in reference { #expect(await find(key, in: run.tier) == bytes) }
     #expect(run.tier.figures.entries == reference.count)
     #expect(run.tier.figures.damaged == 0)
     #expect(await run.tier.shutDown(within: .seconds(10)))

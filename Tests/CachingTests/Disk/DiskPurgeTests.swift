@@ -31,7 +31,8 @@ import Testing
 
   /// Stores the source of each text and two variants of it.
   @discardableResult
-  func fill(_ tier: DiskTier, _ texts: [String] = texts, generation: Int? = nil) async throws -> Int
+  func fill(_ tier: DiskTier, with texts: [String] = texts, generation: Int? = nil) async throws
+    -> Int
   {
     let generation = generation ?? purges.generation
     for text in texts {
@@ -45,7 +46,7 @@ import Testing
   }
 
   /// Returns how many of the entries that `fill` stores are found, by every kind of look-up.
-  func found(_ tier: DiskTier, _ texts: [String] = texts) async -> Int {
+  func found(in tier: DiskTier, of texts: [String] = texts) async -> Int {
     var found = 0
     for text in texts {
       let source = CacheKey(text: text)
@@ -68,15 +69,15 @@ import Testing
   }
 
   /// Reads the purge journal; `nil` without one.
-  func notes() -> PurgeLogRecord? {
+  func notes() -> PurgeJournal? {
     FileRegion(cache + "/purges").map {
-      PurgeLogRecord(parsing: String(decoding: $0.bytes, as: UTF8.self)) { _ in }
+      PurgeJournal(parsing: String(decoding: $0.bytes, as: UTF8.self)) { _ in }
     }
   }
 
   func url(_ text: String) throws -> PurgeScope { .url(try SourceURL(parsing: text)) }
 
-  @Test func `a URL's sources and variants are gone with their files, and nothing else is`()
+  @Test func `a URL purge removes its sources and variants with their files, and no other entry`()
     async throws
   {
     let tier = try open()
@@ -85,23 +86,23 @@ import Testing
     // Two sources with two variants each
     #expect(removed == 6)
     #expect(entryCount() == count - 6)
-    #expect(await found(tier) == count - 6)
+    #expect(await found(in: tier) == count - 6)
     #expect(tier.figures.entries == count - 6)
     #expect(tier.figures.purged == 6)
     #expect(tier.figures.purgesPending == 0)
     // The journal keeps only the number.
-    #expect(await eventually { notes()?.last == purges.generation })
+    try await eventually { notes()?.last == purges.generation }
     #expect(notes()?.purges == [])
-    #expect(await eventually { tier.figures.bytes == TemporaryFolder.diskUsage(of: cache) })
+    try await eventually { tier.figures.bytes == TemporaryFolder.diskUsage(of: cache) }
     // A purge without entries removes nothing.
     #expect(try await tier.purge(purges.add(try url("https://shop.example/none"))) == 0)
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `what waits to be written goes with its URL, unless it was loaded afterwards`()
+  @Test func `a URL purge drops pending writes unless they were loaded after it`()
     async throws
   {
-    let parts = try DiskEngine(folder, purges)
+    let parts = try DiskEngine(folder, purges: purges)
     parts.store.scan { false }
     let old = [Self.one, Self.one + " w=1"].map { Sample.variant($0 + " h=1", generation: 0) }
     for variant in old { #expect(parts.storeEntry(.variant(variant))) }
@@ -115,24 +116,24 @@ import Testing
       #expect(await parts.find(variant.key) == nil)
       #expect(!parts.storeEntry(.variant(variant)))
     }
-    parts.workers.allowWrites()
-    #expect(parts.workers.finish(within: .seconds(10)))
+    parts.threads.allowWrites()
+    #expect(parts.threads.finish(within: .seconds(10)))
     #expect(entryCount() == 1)
     #expect(parts.store.pending.isEmpty)
     guard
       case .found = EntryPrefix.read(
-        parts.store.folder.file(.variant, EntryDigest(of: new.key)))
+        parts.store.folder.file(.variant, of: EntryDigest(of: new.key)))
     else {
       Issue.record("the new one is not there")
       return
     }
   }
 
-  @Test func `before the index is complete a URL's files are found by their names`() async throws {
+  @Test func `before the index is complete, a URL purge finds files by name`() async throws {
     let first = try open()
     let count = try await fill(first)
     #expect(await first.shutDown(within: .seconds(10)))
-    let parts = try DiskEngine(folder, purges)
+    let parts = try DiskEngine(folder, purges: purges)
     try parts.sweeper.start()
     let text = "https://shop.example/a/0.jpg"
     let removed = try await parts.purge(purges.add(try url(text)), of: try SourceURL(parsing: text))
@@ -143,18 +144,19 @@ import Testing
     parts.store.scan { false }
     #expect(parts.store.index.count == count - 6)
     parts.sweeper.begin()
-    #expect(await eventually { notes()?.purges == [] })
+    try await eventually { notes()?.purges == [] }
     #expect(purges.unfinished.isEmpty)
     parts.sweeper.stop()
     #expect(parts.sweeper.waitForEnd(within: .seconds(10)))
     #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
-    #expect(parts.workers.finish(within: .seconds(10)))
+    #expect(parts.threads.finish(within: .seconds(10)))
   }
 
-  @Test func `a URL's file that cannot be removed is hidden, and noted until it can`() async throws
+  @Test func `a file that a URL purge cannot unlink becomes a tombstone and stays in the journal`()
+    async throws
   {
     let tier = try open()
-    try await fill(tier, [Self.one])
+    try await fill(tier, with: [Self.one])
     // Given a directory in place of a file, which unlink cannot remove
     let path = tier.path(of: CacheKey(text: Self.one))
     unlink(path)
@@ -168,9 +170,9 @@ import Testing
     rmdir(path)
     _ = try await tier.purge(purges.add(.tag("none")))
     // Then the purge is carried out.
-    #expect(await eventually { tier.figures.purgesPending == 0 })
+    try await eventually { tier.figures.purgesPending == 0 }
     #expect(tier.figures.entries == 0)
-    #expect(await eventually { notes()?.purges == [] })
+    try await eventually { notes()?.purges == [] }
     await tier.shutDown(within: .seconds(10))
   }
 
@@ -178,30 +180,30 @@ import Testing
     ("prefix", "https://shop.example/a/", 4), ("host", "shop.example", 6), ("tag", "all", 6),
     ("host", "*", 12), ("everything", "", 12), ("tag", "none", 0),
   ])
-  func `a purge is effective at once, and its files go in the background`(
+  func `a purge applies at once, and a sweep removes its files later`(
     kind: String, value: String, sources: Int
   ) async throws {
     let tier = try open()
     let count = try await fill(tier)
-    let purge = purges.add(try PurgesTests.scope(kind, value))
+    let purge = purges.add(try PurgesTests.scope(kind, value: value))
     let removed = try await tier.purge(purge)
     #expect(removed == (kind == "everything" ? count : nil))
-    #expect(await found(tier) == count - sources * 3)
-    #expect(await eventually { tier.figures.purgesPending == 0 && notes()?.purges == [] })
+    #expect(await found(in: tier) == count - sources * 3)
+    try await eventually { tier.figures.purgesPending == 0 && notes()?.purges == [] }
     #expect(entryCount() == count - sources * 3)
     #expect(tier.figures.purged == sources * 3)
     #expect(tier.figures.entries == count - sources * 3)
     // Newer entries are kept, and older ones are not.
     #expect(purges.covers(CacheKey(text: Self.texts[0]), generation: 0) == (sources > 0))
     try await fill(tier, generation: purge.number)
-    #expect(await found(tier) == count)
+    #expect(await found(in: tier) == count)
     try await tier.clear()
     try await fill(tier, generation: purge.number - 1)
-    #expect(await found(tier) == count - sources * 3)
+    #expect(await found(in: tier) == count - sources * 3)
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a purge that was begun is effective from the start of the next run, and goes on`()
+  @Test func `an unfinished purge applies from the start of the next run and continues`()
     async throws
   {
     let first = try open()
@@ -213,9 +215,9 @@ import Testing
     let prefix = halfway.add(.prefix(try SourceURL(parsing: "https://other.example/b/")))
     let url = halfway.add(try url("https://other.example/a/6.jpg"))
     do {
-      let parts = try DiskEngine(folder, halfway)
+      let parts = try DiskEngine(folder, purges: halfway)
       parts.store.scan { false }
-      var notes = PurgeLogRecord()
+      var notes = PurgeJournal()
       notes.purges = halfway.unfinished
       try parts.store.writeJournal(notes, isDurable: true)
       var left = 12
@@ -224,14 +226,14 @@ import Testing
         return left < 0
       }
       #expect(!result.isComplete)
-      #expect(parts.workers.finish(within: .seconds(10)))
+      #expect(parts.threads.finish(within: .seconds(10)))
     }
     #expect(entryCount() > 3)
     // When the next run begins
     let second = try open()
     // Then no purged entry is found, with or without the index.
-    #expect(await found(second) == 3)
-    #expect(await eventually { second.figures.purgesPending == 0 && self.notes()?.purges == [] })
+    #expect(await found(in: second) == 3)
+    try await eventually { second.figures.purgesPending == 0 && self.notes()?.purges == [] }
     #expect(entryCount() == 3)
     #expect(second.figures.entries == 3)
     #expect(second.figures.bytes == TemporaryFolder.diskUsage(of: cache))
@@ -239,38 +241,40 @@ import Testing
     await second.shutDown(within: .seconds(10))
   }
 
-  @Test func `an entry loaded after a purge outlives the restart in which that goes on`()
+  @Test func `an entry loaded after a purge survives the restart that continues the purge`()
     async throws
   {
     let purge = purges.add(.everything)
     let first = try open()
-    try await fill(first, [Self.one], generation: purge.number)
-    try await fill(first, [Self.one + "x"], generation: purge.number)
+    try await fill(first, with: [Self.one], generation: purge.number)
+    try await fill(first, with: [Self.one + "x"], generation: purge.number)
     #expect(await first.shutDown(within: .seconds(10)))
-    try folder.write("cache/purges", Array("\(purge.number) everything\n".utf8))
+    try folder.write("cache/purges", bytes: Array("\(purge.number) everything\n".utf8))
     let second = try open(Purges())
-    #expect(await found(second, [Self.one, Self.one + "x"]) == 6)
-    #expect(await eventually { notes()?.purges == [] })
+    #expect(await found(in: second, of: [Self.one, Self.one + "x"]) == 6)
+    try await eventually { notes()?.purges == [] }
     #expect(entryCount() == 6)
     await second.shutDown(within: .seconds(10))
   }
 
-  @Test func `damaged lines are logged, and the others hold`() async throws {
+  @Test func `damaged journal lines are logged, and the valid ones apply`() async throws {
     let first = try open()
     let count = try await fill(first)
     #expect(await first.shutDown(within: .seconds(10)))
-    try folder.write("cache/purges", Array("xx host\n17 host shop.example\n".utf8))
+    try folder.write("cache/purges", bytes: Array("xx host\n17 host shop.example\n".utf8))
     let logFile = folder.path + "/log"
     let descriptor = Glibc.open(logFile, O_RDWR | O_CREAT, 0o600)
     defer { close(descriptor) }
     let second = try open(log: Log(level: .info, descriptor: descriptor))
-    #expect(await found(second) == count - 6 * 3)
+    #expect(await found(in: second) == count - 6 * 3)
     await second.shutDown(within: .seconds(10))
     let text = String(decoding: try #require(FileRegion(logFile)).bytes, as: UTF8.self)
     #expect(text.split(separator: "\n").count { $0.contains("damaged line") } == 1)
   }
 
-  @Test func `a purge that cannot be written down is told, and holds for this run`() async throws {
+  @Test func `a purge that cannot be recorded is an error and still applies to this run`()
+    async throws
+  {
     let tier = try open()
     let count = try await fill(tier)
     // Given a folder without write access
@@ -287,26 +291,26 @@ import Testing
           return
         }
       }
-      #expect(await found(tier) == (scope == .everything ? 0 : count - 6 * 3))
-      #expect(await eventually { tier.figures.purgesPending == 0 })
+      #expect(await found(in: tier) == (scope == .everything ? 0 : count - 6 * 3))
+      try await eventually { tier.figures.purgesPending == 0 }
       #expect(entryCount() == (scope == .everything ? 0 : count - 6 * 3))
     }
     #expect(notes() == nil)
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a list of purges that cannot be read keeps the tier from starting`() throws {
+  @Test func `an unreadable purge journal prevents the tier from starting`() throws {
     mkdir(cache, 0o700)
     mkdir(cache + "/purges", 0o700)
     #expect {
       _ = try open()
     } throws: { error in
       guard case DiskTierError.unusable(_, let reason) = error else { return false }
-      return reason.contains("list of purges")
+      return reason.contains("purge journal")
     }
   }
 
-  @Test func `a tier that is off has carried out what it is told; one that was shut down cannot`()
+  @Test func `a disabled tier completes purges, and one that was shut down throws`()
     async throws
   {
     let off = try DiskTier(
@@ -317,7 +321,7 @@ import Testing
     #expect(await off.look(for: CacheKey(text: Self.one)) == nil)
     #expect(purges.unfinished.isEmpty)
     let ended = try open()
-    try await fill(ended, [Self.one])
+    try await fill(ended, with: [Self.one])
     await ended.shutDown(within: .seconds(10))
     for scope in [PurgeScope.everything, .tag("all"), try url(Self.one)] {
       await #expect(throws: ImageError.self) { try await ended.purge(purges.add(scope)) }
@@ -329,13 +333,13 @@ import Testing
 extension DiskEngine {
   /// Creates the parts of a tier without an index and without the threads that build it. Writes
   /// wait until they are allowed.
-  init(_ folder: TemporaryFolder, _ purges: Purges) throws {
+  init(_ folder: TemporaryFolder, purges: Purges) throws {
     let configuration = Sample.configuration(folder)
     let store = DiskStore(
       folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
       purges: purges, log: .silent, clock: { .now })
     self.init(
-      store: store, workers: try DiskWorkers(threads: 2, readLimit: 100),
+      store: store, threads: try DiskThreads(count: 2, readLimit: 100),
       maintenance: DiskMaintenance(store: store, configuration: configuration),
       sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)),
       reads: PendingReads(timeout: .seconds(10)))

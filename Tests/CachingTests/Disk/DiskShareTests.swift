@@ -13,23 +13,23 @@ import Testing
   }
 
   @Test(arguments: [EntryKind.variant, .source])
-  func `one kind never pushes out the other`(small: EntryKind) async throws {
+  func `one kind of entry never evicts the other`(small: EntryKind) async throws {
     // Given a few entries of one kind, used longest ago.
     let limit = 4 << 20
     let tier = try open(limit: limit)
-    func store(_ number: Int, _ count: Int, as kind: EntryKind) throws {
+    func store(_ number: Int, count: Int, as kind: EntryKind) throws {
       if kind == .variant {
-        tier.store(Sample.variant(number, Sample.bytes(count)))
+        tier.store(Sample.variant(number, bytes: Sample.bytes(count)))
       } else {
-        tier.store(try Sample.source(number, Sample.bytes(count)))
+        tier.store(try Sample.source(number, bytes: Sample.bytes(count)))
       }
     }
-    for number in 0..<10 { try store(number, 20_000, as: small) }
+    for number in 0..<10 { try store(number, count: 20_000, as: small) }
     #expect(await tier.quiet())
     clock.advance(by: 1_000)
     // When far more entries of the other kind are stored than fit.
     for number in 0..<200 {
-      try store(number, 60_000, as: small == .variant ? .source : .variant)
+      try store(number, count: 60_000, as: small == .variant ? .source : .variant)
       #expect(await tier.quiet())
       #expect(TemporaryFolder.diskUsage(of: cache) <= limit)
     }
@@ -49,7 +49,8 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `there are never more files than may be, and the least recently used go`()
+  @Test
+  func `the number of files never exceeds the count limit, and the least recently used go first`()
     async throws
   {
     let tier = try open(limit: 64 << 20) {
@@ -57,8 +58,8 @@ import Testing
       $0.sourceShare = 0.2
     }
     for number in 0..<300 {
-      tier.store(Sample.variant(number, Sample.bytes(100)))
-      if number < 90 { tier.store(try Sample.source(number, Sample.bytes(100))) }
+      tier.store(Sample.variant(number, bytes: Sample.bytes(100)))
+      if number < 90 { tier.store(try Sample.source(number, bytes: Sample.bytes(100))) }
       #expect(await tier.quiet())
       #expect(files(.variant) <= 80)
       #expect(files(.source) <= 20)
@@ -80,22 +81,22 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a full count is cleaned to the fraction, and the report says what went`()
+  @Test func `a clean reduces a full count to the clean fraction and reports what it removed`()
     async throws
   {
     let first = try open(limit: 64 << 20)
     for number in 0..<50 {
-      first.store(Sample.variant(number, Sample.bytes(100)))
+      first.store(Sample.variant(number, bytes: Sample.bytes(100)))
       clock.advance(by: 1_000)
     }
-    for number in 0..<8 { first.store(try Sample.source(number, Sample.bytes(100))) }
+    for number in 0..<8 { first.store(try Sample.source(number, bytes: Sample.bytes(100))) }
     await first.shutDown(within: .seconds(10))
     // Given a limit that is lower by 10 files of 40.
     let second = try open(limit: 64 << 20) {
       $0.countLimit = 80
       $0.cleanFraction = 0.25
     }
-    #expect(await eventually { second.isIndexed && second.figures.evictions == 40 })
+    try await eventually { second.isIndexed && second.figures.evictions == 40 }
     #expect(second.figures.variants?.entries == 10)
     #expect(second.figures.sources?.entries == 8)
     let report = await second.clean()
@@ -103,9 +104,9 @@ import Testing
     await second.shutDown(within: .seconds(10))
   }
 
-  @Test func `a count limit of 0 is none`() async throws {
+  @Test func `a count limit of 0 means no limit`() async throws {
     let tier = try open(limit: 64 << 20) { $0.countLimit = 0 }
-    for number in 0..<50 { tier.store(Sample.variant(number, Sample.bytes(100))) }
+    for number in 0..<50 { tier.store(Sample.variant(number, bytes: Sample.bytes(100))) }
     #expect(await tier.quiet())
     #expect(tier.figures.entries == 50)
     #expect(tier.figures.variants?.countLimit == 0)
@@ -113,15 +114,15 @@ import Testing
   }
 
   @Test(arguments: [(1, 0), (8_192, 0), (40_000, 0), (70_000, 0), (64 << 20, 1), (64 << 20, 2)])
-  func `a tier that is too small for a share keeps what it can, and goes on`(
+  func `a tier too small for one share stores what fits`(
     limit: Int, countLimit: Int
   ) async throws {
     let tier = try open(limit: limit) { $0.countLimit = countLimit }
     #expect(await tier.ready())
     let empty = TemporaryFolder.diskUsage(of: cache)
     for number in 0..<20 {
-      tier.store(Sample.variant(number, Sample.bytes(100, seed: number)))
-      tier.store(try Sample.source(number, Sample.bytes(100, seed: number)))
+      tier.store(Sample.variant(number, bytes: Sample.bytes(100, seed: number)))
+      tier.store(try Sample.source(number, bytes: Sample.bytes(100, seed: number)))
       #expect(await tier.quiet())
       if let found = await tier.variant(for: Sample.variantKey(number)) {
         #expect(found.bytes == Sample.bytes(100, seed: number))
@@ -136,14 +137,16 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `the shares together are never more than the limit`() {
+  @Test func `the shares together never exceed the limit`() {
     for limit in [0, 1, 5_000, 16_384, 100_001, 10 << 30] {
       for share in [0.01, 0.3, 0.5, 0.99] {
         var configuration = DiskTierConfiguration(path: nil)
-        (configuration.limit, configuration.sourceShare) = (limit, share)
+        configuration.limit = limit
+        configuration.sourceShare = share
         configuration.countLimit = limit % 1_000
         let space = DiskSpace(configuration, base: 16_384)
-        let (variants, sources) = (space[.variant].limit, space[.source].limit)
+        let variants = space[.variant].limit
+        let sources = space[.source].limit
         #expect(variants.bytes + sources.bytes + 16_384 == max(limit, 16_384))
         if configuration.countLimit > 0 {
           #expect(variants.files + sources.files == configuration.countLimit)
@@ -154,12 +157,13 @@ import Testing
     }
   }
 
-  @Test func `several threads at once are promised no more than there is`() async {
+  @Test func `concurrent reservations never exceed the share`() async {
     let share = DiskShare(limit: DiskUse(bytes: 100_000, files: 50))
     await withTaskGroup(of: Int.self) { group in
       for task in 0..<8 {
         group.addTask {
-          var (random, made) = (SeededGenerator(seed: UInt64(task)), 0)
+          var random = SeededGenerator(seed: UInt64(task))
+          var made = 0
           for _ in 0..<2_000 {
             let amount = Int.random(in: 1...5_000, using: &random)
             guard share.reserve(amount) == .made else { continue }
@@ -179,14 +183,14 @@ import Testing
     #expect(share.reserve(100_001) == .tooLarge)
   }
 
-  @Test func `what can never fit pushes nothing out`() async throws {
+  @Test func `an entry larger than its share evicts nothing`() async throws {
     let tier = try open(limit: 1 << 20)
-    for number in 0..<5 { tier.store(try Sample.source(number, Sample.bytes(60_000))) }
+    for number in 0..<5 { tier.store(try Sample.source(number, bytes: Sample.bytes(60_000))) }
     #expect(await tier.quiet())
     // Given that sources fill more than the half that a clean would leave.
     #expect((tier.figures.sources?.bytes ?? 0) > (tier.figures.sources?.limit ?? 0) / 2)
     // When a source is larger than its share, though not than the tier.
-    tier.store(try Sample.source(9, Sample.bytes(700_000)))
+    tier.store(try Sample.source(9, bytes: Sample.bytes(700_000)))
     #expect(await tier.quiet())
     await tier.clean()
     // Then only this source is not kept.

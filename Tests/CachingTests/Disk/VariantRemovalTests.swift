@@ -31,7 +31,7 @@ import Testing
       folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
       log: .silent, clock: { .now })
     return DiskEngine(
-      store: store, workers: try DiskWorkers(threads: 2, readLimit: 100),
+      store: store, threads: try DiskThreads(count: 2, readLimit: 100),
       maintenance: DiskMaintenance(store: store, configuration: configuration),
       sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)),
       reads: PendingReads(timeout: .seconds(10)))
@@ -41,7 +41,7 @@ import Testing
     TemporaryFolder.files(below: folder.path + "/cache/" + folderName).count
   }
 
-  @Test func `a variant is told from keys that only look like it`() {
+  @Test func `a variant's key is distinguished from keys that resemble it`() {
     let source = Sample.sourceKey(1)
     #expect(Sample.variantKey(1, width: 5).isVariant(of: source))
     #expect(CacheKey(text: source.text + " crop=1,2,3,4 w=5").isVariant(of: source))
@@ -55,13 +55,13 @@ import Testing
     #expect(!CacheKey(text: "https://a.example/u\u{308} w=1").isVariant(of: umlaut))
   }
 
-  @Test func `in memory all variants of a source go, others stay, and none counts as evicted`() {
+  @Test func `in memory, all variants of a source are removed, and none counts as evicted`() {
     let tier = MemoryTier()
-    let others = Self.lookAlikes.map { Sample.variant($0, Sample.bytes(100)) }
+    let others = Self.lookAlikes.map { Sample.variant($0, bytes: Sample.bytes(100)) }
     for other in others { tier.store(other) }
     let before = tier.figures
     for width in 1...100 {
-      tier.store(Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(100)))
+      tier.store(Sample.variant(Sample.variantKey(1, width: width), bytes: Sample.bytes(100)))
     }
     tier.removeVariants(of: Sample.sourceKey(1))
     for width in 1...100 { #expect(tier.peek(Sample.variantKey(1, width: width)) == nil) }
@@ -74,16 +74,17 @@ import Testing
     #expect(tier.peek(others[0].key) != nil)
   }
 
-  @Test func `on disk all variants of a source go with their files, and the source stays`()
+  @Test
+  func `on disk, all variants of a source are removed with their files, and the source stays`()
     async throws
   {
     let tier = try open()
-    tier.store(try Sample.source(1, Sample.bytes(3_000)))
+    tier.store(try Sample.source(1, bytes: Sample.bytes(3_000)))
     // More files than one job removes.
     for width in 1...150 {
-      tier.store(Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(100)))
+      tier.store(Sample.variant(Sample.variantKey(1, width: width), bytes: Sample.bytes(100)))
     }
-    for key in Self.lookAlikes { tier.store(Sample.variant(key, Sample.bytes(100))) }
+    for key in Self.lookAlikes { tier.store(Sample.variant(key, bytes: Sample.bytes(100))) }
     #expect(await tier.quiet())
     await tier.removeVariants(of: Sample.sourceKey(1))
     #expect(entryCount("v") == Self.lookAlikes.count)
@@ -99,9 +100,11 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a variant's key, and a source nobody asked for, remove nothing`() async throws {
+  @Test func `removing variants of a variant's key or of an unknown source removes nothing`()
+    async throws
+  {
     let tier = try open()
-    tier.store(Sample.variant(1, Sample.bytes(10)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(10)))
     #expect(await tier.quiet())
     await tier.removeVariants(of: Sample.variantKey(1))
     await tier.removeVariants(of: Sample.sourceKey(2))
@@ -109,22 +112,22 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `variants that wait to be written are gone at once and never get to the disk`()
+  @Test func `pending variants are removed at once and never written`()
     async throws
   {
     // Given one variant on disk with a pending replacement, two pending variants, and one of
     // another source.
     let first = try open()
-    first.store(Sample.variant(Sample.variantKey(1, width: 1), Sample.bytes(10)))
+    first.store(Sample.variant(Sample.variantKey(1, width: 1), bytes: Sample.bytes(10)))
     #expect(await first.shutDown(within: .seconds(10)))
     let parts = try parts()
     parts.store.scan { false }
     for width in 1...3 {
-      let variant = Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(20))
+      let variant = Sample.variant(Sample.variantKey(1, width: width), bytes: Sample.bytes(20))
       #expect(parts.storeEntry(.variant(variant)))
     }
-    #expect(parts.storeEntry(.variant(Sample.variant(2, Sample.bytes(30)))))
-    #expect(parts.storeEntry(.source(try Sample.source(1, Sample.bytes(40)))))
+    #expect(parts.storeEntry(.variant(Sample.variant(2, bytes: Sample.bytes(30)))))
+    #expect(parts.storeEntry(.source(try Sample.source(1, bytes: Sample.bytes(40)))))
     // When the source's variants are removed before writes are allowed
     await withCheckedContinuation { continuation in
       parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
@@ -133,8 +136,8 @@ import Testing
     for width in 1...3 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
     #expect(await parts.find(Sample.variantKey(2)) != nil)
     #expect(entryCount("v") == 0)
-    parts.workers.allowWrites()
-    #expect(parts.workers.finish(within: .seconds(10)))
+    parts.threads.allowWrites()
+    #expect(parts.threads.finish(within: .seconds(10)))
     #expect(entryCount("v") == 1)
     #expect(entryCount("s") == 1)
     #expect(parts.store.index.count == 2)
@@ -142,20 +145,20 @@ import Testing
   }
 
   @Test
-  func `a variant that is being written is not placed once it was revoked, and goes if it was`()
+  func `a revoked write is not placed, and one already placed is removed`()
     async throws
   {
     let parts = try parts()
     parts.store.scan { false }
     let keys = [Sample.variantKey(1, width: 1), Sample.variantKey(1, width: 2)]
-    let entries = keys.map { DiskEntry.variant(Sample.variant($0, Sample.bytes(10))) }
+    let entries = keys.map { DiskEntry.variant(Sample.variant($0, bytes: Sample.bytes(10))) }
     // Given two claimed writes, one of which is complete except for `finish`
     let tickets = entries.map { PendingWrites.Ticket(storing: $0) }
     for ticket in tickets {
       _ = parts.store.pending.add(ticket)
       #expect(parts.store.pending.claim(ticket.key, onlyRemoval: false) === ticket)
     }
-    guard case .placed = try parts.store.place(entries[0], tickets[0]) else {
+    guard case .placed = try parts.store.place(entries[0], ticket: tickets[0]) else {
       Issue.record("not placed")
       return
     }
@@ -170,22 +173,22 @@ import Testing
     #expect(entryCount("v") == 0)
     #expect(entryCount("tmp") == 0)
     #expect(parts.store.pending.bytes == 0)
-    #expect(parts.workers.finish(within: .seconds(10)))
+    #expect(parts.threads.finish(within: .seconds(10)))
   }
 
-  @Test func `a file that is placed while its word is revoked is hidden until it is removed`()
+  @Test func `a file placed while its write is revoked is a tombstone until it is unlinked`()
     async throws
   {
     let parts = try parts()
     parts.store.scan { false }
-    let entry = DiskEntry.variant(Sample.variant(1, Sample.bytes(10)))
+    let entry = DiskEntry.variant(Sample.variant(1, bytes: Sample.bytes(10)))
     let ticket = PendingWrites.Ticket(storing: entry)
     _ = parts.store.pending.add(ticket)
     // Given a write that passed its check just before its ticket is revoked
     let family = EntryGroup.variants(of: Sample.sourceKey(1))
-    _ = try parts.store.place(entry, ticket)
+    _ = try parts.store.place(entry, ticket: ticket)
     let removals = parts.store.pending.revoke { ticket, _ in
-      family.contains(ticket.digest, EntryKind(of: ticket.key))
+      family.contains(ticket.digest, kind: EntryKind(of: ticket.key))
     }
     #expect(removals.map(\.key) == [entry.key])
     // Then the removal comes last, with or without an index.
@@ -194,20 +197,20 @@ import Testing
     parts.store.write(try #require(parts.store.pending.claim(entry.key, onlyRemoval: true)))
     #expect(entryCount("v") == 0)
     #expect(parts.store.pending.isEmpty)
-    #expect(parts.workers.finish(within: .seconds(10)))
+    #expect(parts.threads.finish(within: .seconds(10)))
   }
 
-  @Test func `while the index is not complete the folder is listed`() async throws {
+  @Test func `while the index is incomplete, the folder is listed`() async throws {
     // Given variants and a source on disk, and another source whose variants share the folder.
     let one = EntryDigest(of: Sample.sourceKey(1))
     let neighbour = try #require(
       (2..<1_000_000).first { EntryDigest(of: Sample.sourceKey($0)).folder == one.folder })
     let first = try open()
     for width in 1...50 {
-      first.store(Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(10)))
+      first.store(Sample.variant(Sample.variantKey(1, width: width), bytes: Sample.bytes(10)))
     }
-    first.store(Sample.variant(neighbour, Sample.bytes(10)))
-    first.store(try Sample.source(1, Sample.bytes(10)))
+    first.store(Sample.variant(neighbour, bytes: Sample.bytes(10)))
+    first.store(try Sample.source(1, bytes: Sample.bytes(10)))
     #expect(await first.shutDown(within: .seconds(10)))
     // When the variants are removed before the index is built
     let parts = try parts()
@@ -221,16 +224,16 @@ import Testing
     parts.store.scan { false }
     #expect(parts.store.index.count == 2)
     #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
-    #expect(parts.workers.finish(within: .seconds(10)))
+    #expect(parts.threads.finish(within: .seconds(10)))
   }
 
-  @Test func `what is stored after a removal stays`() async throws {
+  @Test func `a variant stored after a removal stays`() async throws {
     let tier = try open()
     for round in 0..<30 {
-      tier.store(Sample.variant(1, Sample.bytes(2_000, seed: round)))
+      tier.store(Sample.variant(1, bytes: Sample.bytes(2_000, seed: round)))
       await tier.removeVariants(of: Sample.sourceKey(1))
       #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
-      tier.store(Sample.variant(1, Sample.bytes(2_000, seed: round + 100)))
+      tier.store(Sample.variant(1, bytes: Sample.bytes(2_000, seed: round + 100)))
       let found = await tier.variant(for: Sample.variantKey(1))
       #expect(found?.bytes == Sample.bytes(2_000, seed: round + 100))
     }
@@ -239,10 +242,10 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a removal that has begun is finished by a shut-down`() async throws {
+  @Test func `a shut-down finishes a removal that has begun`() async throws {
     let tier = try open()
     for width in 1...150 {
-      tier.store(Sample.variant(Sample.variantKey(1, width: width), Sample.bytes(10)))
+      tier.store(Sample.variant(Sample.variantKey(1, width: width), bytes: Sample.bytes(10)))
     }
     #expect(await tier.quiet())
     let parts = try #require(tier.parts)
@@ -253,13 +256,13 @@ import Testing
     #expect(entryCount("v") == 0)
   }
 
-  @Test func `a tier that is off or shut down has nothing to remove, and does not hang`()
+  @Test func `a disabled or closed tier removes nothing and does not hang`()
     async throws
   {
     let off = try DiskTier(Sample.configuration(folder, limit: 0), log: .silent)
     await off.removeVariants(of: Sample.sourceKey(1))
     let ended = try open()
-    ended.store(Sample.variant(1, Sample.bytes(10)))
+    ended.store(Sample.variant(1, bytes: Sample.bytes(10)))
     await ended.shutDown(within: .seconds(10))
     await ended.removeVariants(of: Sample.sourceKey(1))
     #expect(await ended.variant(for: Sample.variantKey(1)) == nil)

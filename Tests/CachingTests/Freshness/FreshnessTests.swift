@@ -13,7 +13,7 @@ import Testing
 
   static let now = UnixTime(seconds: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT
 
-  @Test func `directives are read whatever their case, order and quoting`() {
+  @Test func `directives are parsed regardless of case, order and quoting`() {
     var wanted = CacheControl()
     wanted.maxAge = 60
     wanted.sharedMaxAge = 120
@@ -39,7 +39,7 @@ import Testing
 
   func freshness(
     _ configuration: FreshnessConfiguration = FreshnessConfiguration(), delay: Int = 0,
-    from url: SourceURL? = nil, isAuthorized: Bool = false, _ change: (inout OriginResponse) -> Void
+    from url: SourceURL? = nil, isAuthorized: Bool = false, change: (inout OriginResponse) -> Void
   ) -> Freshness {
     var origin = OriginResponse(status: 200)
     change(&origin)
@@ -49,14 +49,15 @@ import Testing
       receivedAt: Self.now)
   }
 
-  @Test func `where the origin says nothing, it is fresh for a week`() {
+  @Test func `without freshness headers, a response is fresh for a week`() {
     let freshness = freshness { _ in }
     #expect(freshness.lifetime == 604_800)
     #expect(freshness.initialAge == 0)
     #expect(freshness.isStorable)
   }
 
-  @Test func `s-maxage goes before max-age, that before Expires, that before the default`() {
+  @Test
+  func `s-maxage takes precedence over max-age, max-age over Expires, Expires over the default`() {
     let expires = "Sun, 06 Nov 1994 08:59:37 GMT"
     #expect(
       freshness {
@@ -76,7 +77,7 @@ import Testing
       }.lifetime == 60)
   }
 
-  @Test func `what cannot be read, has passed, or says no-cache is stale at once`() {
+  @Test func `an unreadable, past or no-cache response is stale at once`() {
     #expect(freshness { $0.expires = "0" }.lifetime == 0)
     #expect(freshness { $0.expires = "Sun, 06 Nov 1994 08:49:36 GMT" }.lifetime == 0)
     #expect(freshness { $0.cacheControl = "no-cache, max-age=60" }.lifetime == 0)
@@ -84,7 +85,7 @@ import Testing
     #expect(!freshness { $0.cacheControl = "max-age=0" }.isFresh(at: Self.now))
   }
 
-  @Test func `no-store and private are not to be kept`() {
+  @Test func `no-store and private forbid storing`() {
     #expect(!freshness { $0.cacheControl = "no-store" }.isStorable)
     #expect(!freshness { $0.cacheControl = "max-age=60, private" }.isStorable)
     #expect(freshness { $0.cacheControl = "public, max-age=60" }.isStorable)
@@ -94,7 +95,7 @@ import Testing
     "max-age=60, must-revalidate", "max-age=60, Proxy-Revalidate", "s-maxage=60",
     "max-age=60, no-cache", "no-cache=\"set-cookie\"",
   ])
-  func `nobody gets it stale whose origin forbids it`(_ control: String) {
+  func `a stale response is never used if the origin forbids it`(_ control: String) {
     // RFC 9111, section 4.2.4
     let freshness = freshness { $0.cacheControl = control }
     var demands = AgeDemands()
@@ -104,7 +105,7 @@ import Testing
       freshness.satisfies(demands, at: Self.now) == freshness.isFresh(at: Self.now))
   }
 
-  @Test func `who takes it stale gets it stale where the origin says nothing against it`() {
+  @Test func `max-stale allows a stale response unless the origin forbids it`() {
     var demands = AgeDemands()
     demands.maxStale = 10
     for control in [nil, "max-age=60", "public, max-age=60"] {
@@ -118,7 +119,7 @@ import Testing
     }
   }
 
-  @Test func `age is what Age says or Date shows, whichever is more`() {
+  @Test func `the initial age is the maximum of Age and the time since Date`() {
     #expect(freshness { $0.age = "100" }.initialAge == 100)
     #expect(freshness { $0.age = "100, 200" }.initialAge == 100)
     #expect(freshness { $0.age = "-3" }.initialAge == 0)
@@ -133,7 +134,7 @@ import Testing
 }
 
 extension FreshnessTests {
-  @Test func `what has not changed for long is fresh for a tenth of that, RFC 9111 4.2.2`() {
+  @Test func `the heuristic lifetime is a tenth of the time since Last-Modified, RFC 9111 4.2.2`() {
     let hoursAgo = "Sun, 06 Nov 1994 06:49:37 GMT"
     #expect(freshness { $0.lastModified = hoursAgo }.lifetime == 720)
     // Relative to the origin's own Date.
@@ -153,7 +154,7 @@ extension FreshnessTests {
       }.lifetime == 5)
   }
 
-  @Test func `the time that asking took counts as age, RFC 9111 4.2.3`() {
+  @Test func `the response delay counts as age, RFC 9111 4.2.3`() {
     #expect(freshness(delay: 3) { _ in }.initialAge == 3)
     #expect(freshness(delay: 3) { $0.age = "100" }.initialAge == 103)
     #expect(
@@ -181,7 +182,7 @@ extension FreshnessTests {
     ("s-maxage=60, stale-while-revalidate=30", 30, 0), ("s-maxage=60, stale-if-error=30", 0, 30),
     ("s-maxage=60, stale-if-error=30, must-revalidate", 0, 0),
   ])
-  func `how long it may be stale is RFC 5861's`(
+  func `stale-while-revalidate and stale-if-error follow RFC 5861`(
     _ control: String, whileRevalidate: Int, ifError: Int
   ) {
     let freshness = freshness { $0.cacheControl = control }
@@ -189,12 +190,13 @@ extension FreshnessTests {
     #expect(freshness.staleIfError == ifError)
   }
 
-  @Test func `immutable is heard, RFC 8246`() {
+  @Test func `immutable is recognized, RFC 8246`() {
     #expect(freshness { $0.cacheControl = "max-age=60, Immutable" }.isImmutable)
     #expect(!freshness { $0.cacheControl = "max-age=60" }.isImmutable)
   }
 
-  @Test func `lifetimes keep within the bounds, no-cache too, and what may not be kept is not`() {
+  @Test func `lifetimes are clamped, also for no-cache, and unstorable responses stay unstorable`()
+  {
     var configuration = FreshnessConfiguration()
     configuration.minimumLifetime = .seconds(100)
     configuration.maximumLifetime = .seconds(1_000)
@@ -210,7 +212,7 @@ extension FreshnessTests {
     #expect(!freshness(configuration) { $0.cacheControl = "no-cache" }.mayBeStale)
   }
 
-  @Test func `the first rule for the host says what is different`() throws {
+  @Test func `the first host rule that matches overrides freshness settings`() throws {
     var configuration = FreshnessConfiguration()
     var first = HostRule(host: try #require(HostPattern("*.example")))
     first.freshness.defaultLifetime = .seconds(50)
@@ -226,7 +228,7 @@ extension FreshnessTests {
     #expect(other.lifetime == 604_800 && other.staleIfError == 86_400)
   }
 
-  @Test func `a local file is as fresh as its reader says`() throws {
+  @Test func `a local file has the freshness that its reader sets`() throws {
     var configuration = FreshnessConfiguration()
     configuration.minimumLifetime = .seconds(100)
     let local = freshness(configuration, from: try SourceURL(parsing: "local:///a.jpg")) {
@@ -235,7 +237,8 @@ extension FreshnessTests {
     #expect(local.lifetime == 5 && local.staleIfError == 0 && local.staleWhileRevalidate == 0)
   }
 
-  @Test func `what is not the answer to the next request is never one unasked, RFC 9111 4.1`()
+  @Test
+  func `a response with an unsupported Vary is never reused without revalidation, RFC 9111 4.1`()
     throws
   {
     var configuration = FreshnessConfiguration()

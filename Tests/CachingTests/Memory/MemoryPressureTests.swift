@@ -26,7 +26,7 @@ import Testing
     var parts: Int { pressure.limit == 0 ? 0 : MemoryPressureTests.whole / pressure.limit }
   }
 
-  @Test func `the limit halves at once, and is 0 when pressure lasts`() {
+  @Test func `pressure halves the limit at once, and lasting pressure reduces it to 0`() {
     var run = Run()
     run.take(0.5)
     #expect(run.parts == 1 && !run.pressure.isActive)
@@ -42,7 +42,7 @@ import Testing
     #expect(run.pressure.warnings == 1)
   }
 
-  @Test func `where the kernel is at the limit or waits, the second step comes at once`() {
+  @Test func `when the kernel hits the limit or stalls, the second step comes at once`() {
     let changes: [(inout PressureSample) -> Void] = [
       { $0.limitEvents += 1 }, { $0.outOfMemoryEvents += 1 }, { $0.someStalled = 0.2 },
     ]
@@ -55,9 +55,10 @@ import Testing
     }
   }
 
-  @Test func `page cache at the limit is no pressure, and neither is what came before the start`() {
+  @Test func `page cache at the limit and events before the start are not pressure`() {
     var run = Run()
-    (run.sample.limitEvents, run.sample.outOfMemoryEvents) = (1_000, 7)
+    run.sample.limitEvents = 1_000
+    run.sample.outOfMemoryEvents = 7
     run.take(0.85)
     for _ in 0..<100 {
       run.sample.limitEvents += 50
@@ -69,7 +70,7 @@ import Testing
     #expect(run.pressure.warnings == 0)
   }
 
-  @Test func `near the threshold, stalls and a lack of memory are pressure`() {
+  @Test func `near the threshold, stalls and out-of-memory events are pressure`() {
     for isStall in [true, false] {
       var run = Run()
       run.take(0.85)
@@ -79,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `when nothing gets done for want of memory, that is pressure without any limit`() {
+  @Test func `without a limit, full stalls are pressure`() {
     var run = Run()
     run.sample.allStalled = 0.3
     run.take(nil, seconds: 10)
@@ -89,7 +90,7 @@ import Testing
     #expect(run.parts == 2)
   }
 
-  @Test func `the limit doubles with every ten seconds of calm`() {
+  @Test func `the limit doubles every ten seconds without pressure`() {
     var run = Run()
     run.take(0.95, seconds: 10)
     for parts in [0, 8, 4, 2] {
@@ -100,7 +101,7 @@ import Testing
     #expect(run.parts == 1 && !run.pressure.isActive)
   }
 
-  @Test func `just below the threshold nothing changes, in either direction`() {
+  @Test func `just below the threshold the limit does not change in either direction`() {
     var run = Run()
     run.take(0.85, seconds: 1_000)
     #expect(run.parts == 1)
@@ -118,7 +119,7 @@ import Testing
     #expect(run.parts == 4)
   }
 
-  @Test func `a recovery that brings pressure back is tried again later each time`() {
+  @Test func `when a recovery brings pressure back, the next one waits longer`() {
     var run = Run()
     var times: [Int] = []
     for _ in 0..<7 {
@@ -142,11 +143,13 @@ import Testing
 
   /// Invariants for any samples, over 50,000 random seconds.
   @Test(arguments: [1, 2, 3])
-  func `it is never lowered in calm, never raised outside of it, and settles`(seed: Int) {
+  func `the limit never falls without pressure, never rises under it, and settles`(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     var run = Run()
     var broken: [String] = []
-    var (calm, pressed, empties) = (0, 0, 0)
+    var calm = 0
+    var pressed = 0
+    var empties = 0
     for second in 0..<50_000 {
       // Long runs of one kind of sample, so that every state is reached.
       if Int.random(in: 0..<100, using: &random) == 0 {
@@ -162,7 +165,8 @@ import Testing
       let isStalled = (run.sample.allStalled ?? 0) >= 0.4
       calm = share < 0.81 && !isStalled ? calm + 1 : 0
       pressed = share >= 0.9 || isStalled ? pressed + 1 : 0
-      let (old, new) = (before.limit, run.pressure.limit)
+      let old = before.limit
+      let new = run.pressure.limit
       if ![0, 1, 2, 4, 8].contains(run.parts) { broken.append("\(second): \(new)") }
       if new < old && calm > 0 { broken.append("\(second): lowered in calm") }
       if new > old && calm <= 10 { broken.append("\(second): raised after \(calm) s") }

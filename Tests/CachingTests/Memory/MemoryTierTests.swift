@@ -14,9 +14,9 @@ import Testing
     return MemoryTier(configuration)
   }
 
-  @Test func `what is purged is counted, and what its source's change takes along is not`() {
+  @Test func `purged variants are counted, and invalidated ones are not`() {
     let tier = MemoryTier()
-    for number in 1...4 { #expect(tier.store(Sample.variant(number, [1]))) }
+    for number in 1...4 { #expect(tier.store(Sample.variant(number, bytes: [1]))) }
     tier.removeVariants(of: Sample.sourceKey(1))
     #expect(tier.figures.purged == 0)
     #expect(tier.removeAll { $0.source != Sample.sourceKey(2) } == 2)
@@ -24,9 +24,9 @@ import Testing
     #expect(tier.figures.entries == 1)
   }
 
-  @Test func `what is stored is found, and is the same object`() {
+  @Test func `a stored variant is found and is the same object`() {
     let tier = tier(limit: 1 << 20)
-    let variant = Sample.variant(1, Sample.bytes(100))
+    let variant = Sample.variant(1, bytes: Sample.bytes(100))
     tier.store(variant)
     #expect(tier.variant(for: variant.key) === variant)
     #expect(tier.variant(for: Sample.variantKey(2)) == nil)
@@ -38,42 +38,44 @@ import Testing
 
   @Test func `a variant stored again replaces the earlier one and its cost`() {
     let tier = tier(limit: 1 << 20)
-    tier.store(Sample.variant(1, Sample.bytes(5_000)))
-    let second = Sample.variant(1, Sample.bytes(10))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(5_000)))
+    let second = Sample.variant(1, bytes: Sample.bytes(10))
     tier.store(second)
     #expect(tier.variant(for: second.key) === second)
     #expect(tier.figures.entries == 1)
     #expect(tier.figures.bytes == MemoryTier.cost(of: second))
   }
 
-  @Test func `one variant takes a sixteenth of the limit at most`() {
+  @Test func `one variant takes at most a sixteenth of the limit`() {
     let tier = tier(limit: 16 << 20)
-    let large = Sample.variant(1, Sample.bytes(900_000))
+    let large = Sample.variant(1, bytes: Sample.bytes(900_000))
     tier.store(large)
     #expect(tier.variant(for: large.key) != nil)
     // Too large: the entry is not kept, and the replaced one is removed.
-    tier.store(Sample.variant(1, Sample.bytes(1 << 20)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(1 << 20)))
     #expect(tier.variant(for: large.key) == nil)
     #expect(tier.figures.bytes == 0)
     #expect(tier.figures.entries == 0)
   }
 
-  @Test func `a limit of 0 keeps nothing, and neither does a count of 0`() {
+  @Test func `a limit of 0 or a count limit of 0 stores nothing`() {
     for tier in [tier(limit: 0), tier(limit: 1 << 20, countLimit: 0)] {
-      tier.store(Sample.variant(1, []))
+      tier.store(Sample.variant(1, bytes: []))
       #expect(tier.variant(for: Sample.variantKey(1)) == nil)
       #expect(tier.figures.entries == 0)
     }
   }
 
-  @Test func `large variants push out no more than they take`() {
+  @Test func `large variants evict only what they need`() {
     // Given a tier full of small variants
     let tier = tier(limit: 1 << 20)
-    for number in 0..<1_000 { tier.store(Sample.variant(number, Sample.bytes(1_000))) }
+    for number in 0..<1_000 { tier.store(Sample.variant(number, bytes: Sample.bytes(1_000))) }
     let before = tier.figures.entries
     // When variants as large as the tier and one of the maximum size are stored
-    for number in 0..<3 { tier.store(Sample.variant(2_000 + number, Sample.bytes(1_000_000))) }
-    tier.store(Sample.variant(3_000, Sample.bytes(60_000)))
+    for number in 0..<3 {
+      tier.store(Sample.variant(2_000 + number, bytes: Sample.bytes(1_000_000)))
+    }
+    tier.store(Sample.variant(3_000, bytes: Sample.bytes(60_000)))
     // Then
     #expect(before > 300)
     #expect(tier.figures.entries > before * 7 / 8)
@@ -87,47 +89,47 @@ import Testing
     #expect(tier.variant(for: Sample.variantKey(1)) == nil)
   }
 
-  @Test func `the count limit holds`() {
+  @Test func `the number of entries never exceeds the count limit`() {
     let tier = tier(limit: 1 << 30, countLimit: 10)
-    for number in 0..<100 { tier.store(Sample.variant(number, [])) }
+    for number in 0..<100 { tier.store(Sample.variant(number, bytes: [])) }
     #expect(tier.figures.entries == 10)
     #expect(tier.figures.evictions == 90)
   }
 
-  @Test func `what is removed is gone and no longer counts`() {
+  @Test func `a removed variant is a miss and no longer counts`() {
     let tier = tier(limit: 1 << 20)
-    tier.store(Sample.variant(1, Sample.bytes(10)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(10)))
     tier.remove(Sample.variantKey(1))
     tier.remove(Sample.variantKey(1))
     #expect(tier.variant(for: Sample.variantKey(1)) == nil)
     #expect(tier.figures.bytes == 0)
   }
 
-  @Test func `what is asked for again and again outlives what is asked for once`() {
+  @Test func `frequently requested variants outlive those requested once`() {
     let tier = tier(limit: 200 * (1_000 + 1_200))
-    let popular = (0..<20).map { Sample.variant($0, Sample.bytes(1_000)) }
+    let popular = (0..<20).map { Sample.variant($0, bytes: Sample.bytes(1_000)) }
     for variant in popular { tier.store(variant) }
     for number in 100..<5_000 {
       for variant in popular { _ = tier.variant(for: variant.key) }
-      tier.store(Sample.variant(number, Sample.bytes(1_000)))
+      tier.store(Sample.variant(number, bytes: Sample.bytes(1_000)))
     }
     for variant in popular { #expect(tier.variant(for: variant.key) != nil) }
   }
 
-  @Test func `what is renewed keeps its place`() {
+  @Test func `a variant stored again keeps its position`() {
     let tier = tier(limit: 200 * 1_200)
     let popular = Sample.variantKey(1)
     for number in 0..<5_000 {
       // Sometimes it is stored again, as after a revalidation.
-      if number.isMultiple(of: 500) { tier.store(Sample.variant(popular, [1])) }
+      if number.isMultiple(of: 500) { tier.store(Sample.variant(popular, bytes: [1])) }
       _ = tier.variant(for: popular)
-      tier.store(Sample.variant(100 + number, []))
+      tier.store(Sample.variant(100 + number, bytes: []))
       #expect(tier.peek(popular) != nil)
     }
   }
 
   @Test(arguments: [1, 2, 3])
-  func `in 20,000 random steps the limit holds and only what was stored last is found`(seed: Int) {
+  func `random operations keep the limit and return only the last stored variant`(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     let limit = 200_000
     let tier = tier(limit: limit, countLimit: seed == 2 ? 12 : nil)
@@ -141,7 +143,8 @@ import Testing
         let size =
           Int.random(in: 0..<50, using: &random) == 0
           ? limit : Int.random(in: 0..<8_000, using: &random)
-        let variant = Sample.variant(key, [UInt8](repeating: UInt8(step & 0xff), count: size))
+        let variant = Sample.variant(
+          key, bytes: [UInt8](repeating: UInt8(step & 0xff), count: size))
         tier.store(variant)
         reference[key] = variant
       case 8:
@@ -166,10 +169,10 @@ import Testing
     #expect(tier.figures.entries == 0)
   }
 
-  @Test func `what is stale is no hit, and what is only peeked at is no look-up`() {
+  @Test func `a stale variant is not a hit, and a peek is not counted`() {
     // Given
     let tier = tier(limit: 1 << 20)
-    let variant = Sample.variant(1, [1, 2, 3])
+    let variant = Sample.variant(1, bytes: [1, 2, 3])
     tier.store(variant)
     let end = variant.info.freshness.receivedAt.seconds + variant.info.freshness.lifetime
     // When
@@ -181,7 +184,7 @@ import Testing
     #expect(tier.figures.hits == 1 && tier.figures.misses == 1)
   }
 
-  @Test func `several threads at once leave the account right`() async {
+  @Test func `concurrent operations keep the accounted size exact`() async {
     let tier = tier(limit: 200_000)
     await withTaskGroup(of: Void.self) { group in
       for task in 0..<8 {
@@ -190,7 +193,7 @@ import Testing
           for _ in 0..<2_000 {
             let number = Int.random(in: 0..<100, using: &random)
             switch Int.random(in: 0..<4, using: &random) {
-            case 0: tier.store(Sample.variant(number, [UInt8](repeating: 1, count: 4_000)))
+            case 0: tier.store(Sample.variant(number, bytes: [UInt8](repeating: 1, count: 4_000)))
             case 1 where number < 50: tier.remove(Sample.variantKey(number))
             case 1: tier.removeVariants(of: Sample.sourceKey(number))
             default:

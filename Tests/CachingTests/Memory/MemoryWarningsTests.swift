@@ -21,10 +21,11 @@ import Testing
   }
 
   private func fill() {
-    for number in 0..<1_000 { tier.store(Sample.variant(number, Sample.bytes(2_000))) }
+    for number in 0..<1_000 { tier.store(Sample.variant(number, bytes: Sample.bytes(2_000))) }
   }
 
-  @Test func `the tier halves, empties, keeps nothing meanwhile, and is filled again`() {
+  @Test
+  func `under pressure the tier halves, then empties and stores nothing, and later fills again`() {
     let sample = Lock(PressureSample(share: 0.5))
     let watch = PressureWatch(tier: tier, configuration, log: .silent) { sample.withLock { $0 } }
     var now = ContinuousClock.now
@@ -36,7 +37,8 @@ import Testing
       }
     }
     fill()
-    let (full, evicted) = (tier.figures.entries, tier.figures.evictions)
+    let full = tier.figures.entries
+    let evicted = tier.figures.evictions
     look(0.5)
     #expect(tier.figures.entries == full)
     #expect(watch.figures.evictions == 0 && !watch.figures.isActive)
@@ -55,7 +57,7 @@ import Testing
 
     look(0.95, times: 10)
     #expect(tier.figures.entries == 0 && tier.figures.bytes == 0)
-    #expect(!tier.store(Sample.variant(1, Sample.bytes(10))))
+    #expect(!tier.store(Sample.variant(1, bytes: Sample.bytes(10))))
     #expect(tier.variant(for: Sample.variantKey(1)) == nil)
 
     look(0.5, times: 60)
@@ -65,8 +67,8 @@ import Testing
     #expect(tier.figures.limit == 1 << 20)
   }
 
-  @Test func `what was asked for again outlives a halving`() {
-    for number in 0..<1_000 { tier.store(Sample.variant(number, [])) }
+  @Test func `recently requested variants outlive a halving`() {
+    for number in 0..<1_000 { tier.store(Sample.variant(number, bytes: [])) }
     let kept = (0..<1_000).filter { tier.peek(Sample.variantKey($0)) != nil }
     let asked = kept.filter { $0.isMultiple(of: 10) }
     for number in asked + asked { _ = tier.variant(for: Sample.variantKey(number)) }
@@ -75,7 +77,7 @@ import Testing
     #expect(left == asked.count && left > 50)
   }
 
-  @Test func `a limit that falls and rises while others store and look leaves the account right`()
+  @Test func `a changing limit under concurrent use keeps the accounted size exact`()
     async
   {
     await withTaskGroup(of: Void.self) { group in
@@ -85,7 +87,7 @@ import Testing
           for _ in 0..<5_000 {
             let number = Int.random(in: 0..<2_000, using: &random)
             if tier.variant(for: Sample.variantKey(number)) == nil {
-              tier.store(Sample.variant(number, [UInt8](repeating: 1, count: 2_000)))
+              tier.store(Sample.variant(number, bytes: [UInt8](repeating: 1, count: 2_000)))
             }
           }
         }
@@ -103,20 +105,22 @@ import Testing
     #expect(tier.figures.bytes == 0 && tier.figures.entries == 0)
   }
 
-  @Test func `its thread reads the kernel's files and has the tier give way`() async throws {
+  @Test func `the monitoring thread reads the kernel's files and shrinks the tier`() async throws {
     let kernel = try FakeKernel()
     try kernel.group("/a/b", limit: "1000000", used: 990_000, cache: 1_000)
     fill()
     let warnings = MemoryWarnings(
       for: tier, configuration, log: .silent, root: kernel.folder.path)
     try warnings.start()
-    #expect(await eventually { (warnings.figures?.evictions ?? 0) > 0 })
+    try await eventually { (warnings.figures?.evictions ?? 0) > 0 }
     #expect(tier.figures.bytes <= 1 << 19)
     #expect(warnings.figures?.share == 0.989)
     warnings.stop()
   }
 
-  @Test func `where nothing can be read, that is said once, and the tier stays as it is`() throws {
+  @Test func `when no kernel file is readable, one line is logged and the tier keeps its limit`()
+    throws
+  {
     let folder = try TemporaryFolder()
     let file = FileRegion(
       owning: open(folder.path + "/log", O_RDWR | O_CREAT, 0o600), count: 10_000)
@@ -131,6 +135,6 @@ import Testing
     #expect(tier.figures.bytes > 1 << 19)
     let lines = String(decoding: file.bytes, as: UTF8.self).split(separator: "\n")
     #expect(lines.count == 1)
-    #expect(lines.first?.contains("memory pressure cannot be seen") == true)
+    #expect(lines.first?.contains("memory pressure is unavailable") == true)
   }
 }

@@ -17,36 +17,38 @@ struct FakeKernel {
     mounts: String = "30 1 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
   ) throws {
     folder = try TemporaryFolder()
-    try write("proc/self/cgroup", cgroup)
-    try write("proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n" + mounts)
+    try write("proc/self/cgroup", text: cgroup)
+    try write("proc/self/mountinfo", text: "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n" + mounts)
   }
 
-  func write(_ path: String, _ text: String) throws {
+  func write(_ path: String, text: String) throws {
     var made = folder.path
     for name in path.split(separator: "/").dropLast() {
       made += "/" + name
       mkdir(made, 0o755)
     }
-    try folder.write(path, Array(text.utf8))
+    try folder.write(path, bytes: Array(text.utf8))
   }
 
   /// Writes a group with a limit, its memory use, and the page cache's part of the use.
   func group(_ path: String, limit: String, used: Int, cache: Int = 0) throws {
     let place = "sys/fs/cgroup" + path
-    try write(place + "/memory.max", limit + "\n")
-    try write(place + "/memory.high", "max\n")
-    try write(place + "/memory.current", "\(used)\n")
+    try write(place + "/memory.max", text: limit + "\n")
+    try write(place + "/memory.high", text: "max\n")
+    try write(place + "/memory.current", text: "\(used)\n")
     try write(
       place + "/memory.stat",
-      "anon \(used - cache)\nfile \(cache)\ninactive_file \(cache / 2)\nactive_file \(cache / 2)\n")
-    try write(place + "/memory.events", "low 0\nhigh 1\nmax 2\noom 3\noom_kill 4\n")
+      text:
+        "anon \(used - cache)\nfile \(cache)\ninactive_file \(cache / 2)\nactive_file \(cache / 2)\n"
+    )
+    try write(place + "/memory.events", text: "low 0\nhigh 1\nmax 2\noom 3\noom_kill 4\n")
   }
 
   func reader() throws -> PressureReader { try PressureReader(root: folder.path) }
 }
 
 @Suite(.onOwnThreads) struct PressureReaderTests {
-  @Test func `page cache is taken off what counts`() throws {
+  @Test func `page cache is subtracted from memory use`() throws {
     let kernel = try FakeKernel()
     try kernel.group("/a/b", limit: "1000000", used: 990_000, cache: 500_000)
     let sample = try kernel.reader().read()
@@ -56,7 +58,7 @@ struct FakeKernel {
     #expect(sample.someStalled == nil && sample.allStalled == nil)
   }
 
-  @Test func `of the groups above, those with less room count, and the fullest is told`() throws {
+  @Test func `ancestors with a lower limit count, and the highest share is reported`() throws {
     let kernel = try FakeKernel()
     try kernel.group("/a/b", limit: "max", used: 500)
     try kernel.group("/a", limit: "1000", used: 700)
@@ -69,14 +71,14 @@ struct FakeKernel {
     #expect(sample.limitEvents == 6)
   }
 
-  @Test func `memory.high is a limit, too`() throws {
+  @Test func `memory.high counts as a limit`() throws {
     let kernel = try FakeKernel()
     try kernel.group("/a/b", limit: "1000", used: 400)
-    try kernel.write("sys/fs/cgroup/a/b/memory.high", "500\n")
+    try kernel.write("sys/fs/cgroup/a/b/memory.high", text: "500\n")
     #expect(try kernel.reader().read().share == 0.8)
   }
 
-  @Test func `without a limit there is no share, and one that comes later is seen`() throws {
+  @Test func `without a limit there is no share, and a later limit is noticed`() throws {
     let kernel = try FakeKernel()
     try kernel.group("/a/b", limit: "max", used: 500)
     let reader = try kernel.reader()
@@ -86,12 +88,12 @@ struct FakeKernel {
   }
 
   @Test(arguments: ["", "\n", "garbage\n", "-5\n", "0\n", "99999999999999999999\n", "10 20\n"])
-  func `what is no number says nothing`(text: String) throws {
+  func `malformed numbers are ignored`(text: String) throws {
     let kernel = try FakeKernel()
     for file in ["memory.max", "memory.current", "memory.stat", "memory.events"] {
       try kernel.group("/a/b", limit: "1000", used: 500)
       let reader = try kernel.reader()
-      try kernel.write("sys/fs/cgroup/a/b/" + file, text)
+      try kernel.write("sys/fs/cgroup/a/b/" + file, text: text)
       let share = reader.read().share
       switch file {
       case "memory.events": #expect(share == 0.5)
@@ -101,10 +103,10 @@ struct FakeKernel {
     }
   }
 
-  @Test func `files that go away say nothing any more`() throws {
+  @Test func `removed files are ignored`() throws {
     let kernel = try FakeKernel()
     try kernel.group("/a/b", limit: "1000", used: 500)
-    try kernel.write("proc/pressure/memory", stalls)
+    try kernel.write("proc/pressure/memory", text: stalls)
     let reader = try kernel.reader()
     TemporaryFolder.remove(kernel.folder.path + "/sys")
     TemporaryFolder.remove(kernel.folder.path + "/proc/pressure")
@@ -117,14 +119,15 @@ struct FakeKernel {
 
     """
 
-  @Test func `stalls are the group's, or the machine's`() throws {
+  @Test func `stalls come from the group, or else from the machine`() throws {
     let kernel = try FakeKernel()
-    try kernel.write("proc/pressure/memory", stalls)
+    try kernel.write("proc/pressure/memory", text: stalls)
     let machine = try kernel.reader().read()
     #expect(machine.someStalled == 0.125)
     #expect(machine.allStalled == 0.03)
     #expect(machine.share == nil)
-    try kernel.write("sys/fs/cgroup/a/b/memory.pressure", "some avg10=50.00\nfull avg10=nan\n")
+    try kernel.write(
+      "sys/fs/cgroup/a/b/memory.pressure", text: "some avg10=50.00\nfull avg10=nan\n")
     let group = try kernel.reader().read()
     #expect(group.someStalled == 0.5)
     #expect(group.allStalled == nil)
@@ -142,14 +145,14 @@ struct FakeKernel {
     // Version 1 and version 2.
     ("4:memory:/x\n0::/a\n", "/", ["/a", ""]),
   ])
-  func `the group is found from the inside out`(
+  func `the group is searched from the innermost to the outermost`(
     cgroup: String, mounted: String, expected: [String]
   ) throws {
     let kernel = try FakeKernel(
       cgroup: cgroup,
       mounts: "31 1 0:5 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
         + "32 1 0:6 \(mounted) /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
-    try kernel.write("proc/pressure/memory", stalls)
+    try kernel.write("proc/pressure/memory", text: stalls)
     let place = kernel.folder.path + "/sys/fs/cgroup"
     #expect(try kernel.reader().groups == expected.map { place + $0 })
   }
@@ -161,19 +164,19 @@ struct FakeKernel {
       mounts: "31 1 0:5 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
         + (isHybrid ? "32 1 0:6 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n" : ""))
     let place = "sys/fs/cgroup/memory/x"
-    try kernel.write(place + "/memory.limit_in_bytes", limit + "\n")
-    try kernel.write(place + "/memory.usage_in_bytes", "900000\n")
+    try kernel.write(place + "/memory.limit_in_bytes", text: limit + "\n")
+    try kernel.write(place + "/memory.usage_in_bytes", text: "900000\n")
     try kernel.write(
       place + "/memory.stat",
-      "active_file 1\ninactive_file 1\ntotal_inactive_file 100000\ntotal_active_file 50000\n")
-    try kernel.write(place + "/memory.failcnt", "17\n")
+      text: "active_file 1\ninactive_file 1\ntotal_inactive_file 100000\ntotal_active_file 50000\n")
+    try kernel.write(place + "/memory.failcnt", text: "17\n")
     try kernel.write(
-      place + "/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
+      place + "/memory.oom_control", text: "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
     return kernel
   }
 
   @Test(arguments: [true, false])
-  func `version 1 tells the same, with the groups below counted`(isHybrid: Bool) throws {
+  func `cgroup v1 reports the same figures, including child groups`(isHybrid: Bool) throws {
     let kernel = try oldKernel(isHybrid: isHybrid)
     let sample = try kernel.reader().read()
     #expect(sample.share == 0.75)
@@ -181,24 +184,24 @@ struct FakeKernel {
     #expect(sample.outOfMemoryEvents == 2)
   }
 
-  @Test func `version 1 without a limit has one beyond any machine, and no share`() throws {
+  @Test func `in cgroup v1 the maximum limit means none, so there is no share`() throws {
     let kernel = try oldKernel(limit: "9223372036854771712", isHybrid: false)
     let reader = try kernel.reader()
     #expect(reader.read().share == nil)
-    try kernel.write("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "1000000\n")
+    try kernel.write("sys/fs/cgroup/memory/x/memory.limit_in_bytes", text: "1000000\n")
     #expect(reader.read().share == 0.75)
   }
 
-  @Test func `nothing that tells of memory cannot be read`() throws {
+  @Test func `without any readable memory figures the reader throws`() throws {
     // As on a machine where version 2 has everything but memory.
     let hybrid = try FakeKernel()
-    try hybrid.write("sys/fs/cgroup/a/b/cgroup.procs", "1\n")
+    try hybrid.write("sys/fs/cgroup/a/b/cgroup.procs", text: "1\n")
     #expect(throws: PressureUnreadable.self) { try hybrid.reader() }
     let nothing = try TemporaryFolder()
     #expect(throws: PressureUnreadable.self) { try PressureReader(root: nothing.path) }
   }
 
-  @Test func `this machine's own files are read, or said to be unreadable`() {
+  @Test func `this machine's own files are read or reported as unreadable`() {
     guard let sample = (try? PressureReader())?.read() else { return }
     #expect(sample.share.map { (0...1.5).contains($0) } ?? true)
     #expect(sample.someStalled.map { (0...1).contains($0) } ?? true)

@@ -8,14 +8,14 @@ import Testing
 
 struct S3FIFOQueueTests {
   private func entry(_ number: Int, cost: Int = 1) -> MemoryEntry {
-    MemoryEntry(Sample.variant(number, []), cost: cost)
+    MemoryEntry(Sample.variant(number, bytes: []), cost: cost)
   }
 
   private func numbers(_ entries: [MemoryEntry]) -> [String] {
     entries.map { String($0.variant.key.url.split(separator: "/").last?.dropLast(4) ?? "") }
   }
 
-  @Test func `what was not asked for goes in the order it came`() {
+  @Test func `entries without hits are evicted in insertion order`() {
     var queue = S3FIFOQueue()
     for number in 0..<4 { _ = queue.insert(entry(number)) }
     var gone: [MemoryEntry] = []
@@ -24,7 +24,7 @@ struct S3FIFOQueueTests {
     #expect(queue.count == 0 && queue.cost == 0)
   }
 
-  @Test func `two hits make it last, one does not`() {
+  @Test func `an entry with two hits survives, one with a single hit does not`() {
     var queue = S3FIFOQueue()
     let entries = (0..<4).map { entry($0) }
     for entry in entries { _ = queue.insert(entry) }
@@ -36,7 +36,7 @@ struct S3FIFOQueueTests {
     #expect(numbers(gone) == ["1", "2", "3", "0"])
   }
 
-  @Test func `what comes back soon is kept longer than what is new`() {
+  @Test func `an entry that soon returns outlives new entries`() {
     var queue = S3FIFOQueue()
     for number in 0..<10 { _ = queue.insert(entry(number)) }
     #expect(queue.evict().map { numbers([$0]) } == ["0"])
@@ -47,7 +47,7 @@ struct S3FIFOQueueTests {
     }
   }
 
-  @Test func `what is removed is not remembered, and its place is used again`() {
+  @Test func `a removed entry is not remembered, and its slot is reused`() {
     var queue = S3FIFOQueue()
     let slot = queue.insert(entry(1, cost: 5))
     #expect(queue.remove(slot)?.wasMain == false)
@@ -58,12 +58,12 @@ struct S3FIFOQueueTests {
     #expect(queue.remove(again)?.wasMain == false)
   }
 
-  @Test func `though everything is asked for all the time, something goes`() {
+  @Test func `an eviction succeeds even if every entry is in use`() {
     var queue = S3FIFOQueue()
     let entries = (0..<5_000).map { entry($0) }
     for entry in entries { _ = queue.insert(entry) }
     for _ in 0..<5_000 {
-      for entry in entries.prefix(100) { entry.uses = MemoryEntry.mostUses }
+      for entry in entries.prefix(100) { entry.uses = MemoryEntry.maximumUses }
       #expect(queue.evict() != nil)
     }
     #expect(queue.count == 0)
@@ -118,7 +118,7 @@ struct S3FIFOQueueTests {
   }
 
   @Test(arguments: [1, 2, 3])
-  func `in 20,000 random steps it evicts what the naive one evicts`(seed: Int) {
+  func `random operations evict the same entries as a naive S3-FIFO`(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     var queue = S3FIFOQueue()
     var naive = Naive()

@@ -10,7 +10,7 @@ import Testing
   static let filter = CacheKeyFilter(
     rules: HostPattern("shop.example").map { [HostRule(host: $0, tags: ["shop", "all"])] } ?? [])
 
-  static func scope(_ kind: String, _ value: String) throws -> PurgeScope {
+  static func scope(_ kind: String, value: String) throws -> PurgeScope {
     switch kind {
     case "url": .url(try SourceURL(parsing: value))
     case "prefix": .prefix(try SourceURL(parsing: value))
@@ -29,12 +29,12 @@ import Testing
     ("tag", "none", "0000000"),
     ("everything", "", "1111111"),
   ])
-  func `a purge covers what its scope means, of before`(
+  func `a purge covers its scope up to its generation`(
     kind: String, value: String, expected: String
   ) throws {
     let purges = Purges(filter: Self.filter)
     let before = purges.generation
-    let purge = purges.add(try Self.scope(kind, value))
+    let purge = purges.add(try Self.scope(kind, value: value))
     let keys = [
       "https://shop.example/a/1.jpg", "https://shop.example/a/1.jpg w=1",
       "https://shop.example/a/1.jpg#ab", "https://shop.example/a/1.jpg#ab w=1",
@@ -46,7 +46,7 @@ import Testing
     for key in keys { #expect(!purges.covers(key, generation: purge.number)) }
   }
 
-  @Test func `numbers grow, and go on from an earlier run's although the clock was set back`()
+  @Test func `purge numbers grow across runs, even if the clock is set back`()
     throws
   {
     let purges = Purges()
@@ -64,7 +64,7 @@ import Testing
     #expect(abs(seconds - UnixTime.now.seconds) < 3_600)
   }
 
-  @Test func `a purge holds for as long as a load may be under way after it was carried out`()
+  @Test func `a purge applies for as long as a load may be under way after it finished`()
     throws
   {
     let purges = Purges()
@@ -84,11 +84,12 @@ import Testing
     }
   }
 
-  @Test func `of purges with one scope the last holds when others are dropped`() throws {
+  @Test func `among purges of one scope, the last stays when older ones are dropped`() throws {
     let purges = Purges()
     let key = CacheKey(text: "https://a.example/1")
     for scope in [PurgeScope.url(try SourceURL(parsing: key.text)), .tag("t"), .everything] {
-      let (first, second) = (purges.add(scope), purges.add(scope))
+      let first = purges.add(scope)
+      let second = purges.add(scope)
       purges.finish(first)
       purges.dropOld(at: .now + Purges.longestLoad)
       #expect(purges.unfinished == [second])
@@ -100,12 +101,12 @@ import Testing
   }
 
   @Test(arguments: ["url", "prefix", "host", "tag", "everything"])
-  func `of open purges with one scope the last is left, and carried out for all`(kind: String)
+  func `among open purges of one scope, only the last stays and finishes for all`(kind: String)
     throws
   {
     // Given an unfinished purge, also of an earlier run
     let value = kind == "url" || kind == "prefix" ? "https://shop.example/1" : "shop.example"
-    let scope = try Self.scope(kind, kind == "tag" ? "shop" : value)
+    let scope = try Self.scope(kind, value: kind == "tag" ? "shop" : value)
     let key = CacheKey(text: "https://shop.example/1 w=1")
     let purges = Purges(filter: Self.filter)
     purges.restore([Purge(number: 1, scope: scope), Purge(number: 2, scope: scope)], last: 2)
@@ -125,7 +126,7 @@ import Testing
   }
 
   @Test
-  func `no more than so many are kept for loads alone, and none that is not carried out goes`()
+  func `the number of finished purges is limited, and unfinished ones are never dropped`()
     throws
   {
     let purges = Purges()
@@ -140,8 +141,8 @@ import Testing
     #expect(purges.covers(CacheKey(text: "https://a.example/9"), generation: generation - 1))
   }
 
-  @Test func `what is written down is read back`() throws {
-    var notes = PurgeLogRecord()
+  @Test func `a written purge record is read back unchanged`() throws {
+    var notes = PurgeJournal()
     notes.cleared = UnixTime(seconds: 1_700_000_000)
     let values = [
       ("url", "https://a.example/%20x?a=%5C&b=1"), ("prefix", "local:///a%23b/"),
@@ -150,12 +151,12 @@ import Testing
     ]
     for (index, (kind, value)) in values.enumerated() {
       notes.purges.append(
-        Purge(number: 1_000 + index, scope: try Self.scope(kind, value)))
+        Purge(number: 1_000 + index, scope: try Self.scope(kind, value: value)))
     }
     notes.last = 2_000
-    let read = PurgeLogRecord(parsing: notes.text) { Issue.record("line \($0)") }
+    let read = PurgeJournal(parsing: notes.text) { Issue.record("line \($0)") }
     #expect(read == notes)
-    #expect(PurgeLogRecord().text == "")
+    #expect(PurgeJournal().text == "")
     // A journal with a number alone may be lost.
     notes.purges = []
     #expect(read.isOpen && notes.isOpen)
@@ -163,7 +164,7 @@ import Testing
     #expect(!notes.isOpen)
   }
 
-  @Test func `damaged lines are told and passed over`() {
+  @Test func `damaged journal lines are reported and skipped`() {
     let text = """
       17 last
       18 host a.example
@@ -182,7 +183,7 @@ import Testing
       28 hos
       """
     var damaged: [Int] = []
-    let notes = PurgeLogRecord(parsing: text) { damaged.append($0) }
+    let notes = PurgeJournal(parsing: text) { damaged.append($0) }
     #expect(damaged == [3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15])
     #expect(notes.purges.map(\.number) == [16, 18, 25])
     #expect(notes.last == 25)
@@ -190,7 +191,7 @@ import Testing
   }
 
   @Test(arguments: 0..<20)
-  func `no bytes break the reading of lines, and what is read is written the same`(seed: Int) {
+  func `random journal text is parsed without a crash and written back the same`(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     let words = [
       "1", "2", "99999999999999999999", " ", "\n", "url", "host", "everything", "clear", "last",
@@ -198,8 +199,8 @@ import Testing
     ]
     for _ in 0..<200 {
       let text = (0..<40).map { _ in words.randomElement(using: &random) ?? "" }.joined()
-      let notes = PurgeLogRecord(parsing: text) { _ in }
-      #expect(PurgeLogRecord(parsing: notes.text) { Issue.record("line \($0)") } == notes)
+      let notes = PurgeJournal(parsing: text) { _ in }
+      #expect(PurgeJournal(parsing: notes.text) { Issue.record("line \($0)") } == notes)
     }
   }
 }

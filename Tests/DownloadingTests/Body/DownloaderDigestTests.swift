@@ -25,7 +25,7 @@ import Testing
     "x-amz-checksum-sha256: \(sha256)",
   ]
 
-  /// Fields that say nothing about the bytes.
+  /// Fields without a usable digest.
   private static let meaningless = [
     "Content-Digest: sha-256=\(wrong)", "Content-Digest: sha-256=:not base64:",
     "Content-Digest: sha-256=:y/Q5Jg==:", "Content-Digest: unixsum=:\(wrong):",
@@ -34,45 +34,45 @@ import Testing
     "Want-Repr-Digest: sha-256=10",
   ]
 
-  @Test func `digests that fit, and what says nothing, let a body through`() async throws {
+  @Test func `a body with matching or unusable digests is accepted`() async throws {
     let origin = try Origin()
     let downloader = try makeDownloader()
     for (number, field) in (Self.right + Self.meaningless).enumerated() {
       // Given
-      origin.serve("/\(number)", body, headers: [field])
+      origin.serve("/\(number)", bytes: body, headers: [field])
       // Then
       #expect(try await downloader.load(origin.url("/\(number)")).file.bytes == body, "\(field)")
     }
   }
 
-  @Test func `a digest that does not fit is source_incomplete, whatever else fits`() async throws {
+  @Test func `a body with any wrong digest is source_incomplete`() async throws {
     let origin = try Origin()
     let downloader = try makeDownloader()
     let other = Array("123456780".utf8)
     let count = Self.right.count
     for (number, field) in Self.right.enumerated() {
       // Given
-      origin.serve("/\(number)", other, headers: [field])
-      origin.serve("/\(number)r", body, headers: [field, "Repr-Digest: sha-256=:\(Self.wrong):"])
+      origin.serve("/\(number)", bytes: other, headers: [field])
+      origin.serve(
+        "/\(number)r", bytes: body, headers: [field, "Repr-Digest: sha-256=:\(Self.wrong):"])
       // Then
       for path in ["/\(number)", "/\(number)r"] {
         let failure = await downloader.failure(of: origin.url(path))
         #expect(failure?.code == "source_incomplete" && failure?.status == 502, "\(field)")
-        #expect(failure?.logDetail?.contains("is of other bytes") == true)
+        #expect(failure?.logDetail?.contains("does not match the body") == true)
       }
     }
     #expect(downloader.figures.failed == ["source_incomplete": 2 * count])
     #expect(downloader.figures.running == 0)
   }
 
-  @Test func `what S3 tells of an object of several parts is no digest of its bytes`() async throws
-  {
+  @Test func `a composite S3 checksum is not compared with the body`() async throws {
     // Given
     let origin = try Origin()
     let fields = ["x-amz-checksum-sha256: \(Self.wrong)", "x-amz-checksum-type: COMPOSITE"]
-    origin.serve("/a", body, headers: fields)
-    origin.serve("/b", body, headers: fields.reversed())
-    origin.serve("/c", body, headers: [fields[0], "x-amz-checksum-type: FULL_OBJECT"])
+    origin.serve("/a", bytes: body, headers: fields)
+    origin.serve("/b", bytes: body, headers: fields.reversed())
+    origin.serve("/c", bytes: body, headers: [fields[0], "x-amz-checksum-type: FULL_OBJECT"])
     let downloader = try makeDownloader()
     // Then
     #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
@@ -80,12 +80,13 @@ import Testing
     #expect(await downloader.failure(of: origin.url("/c"))?.code == "source_incomplete")
   }
 
-  @Test func `who reads along gets the last byte when the body is known to be right`() async throws
+  @Test func `the last byte of a streamed body is released after its digest is verified`()
+    async throws
   {
     // Given
     let origin = try Origin()
-    origin.serve("/right", body, headers: ["Content-Digest: sha-256=:\(Self.sha256):"])
-    origin.serve("/wrong", body, headers: ["Content-Digest: sha-256=:\(Self.wrong):"])
+    origin.serve("/right", bytes: body, headers: ["Content-Digest: sha-256=:\(Self.sha256):"])
+    origin.serve("/wrong", bytes: body, headers: ["Content-Digest: sha-256=:\(Self.wrong):"])
     let downloader = try makeDownloader()
     for (path, ends) in [("/right", PartialRead.end), ("/wrong", .failed)] {
       let offered = Lock<(any StreamingBody)?>(nil)
@@ -105,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `a digest of coded content is not held against what was decoded`() {
+  @Test func `a digest of encoded content is not compared with the decoded body`() {
     // Given
     var head = OriginResponseParser(limit: 10_000)
     let lines = [

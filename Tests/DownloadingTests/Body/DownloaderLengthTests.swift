@@ -9,13 +9,13 @@ import Testing
 @Suite(.onOwnThreads) struct DownloaderLengthTests {
   private let body = [UInt8](repeating: 7, count: 60_000)
 
-  /// Loads, and hands over the body as it was offered while it came in.
+  /// Loads a URL. Returns the complete body and the streaming body offered during the load.
   private func load(_ url: String) async throws -> (whole: Download, coming: any StreamingBody) {
     let offered = Lock<(any StreamingBody)?>(nil)
     let request = LoadRequest(
       url: try SourceURL(parsing: url), onBody: { body in offered.withLock { $0 = body } })
     guard case .fetched(let download) = try await makeDownloader().load(request) else {
-      throw ImageError.internal(detail: "not modified, which nobody asked")
+      throw ImageError.internal(detail: "an unexpected 304")
     }
     return (download, try #require(offered.withLock { $0 }))
   }
@@ -24,17 +24,18 @@ import Testing
     ["Transfer-Encoding: chunked", "Content-Length: 30000"],
     ["Content-Length: 30000", "Transfer-Encoding: chunked"],
   ])
-  func `a body in chunks has no length, whatever Content-Length says`(
+  func `a chunked body has no length, regardless of Content-Length`(
     _ headers: [String]
   ) async throws {
     // Given
     let origin = try Origin()
     let chunks = OriginReply.chunk(body) + Array("0\r\n\r\n".utf8)
-    origin.route("/a", OriginReply([.send(OriginReply.head(200, headers)), .send(chunks)]))
+    origin.route(
+      "/a", to: OriginReply([.send(OriginReply.head(200, headers: headers)), .send(chunks)]))
     // When
     let (whole, coming) = try await load(origin.url("/a"))
     // Then
-    #expect(try whole.file.bytes == body)
+    #expect(whole.file.bytes == body)
     #expect(coming.expected == nil)
     #expect(coming.isComplete)
   }
@@ -44,44 +45,45 @@ import Testing
     ["Content-Length: 30000", "Content-Length: 60000"], ["Content-Length: 30000, 60000"],
     ["Content-Length: 30000x"],
   ])
-  func `an answer whose lengths make no sense is refused`(_ headers: [String]) async throws {
+  func `a response with contradictory lengths is refused`(_ headers: [String]) async throws {
     // Given
     let origin = try Origin()
     for (path, status) in [("/200", 200), ("/404", 404), ("/302", 302)] {
-      let head = OriginReply.head(status, headers + ["Location: /a"])
-      origin.route(path, OriginReply([.send(head), .send(body), .close]))
+      let head = OriginReply.head(status, headers: headers + ["Location: /a"])
+      origin.route(path, to: OriginReply([.send(head), .send(body), .close]))
     }
-    origin.serve("/a", body)
+    origin.serve("/a", bytes: body)
     let downloader = try makeDownloader()
     // Then
     for path in ["/200", "/404", "/302"] {
       let failure = await downloader.failure(of: origin.url(path))
       #expect(failure?.code == "source_unreachable", "\(path)")
     }
-    // And nothing of it is left in the connection that the next one has.
+    // And no byte of it remains on the connection of the next load.
     #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
   }
 
-  @Test func `one length said more than once is that length`() async throws {
+  @Test func `a length stated more than once counts as one length`() async throws {
     let origin = try Origin()
     for (path, headers) in [
       ("/two", ["Content-Length: 60000", "Content-Length: 60000"]),
       ("/list", ["Content-Length: 60000, 60000"]),
     ] {
-      origin.route(path, OriginReply([.send(OriginReply.head(200, headers)), .send(body)]))
+      origin.route(
+        path, to: OriginReply([.send(OriginReply.head(200, headers: headers)), .send(body)]))
       let (whole, coming) = try await load(origin.url(path))
-      #expect(try whole.file.bytes == body)
+      #expect(whole.file.bytes == body)
       #expect(coming.expected == body.count)
     }
   }
 
-  @Test func `more than was promised is a failure`() async throws {
-    // Given: a coding that curl reads and that is not valid, so that the length stands
+  @Test func `a body longer than its Content-Length is incomplete`() async throws {
+    // Given: an invalid coding that curl accepts, so that the length applies
     let origin = try Origin()
     let head = OriginReply.head(
-      200, ["Transfer-Encoding: chunked\u{b}", "Content-Length: 30000"])
+      200, headers: ["Transfer-Encoding: chunked\u{b}", "Content-Length: 30000"])
     let chunks = OriginReply.chunk(body) + Array("0\r\n\r\n".utf8)
-    origin.route("/a", OriginReply([.send(head), .send(chunks)]))
+    origin.route("/a", to: OriginReply([.send(head), .send(chunks)]))
     // Then
     let failure = await (try makeDownloader()).failure(of: origin.url("/a"))
     #expect(failure?.code == "source_incomplete")

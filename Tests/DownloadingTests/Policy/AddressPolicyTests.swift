@@ -28,7 +28,7 @@ import Testing
     "172.32.0.0", "192.0.1.0", "192.0.3.0", "192.167.255.255", "192.169.0.0", "198.17.255.255",
     "198.20.0.0", "223.255.255.255",
   ])
-  func `a public IPv4 address is let through, next to reserved ones too`(_ text: String) throws {
+  func `a public IPv4 address is allowed, even beside a reserved range`(_ text: String) throws {
     #expect(policy.refusal(of: try #require(IPAddress(text))) == nil)
   }
 
@@ -46,7 +46,7 @@ import Testing
     "2606:4700:4700::1111", "2001:4860:4860::8888", "2001:200::1", "2a00::1", "3ffe::1",
     "3fff:1000::1", "2620:fe::fe",
   ])
-  func `a global unicast address is let through`(_ text: String) throws {
+  func `a global unicast address is allowed`(_ text: String) throws {
     #expect(policy.refusal(of: try #require(IPAddress(text))) == nil)
   }
 
@@ -66,8 +66,8 @@ import Testing
     ("ISATAP", "2606:4700::5efe:127.0.0.1"), ("ISATAP, universal", "2606:4700::200:5efe:10.0.0.1"),
     ("ISATAP, link-local", "fe80::5efe:8.8.8.8"),
   ])
-  func `an address with a reserved IPv4 address inside is refused`(
-    _ form: String, _ text: String
+  func `an IPv6 address that embeds a reserved IPv4 address is refused`(
+    form: String, text: String
   ) throws {
     #expect(policy.refusal(of: try #require(IPAddress(text))) != nil, "\(form)")
   }
@@ -76,11 +76,11 @@ import Testing
     "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2002:808:808::1", "2606:4700::5efe:8.8.8.8",
     "::ffff:0:8.8.8.8",
   ])
-  func `an address with a public IPv4 address inside is let through`(_ text: String) throws {
+  func `an IPv6 address that embeds a public IPv4 address is allowed`(_ text: String) throws {
     #expect(policy.refusal(of: try #require(IPAddress(text))) == nil)
   }
 
-  @Test func `an allowed network lets its addresses through, in each of their forms`() throws {
+  @Test func `an allowed network allows its addresses in every form`() throws {
     // Given
     let policy = AddressPolicy(
       allowedNetworks: try ["10.0.0.0/8", "fd00::/8"].map { try #require(CIDR($0)) })
@@ -103,7 +103,55 @@ import Testing
     }
   }
 
-  @Test func `an allowed IPv6 network allows no IPv4 address that it is a form of`() throws {
+  /// Endpoints of clouds, and IPv6 addresses that lead to them.
+  private static let cloudAddresses = [
+    "169.254.169.254", "169.254.170.2", "169.254.0.23", "168.63.129.16", "100.100.100.200",
+    "192.0.0.192", "161.26.0.10", "166.8.0.14", "166.11.255.255", "fd00:ec2::254", "fd20:ce::254",
+    "fd00:42::42", "fd00:c1::a9fe:a9fe", "::ffff:168.63.129.16", "::ffff:0:168.63.129.16",
+    "64:ff9b::168.63.129.16", "64:ff9b::a9fe:a9fe", "2002:a83f:8110::1", "2002:a9fe:a9fe::",
+    "2606:4700::5efe:168.63.129.16", "2001:0:a83f:8110:0:0:f7f7:f7f7",
+    // Local NAT64, in each place of the IPv4 address (RFC 6052, section 2.2).
+    "64:ff9b:1::a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9:fe:a9fe::",
+    "64:ff9b:1:0:a9:fea9:fe00:0",
+  ]
+
+  @Test(arguments: cloudAddresses)
+  func `an endpoint of a cloud is refused, even if wider networks are allowed`(text: String) throws
+  {
+    let address = try #require(IPAddress(text))
+    for allowed in [
+      [], ["0.0.0.0/0", "::/0"], ["100.64.0.0/10", "fd00::/8", "fc00::/7", "168.0.0.0/8"],
+      ["64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0/96", "2002::/16", "192.0.0.0/24"],
+    ] {
+      let policy = AddressPolicy(allowedNetworks: try allowed.map { try #require(CIDR($0)) })
+      let refusal = try #require(policy.refusal(of: address), "\(allowed)")
+      #expect(refusal.hasPrefix("\(address) ("))
+    }
+  }
+
+  @Test(arguments: [
+    ("169.254.169.254/32", "169.254.169.254"), ("169.254.0.0/16", "169.254.169.254"),
+    ("168.63.129.16", "168.63.129.16"), ("100.100.100.200/32", "100.100.100.200"),
+    ("166.8.0.0/14", "166.9.1.1"), ("fd00:ec2::254", "fd00:ec2::254"),
+    ("168.63.129.16", "::ffff:168.63.129.16"), ("169.254.169.254", "64:ff9b::a9fe:a9fe"),
+    ("64:ff9b::a9fe:a9fe", "64:ff9b::a9fe:a9fe"),
+  ])
+  func `an endpoint of a cloud is allowed by naming it`(network: String, text: String) throws {
+    let policy = AddressPolicy(allowedNetworks: [try #require(CIDR(network))])
+    #expect(policy.refusal(of: try #require(IPAddress(text))) == nil)
+    let others = try Self.cloudAddresses.map { try #require(IPAddress($0)) }
+    #expect(others.contains { policy.refusal(of: $0) != nil })
+  }
+
+  @Test(arguments: [
+    "168.63.129.15", "168.63.129.17", "161.25.255.255", "161.27.0.0", "166.7.255.255", "166.12.0.0",
+    "64:ff9b::168.63.129.17",
+  ])
+  func `an address beside an endpoint of a cloud is allowed`(text: String) throws {
+    #expect(policy.refusal(of: try #require(IPAddress(text))) == nil)
+  }
+
+  @Test func `an allowed IPv6 network does not allow the IPv4 addresses that it embeds`() throws {
     let policy = AddressPolicy(allowedNetworks: [try #require(CIDR("::ffff:127.0.0.0/104"))])
     #expect(policy.refusal(of: try #require(IPAddress("::ffff:127.0.0.1"))) == nil)
     #expect(policy.refusal(of: try #require(IPAddress("127.0.0.1"))) != nil)
@@ -114,7 +162,9 @@ import Testing
     ("192.0.2.1", "192.0.2.1/32"), ("2001:db8::/33", "2001:db8::/33"), ("fe80::1", "fe80::1/128"),
     ("2001:db8:0:0:8000::/65", "2001:db8:0:0:8000::/65"), ("128.0.0.0/1", "128.0.0.0/1"),
   ])
-  func `a network is read and written`(_ text: String, _ canonical: String) throws {
+  func `a network is parsed and printed in canonical form`(text: String, canonical: String)
+    throws
+  {
     #expect(try #require(CIDR(text)).description == canonical)
   }
 
@@ -123,11 +173,11 @@ import Testing
     "10.0.0.1/8", "10/8", "::/129", "2001:db8::1/64", "localhost", "10.0.0.0/8 ", "127.1",
     "0x7f.0.0.1", "[::1]", "fe80::1%lo", "10.0.0.0/٨",
   ])
-  func `what is no network is refused`(_ text: String) {
+  func `a malformed network is refused`(_ text: String) {
     #expect(CIDR(text) == nil)
   }
 
-  @Test func `a network ends where its prefix says`() throws {
+  @Test func `a network contains exactly the addresses of its prefix`() throws {
     for (network, inside, outside) in [
       ("172.16.0.0/12", ["172.16.0.0", "172.31.255.255"], ["172.15.255.255", "172.32.0.0", "::"]),
       ("0.0.0.0/0", ["0.0.0.0", "255.255.255.255"], ["::1", "::ffff:1.2.3.4"]),

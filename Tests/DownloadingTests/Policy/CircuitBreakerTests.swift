@@ -13,152 +13,154 @@ import Testing
     CircuitBreaker(threshold: threshold, openTime: .seconds(30), hostLimit: hosts)
   }
 
-  /// Lets one load after the other fail there; tells which of them opened the circuit.
+  /// Lets loads of a host fail one after the other. Returns for each whether it opened the circuit.
   private func fail(
-    _ breaker: inout CircuitBreaker, _ host: String, times: Int, at now: ContinuousClock.Instant
+    _ breaker: inout CircuitBreaker, host: String, times: Int, at now: ContinuousClock.Instant
   ) -> [Bool] {
     (1...times).map { id in
       _ = breaker.admit(id, to: host, now: now)
-      return breaker.end(id, at: host, .failure, now: now)
+      return breaker.end(id, at: host, outcome: .failure, now: now)
     }
   }
 
-  @Test func `so many failures in a row open a circuit, and only this host's`() {
+  @Test func `consecutive failures at the threshold open the circuit of that host only`() {
     var breaker = makeBreaker()
-    #expect(fail(&breaker, "a", times: 3, at: start) == [false, false, true])
+    #expect(fail(&breaker, host: "a", times: 3, at: start) == [false, false, true])
     #expect(breaker.refuses(9, to: "a", now: start + .milliseconds(29_999)))
     #expect(breaker.admit(9, to: "a", now: start + .milliseconds(29_999)) == false)
     #expect(breaker.admit(9, to: "b", now: start) == true)
     #expect(breaker.openCount == 1)
   }
 
-  @Test func `a success in between starts the count again, what says nothing does not`() {
+  @Test func `a success resets the failure count, and a neutral end does not`() {
     var breaker = makeBreaker()
-    #expect(fail(&breaker, "a", times: 2, at: start) == [false, false])
-    breaker.end(3, at: "a", .success, now: start)
-    #expect(fail(&breaker, "a", times: 2, at: start) == [false, false])
-    breaker.end(3, at: "a", .nothing, now: start)
-    #expect(fail(&breaker, "a", times: 1, at: start) == [true])
+    #expect(fail(&breaker, host: "a", times: 2, at: start) == [false, false])
+    breaker.end(3, at: "a", outcome: .success, now: start)
+    #expect(fail(&breaker, host: "a", times: 2, at: start) == [false, false])
+    breaker.end(3, at: "a", outcome: .nothing, now: start)
+    #expect(fail(&breaker, host: "a", times: 1, at: start) == [true])
   }
 
-  @Test func `after its time one probe goes through, and its success closes the circuit`() {
+  @Test func `after the open time one probe is admitted, and its success closes the circuit`() {
     // Given
     var breaker = makeBreaker()
-    _ = fail(&breaker, "a", times: 3, at: start)
+    _ = fail(&breaker, host: "a", times: 3, at: start)
     let later = start + .seconds(30)
     // When
     #expect(breaker.admit(10, to: "a", now: later) == true)
     // Then
     #expect(breaker.refuses(11, to: "a", now: later))
     #expect(breaker.admit(11, to: "a", now: later) == false)
-    // The probe itself may try again.
+    // The probe itself may retry.
     #expect(breaker.admit(10, to: "a", now: later) == true)
-    breaker.end(10, at: "a", .success, now: later)
+    breaker.end(10, at: "a", outcome: .success, now: later)
     #expect(breaker.admit(11, to: "a", now: later) == true)
     #expect(breaker.admit(12, to: "a", now: later) == true)
     #expect(breaker.openCount == 0 && breaker.hostCount == 0)
   }
 
-  @Test func `each failed probe doubles the time, up to five minutes`() {
+  @Test func `each failed probe doubles the open time, up to five minutes`() {
     var breaker = makeBreaker()
-    _ = fail(&breaker, "a", times: 3, at: start)
+    _ = fail(&breaker, host: "a", times: 3, at: start)
     var now = start + .seconds(30)
     for seconds in [60, 120, 240, 300, 300] {
-      #expect(fail(&breaker, "a", times: 1, at: now) == [true])
+      #expect(fail(&breaker, host: "a", times: 1, at: now) == [true])
       #expect(breaker.refuses(9, to: "a", now: now + .seconds(seconds) - .milliseconds(1)))
       now += .seconds(seconds)
       #expect(!breaker.refuses(9, to: "a", now: now))
     }
-    // And a success begins anew.
+    // And a success resets the open time.
     #expect(breaker.admit(9, to: "a", now: now) == true)
-    breaker.end(9, at: "a", .success, now: now)
-    _ = fail(&breaker, "a", times: 3, at: now)
+    breaker.end(9, at: "a", outcome: .success, now: now)
+    _ = fail(&breaker, host: "a", times: 3, at: now)
     #expect(!breaker.refuses(9, to: "a", now: now + .seconds(30)))
   }
 
-  @Test func `a probe that is given up lets another one through`() {
+  @Test func `when a probe ends without a verdict, another probe is admitted`() {
     var breaker = makeBreaker()
-    _ = fail(&breaker, "a", times: 3, at: start)
+    _ = fail(&breaker, host: "a", times: 3, at: start)
     let later = start + .seconds(30)
     #expect(breaker.admit(10, to: "a", now: later) == true)
-    breaker.end(10, at: "a", .nothing, now: later)
+    breaker.end(10, at: "a", outcome: .nothing, now: later)
     #expect(breaker.admit(11, to: "a", now: later) == true)
     #expect(breaker.admit(12, to: "a", now: later) == false)
   }
 
-  @Test func `those on the way when it opened change nothing by failing, and close it by success`()
+  @Test
+  func
+    `loads started before the circuit opened do not extend it by failing, and close it by success`()
   {
     // Given
     var breaker = makeBreaker()
-    _ = fail(&breaker, "a", times: 3, at: start)
+    _ = fail(&breaker, host: "a", times: 3, at: start)
     // When
-    #expect(breaker.end(20, at: "a", .failure, now: start + .seconds(29)) == false)
+    #expect(breaker.end(20, at: "a", outcome: .failure, now: start + .seconds(29)) == false)
     // Then
     #expect(!breaker.refuses(9, to: "a", now: start + .seconds(30)))
-    breaker.end(21, at: "a", .success, now: start + .seconds(1))
+    breaker.end(21, at: "a", outcome: .success, now: start + .seconds(1))
     #expect(breaker.admit(9, to: "a", now: start + .seconds(1)) == true)
   }
 
-  @Test func `a threshold of 0 turns it off`() {
+  @Test func `a threshold of 0 disables the breaker`() {
     var breaker = makeBreaker(0)
-    let opened = fail(&breaker, "a", times: 1_000, at: start)
+    let opened = fail(&breaker, host: "a", times: 1_000, at: start)
     #expect(!opened.contains(true))
     #expect(breaker.hostCount == 0)
   }
 
-  @Test func `only so many hosts are remembered: open circuits the longest`() {
+  @Test func `the number of tracked hosts is limited, and open circuits are kept longest`() {
     // Given
     var breaker = makeBreaker(2, hosts: 8)
-    _ = fail(&breaker, "dead", times: 2, at: start)
+    _ = fail(&breaker, host: "dead", times: 2, at: start)
     // When
     for number in 1...100 {
-      _ = fail(&breaker, "h\(number)", times: 1, at: start + .milliseconds(number))
+      _ = fail(&breaker, host: "h\(number)", times: 1, at: start + .milliseconds(number))
       #expect(breaker.hostCount <= 8)
     }
     // Then
     #expect(breaker.refuses(9, to: "dead", now: start + .seconds(1)))
     #expect(breaker.openCount == 1)
-    // When: all that is remembered is open
+    // When: all tracked circuits are open
     for number in 1...100 {
-      _ = fail(&breaker, "d\(number)", times: 2, at: start + .seconds(number))
+      _ = fail(&breaker, host: "d\(number)", times: 2, at: start + .seconds(number))
       #expect(breaker.hostCount <= 8 && breaker.openCount <= 8)
     }
-    // Then: the newest are
+    // Then: the newest are kept
     #expect(breaker.refuses(9, to: "d100", now: start + .seconds(100)))
     #expect(!breaker.refuses(9, to: "dead", now: start + .seconds(1)))
   }
 
-  @Test func `one URL that fails opens no circuit however often, many that do open one`() {
+  @Test func `repeated failures of one URL do not open a circuit, and failures of many URLs do`() {
     // Given
     var breaker = makeBreaker()
     let needed = 3 * CircuitBreaker.urlsPerFailure
-    func fail(_ url: Int, _ breaker: inout CircuitBreaker) -> Bool {
+    func fail(_ url: Int, in breaker: inout CircuitBreaker) -> Bool {
       _ = breaker.admit(url, to: "a", now: start)
-      return breaker.end(url, at: "a", .failureOfURL(url), now: start)
+      return breaker.end(url, at: "a", outcome: .failureOfURL(url), now: start)
     }
     // When
     var opened = 0
-    for url in Array(repeating: 1, count: 1_000) + Array(2..<needed) where fail(url, &breaker) {
+    for url in Array(repeating: 1, count: 1_000) + Array(2..<needed) where fail(url, in: &breaker) {
       opened += 1
     }
     // Then
     #expect(opened == 0 && breaker.openCount == 0)
-    let opens = fail(needed, &breaker)
+    let opens = fail(needed, in: &breaker)
     #expect(opens && breaker.refuses(99, to: "a", now: start) && breaker.openCount == 1)
-    // And a success begins anew.
-    breaker.end(99, at: "a", .success, now: start)
-    for url in 1..<needed where fail(url, &breaker) { opened += 1 }
+    // And a success resets the count.
+    breaker.end(99, at: "a", outcome: .success, now: start)
+    for url in 1..<needed where fail(url, in: &breaker) { opened += 1 }
     #expect(opened == 0)
   }
 
-  @Test func `a probe whose URL alone fails closes the circuit of an unreachable host`() {
+  @Test func `a probe that fails for its URL only closes the circuit of an unreachable host`() {
     // Given
     var breaker = makeBreaker()
-    _ = fail(&breaker, "a", times: 3, at: start)
+    _ = fail(&breaker, host: "a", times: 3, at: start)
     let later = start + .seconds(30)
     // When
     let isProbe = breaker.admit(10, to: "a", now: later)
-    let opens = breaker.end(10, at: "a", .failureOfURL(1), now: later)
+    let opens = breaker.end(10, at: "a", outcome: .failureOfURL(1), now: later)
     // Then
     #expect(isProbe && !opens)
     for id in 11...12 {
@@ -168,21 +170,21 @@ import Testing
     #expect(breaker.openCount == 0)
   }
 
-  @Test func `a probe that fails as the others did opens a circuit of many URLs again`() {
+  @Test func `a probe that fails like earlier URLs reopens the circuit`() {
     // Given
     var breaker = makeBreaker(1)
-    for url in 1...4 { breaker.end(url, at: "a", .failureOfURL(url), now: start) }
+    for url in 1...4 { breaker.end(url, at: "a", outcome: .failureOfURL(url), now: start) }
     let later = start + .seconds(30)
     // When
     let isProbe = breaker.admit(10, to: "a", now: later)
-    let opens = breaker.end(10, at: "a", .failureOfURL(1), now: later)
+    let opens = breaker.end(10, at: "a", outcome: .failureOfURL(1), now: later)
     #expect(isProbe && opens)
     // Then it is open for twice as long
     #expect(breaker.refuses(11, to: "a", now: later + .seconds(59)))
     #expect(!breaker.refuses(11, to: "a", now: later + .seconds(60)))
   }
 
-  /// What a failure says about a host, with the URL left out.
+  /// The verdict about a host, without the URL.
   enum Verdict { case success, connection, url, nothing }
 
   @Test(arguments: [
@@ -200,8 +202,8 @@ import Testing
     (.sourceTLS(detail: ""), false, false, .success), (.cancelled, true, true, .nothing),
     (.draining, true, true, .nothing), (.internal(detail: ""), true, true, .nothing),
   ])
-  func `what a failure says about the host`(
-    _ error: ImageError, _ hasAnswer: Bool, _ hasSentRequest: Bool, _ expected: Verdict
+  func `each error maps to a verdict about the host`(
+    error: ImageError, hasAnswer: Bool, hasSentRequest: Bool, expected: Verdict
   ) throws {
     let outcome = CircuitBreaker.Outcome(
       of: .failure(error), hasAnswer: hasAnswer, hasSentRequest: hasSentRequest,
@@ -216,7 +218,7 @@ import Testing
     #expect(verdict == expected)
   }
 
-  @Test func `in a random schedule of 100,000 steps every host is left alone when it should be`() {
+  @Test func `random schedules refuse a host exactly as the model does`() {
     var random = SeededGenerator(seed: 4)
     var breaker = makeBreaker()
     var models = (0..<5).map { _ in HostModel(threshold: 3, openTime: .seconds(30)) }
@@ -238,8 +240,8 @@ import Testing
               ? .failure : .failureOfURL(Int.random(in: 0..<20, using: &random))
           default: .success
           }
-        let opens = breaker.end(someone, at: host, outcome, now: now)
-        let expected = models[number].end(someone, outcome, now: now)
+        let opens = breaker.end(someone, at: host, outcome: outcome, now: now)
+        let expected = models[number].end(someone, outcome: outcome, now: now)
         if opens != expected { faults.append("\(step): opens \(opens), not \(expected)") }
       } else {
         let refuses = breaker.refuses(step, to: host, now: now)
@@ -257,13 +259,13 @@ import Testing
   }
 }
 
-/// What one host's circuit is to do, told by its history.
+/// The expected state of one host's circuit, derived from its history.
 private struct HostModel {
   let threshold: Int
   let openTime: Duration
   /// Failed connections since the last success, of those that count.
   private var failures = 0
-  /// URLs that failed since then.
+  /// URLs that failed since the last success.
   private var urls: Set<Int> = []
   private var isUnreachable = false
   private var openedAt: ContinuousClock.Instant?
@@ -274,7 +276,8 @@ private struct HostModel {
   private(set) var probes = 0
 
   init(threshold: Int, openTime: Duration) {
-    (self.threshold, self.openTime) = (threshold, openTime)
+    self.threshold = threshold
+    self.openTime = openTime
   }
 
   var isOpen: Bool { openedAt != nil }
@@ -290,7 +293,7 @@ private struct HostModel {
   }
 
   mutating func end(
-    _ id: Int, _ outcome: CircuitBreaker.Outcome, now: ContinuousClock.Instant
+    _ id: Int, outcome: CircuitBreaker.Outcome, now: ContinuousClock.Instant
   ) -> Bool {
     onTheWay.remove(id)
     let wasProbe = probe == id
@@ -332,6 +335,6 @@ private struct HostModel {
     return true
   }
 
-  /// Whether no load is running and yet all loads would be refused for ever.
+  /// Whether no load is running and yet all loads would be refused permanently.
   var isStuck: Bool { onTheWay.isEmpty && probe != nil }
 }

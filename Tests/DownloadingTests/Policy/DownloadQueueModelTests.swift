@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct DownloadQueueModelTests {
   @Test(arguments: DownloadOrder.allCases)
-  func `a random schedule of 100,000 steps goes as a simple model of it`(_ order: DownloadOrder) {
+  func `a random schedule behaves like the model`(_ order: DownloadOrder) {
     var random = SeededGenerator(seed: 20_261_121)
     let start = ContinuousClock.now
     var queue = DownloadQueue(
@@ -26,10 +26,17 @@ import Testing
       var expected: [DownloadQueue.Action] = []
       // A waiting or running load.
       let someone = known.randomElement(using: &random) ?? 0
-      switch Int.random(in: 0..<23, using: &random) {
+      switch Int.random(in: 0..<27, using: &random) {
       case 20, 21:
         actions = queue.silence(someone)
         expected = model.silence(someone)
+      case 23..<26:
+        let rate = Int.random(in: 0..<4, using: &random)
+        actions = queue.slow(someone, rate: rate)
+        expected = model.slow(someone, rate: rate)
+      case 26:
+        queue.recover(someone)
+        model.rates[someone] = nil
       case 22:
         // The load's host, or the host it was redirected to.
         let own = model.running.first { $0.id == someone }?.host
@@ -58,7 +65,8 @@ import Testing
         expected = model.expire(now: now)
       case 18 where Int.random(in: 0..<10, using: &random) == 0:
         let host = Int.random(in: 0..<QueueModel.hosts, using: &random)
-        let (taken, gone) = (queue.removeWaiting(for: "h\(host)"), model.removeWaiting(for: host))
+        let taken = queue.removeWaiting(for: "h\(host)")
+        let gone = model.removeWaiting(for: host)
         if taken != gone { faults.append("\(step): \(taken) taken out, not \(gone)") }
       case 18: break
       default:
@@ -74,7 +82,7 @@ import Testing
       known = model.waiting.map(\.id) + model.running.map(\.id)
       if actions != expected { faults.append("\(step): \(actions), not \(expected)") }
       if queue.runningCount != model.running.count || queue.waitingCount != model.waiting.count
-        || queue.silentCount != model.silent.count
+        || queue.silentCount != model.silent.count || queue.slowCount != model.rates.count
       {
         faults.append("\(step): counts")
       }
@@ -82,7 +90,7 @@ import Testing
       guard faults.isEmpty else { break }
     }
     #expect(faults == [])
-    // At the end everyone gets a turn.
+    // At the end every load gets a slot.
     #expect(queue.resume() == model.resume())
     while let ended = model.running.first?.id {
       #expect(queue.remove(ended) == model.remove(ended))
@@ -91,7 +99,7 @@ import Testing
   }
 }
 
-/// What `DownloadQueue` is to do, looked for among all loads each time.
+/// A naive model of `DownloadQueue` that searches all loads each time.
 private struct QueueModel {
   static let hosts = 6
 
@@ -112,14 +120,19 @@ private struct QueueModel {
   var running: [Entry] = []
   var isPaused = false
   var silent: Set<Int> = []
+  /// The rates of slow loads.
+  var rates: [Int: Int] = [:]
   var answered: Set<Int> = []
   var silentHosts: Set<Int> = []
 
   init(
     limit: Int, limitPerHost: Int, silentLimit: Int, queueLimit: Int, order: DownloadOrder
   ) {
-    (self.limit, self.limitPerHost, self.silentLimit) = (limit, limitPerHost, silentLimit)
-    (self.queueLimit, self.order) = (queueLimit, order)
+    self.limit = limit
+    self.limitPerHost = limitPerHost
+    self.silentLimit = silentLimit
+    self.queueLimit = queueLimit
+    self.order = order
   }
 
   private var runningPerHost: [Int] {
@@ -140,15 +153,22 @@ private struct QueueModel {
 
   mutating func silence(_ id: Int) -> [DownloadQueue.Action] {
     for entry in running
-    where entry.id == id && silent.insert(id).inserted && !answered.contains(id) {
-      silentHosts.insert(entry.host)
+    where entry.id == id && silent.insert(id).inserted {
+      rates[id] = nil
+      if !answered.contains(id) { silentHosts.insert(entry.host) }
     }
+    return startAll()
+  }
+
+  mutating func slow(_ id: Int, rate: Int) -> [DownloadQueue.Action] {
+    for entry in running where entry.id == id && !silent.contains(id) { rates[id] = rate }
     return startAll()
   }
 
   mutating func answer(_ id: Int, from speaker: Int) -> [DownloadQueue.Action] {
     for entry in running where entry.id == id {
       silent.remove(id)
+      rates[id] = nil
       answered.insert(id)
       silentHosts.remove(speaker)
     }
@@ -156,20 +176,25 @@ private struct QueueModel {
     return startAll()
   }
 
-  /// A host is silent only to loads that wait for its first word.
+  /// A host is silent only for loads that wait for its first response.
   private mutating func forgive() {
     silentHosts.formIntersection(running.filter { !answered.contains($0.id) }.map(\.host))
   }
 
   private var hasPlaces: Bool {
-    running.count { !silent.contains($0.id) } < limit && running.count < limit + silentLimit
+    running.count { !silent.contains($0.id) && rates[$0.id] == nil } < limit
+  }
+
+  private mutating func end(_ id: Int) {
+    running.removeAll { $0.id == id }
+    silent.remove(id)
+    rates[id] = nil
+    answered.remove(id)
+    forgive()
   }
 
   mutating func remove(_ id: Int) -> [DownloadQueue.Action] {
-    running.removeAll { $0.id == id }
-    silent.remove(id)
-    answered.remove(id)
-    forgive()
+    end(id)
     waiting.removeAll { $0.id == id }
     return startAll()
   }
@@ -207,13 +232,20 @@ private struct QueueModel {
         if isBetter { best = index }
       }
       guard let best else { break }
+      if running.count == limit + silentLimit {
+        // In order of start: the first of the slowest.
+        let stalled = running.map(\.id).filter { silent.contains($0) || rates[$0] != nil }
+        guard let slowest = stalled.min(by: { rates[$0] ?? 0 < rates[$1] ?? 0 }) else { break }
+        actions.append(.giveUp(slowest))
+        end(slowest)
+      }
       actions.append(.start(waiting[best].id))
       running.append(waiting.remove(at: best))
     }
     return actions
   }
 
-  /// What must never be.
+  /// A violated invariant; `nil` if all hold.
   var fault: String? {
     let perHost = runningPerHost
     if running.count > limit + silentLimit || waiting.count > queueLimit { return "over a bound" }

@@ -19,7 +19,7 @@ import Testing
       order: order)
   }
 
-  /// The loads in the order in which they get the one place.
+  /// Returns the loads in the order in which they get the only slot.
   private func drain(_ queue: inout DownloadQueue, running: Int) -> [Int] {
     var order = [running]
     while let last = order.last, case .start(let next)? = queue.remove(last).first {
@@ -28,7 +28,7 @@ import Testing
     return Array(order.dropFirst())
   }
 
-  @Test func `loads start at once while there are places`() {
+  @Test func `loads start at once while slots are free`() {
     var queue = makeQueue()
     #expect(queue.add(1, host: "a", priority: .normal, now: start) == [.start(1)])
     #expect(queue.add(2, host: "a", priority: .normal, now: start) == [.start(2)])
@@ -37,7 +37,7 @@ import Testing
     #expect(queue.waitingCount == 0)
   }
 
-  @Test func `a host with all its places taken keeps nobody else waiting`() {
+  @Test func `a host at its limit does not block other hosts`() {
     // Given
     var queue = makeQueue()
     _ = queue.add(1, host: "slow", priority: .normal, now: start)
@@ -48,8 +48,8 @@ import Testing
     #expect(queue.add(4, host: "other", priority: .normal, now: start) == [.start(4)])
   }
 
-  @Test func `first come, first served, passing over hosts that are full`() {
-    // Given: all three places taken, a b a b waiting
+  @Test func `waiting loads start in order of arrival, skipping hosts at their limit`() {
+    // Given: all three slots in use; a, b, a and b waiting
     var queue = makeQueue(limit: 3, perHost: 2)
     for (id, host) in [(1, "a"), (2, "a"), (3, "b"), (4, "a"), (5, "b"), (6, "a"), (7, "b")] {
       _ = queue.add(id, host: host, priority: .normal, now: start)
@@ -63,19 +63,19 @@ import Testing
     #expect(queue.remove(2) == [.start(6)])
   }
 
-  @Test func `a full queue refuses, and one that is left lets the next in`() {
+  @Test func `a full queue refuses a load, and a cancelled load frees its position`() {
     var queue = makeQueue(limit: 1, waiting: 1)
     _ = queue.add(1, host: "a", priority: .normal, now: start)
     #expect(queue.add(2, host: "a", priority: .normal, now: start) == [])
     #expect(queue.add(3, host: "b", priority: .normal, now: start) == [.refuse(3)])
-    // When: the waiting one is cancelled
+    // When: the waiting load is cancelled
     #expect(queue.remove(2) == [])
     // Then
     #expect(queue.add(4, host: "b", priority: .normal, now: start) == [])
     #expect(queue.remove(1) == [.start(4)])
   }
 
-  @Test func `who has waited too long is turned away, in order`() {
+  @Test func `loads that exceed the queue time-out expire in order`() {
     // Given
     var queue = makeQueue(limit: 1)
     _ = queue.add(1, host: "a", priority: .normal, now: start)
@@ -91,7 +91,7 @@ import Testing
     #expect(queue.nextDeadline == nil)
   }
 
-  @Test func `a load not known is ignored`() {
+  @Test func `an unknown load is ignored`() {
     var queue = makeQueue(limit: 1)
     _ = queue.add(1, host: "a", priority: .normal, now: start)
     #expect(queue.remove(99) == [])
@@ -102,8 +102,8 @@ import Testing
   }
 
   @Test(arguments: [(DownloadOrder.fifo, [3, 6, 4, 7, 2, 5]), (.lifo, [6, 3, 7, 4, 5, 2])])
-  func `all of a higher priority go before any of a lower one`(
-    _ order: DownloadOrder, _ expected: [Int]
+  func `loads of a higher priority start first`(
+    order: DownloadOrder, expected: [Int]
   ) {
     var queue = makeQueue(limit: 1, order: order)
     let loads: [(Int, LoadPriority)] = [
@@ -113,7 +113,7 @@ import Testing
     #expect(drain(&queue, running: 1) == expected)
   }
 
-  @Test func `last in, first out passes over hosts that are full, too`() {
+  @Test func `last-in, first-out order skips hosts at their limit`() {
     // Given
     var queue = makeQueue(limit: 2, perHost: 1, order: .lifo)
     for (id, host) in [(1, "a"), (2, "b"), (3, "a"), (4, "b"), (5, "a")] {
@@ -126,7 +126,8 @@ import Testing
     #expect(queue.remove(5) == [.start(3)])
   }
 
-  @Test func `a waiting load is raised, never lowered, and counts as having come when it did`() {
+  @Test func `a waiting load's priority can be raised, never lowered, and its arrival order stays`()
+  {
     // Given
     var queue = makeQueue(limit: 1)
     let loads: [(Int, LoadPriority)] = [
@@ -144,7 +145,7 @@ import Testing
     #expect(drain(&queue, running: 1) == [2, 4, 3, 5, 6])
   }
 
-  @Test func `a raised load is turned away when its own time is over`() {
+  @Test func `a raised load expires at its own deadline`() {
     var queue = makeQueue(limit: 1)
     _ = queue.add(1, host: "a", priority: .normal, now: start)
     for id in 2...4 {
@@ -156,7 +157,7 @@ import Testing
     #expect(queue.nextDeadline == start + .seconds(19))
   }
 
-  @Test func `while paused nothing begins, and everything after`() {
+  @Test func `while the queue is paused no load starts, and resuming starts the waiting ones`() {
     // Given
     var queue = makeQueue(limit: 2, perHost: 2)
     _ = queue.add(1, host: "a", priority: .normal, now: start)
@@ -164,7 +165,7 @@ import Testing
     _ = queue.add(3, host: "a", priority: .normal, now: start)
     // When
     queue.pause()
-    // Then: a place that is freed stays free, and so it is for those who come
+    // Then: a freed slot stays free, also for new loads
     #expect(queue.remove(1) == [])
     #expect(queue.add(4, host: "b", priority: .high, now: start + .seconds(5)) == [])
     #expect(queue.runningCount == 1)
@@ -174,7 +175,7 @@ import Testing
     #expect(!queue.isPaused)
   }
 
-  @Test func `those who wait for one host can be taken out, of every priority`() {
+  @Test func `the waiting loads of one host can be removed at every priority`() {
     var queue = makeQueue(limit: 1)
     let loads: [(Int, String, LoadPriority)] = [
       (1, "a", .normal), (2, "a", .high), (3, "b", .normal), (4, "a", .low), (5, "a", .normal),
@@ -187,7 +188,7 @@ import Testing
     #expect(queue.remove(1) == [.start(3)])
   }
 
-  @Test func `hosts that say nothing leave their places to others`() {
+  @Test func `silent transfers release their slots to other loads`() {
     var queue = makeQueue(limit: 2, silent: 2)
     for id in 1...2 { _ = queue.add(id, host: "dead\(id)", priority: .normal, now: start) }
     for id in 3...5 {
@@ -198,12 +199,12 @@ import Testing
     #expect(queue.silence(2) == [.start(4)])
     // The number of silent loads is limited.
     #expect(queue.runningCount == 4)
-    // Ending frees a silent one's place, too, for as many as may run in all.
+    // The end of a silent load also frees a slot, up to the total limit.
     #expect(queue.remove(1) == [])
     #expect(queue.remove(3) == [.start(5)])
   }
 
-  @Test func `a silent host begins nothing more until it has answered`() {
+  @Test func `a silent host starts no further load until it responds`() {
     var queue = makeQueue(limit: 9, perHost: 3)
     _ = queue.add(1, host: "slow", priority: .normal, now: start)
     _ = queue.silence(1)
@@ -211,27 +212,27 @@ import Testing
     #expect(queue.add(3, host: "other", priority: .low, now: start) == [.start(3)])
     #expect(queue.answer(1, from: "slow") == [.start(2)])
     #expect(queue.add(4, host: "slow", priority: .normal, now: start) == [.start(4)])
-    // And when all of its loads ended without an answer, the next finds out.
+    // When all of its loads have ended without a response, the next one is tried.
     for id in [1, 2, 4] { _ = queue.silence(id) }
     #expect(queue.add(5, host: "slow", priority: .normal, now: start) == [])
     #expect(queue.remove(1) == [] && queue.remove(2) == [])
     #expect(queue.remove(4) == [.start(5)])
   }
 
-  @Test func `a host that answered is not blamed for what the load waits for then`() {
+  @Test func `after its response, a host is not blamed for later silence of the load`() {
     var queue = makeQueue(limit: 1, silent: 2)
     _ = queue.add(1, host: "shortener", priority: .normal, now: start)
     #expect(queue.add(2, host: "shortener", priority: .normal, now: start) == [])
     #expect(queue.answer(1, from: "shortener") == [])
-    // Its place is free all the same.
+    // Its slot is freed nevertheless.
     #expect(queue.silence(1) == [.start(2)])
     #expect(queue.silentCount == 1)
     #expect(queue.answer(1, from: "target") == [])
     #expect(queue.silentCount == 0)
   }
 
-  @Test func `a redirect's target answers for itself alone`() {
-    // Given a load that was redirected to a host of which another load has waited for long
+  @Test func `a response from a redirect's target counts for the target only`() {
+    // Given a load that was redirected to a host for which another load has waited long
     var queue = makeQueue(limit: 9, perHost: 3)
     for (id, host) in [(1, "a"), (2, "a"), (3, "b")] {
       _ = queue.add(id, host: host, priority: .normal, now: start)
@@ -246,7 +247,92 @@ import Testing
     #expect(queue.answer(1, from: "a") == [.start(4)])
   }
 
-  @Test func `a host is given another chance when nobody waits for its first word any more`() {
+  @Test func `slow transfers release their slots to other loads, until they recover`() {
+    var queue = makeQueue(limit: 2, silent: 4)
+    for id in 1...2 {
+      _ = queue.add(id, host: "drip\(id)", priority: .normal, now: start)
+      _ = queue.answer(id, from: "drip\(id)")
+    }
+    for id in 3...5 {
+      #expect(queue.add(id, host: "fast\(id)", priority: .normal, now: start) == [])
+    }
+    #expect(queue.slow(1, rate: 3) == [.start(3)])
+    #expect(queue.slow(1, rate: 1) == [], "a second time says nothing new")
+    #expect(queue.slowCount == 1 && queue.silentCount == 0)
+    queue.recover(1)
+    #expect(queue.slowCount == 0)
+    // Three loads count now, one more than the limit.
+    #expect(queue.remove(3) == [])
+    #expect(queue.remove(2) == [.start(4)])
+    #expect(queue.slow(99, rate: 0) == [])
+  }
+
+  @Test func `a slow host gets no more transfers than any other host`() {
+    var queue = makeQueue(limit: 3, perHost: 2)
+    for id in 1...4 { _ = queue.add(id, host: "drip", priority: .normal, now: start) }
+    for id in 1...2 {
+      _ = queue.answer(id, from: "drip")
+      #expect(queue.slow(id, rate: 0) == [])
+    }
+    #expect(queue.runningCount == 2)
+    #expect(queue.remove(1) == [.start(3)])
+  }
+
+  @Test func `beyond the limit of stalled transfers, the slowest one ends for a waiting load`() {
+    // Given: three places, one for a load that counts
+    var queue = makeQueue(limit: 1, silent: 2)
+    for (id, rate) in [(1, 9), (2, 2), (3, 4)] {
+      _ = queue.add(id, host: "drip\(id)", priority: .normal, now: start)
+      _ = queue.answer(id, from: "drip\(id)")
+      #expect(queue.slow(id, rate: rate) == [])
+    }
+    #expect(queue.runningCount == 3)
+    // Then
+    let add = queue.add(4, host: "a", priority: .normal, now: start)
+    #expect(add == [.giveUp(2), .start(4)])
+    #expect(queue.remove(2) == [], "it is gone already")
+    // The load that counts has the only place.
+    #expect(queue.add(5, host: "b", priority: .normal, now: start) == [])
+    #expect(queue.silence(4) == [.giveUp(4), .start(5)], "a silent load is the slowest")
+    #expect(queue.remove(5) == [] && queue.runningCount == 2)
+  }
+
+  @Test func `of equally slow transfers, the one that began first ends`() {
+    var queue = makeQueue(limit: 1, silent: 1)
+    for id in [7, 3] {
+      _ = queue.add(id, host: "drip\(id)", priority: .normal, now: start)
+      #expect(queue.silence(id) == [])
+    }
+    #expect(queue.add(8, host: "a", priority: .normal, now: start) == [.giveUp(7), .start(8)])
+  }
+
+  @Test func `no stalled transfer ends for a load that could not start`() {
+    var queue = makeQueue(limit: 1, perHost: 1, silent: 1)
+    for id in 1...2 {
+      _ = queue.add(id, host: "drip\(id)", priority: .normal, now: start)
+      _ = queue.answer(id, from: "drip\(id)")
+      _ = queue.slow(id, rate: 1)
+    }
+    // Its host is full.
+    #expect(queue.add(3, host: "drip1", priority: .high, now: start) == [])
+    queue.pause()
+    #expect(queue.add(4, host: "a", priority: .high, now: start) == [])
+    #expect(queue.runningCount == 2)
+    #expect(queue.resume() == [.giveUp(1), .start(4)])
+  }
+
+  @Test func `a slow transfer whose next host is silent is only silent`() {
+    var queue = makeQueue(limit: 1, silent: 4)
+    _ = queue.add(1, host: "a", priority: .normal, now: start)
+    _ = queue.answer(1, from: "a")
+    _ = queue.slow(1, rate: 1)
+    #expect(queue.answer(1, from: "a") == [] && queue.slowCount == 0)
+    _ = queue.silence(1)
+    #expect(queue.slow(1, rate: 1) == [])
+    #expect(queue.slowCount == 0 && queue.silentCount == 1)
+  }
+
+  @Test func `a host is tried again when no load waits for its first response`() {
     var queue = makeQueue(limit: 9, perHost: 3)
     for id in 1...2 { _ = queue.add(id, host: "a", priority: .normal, now: start) }
     _ = queue.answer(1, from: "a")

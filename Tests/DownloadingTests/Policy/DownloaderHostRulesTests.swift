@@ -11,19 +11,24 @@ import Testing
 
   init() throws {
     origin = try Origin()
-    origin.serve("/a", bytes)
+    origin.serve("/a", bytes: bytes)
   }
 
   private func rule(
-    _ host: String, _ change: (inout HostRule) throws -> Void
+    _ host: String, change: (inout HostRule) throws -> Void
   ) throws -> HostRule {
     var rule = HostRule(host: try #require(HostPattern(host)))
+    rule.credentialOrigins = [try credentials("http:\(origin.port)")]
     try change(&rule)
     return rule
   }
 
-  private func field(_ name: String, _ value: String) throws -> HeaderField {
-    try #require(HeaderField(name, value))
+  private func credentials(_ text: String) throws -> HostRule.CredentialOrigin {
+    try #require(HostRule.CredentialOrigin(text))
+  }
+
+  private func field(_ name: String, value: String) throws -> HeaderField {
+    try #require(HeaderField(name, value: value))
   }
 
   private func headers(of origin: Origin, at path: String = "/a") throws -> [String: String] {
@@ -31,20 +36,22 @@ import Testing
   }
 
   /// The same server under another name.
-  private func byName(_ origin: Origin, _ path: String) -> String {
+  private func byName(_ origin: Origin, path: String) -> String {
     "http://localhost:\(origin.port)\(path)"
   }
 
-  private func request(_ url: String, _ forwarded: [HeaderField]) throws -> LoadRequest {
+  private func request(_ url: String, forwarding forwarded: [HeaderField]) throws -> LoadRequest {
     LoadRequest(url: try SourceURL(parsing: url), forwarded: forwarded)
   }
 
   // MARK: Fields
 
-  @Test func `without a rule there are the defaults, and nothing of a client's`() async throws {
+  @Test func `without a rule, the default headers are sent and no client header is forwarded`()
+    async throws
+  {
     let downloader = try makeDownloader { $0.userAgent = "Pictor/9" }
-    let secret = try field("Authorization", "Bearer client")
-    _ = try await downloader.load(try request(origin.url("/a"), [secret]))
+    let secret = try field("Authorization", value: "Bearer client")
+    _ = try await downloader.load(try request(origin.url("/a"), forwarding: [secret]))
     let headers = try headers(of: origin)
     #expect(headers["accept"] == "image/avif,image/webp,image/*;q=0.8")
     #expect(headers["user-agent"] == "Pictor/9")
@@ -52,11 +59,12 @@ import Testing
     #expect(Set(headers.keys) == ["host", "accept", "user-agent", "accept-encoding"])
   }
 
-  @Test func `a rule adds fields, replaces defaults and drops them`() async throws {
+  @Test func `a rule adds, replaces and drops headers`() async throws {
     let rules = [
       try rule("127.0.0.1") {
         $0.headers = [
-          try field("Referer", "https://example.com/"), try field("ACCEPT", "image/png"),
+          try field("Referer", value: "https://example.com/"),
+          try field("ACCEPT", value: "image/png"),
         ]
         $0.droppedHeaders = ["user-agent"]
       },
@@ -67,35 +75,35 @@ import Testing
     let first = try headers(of: origin)
     #expect(first["referer"] == "https://example.com/" && first["accept"] == "image/png")
     #expect(first["user-agent"] == nil)
-    _ = try await downloader.load(byName(origin, "/a"))
+    _ = try await downloader.load(byName(origin, path: "/a"))
     let second = try headers(of: origin)
     #expect(second["accept"] == nil && second["referer"] == nil)
     #expect(second["user-agent"] == "Pictor")
   }
 
-  @Test func `a rule's fields go with conditional requests, too`() async throws {
-    let rules = [try rule("*") { $0.headers = [try field("X-A", "1")] }]
+  @Test func `a rule's headers are also sent with conditional requests`() async throws {
+    let rules = [try rule("*") { $0.headers = [try field("X-A", value: "1")] }]
     let downloader = try makeDownloader { $0.hostRules = rules }
-    origin.route("/old", .status(304))
-    _ = try await downloader.revalidate(origin.url("/old"), try validators(etag: "\"v1\""))
+    origin.route("/old", to: .status(304))
+    _ = try await downloader.revalidate(origin.url("/old"), with: try validators(etag: "\"v1\""))
     let headers = try headers(of: origin, at: "/old")
     #expect(headers["x-a"] == "1" && headers["if-none-match"] == "\"v1\"")
   }
 
-  @Test func `only what the rule names is forwarded, in place of a default`() async throws {
+  @Test func `only the headers that a rule names are forwarded, replacing defaults`() async throws {
     let rules = [try rule("*") { $0.forwardedHeaders = ["accept-language", "User-Agent"] }]
     let downloader = try makeDownloader { $0.hostRules = rules }
     let fields = [
-      try field("Accept-Language", "de"), try field("user-agent", "Client/1"),
-      try field("Cookie", "a=b"),
+      try field("Accept-Language", value: "de"), try field("user-agent", value: "Client/1"),
+      try field("Cookie", value: "a=b"),
     ]
-    _ = try await downloader.load(try request(origin.url("/a"), fields))
+    _ = try await downloader.load(try request(origin.url("/a"), forwarding: fields))
     let headers = try headers(of: origin)
     #expect(headers["accept-language"] == "de" && headers["user-agent"] == "Client/1")
     #expect(headers["cookie"] == nil)
   }
 
-  @Test func `credentials are sent to their host alone`() async throws {
+  @Test func `credentials are sent only to their own host`() async throws {
     let basic = try #require(HeaderField(user: "me", password: "open sesame"))
     let bearer = try #require(HeaderField(bearer: "t0ken"))
     let rules = [
@@ -105,14 +113,44 @@ import Testing
     let downloader = try makeDownloader { $0.hostRules = rules }
     _ = try await downloader.load(origin.url("/a"))
     #expect(try headers(of: origin)["authorization"] == "Basic bWU6b3BlbiBzZXNhbWU=")
-    _ = try await downloader.load(byName(origin, "/a"))
+    _ = try await downloader.load(byName(origin, path: "/a"))
     #expect(try headers(of: origin)["authorization"] == "Bearer t0ken")
+  }
+
+  @Test(arguments: [
+    ([], false), (["https"], false), (["http"], false), (["https:PORT"], false),
+    (["http:PORT"], true), (["https", "http:PORT"], true), (["http:1"], false),
+  ])
+  func `a client that names a scheme or port cannot make the server send its credentials there`(
+    texts: [String], areSent: Bool
+  ) async throws {
+    // Given: an origin without TLS at a port that the client chooses
+    let origins = try texts.map {
+      try credentials($0.replacing("PORT", with: "\(origin.port)"))
+    }
+    var rule = HostRule(host: try #require(HostPattern("127.0.0.1")))
+    rule.secretHeaders = [
+      try #require(HeaderField(bearer: "s3cret")), try field("X-Key", value: "s3cret"),
+    ]
+    rule.headers = [try field("X-Open", value: "1")]
+    if !texts.isEmpty { rule.credentialOrigins = origins }
+    let downloader = try makeDownloader { [rule] in $0.hostRules = [rule] }
+    origin.route("/from", to: .redirect(to: "/a"))
+    // When
+    for path in ["/a", "/from"] { _ = try await downloader.load(origin.url(path)) }
+    // Then
+    for request in origin.received(at: "/a") + origin.received(at: "/from") {
+      #expect((request.headers["authorization"] == "Bearer s3cret") == areSent)
+      #expect((request.headers["x-key"] == "s3cret") == areSent)
+      #expect(request.headers["x-open"] == "1")
+    }
+    #expect(origin.totalRequests == 3)
   }
 
   // MARK: Redirects
 
-  @Test func `behind a redirect on one origin everything stays`() async throws {
-    origin.route("/from", .redirect(to: "/a"))
+  @Test func `a redirect on the same origin keeps all headers`() async throws {
+    origin.route("/from", to: .redirect(to: "/a"))
     let rules = [
       try rule("127.0.0.1") {
         $0.secretHeaders = [try #require(HeaderField(bearer: "t"))]
@@ -121,27 +159,29 @@ import Testing
     ]
     let downloader = try makeDownloader { $0.hostRules = rules }
     _ = try await downloader.load(
-      try request(origin.url("/from"), [try field("X-Client", "1")]))
+      try request(origin.url("/from"), forwarding: [try field("X-Client", value: "1")]))
     let headers = try headers(of: origin)
     #expect(headers["authorization"] == "Bearer t" && headers["x-client"] == "1")
   }
 
-  @Test func `at another port there are no secrets of the first, though its rule matches`()
+  @Test func `a redirect to another port gets no secrets, although its rule matches`()
     async throws
   {
     let other = try Origin()
-    other.serve("/b", bytes)
-    origin.route("/from", .redirect(to: other.url("/b")))
+    other.serve("/b", bytes: bytes)
+    origin.route("/from", to: .redirect(to: other.url("/b")))
     let rules = [
       try rule("*") {
-        $0.headers = [try field("X-Open", "1")]
+        $0.headers = [try field("X-Open", value: "1")]
         $0.secretHeaders = [try #require(HeaderField(bearer: "t"))]
+        // Even if the rule names the other port, a redirect does not lead them there.
+        $0.credentialOrigins.append(try credentials("http:\(other.port)"))
         $0.forwardedHeaders = ["X-Client"]
       }
     ]
     let downloader = try makeDownloader { $0.hostRules = rules }
     _ = try await downloader.load(
-      try request(origin.url("/from"), [try field("X-Client", "1")]))
+      try request(origin.url("/from"), forwarding: [try field("X-Client", value: "1")]))
     let first = try headers(of: origin, at: "/from")
     #expect(first["authorization"] == "Bearer t" && first["x-client"] == "1")
     let headers = try headers(of: other, at: "/b")
@@ -149,12 +189,14 @@ import Testing
     #expect(headers["x-open"] == "1")
   }
 
-  @Test func `another host gets its own rule's, and the first one's again on the way back`()
+  @Test
+  func
+    `a redirect to another host uses that host's rule, and a redirect back uses the first one again`()
     async throws
   {
     let other = try Origin()
-    origin.route("/from", .redirect(to: byName(other, "/middle")))
-    other.route("/middle", .redirect(to: origin.url("/a")))
+    origin.route("/from", to: .redirect(to: byName(other, path: "/middle")))
+    other.route("/middle", to: .redirect(to: origin.url("/a")))
     let rules = [
       try rule("127.0.0.1") {
         $0.secretHeaders = [try #require(HeaderField(bearer: "first"))]
@@ -162,23 +204,24 @@ import Testing
       },
       try rule("localhost") {
         $0.secretHeaders = [try #require(HeaderField(bearer: "second"))]
+        $0.credentialOrigins = [try credentials("http:\(other.port)")]
         $0.forwardedHeaders = ["X-Client"]
       },
     ]
     let downloader = try makeDownloader { $0.hostRules = rules }
     _ = try await downloader.load(
-      try request(origin.url("/from"), [try field("X-Client", "1")]))
+      try request(origin.url("/from"), forwarding: [try field("X-Client", value: "1")]))
     let middle = try headers(of: other, at: "/middle")
     #expect(middle["authorization"] == "Bearer second" && middle["x-client"] == nil)
     let last = try headers(of: origin)
     #expect(last["authorization"] == "Bearer first" && last["x-client"] == "1")
   }
 
-  @Test func `a host without a rule gets nothing`() async throws {
-    origin.route("/from", .redirect(to: byName(origin, "/a")))
+  @Test func `a redirect to a host without a rule gets no rule headers`() async throws {
+    origin.route("/from", to: .redirect(to: byName(origin, path: "/a")))
     let rules = [
       try rule("127.0.0.1") {
-        $0.headers = [try field("X-Open", "1")]
+        $0.headers = [try field("X-Open", value: "1")]
         $0.secretHeaders = [try #require(HeaderField(bearer: "t"))]
       }
     ]
@@ -188,7 +231,7 @@ import Testing
     #expect(headers["authorization"] == nil && headers["x-open"] == nil)
   }
 
-  @Test func `a retry is sent what the first try was`() async throws {
+  @Test func `a retry sends the same headers as the first attempt`() async throws {
     origin.route("/third") { request in
       request.number == 1 ? .closeBeforeHead : .ok(Array("x".utf8))
     }
@@ -205,16 +248,17 @@ import Testing
 
   // MARK: Cookies
 
-  @Test func `cookies are neither kept nor sent without a jar`() async throws {
-    origin.serve("/set", bytes, headers: ["Set-Cookie: session=1"])
+  @Test func `without a cookie jar, cookies are neither stored nor sent`() async throws {
+    origin.serve("/set", bytes: bytes, headers: ["Set-Cookie: session=1"])
     let downloader = try makeDownloader()
     _ = try await downloader.load(origin.url("/set"))
     _ = try await downloader.load(origin.url("/a"))
     #expect(try headers(of: origin)["cookie"] == nil)
   }
 
-  @Test func `a jar keeps its hosts' cookies for later loads and redirects`() async throws {
-    origin.route("/set", .status(302, headers: ["Location: /a", "Set-Cookie: session=1; Path=/"]))
+  @Test func `a cookie jar sends stored cookies in later loads and redirects`() async throws {
+    origin.route(
+      "/set", to: .status(302, headers: ["Location: /a", "Set-Cookie: session=1; Path=/"]))
     let rules = [try rule("127.0.0.1") { $0.keepsCookies = true }]
     let downloader = try makeDownloader { $0.hostRules = rules }
     _ = try await downloader.load(origin.url("/set"))
@@ -223,10 +267,10 @@ import Testing
     #expect(try headers(of: origin)["cookie"] == "session=1")
   }
 
-  @Test func `a jar is one rule's, and no other host's`() async throws {
-    origin.serve("/set", bytes, headers: ["Set-Cookie: session=1; Path=/"])
-    origin.route("/away", .redirect(to: byName(origin, "/a")))
-    origin.route("/back", .redirect(to: origin.url("/a")))
+  @Test func `a cookie jar belongs to one rule and is not used for other hosts`() async throws {
+    origin.serve("/set", bytes: bytes, headers: ["Set-Cookie: session=1; Path=/"])
+    origin.route("/away", to: .redirect(to: byName(origin, path: "/a")))
+    origin.route("/back", to: .redirect(to: origin.url("/a")))
     let rules = [
       try rule("127.0.0.1") { $0.keepsCookies = true },
       try rule("localhost") { $0.keepsCookies = false },
@@ -239,15 +283,16 @@ import Testing
     // Cookies of a host without a jar are dropped, even if the load is redirected to one with a
     // jar.
     origin.route(
-      "/back", .status(302, headers: ["Location: \(origin.url("/a"))", "Set-Cookie: x=2; Path=/"]))
-    _ = try await downloader.load(byName(origin, "/back"))
+      "/back",
+      to: .status(302, headers: ["Location: \(origin.url("/a"))", "Set-Cookie: x=2; Path=/"]))
+    _ = try await downloader.load(byName(origin, path: "/back"))
     #expect(try headers(of: origin)["cookie"] == "session=1")
-    // Nor is one jar another downloader's.
+    // Downloaders do not share cookie jars.
     _ = try await makeDownloader { $0.hostRules = rules }.load(origin.url("/a"))
     #expect(try headers(of: origin)["cookie"] == nil)
   }
 
-  @Test func `a jar that fills up is emptied`() async throws {
+  @Test func `a full cookie jar is emptied`() async throws {
     origin.route("/set") { request in
       .ok(
         Array("x".utf8),

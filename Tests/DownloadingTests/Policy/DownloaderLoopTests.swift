@@ -1,4 +1,4 @@
-// Tests of what ends loops: origins are told which servers a load came through, and this server's own address is none.
+// Loop detection: origins receive the servers that a load passed, and this server's own address is refused.
 
 import Glibc
 import Model
@@ -13,19 +13,19 @@ import Testing
 
   init() throws {
     origin = try Origin()
-    origin.serve("/a", Array("image".utf8))
+    origin.serve("/a", bytes: Array("image".utf8))
   }
 
-  private func request(_ url: String, _ trail: String = "") throws -> LoadRequest {
+  private func request(_ url: String, trail: String = "") throws -> LoadRequest {
     LoadRequest(url: try SourceURL(parsing: url), trail: ServerTrail(parsing: trail))
   }
 
   // MARK: Fields
 
-  @Test func `origins are told of this server and those before`() async throws {
-    origin.route("/r", .redirect(to: "/a"))
+  @Test func `CDN-Loop and Via name this server and earlier servers`() async throws {
+    origin.route("/r", to: .redirect(to: "/a"))
     let downloader = try makeDownloader { $0.serverID = "me" }
-    _ = try await downloader.load(try request(origin.url("/r"), "cloudflare; loops=1, b"))
+    _ = try await downloader.load(try request(origin.url("/r"), trail: "cloudflare; loops=1, b"))
     for path in ["/r", "/a"] {
       let headers = try #require(origin.received(at: path).last).headers
       #expect(headers["cdn-loop"] == "cloudflare; loops=1, b, me")
@@ -35,17 +35,17 @@ import Testing
     #expect(origin.received(at: "/a").last?.headers["cdn-loop"] == "me")
   }
 
-  @Test func `no rule of a host takes CDN-Loop away or changes it`() async throws {
+  @Test func `no host rule can remove or change CDN-Loop`() async throws {
     var rule = HostRule(host: try #require(HostPattern("*")))
     rule.droppedHeaders = ["CDN-Loop", "Via"]
     rule.forwardedHeaders = ["CDN-Loop"]
-    rule.headers = [try #require(HeaderField("Cdn-Loop", "x"))]
+    rule.headers = [try #require(HeaderField("Cdn-Loop", value: "x"))]
     let rules = [rule]
     let downloader = try makeDownloader {
       $0.serverID = "me"
       $0.hostRules = rules
     }
-    let field = try #require(HeaderField("CDN-Loop", "forged"))
+    let field = try #require(HeaderField("CDN-Loop", value: "forged"))
     _ = try await downloader.load(
       LoadRequest(
         url: try SourceURL(parsing: origin.url("/a")), forwarded: [field],
@@ -55,7 +55,7 @@ import Testing
     #expect(headers["via"] == nil)
   }
 
-  @Test func `a revalidation tells of it, too`() async throws {
+  @Test func `a revalidation also sends CDN-Loop`() async throws {
     let downloader = try makeDownloader { $0.serverID = "me" }
     _ = try await downloader.load(
       LoadRequest(
@@ -71,18 +71,20 @@ import Testing
     ("0.0.0.0", ["127.0.0.1", "127.0.0.2", "0.0.0.0"]),
     ("::", ["127.0.0.1", "[::1]", "localhost"]),
   ])
-  func `its own address is no origin, in any spelling and behind redirects`(
+  func `the server's own address is refused in any spelling and after redirects`(
     listening: String, hosts: [String]
   ) async throws {
     let own = try Origin()
-    own.serve("/a", Array("image".utf8))
+    own.serve("/a", bytes: Array("image".utf8))
     let downloader = try makeDownloader {
       $0.allowedNetworks = ["0.0.0.0/0", "::/0"].compactMap { CIDR($0) }
     }
-    downloader.refuse(ownAddress: listening, port: own.port)
+    downloader.refuse(own: [
+      ListenAddress(host: "203.0.113.1", port: 1), ListenAddress(host: listening, port: own.port),
+    ])
     for host in hosts {
       let url = own.url("/a", host: host)
-      origin.route("/r", .redirect(to: url))
+      origin.route("/r", to: .redirect(to: url))
       for url in [url, origin.url("/r")] {
         let failure = await downloader.failure(of: url)
         guard case .forbiddenSource(let reason, _, _)? = failure else {
@@ -97,23 +99,23 @@ import Testing
     #expect(try await downloader.load(origin.url("/a")).file.count == 5)
   }
 
-  @Test func `of all addresses, only those of this machine are its own`() throws {
+  @Test func `only addresses of this machine count as the server's own`() throws {
     let own = OwnEndpoint()
     func isReached(_ address: String, port: Int = 80) throws -> Bool {
       own.isReached(by: try #require(IPAddress(address)), port: port)
     }
     #expect(try !isReached("127.0.0.1"))
-    own.set(address: "0.0.0.0", port: 80)
+    own.set([ListenAddress(host: "0.0.0.0", port: 80)])
     #expect(try isReached("127.0.0.1") && isReached("127.9.9.9") && isReached("::ffff:127.0.0.1"))
     #expect(try !isReached("127.0.0.1", port: 81) && !isReached("192.0.2.1") && !isReached("::1"))
-    own.set(address: "127.0.0.2", port: 80)
+    own.set([ListenAddress(host: "127.0.0.2", port: 80)])
     #expect(try isReached("127.0.0.2") && !isReached("127.0.0.1") && !isReached("0.0.0.0"))
-    own.set(address: "::", port: 80)
+    own.set([ListenAddress(host: "::", port: 80)])
     #expect(try isReached("::1") && isReached("127.0.0.1") && !isReached("2001:db8::1"))
-    own.set(address: "::1", port: 80)
+    own.set([ListenAddress(host: "::1", port: 80)])
     #expect(try isReached("::") && !isReached("127.0.0.1"))
     for address in Self.interfaceAddresses() {
-      own.set(address: "0.0.0.0", port: 80)
+      own.set([ListenAddress(host: "0.0.0.0", port: 80)])
       #expect(try isReached(address), "\(address)")
     }
   }

@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test func `a connection that breaks before a byte came is tried once more`() async throws {
+  @Test func `a connection that breaks before the first byte is retried once`() async throws {
     let downloader = try makeRetryingDownloader()
     for reply in [OriginReply.resetBeforeHead, .closeBeforeHead] {
       // Given: a separate origin, because curl itself retries on a reused connection that was
@@ -33,9 +33,9 @@ import Testing
     #expect(downloader.figures.succeeded == 2 && downloader.figures.failed == [:])
   }
 
-  @Test func `as often as configured and not more`() async throws {
+  @Test func `a load is retried exactly as often as configured`() async throws {
     let origin = try Origin()
-    origin.route("/a", .resetBeforeHead)
+    origin.route("/a", to: .resetBeforeHead)
     for retries in [0, 1, 3] {
       let before = origin.requests(to: "/a")
       let downloader = try makeRetryingDownloader { $0.retries = retries }
@@ -47,11 +47,11 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 2])
-  func `a connection used before that breaks counts like any other`(retries: Int) async throws {
+  func `a broken reused connection counts as a failure like any other`(retries: Int) async throws {
     // Given: the first response keeps its connection open; all later requests see it closed
     let origin = try Origin()
-    origin.serve("/a", body)
-    origin.route("/b", .closeBeforeHead)
+    origin.serve("/a", bytes: body)
+    origin.route("/b", to: .closeBeforeHead)
     let downloader = try makeRetryingDownloader { $0.retries = retries }
     _ = try await downloader.load(origin.url("/a"))
     // When
@@ -62,10 +62,9 @@ import Testing
     #expect(origin.received(at: "/b").first?.connection == 1)
   }
 
-  @Test func `names that do not resolve and ports that refuse are tried once more`() async throws {
-    let nobody = try Origin()
-    let refused = nobody.url("/a")
-    nobody.stop()
+  @Test func `unresolvable names and refused ports are retried once`() async throws {
+    let closed = try ClosedPort()
+    let refused = closed.url("/a")
     let downloader = try makeRetryingDownloader()
     for url in [refused, "http://nobody.invalid/a"] {
       #expect(await downloader.failure(of: url)?.code == "source_unreachable")
@@ -74,7 +73,9 @@ import Testing
   }
 
   @Test(arguments: [502, 503, 504])
-  func `an origin that says it will soon be back is asked once more`(_ status: Int) async throws {
+  func `a status 502, 503 or 504 with a short Retry-After is retried once`(_ status: Int)
+    async throws
+  {
     let origin = try Origin()
     origin.route("/a") { [body] request in
       request.number == 1 ? .status(status, headers: ["Retry-After: 0"]) : .ok(body)
@@ -84,18 +85,18 @@ import Testing
     #expect(origin.requests(to: "/a") == 2)
   }
 
-  @Test func `other failures are final`() async throws {
+  @Test func `other failures are not retried`() async throws {
     // Given
     let origin = try Origin()
     let forbidden = try Origin(on: "::1")
-    origin.route("/none", .status(503))
-    origin.route("/long", .status(503, headers: ["Retry-After: 60"]))
-    origin.route("/500", .status(500, headers: ["Retry-After: 0"]))
-    origin.route("/404", .status(404, headers: ["Retry-After: 0"]))
-    origin.route("/half", .raw(Array("HTTP/1.1 200 OK\r\nContent-Ty".utf8)))
-    origin.route("/nonsense", .raw(Array("hello\r\n\r\n".utf8)))
-    origin.route("/cut", .truncated(body, declaring: 9))
-    origin.route("/private", .redirect(to: forbidden.url("/a")))
+    origin.route("/none", to: .status(503))
+    origin.route("/long", to: .status(503, headers: ["Retry-After: 60"]))
+    origin.route("/500", to: .status(500, headers: ["Retry-After: 0"]))
+    origin.route("/404", to: .status(404, headers: ["Retry-After: 0"]))
+    origin.route("/half", to: .raw(Array("HTTP/1.1 200 OK\r\nContent-Ty".utf8)))
+    origin.route("/nonsense", to: .raw(Array("hello\r\n\r\n".utf8)))
+    origin.route("/cut", to: .truncated(body, declaring: 9))
+    origin.route("/private", to: .redirect(to: forbidden.url("/a")))
     let downloader = try makeRetryingDownloader { $0.allowedNetworks.removeLast() }
     // Then
     for path in ["/none", "/long", "/500", "/404", "/half", "/nonsense", "/cut", "/private"] {
@@ -105,44 +106,44 @@ import Testing
     #expect(downloader.figures.retries == 0)
   }
 
-  @Test func `an origin that wants to be left alone is heard`() async throws {
+  @Test func `an error carries the origin's Retry-After in seconds`() async throws {
     let origin = try Origin()
-    origin.route("/a", .status(503, headers: ["Retry-After: 90"]))
-    origin.route("/b", .status(429, headers: ["Retry-After: soon"]))
+    origin.route("/a", to: .status(503, headers: ["Retry-After: 90"]))
+    origin.route("/b", to: .status(429, headers: ["Retry-After: soon"]))
     let downloader = try makeRetryingDownloader()
     #expect(
       await downloader.failure(of: origin.url("/a")) == .sourceError(status: 503, retryAfter: 90))
     #expect(await downloader.failure(of: origin.url("/b")) == .sourceError(status: 429))
   }
 
-  @Test func `after a redirect only the hop that failed is tried again`() async throws {
+  @Test func `after a redirect only the failed hop is retried`() async throws {
     let origin = try Origin()
     let other = try Origin()
-    origin.route("/a", .redirect(to: other.url("/b")))
+    origin.route("/a", to: .redirect(to: other.url("/b")))
     other.route("/b") { [body] in $0.number == 1 ? .resetBeforeHead : .ok(body) }
     #expect(try await makeRetryingDownloader().load(origin.url("/a")).file.bytes == body)
     #expect(origin.requests(to: "/a") == 1)
     #expect(other.requests(to: "/b") == 2)
   }
 
-  @Test func `a load keeps its place while it waits for its retry, and can be cancelled there`()
+  @Test func `a load keeps its slot while it waits for a retry, and can be cancelled then`()
     async throws
   {
     // Given: a retry that is a long time away
     let origin = try Origin()
-    origin.route("/a", .resetBeforeHead)
-    origin.serve("/b", body)
+    origin.route("/a", to: .resetBeforeHead)
+    origin.serve("/b", bytes: body)
     let downloader = try makeRetryingDownloader {
       $0.limit = 1
       $0.timeout = .seconds(3_600)
       $0.retryDelay = .seconds(1_000)
     }
     let failing = Task { try await downloader.load(origin.url("/a")) }
-    await eventually("it failed once") {
+    try await eventually("it failed once") {
       origin.requests(to: "/a") == 1 && origin.openConnections == 0
     }
     async let next = downloader.load(origin.url("/b"))
-    await eventually("the next one waits") { downloader.figures.waiting == 1 }
+    try await eventually("the next one waits") { downloader.figures.waiting == 1 }
     #expect(downloader.figures.running == 1 && origin.requests(to: "/b") == 0)
     // When
     failing.cancel()
@@ -151,16 +152,16 @@ import Testing
     #expect(try await next.file.bytes == body)
   }
 
-  @Test func `a retry that comes after the time-out is not waited for`() async throws {
+  @Test func `a retry that would come after the time-out is not attempted`() async throws {
     let origin = try Origin()
-    origin.route("/a", .resetBeforeHead)
+    origin.route("/a", to: .resetBeforeHead)
     let downloader = try makeRetryingDownloader { $0.retryDelay = .seconds(1_000) }
     #expect(await downloader.failure(of: origin.url("/a"))?.code == "source_unreachable")
     #expect(downloader.figures.retries == 0)
   }
 
-  @Test func `a connection that is not made in time is tried once more`() async throws {
-    // Given: a port that takes connections and never says anything, where TLS is wanted
+  @Test func `a connection that exceeds the connect time-out is retried once`() async throws {
+    // Given: a port that accepts TLS connections and never responds
     let deaf = try Origin(answers: false)
     let downloader = try makeRetryingDownloader { $0.connectTimeout = .milliseconds(200) }
     // Then
@@ -169,21 +170,21 @@ import Testing
     #expect(downloader.figures.retries == 1)
   }
 
-  @Test func `an answer that does not begin in time is given up, one that has begun is not`()
+  @Test func `the first-byte time-out ends a response that has not begun, not one that has`()
     async throws
   {
     // Given
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/silence", .silence)
-    origin.route("/moved", .redirect(to: "/silence"))
-    origin.route("/held", .ok(body, holdingAfter: 1, at: gate))
-    let downloader = try makeRetryingDownloader { $0.firstByteTimeout = .milliseconds(300) }
+    origin.route("/silence", to: .silence)
+    origin.route("/moved", to: .redirect(to: "/silence"))
+    origin.route("/held", to: .ok(body, holdingAfter: 1, at: gate))
+    let downloader = try makeRetryingDownloader { $0.firstByteTimeout = .milliseconds(500) }
     async let held = downloader.load(origin.url("/held"))
-    await eventually("its head is here") {
+    try await eventually("its head is here") {
       downloader.downloads().first?.received == 1
     }
-    // When: two wait for their first byte, after it, for as long as is allowed
+    // When: two loads wait for their first byte
     for path in ["/silence", "/moved"] {
       guard case .sourceTimeout(let detail) = await downloader.failure(of: origin.url(path)) else {
         Issue.record("\(path) did not time out")

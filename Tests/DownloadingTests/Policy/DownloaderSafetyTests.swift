@@ -24,12 +24,12 @@ import Testing
     // Given
     let origin = try Origin()
     let other = try Origin(on: "::1")
-    origin.serve("/a", body)
+    origin.serve("/a", bytes: body)
     let downloader = try Downloader(log: .silent)
     for port in [origin.port, other.port] {
       // When
       let failure = await downloader.failure(of: "http://\(host):\(port)/a")
-      // Then: refused by address, or by a parser that knows no such host
+      // Then: refused by its address, or as an invalid host by a parser
       let isRefused =
         switch failure {
         case .forbiddenSource(let reason, let detail, let key):
@@ -47,18 +47,18 @@ import Testing
     "127.1", "2130706433", "0x7f000001", "localhost", "[::ffff:127.0.0.1]", "127.0.0.1.",
     "localhost.",
   ])
-  func `the same spellings work where the network is allowed`(_ host: String) async throws {
+  func `every spelling of an address works if its network is allowed`(_ host: String) async throws {
     let origin = try Origin()
-    origin.serve("/a", body)
+    origin.serve("/a", bytes: body)
     let url = origin.url("/a", host: host)
     #expect(try await makeDownloader().load(url).file.bytes == body)
   }
 
-  @Test func `a redirect to a private address is refused when it is connected to`() async throws {
-    // Given: IPv4 loopback allowed, IPv6 loopback not
+  @Test func `a redirect to a private address is refused at connect`() async throws {
+    // Given: IPv4 loopback is allowed, IPv6 loopback is not
     let origin = try Origin()
     let hidden = try Origin(on: "::1")
-    origin.route("/a", .redirect(to: hidden.url("/secret")))
+    origin.route("/a", to: .redirect(to: hidden.url("/secret")))
     let downloader = try makeDownloader { $0.allowedNetworks.removeLast() }
     // Then
     let failure = await downloader.failure(of: origin.url("/a"))
@@ -75,9 +75,11 @@ import Testing
     "local:///a.jpg", "data:image/png;base64,AAAA", "http://user:password@127.0.0.1/a",
     "javascript:1", "http://[::1/a",
   ])
-  func `a redirect to anything but http and https is refused`(_ location: String) async throws {
+  func `a redirect to a scheme other than http and https is refused`(_ location: String)
+    async throws
+  {
     let origin = try Origin()
-    origin.route("/a", .redirect(to: location))
+    origin.route("/a", to: .redirect(to: location))
     let failure = try await makeDownloader().failure(of: origin.url("/a"))
     #expect(failure?.code == "forbidden_source", "\(String(describing: failure))")
     #expect(origin.totalRequests == 1)
@@ -88,12 +90,12 @@ import Testing
     ("data:image/png;base64,AAAA", "data"), ("javascript:1", "javascript"),
     ("local:///a.jpg", "local"), ("ftp://user:password@127.0.0.1/a", "ftp"),
   ])
-  func `a redirect to another scheme is told that scheme, and those that are allowed`(
+  func `the error for a forbidden redirect scheme names it and the allowed schemes`(
     location: String, scheme: String
   ) async throws {
     // Given
     let origin = try Origin()
-    origin.route("/a", .redirect(to: location))
+    origin.route("/a", to: .redirect(to: location))
     // When
     let failure = try #require(await makeDownloader().failure(of: origin.url("/a")))
     // Then
@@ -106,21 +108,21 @@ import Testing
     #expect(failure.logDetail?.contains("password") != true)
   }
 
-  @Test func `only hosts on the allow list are asked, in redirects too`() async throws {
+  @Test func `only hosts on the allow list are requested, also after redirects`() async throws {
     // Given
     let origin = try Origin()
     let other = try Origin()
-    origin.serve("/a", body)
-    origin.route("/moved", .redirect(to: other.url("/a", host: "127.1")))
-    origin.route("/left", .redirect(to: "http://not-there.invalid/a"))
-    origin.route("/loc", .redirect(to: origin.url("/a", host: "localhost")))
-    other.serve("/a", body)
+    origin.serve("/a", bytes: body)
+    origin.route("/moved", to: .redirect(to: other.url("/a", host: "127.1")))
+    origin.route("/left", to: .redirect(to: "http://not-there.invalid/a"))
+    origin.route("/loc", to: .redirect(to: origin.url("/a", host: "localhost")))
+    other.serve("/a", bytes: body)
     let downloader = try makeDownloader {
-      $0.hosts.allowed = ["127.0.0.1", "*.example.com"].compactMap { HostPattern($0) }
+      $0.hosts.allowed = ["127.0.0.1", "*.example.com"].compactMap { SourcePattern($0) }
     }
     // Then
     #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
-    // The pattern names the host as it is connected to, not as it is spelled.
+    // The pattern matches the normalized host, not its spelling.
     #expect(try await downloader.load(origin.url("/moved")).file.bytes == body)
     let reason = "its host is not on the allow list"
     for (url, host) in [
@@ -135,16 +137,16 @@ import Testing
     #expect(downloader.figures.failed == ["forbidden_source": 5])
   }
 
-  @Test func `no host on the deny list is asked, in redirects and other spellings too`()
+  @Test func `no host on the deny list is requested, also after redirects and in other spellings`()
     async throws
   {
     // Given
     let origin = try Origin()
-    origin.serve("/a", body)
-    origin.route("/moved", .redirect(to: origin.url("/a", host: "localhost")))
+    origin.serve("/a", bytes: body)
+    origin.route("/moved", to: .redirect(to: origin.url("/a", host: "localhost")))
     let downloader = try makeDownloader {
-      $0.hosts.allowed = ["127.0.0.1", "localhost"].compactMap { HostPattern($0) }
-      $0.hosts.denied = ["localhost", "*.example.com"].compactMap { HostPattern($0) }
+      $0.hosts.allowed = ["127.0.0.1", "localhost"].compactMap { SourcePattern($0) }
+      $0.hosts.denied = ["localhost", "*.example.com"].compactMap { SourcePattern($0) }
     }
     // Then
     #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
@@ -163,12 +165,12 @@ import Testing
     }
   }
 
-  @Test func `local sources are not the downloader's`() async throws {
+  @Test func `the downloader refuses local sources`() async throws {
     let failure = try await makeDownloader().failure(of: "local:///etc/passwd")
     #expect(failure?.code == "forbidden_source")
   }
 
-  @Test func `what an address was refused for is logged and not answered`() {
+  @Test func `the reason for a refused address is logged, not returned`() {
     let error = ImageError.forbiddenSource(
       reason: "its address is not allowed", detail: "10.0.0.1 (private)",
       key: "download.allow_networks")

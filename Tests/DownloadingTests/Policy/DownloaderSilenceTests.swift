@@ -8,17 +8,17 @@ import Testing
 @Suite(.onOwnThreads) struct DownloaderSilenceTests {
   private let body = [UInt8](repeating: 9, count: 1_000)
 
-  @Test func `a silent host gives its place to others`() async throws {
+  @Test func `a silent host releases its slot to other loads`() async throws {
     // Given
     let (silent, other) = (try Origin(), try Origin())
-    silent.route("/silent", .silence)
-    other.serve("/a", body)
+    silent.route("/silent", to: .silence)
+    other.serve("/a", bytes: body)
     let downloader = try makeDownloader {
       $0.limit = 1
       $0.silentAfter = .milliseconds(50)
     }
     let held = Task { try await downloader.load(silent.url("/silent")) }
-    await eventually("the place is taken") { silent.activeRequests == 1 }
+    try await eventually("the place is taken") { silent.activeRequests == 1 }
     // Then
     #expect(try await downloader.load(other.url("/a")).file.count == body.count)
     #expect(downloader.figures.silent == 1)
@@ -27,14 +27,14 @@ import Testing
     #expect(downloader.figures.silent == 0)
   }
 
-  @Test func `who answered is not taken for silent while it is asked again`() async throws {
-    // Given: a host that was busy for a moment and says nothing the next time
+  @Test func `a host that has responded is not silent during a retry`() async throws {
+    // Given: a host that is overloaded once and does not respond the next time
     let (busy, other) = (try Origin(), try Origin())
     busy.route("/r") {
       $0.number == 1 ? .status(503, headers: ["Retry-After: 0"]) : .silence
     }
-    busy.serve("/a", body)
-    other.serve("/b", body)
+    busy.serve("/a", bytes: body)
+    other.serve("/b", bytes: body)
     let downloader = try makeDownloader {
       $0.limit = 1
       $0.retries = 1
@@ -43,8 +43,8 @@ import Testing
       $0.lowSpeedTime = .seconds(60)
     }
     let held = Task { try await downloader.load(busy.url("/r")) }
-    await eventually("it is asked again") { busy.requests(to: "/r") == 2 }
-    // When another host's load got the place
+    try await eventually("it is asked again") { busy.requests(to: "/r") == 2 }
+    // When another host's load got the slot
     _ = try await downloader.load(other.url("/b"))
     // Then
     #expect(try await downloader.load(busy.url("/a")).file.count == body.count)
@@ -52,22 +52,24 @@ import Testing
     _ = await held.result
   }
 
-  @Test func `who redirects to a silent host is not taken for silent`() async throws {
-    // Given: a redirector whose target says nothing, and only one place
-    let (redirector, target, other) = (try Origin(), try Origin(), try Origin())
-    redirector.route("/r", .redirect(to: target.url("/silent")))
-    redirector.serve("/a", body)
-    target.route("/silent", .silence)
-    other.serve("/b", body)
+  @Test func `a host that redirects to a silent host is not silent`() async throws {
+    // Given: a host that redirects to an unresponsive target, and only one slot
+    let redirector = try Origin()
+    let target = try Origin()
+    let other = try Origin()
+    redirector.route("/r", to: .redirect(to: target.url("/silent")))
+    redirector.serve("/a", bytes: body)
+    target.route("/silent", to: .silence)
+    other.serve("/b", bytes: body)
     let downloader = try makeDownloader {
       $0.limit = 1
       $0.silentAfter = .milliseconds(50)
-      // Nothing but the target's answer would end the load, and nothing else free its host.
+      // Only the target's response would end the load, and only that would free its host.
       $0.lowSpeedTime = .seconds(60)
     }
     let held = Task { try await downloader.load(redirector.url("/r")) }
-    await eventually("the place is taken") { target.activeRequests == 1 }
-    // When another host's load got the place: the target's silence is known
+    try await eventually("the place is taken") { target.activeRequests == 1 }
+    // When another host's load got the slot, the target counts as silent
     _ = try await downloader.load(other.url("/b"))
     // Then
     #expect(try await downloader.load(redirector.url("/a")).file.count == body.count)

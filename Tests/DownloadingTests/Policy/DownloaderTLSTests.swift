@@ -3,20 +3,26 @@
 import Downloading
 import Glibc
 import Model
+import Platform
 import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) struct DownloaderTLSTests {
   private let image = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) }
 
-  @Test func `a trusted origin is fetched from over one HTTP/2 connection`() async throws {
+  @Test(arguments: [false, true])
+  func `concurrent loads from a trusted origin share one HTTP/2 connection, also those of one rule`(
+    hasRule: Bool
+  ) async throws {
     // Given
     let nginx = try await Nginx(files: ["a.jpg": image])
+    let rules = hasRule ? [HostRule(host: try #require(HostPattern("localhost")))] : []
     let downloader = try makeDownloader {
       $0.caFile = nginx.certificate
+      $0.hostRules = rules
       $0.limitPerHost = 20
     }
-    // When: twenty at once, the first of them with no connection there
+    // When: twenty concurrent loads, without an open connection for the first one
     let loads = try await withThrowingTaskGroup(of: Download.self) { group in
       for number in 0..<20 {
         group.addTask { try await downloader.load(nginx.url("/a.jpg?\(number)")) }
@@ -24,44 +30,107 @@ import Testing
       return try await group.reduce(into: []) { $0.append($1) }
     }
     // Then
-    for load in loads { #expect(try load.file.bytes == image) }
+    for load in loads { #expect(load.file.bytes == image) }
     #expect(loads.count { $0.timings.tls != nil } == 1)
     #expect(loads.contains { $0.origin.contentType == "image/jpeg" && $0.origin.etag != nil })
-    let answers = try nginx.accessLog()
-    #expect(answers.count == 20)
+    let answers = try await nginx.accessLog(of: 20)
     // Each line is the connection's number and the protocol.
     #expect(Set(answers).count == 1)
     #expect(answers.allSatisfy { $0.hasSuffix(" HTTP/2.0") })
   }
 
-  @Test func `an origin whose certificate nobody vouches for is not trusted`() async throws {
+  @Test func `with little memory left HTTP/1.1 is used, and a body over HTTP/2 does not wait`()
+    async throws
+  {
+    // Given memory for a body and a third
+    let nginx = try await Nginx(files: ["a.jpg": image])
+    let memory = ByteBudget(limit: 400_000)
+    var configuration = DownloaderConfiguration()
+    configuration.allowedNetworks = [try #require(CIDR("127.0.0.0/8"))]
+    configuration.caFile = nginx.certificate
+    configuration.timeout = .seconds(60)
+    let downloader = try Downloader(configuration: configuration, bodies: memory, log: .silent)
+    // When less than half of it is in use
+    var held = memory.lease(190_000)
+    let failure = await downloader.failure(of: nginx.url("/a.jpg?1"))
+    // Then HTTP/2 is used, and the body does not wait
+    #expect(failure == .overloaded(queue: "memory", retryAfter: 1))
+    withExtendedLifetime(held) {}
+    // When more of it is in use
+    held = nil
+    held = memory.lease(210_000)
+    let load = Task { try await downloader.load(nginx.url("/a.jpg?2")) }
+    try await eventually("it waits") { downloader.figures.waitingForMemory == 1 }
+    withExtendedLifetime(held) {}
+    held = nil
+    // Then it waits, and HTTP/1.1 was used
+    #expect(try await load.value.file.bytes == image)
+    #expect(try await nginx.accessLog(of: 2).last?.hasSuffix(" HTTP/1.1") == true)
+  }
+
+  @Test func `a connection that was opened without verification serves no other rule`() async throws
+  {
+    // Given an unverified connection of one rule, and a verified one of another, to one TLS server
+    let nginx = try await Nginx(files: ["a.jpg": image])
+    var unverified = HostRule(host: try #require(HostPattern("127.0.0.1")))
+    unverified.allowsInvalidCertificates = true
+    var secret = HostRule(host: try #require(HostPattern("localhost")))
+    secret.secretHeaders = [try #require(HeaderField(bearer: "s3cret"))]
+    secret.credentialOrigins = [
+      try #require(HostRule.CredentialOrigin("https:\(nginx.port)"))
+    ]
+    let rules = [unverified, secret]
+    let downloader = try makeDownloader {
+      $0.caFile = nginx.certificate
+      $0.hostRules = rules
+    }
+    // When both load, in turn
+    for number in 0..<2 {
+      for host in ["127.0.0.1", "localhost", "a.localhost"]
+      where number == 0 || host != "a.localhost" {
+        let url = nginx.url("/a.jpg?\(number)", host: host)
+        guard host != "a.localhost" else {
+          // No rule: the certificate is for another name.
+          #expect(await downloader.failure(of: url)?.code == "source_tls")
+          continue
+        }
+        #expect(try await downloader.load(url).file.bytes == image)
+      }
+    }
+    // Then each rule has one connection
+    let connections = try await nginx.accessLog(of: 4).map { $0.prefix { $0 != " " } }
+    #expect(connections[0] == connections[2] && connections[1] == connections[3])
+    #expect(connections[0] != connections[1])
+  }
+
+  @Test func `an untrusted certificate is refused`() async throws {
     let nginx = try await Nginx(files: ["a.jpg": image])
     let failure = try await makeDownloader().failure(of: nginx.url("/a.jpg"))
     #expect(failure?.code == "source_tls", "\(String(describing: failure))")
     #expect(failure?.logDetail?.isEmpty == false)
   }
 
-  @Test func `a certificate for another name is not trusted`() async throws {
+  @Test func `a certificate for another name is refused`() async throws {
     let nginx = try await Nginx(files: ["a.jpg": image])
     let downloader = try makeDownloader { $0.caFile = nginx.certificate }
     let failure = await downloader.failure(of: nginx.url("/a.jpg", host: "127.0.0.1"))
     #expect(failure?.code == "source_tls", "\(String(describing: failure))")
   }
 
-  @Test func `a server that does not speak TLS fails as TLS`() async throws {
+  @Test func `an origin that does not speak TLS is reported as source_tls`() async throws {
     let origin = try Origin()
-    origin.serve("/a", image)
+    origin.serve("/a", bytes: image)
     let url = "https://127.0.0.1:\(origin.port)/a"
     #expect(try await makeDownloader().failure(of: url)?.code == "source_tls")
   }
 
-  @Test func `a file of authorities that is not there trusts nobody`() async throws {
+  @Test func `a missing CA file trusts no certificate`() async throws {
     let nginx = try await Nginx(files: ["a.jpg": image])
     let downloader = try makeDownloader { $0.caFile = "/nowhere/ca.pem" }
     #expect(await downloader.failure(of: nginx.url("/a.jpg"))?.code == "source_tls")
   }
 
-  @Test func `TLS loads are cancelled, bounded and refused like others`() async throws {
+  @Test func `TLS loads are limited and refused like others`() async throws {
     let nginx = try await Nginx(files: ["a.jpg": image])
     let downloader = try makeDownloader {
       $0.caFile = nginx.certificate
@@ -84,44 +153,54 @@ import Testing
 final class Nginx: Sendable {
   let port: Int
   private let folder: TemporaryFolder
-  private let process: pid_t
+  private let process: ChildProcess
 
   var certificate: String { folder.path + "/certificate.pem" }
 
   init(files: [String: [UInt8]]) async throws {
     let folder = try TemporaryFolder()
-    try run(
+    try ChildProcess.run(
       "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
       "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
       "-keyout", folder.path + "/key.pem", "-out", folder.path + "/certificate.pem")
-    for (name, bytes) in files { try folder.write(name, bytes) }
-    // A port that was free a moment ago. If it is taken now, another one is tried.
+    for (name, bytes) in files { try folder.write(name, bytes: bytes) }
+    // A port that was just free. If it is in use now, another one is tried.
     for _ in 0..<10 {
       let port = try freePort()
-      try folder.write("nginx.conf", Array(Self.configuration(port, folder.path).utf8))
-      let process = try spawn([
+      try folder.write(
+        "nginx.conf", bytes: Array(Self.configuration(port: port, folder: folder.path).utf8))
+      let process = try ChildProcess([
         "/usr/sbin/nginx", "-p", folder.path, "-e", folder.path + "/error.log", "-c",
         folder.path + "/nginx.conf",
       ])
-      if await Self.isListening(port, process) {
-        (self.port, self.folder, self.process) = (port, folder, process)
+      if await Self.isListening(on: port, process: process) {
+        self.port = port
+        self.folder = folder
+        self.process = process
         return
       }
     }
-    throw CommandFailed(command: "nginx", status: 1)
+    throw ChildProcess.Failure("nginx does not start")
   }
 
   deinit {
     // Not SIGTERM: a process started from one of Swift's threads inherits its blocked signals.
-    kill(process, SIGKILL)
-    waitpid(process, nil, 0)
+    process.kill()
   }
 
   func url(_ path: String, host: String = "localhost") -> String {
     "https://\(host):\(port)\(path)"
   }
 
-  func accessLog() throws -> [String] {
+  /// Returns the log of this many requests, once nginx has written it: it does so after each response.
+  func accessLog(of count: Int) async throws -> [String] {
+    try await eventually("nginx logs \(count) requests") { try accessLog().count >= count }
+    let lines = try accessLog()
+    try #require(lines.count == count)
+    return lines
+  }
+
+  private func accessLog() throws -> [String] {
     let descriptor = open(folder.path + "/access.log", O_RDONLY)
     try #require(descriptor >= 0)
     defer { close(descriptor) }
@@ -130,7 +209,7 @@ final class Nginx: Sendable {
     return String(decoding: text[..<count], as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
-  private static func configuration(_ port: Int, _ folder: String) -> String {
+  private static func configuration(port: Int, folder: String) -> String {
     """
     daemon off; master_process off; pid \(folder)/nginx.pid; error_log \(folder)/error.log;
     events { worker_connections 256; }
@@ -153,15 +232,14 @@ final class Nginx: Sendable {
   }
 
   /// Whether nginx answers before it ends or ten seconds pass.
-  private static func isListening(_ port: Int, _ process: pid_t) async -> Bool {
+  private static func isListening(on port: Int, process: ChildProcess) async -> Bool {
     let deadline = ContinuousClock.now + .seconds(10)
     while ContinuousClock.now < deadline {
-      if canConnect(port) { return waitpid(process, nil, WNOHANG) == 0 }
-      guard waitpid(process, nil, WNOHANG) == 0 else { return false }
+      if canConnect(port) { return waitpid(process.id, nil, WNOHANG) == 0 }
+      guard waitpid(process.id, nil, WNOHANG) == 0 else { return false }
       try? await Task.sleep(for: .milliseconds(5))
     }
-    kill(process, SIGKILL)
-    waitpid(process, nil, 0)
+    process.kill()
     return false
   }
 

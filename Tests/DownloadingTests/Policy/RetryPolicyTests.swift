@@ -18,27 +18,27 @@ import Testing
       after: failure, retries: retries, timeLeft: left, chance: chance, now: now)
   }
 
-  @Test func `a connection that fails is tried again after a while, half of it left to chance`() {
+  @Test func `a failed connection is retried after a delay with 50 % jitter`() {
     #expect(delay(after: .connection) == .milliseconds(200))
     #expect(delay(after: .connection, chance: 0) == .milliseconds(100))
     #expect(delay(after: .connection, chance: 1) == .milliseconds(300))
   }
 
-  @Test func `no more often than allowed, each time later`() {
+  @Test func `retries end at the limit, and each delay doubles`() {
     #expect(delay(after: .connection, retries: 1) == nil)
     #expect(delay(after: .connection, limit: 0) == nil)
     let delays = (0...3).map { delay(after: .connection, limit: 3, retries: $0) }
     #expect(delays == [.milliseconds(200), .milliseconds(400), .milliseconds(800), nil])
   }
 
-  @Test func `not where the time-out comes first`() {
+  @Test func `no retry is scheduled after the time-out`() {
     #expect(delay(after: .connection, left: .milliseconds(200)) == nil)
     #expect(delay(after: .connection, left: .milliseconds(201)) != nil)
     #expect(delay(after: .status(503, retryAfter: "2"), left: .seconds(2)) == nil)
   }
 
   @Test(arguments: [502, 503, 504])
-  func `an overloaded origin is asked again no sooner than it wants, if that is soon`(
+  func `a retry waits at least for Retry-After, if that is short`(
     _ status: Int
   ) {
     #expect(delay(after: .status(status, retryAfter: "0")) == .milliseconds(200))
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func `the wish may be a date, past or to come`() {
+  @Test func `Retry-After may be a date in the past or future`() {
     for (date, expected) in [
       ("Sun, 06 Nov 1994 08:49:37 GMT", 200), ("Sun, 06 Nov 1994 08:49:39 GMT", 2_200),
       ("Sun, 06 Nov 1994 08:00:00 GMT", 200), ("Sun, 06 Nov 1994 08:49:40 GMT", nil),
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(arguments: [400, 403, 404, 429, 500, 501, 505])
-  func `other answers are final, whatever they wish`(_ status: Int) {
+  func `other statuses are final, even with Retry-After`(_ status: Int) {
     #expect(delay(after: .status(status, retryAfter: "0")) == nil)
   }
 }

@@ -8,14 +8,14 @@ import Testing
 @Suite(.onOwnThreads) struct DownloaderBoundsTests {
   private let body = [UInt8](repeating: 9, count: 1_000)
 
-  @Test func `no more transfers run at once than allowed, for one host and for all`() async throws {
+  @Test func `concurrent transfers never exceed the limit per host and in total`() async throws {
     // Given
     let first = try Origin()
     let second = try Origin()
     let third = try Origin()
     let gate = Gate()
     let origins = [first, second, third]
-    for origin in origins { origin.route("/a", .hold(gate, then: .ok(body))) }
+    for origin in origins { origin.route("/a", to: .hold(gate, then: .ok(body))) }
     let downloader = try makeDownloader {
       $0.limit = 5
       $0.limitPerHost = 2
@@ -27,7 +27,7 @@ import Testing
           group.addTask { _ = try await downloader.load(origin.url("/a?\(number)")) }
         }
       }
-      await eventually("five run, the rest waits") {
+      try await eventually("five run, the rest waits") {
         origins.map(\.activeRequests).reduce(0, +) == 5 && downloader.figures.waiting == 19
       }
       #expect(downloader.figures.running == 5)
@@ -43,23 +43,23 @@ import Testing
     #expect(downloader.figures.limit == 5 && downloader.figures.limitPerHost == 2)
   }
 
-  @Test func `a load that waits goes before later ones and knows how long it waited`()
+  @Test func `waiting loads start in order and report their time in the queue`()
     async throws
   {
     // Given
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/held", .hold(gate, then: .ok(body)))
-    origin.serve("/1", body)
-    origin.serve("/2", body)
+    origin.route("/held", to: .hold(gate, then: .ok(body)))
+    origin.serve("/1", bytes: body)
+    origin.serve("/2", bytes: body)
     let downloader = try makeDownloader { $0.limit = 1 }
     async let held = downloader.load(origin.url("/held"))
-    await eventually("the place is taken") { origin.activeRequests == 1 }
+    try await eventually("the place is taken") { origin.activeRequests == 1 }
     let before = ContinuousClock.now
     async let first = downloader.load(origin.url("/1"))
-    await eventually("one waits") { downloader.figures.waiting == 1 }
+    try await eventually("one waits") { downloader.figures.waiting == 1 }
     async let second = downloader.load(origin.url("/2"))
-    await eventually("two wait") { downloader.figures.waiting == 2 }
+    try await eventually("two wait") { downloader.figures.waiting == 2 }
     // When
     gate.open()
     // Then
@@ -68,16 +68,16 @@ import Testing
     _ = try await (held, second)
   }
 
-  @Test func `a full queue refuses at once`() async throws {
+  @Test func `a full queue refuses a load at once`() async throws {
     // Given
     let origin = try Origin()
-    origin.route("/held", .silence)
+    origin.route("/held", to: .silence)
     let downloader = try makeDownloader {
       $0.limit = 1
       $0.queueLimit = 1
     }
     let held = (0..<2).map { _ in Task { try await downloader.load(origin.url("/held")) } }
-    await eventually("one runs, one waits") {
+    try await eventually("one runs, one waits") {
       origin.activeRequests == 1 && downloader.figures.waiting == 1
     }
     // When
@@ -89,15 +89,15 @@ import Testing
     for task in held { #expect(await task.result.failure as? ImageError == .cancelled) }
   }
 
-  @Test func `waiting for a place has an end`() async throws {
+  @Test func `a load that exceeds the queue time-out is refused`() async throws {
     let origin = try Origin()
-    origin.route("/held", .silence)
+    origin.route("/held", to: .silence)
     let downloader = try makeDownloader {
       $0.limit = 1
       $0.queueTimeout = .milliseconds(200)
     }
     let held = Task { try await downloader.load(origin.url("/held")) }
-    await eventually("the place is taken") { origin.activeRequests == 1 }
+    try await eventually("the place is taken") { origin.activeRequests == 1 }
     let turnedAway = await downloader.failure(of: origin.url("/a"))
     #expect(turnedAway == .overloaded(queue: "download", retryAfter: 1))
     #expect(origin.requests(to: "/a") == 0)
@@ -105,17 +105,17 @@ import Testing
     #expect(await held.result.failure as? ImageError == .cancelled)
   }
 
-  @Test func `the time-out counts from the start of the transfer, not of the wait`() async throws {
-    // Given: a place that is taken for longer than a transfer may take
+  @Test func `the transfer time-out starts with the transfer, not with the wait`() async throws {
+    // Given: a slot that is in use for longer than a transfer may take
     let origin = try Origin()
-    origin.route("/held", .silence)
-    origin.serve("/a", body)
+    origin.route("/held", to: .silence)
+    origin.serve("/a", bytes: body)
     let downloader = try makeDownloader {
       $0.limit = 1
       $0.timeout = .milliseconds(1_500)
     }
     async let held = downloader.failure(of: origin.url("/held"))
-    await eventually("the place is taken") { origin.requests(to: "/held") == 1 }
+    try await eventually("the place is taken") { origin.requests(to: "/held") == 1 }
     // When
     let download = try await downloader.load(origin.url("/a"))
     // Then
@@ -123,35 +123,35 @@ import Testing
     #expect(await held?.code == "source_timeout")
   }
 
-  @Test func `cancelling closes a running transfer and gives its place to the next`() async throws {
+  @Test func `cancelling a load closes its transfer and starts the next one`() async throws {
     // Given
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/held", .ok(body, holdingAfter: 10, at: gate))
-    origin.serve("/a", body)
+    origin.route("/held", to: .ok(body, holdingAfter: 10, at: gate))
+    origin.serve("/a", bytes: body)
     let downloader = try makeDownloader { $0.limit = 1 }
     let held = Task { try await downloader.load(origin.url("/held")) }
-    await eventually("the place is taken") { origin.activeRequests == 1 }
+    try await eventually("the place is taken") { origin.activeRequests == 1 }
     async let next = downloader.load(origin.url("/a"))
-    await eventually("one waits") { downloader.figures.waiting == 1 }
+    try await eventually("one waits") { downloader.figures.waiting == 1 }
     // When
     held.cancel()
     // Then
     #expect(await held.result.failure as? ImageError == .cancelled)
     #expect(try await next.file.count == body.count)
-    await eventually("the origin sees it") { origin.clientsGone == 1 }
+    try await eventually("the origin sees it") { origin.clientsGone == 1 }
     #expect(downloader.figures.cancelled == 1)
   }
 
-  @Test func `cancelling takes a waiting load out of the queue`() async throws {
+  @Test func `cancelling a waiting load removes it from the queue`() async throws {
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/held", .hold(gate, then: .ok(body)))
+    origin.route("/held", to: .hold(gate, then: .ok(body)))
     let downloader = try makeDownloader { $0.limit = 1 }
     async let held = downloader.load(origin.url("/held"))
-    await eventually("the place is taken") { origin.activeRequests == 1 }
+    try await eventually("the place is taken") { origin.activeRequests == 1 }
     let waiting = Task { try await downloader.load(origin.url("/never")) }
-    await eventually("one waits") { downloader.figures.waiting == 1 }
+    try await eventually("one waits") { downloader.figures.waiting == 1 }
     waiting.cancel()
     #expect(await waiting.result.failure as? ImageError == .cancelled)
     #expect(downloader.figures.waiting == 0)
@@ -160,9 +160,9 @@ import Testing
     #expect(origin.requests(to: "/never") == 0)
   }
 
-  @Test func `a task cancelled before it loads is told so`() async throws {
+  @Test func `a load in a cancelled task fails as cancelled`() async throws {
     let origin = try Origin()
-    origin.route("/a", .silence)
+    origin.route("/a", to: .silence)
     let downloader = try makeDownloader()
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }
@@ -171,13 +171,13 @@ import Testing
     #expect(await task.result.failure as? ImageError == .cancelled)
   }
 
-  @Test func `loads cancelled at any moment are each answered once and leave nothing behind`()
+  @Test func `loads cancelled at random moments end exactly once and leave no state`()
     async throws
   {
     // Given
     let origin = try Origin()
-    origin.serve("/a", body)
-    origin.route("/slow", .trickle(Array(body.prefix(20)), milliseconds: 1))
+    origin.serve("/a", bytes: body)
+    origin.route("/slow", to: .trickle(Array(body.prefix(20)), milliseconds: 1))
     let downloader = try makeDownloader { $0.limit = 8 }
     // When
     let answers = await withTaskGroup(of: Bool.self) { group in
@@ -200,13 +200,13 @@ import Testing
     #expect(try await downloader.load(origin.url("/a")).file.count == body.count)
   }
 
-  @Test func `loads that nobody answers are answered when the downloader goes`() async throws {
+  @Test func `a shutdown ends all running and waiting loads`() async throws {
     let origin = try Origin()
-    origin.route("/a", .silence)
+    origin.route("/a", to: .silence)
     let loads = try await {
       let downloader = try makeDownloader { $0.limitPerHost = 2 }
       let loads = (0..<4).map { _ in Task { try await downloader.load(origin.url("/a")) } }
-      await eventually("two run, two wait") {
+      try await eventually("two run, two wait") {
         origin.activeRequests == 2 && downloader.figures.waiting == 2
       }
       downloader.shutDown()

@@ -13,33 +13,33 @@ import Testing
   private func order(
     of loads: [(query: String, priority: any WorkPriority)],
     _ change: (inout DownloaderConfiguration) -> Void = { _ in },
-    whileTheyWait act: (Downloader) async -> Void = { _ in }
+    whileTheyWait act: (Downloader) async throws -> Void = { _ in }
   ) async throws -> [String] {
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/held", .hold(gate, then: .ok(body)))
-    origin.serve("/a", body)
+    origin.route("/held", to: .hold(gate, then: .ok(body)))
+    origin.serve("/a", bytes: body)
     let downloader = try makeDownloader {
       $0.limit = 1
       change(&$0)
     }
     let held = Task { try await downloader.load(origin.url("/held")) }
-    await eventually("the place is taken") { origin.activeRequests == 1 }
+    try await eventually("the place is taken") { origin.activeRequests == 1 }
     var tasks: [Task<LoadResult, any Error>] = []
     for (number, load) in loads.enumerated() {
       let request = LoadRequest(
         url: try SourceURL(parsing: origin.url("/a?\(load.query)")), priority: load.priority)
       tasks.append(Task { try await downloader.load(request) })
-      await eventually("it waits") { downloader.figures.waiting == number + 1 }
+      try await eventually("it waits") { downloader.figures.waiting == number + 1 }
     }
-    await act(downloader)
+    try await act(downloader)
     gate.open()
     _ = try await held.value
     for task in tasks { _ = try await task.value }
     return origin.received(at: "/a").map { String($0.target.dropFirst(3)) }
   }
 
-  @Test func `high goes before normal, normal before low`() async throws {
+  @Test func `loads of high priority start first, then normal, then low`() async throws {
     let loads: [(String, any WorkPriority)] = [
       ("l", TestPriority(.low)), ("n1", TestPriority(.normal)), ("h", TestPriority(.high)),
       ("n2", TestPriority(.normal)),
@@ -47,7 +47,7 @@ import Testing
     #expect(try await order(of: loads) == ["h", "n1", "n2", "l"])
   }
 
-  @Test func `last in, first out where that is configured`() async throws {
+  @Test func `loads start last-in, first-out if configured`() async throws {
     let loads = ["1", "2", "3"].map { ($0, TestPriority(.normal) as any WorkPriority) }
     #expect(try await order(of: loads, { $0.order = .lifo }) == ["3", "2", "1"])
   }
@@ -61,22 +61,22 @@ import Testing
       of: loads,
       whileTheyWait: { downloader in
         prefetched.raise(to: .high)
-        await eventually("the list tells of it") {
+        try await eventually("the list tells of it") {
           downloader.downloads().map(\.priority) == ["normal", "normal", "high", "normal"]
         }
       })
     #expect(raised == ["2", "1", "3"])
   }
 
-  @Test func `raising a load that runs or has ended does nothing`() async throws {
+  @Test func `raising a load that runs or has ended has no effect`() async throws {
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/a", .hold(gate, then: .ok(body)))
+    origin.route("/a", to: .hold(gate, then: .ok(body)))
     let downloader = try makeDownloader()
     let priority = TestPriority(.low)
     let request = LoadRequest(url: try SourceURL(parsing: origin.url("/a")), priority: priority)
     async let load = downloader.load(request)
-    await eventually("it runs") { origin.activeRequests == 1 }
+    try await eventually("it runs") { origin.activeRequests == 1 }
     priority.raise(to: .normal)
     gate.open()
     _ = try await load
@@ -84,19 +84,19 @@ import Testing
     #expect(downloader.downloads() == [])
   }
 
-  @Test func `while paused nothing begins and what runs ends`() async throws {
+  @Test func `while paused no load starts, and running loads finish`() async throws {
     // Given
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/held", .hold(gate, then: .ok(body)))
-    origin.serve("/a", body)
+    origin.route("/held", to: .hold(gate, then: .ok(body)))
+    origin.serve("/a", bytes: body)
     let downloader = try makeDownloader()
     async let held = downloader.load(origin.url("/held"))
-    await eventually("one runs") { origin.activeRequests == 1 }
+    try await eventually("one runs") { origin.activeRequests == 1 }
     // When
     downloader.pause()
     async let next = downloader.load(origin.url("/a"))
-    await eventually("one waits") { downloader.figures.waiting == 1 }
+    try await eventually("one waits") { downloader.figures.waiting == 1 }
     gate.open()
     // Then
     #expect(try await held.file.bytes == body)
@@ -109,9 +109,9 @@ import Testing
     #expect(!downloader.figures.paused)
   }
 
-  @Test func `a pause lengthens nobody's wait`() async throws {
+  @Test func `a pause does not extend the queue time-out`() async throws {
     let origin = try Origin()
-    origin.serve("/a", body)
+    origin.serve("/a", bytes: body)
     let downloader = try makeDownloader { $0.queueTimeout = .milliseconds(50) }
     downloader.pause()
     let failure = await downloader.failure(of: origin.url("/a"))
@@ -119,11 +119,11 @@ import Testing
     #expect(origin.totalRequests == 0)
   }
 
-  @Test func `each step of a load is told, its end last`() async throws {
+  @Test func `observers receive each step of a load, with its end last`() async throws {
     // Given
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/a", .ok(body, holdingAfter: 2, at: gate))
+    origin.route("/a", to: .ok(body, holdingAfter: 2, at: gate))
     let downloader = try makeDownloader()
     let seen = Lock<[DownloadStatus]>([])
     var observation: Observation? = downloader.observeDownloads { status in
@@ -131,11 +131,11 @@ import Testing
     }
     // When
     async let load = downloader.load(origin.url("/a"))
-    await eventually("some of it is here") { seen.withLock { $0.last?.received == 2 } }
+    try await eventually("some of it is here") { seen.withLock { $0.last?.received == 2 } }
     gate.open()
     _ = try await load
     _ = await downloader.failure(of: origin.url("/missing"))
-    await eventually("its end is told") { seen.withLock { $0.last?.state == .failed } }
+    try await eventually("its end is told") { seen.withLock { $0.last?.state == .failed } }
     // Then
     let (first, second) = seen.withLock { all in
       (all.filter { $0.url.hasSuffix("/a") }, all.filter { !$0.url.hasSuffix("/a") })
@@ -152,32 +152,33 @@ import Testing
     withExtendedLifetime(observation) {}
   }
 
-  @Test func `the list tells what runs, how far it is, and what waits`() async throws {
+  @Test func `the list shows running loads with their progress, and waiting loads`() async throws {
     // Given
     let origin = try Origin()
     let gate = Gate()
     let host = "127.0.0.1:\(origin.port)"
-    origin.route("/known", .ok(body, holdingAfter: 2, at: gate))
+    origin.route("/known", to: .ok(body, holdingAfter: 2, at: gate))
     let steps: [OriginReply.Step] = [
       .send(OriginReply.chunkedHead), .send(OriginReply.chunk([9])), .hold(gate),
       .send(Array("0\r\n\r\n".utf8)),
     ]
-    origin.route("/unknown", OriginReply(steps))
+    origin.route("/unknown", to: OriginReply(steps))
     origin.route(
       "/error",
-      OriginReply([
-        .send(OriginReply.head(404, ["Content-Length: 9"])), .hold(gate), .send(body + body + body),
+      to: OriginReply([
+        .send(OriginReply.head(404, headers: ["Content-Length: 9"])), .hold(gate),
+        .send(body + body + body),
       ]))
     let downloader = try makeDownloader { $0.limit = 3 }
     // When
-    async let known = downloader.load(origin.url("/known?q=1"), .high)
-    await eventually("one runs") { downloader.figures.running == 1 }
+    async let known = downloader.load(origin.url("/known?q=1"), priority: .high)
+    try await eventually("one runs") { downloader.figures.running == 1 }
     async let unknown = downloader.load(origin.url("/unknown"))
-    await eventually("two run") { downloader.figures.running == 2 }
+    try await eventually("two run") { downloader.figures.running == 2 }
     async let error = downloader.failure(of: origin.url("/error"))
-    await eventually("three run") { downloader.figures.running == 3 }
+    try await eventually("three run") { downloader.figures.running == 3 }
     async let waiting = downloader.failure(of: origin.url("/waiting"))
-    await eventually("bytes have come") {
+    try await eventually("bytes have come") {
       downloader.downloads().map(\.received) == [2, 1, 0, 0]
     }
     // Then
@@ -198,15 +199,15 @@ import Testing
     #expect(downloader.downloads() == [])
   }
 
-  @Test func `a redirected transfer is listed at the host it is at`() async throws {
+  @Test func `a redirected transfer is listed under its current host`() async throws {
     let origin = try Origin()
     let other = try Origin()
     let gate = Gate()
-    origin.route("/a", .redirect(to: other.url("/b")))
-    other.route("/b", .hold(gate, then: .ok(body)))
+    origin.route("/a", to: .redirect(to: other.url("/b")))
+    other.route("/b", to: .hold(gate, then: .ok(body)))
     let downloader = try makeDownloader()
     async let load = downloader.load(origin.url("/a"))
-    await eventually("it is there") { other.activeRequests == 1 }
+    try await eventually("it is there") { other.activeRequests == 1 }
     let status = try #require(downloader.downloads().first)
     #expect(status.url == origin.url("/a") && status.host == "127.0.0.1:\(other.port)")
     gate.open()

@@ -17,7 +17,7 @@ import Testing
     return (head, events)
   }
 
-  @Test func `a head is whole at its empty line`() {
+  @Test func `a response head is complete at its empty line`() {
     let (head, events) = receive(["HTTP/2 200", "Content-Length: 12", ""])
     #expect(events == [.more, .more, .complete])
     #expect(head.isComplete)
@@ -25,13 +25,13 @@ import Testing
     #expect(head.contentLength == 12)
   }
 
-  @Test func `names are of any case, values without the space around them`() {
+  @Test func `header names are case-insensitive, and surrounding space is removed from values`() {
     let (head, _) = receive(["HTTP/1.1 200 OK", "eTaG:\t \"x y\" \t", "CONTENT-TYPE:image/png", ""])
     #expect(head.origin.etag == "\"x y\"")
     #expect(head.origin.contentType == "image/png")
   }
 
-  @Test func `the lines of a list are one list`() {
+  @Test func `repeated lines of a list header are joined`() {
     let (head, _) = receive([
       "HTTP/1.1 200 OK", "Vary: Accept", "Cache-Control: max-age=5", "vary: Cookie, Origin",
       "Cache-Control: immutable", "",
@@ -41,7 +41,7 @@ import Testing
     #expect(receive(["HTTP/1.1 200 OK", ""]).head.origin.vary == nil)
   }
 
-  @Test func `what is no header is passed over`() {
+  @Test func `malformed header lines are skipped`() {
     let (head, events) = receive([
       "HTTP/1.1 200 OK", "no colon", " ETag: folded", "ETag:", "ETag: a\u{7}b", "ETag: \"good\"",
       "",
@@ -50,7 +50,7 @@ import Testing
     #expect(events.last == .complete)
   }
 
-  @Test func `lengths that are no number or not the same are invalid, unless they do not count`() {
+  @Test func `contradictory or malformed lengths are invalid unless they are ignored`() {
     let lengths: [([String], Int?)] = [
       (["5"], 5), (["5", "5"], 5), (["5, 5", "05"], 5), (["5", "6"], nil), (["5,6"], nil),
       (["5,"], nil), (["", "5"], nil), (["5x"], nil), (["-5"], nil), (["5\u{b}"], nil),
@@ -62,25 +62,25 @@ import Testing
       if let expected { #expect(head.contentLength == expected) }
       let (chunked, _) = receive(lines + ["transfer-encoding: chunked", ""])
       #expect(chunked.contentLength == nil && !chunked.hasInvalidLength)
-      // What an interim answer says of itself is forgotten.
+      // The headers of an interim response are discarded.
       let (next, _) = receive(["HTTP/1.1 103 Early"] + lines.dropFirst() + ["", lines[0], ""])
       #expect(next.contentLength == nil && !next.hasInvalidLength)
     }
   }
 
-  @Test func `only a redirect's Location leads anywhere`() {
+  @Test func `Location is used only with a redirect status`() {
     for (status, expected) in [(200, nil), (302, "/a"), (304, nil), (308, "/a"), (404, nil)] {
       let (head, _) = receive(["HTTP/1.1 \(status) X", "Location: /a", "Location: /b", ""])
       #expect(head.redirect == expected)
     }
   }
 
-  @Test func `a length beyond all numbers is the greatest`() {
+  @Test func `a content length beyond Int becomes the maximum`() {
     let (head, _) = receive(["HTTP/1.1 200 OK", "Content-Length: 99999999999999999999999", ""])
     #expect(head.contentLength == .max)
   }
 
-  @Test func `interim answers are forgotten, trailers ignored, and both are counted`() {
+  @Test func `interim responses and trailers are ignored, but count towards the header limit`() {
     let lines = [
       "HTTP/1.1 103 Early", "ETag: \"early\"", "", "HTTP/1.1 200 OK", "Age: 1", "", "Age: 2",
     ]

@@ -21,7 +21,7 @@ import Testing
     (["http://a/1", "https://b/2", "http://a/3"], true),
     (["http://a/1", "http://b:81/2", "http://a/3", "http://b/4"], false),
   ])
-  func `a host's secrets are for the origin of it that the load came to first`(
+  func `a host's secrets are sent to the first origin reached on it, or its upgrade to HTTPS`(
     urls: [String], areForTheLast: Bool
   ) throws {
     let targets = try urls.map { try target($0) }
@@ -31,7 +31,7 @@ import Testing
     #expect(told.last == areForTheLast)
   }
 
-  @Test func `a client's fields are for the origin that was asked for`() throws {
+  @Test func `a client's headers are sent only to the requested origin`() throws {
     let trail = RedirectTrail(try target("http://a/1"))
     for (url, isFirst) in [
       ("http://a/2", true), ("https://a/2", false), ("http://a:81/", false), ("http://b/", false),

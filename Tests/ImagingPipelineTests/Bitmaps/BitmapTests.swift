@@ -23,12 +23,13 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 4, 8], [12, 40, 52, 56, 64, 108, 124])
-  func `indices become their colours`(depth: Int, headerLength: Int) throws {
+  func `palette indices decode to their colours`(depth: Int, headerLength: Int) throws {
     for (width, height, isTopDown) in [(1, 1, false), (13, 7, false), (33, 5, true), (8, 3, true)]
     where !(isTopDown && headerLength == 12) {
       // given
       var bitmap = CodedBitmap(size: PixelSize(width: width, height: height), depth: depth)
-      (bitmap.headerLength, bitmap.isTopDown) = (headerLength, isTopDown)
+      bitmap.headerLength = headerLength
+      bitmap.isTopDown = isTopDown
       bitmap.palette = Self.colors(1 << depth)
       bitmap.pixels = Self.numbers(width * height, below: 1 << depth)
       // when
@@ -39,10 +40,11 @@ import Testing
     }
   }
 
-  @Test func `a colour that the palette does not have is black`() throws {
+  @Test func `an index outside the palette decodes to black`() throws {
     for (headerLength, saysColors) in [(40, true), (12, false), (40, false)] {
       var bitmap = CodedBitmap(size: PixelSize(width: 16, height: 16), depth: 8)
-      (bitmap.headerLength, bitmap.saysColors) = (headerLength, saysColors)
+      bitmap.headerLength = headerLength
+      bitmap.saysColors = saysColors
       bitmap.palette = Self.colors(100)
       bitmap.pixels = (0..<256).map { UInt32($0) }
       let black = [[UInt8]](repeating: [0, 0, 0], count: 156)
@@ -63,11 +65,13 @@ import Testing
   ]
 
   @Test(arguments: masked.indices)
-  func `masks say which bits are which colour`(index: Int) throws {
+  func `bit masks assign bits to colours`(index: Int) throws {
     // given
     let (depth, masks, headerLength, compression) = Self.masked[index]
     var bitmap = CodedBitmap(size: PixelSize(width: 19, height: 11), depth: depth)
-    (bitmap.headerLength, bitmap.compression, bitmap.masks) = (headerLength, compression, masks)
+    bitmap.headerLength = headerLength
+    bitmap.compression = compression
+    bitmap.masks = masks
     bitmap.pixels = Self.numbers(19 * 11, below: 1 << depth - 1)
     // when
     let pixels = try decoded(bitmap.file)
@@ -85,16 +89,17 @@ import Testing
     }
   }
 
-  @Test func `an alpha that is nowhere to be seen is none`() throws {
+  @Test func `an alpha channel that is zero everywhere is ignored`() throws {
     var bitmap = CodedBitmap(size: PixelSize(width: 3, height: 2), depth: 32)
-    (bitmap.headerLength, bitmap.compression) = (124, 3)
+    bitmap.headerLength = 124
+    bitmap.compression = 3
     bitmap.masks = [0x00ff_0000, 0x0000_ff00, 0x0000_00ff, 0xff00_0000]
     bitmap.pixels = [UInt32](repeating: 0x00c8_6432, count: 6)
     #expect(try decoded(bitmap.file)[1, 1] == [200, 100, 50, 255])
   }
 
   @Test(arguments: [4, 8], [1, 5, 40])
-  func `runs become rows`(depth: Int, width: Int) throws {
+  func `run-length data decodes to rows`(depth: Int, width: Int) throws {
     var generator = SeededGenerator(seed: UInt64(depth * width))
     for _ in 0..<20 {
       // given: random runs, single pixels and jumps, and the indices they decode to
@@ -117,18 +122,22 @@ import Testing
   ) -> (bytes: [UInt8], indices: [Int]) {
     var rows = [[Int]](
       repeating: [Int](repeating: 0, count: size.width), count: size.height)
-    var (bytes, x, y): ([UInt8], Int, Int) = ([], 0, 0)
+    var bytes: [UInt8] = []
+    var x = 0
+    var y = 0
     while y < size.height {
       let room = size.width - x
       switch Int.random(in: 0..<8, using: &generator) {
       case 0:
         bytes += [0, 0]
-        (x, y) = (0, y + 1)
+        x = 0
+        y += 1
       case 1 where y + 2 < size.height:
         let right = Int.random(in: 0...min(room, 3), using: &generator)
         let down = Int.random(in: 0...2, using: &generator)
         bytes += [0, 2, UInt8(right), UInt8(down)]
-        (x, y) = (x + right, y + down)
+        x += right
+        y += down
       case 2...4 where room >= 3:
         let count = Int.random(in: 3...min(room, 20), using: &generator)
         let values = (0..<count).map { _ in Int.random(in: 0..<1 << depth, using: &generator) }
@@ -153,30 +162,32 @@ import Testing
         x = min(x + count, size.width)
         // Only the end of the row may follow, because the file's column is unknown here.
         bytes += [0, 0]
-        (x, y) = (0, y + 1)
+        x = 0
+        y += 1
       }
     }
     return (bytes + [0, 1], Array(rows.reversed().joined()))
   }
 
-  @Test func `runs may end an image before its last row, but not just stop`() throws {
+  @Test func `run-length data may end before the last row only with an end marker`() throws {
     var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 3), depth: 8)
-    (bitmap.compression, bitmap.palette) = (1, [[10, 20, 30], [200, 100, 50]])
+    bitmap.compression = 1
+    bitmap.palette = [[10, 20, 30], [200, 100, 50]]
     bitmap.runs = [4, 1, 0, 1]
-    #expect(try decoded(bitmap.file).rgb(0, 2) == [200, 100, 50])
-    #expect(try decoded(bitmap.file).rgb(0, 0) == [10, 20, 30])
+    #expect(try decoded(bitmap.file).rgb(x: 0, y: 2) == [200, 100, 50])
+    #expect(try decoded(bitmap.file).rgb(x: 0, y: 0) == [10, 20, 30])
     bitmap.runs = [4, 1, 0, 0, 4, 1, 0, 0, 4, 1]
-    #expect(try decoded(bitmap.file).rgb(3, 0) == [200, 100, 50])
+    #expect(try decoded(bitmap.file).rgb(x: 3, y: 0) == [200, 100, 50])
     for runs: [UInt8] in [[], [4], [4, 1], [4, 1, 0, 0, 2, 1], [0, 200, 1, 1], [0, 2, 1]] {
       bitmap.runs = runs
       #expect(isUndecodable(bitmap.file))
     }
   }
 
-  @Test func `a profile of its own is applied`() throws {
+  @Test func `an embedded profile is applied`() throws {
     // given: libvips's Display P3
     let png = try TestImages.encode(
-      Pixels(width: 4, height: 4, color: [200, 100, 50]), ".png[profile=p3]")
+      Pixels(width: 4, height: 4, color: [200, 100, 50]), as: ".png[profile=p3]")
     var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 4), depth: 24)
     bitmap.headerLength = 124
     bitmap.profile = try png.withUnsafeBytes {
@@ -186,13 +197,14 @@ import Testing
     // when, then
     #expect(!bitmap.profile.isEmpty)
     #expect(try decoded(bitmap.file).values == decoded(png).values)
-    #expect(try decoded(bitmap.file).rgb(1, 1) != [200, 100, 50])
+    #expect(try decoded(bitmap.file).rgb(x: 1, y: 1) != [200, 100, 50])
   }
 
-  @Test func `sides and pixels are held to what is there and what may be`() {
+  @Test func `dimensions are limited by the data and the pixel limit`() {
     // given: no pixels, or runs of unknown length
     var bitmap = CodedBitmap(size: PixelSize(width: 60_000, height: 60_000), depth: 8)
-    (bitmap.palette, bitmap.runs) = ([[1, 2, 3]], [0, 1])
+    bitmap.palette = [[1, 2, 3]]
+    bitmap.runs = [0, 1]
     #expect(isUndecodable(bitmap.file))
     bitmap.compression = 1
     #expect(
@@ -204,10 +216,12 @@ import Testing
     }
   }
 
-  @Test func `what only printers and OS2 have in them is of no format`() {
+  @Test func `bitmap kinds for printers and OS/2 are unsupported_format`() {
     for (compression, depth, length) in [(4, 0, 40), (5, 0, 40), (3, 1, 64), (4, 24, 64)] {
       var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 4), depth: depth)
-      (bitmap.compression, bitmap.headerLength, bitmap.runs) = (compression, length, [])
+      bitmap.compression = compression
+      bitmap.headerLength = length
+      bitmap.runs = []
       guard case .unsupportedFormat = Made.error(bitmap.file) else {
         Issue.record("compression \(compression)")
         continue

@@ -7,63 +7,80 @@ import Testing
 @Suite(.onOwnThreads) struct AlphaTests {
   private let red = Color(red: 255, green: 0, blue: 0)
 
-  @Test func `what is transparent lends its colour to nobody`() throws {
+  @Test func `transparent pixels do not affect the colour of opaque ones`() throws {
     // given: opaque white next to fully transparent black, where the resize mixes the edge
     let source = try TestImages.encode(
       Pixels(width: 90, height: 90, bands: 4) { x, _ in
         x < 45 ? [255, 255, 255, 255] : [0, 0, 0, 0]
-      }, ".png")
+      }, as: ".png")
     // when
     let made = try Made(source) { $0.width = 31 }.pixels()
     // then
-    for x in 0..<31 where made[x, 15][3] > 16 { #expect(made.rgb(x, 15).allSatisfy { $0 > 240 }) }
+    for x in 0..<31 where made[x, 15][3] > 16 {
+      #expect(made.rgb(x: x, y: 15).allSatisfy { $0 > 240 })
+    }
     #expect(made[2, 15][3] == 255 && made[28, 15][3] == 0)
   }
 
   @Test(
     arguments: [".png", ".png[palette,dither=0]", ".tif", ".webp[lossless]", ".gif[dither=0]"],
     [31, 64, 200])
-  func `what is transparent bleeds nowhere`(suffix: String, width: Int) throws {
+  func `transparent colours do not bleed into resized pixels`(suffix: String, width: Int) throws {
     // given: opaque white in transparent green, reduced by Pictor and enlarged by libvips
-    let source = try TestImages.encode(disc(white: [255, 255, 255, 255]), suffix)
+    let source = try TestImages.encode(disc(white: [255, 255, 255, 255]), as: suffix)
     // when
-    let made = try Made(source) { ($0.width, $0.format, $0.enlarge) = (width, .png, true) }.pixels()
+    let made = try Made(source) {
+      $0.width = width
+      $0.format = .png
+      $0.enlarge = true
+    }.pixels()
     // then
     expectNoGreen(made)
   }
 
   @Test(arguments: [31, 200])
-  func `what is transparent bleeds nowhere at 16 bits either`(width: Int) throws {
+  func `transparent colours do not bleed at 16 bits`(width: Int) throws {
     let values = disc(white: [255, 255, 255, 255]).values.map { UInt16($0) * 257 }
-    let source = try TestImages.encode(values, width: 90, bands: 4, as: .rgb16, ".png")
-    let made = try Made(source) { ($0.width, $0.enlarge) = (width, true) }.pixels()
+    let source = try TestImages.encode(values, width: 90, bands: 4, as: .rgb16, suffix: ".png")
+    let made = try Made(source) {
+      $0.width = width
+      $0.enlarge = true
+    }.pixels()
     expectNoGreen(made)
   }
 
   @Test(arguments: [".gif[dither=0]", ".webp[lossless]"], [40, 140])
-  func `what is transparent bleeds into no frame`(suffix: String, width: Int) throws {
+  func `transparent colours do not bleed into frames of an animation`(suffix: String, width: Int)
+    throws
+  {
     // given
     let frames = [disc(white: [255, 255, 255, 255]), disc(white: [240, 240, 240, 255])]
     let source = try TestImages.animation(frames, as: suffix)
     // when
-    let made = try Made(source) { ($0.width, $0.enlarge) = (width, true) }
+    let made = try Made(source) {
+      $0.width = width
+      $0.enlarge = true
+    }
     // then
     #expect(made.frames == 2)
     for frame in 0..<2 { expectNoGreen(try made.pixels(frame: frame), least: 225) }
   }
 
   @Test(arguments: [20, 64, 150])
-  func `a faint colour stays what it is`(width: Int) throws {
+  func `a nearly transparent colour is kept`(width: Int) throws {
     // given: an alpha that leaves three of eight bits for a colour
     for alpha in [6, 10, 40] as [UInt8] {
       let source = try TestImages.encode(
-        Pixels(width: 64, height: 64, color: [200, 100, 50, alpha]), ".png")
+        Pixels(width: 64, height: 64, color: [200, 100, 50, alpha]), as: ".png")
       // when
-      let made = try Made(source) { ($0.width, $0.enlarge) = (width, true) }.pixels()
+      let made = try Made(source) {
+        $0.width = width
+        $0.enlarge = true
+      }.pixels()
       // then
       let pixel = made[width / 2, width / 2]
       #expect(pixel[3] == alpha)
-      #expect(isClose(Array(pixel[0..<3]), [200, 100, 50], within: 1), "\(pixel)")
+      #expect(isClose(Array(pixel[0..<3]), to: [200, 100, 50], within: 1), "\(pixel)")
     }
   }
 
@@ -76,12 +93,13 @@ import Testing
 
   private func expectNoGreen(_ pixels: Pixels, least: UInt8 = 240) {
     #expect(pixels.bands == 4)
-    let (width, height) = (pixels.size.width, pixels.size.height)
+    let width = pixels.size.width
+    let height = pixels.size.height
     var seen = 0
     for y in 0..<height {
       for x in 0..<width where pixels[x, y][3] > 16 {
         seen += 1
-        if !pixels.rgb(x, y).allSatisfy({ $0 >= least }) {
+        if !pixels.rgb(x: x, y: y).allSatisfy({ $0 >= least }) {
           Issue.record("\(x), \(y): \(pixels[x, y])")
           return
         }
@@ -91,59 +109,75 @@ import Testing
     #expect(pixels[width / 2, height / 2][3] == 255 && pixels[1, 1][3] == 0)
   }
 
-  @Test func `unresized pixels stay exactly what they are`() throws {
+  @Test func `without a resize, pixels are unchanged`() throws {
     let scene = Pixels.scene(width: 90, height: 60, alpha: true)
-    let made = try Made(try TestImages.encode(scene, ".png"))
+    let made = try Made(try TestImages.encode(scene, as: ".png"))
     #expect(try made.pixels().values == scene.values)
   }
 
   @Test(arguments: [ImageFormat.png, .webp, .gif])
-  func `formats with an alpha keep it`(format: ImageFormat) throws {
+  func `formats with alpha keep it`(format: ImageFormat) throws {
     let source = try TestImages.encode(
       Pixels(width: 40, height: 40, bands: 4) { x, _ in
         x < 20 ? [10, 200, 10, 255] : [0, 0, 0, 0]
-      }, ".png")
-    let made = try Made(source) { ($0.format, $0.background) = (format, red) }.pixels()
+      }, as: ".png")
+    let made = try Made(source) {
+      $0.format = format
+      $0.background = red
+    }.pixels()
     #expect(made.bands == 4 && made[35, 20][3] == 0 && made[5, 20][3] == 255)
   }
 
-  @Test func `a JPEG shows the background where the source was transparent`() throws {
+  @Test func `a JPEG shows the background where the source is transparent`() throws {
     // given
     let source = try TestImages.encode(
-      Pixels(width: 40, height: 40, color: [0, 0, 255, 128]), ".png")
+      Pixels(width: 40, height: 40, color: [0, 0, 255, 128]), as: ".png")
     // when
     let white = try Made(source) { $0.format = .jpeg }.pixels()
-    let onRed = try Made(source) { ($0.format, $0.background) = (.jpeg, red) }.pixels()
+    let onRed = try Made(source) {
+      $0.format = .jpeg
+      $0.background = red
+    }.pixels()
     // then
-    #expect(isClose(white.rgb(20, 20), [127, 127, 255]))
-    #expect(isClose(onRed.rgb(20, 20), [127, 0, 128]))
+    #expect(isClose(white.rgb(x: 20, y: 20), to: [127, 127, 255]))
+    #expect(isClose(onRed.rgb(x: 20, y: 20), to: [127, 0, 128]))
   }
 
   @Test func `contain pads with the background`() throws {
     // given
     let source = try TestImages.jpeg(width: 200, height: 100)
     // when
-    let white = try Made(source) { ($0.width, $0.height, $0.fit) = (80, 80, .contain) }
+    let white = try Made(source) {
+      $0.width = 80
+      $0.height = 80
+      $0.fit = .contain
+    }
     let onRed = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.background) = (80, 80, .contain, red)
+      $0.width = 80
+      $0.height = 80
+      $0.fit = .contain
+      $0.background = red
       $0.position = .top
     }
     // then
     #expect(white.size == PixelSize(width: 80, height: 80) && white.format == .jpeg)
     let (centred, top) = (try white.pixels(), try onRed.pixels())
     #expect(
-      isClose(centred.rgb(40, 5), [255, 255, 255]) && isClose(centred.rgb(40, 75), [255, 255, 255]))
-    #expect(isClose(centred.rgb(5, 25), [220, 30, 30], within: 20))
-    #expect(isClose(top.rgb(40, 60), [254, 0, 0]))
-    #expect(isClose(top.rgb(75, 4), [30, 200, 40], within: 20))
+      isClose(centred.rgb(x: 40, y: 5), to: [255, 255, 255])
+        && isClose(centred.rgb(x: 40, y: 75), to: [255, 255, 255]))
+    #expect(isClose(centred.rgb(x: 5, y: 25), to: [220, 30, 30], within: 20))
+    #expect(isClose(top.rgb(x: 40, y: 60), to: [254, 0, 0]))
+    #expect(isClose(top.rgb(x: 75, y: 4), to: [30, 200, 40], within: 20))
   }
 
-  @Test func `a background with an alpha makes transparent padding, and so a PNG`() throws {
+  @Test func `a background with alpha gives transparent padding, so the format is PNG`() throws {
     // given
     let source = try TestImages.jpeg(width: 200, height: 100)
     // when
     let made = try Made(source) {
-      ($0.width, $0.height, $0.fit) = (80, 80, .contain)
+      $0.width = 80
+      $0.height = 80
+      $0.fit = .contain
       $0.background = Color(red: 1, green: 2, blue: 3, alpha: 0)
     }
     // then

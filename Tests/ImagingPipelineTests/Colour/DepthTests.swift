@@ -12,10 +12,10 @@ import Testing
   }
 
   @Test(arguments: [".png", ".tif"])
-  func `each of 65,536 greys becomes the nearest of 256`(suffix: String) throws {
+  func `each 16-bit grey is rounded to the nearest 8-bit grey`(suffix: String) throws {
     // given
     let values = (0..<65_536).map { UInt16($0) }
-    let source = try TestImages.encode(values, width: 256, bands: 1, as: .grey16, suffix)
+    let source = try TestImages.encode(values, width: 256, bands: 1, as: .grey16, suffix: suffix)
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
     // then
@@ -24,14 +24,15 @@ import Testing
   }
 
   @Test(arguments: [3, 4])
-  func `colours and alpha of 16 bits become the nearest`(bands: Int) throws {
+  func `16-bit colours and alpha are rounded to the nearest 8-bit value`(bands: Int) throws {
     // given: a different ramp in each band
     let values: [UInt16] = (0..<4_096).flatMap { (index: Int) -> [UInt16] in
       let up = UInt16(index * 16)
       return Array([up, 65_535 - UInt16(index * 13), UInt16(index * 7 + 129), up + 15][..<bands])
     }
     for suffix in [".png", ".tif"] {
-      let source = try TestImages.encode(values, width: 64, bands: bands, as: .rgb16, suffix)
+      let source = try TestImages.encode(
+        values, width: 64, bands: bands, as: .rgb16, suffix: suffix)
       // when
       let made = try Made(source) { $0.format = .png }.pixels()
       // then
@@ -39,13 +40,16 @@ import Testing
     }
   }
 
-  @Test func `a dark slope of 16 bits keeps its light when it is made smaller`() throws {
+  @Test func `a dark 16-bit gradient keeps its mean light when reduced`() throws {
     // given: 16 of 255 steps along 1,024 pixels
     let slope = (0..<1_024).map { UInt16(2_000 + $0 * 4) }
     let source = try TestImages.encode(
-      (0..<64).flatMap { _ in slope }, width: 1_024, bands: 1, as: .grey16, ".png")
+      (0..<64).flatMap { _ in slope }, width: 1_024, bands: 1, as: .grey16, suffix: ".png")
     // when
-    let made = try Made(source) { ($0.width, $0.format) = (256, .png) }.pixels()
+    let made = try Made(source) {
+      $0.width = 256
+      $0.format = .png
+    }.pixels()
     // then: four pixels become one with their mean light
     var bias = 0.0
     for x in 2..<254 {
@@ -56,7 +60,7 @@ import Testing
     #expect(abs(bias) < 0.05)
   }
 
-  @Test func `10 bits reach from black to white`() throws {
+  @Test func `10-bit values cover black to white`() throws {
     // given: sRGB code points, in grey, which the encoder hardly changes
     let codes: [UInt16] = [0, 1_023, 512, 768]
     let values: [UInt16] = (0..<64 * 64).flatMap { (index: Int) -> [UInt16] in
@@ -71,60 +75,60 @@ import Testing
     // then
     for (code, place) in zip(codes, [(16, 16), (48, 16), (16, 48), (48, 48)]) {
       let gray = nearest(Int(code), of: 1_023)
-      #expect(isClose(made.rgb(place.0, place.1), [gray, gray, gray], within: 1))
+      #expect(isClose(made.rgb(x: place.0, y: place.1), to: [gray, gray, gray], within: 1))
     }
   }
 
-  @Test func `floats without a profile are linear light`() throws {
+  @Test func `floats without a profile are read as linear light`() throws {
     // given
     let light: [Float] = [0.75, 0.214, 0.02]
     let source = try TestImages.encode(
-      (0..<64).flatMap { _ in light }, width: 8, bands: 3, as: .linear, ".tif")
+      (0..<64).flatMap { _ in light }, width: 8, bands: 3, as: .linear, suffix: ".tif")
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
     // then: IEC 61966-2-1
     let reference = light.map {
       UInt8((255 * (1.055 * pow(Double($0), 1 / 2.4) - 0.055)).rounded())
     }
-    #expect(isClose(made.rgb(4, 4), reference, within: 1))
+    #expect(isClose(made.rgb(x: 4, y: 4), to: reference, within: 1))
   }
 
-  @Test func `floats with a profile are the profile's numbers`() throws {
+  @Test func `floats with a profile are read as the profile's values`() throws {
     // given
     let profile = LittleCMS.profile(LittleCMS.adobeRGB, gamma: 2.2)
     let color: [UInt8] = [51, 153, 102]
     let source = try TestImages.encode(
       (0..<64).flatMap { _ in color.map { Float($0) / 255 } }, width: 8, bands: 3, as: .linear,
-      profile: profile, ".tif")
+      profile: profile, suffix: ".tif")
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
     // then
     let reference = LittleCMS.sRGB(of: color, bands: 3, profile: profile)
-    #expect(isClose(made.rgb(4, 4), reference, within: 1))
+    #expect(isClose(made.rgb(x: 4, y: 4), to: reference, within: 1))
   }
 
-  @Test func `a palette with transparency comes out exactly`() throws {
+  @Test func `a palette with transparency is decoded exactly`() throws {
     // given: PNG's tRNS, as in SDWebImage's IndexedPNG
     let colors: [[UInt8]] = [
       [154, 231, 231, 50], [255, 0, 1, 255], [3, 2, 1, 128], [0, 0, 0, 0],
     ]
     let image = Pixels(width: 64, height: 48, bands: 4) { x, y in colors[(x / 8 + y / 8) % 4] }
-    let source = try TestImages.encode(image, ".png[palette,Q=100,dither=0]")
+    let source = try TestImages.encode(image, as: ".png[palette,Q=100,dither=0]")
     #expect(source.contains("PLTE") && source.contains("tRNS"))
     // when
     let made = try Made(source).pixels()
     // then
     #expect(try made.values == Pixels(decoding: source).values)
-    #expect(isClose(made[0, 0], colors[0], within: 1) && made[0, 0][3] == 50)
+    #expect(isClose(made[0, 0], to: colors[0], within: 1) && made[0, 0][3] == 50)
   }
 
   @Test(arguments: [1, 2, 4])
-  func `greys of few bits reach from black to white`(bits: Int) throws {
-    let most = 1 << bits - 1
+  func `greys of few bits cover black to white`(bits: Int) throws {
+    let maximum = 1 << bits - 1
     let image = Pixels(width: 64, height: 8, bands: 1) { x, _ in
-      [UInt8(x * (most + 1) / 64 * 255 / most)]
+      [UInt8(x * (maximum + 1) / 64 * 255 / maximum)]
     }
-    let source = try TestImages.encode(image, ".png[bitdepth=\(bits)]")
+    let source = try TestImages.encode(image, as: ".png[bitdepth=\(bits)]")
     let made = try Made(source) { $0.format = .png }.pixels()
     #expect(made.bands == 1 && made[0, 4] == [0] && made[63, 4] == [255])
   }

@@ -40,21 +40,22 @@ import Testing
 
   /// Applies the curve of ITU-R BT.2390 from 1,000 to 203 cd/m², by its formulas.
   private func toned(_ light: Double) -> Double {
-    let (source, most) = (pq(1_000), pq(203) / pq(1_000))
-    let ks = 1.5 * most - 0.5
+    let source = pq(1_000)
+    let maximum = pq(203) / pq(1_000)
+    let ks = 1.5 * maximum - 0.5
     let e = min(pq(light) / source, 1)
     guard e >= ks else { return light }
     let t = (e - ks) / (1 - ks)
     let p =
       (2 * t * t * t - 3 * t * t + 1) * ks + (t * t * t - 2 * t * t + t) * (1 - ks)
-      + (3 * t * t - 2 * t * t * t) * most
+      + (3 * t * t - 2 * t * t * t) * maximum
     return self.light(ofPQ: p * source)
   }
 
   /// Returns what an sRGB display of 203 cd/m² shows for light in BT.2020.
   private func shown(_ light: [Double]) -> [UInt8] {
-    let most = light.max() ?? 0
-    let scale = most > 0 ? toned(most) / most / 203 : 0
+    let maximum = light.max() ?? 0
+    let scale = maximum > 0 ? toned(maximum) / maximum / 203 : 0
     return encode(convert(light.map { $0 * scale }, from: Self.bt2020))
   }
 
@@ -67,7 +68,7 @@ import Testing
 
   /// Converts light from other primaries to BT.709, via XYZ.
   private func convert(_ light: [Double], from primaries: Primaries) -> [Double] {
-    solve(matrix(Self.bt709), apply(matrix(primaries), light))
+    solve(matrix(Self.bt709), equals: apply(matrix(primaries), to: light))
   }
 
   /// Returns the matrix to XYZ; its columns are the primaries, scaled so that their sum is white
@@ -76,16 +77,16 @@ import Testing
     func xyz(_ c: (x: Double, y: Double)) -> [Double] { [c.x / c.y, 1, (1 - c.x - c.y) / c.y] }
     let columns = [p.red, p.green, p.blue].map(xyz)
     let rows = (0..<3).map { row in columns.map { $0[row] } }
-    let amounts = solve(rows, xyz(p.white))
+    let amounts = solve(rows, equals: xyz(p.white))
     return rows.map { zip($0, amounts).map(*) }
   }
 
-  private func apply(_ m: [[Double]], _ v: [Double]) -> [Double] {
+  private func apply(_ m: [[Double]], to v: [Double]) -> [Double] {
     m.map { $0[0] * v[0] + $0[1] * v[1] + $0[2] * v[2] }
   }
 
   /// Solves by Cramer's rule.
-  private func solve(_ m: [[Double]], _ v: [Double]) -> [Double] {
+  private func solve(_ m: [[Double]], equals v: [Double]) -> [Double] {
     func determinant(_ m: [[Double]]) -> Double {
       m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1])
         - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0])
@@ -122,7 +123,7 @@ import Testing
     [520, 460, 430], [380, 440, 330], [480, 540, 620], [700, 200, 150],
   ]
 
-  @Test func `PQ is shown as the formulae of BT.2390 have it`() throws {
+  @Test func `PQ is tone-mapped by the formulas of BT.2390`() throws {
     // given
     let source = try heic(
       image(Self.colors), width: 32 * Self.colors.count, primaries: 9, transfer: 16)
@@ -132,14 +133,14 @@ import Testing
     for (index, color) in Self.colors.enumerated() {
       let reference = shown(color.map { light(ofPQ: Double($0) / 1_023) })
       #expect(
-        isClose(made.rgb(index * 32 + 16, 16), reference, within: 4),
-        "\(color): \(made.rgb(index * 32 + 16, 16)), \(reference)")
+        isClose(made.rgb(x: index * 32 + 16, y: 16), to: reference, within: 4),
+        "\(color): \(made.rgb(x: index * 32 + 16, y: 16)), \(reference)")
     }
-    #expect(made.bands == 3 && made.rgb(16, 16).allSatisfy { $0 <= 2 })
-    #expect(made.rgb(3 * 32 + 16, 16).allSatisfy { $0 >= 253 })
+    #expect(made.bands == 3 && made.rgb(x: 16, y: 16).allSatisfy { $0 <= 2 })
+    #expect(made.rgb(x: 3 * 32 + 16, y: 16).allSatisfy { $0 >= 253 })
   }
 
-  @Test func `HLG is shown as on its display, mapped alike`() throws {
+  @Test func `HLG is tone-mapped like PQ`() throws {
     // given
     let colors: [[UInt16]] = [
       [0, 0, 0], [390, 390, 390], [767, 767, 767], [1_023, 1_023, 1_023], [600, 520, 470],
@@ -152,12 +153,12 @@ import Testing
     for (index, color) in colors.enumerated() {
       let reference = shown(light(ofHLG: color.map { Double($0) / 1_023 }))
       #expect(
-        isClose(made.rgb(index * 32 + 16, 16), reference, within: 4),
-        "\(color): \(made.rgb(index * 32 + 16, 16)), \(reference)")
+        isClose(made.rgb(x: index * 32 + 16, y: 16), to: reference, within: 4),
+        "\(color): \(made.rgb(x: index * 32 + 16, y: 16)), \(reference)")
     }
   }
 
-  @Test func `light grows with the signal, neutral stays neutral, and alpha stays`() throws {
+  @Test func `tone mapping is monotonic and keeps neutral colours and alpha`() throws {
     // given: a ramp of greys with a transparent lower half
     let values = (0..<32).flatMap { y in
       (0..<256).flatMap { x in
@@ -172,7 +173,7 @@ import Testing
     #expect(made.bands == 4 && made[128, 2][3] == 255 && made[128, 29][3] == 0)
     var last = 0
     for x in stride(from: 2, to: 256, by: 4) {
-      let pixel = made.rgb(x, 4).map { Int($0) }
+      let pixel = made.rgb(x: x, y: 4).map { Int($0) }
       #expect((pixel.max() ?? 0) - (pixel.min() ?? 0) <= 3)
       #expect(pixel[1] >= last - 2)
       last = max(last, pixel[1])
@@ -181,13 +182,16 @@ import Testing
   }
 
   @Test(arguments: [(12, 13), (9, 1)] as [(UInt8, UInt8)])
-  func `wide primaries of standard range become sRGB's`(primaries: UInt8, transfer: UInt8) throws {
+  func `wide primaries of standard range are converted to sRGB`(primaries: UInt8, transfer: UInt8)
+    throws
+  {
     // given: an 8-bit AVIF
     let colors: [[UInt8]] = [[180, 120, 90], [110, 140, 110], [200, 200, 200], [70, 90, 150]]
     let row = colors.flatMap { color in (0..<32).flatMap { _ in color } }
     let source = try TestImages.withCodePoints(
       TestImages.encode(
-        (0..<32).flatMap { _ in row }, width: 128, bands: 3, as: .sRGB, ".avif[Q=85,effort=0]"),
+        (0..<32).flatMap { _ in row }, width: 128, bands: 3, as: .sRGB,
+        suffix: ".avif[Q=85,effort=0]"),
       primaries: primaries, transfer: transfer)
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
@@ -200,19 +204,25 @@ import Testing
       let reference = encode(
         convert(light, from: primaries == 12 ? LittleCMS.displayP3 : Self.bt2020))
       #expect(
-        isClose(made.rgb(index * 32 + 16, 16), reference, within: 5),
-        "\(color): \(made.rgb(index * 32 + 16, 16)), \(reference)")
+        isClose(made.rgb(x: index * 32 + 16, y: 16), to: reference, within: 5),
+        "\(color): \(made.rgb(x: index * 32 + 16, y: 16)), \(reference)")
     }
   }
 
-  @Test func `a JPEG with a gain map is its base image`() throws {
+  @Test func `a JPEG with a gain map is rendered from its base image`() throws {
     // given: a gain map after the end of the image (CIPA DC-007)
     let base = try TestImages.jpeg(width: 400, height: 300)
-    let map = try TestImages.encode(Pixels(width: 100, height: 75, color: [255]), ".jpg")
+    let map = try TestImages.encode(Pixels(width: 100, height: 75, color: [255]), as: ".jpg")
     for width in [40, 400] {
       // when
-      let made = try Made(base + map) { ($0.width, $0.format) = (width, .png) }
-      let reference = try Made(base) { ($0.width, $0.format) = (width, .png) }
+      let made = try Made(base + map) {
+        $0.width = width
+        $0.format = .png
+      }
+      let reference = try Made(base) {
+        $0.width = width
+        $0.format = .png
+      }
       // then
       #expect(made.bytes == reference.bytes)
     }
@@ -220,7 +230,7 @@ import Testing
 
   // MARK: Container
 
-  private func box(_ type: String, _ content: [UInt8]) -> [UInt8] {
+  private func box(_ type: String, content: [UInt8]) -> [UInt8] {
     let size = content.count + 8
     return [0, 0, UInt8(size >> 8), UInt8(size & 255)] + Array(type.utf8) + content
   }
@@ -230,22 +240,27 @@ import Testing
   private func container(_ properties: [[UInt8]], of primary: [UInt8]) -> [UInt8] {
     let associations =
       [0, 0, 0, 0, 0, 0, 0, 2, 0, 6, 1, 1, 0, 7, UInt8(primary.count)] + primary
-    return box("ftyp", Array("heic".utf8))
+    return box("ftyp", content: Array("heic".utf8))
       + box(
         "meta",
-        [0, 0, 0, 0] + box("pitm", [0, 0, 0, 0, 0, 7])
+        content: [0, 0, 0, 0] + box("pitm", content: [0, 0, 0, 0, 0, 7])
           + box(
-            "iprp", box("ipco", properties.flatMap { $0 }) + box("ipma", associations)))
+            "iprp",
+            content: box("ipco", content: properties.flatMap { $0 })
+              + box("ipma", content: associations)))
   }
 
-  @Test func `code points are those of the primary image, and go behind its profile`() {
+  @Test func `the primary image has the code points, and a profile takes precedence`() {
     // given
-    func colr(_ primaries: UInt8, _ transfer: UInt8) -> [UInt8] {
-      box("colr", Array("nclx".utf8) + [0, primaries, 0, transfer, 0, 9, 0x80])
+    func colr(primaries: UInt8, transfer: UInt8) -> [UInt8] {
+      box("colr", content: Array("nclx".utf8) + [0, primaries, 0, transfer, 0, 9, 0x80])
     }
-    let profile = box("colr", Array("prof".utf8) + [1, 2, 3])
-    let light = box("clli", [0x07, 0xd0, 0, 100])
-    let properties = [colr(12, 13), colr(9, 16), light, profile, colr(1, 13)]
+    let profile = box("colr", content: Array("prof".utf8) + [1, 2, 3])
+    let light = box("clli", content: [0x07, 0xd0, 0, 100])
+    let properties = [
+      colr(primaries: 12, transfer: 13), colr(primaries: 9, transfer: 16), light, profile,
+      colr(primaries: 1, transfer: 13),
+    ]
     func read(_ primary: [UInt8]) -> CodePoints? {
       container(properties, of: primary).withUnsafeBytes(HEIFContainer.codePoints)
     }
@@ -260,7 +275,7 @@ import Testing
     }
   }
 
-  @Test func `the brightest light that a container names becomes white`() throws {
+  @Test func `the peak luminance stated by the container maps to white`() throws {
     let points = try #require(CodePoints(primaries: 9, transfer: 16, peak: 4_000))
     let tables = LightTables(points)
     func shown(_ light: Double) -> Float {
@@ -270,8 +285,7 @@ import Testing
     #expect(shown(1_000) < 0.98 && shown(1_000) > shown(203) && abs(shown(20) - 20 / 203) < 0.001)
   }
 
-  @Test func `code points in damaged boxes end in an error of the contract or in an image`() throws
-  {
+  @Test func `damaged boxes cause an error of the contract or an image`() throws {
     // given: reproducible damage before the image's data
     let whole = try heic(image([[500, 500, 500]]), width: 32, primaries: 9, transfer: 16)
     var random = SeededGenerator(seed: 3)

@@ -11,32 +11,32 @@ import Testing
   ]
 
   /// Encodes each ink as a square of 32 pixels, side by side.
-  private func encode(_ inks: [[UInt8]], profile: [UInt8] = [], _ suffix: String) throws -> [UInt8]
+  private func encode(_ inks: [[UInt8]], profile: [UInt8] = [], as suffix: String) throws -> [UInt8]
   {
     let row = inks.flatMap { color in (0..<32).flatMap { _ in color } }
     return try TestImages.encode(
       (0..<32).flatMap { _ in row }, width: 32 * inks.count, bands: 4, as: .cmyk, profile: profile,
-      suffix)
+      suffix: suffix)
   }
 
   private func expect(
-    _ source: [UInt8], _ references: [[UInt8]], within tolerance: Int,
+    _ source: [UInt8], toShow references: [[UInt8]], within tolerance: Int,
     at location: SourceLocation = #_sourceLocation
   ) throws {
     let made = try Made(source) { $0.format = .png }.pixels()
     #expect(made.bands == 3, sourceLocation: location)
     for (index, reference) in references.enumerated() {
-      let found = made.rgb(index * 32 + 16, 16)
+      let found = made.rgb(x: index * 32 + 16, y: 16)
       #expect(
-        isClose(found, reference, within: tolerance), "\(Self.inks[index])",
+        isClose(found, to: reference, within: tolerance), "\(Self.inks[index])",
         sourceLocation: location)
     }
   }
 
   /// Returns the result of inks without a profile.
   private func plain(_ suffix: String) throws -> [[UInt8]] {
-    let made = try Made(encode(Self.inks, suffix)) { $0.format = .png }.pixels()
-    return Self.inks.indices.map { made.rgb($0 * 32 + 16, 16) }
+    let made = try Made(encode(Self.inks, as: suffix)) { $0.format = .png }.pixels()
+    return Self.inks.indices.map { made.rgb(x: $0 * 32 + 16, y: 16) }
   }
 
   private static let profile = LittleCMS.tableProfile(inks: true)
@@ -45,21 +45,21 @@ import Testing
   }
 
   @Test(arguments: [".tif", ".jpg[Q=100]"])
-  func `CMYK with a profile is what littleCMS makes of it`(suffix: String) throws {
+  func `CMYK with a profile matches littleCMS`(suffix: String) throws {
     try expect(
-      encode(Self.inks, profile: Self.profile, suffix), Self.references, within: 2)
+      encode(Self.inks, profile: Self.profile, as: suffix), toShow: Self.references, within: 2)
   }
 
-  @Test func `16 bits of CMYK count as 8`() throws {
+  @Test func `16-bit CMYK is reduced to 8 bits`() throws {
     let row = Self.inks.flatMap { color in (0..<32).flatMap { _ in color.map { UInt16($0) * 257 } }
     }
     let source = try TestImages.encode(
       (0..<32).flatMap { _ in row }, width: 32 * Self.inks.count, bands: 4, as: .cmyk,
-      profile: Self.profile, ".tif")
-    try expect(source, Self.references, within: 2)
+      profile: Self.profile, suffix: ".tif")
+    try expect(source, toShow: Self.references, within: 2)
   }
 
-  @Test func `without a profile, or with one of no use, CMYK has the default one`() throws {
+  @Test func `CMYK without a usable profile uses the default profile`() throws {
     // given
     let untagged = try plain(".tif")
     // A CMYK profile header without any table.
@@ -68,41 +68,43 @@ import Testing
     torn.replaceSubrange(0..<4, with: [0, 0, 0, 132])
     // when, then
     for profile in [LittleCMS.profile(LittleCMS.displayP3), [1, 2, 3], torn] {
-      try expect(encode(Self.inks, profile: profile, ".tif"), untagged, within: 0)
+      try expect(encode(Self.inks, profile: profile, as: ".tif"), toShow: untagged, within: 0)
     }
     // libvips's own profile, embedded by name.
     let named = try TestImages.cmykJPEG(width: 64, height: 48, color: Self.inks[2], profile: true)
     let made = try Made(named) { $0.format = .png }.pixels()
-    #expect(isClose(made.rgb(16, 16), untagged[2], within: 3))
+    #expect(isClose(made.rgb(x: 16, y: 16), to: untagged[2], within: 3))
   }
 
-  @Test func `YCCK with Adobe's marker is CMYK`() throws {
+  @Test func `YCCK with an Adobe marker is read as CMYK`() throws {
     // given: JFIF's conversion of inks, which Adobe's marker implies to be inverted
     let stored = Self.inks.map { (inks: [UInt8]) -> [UInt8] in
-      let (c, m, y) = (Double(inks[0]), Double(inks[1]), Double(inks[2]))
+      let c = Double(inks[0])
+      let m = Double(inks[1])
+      let y = Double(inks[2])
       let light = [
         0.299 * c + 0.587 * m + 0.114 * y, 128 - 0.168736 * c - 0.331264 * m + 0.5 * y,
         128 + 0.5 * c - 0.418688 * m - 0.081312 * y,
       ]
       return light.map { 255 - UInt8($0.rounded()) } + [inks[3]]
     }
-    var bytes = try encode(stored, ".jpg[Q=100,subsample_mode=off]")
+    var bytes = try encode(stored, as: ".jpg[Q=100,subsample_mode=off]")
     // The last byte of the marker is the colour transform: 2 is YCCK (ITU-T T.872, 6.5.3).
     let marker = try #require(place(of: "Adobe", in: bytes))
     bytes[marker + 11] = 2
     // when, then
-    try expect(bytes, plain(".jpg[Q=100]"), within: 4)
+    try expect(bytes, toShow: plain(".jpg[Q=100]"), within: 4)
   }
 
-  @Test func `CMYK without Adobe's marker is inverted all the same`() throws {
+  @Test func `CMYK without an Adobe marker is inverted as well`() throws {
     // given: CMYK that libvips takes as inverted, as the writers of such files do
-    var bytes = try encode(Self.inks, ".jpg[Q=100]")
+    var bytes = try encode(Self.inks, as: ".jpg[Q=100]")
     // The segment is marker, length and content.
     let marker = try #require(place(of: "Adobe", in: bytes)) - 4
     let length = Int(bytes[marker + 2]) << 8 + Int(bytes[marker + 3])
     bytes.removeSubrange(marker..<marker + 2 + length)
     // when, then
-    try expect(bytes, plain(".jpg[Q=100]"), within: 3)
+    try expect(bytes, toShow: plain(".jpg[Q=100]"), within: 3)
   }
 
   private func place(of text: String, in bytes: [UInt8]) -> Int? {
@@ -115,19 +117,19 @@ import Testing
     [0, 0, 0], [100, 0, 0], [50, 0, 0], [60, 30, 20], [70, -30, 40], [40, 10, -40],
   ]
 
-  @Test func `Lab of a TIFF is that of ICC profiles`() throws {
+  @Test func `Lab in a TIFF is converted like the Lab of ICC profiles`() throws {
     for color in Self.lab {
       let values = (0..<64).flatMap { _ in color.map { Float($0) } }
-      let source = try TestImages.encode(values, width: 8, bands: 3, as: .lab, ".tif")
+      let source = try TestImages.encode(values, width: 8, bands: 3, as: .lab, suffix: ".tif")
       let made = try Made(source)
       #expect(made.format == .jpeg)
       let pixels = try Made(source) { $0.format = .png }.pixels()
       let reference = LittleCMS.sRGB(of: color, bands: 3, profile: nil)
-      #expect(isClose(pixels.rgb(4, 4), reference, within: 3), "\(color)")
+      #expect(isClose(pixels.rgb(x: 4, y: 4), to: reference, within: 3), "\(color)")
     }
   }
 
-  @Test func `Lab of 8 bits has no alpha`() throws {
+  @Test func `8-bit Lab has no alpha`() throws {
     for color in Self.lab {
       // given: TIFF 6.0, section 23: L from 0 to 255, a and b signed
       let bytes = [
@@ -142,13 +144,13 @@ import Testing
       let exact = [Double(bytes[0]) / 2.55, color[1], color[2]]
       let reference = LittleCMS.sRGB(of: exact, bands: 3, profile: nil)
       #expect(made.format == .jpeg && pixels.bands == 3)
-      #expect(isClose(pixels.rgb(4, 4), reference, within: 3), "\(color)")
+      #expect(isClose(pixels.rgb(x: 4, y: 4), to: reference, within: 3), "\(color)")
     }
   }
 
   /// Returns a baseline TIFF of one strip, big-endian.
   private func labTIFF(side: Int, color: [UInt8]) -> [UInt8] {
-    func big(_ value: Int, _ count: Int) -> [UInt8] {
+    func big(_ value: Int, count: Int) -> [UInt8] {
       (0..<count).reversed().map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
     }
     // Tag, type (3: 16 bits, 4: 32), count, value; longer values are stored after the directory, at
@@ -157,13 +159,14 @@ import Testing
       (256, 3, 1, side), (257, 3, 1, side), (258, 3, 3, 122), (259, 3, 1, 1), (262, 3, 1, 8),
       (273, 4, 1, 128), (277, 3, 1, 3), (278, 3, 1, side), (279, 4, 1, side * side * 3),
     ]
-    var file: [UInt8] = Array("MM".utf8) + big(42, 2) + big(8, 4) + big(entries.count, 2)
+    var file: [UInt8] =
+      Array("MM".utf8) + big(42, count: 2) + big(8, count: 4) + big(entries.count, count: 2)
     for entry in entries {
-      file += big(entry.tag, 2) + big(entry.type, 2) + big(entry.count, 4)
+      file += big(entry.tag, count: 2) + big(entry.type, count: 2) + big(entry.count, count: 4)
       let isShort = entry.type == 3 && entry.count == 1
-      file += isShort ? big(entry.value, 2) + [0, 0] : big(entry.value, 4)
+      file += isShort ? big(entry.value, count: 2) + [0, 0] : big(entry.value, count: 4)
     }
-    file += big(0, 4)
+    file += big(0, count: 4)
     file += [0, 8, 0, 8, 0, 8]
     return file + (0..<side * side).flatMap { _ in color }
   }

@@ -12,7 +12,7 @@ import Testing
   }
 
   /// Returns the RMSE of the result's colours in percent of full light.
-  private func error(_ made: Made, _ reference: [UInt8]) throws -> Double {
+  private func error(of made: Made, from reference: [UInt8]) throws -> Double {
     let pixels = try made.pixels()
     let found = (0..<pixels.size.width * pixels.size.height).flatMap {
       Array(pixels.values[$0 * pixels.bands..<$0 * pixels.bands + 3])
@@ -32,15 +32,16 @@ import Testing
   ]
 
   @Test(arguments: profiles.indices, [8, 16])
-  func `what a profile says is what littleCMS makes of it`(index: Int, depth: Int) throws {
+  func `converted colours match littleCMS`(index: Int, depth: Int) throws {
     // given
     let profile = Self.profiles[index].bytes
     let wide = Self.chart.map { UInt16($0) * 257 }
     let source =
       depth == 8
       ? try TestImages.encode(
-        Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".png")
-      : try TestImages.encode(wide, width: 16, bands: 3, as: .rgb16, profile: profile, ".png")
+        Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, suffix: ".png")
+      : try TestImages.encode(
+        wide, width: 16, bands: 3, as: .rgb16, profile: profile, suffix: ".png")
     let reference =
       depth == 8
       ? LittleCMS.sRGB(of: Self.chart, bands: 3, profile: profile)
@@ -48,39 +49,45 @@ import Testing
     // when
     let made = try Made(source) { $0.format = .png }
     // then
-    let difference = try error(made, reference)
+    let difference = try error(of: made, from: reference)
     #expect(difference < 0.5, "\(Self.profiles[index].name)")
     #expect(reference != Self.chart && !made.bytes.contains("iCCP"))
   }
 
   @Test(arguments: [ImageFormat.jpeg, .webp, .tiff])
-  func `a profile counts in every format that carries one`(format: ImageFormat) throws {
+  func `a profile is applied in every format that can embed one`(format: ImageFormat) throws {
     // given: one colour, which compression does not change
     let color: [UInt8] = [200, 100, 50]
     let values = (0..<64 * 48).flatMap { _ in color }
     let suffix = [.jpeg: ".jpg[Q=100]", .webp: ".webp[lossless]"][format] ?? ".tif"
     let source = try TestImages.encode(
-      values, width: 64, bands: 3, as: .sRGB, profile: Self.profiles[1].bytes, suffix)
+      values, width: 64, bands: 3, as: .sRGB, profile: Self.profiles[1].bytes, suffix: suffix)
     // when: reduced, so that JPEG and WebP shrink on load
-    let made = try Made(source) { ($0.width, $0.format) = (16, .png) }
+    let made = try Made(source) {
+      $0.width = 16
+      $0.format = .png
+    }
     // then
     let reference = LittleCMS.sRGB(of: color, bands: 3, profile: Self.profiles[1].bytes)
-    #expect(isClose(try made.pixels().rgb(8, 6), reference, within: 2))
+    #expect(isClose(try made.pixels().rgb(x: 8, y: 6), to: reference, within: 2))
   }
 
-  @Test func `colours are converted after the resize as well as before it`() throws {
+  @Test func `converting after the resize matches converting before it`() throws {
     // given
     let profile = Self.profiles[0].bytes
     let source = try TestImages.encode(
       Pixels.scene(width: 192, height: 128).values, width: 192, bands: 3, as: .sRGB,
-      profile: profile, ".png")
+      profile: profile, suffix: ".png")
     let small = Pixels.scene(width: 48, height: 32)
     let values = LittleCMS.sRGB(of: small.values, bands: 3, profile: profile)
     let reference = Pixels(width: 48, height: 32) { x, y in
       Array(values[(y * 48 + x) * 3..<(y * 48 + x) * 3 + 3])
     }
     // when
-    let made = try Made(source) { ($0.width, $0.format) = (48, .png) }
+    let made = try Made(source) {
+      $0.width = 48
+      $0.format = .png
+    }
     // then
     #expect(try made.pixels().psnr(to: reference) > 30)
   }
@@ -92,9 +99,11 @@ import Testing
     let ramp = (0..<256).map { UInt8($0) }
     let source =
       depth == 8
-      ? try TestImages.encode(ramp, width: 256, bands: 1, as: .grey, profile: profile, ".png")
+      ? try TestImages.encode(
+        ramp, width: 256, bands: 1, as: .grey, profile: profile, suffix: ".png")
       : try TestImages.encode(
-        ramp.map { UInt16($0) * 257 }, width: 256, bands: 1, as: .grey16, profile: profile, ".png")
+        ramp.map { UInt16($0) * 257 }, width: 256, bands: 1, as: .grey16, profile: profile,
+        suffix: ".png")
     let reference = LittleCMS.sRGB(of: ramp, bands: 1, profile: profile)
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
@@ -106,14 +115,14 @@ import Testing
     #expect(found.psnr(to: exact) > 50)
   }
 
-  @Test func `a profile leaves alpha as it is, and 16 bits of alpha are rounded`() throws {
+  @Test func `a profile does not change alpha, and 16-bit alpha is rounded`() throws {
     // given: every alpha value, with a varying 16-bit remainder
     let values: [UInt16] = (0..<512).flatMap { (index: Int) -> [UInt16] in
       let alpha = index / 2 * 257 + (index.isMultiple(of: 2) ? -100 : 100)
       return [51_400, 25_700, 12_850, UInt16(clamping: alpha)]
     }
     let source = try TestImages.encode(
-      values, width: 512, bands: 4, as: .rgb16, profile: Self.profiles[0].bytes, ".png")
+      values, width: 512, bands: 4, as: .rgb16, profile: Self.profiles[0].bytes, suffix: ".png")
     let color = LittleCMS.sRGB(
       of: [200, 100, 50] as [UInt8], bands: 3, profile: Self.profiles[0].bytes)
     // when
@@ -121,11 +130,11 @@ import Testing
     // then
     for x in 0..<512 {
       #expect(made[x, 0][3] == UInt8(x / 2))
-      #expect(isClose(made.rgb(x, 0), color, within: 1))
+      #expect(isClose(made.rgb(x: x, y: 0), to: color, within: 1))
     }
   }
 
-  @Test func `a profile for another kind of image counts for nothing`() throws {
+  @Test func `a profile of another kind is ignored`() throws {
     let profiles = [
       LittleCMS.greyProfile(gamma: 1), LittleCMS.tableProfile(inks: true), [1, 2, 3],
       Array("no profile at all, but a text that goes on for a while longer than a header".utf8),
@@ -133,31 +142,30 @@ import Testing
     for profile in profiles {
       let source = try TestImages.encode(
         Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile,
-        ".jpg[Q=100,subsample_mode=off]")
+        suffix: ".jpg[Q=100,subsample_mode=off]")
       let plain = try TestImages.encode(
-        Self.chart, width: 16, bands: 3, as: .sRGB, ".jpg[Q=100,subsample_mode=off]")
-      let (made, reference) = (
-        try Made(source) { $0.format = .png }, try Made(plain) { $0.format = .png }
-      )
+        Self.chart, width: 16, bands: 3, as: .sRGB, suffix: ".jpg[Q=100,subsample_mode=off]")
+      let made = try Made(source) { $0.format = .png }
+      let reference = try Made(plain) { $0.format = .png }
       let (found, exact) = (try made.pixels(), try reference.pixels())
       #expect(found.values == exact.values, "\(profile.count): \(found.psnr(to: exact))")
     }
   }
 
-  @Test func `a profile with its tables torn out counts for nothing`() throws {
+  @Test func `a profile without tables is ignored`() throws {
     // given: an RGB profile header without any table
     for profile in Self.profiles.map(\.bytes) {
       var torn = Array(profile.prefix(132))
       torn.replaceSubrange(128..<132, with: [0, 0, 0, 0])
       torn.replaceSubrange(0..<4, with: [0, 0, 0, 132])
       let source = try TestImages.encode(
-        Self.chart, width: 16, bands: 3, as: .sRGB, profile: torn, ".tif")
+        Self.chart, width: 16, bands: 3, as: .sRGB, profile: torn, suffix: ".tif")
       // when, then
       #expect(try Made(source) { $0.format = .png }.pixels().values == Self.chart)
     }
   }
 
-  @Test func `damaged profiles never end in an error`() throws {
+  @Test func `damaged profiles never cause an error`() throws {
     // given: reproducible damage
     var random = SeededGenerator(seed: 5)
     let inks = LittleCMS.tableProfile(inks: true)
@@ -175,9 +183,10 @@ import Testing
       if round.isMultiple(of: 7) { profile.removeLast(profile.count / 3) }
       let source =
         hasInks
-        ? try TestImages.encode(four, width: 16, bands: 4, as: .cmyk, profile: profile, ".tif")
+        ? try TestImages.encode(
+          four, width: 16, bands: 4, as: .cmyk, profile: profile, suffix: ".tif")
         : try TestImages.encode(
-          Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".tif")
+          Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, suffix: ".tif")
       // when, then
       #expect(Made.error(source) { $0.format = .png } == nil)
     }

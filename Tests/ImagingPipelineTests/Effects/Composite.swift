@@ -13,13 +13,15 @@ extension Pixels {
   ///   - opacity: The factor for the mark's alpha.
   func under(_ mark: Pixels, x: Int, y: Int, opacity: Double = 1) -> Pixels {
     Pixels(width: size.width, height: size.height, bands: bands) { column, row in
-      let (u, v) = (column - x, row - y)
+      let u = column - x
+      let v = row - y
       let below = self[column, row]
       guard (0..<mark.size.width).contains(u), (0..<mark.size.height).contains(v) else {
         return below
       }
       let colors = bands < 3 ? 1 : 3
-      let above = mark.bands < 3 && colors == 3 ? mark.rgb(u, v) : Array(mark[u, v].prefix(colors))
+      let above =
+        mark.bands < 3 && colors == 3 ? mark.rgb(x: u, y: v) : Array(mark[u, v].prefix(colors))
       let markAlpha =
         opacity * (mark.bands.isMultiple(of: 2) ? Double(mark[u, v][mark.bands - 1]) / 255 : 1)
       let alpha = bands.isMultiple(of: 2) ? Double(below[bands - 1]) / 255 : 1
@@ -39,7 +41,8 @@ extension Pixels {
     var largest = 0
     for y in 0..<size.height {
       for x in 0..<size.width {
-        let (left, right) = (self[x, y], other[x, y])
+        let left = self[x, y]
+        let right = other[x, y]
         let isSeen =
           !bands.isMultiple(of: 2) || min(left[bands - 1], right[bands - 1]) > 24
         for band in 0..<bands where isSeen || band == bands - 1 {

@@ -11,13 +11,13 @@ import Testing
   // MARK: Blur
 
   @Test(arguments: [0.5, 1, 2.4, 2.6, 4, 9, 30, 250])
-  func `a blur is a Gaussian, over mirrored edges`(sigma: Double) throws {
+  func `a blur is a Gaussian with mirrored edges`(sigma: Double) throws {
     let blurred = try Made.pixels(of: Self.texture) { $0.blur = sigma }
     #expect(blurred.psnr(to: Self.texture.blurred(by: sigma)) > 44)
   }
 
   @Test(arguments: [1, 6.0])
-  func `a blur weighs colours by alpha, and blurs that too`(sigma: Double) throws {
+  func `a blur weights colours by alpha and blurs alpha too`(sigma: Double) throws {
     let blurred = try Made.pixels(of: Self.clear) { $0.blur = sigma }
     let expected = Self.clear.blurred(by: sigma)
     #expect(blurred.onBlack.psnr(to: expected.onBlack) > 40)
@@ -25,18 +25,18 @@ import Testing
   }
 
   @Test(arguments: [1, 6.0])
-  func `what is transparent lends its colour to no blur`(sigma: Double) throws {
+  func `transparent pixels do not affect blurred colours`(sigma: Double) throws {
     let image = Pixels(width: 60, height: 30, bands: 4) { x, _ in
       x < 30 ? [250, 250, 250, 255] : [0, 0, 0, 0]
     }
     let blurred = try Made.pixels(of: image) { $0.blur = sigma }
     for x in 0..<60 where blurred[x, 15][3] > 16 {
-      #expect(blurred.rgb(x, 15).allSatisfy { $0 > 240 })
+      #expect(blurred.rgb(x: x, y: 15).allSatisfy { $0 > 240 })
     }
   }
 
   @Test(arguments: [(1, 1), (1, 90), (7, 3)])
-  func `an image smaller than its blur ends as one colour`(width: Int, height: Int) throws {
+  func `an image smaller than its blur becomes one colour`(width: Int, height: Int) throws {
     let image = Pixels.textured(width: width, height: height)
     let blurred = try Made.pixels(of: image) { $0.blur = 100 }
     #expect(blurred.meanDifference(to: image.blurred(by: 100)) < 1.5)
@@ -46,11 +46,11 @@ import Testing
 
   /// Applies libvips's rule for screens: differences above 2 L* are tripled, by at most 10 up and
   /// 20 down.
-  private func sharpened(_ pixels: Pixels, _ sigma: Double) -> Pixels {
+  private func sharpened(_ pixels: Pixels, sigma: Double) -> Pixels {
     let blurred = pixels.blurred(by: sigma)
     return Pixels(width: pixels.size.width, height: pixels.size.height) { x, y in
-      var lab = Lab.of(pixels.rgb(x, y).map { Double($0) / 255 })
-      let difference = lab[0] - Lab.of(blurred.rgb(x, y).map { Double($0) / 255 })[0]
+      var lab = Lab.of(pixels.rgb(x: x, y: y).map { Double($0) / 255 })
+      let difference = lab[0] - Lab.of(blurred.rgb(x: x, y: y).map { Double($0) / 255 })[0]
       let more = max(0, abs(difference) - 2) * 3
       lab[0] += difference < 0 ? -min(more, 20) : min(more, 10)
       return Lab.rgb(lab).map { UInt8((min(max($0, 0), 1) * 255).rounded()) }
@@ -58,35 +58,35 @@ import Testing
   }
 
   @Test(arguments: [0.8, 1.5, 3])
-  func `sharpening is an unsharp mask on the lightness`(sigma: Double) throws {
+  func `sharpening is an unsharp mask on lightness`(sigma: Double) throws {
     let sharp = try Made.pixels(of: Self.texture) { $0.sharpen = sigma }
-    let expected = sharpened(Self.texture, sigma)
+    let expected = sharpened(Self.texture, sigma: sigma)
     #expect(sharp.psnr(to: expected) > 30)
     #expect(sharp.psnr(to: expected) > Self.texture.psnr(to: expected) + 3)
   }
 
-  @Test func `an edge that only alpha makes is not sharpened, and alpha stays`() throws {
+  @Test func `an edge in alpha alone is not sharpened, and alpha is unchanged`() throws {
     let image = Pixels(width: 40, height: 20, bands: 4) { x, _ in
       x < 20 ? [120, 130, 140, 255] : [0, 0, 0, 0]
     }
     let sharp = try Made.pixels(of: image) { $0.sharpen = 2 }
     #expect(sharp.alpha.values == image.alpha.values)
-    for x in 0..<20 { #expect(isClose(sharp.rgb(x, 10), [120, 130, 140], within: 2)) }
+    for x in 0..<20 { #expect(isClose(sharp.rgb(x: x, y: 10), to: [120, 130, 140], within: 2)) }
   }
 
   // MARK: Corners
 
   /// Returns the coverage of each pixel by rounded corners, from 16 by 16 samples.
-  private func coverage(_ width: Int, _ height: Int, _ radius: Double) -> Pixels {
+  private func coverage(width: Int, height: Int, radius: Double) -> Pixels {
     Pixels(width: width, height: height, bands: 1) { x, y in
       var inside = 0
       for place in 0..<256 {
         let u = Double(x) + (Double(place % 16) + 0.5) / 16
         let v = Double(y) + (Double(place / 16) + 0.5) / 16
-        let (w, h) = (Double(width), Double(height))
-        let (a, b) = (
-          max(radius - min(u, w - u), 0), max(radius - min(v, h - v), 0)
-        )
+        let w = Double(width)
+        let h = Double(height)
+        let a = max(radius - min(u, w - u), 0)
+        let b = max(radius - min(v, h - v), 0)
         if a * a + b * b <= radius * radius { inside += 1 }
       }
       return [UInt8((Double(inside) * 255 / 256).rounded())]
@@ -94,56 +94,64 @@ import Testing
   }
 
   @Test(arguments: [(1, 1), (7, 7), (20, 20), (100, 30)])
-  func `corners are cut by how much of a pixel is inside`(points: Int, radius: Double) throws {
+  func `corner pixels are weighted by their coverage`(points: Int, radius: Double) throws {
     // given, when
-    let made = try Made(try TestImages.encode(Self.texture, ".png")) {
+    let made = try Made(try TestImages.encode(Self.texture, as: ".png")) {
       $0.effects.radius = .points(points)
     }
     let pixels = try made.pixels()
     // then
     #expect(made.format == .png && pixels.bands == 4)
-    #expect(pixels.alpha.psnr(to: coverage(90, 60, radius)) > 45)
-    #expect(pixels.rgb(45, 30) == Self.texture.rgb(45, 30))
+    #expect(pixels.alpha.psnr(to: coverage(width: 90, height: 60, radius: radius)) > 45)
+    #expect(pixels.rgb(x: 45, y: 30) == Self.texture.rgb(x: 45, y: 30))
   }
 
   @Test(arguments: [(61, 61), (60, 30), (2, 2), (3, 9)])
-  func `the largest radius is half of the shorter side`(width: Int, height: Int) throws {
+  func `the maximum radius is half of the shorter side`(width: Int, height: Int) throws {
     let image = Pixels(width: width, height: height, color: [90, 90, 90])
     let rounded = try Made.pixels(of: image) { $0.radius = .maximum }
     #expect(
-      rounded.alpha.psnr(to: coverage(width, height, Double(min(width, height)) / 2)) > 42)
+      rounded.alpha.psnr(
+        to: coverage(width: width, height: height, radius: Double(min(width, height)) / 2)) > 42)
   }
 
-  @Test func `a radius counts in points of the result`() throws {
-    let source = try TestImages.encode(Self.texture, ".png")
+  @Test func `the radius is in points of the result`() throws {
+    let source = try TestImages.encode(Self.texture, as: ".png")
     let made = try Made(source, density: 2) { $0.effects.radius = .points(10) }
-    #expect(try made.pixels().alpha.psnr(to: coverage(90, 60, 20)) > 45)
+    #expect(try made.pixels().alpha.psnr(to: coverage(width: 90, height: 60, radius: 20)) > 45)
   }
 
-  @Test func `round corners show the background in a JPEG, and leave padding alone`() throws {
+  @Test func `rounded corners show the background in a JPEG and do not affect padding`() throws {
     // given
-    let source = try TestImages.encode(Pixels(width: 60, height: 60, color: [0, 0, 250]), ".png")
+    let source = try TestImages.encode(
+      Pixels(width: 60, height: 60, color: [0, 0, 250]), as: ".png")
     let red = Color(red: 255, green: 0, blue: 0)
     // when
     let jpeg = try Made(source) {
-      ($0.effects.radius, $0.format, $0.background) = (.maximum, .jpeg, red)
+      $0.effects.radius = .maximum
+      $0.format = .jpeg
+      $0.background = red
     }
     let padded = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.effects.radius) = (120, 60, .contain, .maximum)
-      ($0.format, $0.background) = (.jpeg, red)
+      $0.width = 120
+      $0.height = 60
+      $0.fit = .contain
+      $0.effects.radius = .maximum
+      $0.format = .jpeg
+      $0.background = red
     }
     // then
-    #expect(isClose(try jpeg.pixels().rgb(2, 2), [255, 0, 0]))
-    #expect(isClose(try jpeg.pixels().rgb(30, 30), [0, 0, 250]))
+    #expect(isClose(try jpeg.pixels().rgb(x: 2, y: 2), to: [255, 0, 0]))
+    #expect(isClose(try jpeg.pixels().rgb(x: 30, y: 30), to: [0, 0, 250]))
     let pixels = try padded.pixels()
     #expect(pixels.size == PixelSize(width: 120, height: 60))
-    for x in [1, 32, 118] { #expect(isClose(pixels.rgb(x, 2), [255, 0, 0])) }
-    #expect(isClose(pixels.rgb(60, 30), [0, 0, 250]))
+    for x in [1, 32, 118] { #expect(isClose(pixels.rgb(x: x, y: 2), to: [255, 0, 0])) }
+    #expect(isClose(pixels.rgb(x: 60, y: 30), to: [0, 0, 250]))
   }
 
-  @Test func `what was transparent stays so inside of round corners`() throws {
+  @Test func `transparent pixels stay transparent inside rounded corners`() throws {
     let rounded = try Made.pixels(of: Self.clear) { $0.radius = .points(15) }
-    let expected = zip(coverage(90, 60, 15).values, Self.clear.alpha.values)
+    let expected = zip(coverage(width: 90, height: 60, radius: 15).values, Self.clear.alpha.values)
       .map { Int((Double($0) * Double($1) / 255).rounded()) }
     #expect(zip(rounded.alpha.values, expected).allSatisfy { abs(Int($0) - $1) <= 4 })
   }
@@ -151,7 +159,7 @@ import Testing
   // MARK: Animations and combinations
 
   @Test(arguments: [ImageFormat.gif, .webp])
-  func `an animation takes effects frame by frame, and keeps its times`(format: ImageFormat) throws
+  func `effects apply to each frame of an animation and keep its delays`(format: ImageFormat) throws
   {
     // given
     let frames = (0..<3).map { frame in
@@ -163,8 +171,11 @@ import Testing
       frames, delays: [50, 70, 90], loop: 4, as: ".webp[lossless]")
     // when
     let made = try Made(source) {
-      ($0.format, $0.quality) = (format, 100)
-      ($0.effects.blur, $0.effects.isGrayscale, $0.effects.radius) = (2, true, .maximum)
+      $0.format = format
+      $0.quality = 100
+      $0.effects.blur = 2
+      $0.effects.isGrayscale = true
+      $0.effects.radius = .maximum
     }
     // then
     #expect(made.frames == 3)
@@ -174,40 +185,52 @@ import Testing
         [Double](repeating: Lab.rgb([Lab.of(color)[0], 0, 0])[0], count: 3)
       }
       #expect(pixels.bands == 4 && pixels[0, 0][3] == 0 && pixels[20, 15][3] == 255)
-      let (part, expected) = (
-        pixels.cut(x: 10, y: 5, width: 20, height: 20), grey.cut(x: 10, y: 5, width: 20, height: 20)
-      )
+      let part = pixels.cut(x: 10, y: 5, width: 20, height: 20)
+      let expected = grey.cut(x: 10, y: 5, width: 20, height: 20)
       #expect(part.meanDifference(to: expected) < 5)
     }
     #expect(try TestImages.delays(of: made.bytes) == [50, 70, 90])
     #expect(try TestImages.loop(of: made.bytes) == 4)
   }
 
-  @Test func `effects come after the resize and before the padding`() throws {
+  @Test func `effects apply after the resize and before the padding`() throws {
     // given
-    let source = try TestImages.encode(Pixels.textured(width: 180, height: 120), ".png")
-    let small = try Made(source) { ($0.width, $0.format) = (90, .png) }.pixels()
+    let source = try TestImages.encode(Pixels.textured(width: 180, height: 120), as: ".png")
+    let small = try Made(source) {
+      $0.width = 90
+      $0.format = .png
+    }.pixels()
     // when
     let made = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.format) = (90, 90, .contain, .png)
-      ($0.effects.blur, $0.background) = (3, Color(red: 0, green: 0, blue: 0))
+      $0.width = 90
+      $0.height = 90
+      $0.fit = .contain
+      $0.format = .png
+      $0.effects.blur = 3
+      $0.background = Color(red: 0, green: 0, blue: 0)
     }.pixels()
     // then: no black within the image, and no image within the padding
     #expect(made.cut(x: 0, y: 15, width: 90, height: 60).psnr(to: small.blurred(by: 3)) > 40)
     #expect(made.cut(x: 0, y: 0, width: 90, height: 15).values.allSatisfy { $0 == 0 })
   }
 
-  @Test func `the same effects give the same bytes, and none changes nothing`() throws {
-    let source = try TestImages.encode(Self.clear, ".png")
+  @Test func `equal effects give equal bytes, and default effects change nothing`() throws {
+    let source = try TestImages.encode(Self.clear, as: ".png")
     func run() throws -> [UInt8] {
       try Made(source) {
-        ($0.effects.blur, $0.effects.sharpen, $0.effects.radius) = (3, 1, .points(9))
-        ($0.effects.tint, $0.effects.saturation) = (Color(red: 9, green: 99, blue: 9, alpha: 70), 2)
+        $0.effects.blur = 3
+        $0.effects.sharpen = 1
+        $0.effects.radius = .points(9)
+        $0.effects.tint = Color(red: 9, green: 99, blue: 9, alpha: 70)
+        $0.effects.saturation = 2
       }.bytes
     }
     #expect(try run() == run())
     #expect(
-      try Made.pixels(of: Self.clear) { ($0.brightness, $0.saturation) = (1, 1) }.values
+      try Made.pixels(of: Self.clear) {
+        $0.brightness = 1
+        $0.saturation = 1
+      }.values
         == Self.clear.values)
   }
 }

@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(arguments: ["ff000080", "00ff00ff", "12345600"])
-  func `a tint is laid over as strongly as its alpha says, and the image's alpha stays`(
+  func `a tint is blended by its alpha, and the image's alpha is kept`(
     hexadecimal: String
   ) throws {
     // given
@@ -37,7 +37,8 @@ import Testing
     }
   }
 
-  @Test func `a grey image can be tinted in colour, and stays grey in grey`() throws {
+  @Test func `a colour tint turns a grey image into colour, and a grey tint keeps it grey`() throws
+  {
     let red = try Made.pixels(of: Self.grey) {
       $0.tint = Color(red: 255, green: 0, blue: 0, alpha: 102)
     }
@@ -54,7 +55,7 @@ import Testing
         }) > 50)
   }
 
-  @Test func `grayscale keeps the lightness and nothing else`() throws {
+  @Test func `grayscale keeps only the lightness`() throws {
     for image in [Self.texture, Self.clear] {
       let grey = try Made.pixels(of: image) { $0.isGrayscale = true }
       let expected = image.mapped { pixel in
@@ -83,7 +84,7 @@ import Testing
   }
 
   @Test(arguments: [0, 0.5, 1.5, 10])
-  func `saturation multiplies the chroma, and greys stay what they are`(factor: Double) throws {
+  func `saturation multiplies the chroma and keeps greys`(factor: Double) throws {
     let result = try Made.pixels(of: Self.texture) { $0.saturation = factor }
     #expect(result.psnr(to: changed(Self.texture, saturation: factor)) > 48)
     #expect(try Made.pixels(of: Self.grey) { $0.saturation = factor }.values == Self.grey.values)
@@ -91,10 +92,11 @@ import Testing
     #expect(try Made.pixels(of: ramp) { $0.saturation = factor }.values == ramp.values)
   }
 
-  @Test func `they come in order: tint, grayscale, brightness, saturation`() throws {
+  @Test func `tone effects apply in the order tint, grayscale, brightness, saturation`() throws {
     let result = try Made.pixels(of: Self.texture) {
       $0.tint = Color(red: 255, green: 0, blue: 0, alpha: 128)
-      ($0.brightness, $0.saturation) = (1.2, 0.5)
+      $0.brightness = 1.2
+      $0.saturation = 0.5
     }
     let tinted = Self.texture.mapped { pixel in
       zip(pixel, [1.0, 0, 0]).map { $0 + ($1 - $0) * 128 / 255 }

@@ -15,11 +15,11 @@ import Testing
   }
 
   private func png(_ pixels: Pixels) throws -> [UInt8] {
-    try TestImages.encode(pixels, ".png[compression=1]")
+    try TestImages.encode(pixels, as: ".png[compression=1]")
   }
 
   @Test(arguments: [true, false], [true, false])
-  func `a watermark covers as strongly as its alpha and its opacity say`(
+  func `a watermark is composited by its alpha and opacity`(
     frameHasAlpha: Bool, markHasAlpha: Bool
   ) throws {
     // given
@@ -41,7 +41,7 @@ import Testing
     (.center, 20, 15), (.right, 41, 15), (.leftBottom, 0, 31), (.bottom, 20, 31),
     (.rightBottom, 41, 31), (.entropy, 20, 15), (.attention, 20, 15),
   ])
-  func `it lies at the edges without a margin`(position: Position, x: Int, y: Int) throws {
+  func `a watermark touches the edges without a margin`(position: Position, x: Int, y: Int) throws {
     // given: 41 × 31 pixels of free space
     let scene = Pixels.scene(width: 61, height: 47)
     let mark = Pixels(width: 20, height: 16, color: [255, 0, 255])
@@ -53,16 +53,20 @@ import Testing
     #expect(try made.pixels().values == scene.under(mark, x: x, y: y).values)
   }
 
-  @Test func `its width is a share of the result's`() throws {
+  @Test func `the scale sets the watermark's width as a share of the result`() throws {
     // given
     let source = try TestImages.png(width: 400, height: 300)
     // when
     let made = try Made(
       source,
       mark: Mark(try TestImages.png(width: 320, height: 160, alpha: true)) {
-        ($0.scale, $0.position) = (0.25, .leftTop)
+        $0.scale = 0.25
+        $0.position = .leftTop
       }
-    ) { ($0.width, $0.format) = (200, .png) }
+    ) {
+      $0.width = 200
+      $0.format = .png
+    }
     // then: 50 × 25 pixels of the 200 × 150
     let wanted = Pixels.scene(width: 200, height: 150).under(
       .scene(width: 50, height: 25, alpha: true), x: 0, y: 0)
@@ -72,13 +76,16 @@ import Testing
       pixels.cut(x: 0, y: 0, width: 50, height: 25)
         .psnr(to: wanted.cut(x: 0, y: 0, width: 50, height: 25)) > 28)
     #expect(
-      pixels.rgb(60, 30)
-        == (try Made(source) { ($0.width, $0.format) = (200, .png) }
-          .pixels().rgb(60, 30)))
+      pixels.rgb(x: 60, y: 30)
+        == (try Made(source) {
+          $0.width = 200
+          $0.format = .png
+        }
+        .pixels().rgb(x: 60, y: 30)))
   }
 
   @Test(arguments: [(1, 1, 40), (2, 1, 80), (1, 2, 20), (2, 2, 40)])
-  func `without a share it has its own size in points`(
+  func `without a scale, a watermark has its own size in points`(
     density: Int, ownDensity: Int, width: Int
   ) throws {
     // given: a mark 40 pixels wide
@@ -86,7 +93,9 @@ import Testing
     let black = try png(Pixels(width: 40, height: 10, color: [0, 0, 0]))
     // when
     let made = try Made(white, mark: Mark(black, density: ownDensity) { $0.position = .leftTop }) {
-      ($0.width, $0.scale, $0.format) = (200, Double(density), .png)
+      $0.width = 200
+      $0.scale = Double(density)
+      $0.format = .png
     }.pixels()
     // then
     let blacks = (0..<made.size.width).count { made[$0, 1].allSatisfy { $0 < 128 } }
@@ -94,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: [nil, 1.0], [(60, 60, 60, 20), (200, 30, 90, 30)])
-  func `it is never larger than the result`(
+  func `a watermark is never larger than the result`(
     share: Double?, sizes: (width: Int, height: Int, markWidth: Int, markHeight: Int)
   ) throws {
     // given: a mark of 300 × 100
@@ -110,7 +119,7 @@ import Testing
   }
 
   @Test(arguments: [(3, 2), (32, 20), (61, 47), (130, 140)])
-  func `repeated, it covers everything from the upper left corner on`(width: Int, height: Int)
+  func `a repeated watermark covers the result from the upper left corner`(width: Int, height: Int)
     throws
   {
     // given
@@ -119,7 +128,11 @@ import Testing
     // when
     let made = try Made(
       try png(scene),
-      mark: Mark(try png(tile)) { ($0.repeats, $0.position, $0.opacity) = (true, .bottom, 0.7) }
+      mark: Mark(try png(tile)) {
+        $0.repeats = true
+        $0.position = .bottom
+        $0.opacity = 0.7
+      }
     ) { $0.format = .png }
     // then
     let all = Pixels(width: 157, height: 141, bands: 4) { tile[$0 % width, $1 % height] }
@@ -127,43 +140,62 @@ import Testing
     #expect(try made.pixels().largestDifference(to: wanted) <= 1)
   }
 
-  @Test func `it lies on the padding too, and on the background`() throws {
+  @Test func `a watermark also covers padding and background`() throws {
     // given
     let source = try png(Pixels(width: 80, height: 40, color: [0, 200, 0, 0]))
     let mark = Pixels(width: 20, height: 20, color: [255, 0, 0, 128])
     // when
     let made = try Made(source, mark: Mark(try png(mark))) {
-      ($0.width, $0.height, $0.fit, $0.format) = (40, 40, .contain, .jpeg)
-      ($0.background, $0.quality) = (Color(red: 0, green: 0, blue: 255), 95)
+      $0.width = 40
+      $0.height = 40
+      $0.fit = .contain
+      $0.format = .jpeg
+      $0.background = Color(red: 0, green: 0, blue: 255)
+      $0.quality = 95
     }.pixels()
     // then
-    #expect(isClose(made.rgb(32, 36), [128, 0, 127]) && isClose(made.rgb(32, 24), [128, 0, 127]))
-    #expect(isClose(made.rgb(8, 8), [0, 0, 255]) && isClose(made.rgb(8, 20), [0, 0, 255]))
+    #expect(
+      isClose(made.rgb(x: 32, y: 36), to: [128, 0, 127])
+        && isClose(made.rgb(x: 32, y: 24), to: [128, 0, 127]))
+    #expect(
+      isClose(made.rgb(x: 8, y: 8), to: [0, 0, 255])
+        && isClose(made.rgb(x: 8, y: 20), to: [0, 0, 255]))
   }
 
   @Test(arguments: [ImageFormat.gif, .webp])
-  func `each frame of an animation gets it, and the times stay`(format: ImageFormat) throws {
+  func `each frame of an animation gets the watermark and keeps its delay`(format: ImageFormat)
+    throws
+  {
     // given
     let delays = [40, 70, 100, 130]
     let source = try TestImages.animatedWebP(
       width: 96, height: 64, frames: 4, delays: delays, loop: 3)
     let mark = try png(Pixels(width: 24, height: 16, color: [250, 250, 0]))
     // when
-    let made = try Made(source, mark: Mark(mark) { ($0.scale, $0.position) = (0.25, .rightTop) }) {
-      ($0.width, $0.format, $0.quality) = (48, format, 95)
+    let made = try Made(
+      source,
+      mark: Mark(mark) {
+        $0.scale = 0.25
+        $0.position = .rightTop
+      }
+    ) {
+      $0.width = 48
+      $0.format = format
+      $0.quality = 95
     }
     // then
     #expect(made.frames == 4 && made.size == PixelSize(width: 48, height: 32))
     for frame in 0..<4 {
       let pixels = try made.pixels(frame: frame)
-      #expect(isClose(pixels.rgb(42, 3), [250, 250, 0], within: 20))
-      #expect(isClose(pixels.rgb(10, 20), TestImages.frameColor(frame), within: 20))
+      #expect(isClose(pixels.rgb(x: 42, y: 3), to: [250, 250, 0], within: 20))
+      #expect(isClose(pixels.rgb(x: 10, y: 20), to: TestImages.frameColor(frame), within: 20))
     }
     #expect(try TestImages.delays(of: made.bytes) == delays)
     #expect(try TestImages.loop(of: made.bytes) == 3)
   }
 
-  @Test func `a grey image stays grey under a grey mark, and gets colour from a coloured one`()
+  @Test
+  func `a grey image stays grey with a grey watermark and becomes colour with a coloured one`()
     throws
   {
     // given
@@ -176,46 +208,54 @@ import Testing
     // then
     #expect(
       try underGrey.pixels().largestDifference(to: grey.under(greyMark, x: 40, y: 20)) <= 1)
-    let colored = Pixels(width: 60, height: 40, bands: 3) { x, y in grey.rgb(x, y) }
+    let colored = Pixels(width: 60, height: 40, bands: 3) { x, y in grey.rgb(x: x, y: y) }
     #expect(try underRed.pixels().largestDifference(to: colored.under(redMark, x: 40, y: 20)) <= 1)
   }
 
-  @Test func `a grey mark on a coloured image is grey`() throws {
+  @Test func `a grey watermark on a coloured image stays grey`() throws {
     let scene = Pixels.scene(width: 60, height: 40)
     let greyMark = Pixels(width: 20, height: 20, color: [200, 128])
     let made = try Made(try png(scene), mark: Mark(try png(greyMark))) { $0.format = .png }
     #expect(try made.pixels().largestDifference(to: scene.under(greyMark, x: 40, y: 20)) <= 1)
   }
 
-  @Test func `a mark is any image: turned upright, drawn, and of an animation the first frame`()
+  @Test
+  func `a watermark may have an orientation, be a vector or be the first frame of an animation`()
     throws
   {
     // given
     let white = try png(Pixels(width: 120, height: 120, color: [255, 255, 255]))
     let plain = Pixels.scene(width: 120, height: 80)
-    func laid(_ bytes: [UInt8]) throws -> Pixels {
-      try Made(white, mark: Mark(bytes) { ($0.scale, $0.position) = (1, .leftTop) }) {
+    func marked(_ bytes: [UInt8]) throws -> Pixels {
+      try Made(
+        white,
+        mark: Mark(bytes) {
+          $0.scale = 1
+          $0.position = .leftTop
+        }
+      ) {
         $0.format = .png
       }.pixels().cut(x: 0, y: 0, width: 120, height: 80)
     }
     // when, then
     for orientation in [1, 3, 6, 8] {
       let bytes = try TestImages.jpeg(width: 240, height: 160, orientation: orientation)
-      #expect(try laid(bytes).psnr(to: plain) > 28, "orientation \(orientation)")
+      #expect(try marked(bytes).psnr(to: plain) > 28, "orientation \(orientation)")
     }
     #expect(
-      try laid(try TestImages.png(width: 240, height: 160, sixteenBits: true)).psnr(to: plain) > 28)
-    let drawn = try laid(TestImages.svg(width: 12, height: 8))
-    #expect(drawn.rgb(10, 10) == [255, 0, 0] && drawn.rgb(110, 70) == [0, 0, 255])
-    #expect(drawn.rgb(58, 70) == [255, 0, 0] && drawn.rgb(61, 70) == [0, 0, 255])
+      try marked(try TestImages.png(width: 240, height: 160, sixteenBits: true)).psnr(to: plain)
+        > 28)
+    let drawn = try marked(TestImages.svg(width: 12, height: 8))
+    #expect(drawn.rgb(x: 10, y: 10) == [255, 0, 0] && drawn.rgb(x: 110, y: 70) == [0, 0, 255])
+    #expect(drawn.rgb(x: 58, y: 70) == [255, 0, 0] && drawn.rgb(x: 61, y: 70) == [0, 0, 255])
     let gif = try TestImages.gif(width: 120, height: 80, frames: 3)
-    #expect(isClose(try laid(gif).rgb(60, 40), TestImages.frameColor(0)))
+    #expect(isClose(try marked(gif).rgb(x: 60, y: 40), to: TestImages.frameColor(0)))
     let cmyk = try TestImages.cmykJPEG(width: 120, height: 80, color: [0, 255, 255, 0])
-    let red = try laid(cmyk).rgb(60, 40)
+    let red = try marked(cmyk).rgb(x: 60, y: 40)
     #expect(red[0] > 180 && red[1] < 80 && red[2] < 80)
   }
 
-  @Test func `a result too large to be held is marked while it streams`() throws {
+  @Test func `a result too large for memory gets its watermark while streaming`() throws {
     // given: 6 megapixels, above the limit for results in memory, from a sequential decoder
     let source = try TestImages.jpeg(width: 3_000, height: 2_000)
     let mark = try png(Pixels(width: 300, height: 200, color: [255, 0, 255]))
@@ -224,19 +264,23 @@ import Testing
     // then
     let pixels = try made.pixels()
     #expect(made.size == PixelSize(width: 3_000, height: 2_000))
-    #expect(isClose(pixels.rgb(2_750, 1_850), [255, 0, 255]))
+    #expect(isClose(pixels.rgb(x: 2_750, y: 1_850), to: [255, 0, 255]))
     #expect(pixels.corners.dropLast() == (try Made(source).pixels()).corners.dropLast())
   }
 
-  @Test func `the same request gives the same bytes`() throws {
+  @Test func `equal requests with a watermark give equal bytes`() throws {
     let source = try TestImages.jpeg(width: 200, height: 150)
-    let mark = Mark(try png(mark())) { ($0.scale, $0.opacity, $0.repeats) = (0.2, 0.3, true) }
+    let mark = Mark(try png(mark())) {
+      $0.scale = 0.2
+      $0.opacity = 0.3
+      $0.repeats = true
+    }
     let made = try (0..<3).map { _ in try Made(source, mark: mark) { $0.format = .webp }.digest }
     #expect(Set(made).count == 1)
     #expect(try Made(source) { $0.format = .webp }.digest != made[0])
   }
 
-  @Test func `a hostile mark is refused by its own name`() throws {
+  @Test func `a hostile watermark is refused as a watermark error`() throws {
     // given
     let source = try TestImages.png(width: 40, height: 30)
     let bomb = try TestImages.png(width: 60, height: 60)
@@ -256,7 +300,7 @@ import Testing
     let svg = TestImages.svg(width: 8, height: 8)
     #expect(
       Made.error(source, limits: limits, mark: Mark(svg))
-        == .watermark(.unsupportedFormat(detail: "svg is turned off")))
+        == .watermark(.unsupportedFormat(detail: "svg is disabled")))
     for bytes in [
       Array(bomb.prefix(200)), Array(try TestImages.jpeg(width: 90, height: 90).dropLast(900)),
     ] {

@@ -30,10 +30,11 @@ import Testing
     for (index, expected) in gif.shown.enumerated() {
       let pixels = try made.pixels(frame: index)
       for place in 0..<pixels.size.width * pixels.size.height {
-        let (x, y) = (place % pixels.size.width, place / pixels.size.width)
+        let x = place % pixels.size.width
+        let y = place / pixels.size.width
         let alpha = pixels.bands == 4 ? pixels[x, y][3] : 255
         guard alpha == expected[x, y][3],
-          alpha == 0 || isClose(pixels.rgb(x, y), expected.rgb(x, y), within: 6)
+          alpha == 0 || isClose(pixels.rgb(x: x, y: y), to: expected.rgb(x: x, y: y), within: 6)
         else {
           Issue.record("frame \(index) at \(x), \(y): \(pixels[x, y]), not \(expected[x, y])")
           return
@@ -42,27 +43,45 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    ("NETSCAPE2.0", false), ("ANIMEXTS1.0", false), ("ICCRGBG1012", true), ("XMP DataXMP", true),
+  ])
+  func `a single frame without a trailer is complete unless it begins an animation`(
+    application: String, isWhole: Bool
+  ) throws {
+    // given: one frame, an application extension of that name, no trailer
+    let gif = CodedGIF(
+      size: PixelSize(width: 8, height: 8), palette: Self.palette,
+      frames: [.init(x: 0, y: 0, width: 8, height: 8, index: 1)])
+    var bytes = gif.bytes
+    let name = try #require(
+      bytes.indices.first { bytes[$0...].starts(with: "NETSCAPE2.0".utf8) })
+    bytes.replaceSubrange(name..<name + 11, with: application.utf8)
+    #expect(Made.error(bytes) == nil)
+    // when, then
+    #expect((Made.error(Array(bytes.dropLast())) == nil) == isWhole)
+  }
+
   @Test(arguments: [0, 1, 3])
-  func `what is done with a frame after it was shown is done`(disposal: Int) throws {
+  func `frame disposal is applied`(disposal: Int) throws {
     try compare(Self.gif(disposal))
   }
 
-  @Test func `what is cleared after a frame without a transparent colour has the ground's`() throws
-  {
+  @Test func `an area cleared after an opaque frame gets the background colour`() throws {
     // Red is the first colour of the palette (GIF89a, section 23).
     let made = try Made(Self.gif(2).bytes)
-    #expect(isClose(try made.pixels(frame: 2).rgb(6, 6), Self.palette[0], within: 6))
-    #expect(isClose(try made.pixels(frame: 1).rgb(6, 6), Self.palette[1], within: 6))
+    #expect(isClose(try made.pixels(frame: 2).rgb(x: 6, y: 6), to: Self.palette[0], within: 6))
+    #expect(isClose(try made.pixels(frame: 1).rgb(x: 6, y: 6), to: Self.palette[1], within: 6))
   }
 
   @Test(arguments: [1, 2, 3], [1, 3])
-  func `what is transparent shows what is below`(disposal: Int, transparent: UInt8) throws {
+  func `transparent pixels show the frame below`(disposal: Int, transparent: UInt8) throws {
     // Whether all or none of the partial frame is transparent, clearing it leaves transparent
     // pixels.
     try compare(Self.gif(disposal, transparent: transparent))
   }
 
-  @Test func `what no frame has painted is transparent`() throws {
+  @Test func `an area that no frame paints is transparent`() throws {
     // given: a partial first frame that is cleared, and a second one
     let gif = CodedGIF(
       size: PixelSize(width: 40, height: 30), palette: Self.palette,

@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test(arguments: 1...8, [false, true])
-  func `the container's turn counts once, and Exif not at all`(tag: Int, isAVIF: Bool) throws {
+  func `the container's rotation applies once, and Exif is ignored`(tag: Int, isAVIF: Bool) throws {
     for exif in [nil, tag, 6] {
       let heif = try TestImages.heif(
         Self.scene.stored(forOrientation: tag), isAVIF: isAVIF, orientation: tag,
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `a photo that the container turns comes out upright`(isAVIF: Bool) throws {
+  func `a photo rotated by its container is rendered upright`(isAVIF: Bool) throws {
     // given
     let photo = Pixels.scene(width: 150, height: 100).stored(forOrientation: 6).zoomed(by: 6)
     let heif = try TestImages.heif(photo, isAVIF: isAVIF, orientation: 6, exifOrientation: 6)
@@ -35,15 +35,18 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `of several images the primary one counts`(isAVIF: Bool) throws {
+  func `the primary of several images is rendered`(isAVIF: Bool) throws {
     let heif = try TestImages.heif(Self.scene, isAVIF: isAVIF, hasCover: true)
     #expect(try decoded(heif).psnr(to: Self.scene) > 28)
   }
 
   @Test(arguments: [8, 10, 12])
-  func `an AVIF may have more than 8 bits`(depth: Int) throws {
+  func `an AVIF of 8, 10 or 12 bits is decoded`(depth: Int) throws {
     let avif = try TestImages.heif(Self.scene, isAVIF: true, bits: depth)
-    let made = try Made(avif) { ($0.format, $0.width) = (.png, 72) }
+    let made = try Made(avif) {
+      $0.format = .png
+      $0.width = 72
+    }
     #expect(try made.pixels().psnr(to: .scene(width: 72, height: 48)) > 28)
   }
 }

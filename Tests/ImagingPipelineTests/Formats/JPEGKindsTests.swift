@@ -7,7 +7,7 @@ import Testing
 @Suite(.onOwnThreads) struct JPEGKindsTests {
   private static let scene = Pixels.scene(width: 97, height: 65)
   private static let grey = Pixels(width: 97, height: 65, bands: 1) { x, y in
-    [scene.rgb(x, y)[0]]
+    [scene.rgb(x: x, y: y)[0]]
   }
 
   /// Decodes without further loss.
@@ -16,26 +16,29 @@ import Testing
   }
 
   @Test(arguments: [(1, 1), (2, 1), (2, 2), (1, 2), (4, 1)], [false, true])
-  func `lightness and colours are put together at any sampling`(
+  func `every chroma subsampling is decoded`(
     sampling: (Int, Int), progressive: Bool
   ) throws {
     let jpeg = try TestImages.jpeg(
       Self.scene, as: .ycc, sampling: sampling, progressive: progressive)
     // Subsampling mixes colours at the edges of the scene's blocks.
     #expect(try decoded(jpeg).psnr(to: Self.scene) > (sampling == (1, 1) ? 40 : 26))
-    let small = try Made(jpeg) { ($0.width, $0.format) = (24, .png) }.pixels()
-    #expect(isClose(small.corners[1], [30, 200, 40]))
+    let small = try Made(jpeg) {
+      $0.width = 24
+      $0.format = .png
+    }.pixels()
+    #expect(isClose(small.corners[1], to: [30, 200, 40]))
   }
 
   @Test(arguments: [false, true])
-  func `grey and plain RGB come out as they went in`(progressive: Bool) throws {
+  func `grey and RGB JPEGs are decoded unchanged`(progressive: Bool) throws {
     let grey = try decoded(try TestImages.jpeg(Self.grey, as: .grey, progressive: progressive))
     #expect(grey.bands == 1 && grey.psnr(to: Self.grey) > 40)
     let rgb = try decoded(try TestImages.jpeg(Self.scene, as: .rgb, progressive: progressive))
     #expect(rgb.psnr(to: Self.scene) > 40)
   }
 
-  @Test func `an arithmetically coded one is decoded too`() throws {
+  @Test func `an arithmetically coded JPEG is decoded`() throws {
     for progressive in [false, true] {
       let jpeg = try TestImages.jpeg(
         Self.scene, as: .ycc, progressive: progressive, arithmetic: true)
@@ -44,14 +47,14 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `YCCK and CMYK are the same inks`(progressive: Bool) throws {
+  func `YCCK and CMYK decode to the same inks`(progressive: Bool) throws {
     // given: blocks of inks, compared with the output of libvips's encoder
     let inks = Pixels(width: 64, height: 48, bands: 4) { x, y in
       x < 32
         ? (y < 24 ? [255, 0, 0, 0] : [0, 255, 0, 20])
         : (y < 24 ? [0, 0, 255, 0] : [40, 30, 20, 200])
     }
-    let libvips = try decoded(try TestImages.cmyk(inks, ".jpg[Q=100,strip]"))
+    let libvips = try decoded(try TestImages.cmyk(inks, as: ".jpg[Q=100,strip]"))
     // when
     let cmyk = try decoded(try TestImages.jpeg(inks, as: .cmyk, progressive: progressive))
     let ycck = try decoded(try TestImages.jpeg(inks, as: .ycck, progressive: progressive))
@@ -60,17 +63,21 @@ import Testing
     // then: three bands, not inverted
     #expect(cmyk.bands == 3 && ycck.bands == 3)
     #expect(cmyk.psnr(to: libvips) > 35 && ycck.psnr(to: cmyk) > 35)
-    #expect(thin.corners.indices.allSatisfy { isClose(thin.corners[$0], cmyk.corners[$0]) })
+    #expect(thin.corners.indices.allSatisfy { isClose(thin.corners[$0], to: cmyk.corners[$0]) })
     #expect(cmyk.corners[0][0] < 80 && cmyk.corners[2][1] < 80 && cmyk.corners[1][2] < 100)
   }
 
-  @Test func `what libjpeg cannot decode is of no supported format, and the log says why`() throws {
+  @Test
+  func `a JPEG kind that libjpeg cannot decode is unsupported_format with the reason in the log`()
+    throws
+  {
     // given: a changed marker and precision of the frame header, which follows the tables
     let whole = try TestImages.jpeg(Self.scene, as: .ycc)
     let frame = try #require(whole.indices.first { whole[$0...].starts(with: [0xff, 0xc0]) })
     func refused(as marker: UInt8, precision: UInt8) -> ImageError? {
       var bytes = whole
-      (bytes[frame + 1], bytes[frame + 4]) = (marker, precision)
+      bytes[frame + 1] = marker
+      bytes[frame + 4] = precision
       return Made.error(bytes)
     }
     // when, then
@@ -86,5 +93,16 @@ import Testing
       Issue.record("not undecodable")
       return
     }
+  }
+
+  @Test func `kinds left to libjpeg look like baseline JPEGs`() throws {
+    // given
+    let scene = Pixels.scene(width: 480, height: 320)
+    let progressive = try TestImages.encode(scene, as: ".jpg[Q=92,interlace]")
+    let cmyk = try TestImages.cmykJPEG(width: 480, height: 320, color: [0, 200, 100, 20])
+    // when, then
+    let plain = try Made(try TestImages.encode(scene, as: ".jpg[Q=92]")) { $0.width = 60 }.pixels()
+    #expect(try Made(progressive) { $0.width = 60 }.pixels().psnr(to: plain) > 38)
+    #expect(Made.error(cmyk) { $0.width = 60 } == nil)
   }
 }

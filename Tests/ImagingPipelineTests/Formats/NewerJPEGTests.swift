@@ -17,28 +17,28 @@ import Testing
   }
 
   /// Returns whether all bands agree to within a step or two.
-  private func isSame(_ left: Pixels, _ right: Pixels) -> Bool {
-    left.bands == right.bands && isClose(left.values, right.values, within: 2)
+  private func isSame(_ left: Pixels, as right: Pixels) -> Bool {
+    left.bands == right.bands && isClose(left.values, to: right.values, within: 2)
   }
 
-  @Test func `a JPEG XL of every number of bands comes out as it went in`() throws {
+  @Test func `a JPEG XL with any number of bands is decoded unchanged`() throws {
     for pixels in [Self.scene, Self.alpha, Self.grey, Self.greyAlpha] {
       let made = try Made(try TestImages.jxl(pixels))
       #expect(made.format == (pixels.bands.isMultiple(of: 2) ? .png : .jpeg))
       let decoded = try decoded(try TestImages.jxl(pixels))
-      #expect(isSame(decoded, pixels), "\(pixels.bands)")
+      #expect(isSame(decoded, as: pixels), "\(pixels.bands)")
     }
   }
 
-  @Test func `a JPEG XL of 16 bits is one of 8`() throws {
+  @Test func `a 16-bit JPEG XL is reduced to 8 bits`() throws {
     for pixels in [Self.scene, Self.grey] {
       let decoded = try decoded(try TestImages.jxl(pixels, sixteenBits: true))
-      #expect(isSame(decoded, pixels), "\(pixels.bands)")
+      #expect(isSame(decoded, as: pixels), "\(pixels.bands)")
     }
   }
 
-  @Test func `a lossy JPEG XL, without a container`() throws {
-    let bytes = try TestImages.encode(Self.scene, ".jxl[Q=95,effort=3]")
+  @Test func `a lossy JPEG XL without a container is decoded`() throws {
+    let bytes = try TestImages.encode(Self.scene, as: ".jxl[Q=95,effort=3]")
     #expect(bytes.starts(with: [0xff, 0x0a]))
     #expect(try decoded(bytes).psnr(to: Self.scene) > 32)
     let small = try Made(bytes) { $0.width = 30 }
@@ -46,16 +46,16 @@ import Testing
   }
 
   @Test(arguments: 1...8)
-  func `a JPEG XL is turned as its codestream says, and not by Exif`(tag: Int) throws {
+  func `a JPEG XL is rotated by its codestream, not by Exif`(tag: Int) throws {
     for exif in [nil, 6] {
       let bytes = try TestImages.jxl(
         Self.scene.stored(forOrientation: tag), orientation: tag, exifOrientation: exif)
-      #expect(isSame(try decoded(bytes), Self.scene))
+      #expect(isSame(try decoded(bytes), as: Self.scene))
     }
   }
 
   @Test(arguments: [3, 6])
-  func `a JPEG XL of a photo's size is turned too`(tag: Int) throws {
+  func `a JPEG XL of photo size is rotated`(tag: Int) throws {
     let photo = Pixels.scene(width: 150, height: 100).stored(forOrientation: tag).zoomed(by: 8)
     let made = try Made(try TestImages.jxl(photo, orientation: tag)) { $0.width = 300 }
     #expect(try made.pixels().psnr(to: .scene(width: 300, height: 200)) > 30)
@@ -64,32 +64,32 @@ import Testing
   @Test(arguments: [
     "lossless", "lossless,tile-width=32,tile-height=32", "Q=60", "Q=60,subsample-mode=on",
   ])
-  func `a JPEG 2000 in tiles, lossy and lossless`(options: String) throws {
-    let bytes = try TestImages.encode(Self.scene, ".jp2[\(options)]")
+  func `a JPEG 2000 is decoded in tiles, lossy and lossless`(options: String) throws {
+    let bytes = try TestImages.encode(Self.scene, as: ".jp2[\(options)]")
     #expect(try decoded(bytes).psnr(to: Self.scene) > (options.hasPrefix("lossless") ? 90 : 26))
   }
 
-  @Test func `a JPEG 2000 of every number of bands, and of 16 bits`() throws {
+  @Test func `a JPEG 2000 with any number of bands or 16 bits is decoded`() throws {
     for pixels in [Self.scene, Self.alpha, Self.grey, Self.greyAlpha] {
-      let bytes = try TestImages.encode(pixels, ".jp2[lossless]")
-      #expect(isSame(try decoded(bytes), pixels), "\(pixels.bands)")
+      let bytes = try TestImages.encode(pixels, as: ".jp2[lossless]")
+      #expect(isSame(try decoded(bytes), as: pixels), "\(pixels.bands)")
     }
-    let wide = try TestImages.encode(Self.scene, ".jp2[lossless]", sixteenBits: true)
-    #expect(isSame(try decoded(wide), Self.scene))
+    let wide = try TestImages.encode(Self.scene, as: ".jp2[lossless]", sixteenBits: true)
+    #expect(isSame(try decoded(wide), as: Self.scene))
   }
 
-  @Test func `a codestream of JPEG 2000 needs no box around it`() throws {
+  @Test func `a JPEG 2000 codestream is decoded without its container`() throws {
     // given: the content of the last box, up to the end of the file
-    let boxed = try TestImages.encode(Self.scene, ".jp2[lossless]")
+    let boxed = try TestImages.encode(Self.scene, as: ".jp2[lossless]")
     let start = try #require(
       boxed.indices.first { boxed[$0...].starts(with: [0xff, 0x4f, 0xff, 0x51]) })
     // when, then
-    #expect(isSame(try decoded(Array(boxed[start...])), Self.scene))
+    #expect(isSame(try decoded(Array(boxed[start...])), as: Self.scene))
   }
 
-  @Test func `sides that are too long are refused by the header`() throws {
+  @Test func `an oversized JPEG 2000 is refused by its header`() throws {
     // given: SIZ has width and height after its marker, length and profile (ISO/IEC 15444-1, A.5.1)
-    var bytes = try TestImages.encode(Self.scene, ".jp2[lossless]")
+    var bytes = try TestImages.encode(Self.scene, as: ".jp2[lossless]")
     let size = try #require(
       bytes.indices.first { bytes[$0...].starts(with: [0xff, 0x4f, 0xff, 0x51]) })
     bytes.replaceSubrange(size + 8..<size + 16, with: [0, 0, 0xc3, 0x50, 0, 0, 0xc3, 0x50])

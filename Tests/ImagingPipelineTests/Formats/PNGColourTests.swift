@@ -17,7 +17,7 @@ import Testing
   }
 
   private static func gamma(_ value: Int) -> (name: String, content: [UInt8]) {
-    ("gAMA", CodedPNG.big(value, 4))
+    ("gAMA", CodedPNG.big(value, width: 4))
   }
 
   private static func chromaticities(
@@ -26,7 +26,9 @@ import Testing
     let points = [primaries.white, primaries.red, primaries.green, primaries.blue]
     return (
       "cHRM",
-      points.flatMap { [$0.x, $0.y] }.flatMap { CodedPNG.big(Int(($0 * 100_000).rounded()), 4) }
+      points.flatMap { [$0.x, $0.y] }.flatMap {
+        CodedPNG.big(Int(($0 * 100_000).rounded()), width: 4)
+      }
     )
   }
 
@@ -34,12 +36,12 @@ import Testing
   private func colors(_ made: Made) throws -> [UInt8] {
     let pixels = try made.pixels()
     return (0..<pixels.size.width * pixels.size.height).flatMap {
-      pixels.rgb($0 % pixels.size.width, $0 / pixels.size.width)
+      pixels.rgb(x: $0 % pixels.size.width, y: $0 / pixels.size.width)
     }
   }
 
   /// Returns the RMSE in percent of full light.
-  private func difference(_ left: [UInt8], _ right: [UInt8]) -> Double {
+  private func difference(_ left: [UInt8], from right: [UInt8]) -> Double {
     #expect(left.count == right.count)
     let sum = zip(left, right).reduce(0) { $0 + (Int($1.0) - Int($1.1)) * (Int($1.0) - Int($1.1)) }
     return 100 * (Double(sum) / Double(left.count)).squareRoot() / 255
@@ -62,7 +64,7 @@ import Testing
   ]
 
   @Test(arguments: foreign, [8, 16])
-  func `gAMA and cHRM mean what littleCMS makes of them`(_ meaning: Meaning, depth: Int) throws {
+  func `gAMA and cHRM match littleCMS`(_ meaning: Meaning, depth: Int) throws {
     // Given
     let chunks = [
       meaning.gamma.map(Self.gamma), meaning.primaries.map(Self.chromaticities),
@@ -77,13 +79,13 @@ import Testing
     // When
     let made = try Made(Self.png(depth: depth, chunks)) { $0.format = .png }
     // Then
-    #expect(difference(try colors(made), reference) < 0.5)
-    #expect(difference(reference, ProfileTests.chart) > 2)
+    #expect(difference(try colors(made), from: reference) < 0.5)
+    #expect(difference(reference, from: ProfileTests.chart) > 2)
     for chunk in ["gAMA", "cHRM", "iCCP"] { #expect(!made.bytes.contains(chunk)) }
   }
 
   @Test(arguments: [8, 16])
-  func `grey stays grey and gets another curve`(depth: Int) throws {
+  func `gAMA changes the curve of grey and keeps it grey`(depth: Int) throws {
     // Given
     let ramp = (0..<256).map { UInt8($0) }
     let profile = LittleCMS.greyProfile(gamma: 1)
@@ -94,7 +96,7 @@ import Testing
     }
     // Then
     #expect(try made.pixels().bands == 1)
-    #expect(difference(try colors(made), reference) < 0.5)
+    #expect(difference(try colors(made), from: reference) < 0.5)
   }
 
   static let plain: [(name: String, chunks: [(name: String, content: [UInt8])])] = [
@@ -107,24 +109,27 @@ import Testing
     ("sRGB by name in front", [("sRGB", [0]), chromaticities(LittleCMS.displayP3)]),
     ("a power of nothing", [gamma(0)]),
     ("chromaticities of nothing", [("cHRM", [UInt8](repeating: 0, count: 32))]),
-    ("three primaries in one place", [("cHRM", (0..<8).flatMap { _ in CodedPNG.big(33_000, 4) })]),
+    (
+      "three primaries in one place",
+      [("cHRM", (0..<8).flatMap { _ in CodedPNG.big(33_000, width: 4) })]
+    ),
     ("chunks too short", [("gAMA", [0, 0]), ("cHRM", [1, 2, 3])]),
   ]
 
   @Test(arguments: plain.indices)
-  func `what is sRGB's, or says nothing of use, changes no pixel`(index: Int) throws {
+  func `sRGB values and useless chunks do not change pixels`(index: Int) throws {
     let made = try Made(Self.png(Self.plain[index].chunks)) { $0.format = .png }
     #expect(try colors(made) == ProfileTests.chart, "\(Self.plain[index].name)")
   }
 
-  @Test func `an embedded profile goes before them`() throws {
+  @Test func `an embedded profile takes precedence over gAMA and cHRM`() throws {
     // Given
     let profile = LittleCMS.profile(LittleCMS.displayP3)
     let png = try TestImages.encode(
-      ProfileTests.chart, width: 16, bands: 3, as: .sRGB, profile: profile, ".png")
+      ProfileTests.chart, width: 16, bands: 3, as: .sRGB, profile: profile, suffix: ".png")
     // Signature and header have 33 bytes.
     let (name, content) = Self.gamma(100_000)
-    let both = Array(png[..<33]) + CodedPNG.chunk(name, content) + png[33...]
+    let both = Array(png[..<33]) + CodedPNG.chunk(name, content: content) + png[33...]
     // When
     let (made, reference) = try (
       Made(both) { $0.format = .png }, Made(png) { $0.format = .png }
@@ -133,17 +138,17 @@ import Testing
     #expect(try colors(made) == colors(reference))
   }
 
-  @Test func `the description calls no profile that is not there`() throws {
+  @Test func `a description names no profile for gAMA`() throws {
     let info = try SourceInfo(Self.png([Self.gamma(100_000)]))
     #expect(info.colour.profile == nil && info.colour.space == "rgb")
   }
 
-  @Test func `chunks of any content are no crash`() throws {
+  @Test func `random gAMA and cHRM chunks are handled without a crash`() throws {
     var random = SeededGenerator(seed: 11)
     for _ in 0..<200 {
-      let most = Bool.random(using: &random) ? 100_000 : 0xffff_ffff
+      let maximum = Bool.random(using: &random) ? 100_000 : 0xffff_ffff
       let numbers = (0..<8).flatMap { _ in
-        CodedPNG.big(.random(in: 0...most, using: &random), 4)
+        CodedPNG.big(.random(in: 0...maximum, using: &random), width: 4)
       }
       let made = try Made(
         Self.png([Self.gamma(.random(in: 0...0xffff_ffff, using: &random)), ("cHRM", numbers)]))

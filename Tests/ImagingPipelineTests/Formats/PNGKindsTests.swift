@@ -12,7 +12,7 @@ import Testing
   ]
 
   private static func image(
-    _ colorType: Int, _ depth: Int, width: Int = 37, height: Int = 21
+    colorType: Int, depth: Int, width: Int = 37, height: Int = 21
   ) -> CodedPNG {
     var generator = SeededGenerator(seed: UInt64(colorType * 100 + depth))
     let count = width * height * CodedPNG.channels(colorType)
@@ -23,21 +23,23 @@ import Testing
 
   private static func palette(_ count: Int) -> [UInt8] {
     (0..<count).flatMap { (index: Int) -> [UInt8] in
-      let (red, green, blue) = (index * 83 % 256, index * 29 % 256, 255 - index * 7 % 256)
+      let red = index * 83 % 256
+      let green = index * 29 % 256
+      let blue = 255 - index * 7 % 256
       return [UInt8(red), UInt8(green), UInt8(blue)]
     }
   }
 
   /// Returns a sample in 8 bits.
-  private static func byte(_ sample: Int, _ depth: Int) -> UInt8 {
+  private static func byte(_ sample: Int, depth: Int) -> UInt8 {
     depth == 16 ? UInt8(sample >> 8) : UInt8(sample * 255 / (1 << depth - 1))
   }
 
   @Test(arguments: kinds.indices, [false, true])
-  func `every colour type and depth comes out as it went in`(kind: Int, isInterlaced: Bool) throws {
+  func `every colour type and depth is decoded exactly`(kind: Int, isInterlaced: Bool) throws {
     // given
     let (colorType, depth) = Self.kinds[kind]
-    var png = Self.image(colorType, depth)
+    var png = Self.image(colorType: colorType, depth: depth)
     png.isInterlaced = isInterlaced
     let palette = Self.palette(colorType == 3 ? 1 << depth : 0)
     if colorType == 3 { png.before = [("PLTE", palette)] }
@@ -47,16 +49,16 @@ import Testing
     let expected =
       colorType == 3
       ? png.samples.flatMap { palette[$0 * 3..<$0 * 3 + 3] }
-      : png.samples.map { Self.byte($0, depth) }
+      : png.samples.map { Self.byte($0, depth: depth) }
     #expect(pixels.size == png.size && pixels.values.count == expected.count)
-    let most = depth == 16 ? 1 : 0
-    #expect(zip(pixels.values, expected).allSatisfy { abs(Int($0) - Int($1)) <= most })
+    let maximum = depth == 16 ? 1 : 0
+    #expect(zip(pixels.values, expected).allSatisfy { abs(Int($0) - Int($1)) <= maximum })
   }
 
   @Test(arguments: [1, 2, 4, 8])
-  func `a palette may have an alpha, for its first colours`(depth: Int) throws {
+  func `a palette may have alpha for its first colours`(depth: Int) throws {
     // given: transparency for all colours except the last
-    var png = Self.image(3, depth)
+    var png = Self.image(colorType: 3, depth: depth)
     let count = 1 << depth
     let alphas = (0..<count - 1).map { UInt8($0 * 255 / count) }
     let palette = Self.palette(count)
@@ -76,12 +78,12 @@ import Testing
   }
 
   @Test(arguments: [(0, 1), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16)])
-  func `grey and colour may have one transparent value`(colorType: Int, depth: Int) throws {
+  func `grey and RGB may have one transparent value`(colorType: Int, depth: Int) throws {
     // given: the colour of the first pixel is transparent
-    var png = Self.image(colorType, depth)
+    var png = Self.image(colorType: colorType, depth: depth)
     let channels = CodedPNG.channels(colorType)
     let key = Array(png.samples[0..<channels])
-    png.before = [("tRNS", key.flatMap { CodedPNG.big($0, 2) })]
+    png.before = [("tRNS", key.flatMap { CodedPNG.big($0, width: 2) })]
     // when
     let pixels = try Made(png.bytes).pixels()
     // then
@@ -93,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func `an animated PNG gives its first frame`() throws {
+  @Test func `an animated PNG is rendered as its first frame`() throws {
     // given: animation chunks (PNG 3, 11.3.6) around two frames, of which the first is the image
     var first = CodedPNG(
       size: PixelSize(width: 4, height: 4), colorType: 2, depth: 8,
@@ -101,23 +103,26 @@ import Testing
     let second = CodedPNG(
       size: first.size, colorType: 2, depth: 8, samples: [Int](repeating: 20, count: 48))
     func control(_ number: Int) -> [UInt8] {
-      CodedPNG.big(number, 4) + CodedPNG.big(4, 4) + CodedPNG.big(4, 4) + CodedPNG.big(0, 8)
+      CodedPNG.big(number, width: 4) + CodedPNG.big(4, width: 4) + CodedPNG.big(4, width: 4)
+        + CodedPNG.big(0, width: 8)
         + [0, 1, 0, 10, 0, 0]
     }
-    first.before = [("acTL", CodedPNG.big(2, 4) + CodedPNG.big(0, 4)), ("fcTL", control(0))]
-    first.after = [("fcTL", control(1)), ("fdAT", CodedPNG.big(2, 4) + second.data)]
+    first.before = [
+      ("acTL", CodedPNG.big(2, width: 4) + CodedPNG.big(0, width: 4)), ("fcTL", control(0)),
+    ]
+    first.after = [("fcTL", control(1)), ("fdAT", CodedPNG.big(2, width: 4) + second.data)]
     // when
     let made = try Made(first.bytes)
     let turned = try Made(first.bytes) { $0.flip = .both }
     // then: both as the source's own bytes, which are fewer, and encoded
     #expect(made.frames == 1 && made.format == .png && turned.format == .jpeg)
     for chunk in ["acTL", "fcTL", "fdAT"] { #expect(!made.bytes.contains(chunk)) }
-    #expect(try made.pixels().rgb(2, 2) == [200, 200, 200])
-    #expect(isClose(try turned.pixels().rgb(2, 2), [200, 200, 200], within: 2))
+    #expect(try made.pixels().rgb(x: 2, y: 2) == [200, 200, 200])
+    #expect(isClose(try turned.pixels().rgb(x: 2, y: 2), to: [200, 200, 200], within: 2))
   }
 
   @Test(arguments: 1...8)
-  func `Exif of a PNG turns it, in front of the pixels`(tag: Int) throws {
+  func `the Exif orientation before a PNG's pixels is applied`(tag: Int) throws {
     // given
     let scene = Pixels.scene(width: 36, height: 24)
     let stored = scene.stored(forOrientation: tag)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct VectorTests {
   @Test(arguments: [10, 100, 333, 1_000])
-  func `an SVG is rendered at the wanted size, not enlarged afterwards`(width: Int) throws {
+  func `an SVG is drawn at the requested size`(width: Int) throws {
     // given: 30 by 20 units, with an edge in the middle
     let made = try Made(TestImages.svg(width: 30, height: 20)) { $0.width = width }
     // when
@@ -15,22 +15,22 @@ import Testing
     // then
     #expect(made.size.width == width && pixels.size == made.size)
     let row = made.size.height * 3 / 4
-    #expect(isClose(pixels.rgb(width / 2 - 1 - width % 2, row), [255, 0, 0], within: 2))
-    #expect(isClose(pixels.rgb(width / 2 + 1, row), [0, 0, 255], within: 2))
+    #expect(isClose(pixels.rgb(x: width / 2 - 1 - width % 2, y: row), to: [255, 0, 0], within: 2))
+    #expect(isClose(pixels.rgb(x: width / 2 + 1, y: row), to: [0, 0, 255], within: 2))
   }
 
-  @Test func `an SVG without a size has that of its viewBox`() throws {
+  @Test func `an SVG without a size has the size of its viewBox`() throws {
     #expect(
       try Made(TestImages.svg(width: 30, height: 20, isSized: false)).size
         == PixelSize(width: 30, height: 20))
   }
 
-  @Test func `an SVG with neither has that of what it draws`() throws {
+  @Test func `an SVG without size and viewBox has the size of its drawing`() throws {
     let text = "<svg xmlns='http://www.w3.org/2000/svg'><rect width='50' height='40'/></svg>"
     #expect(try Made(Array(text.utf8)).size == PixelSize(width: 50, height: 40))
   }
 
-  @Test func `an SVG that draws nothing and has no size is undecodable`() {
+  @Test func `an SVG without content and size is undecodable`() {
     guard
       case .undecodable = Made.error(Array("<svg xmlns='http://www.w3.org/2000/svg'/>".utf8))
     else {
@@ -39,14 +39,16 @@ import Testing
     }
   }
 
-  @Test func `a vector stretched by fill is exact`() throws {
+  @Test func `a vector image is stretched exactly by fill`() throws {
     let made = try Made(TestImages.svg(width: 30, height: 20)) {
-      ($0.width, $0.height, $0.fit) = (101, 33, .fill)
+      $0.width = 101
+      $0.height = 33
+      $0.fit = .fill
     }
     #expect(try made.pixels().size == PixelSize(width: 101, height: 33))
   }
 
-  @Test func `what an SVG leaves bare is transparent`() throws {
+  @Test func `unpainted areas of an SVG are transparent`() throws {
     let text =
       "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><rect width='10' height='20'/></svg>"
     let pixels = try Made(Array(text.utf8)).pixels()
@@ -57,8 +59,8 @@ import Testing
   func `an SVG cannot show files of the host`(address: String) throws {
     // given: an SVG that refers to a red image in a file by its path
     let folder = try TemporaryFolder()
-    let red = try TestImages.encode(Pixels(width: 20, height: 20, color: [255, 0, 0]), ".png")
-    try folder.write("red.png", red)
+    let red = try TestImages.encode(Pixels(width: 20, height: 20, color: [255, 0, 0]), as: ".png")
+    try folder.write("red.png", bytes: red)
     let link = address.split(separator: "%", omittingEmptySubsequences: false)
       .joined(separator: folder.path + "/red.png")
     let text = """
@@ -69,12 +71,12 @@ import Testing
     // when
     let made = try Made(Array(text.utf8))
     // then: the shapes below the image are still visible
-    #expect(isClose(try made.pixels().rgb(10, 10), [0, 255, 0], within: 0))
+    #expect(isClose(try made.pixels().rgb(x: 10, y: 10), to: [0, 255, 0], within: 0))
   }
 
-  @Test func `an SVG can hold images of its own, but only in formats of ours`() throws {
+  @Test func `an SVG can embed images, but only in supported formats`() throws {
     // given: 2 by 2 red pixels, as a PNG and as a BMP (24 bits, rows padded to 4 bytes)
-    let png = try TestImages.encode(Pixels(width: 2, height: 2, color: [255, 0, 0]), ".png")
+    let png = try TestImages.encode(Pixels(width: 2, height: 2, color: [255, 0, 0]), as: ".png")
     let row: [UInt8] = [0, 0, 255, 0, 0, 255, 0, 0]
     let bmp: [UInt8] =
       Array("BM".utf8) + [
@@ -88,14 +90,14 @@ import Testing
         width="20" height="20"><rect width="20" height="20" fill="#00ff00"/>\
         <image xlink:href="\(link)" width="20" height="20"/></svg>
         """
-      return try Made(Array(text.utf8)).pixels().rgb(10, 10)
+      return try Made(Array(text.utf8)).pixels().rgb(x: 10, y: 10)
     }
     // then: the shapes below are visible where no image is drawn
-    #expect(isClose(try drawn(png, as: "png"), [255, 0, 0], within: 2))
-    #expect(isClose(try drawn(bmp, as: "bmp"), [0, 255, 0], within: 0))
+    #expect(isClose(try drawn(png, as: "png"), to: [255, 0, 0], within: 2))
+    #expect(isClose(try drawn(bmp, as: "bmp"), to: [0, 255, 0], within: 0))
   }
 
-  @Test func `an SVG cannot read files by entities or inclusion`() throws {
+  @Test func `an SVG cannot read files through entities or inclusion`() throws {
     for text in [
       """
       <?xml version="1.0"?><!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]>

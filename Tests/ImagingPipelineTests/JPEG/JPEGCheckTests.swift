@@ -16,7 +16,7 @@ import Testing
   }
 
   private static func jpeg(_ options: String) throws -> [UInt8] {
-    try TestImages.encode(DamagedKind.textured(width: 131, height: 77), ".jpg[\(options)]")
+    try TestImages.encode(DamagedKind.textured(width: 131, height: 77), as: ".jpg[\(options)]")
   }
 
   private static let kinds = [
@@ -32,28 +32,30 @@ import Testing
   }
 
   @Test(arguments: kinds)
-  func `a whole JPEG is whole`(options: String) throws {
+  func `an intact JPEG is accepted`(options: String) throws {
     #expect(Self.soundness(of: try Self.jpeg(options)) == .whole)
   }
 
-  @Test func `a whole JPEG of any sampling and number of bands is whole`() throws {
+  @Test func `an intact JPEG of any sampling and number of bands is accepted`() throws {
     var generator = SeededGenerator(seed: 5)
-    for factors in JPEGSamplingTests.kinds {
+    for factors in CodedJPEG.samplings {
       for interval in [0, 1, 7] {
         // Given
         var jpeg = CodedJPEG(width: 61, height: 43, factors: factors, using: &generator)
-        (jpeg.restartInterval, jpeg.hasLongCodes) = (interval, interval == 1)
+        jpeg.restartInterval = interval
+        jpeg.hasLongCodes = interval == 1
         // Then
         #expect(Self.soundness(of: jpeg.bytes) == .whole)
       }
     }
     #expect(
-      Self.soundness(of: try TestImages.cmyk(.scene(width: 60, height: 40), ".jpg[Q=90]")) == .whole
+      Self.soundness(of: try TestImages.cmyk(.scene(width: 60, height: 40), as: ".jpg[Q=90]"))
+        == .whole
     )
   }
 
   @Test(arguments: kinds, [nil, 40])
-  func `bytes left before the end marker are lost pixels`(options: String, width: Int?) throws {
+  func `extra bytes before the end marker count as damage`(options: String, width: Int?) throws {
     // Given
     let whole = try Self.jpeg(options)
     for more: [UInt8] in [[0x55], [0, 0, 0, 0], [0xa5, 0x3c, 0x17]] {
@@ -65,7 +67,8 @@ import Testing
   }
 
   @Test(arguments: kinds, [nil, 40])
-  func `data that ends before its blocks do is lost pixels`(options: String, width: Int?) throws {
+  func `data that ends before its last block counts as damage`(options: String, width: Int?) throws
+  {
     // Given
     let whole = try Self.jpeg(options)
     let scan = try Self.lastScan(of: whole)
@@ -78,7 +81,9 @@ import Testing
   }
 
   @Test(arguments: ["Q=85,restart_interval=3", "Q=85,interlace,restart_interval=5"], [nil, 40])
-  func `each restart interval ends exactly at its marker`(options: String, width: Int?) throws {
+  func `data that does not end at its restart marker counts as damage`(options: String, width: Int?)
+    throws
+  {
     // Given
     let whole = try Self.jpeg(options)
     let scan = try Self.lastScan(of: whole)
@@ -95,7 +100,7 @@ import Testing
   }
 
   @Test(arguments: kinds, [nil, 40])
-  func `what stands beside the pixels is harmless`(options: String, width: Int?) throws {
+  func `extra data outside the scans is harmless`(options: String, width: Int?) throws {
     // Given
     let whole = try Self.jpeg(options)
     let tables = try #require(
@@ -106,10 +111,14 @@ import Testing
       ("bytes between segments", whole[..<tables] + [0, 0x41, 0x42] + whole[tables...]),
       ("fill before the end marker", whole.dropLast(2) + [0xff, 0xff, 0xff, 0xd9]),
       ("a restart marker before the end", whole.dropLast(2) + [0xff, 0xd0] + whole.suffix(2)),
-      ("an unknown segment", whole[..<2] + CodedJPEG.segment(0xed, [9, 9, 9]) + whole[2...]),
+      (
+        "an unknown segment",
+        whole[..<2] + CodedJPEG.segment(0xed, content: [9, 9, 9]) + whole[2...]
+      ),
       (
         "a strange JFIF",
-        whole[..<2] + CodedJPEG.segment(0xe0, Array("JFIF\0".utf8) + [9, 9, 7]) + whole[2...]
+        whole[..<2] + CodedJPEG.segment(0xe0, content: Array("JFIF\0".utf8) + [9, 9, 7])
+          + whole[2...]
       ),
     ]
     for (name, bytes) in others {
@@ -119,7 +128,7 @@ import Testing
   }
 
   @Test(arguments: ["Q=85,restart_interval=3", "Q=85,interlace,restart_interval=5"], [nil, 40])
-  func `bytes of ones before a restart marker are harmless`(options: String, width: Int?) throws {
+  func `fill bytes before a restart marker are harmless`(options: String, width: Int?) throws {
     // Given
     let whole = try Self.jpeg(options)
     var filled: [UInt8] = []
@@ -134,7 +143,7 @@ import Testing
     #expect(Self.soundness(of: filled) == .whole)
   }
 
-  @Test func `a progressive JPEG that lacks a refinement in the middle is damaged`() throws {
+  @Test func `a progressive JPEG without one of its refinements is damaged`() throws {
     // Given
     let whole = try Self.jpeg("Q=85,interlace")
     let scans = whole.indices.dropLast().filter { whole[$0] == 0xff && whole[$0 + 1] == 0xda }
@@ -149,7 +158,7 @@ import Testing
   }
 
   @Test(arguments: kinds)
-  func `a JPEG cut anywhere is never whole`(options: String) throws {
+  func `a truncated JPEG is never accepted as intact`(options: String) throws {
     let whole = try Self.jpeg(options)
     for length in stride(from: 2, to: whole.count - 1, by: 37) {
       #expect(Self.soundness(of: Array(whole.prefix(length))) != .whole)

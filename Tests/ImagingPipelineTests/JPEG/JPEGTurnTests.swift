@@ -33,7 +33,7 @@ extension Pixels {
     /// The maximum rounding difference of a value. The inverse cosine transform processes columns
     /// before rows, so a rotated block may round differently. In RGB a difference of 1 in lightness
     /// and each colour adds up to 1 + 1.772, rounded; upsampled colour rounds once more.
-    var mostRounding: Int {
+    var maximumRounding: Int {
       guard colors == .ycc else { return 1 }
       return sampling == (1, 1) ? 3 : 4
     }
@@ -63,7 +63,7 @@ extension Pixels {
     PixelSize(width: 21, height: 13),
   ]
 
-  private func turned(_ jpeg: [UInt8], _ tag: Int, isProgressive: Bool = false) -> [UInt8]? {
+  private func turned(_ jpeg: [UInt8], by tag: Int, isProgressive: Bool = false) -> [UInt8]? {
     jpeg.withUnsafeBytes { bytes in
       guard let turn = JPEGTurn(bytes) else { return nil }
       return turn.turned(by: Orientation(tag: tag), isProgressive: isProgressive)
@@ -71,62 +71,63 @@ extension Pixels {
   }
 
   /// Returns whether the rotation leaves partial blocks at the right and lower edges.
-  private func isSuited(_ kind: Kind, _ size: PixelSize, _ tag: Int) -> Bool {
+  private func isSuited(_ kind: Kind, size: PixelSize, tag: Int) -> Bool {
     let isGrey = kind.colors == .grey
     let across = isGrey ? 8 : 8 * kind.sampling.across
     let down = isGrey ? 8 : 8 * kind.sampling.down
-    let (mirrorsX, mirrorsY) = ([2, 3, 7, 8].contains(tag), [3, 4, 6, 7].contains(tag))
+    let mirrorsX = [2, 3, 7, 8].contains(tag)
+    let mirrorsY = [3, 4, 6, 7].contains(tag)
     return (!mirrorsX || size.width.isMultiple(of: across))
       && (!mirrorsY || size.height.isMultiple(of: down))
   }
 
   @Test(arguments: kinds, sizes)
-  func `a turn shows the source's pixels upright, and the turn back shows the same as the source`(
-    _ kind: Kind, _ size: PixelSize
+  func `a lossless rotation shows the upright pixels, and rotating back restores the source`(
+    kind: Kind, size: PixelSize
   ) throws {
     // Given
     let source = try kind.jpeg(size)
     let stored = try Pixels(decoding: source)
     for tag in 1...8 {
       // When
-      let result = turned(source, tag)
+      let result = turned(source, by: tag)
       // Then
-      #expect((result != nil) == isSuited(kind, size, tag), "\(tag)")
+      #expect((result != nil) == isSuited(kind, size: size, tag: tag), "\(tag)")
       guard let result else { continue }
       let pixels = try Pixels(decoding: result)
       #expect(pixels.size == stored.upright(from: tag).size)
       let difference = pixels.largestDifference(to: stored.upright(from: tag))
-      #expect(difference <= kind.mostRounding, "\(tag)")
+      #expect(difference <= kind.maximumRounding, "\(tag)")
       let back = [6: 8, 8: 6][tag] ?? tag
-      if let same = turned(result, back) {
+      if let same = turned(result, by: back) {
         #expect(try Pixels(decoding: same).values == stored.values, "\(tag)")
       }
-      let progressive = try #require(turned(source, tag, isProgressive: true))
+      let progressive = try #require(turned(source, by: tag, isProgressive: true))
       #expect(try Pixels(decoding: progressive).values == pixels.values, "\(tag)")
     }
   }
 
-  @Test func `what libjpeg refuses or complains of is not turned`() throws {
+  @Test func `a JPEG that libjpeg refuses is not rotated losslessly`() throws {
     // Given
     let jpeg = try Self.kinds[5].jpeg(Self.sizes[0])
     var random = SeededGenerator(seed: 3)
     // When, then
-    #expect(turned([], 6) == nil)
-    #expect(turned(Array(jpeg.prefix(jpeg.count / 2)), 6) == nil)
-    #expect(turned(Array("no JPEG at all, but some bytes".utf8), 6) == nil)
+    #expect(turned([], by: 6) == nil)
+    #expect(turned(Array(jpeg.prefix(jpeg.count / 2)), by: 6) == nil)
+    #expect(turned(Array("no JPEG at all, but some bytes".utf8), by: 6) == nil)
     for _ in 0..<2_000 {
       var damaged = jpeg
       for _ in 0..<Int.random(in: 1...8, using: &random) {
         damaged[.random(in: 0..<damaged.count, using: &random)] = .random(
           in: 0...255, using: &random)
       }
-      if let result = turned(damaged, 6) { #expect(result.starts(with: [0xff, 0xd8])) }
+      if let result = turned(damaged, by: 6) { #expect(result.starts(with: [0xff, 0xd8])) }
     }
   }
 
-  @Test func `CMYK is not turned by its coefficients`() throws {
+  @Test func `CMYK is not rotated losslessly`() throws {
     let inks = Pixels(width: 16, height: 16, color: [0, 90, 90, 0])
-    #expect(turned(try TestImages.jpeg(inks, as: .cmyk), 3) == nil)
-    #expect(turned(try TestImages.jpeg(inks, as: .ycck), 3) == nil)
+    #expect(turned(try TestImages.jpeg(inks, as: .cmyk), by: 3) == nil)
+    #expect(turned(try TestImages.jpeg(inks, as: .ycck), by: 3) == nil)
   }
 }

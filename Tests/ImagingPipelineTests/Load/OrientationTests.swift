@@ -10,7 +10,7 @@ import Testing
   private static let small = Pixels.scene(width: 300, height: 200)
 
   @Test(arguments: 1...8)
-  func `a turned photo comes out upright and without the tag`(tag: Int) throws {
+  func `a rotated photo is rendered upright and without the tag`(tag: Int) throws {
     // given
     let photo = try TestImages.jpeg(width: 1800, height: 1200, orientation: tag)
     // when
@@ -20,17 +20,20 @@ import Testing
     #expect(whole.size == PixelSize(width: 1800, height: 1200))
     #expect(small.size == PixelSize(width: 300, height: 200))
     #expect(try small.pixels().psnr(to: Self.small) > 30)
-    #expect(isClose(try whole.pixels().corners[1], [30, 200, 40]))
+    #expect(isClose(try whole.pixels().corners[1], to: [30, 200, 40]))
     #expect(!whole.bytes.contains("Exif"))
   }
 
   @Test(arguments: 1...8)
-  func `a crop counts on the upright image`(tag: Int) throws {
+  func `a crop applies to the upright image`(tag: Int) throws {
     // given
     let photo = try TestImages.jpeg(width: 1200, height: 800, orientation: tag)
     // when: the left third, 100 of 300 columns
     let left = try Made(photo) {
-      ($0.width, $0.height, $0.fit, $0.position) = (100, 200, .cover, .left)
+      $0.width = 100
+      $0.height = 200
+      $0.fit = .cover
+      $0.position = .left
     }
     // then
     #expect(left.size == PixelSize(width: 100, height: 200))
@@ -39,25 +42,32 @@ import Testing
   }
 
   @Test(arguments: 1...8)
-  func `unequal stretching happens on the upright image`(tag: Int) throws {
+  func `unequal stretching applies to the upright image`(tag: Int) throws {
     let photo = try TestImages.jpeg(width: 600, height: 400, orientation: tag)
-    let stretched = try Made(photo) { ($0.width, $0.height, $0.fit) = (300, 50, .fill) }
+    let stretched = try Made(photo) {
+      $0.width = 300
+      $0.height = 50
+      $0.fit = .fill
+    }
     #expect(try stretched.pixels().psnr(to: .scene(width: 300, height: 50)) > 28)
   }
 
   @Test(arguments: [(0, 1), (9, 1), (-1, 1), (1, 1), (6, 6), (nil, 1)])
-  func `an unknown tag counts as upright`(tag: Int?, expected: Int) {
+  func `an unknown orientation counts as upright`(tag: Int?, expected: Int) {
     #expect(Orientation(tag: tag).tag == expected)
   }
 
   @Test(arguments: 1...8, [".webp[effort=0]", ".tif", ".png[compression=1]"])
-  func `other formats are turned by their tag too`(tag: Int, suffix: String) throws {
+  func `other formats are rotated by their orientation as well`(tag: Int, suffix: String) throws {
     // given: each pixel of a small scene enlarged 12 times, 1800 by 1200 in all
     let stored = Pixels.scene(width: 150, height: 100).stored(forOrientation: tag)
-    var photo = try TestImages.encode(stored, suffix, zoom: 12, orientation: tag)
+    var photo = try TestImages.encode(stored, as: suffix, zoom: 12, orientation: tag)
     if suffix.hasPrefix(".png") { photo = CodedPNG.adding(orientation: tag, to: photo) }
     // when
-    let made = try Made(photo) { ($0.width, $0.format) = (300, .png) }
+    let made = try Made(photo) {
+      $0.width = 300
+      $0.format = .png
+    }
     // then
     #expect(made.size == PixelSize(width: 300, height: 200))
     #expect(try made.pixels().psnr(to: Self.small) > 28)

@@ -14,7 +14,7 @@ import Testing
 
   private func sniff(_ text: String) -> ImageFormat? { sniff(Array(text.utf8)) }
 
-  @Test func `every raster format is told from its first bytes`() throws {
+  @Test func `every raster format is detected from its first bytes`() throws {
     #expect(sniff(try TestImages.jpeg(width: 8, height: 8)) == .jpeg)
     #expect(sniff(try TestImages.png(width: 8, height: 8)) == .png)
     #expect(sniff(try TestImages.gif(width: 8, height: 8, frames: 2)) == .gif)
@@ -24,8 +24,8 @@ import Testing
     #expect(sniff(try TestImages.heic(width: 64, height: 64)) == .heic)
     let scene = Pixels.scene(width: 8, height: 8)
     #expect(sniff(try TestImages.jxl(scene)) == .jxl)
-    #expect(sniff(try TestImages.encode(scene, ".jxl")) == .jxl)
-    #expect(sniff(try TestImages.encode(scene, ".jp2")) == .jp2)
+    #expect(sniff(try TestImages.encode(scene, as: ".jxl")) == .jxl)
+    #expect(sniff(try TestImages.encode(scene, as: ".jp2")) == .jp2)
     #expect(sniff([0xff, 0x4f, 0xff, 0x51, 0, 47]) == .jp2)
     var bitmap = CodedBitmap(size: PixelSize(width: 2, height: 2), depth: 24)
     bitmap.pixels = [1, 2, 3, 4]
@@ -33,7 +33,7 @@ import Testing
     #expect(sniff(CodedBitmap.icon(of: [bitmap.icon])) == .ico)
   }
 
-  @Test func `what has no signature is told by a header that makes sense`() {
+  @Test func `a format without a signature is detected by a plausible header`() {
     // given: letters and zeros that also start other files
     let text = Array("BMW, BMP and other words that begin like bitmaps".utf8)
     var icon = CodedBitmap.icon(of: [[UInt8](repeating: 0, count: 40)])
@@ -42,7 +42,8 @@ import Testing
     // when: no image, or an image inside the directory
     icon[4] = 0
     #expect(sniff(icon) == nil)
-    (icon[4], icon[18]) = (1, 10)
+    icon[4] = 1
+    icon[18] = 10
     #expect(sniff(icon) == nil)
   }
 
@@ -56,7 +57,7 @@ import Testing
     "<!DOCTYPE svg [<!ENTITY a \"b\"> <!ENTITY c 'd'>]>\n<svg/>",
     "\u{feff}<?xml version='1.0'?>\n<!--x-->\n<!DOCTYPE svg>\n<!--y--><?z?><svg/>",
   ])
-  func `an SVG is found behind what XML allows before it`(text: String) {
+  func `an SVG is detected after any XML prologue`(text: String) {
     #expect(sniff(text) == .svg)
   }
 
@@ -64,28 +65,28 @@ import Testing
     "", "<", "<sv", "<svgfoo>", "<html><svg/></html>", "hello <svg>", "<?xml version='1.0'?>",
     "<!-- never closed <svg>", "<!DOCTYPE svg [ <svg/>", "<?xml <svg/>",
   ])
-  func `other text is no SVG`(text: String) {
+  func `other text is not detected as SVG`(text: String) {
     #expect(sniff(text) == nil)
   }
 
-  @Test func `an SVG is looked for in the first 64 KiB only`() {
+  @Test func `an SVG is detected only within the first 64 KiB`() {
     #expect(sniff("<!--" + String(repeating: " ", count: 60_000) + "--><svg/>") == .svg)
     #expect(sniff("<!--" + String(repeating: " ", count: 70_000) + "--><svg/>") == nil)
   }
 
-  @Test func `HEIC and AVIF are told by major and compatible brands`() {
-    func box(_ major: String, _ compatible: [String]) -> [UInt8] {
+  @Test func `HEIC and AVIF are detected by major and compatible brands`() {
+    func box(_ major: String, compatible: [String]) -> [UInt8] {
       let count = 16 + 4 * compatible.count
       return [0, 0, 0, UInt8(count)] + Array("ftyp\(major)".utf8) + [0, 0, 0, 0]
         + compatible.flatMap { Array($0.utf8) } + [0, 0, 0, 0]
     }
-    #expect(sniff(box("avif", ["mif1", "miaf"])) == .avif)
-    #expect(sniff(box("mif1", ["miaf", "avif"])) == .avif)
-    #expect(sniff(box("avis", [])) == .avif)
-    #expect(sniff(box("heic", ["mif1"])) == .heic)
-    #expect(sniff(box("mif1", ["heic"])) == .heic)
-    #expect(sniff(box("mif1", [])) == .heic)
-    #expect(sniff(box("isom", ["mp42"])) == nil)
+    #expect(sniff(box("avif", compatible: ["mif1", "miaf"])) == .avif)
+    #expect(sniff(box("mif1", compatible: ["miaf", "avif"])) == .avif)
+    #expect(sniff(box("avis", compatible: [])) == .avif)
+    #expect(sniff(box("heic", compatible: ["mif1"])) == .heic)
+    #expect(sniff(box("mif1", compatible: ["heic"])) == .heic)
+    #expect(sniff(box("mif1", compatible: [])) == .heic)
+    #expect(sniff(box("isom", compatible: ["mp42"])) == nil)
     #expect(sniff([0, 0, 0, 8] + Array("ftyp".utf8)) == nil)
   }
 
@@ -107,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func `a format that is turned off is refused like an unknown one`() throws {
+  @Test func `a disabled format is refused like an unknown one`() throws {
     // given
     let tiff = try TestImages.tiff(width: 8, height: 8)
     var limits = ImagingLimits()
@@ -115,7 +116,7 @@ import Testing
     // when
     let error = Made.error(tiff, limits: limits)
     // then
-    #expect(error == .unsupportedFormat(detail: "tiff is turned off"))
+    #expect(error == .unsupportedFormat(detail: "tiff is disabled"))
     #expect(Made.error(tiff) == nil)
   }
 }

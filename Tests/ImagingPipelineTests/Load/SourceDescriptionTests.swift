@@ -9,15 +9,15 @@ import Testing
 
 extension SourceInfo {
   /// Describes a source with the pipeline.
-  init(_ source: [UInt8], _ kind: PlaceholderKind? = nil, density: Int = 1) throws {
+  init(_ source: [UInt8], placeholder kind: PlaceholderKind? = nil, density: Int = 1) throws {
     let made = try Made(source, density: density) { $0.product = .info(kind) }
-    #expect(made.format == .json)
+    #expect(made.isDescription)
     try self.init(json: made.bytes)
   }
 }
 
 @Suite(.onOwnThreads) struct SourceDescriptionTests {
-  @Test func `a turned photo is described upright, with the tag it has`() throws {
+  @Test func `a rotated photo is described upright, with its orientation`() throws {
     let photo = try TestImages.jpeg(width: 300, height: 200, orientation: 6)
     let info = try SourceInfo(photo, density: 2)
     #expect(info.format == "jpeg")
@@ -28,8 +28,8 @@ extension SourceInfo {
     #expect(info.placeholder == nil)
   }
 
-  @Test func `the text is one line in a fixed order`() throws {
-    let source = try TestImages.encode(Pixels(width: 3, height: 2, color: [7]), ".png[strip]")
+  @Test func `a description is one line with a fixed order of keys`() throws {
+    let source = try TestImages.encode(Pixels(width: 3, height: 2, color: [7]), as: ".png[strip]")
     let made = try Made(source) { $0.product = .info(nil) }
     #expect(
       String(decoding: made.bytes, as: UTF8.self)
@@ -37,7 +37,7 @@ extension SourceInfo {
         + #""colour":{"space":"grey","bits":8},"bytes":\#(source.count),"density":1}"# + "\n")
   }
 
-  @Test func `an animation has frames, loops and a duration`() throws {
+  @Test func `the description of an animation has frames, loops and a duration`() throws {
     for source in [
       try TestImages.gif(width: 20, height: 10, frames: 3, delays: [100, 200, 50], loop: 2),
       try TestImages.animatedWebP(
@@ -49,7 +49,7 @@ extension SourceInfo {
     }
   }
 
-  @Test func `alpha, depth and colour space are the source's own`() throws {
+  @Test func `a description has the source's own alpha, depth and colour space`() throws {
     let deep = try SourceInfo(TestImages.png(width: 9, height: 6, alpha: true, sixteenBits: true))
     #expect((deep.alpha, deep.colour.space, deep.colour.bits) == (true, "rgb", 16))
     let ink = try SourceInfo(
@@ -59,28 +59,30 @@ extension SourceInfo {
     #expect((drawing.format, drawing.width, drawing.height) == ("svg", 40, 30))
   }
 
-  @Test func `the profile is called what it calls itself`() throws {
+  @Test func `a description contains the profile's own name`() throws {
     let info = try SourceInfo(TestImages.jpeg(width: 30, height: 20, profile: "p3"))
     #expect(info.colour.profile?.contains("P3") == true)
     #expect(
       try SourceInfo(TestImages.jpeg(width: 30, height: 20, bare: true)).colour.profile == nil)
   }
 
-  @Test func `half a file is described, since its pixels are left alone`() throws {
+  @Test func `a truncated source can be described if its pixels are not needed`() throws {
     let photo = try TestImages.jpeg(width: 300, height: 200)
     let half = Array(photo.prefix(photo.count / 2))
     #expect(try SourceInfo(half).width == 300)
-    guard case .undecodable? = Made.error(half, { $0.product = .info(.color) }) else {
+    guard case .undecodable? = Made.error(half, change: { $0.product = .info(.color) }) else {
       Issue.record("half a photo has a colour")
       return
     }
     // given: run-length data that ends at once, in a format that is decoded when opened
     var bitmap = CodedBitmap(size: PixelSize(width: 400, height: 300), depth: 8)
-    (bitmap.compression, bitmap.palette, bitmap.runs) = (1, [[10, 20, 30]], [4])
+    bitmap.compression = 1
+    bitmap.palette = [[10, 20, 30]]
+    bitmap.runs = [4]
     #expect(try SourceInfo(bitmap.file).width == 400)
   }
 
-  @Test func `what may not be decoded is not described`() throws {
+  @Test func `a source that may not be decoded is not described`() throws {
     var limits = ImagingLimits()
     limits.maximumPixels = 100
     #expect(
@@ -88,7 +90,8 @@ extension SourceInfo {
         $0.product = .info(nil)
       }
         == .tooManyPixels(pixels: 200, limit: 100))
-    guard case .unsupportedFormat? = Made.error(Array("text".utf8), { $0.product = .info(nil) })
+    guard
+      case .unsupportedFormat? = Made.error(Array("text".utf8), change: { $0.product = .info(nil) })
     else {
       Issue.record("a text is described")
       return
@@ -97,12 +100,12 @@ extension SourceInfo {
 
   // MARK: Parts
 
-  @Test func `JSON escapes what it must`() {
+  @Test func `JSON text is escaped where required`() {
     let text = JSONText.object([("a\"b", .text("c\\d\n\u{1f}é")), ("e", .object([]))]).encoded
     #expect(text == #"{"a\"b":"c\\d\u000a\u001fé","e":{}}"#)
   }
 
-  @Test func `profiles of both versions have a description`() {
+  @Test func `profiles of versions 2 and 4 have a description`() {
     func bytes(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(number >> (24 - $0 * 8) & 255) } }
     func profile(_ tag: [UInt8]) -> [UInt8] {
       [UInt8](repeating: 0, count: 128) + bytes(2) + Array("cprt".utf8) + bytes(999) + bytes(9)

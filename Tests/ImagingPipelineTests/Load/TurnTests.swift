@@ -10,36 +10,40 @@ import Testing
   private static let flips: [Flip] = [.none, .horizontal, .vertical, .both]
 
   @Test(arguments: Rotation.allCases, flips)
-  func `an image is turned clockwise and then mirrored`(rotation: Rotation, flip: Flip) throws {
+  func `an image is rotated clockwise and then flipped`(rotation: Rotation, flip: Flip) throws {
     let scene = Pixels.textured(width: 31, height: 20)
-    let made = try Made(try TestImages.encode(scene, ".png")) {
-      ($0.rotation, $0.flip, $0.format) = (rotation, flip, .png)
+    let made = try Made(try TestImages.encode(scene, as: ".png")) {
+      $0.rotation = rotation
+      $0.flip = flip
+      $0.format = .png
     }
-    #expect(try made.pixels().values == scene.turned(rotation, flip).values)
-    #expect(made.size == scene.turned(rotation, flip).size)
+    #expect(try made.pixels().values == scene.turned(by: rotation, flip: flip).values)
+    #expect(made.size == scene.turned(by: rotation, flip: flip).size)
   }
 
   @Test(arguments: 1...8)
-  func `a turn comes on top of the EXIF orientation, whatever that is`(tag: Int) throws {
+  func `a rotation applies on top of any EXIF orientation`(tag: Int) throws {
     // given
     let upright = Pixels.textured(width: 31, height: 20)
     let source = try TestImages.encode(
-      upright.stored(forOrientation: tag), ".webp[lossless]", orientation: tag)
+      upright.stored(forOrientation: tag), as: ".webp[lossless]", orientation: tag)
     for rotation in Rotation.allCases {
       for flip in Self.flips {
         // when
         let made = try Made(source) {
-          ($0.rotation, $0.flip, $0.format) = (rotation, flip, .png)
+          $0.rotation = rotation
+          $0.flip = flip
+          $0.format = .png
         }
         // then
-        let expected = upright.turned(rotation, flip)
+        let expected = upright.turned(by: rotation, flip: flip)
         #expect(try made.pixels().values == expected.values, "\(rotation) \(flip)")
       }
     }
   }
 
   @Test(arguments: 1...8)
-  func `a part of the image as seen is found in the stored one, and back`(tag: Int) {
+  func `an area maps between the upright and the stored image`(tag: Int) {
     // given
     let upright = Pixels.textured(width: 17, height: 12)
     let stored = upright.stored(forOrientation: tag)
@@ -53,15 +57,21 @@ import Testing
     #expect(Orientation(tag: tag).upright(found, of: stored.size) == area)
   }
 
-  @Test func `a large photo is turned on the small image, sizes counting as seen`() throws {
+  @Test func `a large photo is rotated after its reduction, with sizes of the upright image`()
+    throws
+  {
     let photo = try TestImages.jpeg(width: 1800, height: 1200, orientation: 6)
-    let made = try Made(photo) { ($0.rotation, $0.flip, $0.height) = (.quarter, .horizontal, 300) }
+    let made = try Made(photo) {
+      $0.rotation = .quarter
+      $0.flip = .horizontal
+      $0.height = 300
+    }
     #expect(made.size == PixelSize(width: 200, height: 300))
-    let expected = Pixels.scene(width: 300, height: 200).turned(.quarter, .horizontal)
+    let expected = Pixels.scene(width: 300, height: 200).turned(by: .quarter, flip: .horizontal)
     #expect(try made.pixels().psnr(to: expected) > 30)
   }
 
-  @Test func `each frame of an animation is turned`() throws {
+  @Test func `each frame of an animation is rotated`() throws {
     let frames = (0..<3).map { frame in
       Pixels(width: 24, height: 16) { x, y in
         x < 6 && y < 6 ? [255, 255, 255] : TestImages.frameColor(frame)
@@ -69,10 +79,13 @@ import Testing
     }
     let source = try TestImages.animation(
       frames, delays: [40, 60, 80], loop: 2, as: ".gif[dither=0]")
-    let made = try Made(source) { ($0.rotation, $0.flip) = (.quarter, .vertical) }
+    let made = try Made(source) {
+      $0.rotation = .quarter
+      $0.flip = .vertical
+    }
     #expect(made.frames == 3 && made.size == PixelSize(width: 16, height: 24))
     for frame in 0..<3 {
-      let expected = frames[frame].turned(.quarter, .vertical)
+      let expected = frames[frame].turned(by: .quarter, flip: .vertical)
       #expect(try made.pixels(frame: frame).meanDifference(to: expected) < 3)
     }
     #expect(try TestImages.delays(of: made.bytes) == [40, 60, 80])

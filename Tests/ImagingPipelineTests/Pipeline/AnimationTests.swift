@@ -11,9 +11,10 @@ import Testing
     for frame in 0..<frames {
       let pixels = try made.pixels(frame: frame)
       let color = TestImages.frameColor(frame)
-      let (right, bottom) = (pixels.size.width - 1, pixels.size.height - 1)
+      let right = pixels.size.width - 1
+      let bottom = pixels.size.height - 1
       for (x, y) in [(0, 0), (right, 0), (0, bottom), (right, bottom), (right / 2, bottom / 2)]
-      where !isClose(pixels.rgb(x, y), color, within: tolerance) { return false }
+      where !isClose(pixels.rgb(x: x, y: y), to: color, within: tolerance) { return false }
     }
     return true
   }
@@ -24,7 +25,11 @@ import Testing
     let source = try TestImages.gif(
       width: 97, height: 61, frames: 5, delays: [30, 70, 120, 40, 990])
     // when
-    let made = try Made(source) { ($0.width, $0.format, $0.quality) = (40, format, 95) }
+    let made = try Made(source) {
+      $0.width = 40
+      $0.format = format
+      $0.quality = 95
+    }
     // then
     #expect(made.format == format ?? .gif && made.frames == 5)
     #expect(made.size == PixelSize(width: 40, height: 25))
@@ -36,7 +41,11 @@ import Testing
     let source = try TestImages.animatedWebP(
       width: 96, height: 64, frames: 8, delays: (1...8).map { $0 * 20 })
     for format in [nil, ImageFormat.webp] {
-      let made = try Made(source) { ($0.width, $0.format, $0.quality) = (48, format, 95) }
+      let made = try Made(source) {
+        $0.width = 48
+        $0.format = format
+        $0.quality = 95
+      }
       #expect(made.frames == 8 && made.size == PixelSize(width: 48, height: 32))
       #expect(try isPlain(made, frames: 8, within: 16))
       #expect(try TestImages.delays(of: made.bytes) == (1...8).map { $0 * 20 })
@@ -44,7 +53,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 3])
-  func `the number of runs is kept`(loop: Int) throws {
+  func `the loop count is kept`(loop: Int) throws {
     // given
     let gif = try TestImages.gif(width: 20, height: 10, frames: 2, loop: loop)
     let webp = try TestImages.animatedWebP(width: 20, height: 10, frames: 2, loop: loop)
@@ -59,47 +68,59 @@ import Testing
   }
 
   @Test(arguments: [ImageFormat?.none, .gif, .webp])
-  func `a still is made of an animation where that is wanted`(format: ImageFormat?) throws {
+  func `a still image is rendered from an animation on request`(format: ImageFormat?) throws {
     for source in [
       try TestImages.gif(width: 40, height: 20, frames: 3),
       try TestImages.animatedWebP(width: 40, height: 20, frames: 3),
     ] {
-      let made = try Made(source) { ($0.isAnimated, $0.format) = (false, format) }
+      let made = try Made(source) {
+        $0.isAnimated = false
+        $0.format = format
+      }
       #expect(made.frames == 1 && made.format != .gif || format == .gif)
-      #expect(isClose(try made.pixels().rgb(20, 10), TestImages.frameColor(0)))
+      #expect(isClose(try made.pixels().rgb(x: 20, y: 10), to: TestImages.frameColor(0)))
       // Other frames are still selected by number.
-      let other = try Made(source) { ($0.isAnimated, $0.format, $0.frame) = (false, format, 2) }
-      #expect(isClose(try other.pixels().rgb(20, 10), TestImages.frameColor(2)))
+      let other = try Made(source) {
+        $0.isAnimated = false
+        $0.format = format
+        $0.frame = 2
+      }
+      #expect(isClose(try other.pixels().rgb(x: 20, y: 10), to: TestImages.frameColor(2)))
     }
   }
 
   @Test(arguments: [ImageFormat.jpeg, .png, .avif, .jxl, .tiff])
-  func `a still format takes the first frame`(format: ImageFormat) throws {
+  func `a format without animation gets the first frame`(format: ImageFormat) throws {
     let source = try TestImages.gif(width: 40, height: 20, frames: 3)
     let made = try Made(source) { $0.format = format }
     #expect(made.frames == 1 && made.size == PixelSize(width: 40, height: 20))
-    #expect(isClose(try made.pixels().rgb(20, 10), TestImages.frameColor(0)))
+    #expect(isClose(try made.pixels().rgb(x: 20, y: 10), to: TestImages.frameColor(0)))
   }
 
   @Test(arguments: 0..<4)
-  func `one frame can be picked out`(frame: Int) throws {
+  func `a single frame can be selected`(frame: Int) throws {
     for source in [
       try TestImages.gif(width: 40, height: 20, frames: 4),
       try TestImages.animatedWebP(width: 40, height: 20, frames: 4),
     ] {
-      let made = try Made(source) { ($0.frame, $0.width) = (frame, 10) }
+      let made = try Made(source) {
+        $0.frame = frame
+        $0.width = 10
+      }
       #expect(made.frames == 1 && made.size == PixelSize(width: 10, height: 5))
       #expect(made.format != .gif)
-      #expect(isClose(try made.pixels().rgb(5, 2), TestImages.frameColor(frame)))
+      #expect(isClose(try made.pixels().rgb(x: 5, y: 2), to: TestImages.frameColor(frame)))
       // A requested animation format gives a still.
-      let still = try Made(source) { ($0.frame, $0.format) = (frame, .gif) }
-      #expect(isClose(try still.pixels().rgb(20, 10), TestImages.frameColor(frame)))
+      let still = try Made(source) {
+        $0.frame = frame
+        $0.format = .gif
+      }
+      #expect(isClose(try still.pixels().rgb(x: 20, y: 10), to: TestImages.frameColor(frame)))
       #expect(still.frames == 1)
     }
   }
 
-  @Test func `a frame that is not there is refused and the answer says how many there are`() throws
-  {
+  @Test func `a missing frame is refused with the number of frames`() throws {
     let animation = try TestImages.gif(width: 40, height: 20, frames: 4)
     let still = try TestImages.jpeg(width: 40, height: 20)
     #expect(
@@ -112,33 +133,38 @@ import Testing
   }
 
   @Test(arguments: [Fit.cover, .contain, .fill, .outside])
-  func `each fit works on each frame`(fit: Fit) throws {
+  func `each fit applies to every frame`(fit: Fit) throws {
     // given
     let source = try TestImages.gif(width: 80, height: 40, frames: 3)
     let wanted =
       fit == .outside ? PixelSize(width: 40, height: 20) : PixelSize(width: 20, height: 20)
     // when
-    let made = try Made(source) { ($0.width, $0.height, $0.fit) = (20, 20, fit) }
+    let made = try Made(source) {
+      $0.width = 20
+      $0.height = 20
+      $0.fit = fit
+    }
     // then
     #expect(made.frames == 3 && made.size == wanted)
     for frame in 0..<3 {
       let pixels = try made.pixels(frame: frame)
       #expect(pixels.size == wanted)
-      #expect(isClose(pixels.rgb(10, 10), TestImages.frameColor(frame)))
+      #expect(isClose(pixels.rgb(x: 10, y: 10), to: TestImages.frameColor(frame)))
       #expect(
         isClose(
-          pixels.rgb(10, 0), fit == .contain ? [255, 255, 255] : TestImages.frameColor(frame)))
+          pixels.rgb(x: 10, y: 0),
+          to: fit == .contain ? [255, 255, 255] : TestImages.frameColor(frame)))
     }
   }
 
-  @Test func `many frames larger than the decoder's strips come out in order`() throws {
+  @Test func `many frames larger than the decoder's strips are decoded in order`() throws {
     let source = try TestImages.gif(width: 120, height: 700, frames: 12)
     let made = try Made(source) { $0.height = 350 }
     #expect(made.frames == 12)
     #expect(try isPlain(made, frames: 12))
   }
 
-  @Test func `more frames than allowed are refused, whatever is wanted of them`() throws {
+  @Test func `an animation above the frame limit is refused, even for one frame`() throws {
     // given
     let source = try TestImages.gif(width: 8, height: 8, frames: 6)
     var limits = ImagingLimits()
@@ -151,7 +177,7 @@ import Testing
     #expect(Made.error(source, limits: limits) == nil)
   }
 
-  @Test func `the pixels of all frames count`() throws {
+  @Test func `the pixels of all frames count against the limit`() throws {
     let source = try TestImages.gif(width: 10, height: 10, frames: 6)
     var limits = ImagingLimits()
     limits.maximumPixels = 599

@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: ["jpeg", "png", "gif", "webp", "tiff", "avif", "heic", "jxl", "jp2", "svg"])
-  func `a stage that fails with a source that can be decoded is a fault of ours`(
+  func `a failed stage after successful decoding is an internal error`(
     kind: String
   ) throws {
     let error = try settled(try HostileTests.source(kind))
@@ -32,18 +32,27 @@ import Testing
   @Test(
     arguments: ["jpeg", "png", "gif", "webp", "tiff"],
     [
-      { _ in }, { $0.width = 40 }, { ($0.rotation, $0.quality) = (.quarter, 50) },
-      { ($0.width, $0.height, $0.fit, $0.position) = (20, 20, .cover, .attention) },
+      { _ in }, { $0.width = 40 },
+      {
+        $0.rotation = .quarter
+        $0.quality = 50
+      },
+      {
+        $0.width = 20
+        $0.height = 20
+        $0.fit = .cover
+        $0.position = .attention
+      },
       { $0.limitBytes = 4_000 }, { $0.product = .placeholder(.blurhash) }, { $0.effects.blur = 2 },
       { $0.maxBytes = 900 }, { $0.trim = 1 }, { $0.format = .png },
     ] as [@Sendable (inout Transform) -> Void])
-  func `a source that cannot be decoded is to blame in whatever stage that shows`(
+  func `an undecodable source is blamed at every stage`(
     kind: String, change: @Sendable (inout Transform) -> Void
   ) throws {
     // Given: the first half of a file
     let whole = try HostileTests.source(kind)
     // When
-    let error = Made.error(Array(whole.prefix(whole.count / 2)), change)
+    let error = Made.error(Array(whole.prefix(whole.count / 2)), change: change)
     // Then: the failure is the source's, not the variant's and not internal
     guard case .undecodable = error else {
       Issue.record("\(kind): \(String(describing: error))")
@@ -51,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func `errors that speak of memory are no word about the source`() {
+  @Test func `memory errors do not blame the source`() {
     for text in [
       "vips_tracked: out of memory --- size == 812MB", "Insufficient memory (case 4)",
       "Memory allocation error: Unspecified", "not enough memory to decode",
@@ -67,9 +76,9 @@ import Testing
     }
   }
 
-  @Test func `a TIFF whose directory has no entries is to blame, not the memory`() throws {
+  @Test func `a TIFF with an empty directory is undecodable, not out of memory`() throws {
     // Given: of a TIFF with one page the directory's count as 0; its place is the header's last number
-    var bytes = try TestImages.encode(.scene(width: 20, height: 10), ".tif")
+    var bytes = try TestImages.encode(.scene(width: 20, height: 10), as: ".tif")
     #expect(bytes.starts(with: [0x49, 0x49, 42, 0]))
     let place = (4..<8).reversed().reduce(0) { $0 << 8 | Int(bytes[$1]) }
     bytes.replaceSubrange(place..<place + 2, with: [0, 0])

@@ -15,17 +15,23 @@ import Testing
   func `cover keeps the part that the position names`(position: Position, x: Int) throws {
     let source = try TestImages.jpeg(width: 1200, height: 800)
     let made = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.position) = (100, 200, .cover, position)
+      $0.width = 100
+      $0.height = 200
+      $0.fit = .cover
+      $0.position = position
     }
     #expect(
       try made.pixels().psnr(to: Self.scene.cut(x: x, y: 0, width: 100, height: 200)) > 28)
   }
 
   @Test(arguments: [Position.top, .bottom])
-  func `cover keeps the upper or the lower part`(position: Position) throws {
+  func `cover keeps the upper or lower part`(position: Position) throws {
     let source = try TestImages.jpeg(width: 1200, height: 800)
     let made = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.position) = (300, 50, .cover, position)
+      $0.width = 300
+      $0.height = 50
+      $0.fit = .cover
+      $0.position = position
     }
     let part = Self.scene.cut(x: 0, y: position == .top ? 0 : 150, width: 300, height: 50)
     #expect(try made.pixels().psnr(to: part) > 28)
@@ -36,16 +42,19 @@ import Testing
     try TestImages.encode(
       Pixels(width: 400, height: 100) { x, y in
         x < 300 ? [120, 120, 120] : [UInt8(x * 37 % 256), UInt8(y * 91 % 256), UInt8(x * y % 256)]
-      }, ".png")
+      }, as: ".png")
   }
 
   @Test(arguments: [Position.entropy, .attention])
-  func `entropy and attention find where something is`(position: Position) throws {
+  func `entropy and attention find the detailed part`(position: Position) throws {
     // given
     let source = try loudOnTheRight()
     // when
     let made = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.position) = (100, 100, .cover, position)
+      $0.width = 100
+      $0.height = 100
+      $0.fit = .cover
+      $0.position = position
       $0.format = .png
     }
     // then
@@ -55,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: [Position.entropy, .attention])
-  func `an animation is cut at one place in all frames`(position: Position) throws {
+  func `an animation is cropped at the same place in all frames`(position: Position) throws {
     // given: the pattern is on the right in the first frame, on the left in the others
     let frames = (0..<3).map { frame in
       Pixels(width: 200, height: 50) { x, y in
@@ -66,7 +75,10 @@ import Testing
     let source = try TestImages.animation(frames, as: ".webp[lossless]")
     // when
     let made = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.position) = (50, 50, .cover, position)
+      $0.width = 50
+      $0.height = 50
+      $0.fit = .cover
+      $0.position = position
     }
     // then
     let quiet = Pixels(width: 50, height: 50, color: [120, 120, 120])

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) struct OutputTests {
-  @Test func `without a wish alpha gives PNG, an animation GIF, everything else JPEG`() throws {
+  @Test func `by default alpha gives PNG, an animation GIF and all else JPEG`() throws {
     #expect(try Made(try TestImages.jpeg(width: 20, height: 10)).format == .jpeg)
     #expect(try Made(try TestImages.png(width: 20, height: 10)).format == .jpeg)
     #expect(try Made(try TestImages.png(width: 20, height: 10, alpha: true)).format == .png)
@@ -22,11 +22,14 @@ import Testing
   }
 
   @Test(arguments: ImageFormat.outputs)
-  func `a wished format is what the bytes are in`(format: ImageFormat) throws {
+  func `a named format is the format of the bytes`(format: ImageFormat) throws {
     // given
     let source = try TestImages.jpeg(width: 600, height: 400)
     // when
-    let made = try Made(source) { ($0.width, $0.format) = (300, format) }
+    let made = try Made(source) {
+      $0.width = 300
+      $0.format = format
+    }
     // then
     #expect(made.format == format && made.size == PixelSize(width: 300, height: 200))
     #expect(try made.pixels().size == made.size)
@@ -35,21 +38,22 @@ import Testing
     #expect(likeness > (format == .gif ? 24 : 30))
   }
 
-  @Test(arguments: [ImageFormat.heic, .svg, .jp2, .bmp, .ico, .json])
-  func `what cannot be written is refused by name`(format: ImageFormat) throws {
+  @Test(arguments: [ImageFormat.heic, .svg, .jp2, .bmp, .ico])
+  func `a format that cannot be written is refused by name`(format: ImageFormat) throws {
     let source = try TestImages.jpeg(width: 20, height: 10)
     guard
       case .invalidParameter("format", format.rawValue, _) = Made.error(
-        source, { $0.format = format })
+        source, change: { $0.format = format })
     else {
       Issue.record("not refused")
       return
     }
   }
 
-  @Test func `a side that a format cannot hold is refused by name, or avoided`() throws {
+  @Test func `a side too long for a format is refused if named and avoided otherwise`() throws {
     // given: a WebP holds 16,383 pixels per side, a JPEG 65,500
-    let wide = try TestImages.encode(Pixels(width: 66_000, height: 1, color: [9, 9, 9]), ".png")
+    let wide = try TestImages.encode(
+      Pixels(width: 66_000, height: 1, color: [9, 9, 9]), as: ".png")
     // when, then
     #expect(Made.error(wide) { $0.format = .webp }?.parameter == "format")
     #expect(Made.error(wide) { $0.format = .jpeg }?.parameter == "format")
@@ -58,24 +62,34 @@ import Testing
   }
 
   @Test(arguments: [ImageFormat.jpeg, .webp, .avif, .jxl])
-  func `quality trades bytes for likeness`(format: ImageFormat) throws {
+  func `a higher quality gives more bytes`(format: ImageFormat) throws {
     // given
     let source = try TestImages.png(width: 240, height: 160)
     // when
     let made = try [20, nil, 95].map { quality in
-      try Made(source) { ($0.format, $0.quality) = (format, quality) }
+      try Made(source) {
+        $0.format = format
+        $0.quality = quality
+      }
     }
-    let explicit = try Made(source) { ($0.format, $0.quality) = (format, format.defaultQuality) }
+    let explicit = try Made(source) {
+      $0.format = format
+      $0.quality = format.defaultQuality
+    }
     // then
     #expect(made[0].bytes.count < made[1].bytes.count)
     #expect(made[1].bytes.count < made[2].bytes.count)
     #expect(explicit.bytes == made[1].bytes)
   }
 
-  @Test func `progressive results draw coarsely first, where the format can`() throws {
+  @Test func `progressive results are interlaced if the format supports it`() throws {
     let source = try TestImages.jpeg(width: 600, height: 400)
     func made(_ format: ImageFormat, progressive: Bool) throws -> [UInt8] {
-      try Made(source) { ($0.width, $0.format, $0.progressive) = (300, format, progressive) }.bytes
+      try Made(source) {
+        $0.width = 300
+        $0.format = format
+        $0.progressive = progressive
+      }.bytes
     }
     for isWanted in [false, true] {
       // The frame marker of a progressive JPEG; PNG's interlace method; the flag of GIF's image
@@ -95,14 +109,18 @@ import Testing
   }
 
   @Test(arguments: ImageFormat.outputs)
-  func `transparency survives wherever the format has it`(format: ImageFormat) throws {
+  func `transparency is kept in every format that supports it`(format: ImageFormat) throws {
     // given: opaque above, increasingly transparent to the left below
     let source = try TestImages.png(width: 80, height: 60, alpha: true)
     // when
-    let pixels = try Made(source) { ($0.format, $0.quality) = (format, 95) }.pixels()
+    let pixels = try Made(source) {
+      $0.format = format
+      $0.quality = 95
+    }.pixels()
     // then
     guard format != .jpeg else {
-      #expect(pixels.bands == 3 && isClose(pixels.rgb(2, 58), [250, 250, 250], within: 10))
+      #expect(
+        pixels.bands == 3 && isClose(pixels.rgb(x: 2, y: 58), to: [250, 250, 250], within: 10))
       return
     }
     #expect(pixels.bands == 4)
@@ -111,22 +129,24 @@ import Testing
     let alphas = [2, 40, 78].map { Int(pixels[$0, 45][3]) }
     let expected = format == .gif ? [0, 255, 255] : [8, 129, 250]
     #expect(zip(alphas, expected).allSatisfy { abs($0 - $1) <= 8 }, "\(alphas)")
-    #expect(isClose(pixels.rgb(70, 50), [230, 220, 40], within: 16))
+    #expect(isClose(pixels.rgb(x: 70, y: 50), to: [230, 220, 40], within: 16))
   }
 
   @Test(arguments: ImageFormat.outputs)
-  func `grey stays grey`(format: ImageFormat) throws {
+  func `grey stays grey in every format`(format: ImageFormat) throws {
     // given
     let grey = Pixels(width: 64, height: 48, bands: 1) { x, y in [UInt8(x * 3 + y)] }
     // when
-    let pixels = try Made(try TestImages.encode(grey, ".png")) {
-      ($0.format, $0.quality) = (format, 90)
+    let pixels = try Made(try TestImages.encode(grey, as: ".png")) {
+      $0.format = format
+      $0.quality = 90
     }.pixels()
     // then
-    var (spread, difference) = (0, 0)
+    var spread = 0
+    var difference = 0
     for y in 0..<48 {
       for x in 0..<64 {
-        let colour = pixels.rgb(x, y).map { Int($0) }
+        let colour = pixels.rgb(x: x, y: y).map { Int($0) }
         spread = max(spread, (colour.max() ?? 0) - (colour.min() ?? 0))
         difference = max(difference, abs(colour[1] - Int(grey[x, y][0])))
       }
@@ -135,7 +155,7 @@ import Testing
   }
 
   @Test(arguments: ImageFormat.outputs)
-  func `the same request gives the same bytes, from every kind of source`(format: ImageFormat)
+  func `equal requests give equal bytes, from every kind of source`(format: ImageFormat)
     throws
   {
     // given
@@ -153,7 +173,11 @@ import Testing
     for source in sources {
       // when
       let made = try (0..<2).map { _ in
-        try Made(source) { ($0.width, $0.format, $0.maxBytes) = (100, format, 4_000) }
+        try Made(source) {
+          $0.width = 100
+          $0.format = format
+          $0.maxBytes = 4_000
+        }
       }
       let plain = try (0..<2).map { _ in try Made(source) { $0.format = format } }
       // then
@@ -162,14 +186,14 @@ import Testing
     }
   }
 
-  @Test func `several threads of an encoder's own make the same bytes`() throws {
+  @Test func `encoder threads do not change the bytes`() throws {
     // libaom has threads and divides larger images among them.
     let source = try TestImages.jpeg(width: 900, height: 600)
     let made = try (0..<3).map { _ in try Made(source) { $0.format = .avif }.bytes }
     #expect(made[0] == made[1] && made[1] == made[2])
   }
 
-  @Test func `the digest is the first half of the bytes' SHA-256 and the times are there`() throws {
+  @Test func `the digest is half of the SHA-256, and timings are present`() throws {
     // given, when
     let made = try Made(try TestImages.jpeg(width: 30, height: 20))
     let other = try Made(try TestImages.jpeg(width: 30, height: 20)) { $0.quality = 50 }
@@ -183,55 +207,73 @@ import Testing
     (1, 1), (2, 1), (7, 5), (33, 21), (99, 66), (100, 67), (149, 100), (151, 100), (299, 200),
     (301, 200), (599, 399), (600, 400),
   ])
-  func `the computed size is the size that comes out`(width: Int, height: Int) throws {
+  func `the computed size is the actual size`(width: Int, height: Int) throws {
     // given
     let source = try TestImages.jpeg(width: 600, height: 400)
     // when
-    let made = try Made(source) { ($0.width, $0.height, $0.fit) = (width, height, .fill) }
+    let made = try Made(source) {
+      $0.width = width
+      $0.height = height
+      $0.fit = .fill
+    }
     // then
     #expect(made.size == PixelSize(width: width, height: height))
     #expect(try made.pixels().size == made.size)
   }
 
   @Test(arguments: [(601, 400), (700, 467), (1201, 801), (1999, 3)])
-  func `enlarging comes out in the computed size too`(width: Int, height: Int) throws {
+  func `the computed size of an enlargement is the actual size`(width: Int, height: Int) throws {
     let source = try TestImages.jpeg(width: 600, height: 400)
     let made = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.enlarge) = (width, height, .fill, true)
+      $0.width = width
+      $0.height = height
+      $0.fit = .fill
+      $0.enlarge = true
     }
     #expect(try made.pixels().size == PixelSize(width: width, height: height))
   }
 
   @Test(arguments: [3000, 2400, 1800, 1200, 900, 840])
-  func `shrinking while decoding stays alike`(width: Int) throws {
+  func `shrink-on-load keeps the likeness`(width: Int) throws {
     // given: reductions to 300 by 10, 8, 6, 4, 3 and 2.8, which use each of the decoder's factors
     let source = try TestImages.jpeg(width: width, height: width * 2 / 3, quality: 95)
     // when
-    let made = try Made(source) { ($0.width, $0.format) = (300, .png) }
+    let made = try Made(source) {
+      $0.width = 300
+      $0.format = .png
+    }
     // then
     #expect(try made.pixels().psnr(to: .scene(width: 300, height: 200)) > 30)
   }
 
   @Test(arguments: [(10_000, 1), (1, 10_000), (10_000, 3), (1, 1)])
-  func `the narrowest images come out too`(width: Int, height: Int) throws {
+  func `the narrowest images are rendered`(width: Int, height: Int) throws {
     for source in [
       try TestImages.jpeg(width: width, height: height, orientation: 6),
       try TestImages.png(width: width, height: height, alpha: true),
       try TestImages.webp(width: width, height: height),
     ] {
       for fit in [Fit.inside, .cover, .contain] {
-        let made = try Made(source) { ($0.width, $0.height, $0.fit) = (100, 100, fit) }
+        let made = try Made(source) {
+          $0.width = 100
+          $0.height = 100
+          $0.fit = fit
+        }
         #expect(try made.pixels().size == made.size && made.size.width <= 100)
       }
       for format in ImageFormat.outputs {
-        let made = try Made(source) { ($0.width, $0.height, $0.format) = (100, 100, format) }
+        let made = try Made(source) {
+          $0.width = 100
+          $0.height = 100
+          $0.format = format
+        }
         #expect(try made.pixels().size == made.size)
       }
       #expect(try Made(source) { $0.limitBytes = 1 }.size.width <= 50)
     }
   }
 
-  @Test func `a large image is scaled down and says from what`() throws {
+  @Test func `a large image is scaled down and reports its original size`() throws {
     // given
     let source = try TestImages.jpeg(width: 525, height: 345)
     // when
@@ -244,7 +286,7 @@ import Testing
     #expect(tiny.size == PixelSize(width: 1, height: 1))
   }
 
-  @Test func `a result too large to be held streams through`() throws {
+  @Test func `a result too large for memory is streamed`() throws {
     // given: 4.2 million pixels, rotated and not
     for tag in [1, 6] {
       let source = try TestImages.jpeg(width: 2520, height: 1680, orientation: tag)
@@ -252,7 +294,7 @@ import Testing
       let made = try Made(source) { $0.format = .jpeg }
       // then
       #expect(made.size == PixelSize(width: 2520, height: 1680))
-      #expect(isClose(try made.pixels().corners[1], [30, 200, 40]))
+      #expect(isClose(try made.pixels().corners[1], to: [30, 200, 40]))
     }
   }
 }

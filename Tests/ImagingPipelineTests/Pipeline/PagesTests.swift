@@ -10,30 +10,31 @@ import Testing
     let testDescription: String
     let bytes: @Sendable () throws -> [UInt8]
 
-    init(_ name: String, _ bytes: @escaping @Sendable () throws -> [UInt8]) {
-      (testDescription, self.bytes) = (name, bytes)
+    init(_ name: String, bytes: @escaping @Sendable () throws -> [UInt8]) {
+      testDescription = name
+      self.bytes = bytes
     }
   }
 
   private static let large = Pixels.scene(width: 700, height: 500)
   static let singles = [
-    Sample("JPEG 2000") { try TestImages.encode(large, ".jp2[lossless]") },
+    Sample("JPEG 2000") { try TestImages.encode(large, as: ".jp2[lossless]") },
     Sample("JPEG 2000 in tiles") {
-      try TestImages.encode(large, ".jp2[tile-width=256,tile-height=256]")
+      try TestImages.encode(large, as: ".jp2[tile-width=256,tile-height=256]")
     },
-    Sample("pyramid TIFF") { try TestImages.encode(large, ".tif[pyramid,tile]") },
+    Sample("pyramid TIFF") { try TestImages.encode(large, as: ".tif[pyramid,tile]") },
     Sample("pyramid TIFF in sub-directories") {
-      try TestImages.encode(large, ".tif[pyramid,subifd,tile]")
+      try TestImages.encode(large, as: ".tif[pyramid,subifd,tile]")
     },
-    Sample("pyramid BigTIFF") { try TestImages.encode(large, ".tif[pyramid,tile,bigtiff]") },
+    Sample("pyramid BigTIFF") { try TestImages.encode(large, as: ".tif[pyramid,tile,bigtiff]") },
     Sample("SVG") { TestImages.svg(width: 700, height: 500) },
     Sample("JPEG XL") { try TestImages.jxl(large) },
-    Sample("PNG") { try TestImages.encode(large, ".png") },
-    Sample("JPEG") { try TestImages.encode(large, ".jpg") },
+    Sample("PNG") { try TestImages.encode(large, as: ".png") },
+    Sample("JPEG") { try TestImages.encode(large, as: ".jpg") },
   ]
 
   @Test(arguments: singles)
-  func `one image in several sizes has one frame`(_ sample: Sample) throws {
+  func `one image in several sizes counts as one frame`(_ sample: Sample) throws {
     // Given
     let source = try sample.bytes()
     // When
@@ -42,7 +43,10 @@ import Testing
     #expect((info.width, info.height) == (700, 500))
     #expect((info.frames, info.pages) == (1, nil))
     #expect(
-      try Made(source) { ($0.frame, $0.width) = (0, 70) }.size == PixelSize(width: 70, height: 50))
+      try Made(source) {
+        $0.frame = 0
+        $0.width = 70
+      }.size == PixelSize(width: 70, height: 50))
     let error = Made.error(source) { $0.frame = 1 }
     guard case .invalidParameter("frame", "1", "the source has one frame, 0") = error else {
       Issue.record("\(String(describing: error))")
@@ -51,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: [false, true], [false, true])
-  func `copies and masks in a TIFF are no pages, wherever they stand`(
+  func `copies and masks in a TIFF are not pages, regardless of their position`(
     isBigEndian: Bool, isBigTIFF: Bool
   ) throws {
     // Given
@@ -66,7 +70,10 @@ import Testing
     // When
     let info = try SourceInfo(source)
     let frames = try (0..<3).map { frame in
-      try Made(source) { ($0.frame, $0.format) = (frame, .png) }.pixels()
+      try Made(source) {
+        $0.frame = frame
+        $0.format = .png
+      }.pixels()
     }
     let unnamed = try Made(source) { $0.format = .png }.pixels()
     // Then
@@ -77,13 +84,17 @@ import Testing
     #expect(Made.error(source) { $0.frame = 3 } != nil)
   }
 
-  @Test func `a TIFF of nothing but small copies shows them`() throws {
+  @Test func `a TIFF with only reduced copies shows them`() throws {
     let tiff = CodedTIFF(directories: [.init(grey: 10, kind: 1), .init(grey: 50, kind: 1)])
     #expect(try SourceInfo(tiff.bytes).pages == 2)
-    #expect(try Made(tiff.bytes) { ($0.frame, $0.format) = (1, .png) }.pixels()[3, 3][0] == 50)
+    #expect(
+      try Made(tiff.bytes) {
+        $0.frame = 1
+        $0.format = .png
+      }.pixels()[3, 3][0] == 50)
   }
 
-  @Test func `a chain of directories that leads back into itself ends`() throws {
+  @Test func `a cyclic chain of directories ends`() throws {
     // Given
     var source = CodedTIFF(directories: [.init(grey: 10), .init(grey: 50, kind: 1)]).bytes
     // The link of the last directory precedes its 64 pixels.
@@ -95,26 +106,31 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `the first frame of a HEIC is its first image, whichever is primary`(isAVIF: Bool) throws {
+  func `the first frame of a HEIC is its first image, even if another is primary`(isAVIF: Bool)
+    throws
+  {
     // Given: a cover, half as bright, before the primary image.
     let scene = Pixels(width: 144, height: 96, color: [200, 180, 160])
     let heif = try TestImages.heif(scene, isAVIF: isAVIF, hasCover: true)
     // When
     let primary = try Made(heif) { $0.format = .png }.pixels()
     let frames = try (0..<2).map { frame in
-      try Made(heif) { ($0.frame, $0.format) = (frame, .png) }.pixels()
+      try Made(heif) {
+        $0.frame = frame
+        $0.format = .png
+      }.pixels()
     }
     // Then
     #expect(try SourceInfo(heif).pages == 2)
-    #expect(isClose(primary.rgb(70, 40), [200, 180, 160]))
-    #expect(isClose(frames[0].rgb(70, 40), [100, 90, 80]))
-    #expect(isClose(frames[1].rgb(70, 40), [200, 180, 160]))
+    #expect(isClose(primary.rgb(x: 70, y: 40), to: [200, 180, 160]))
+    #expect(isClose(frames[0].rgb(x: 70, y: 40), to: [100, 90, 80]))
+    #expect(isClose(frames[1].rgb(x: 70, y: 40), to: [200, 180, 160]))
   }
 
-  @Test func `an icon's entries are one image in several sizes`() throws {
+  @Test func `the entries of an icon are one image in several sizes`() throws {
     // Given
     let icon = CodedBitmap.icon(
-      of: try [32, 64].map { try TestImages.encode(.scene(width: $0, height: $0), ".png") })
+      of: try [32, 64].map { try TestImages.encode(.scene(width: $0, height: $0), as: ".png") })
     // When
     let info = try SourceInfo(icon)
     // Then

@@ -7,22 +7,24 @@ import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) struct PartTests {
-  private func area(_ x: Int, _ y: Int, _ width: Int, _ height: Int) -> PixelArea {
+  private func area(x: Int, y: Int, width: Int, height: Int) -> PixelArea {
     PixelArea(x: x, y: y, size: PixelSize(width: width, height: height))
   }
 
   @Test(arguments: Rotation.allCases)
-  func `a crop is cut out of the image as turned, to the pixel`(rotation: Rotation) throws {
+  func `a crop is cut exactly from the rotated image`(rotation: Rotation) throws {
     // given
     let scene = Pixels.textured(width: 60, height: 40, bands: 4)
     for suffix in [".png", ".webp[lossless]"] {
-      let source = try TestImages.encode(scene, suffix)
+      let source = try TestImages.encode(scene, as: suffix)
       // when
       let made = try Made(source) {
-        ($0.rotation, $0.crop, $0.format) = (rotation, area(7, 11, 30, 20), .png)
+        $0.rotation = rotation
+        $0.crop = area(x: 7, y: 11, width: 30, height: 20)
+        $0.format = .png
       }
       // then
-      let expected = scene.turned(rotation).cut(x: 7, y: 11, width: 30, height: 20)
+      let expected = scene.turned(by: rotation).cut(x: 7, y: 11, width: 30, height: 20)
       #expect(made.size == expected.size)
       #expect(try made.pixels().onBlack.values == expected.onBlack.values)
     }
@@ -33,17 +35,17 @@ import Testing
   private func averaged(
     _ source: Pixels, x: Double, y: Double, width: Double, height: Double, to size: PixelSize
   ) -> Pixels {
-    func spans(_ start: Double, _ length: Double, _ count: Int, _ most: Int) -> [[(Int, Double)]] {
+    func spans(start: Double, length: Double, count: Int, maximum: Int) -> [[(Int, Double)]] {
       (0..<count).map { index in
         let low = start + length * Double(index) / Double(count)
         let high = start + length * Double(index + 1) / Double(count)
-        return (max(0, Int(low))...min(most - 1, Int(high))).map { pixel in
+        return (max(0, Int(low))...min(maximum - 1, Int(high))).map { pixel in
           (pixel, max(0, min(high, Double(pixel + 1)) - max(low, Double(pixel))) / (high - low))
         }
       }
     }
-    let across = spans(x, width, size.width, source.size.width)
-    let down = spans(y, height, size.height, source.size.height)
+    let across = spans(start: x, length: width, count: size.width, maximum: source.size.width)
+    let down = spans(start: y, length: height, count: size.height, maximum: source.size.height)
     return Pixels(width: size.width, height: size.height) { x, y in
       var sums = [0.0, 0.0, 0.0]
       for (line, share) in down[y] {
@@ -61,7 +63,7 @@ import Testing
       ".jpg[Q=95]", ".jpg[Q=95,interlace]", ".webp[Q=95,effort=1]", ".png[compression=1]",
     ],
     [20, 40, 80])
-  func `a crop made small while decoding lies where it should, to a quarter of a pixel`(
+  func `a crop with shrink-on-load is accurate to a quarter of a pixel`(
     suffix: String, width: Int
   ) throws {
     // given: waves, so that each shift is visible; sizes that no shrink factor divides
@@ -71,43 +73,49 @@ import Testing
         UInt8(128 + 100 * sin(Double(x + y) / 23)),
       ]
     }
-    let source = try TestImages.encode(waves, suffix)
+    let source = try TestImages.encode(waves, as: suffix)
     let decoded = try Pixels(decoding: source)
     // when
     let made = try Made(source) {
-      ($0.crop, $0.width, $0.format) = (area(51, 27, 253, 167), width, .png)
+      $0.crop = area(x: 51, y: 27, width: 253, height: 167)
+      $0.width = width
+      $0.format = .png
     }.pixels()
     // then
-    func likeness(_ right: Double, _ down: Double) -> Double {
+    func likeness(right: Double, down: Double) -> Double {
       let step = 253 / Double(width)
       return made.psnr(
         to: averaged(
           decoded, x: 51 + right * step, y: 27 + down * step, width: 253, height: 167,
           to: made.size))
     }
-    let here = likeness(0, 0)
+    let here = likeness(right: 0, down: 0)
     #expect(here > 28)
     for (right, down) in [(0.25, 0.0), (-0.25, 0), (0, 0.25), (0, -0.25)] {
-      #expect(likeness(right, down) < here)
+      #expect(likeness(right: right, down: down) < here)
     }
   }
 
   @Test(arguments: 1...8)
-  func `a crop of a turned photo is of the photo as seen`(tag: Int) throws {
+  func `a crop of a rotated photo applies to the upright photo`(tag: Int) throws {
     let photo = try TestImages.jpeg(width: 1200, height: 800, orientation: tag)
-    let made = try Made(photo) { ($0.crop, $0.width) = (area(3, 5, 597, 395), 150) }
+    let made = try Made(photo) {
+      $0.crop = area(x: 3, y: 5, width: 597, height: 395)
+      $0.width = 150
+    }
     #expect(made.size == PixelSize(width: 150, height: 99))
     let expected = Pixels.scene(width: 300, height: 200).cut(x: 1, y: 1, width: 150, height: 99)
     #expect(try made.pixels().psnr(to: expected) > 26)
   }
 
-  @Test func `what sticks out of the image is cut off, what lies outside is refused`() throws {
+  @Test func `a crop is clipped to the image, and one outside it is refused`() throws {
     // given
-    let source = try TestImages.encode(.textured(width: 60, height: 40), ".png")
+    let source = try TestImages.encode(.textured(width: 60, height: 40), as: ".png")
     // when, then
-    let made = try Made(source) { $0.crop = area(50, 30, 1_000, 1_000) }
+    let made = try Made(source) { $0.crop = area(x: 50, y: 30, width: 1_000, height: 1_000) }
     #expect(made.size == PixelSize(width: 10, height: 10))
-    for outside in [area(60, 0, 1, 1), area(0, 40, 1, 1)] {
+    for outside in [area(x: 60, y: 0, width: 1, height: 1), area(x: 0, y: 40, width: 1, height: 1)]
+    {
       #expect(
         Made.error(source) { $0.crop = outside }
           == .invalidParameter(
@@ -115,17 +123,29 @@ import Testing
             allowed: "a part of the image, which is 60x40"))
     }
     #expect(
-      try Made(source) { ($0.crop, $0.rotation) = (area(0, 40, 9, 9), .quarter) }.size.width == 9)
+      try Made(source) {
+        $0.crop = area(x: 0, y: 40, width: 9, height: 9)
+        $0.rotation = .quarter
+      }.size.width == 9)
   }
 
-  @Test func `sizes, densities and limits count from the crop`() throws {
+  @Test func `sizes, densities and limits are relative to the crop`() throws {
     // given
-    let source = try TestImages.encode(.textured(width: 240, height: 160), ".png")
+    let source = try TestImages.encode(.textured(width: 240, height: 160), as: ".png")
     // when
-    let whole = try Made(source, density: 2) { $0.crop = area(0, 0, 100, 50) }
-    let half = try Made(source, density: 2) { ($0.crop, $0.scale) = (area(0, 0, 100, 50), 1) }
-    let kept = try Made(source) { ($0.crop, $0.width) = (area(0, 0, 100, 50), 200) }
-    let limited = try Made(source) { ($0.crop, $0.limitBytes) = (area(0, 0, 100, 50), 20_000) }
+    let whole = try Made(source, density: 2) { $0.crop = area(x: 0, y: 0, width: 100, height: 50) }
+    let half = try Made(source, density: 2) {
+      $0.crop = area(x: 0, y: 0, width: 100, height: 50)
+      $0.scale = 1
+    }
+    let kept = try Made(source) {
+      $0.crop = area(x: 0, y: 0, width: 100, height: 50)
+      $0.width = 200
+    }
+    let limited = try Made(source) {
+      $0.crop = area(x: 0, y: 0, width: 100, height: 50)
+      $0.limitBytes = 20_000
+    }
     // then
     #expect(whole.size == PixelSize(width: 100, height: 50) && whole.density == 2)
     #expect(half.size == PixelSize(width: 50, height: 25) && half.density == 1)
@@ -133,41 +153,45 @@ import Testing
     #expect(limited.scaledDownFrom == nil)
   }
 
-  @Test func `a crop of a drawing is drawn, not enlarged`() throws {
+  @Test func `a crop of a vector image is drawn, not enlarged`() throws {
     // given: blue from 15 to 30 across and 10 to 20 down
     let source = TestImages.svg(width: 30, height: 20)
     // when
-    let made = try Made(source) { ($0.crop, $0.width) = (area(10, 9, 10, 5), 400) }
+    let made = try Made(source) {
+      $0.crop = area(x: 10, y: 9, width: 10, height: 5)
+      $0.width = 400
+    }
     let pixels = try made.pixels()
     // then
     #expect(made.size == PixelSize(width: 400, height: 200))
-    #expect(isClose(pixels.rgb(198, 100), [255, 0, 0], within: 2))
-    #expect(isClose(pixels.rgb(201, 100), [0, 0, 255], within: 2))
-    #expect(isClose(pixels.rgb(300, 38), [255, 0, 0], within: 2))
-    #expect(isClose(pixels.rgb(300, 41), [0, 0, 255], within: 2))
+    #expect(isClose(pixels.rgb(x: 198, y: 100), to: [255, 0, 0], within: 2))
+    #expect(isClose(pixels.rgb(x: 201, y: 100), to: [0, 0, 255], within: 2))
+    #expect(isClose(pixels.rgb(x: 300, y: 38), to: [255, 0, 0], within: 2))
+    #expect(isClose(pixels.rgb(x: 300, y: 41), to: [0, 0, 255], within: 2))
   }
 
-  @Test func `a tiny part of a drawing is not drawn with more pixels than a source may have`()
+  @Test func `a tiny crop of a vector image is drawn within the pixel limit`()
     throws
   {
     var limits = ImagingLimits()
     limits.maximumPixels = 1_000_000
     let made = try Made(TestImages.svg(width: 3_000, height: 2_000), limits: limits) {
-      ($0.crop, $0.width) = (area(1_490, 1_490, 20, 20), 400)
+      $0.crop = area(x: 1_490, y: 1_490, width: 20, height: 20)
+      $0.width = 400
     }
     #expect(made.size == PixelSize(width: 400, height: 400))
-    #expect(isClose(try made.pixels().rgb(50, 200), [255, 0, 0]))
-    #expect(isClose(try made.pixels().rgb(350, 200), [0, 0, 255]))
+    #expect(isClose(try made.pixels().rgb(x: 50, y: 200), to: [255, 0, 0]))
+    #expect(isClose(try made.pixels().rgb(x: 350, y: 200), to: [0, 0, 255]))
   }
 
-  @Test func `a crop is the same part of each frame`() throws {
+  @Test func `a crop selects the same area of each frame`() throws {
     let frames = (0..<3).map { frame in
       Pixels(width: 40, height: 30) { x, y in
         x >= 20 && y >= 10 ? [250, 250, 250] : TestImages.frameColor(frame)
       }
     }
     let made = try Made(try TestImages.animation(frames, as: ".gif[dither=0]")) {
-      $0.crop = area(16, 8, 8, 4)
+      $0.crop = area(x: 16, y: 8, width: 8, height: 4)
     }
     #expect(made.frames == 3 && made.size == PixelSize(width: 8, height: 4))
     for frame in 0..<3 {
@@ -177,27 +201,33 @@ import Testing
   }
 
   @Test(arguments: [(0.0, 0), (0.25, 25), (0.5, 100), (0.9, 200), (1.0, 200)])
-  func `cover keeps a focal point as near to the middle as edges allow`(share: Double, x: Int)
+  func `cover keeps the focal point as close to the middle as possible`(share: Double, x: Int)
     throws
   {
-    let source = try TestImages.encode(.scene(width: 300, height: 200), ".png")
+    let source = try TestImages.encode(.scene(width: 300, height: 200), as: ".png")
     let made = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.format) = (100, 200, .cover, .png)
+      $0.width = 100
+      $0.height = 200
+      $0.fit = .cover
+      $0.format = .png
       $0.focalPoint = FocalPoint(x: share, y: 0.5)
     }
     let expected = Pixels.scene(width: 300, height: 200).cut(x: x, y: 0, width: 100, height: 200)
     #expect(try made.pixels().values == expected.values)
   }
 
-  @Test func `contain puts the room before and behind the image by the focal point's shares`()
+  @Test func `contain distributes the padding by the focal point`()
     throws
   {
-    let source = try TestImages.encode(Pixels(width: 20, height: 10, color: [9, 9, 9]), ".png")
+    let source = try TestImages.encode(Pixels(width: 20, height: 10, color: [9, 9, 9]), as: ".png")
     let made = try Made(source) {
-      ($0.width, $0.height, $0.fit, $0.format) = (20, 30, .contain, .png)
+      $0.width = 20
+      $0.height = 30
+      $0.fit = .contain
+      $0.format = .png
       $0.focalPoint = FocalPoint(x: 0, y: 0.25)
     }.pixels()
-    let rows = (0..<30).filter { made.rgb(10, $0) == [9, 9, 9] }
+    let rows = (0..<30).filter { made.rgb(x: 10, y: $0) == [9, 9, 9] }
     #expect(rows == Array(5..<15))
   }
 }

@@ -7,10 +7,11 @@ import Testing
 @Suite(.onOwnThreads) struct WishesTests {
   private static func sources() throws -> [[UInt8]] {
     [
-      try TestImages.encode(.textured(width: 1, height: 1, bands: 4), ".png"),
-      try TestImages.encode(.textured(width: 37, height: 23, bands: 4), ".png"),
-      try TestImages.encode(.textured(width: 2, height: 61, bands: 1), ".png"),
-      try TestImages.encode(.textured(width: 40, height: 30, bands: 2), ".png", sixteenBits: true),
+      try TestImages.encode(.textured(width: 1, height: 1, bands: 4), as: ".png"),
+      try TestImages.encode(.textured(width: 37, height: 23, bands: 4), as: ".png"),
+      try TestImages.encode(.textured(width: 2, height: 61, bands: 1), as: ".png"),
+      try TestImages.encode(
+        .textured(width: 40, height: 30, bands: 2), as: ".png", sixteenBits: true),
       try TestImages.jpeg(width: 160, height: 120, orientation: 5, progressive: true),
       try TestImages.jpeg(width: 320, height: 240, orientation: 8, profile: "p3"),
       try TestImages.webp(width: 150, height: 100, alpha: true),
@@ -54,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: 0..<9)
-  func `whatever is wanted together comes out, in the size that was told, twice the same`(
+  func `random parameters give an image of the stated size, deterministically`(
     index: Int
   ) throws {
     var random = SeededGenerator(seed: UInt64(index + 1))
@@ -62,7 +63,7 @@ import Testing
     for round in 0..<16 {
       let wish = Self.transform(&random)
       let text = "round \(round): \(wish.canonicalText)"
-      if let error = Made.error(source, { $0 = wish }) {
+      if let error = Made.error(source, change: { $0 = wish }) {
         // A crop of a small image may lie outside.
         #expect(error.parameter == "crop" && wish.crop != nil, "\(text): \(error)")
         continue

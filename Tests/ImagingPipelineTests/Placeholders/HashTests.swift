@@ -11,7 +11,7 @@ import Testing
 /// 0.1.0 (evanw's Rust), for images with the pixels of `pattern`. ThumbHash has no vectors for
 /// images of one colour: their amplitudes are rounding errors, scaled up to 4 bits.
 @Suite(.onOwnThreads) struct HashTests {
-  private static func pattern(_ width: Int, _ height: Int, alpha: Bool = false) -> SmallImage {
+  private static func pattern(width: Int, height: Int, alpha: Bool = false) -> SmallImage {
     SmallImage(PixelSize(width: width, height: height)) { x, y in
       [
         UInt8((x * 7 + y * 3) % 256), UInt8((255 - x * 5 + y * 2) & 255), UInt8(x * y % 256),
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  private static func pixel(_ image: SmallImage, _ x: Int, _ y: Int) -> [UInt8] {
+  private static func pixel(_ image: SmallImage, x: Int, y: Int) -> [UInt8] {
     let start = (y * image.size.width + x) * 4
     return Array(image.values[start..<start + 4])
   }
@@ -38,20 +38,20 @@ import Testing
     (40, 5, 4, 3, "LxG,E48jOq,;%XO;kSoefhbaocbZ"), (3, 2, 4, 3, "L~1BG,hCZUlMlyg]f%g]g]g]g]g]"),
     (1, 1, 4, 3, "L~09dghVhVhVhVhVhVhVhVhVhVhV"),
   ])
-  func `a BlurHash is what the reference makes of the same pixels`(
+  func `a BlurHash matches the reference`(
     width: Int, height: Int, across: Int, down: Int, text: String
   ) throws {
-    let hash = BlurHash(of: Self.pattern(width, height), across: across, down: down)
+    let hash = BlurHash(of: Self.pattern(width: width, height: height), across: across, down: down)
     #expect(hash.text == text)
     #expect(BlurHash(text: text) == hash)
   }
 
-  @Test func `a white image has the reference's BlurHash`() {
+  @Test func `the BlurHash of a white image matches the reference`() {
     let white = SmallImage(PixelSize(width: 16, height: 16)) { _, _ in [255, 255, 255, 255] }
     #expect(BlurHash(of: white).text == "LKTSUA~qfQ~q~qoffQoffQfQfQfQ")
   }
 
-  @Test func `the specification's own BlurHash is drawn as the reference draws it`() throws {
+  @Test func `the specification's BlurHash is drawn like the reference`() throws {
     // given
     let hash = try #require(BlurHash(text: "LEHV6nWB2yk8pyo0adR*.7kCMdnj"))
     // when
@@ -61,7 +61,7 @@ import Testing
       (0, 0, [135, 164, 177]), (31, 0, [137, 166, 181]), (0, 31, [136, 144, 147]),
       (31, 31, [133, 142, 147]), (16, 16, [158, 125, 108]), (7, 20, [139, 135, 138]),
     ]
-    for (x, y, color) in expected { #expect(Self.pixel(image, x, y) == color + [255]) }
+    for (x, y, color) in expected { #expect(Self.pixel(image, x: x, y: y) == color + [255]) }
     #expect(hash.text == "LEHV6nWB2yk8pyo0adR*.7kCMdnj")
   }
 
@@ -69,7 +69,7 @@ import Testing
     "", "L", "LEHV6", "LEHV6nWB2yk8pyo0adR*.7kCMdn", "LEHV6nWB2yk8pyo0adR*.7kCMdnj0", "~0HpE^",
     "LEHV6nWB2yk8pyo0adR*.7kCMdn\"", "LEHV6nWB2yk8pyo0adR*.7kCMdé",
   ])
-  func `what is no BlurHash is not read`(text: String) {
+  func `a malformed BlurHash is refused`(text: String) {
     #expect(BlurHash(text: text) == nil)
   }
 
@@ -85,14 +85,14 @@ import Testing
     (40, 5, false, "2roFKaAEGjmjiXiILl8Hdnc="),
     (40, 5, true, "2+qBEYoWFh+wmIYOTwaIeBBCZnd3eIc="),
   ])
-  func `a ThumbHash is what the reference makes of the same pixels`(
+  func `a ThumbHash matches the reference`(
     width: Int, height: Int, alpha: Bool, text: String
   ) {
-    let hash = ThumbHash(of: Self.pattern(width, height, alpha: alpha))
+    let hash = ThumbHash(of: Self.pattern(width: width, height: height, alpha: alpha))
     #expect(Data(hash.bytes).base64EncodedString() == text)
   }
 
-  @Test func `an image that is all transparent has the reference's ThumbHash`() {
+  @Test func `the ThumbHash of a transparent image matches the reference`() {
     let clear = SmallImage(PixelSize(width: 16, height: 16)) { _, _ in [0, 0, 0, 0] }
     #expect(
       Data(ThumbHash(of: clear).bytes).base64EncodedString()
@@ -113,15 +113,17 @@ import Testing
       [[0, 241, 0, 255], [118, 34, 2, 255], [0, 197, 22, 255], [99, 14, 111, 255]]
     ),
   ])
-  func `a ThumbHash is drawn as the reference draws it`(
+  func `a ThumbHash is drawn like the reference`(
     source: (Int, Int, Bool), size: (Int, Int), corners: [[Int]]
   ) {
-    let image = ThumbHash(of: Self.pattern(source.0, source.1, alpha: source.2)).image
+    let image = ThumbHash(of: Self.pattern(width: source.0, height: source.1, alpha: source.2))
+      .image
     #expect(image.size == PixelSize(width: size.0, height: size.1))
-    let (right, bottom) = (size.0 - 1, size.1 - 1)
+    let right = size.0 - 1
+    let bottom = size.1 - 1
     for ((x, y), corner) in zip([(0, 0), (right, 0), (0, bottom), (right, bottom)], corners) {
       // The reference uses 32-bit floats.
-      #expect(isClose(Self.pixel(image, x, y), corner.map { UInt8($0) }, within: 1))
+      #expect(isClose(Self.pixel(image, x: x, y: y), to: corner.map { UInt8($0) }, within: 1))
     }
   }
 }

@@ -8,12 +8,12 @@ import Testing
 @testable import ImagingPipeline
 
 @Suite(.onOwnThreads) struct PlaceholderTests {
-  private func text(_ source: [UInt8], _ kind: PlaceholderKind) throws -> String {
-    try #require(try SourceInfo(source, kind).placeholder).value
+  private func text(_ source: [UInt8], as kind: PlaceholderKind) throws -> String {
+    try #require(try SourceInfo(source, placeholder: kind).placeholder).value
   }
 
   private func shown(
-    _ source: [UInt8], _ kind: PlaceholderKind, _ change: (inout Transform) -> Void = { _ in }
+    _ source: [UInt8], as kind: PlaceholderKind, change: (inout Transform) -> Void = { _ in }
   ) throws -> Made {
     try Made(source) {
       $0.product = .placeholder(kind)
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: [1, 6, 8])
-  func `a low-quality image is a tiny one of the upright image`(tag: Int) throws {
+  func `a low-quality placeholder is a tiny version of the upright image`(tag: Int) throws {
     // given: few pixels, some on an edge of the scene, so each is the mean of a hundred
     let scene = Pixels.scene(width: 160, height: 100)
     let mean = Pixels(width: 16, height: 10) { x, y in
@@ -33,18 +33,18 @@ import Testing
     }
     let photo = try TestImages.jpeg(width: 1800, height: 1200, orientation: tag)
     // when
-    let made = try shown(photo, .lqip)
+    let made = try shown(photo, as: .lqip)
     // then
     #expect(made.format == .jpeg)
     #expect(made.size == PixelSize(width: 16, height: 10))
     #expect(made.bytes.count < 1_000)
     #expect(try made.pixels().psnr(to: mean) > 22)
     #expect(
-      try text(photo, .lqip)
+      try text(photo, as: .lqip)
         == "data:image/jpeg;base64," + Data(made.bytes).base64EncodedString())
   }
 
-  @Test func `the largest low-quality image has little more than a kilobyte`() throws {
+  @Test func `the largest low-quality placeholder has less than 1,200 bytes`() throws {
     // given: noise, which does not compress, with alpha
     var state: UInt32 = 1
     let noise = Pixels(width: 16, height: 16, bands: 4) { _, _ in
@@ -54,22 +54,22 @@ import Testing
       }
     }
     // when
-    let made = try shown(try TestImages.encode(noise, ".png"), .lqip)
+    let made = try shown(try TestImages.encode(noise, as: ".png"), as: .lqip)
     // then
     #expect(made.format == .png)
     #expect(made.bytes.count < 1_200)
   }
 
-  @Test func `a BlurHash is that of the image`() throws {
+  @Test func `a BlurHash placeholder is computed from the upright image`() throws {
     // given
     let scene = Pixels.scene(width: 64, height: 42)
     let exact = BlurHash(
-      of: SmallImage(scene.size) { x, y in scene.rgb(x, y) + [255] }
+      of: SmallImage(scene.size) { x, y in scene.rgb(x: x, y: y) + [255] }
     ).image(PixelSize(width: 32, height: 21))
     let photo = try TestImages.jpeg(width: 1800, height: 1200, orientation: 3)
     // when
-    let made = try shown(photo, .blurhash)
-    let hash = try #require(BlurHash(text: try text(photo, .blurhash)))
+    let made = try shown(photo, as: .blurhash)
+    let hash = try #require(BlurHash(text: try text(photo, as: .blurhash)))
     // then
     #expect((hash.across, hash.down) == (4, 3))
     #expect(made.format == .png)
@@ -80,64 +80,68 @@ import Testing
     #expect(try made.pixels().psnr(to: expected) > 30)
   }
 
-  @Test func `a ThumbHash keeps what is transparent`() throws {
+  @Test func `a ThumbHash keeps transparency`() throws {
     // given: transparent in its lower left
     let source = try TestImages.png(width: 300, height: 200, alpha: true)
     // when
-    let made = try shown(source, .thumbhash)
+    let made = try shown(source, as: .thumbhash)
     // then
     #expect(made.size == PixelSize(width: 32, height: 19))
     let pixels = try made.pixels()
     #expect(pixels.bands == 4)
     #expect(pixels[2, 17][3] < 100)
     #expect(pixels[30, 2][3] > 200)
-    #expect(Data(base64Encoded: try text(source, .thumbhash)) != nil)
+    #expect(Data(base64Encoded: try text(source, as: .thumbhash)) != nil)
   }
 
-  @Test func `the colour is the mean of linear light`() throws {
+  @Test func `the colour placeholder is the mean of linear light`() throws {
     // given: half black, half white, which is 188 in sRGB: ((0.5 · 1.055) ^ (1 / 2.4)) …
     let halves = Pixels(width: 64, height: 64) { x, _ in
       x < 32 ? [0, 0, 0] : [255, 255, 255]
     }
-    let source = try TestImages.encode(halves, ".png")
+    let source = try TestImages.encode(halves, as: ".png")
     // when, then
-    #expect(try text(source, .color) == "#bcbcbc")
-    let made = try shown(source, .color)
+    #expect(try text(source, as: .color) == "#bcbcbc")
+    let made = try shown(source, as: .color)
     #expect(made.size == PixelSize(width: 1, height: 1))
     #expect(try made.pixels()[0, 0] == [188, 188, 188])
   }
 
-  @Test func `colours and BlurHashes are of the image on its background`() throws {
+  @Test func `colour and BlurHash placeholders include the background`() throws {
     // given
-    let clear = try TestImages.encode(Pixels(width: 40, height: 30, color: [9, 9, 9, 0]), ".png")
-    let plain = try TestImages.encode(Pixels(width: 40, height: 30, color: [20, 200, 90]), ".png")
+    let clear = try TestImages.encode(
+      Pixels(width: 40, height: 30, color: [9, 9, 9, 0]), as: ".png")
+    let plain = try TestImages.encode(
+      Pixels(width: 40, height: 30, color: [20, 200, 90]), as: ".png")
     // when, then
-    #expect(try text(clear, .color) == "#ffffff")
-    #expect(try text(plain, .color) == "#14c85a")
+    #expect(try text(clear, as: .color) == "#ffffff")
+    #expect(try text(plain, as: .color) == "#14c85a")
     let red = Color(red: 255, green: 0, blue: 0)
     for kind in [PlaceholderKind.color, .blurhash] {
-      let made = try shown(clear, kind) { $0.background = red }
-      #expect(isClose(try made.pixels().rgb(0, 0), [255, 0, 0]), "\(kind)")
+      let made = try shown(clear, as: kind) { $0.background = red }
+      #expect(isClose(try made.pixels().rgb(x: 0, y: 0), to: [255, 0, 0]), "\(kind)")
     }
   }
 
   @Test(arguments: PlaceholderKind.allCases)
-  func `an animation's placeholder is of its first frame`(kind: PlaceholderKind) throws {
+  func `an animation's placeholder shows its first frame`(kind: PlaceholderKind) throws {
     let source = try TestImages.gif(width: 60, height: 40, frames: 3)
-    let made = try shown(source, kind)
+    let made = try shown(source, as: kind)
     #expect(made.frames == 1)
-    #expect(isClose(try made.pixels().rgb(0, 0), TestImages.frameColor(0), within: 20))
-    let third = try shown(source, kind) { $0.frame = 2 }
-    #expect(isClose(try third.pixels().rgb(0, 0), TestImages.frameColor(2), within: 20))
+    #expect(isClose(try made.pixels().rgb(x: 0, y: 0), to: TestImages.frameColor(0), within: 20))
+    let third = try shown(source, as: kind) { $0.frame = 2 }
+    #expect(isClose(try third.pixels().rgb(x: 0, y: 0), to: TestImages.frameColor(2), within: 20))
   }
 
   @Test(arguments: PlaceholderKind.allCases)
-  func `a placeholder is of the part that is wanted, and as large in points`(
+  func `a placeholder shows the requested part with its size in points`(
     kind: PlaceholderKind
   ) throws {
     // given, when
-    let made = try shown(try TestImages.jpeg(width: 1200, height: 800), kind) {
-      ($0.width, $0.height, $0.fit) = (320, 320, .cover)
+    let made = try shown(try TestImages.jpeg(width: 1200, height: 800), as: kind) {
+      $0.width = 320
+      $0.height = 320
+      $0.fit = .cover
     }
     // then
     #expect(made.size.width == made.size.height)
@@ -145,17 +149,17 @@ import Testing
     #expect(made.scaledDownFrom == nil)
   }
 
-  @Test func `what is smaller than a placeholder keeps its size`() throws {
+  @Test func `an image smaller than a placeholder keeps its size`() throws {
     let source = try TestImages.png(width: 5, height: 3)
-    #expect(try shown(source, .lqip).size == PixelSize(width: 5, height: 3))
-    #expect(try shown(source, .blurhash).size == PixelSize(width: 5, height: 3))
-    #expect(try shown(try TestImages.png(width: 900, height: 2), .lqip).size.height == 1)
+    #expect(try shown(source, as: .lqip).size == PixelSize(width: 5, height: 3))
+    #expect(try shown(source, as: .blurhash).size == PixelSize(width: 5, height: 3))
+    #expect(try shown(try TestImages.png(width: 900, height: 2), as: .lqip).size.height == 1)
   }
 
   @Test(arguments: PlaceholderKind.allCases)
-  func `the same request gives the same bytes`(kind: PlaceholderKind) throws {
+  func `equal requests for placeholders give equal bytes`(kind: PlaceholderKind) throws {
     let source = try TestImages.png(width: 90, height: 60, alpha: true)
-    #expect(try shown(source, kind).bytes == shown(source, kind).bytes)
-    #expect(try text(source, kind) == text(source, kind))
+    #expect(try shown(source, as: kind).bytes == shown(source, as: kind).bytes)
+    #expect(try text(source, as: kind) == text(source, as: kind))
   }
 }

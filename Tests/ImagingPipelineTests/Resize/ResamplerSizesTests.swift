@@ -9,13 +9,14 @@ import Testing
 
 @Suite(.onOwnThreads) struct ResamplerSizesTests {
   @Test(arguments: 1...4)
-  func `every side up to 40 is reduced to every shorter one without a step too much`(
+  func `every side up to 40 is reduced exactly to every shorter one`(
     bands: Int
   ) throws {
     // given: each pair of sides once across and once down, in another order
     let pairs = (1...40).flatMap { source in (1...source).map { (source, $0) } }
     var generator = SeededGenerator(seed: UInt64(bands))
-    let (across, down) = (pairs.shuffled(using: &generator), pairs.shuffled(using: &generator))
+    let across = pairs.shuffled(using: &generator)
+    let down = pairs.shuffled(using: &generator)
     let hasAlpha = bands.isMultiple(of: 2)
     // Each number of bands takes another quarter of the pairs; together they cover every pair.
     for index in stride(from: bands - 1, to: pairs.count, by: 4) {
@@ -47,12 +48,13 @@ import Testing
   }
 
   @Test(arguments: 1...4)
-  func `a plain colour stays exactly that at every size`(bands: Int) throws {
+  func `a uniform colour is kept at every size`(bands: Int) throws {
     var generator = SeededGenerator(seed: UInt64(bands))
     for width in 1...40 {
       for toWidth in 1...width {
         // given: an alpha of at least 5, because a lower one does not preserve 255 steps of colour
-        let (height, toHeight) = (41 - width, max(1, (41 - width) / toWidth))
+        let height = 41 - width
+        let toHeight = max(1, (41 - width) / toWidth)
         var color = (0..<bands).map { _ in UInt8.random(in: 0...255, using: &generator) }
         if bands.isMultiple(of: 2) { color[bands - 1] = max(color[bands - 1], 5) }
         // when
@@ -82,7 +84,7 @@ import Testing
     #expect(made.values.indices.allSatisfy { made.values[$0] == color[$0 % 3] })
   }
 
-  @Test func `all of a very long side counts`() throws {
+  @Test func `every pixel of a very long side is weighted`() throws {
     for (width, height, toWidth, toHeight) in [(60_000, 1, 3, 1), (2, 65_535, 1, 1)] {
       // given: dark and light pixels, increasingly light along the axis
       var generator = SeededGenerator(seed: 5)
@@ -134,8 +136,10 @@ import Testing
         values[index] *= values[index / bands * bands + bands - 1] / 255
       }
     }
-    let (width, height) = (source.size.width, source.size.height)
-    let (across, down) = (windows(width, target.width), windows(height, target.height))
+    let width = source.size.width
+    let height = source.size.height
+    let across = windows(from: width, to: target.width)
+    let down = windows(from: height, to: target.height)
     var narrow = [Double](repeating: 0, count: target.width * height * bands)
     for y in 0..<height {
       for x in 0..<target.width {
@@ -164,7 +168,8 @@ import Testing
   }
 
   /// Returns the weights of the source's pixels for each result pixel of an axis.
-  private static func windows(_ source: Int, _ target: Int) -> [[(pixel: Int, weight: Double)]] {
+  private static func windows(from source: Int, to target: Int) -> [[(pixel: Int, weight: Double)]]
+  {
     let box = min(max(1, Int(Double(source) / Double(target) / 4)), 256)
     let count = (source + box - 1) / box
     let factor = Double(source) / Double(box) / Double(target)

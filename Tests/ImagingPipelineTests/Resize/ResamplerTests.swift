@@ -10,7 +10,7 @@ import Testing
     (90, 60, 89, 60), (90, 60, 45, 30), (97, 61, 40, 25), (97, 61, 30, 61), (97, 61, 97, 20),
     (64, 64, 1, 1), (150, 100, 40, 27),
   ])
-  func `a reduction is Lanczos3 to the last step`(
+  func `a reduction matches Lanczos3 within rounding`(
     width: Int, height: Int, toWidth: Int, toHeight: Int
   ) throws {
     for bands in 1...4 {
@@ -18,8 +18,11 @@ import Testing
       let source = Self.noise(width: width, height: height, bands: bands)
       let expected = Self.lanczos(of: source, width: toWidth, height: toHeight)
       // when
-      let made = try Made(try TestImages.encode(source, ".png")) {
-        ($0.width, $0.height, $0.fit, $0.format) = (toWidth, toHeight, .fill, .png)
+      let made = try Made(try TestImages.encode(source, as: ".png")) {
+        $0.width = toWidth
+        $0.height = toHeight
+        $0.fit = .fill
+        $0.format = .png
       }.pixels()
       // then: half a step for the last rounding, the rest for earlier ones; colours of low alpha
       // are coarser
@@ -37,12 +40,14 @@ import Testing
   }
 
   @Test(arguments: [(800, 600), (1000, 333), (2000, 40)])
-  func `a large reduction averages first and stays alike`(width: Int, height: Int) throws {
+  func `a large reduction averages first and keeps the likeness`(width: Int, height: Int) throws {
     // given: reductions by up to 100, with sides that no box divides evenly
     let source = Pixels.scene(width: width, height: height, alpha: true)
     // when
-    let made = try Made(try TestImages.encode(source, ".png")) {
-      ($0.width, $0.height, $0.fit) = (20, 20, .fill)
+    let made = try Made(try TestImages.encode(source, as: ".png")) {
+      $0.width = 20
+      $0.height = 20
+      $0.fit = .fill
     }.pixels()
     // then
     let expected = Self.lanczos(of: source, width: 20, height: 20)
@@ -52,29 +57,32 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 7, 30, 59])
-  func `a plain colour stays exactly that`(width: Int) throws {
+  func `a uniform colour is kept by a reduction`(width: Int) throws {
     for color: [UInt8] in [
       [255, 255, 255], [0, 0, 0], [1, 128, 254], [9, 200, 31, 255], [77, 7],
     ] {
-      let source = try TestImages.encode(Pixels(width: 60, height: 40, color: color), ".png")
-      let made = try Made(source) { ($0.width, $0.format) = (width, .png) }.pixels()
+      let source = try TestImages.encode(Pixels(width: 60, height: 40, color: color), as: ".png")
+      let made = try Made(source) {
+        $0.width = width
+        $0.format = .png
+      }.pixels()
       let isPlain = made.values.indices.allSatisfy { made.values[$0] == color[$0 % color.count] }
       // A colour under alpha has only as many steps as its alpha.
-      #expect(isPlain || color == [77, 7] && isClose(made[0, 0], color, within: 1))
+      #expect(isPlain || color == [77, 7] && isClose(made[0, 0], to: color, within: 1))
     }
   }
 
-  @Test func `a reduced image keeps the profile its colours are converted by`() throws {
+  @Test func `a reduced image keeps the profile for its conversion`() throws {
     // given: pure red of Display P3, outside sRGB; without its profile the value would stay 200,
     // 40, 40
     let source = Pixels(width: 60, height: 40, color: [200, 40, 40])
     // when
-    let small = try Made(try TestImages.encode(source, ".png[profile=p3]")) { $0.width = 20 }
+    let small = try Made(try TestImages.encode(source, as: ".png[profile=p3]")) { $0.width = 20 }
       .pixels()
-    let same = try Made(try TestImages.encode(source, ".png[profile=p3]")).pixels()
+    let same = try Made(try TestImages.encode(source, as: ".png[profile=p3]")).pixels()
     // then
-    #expect(isClose(small[10, 5], same[30, 20], within: 2))
-    #expect(!isClose(small[10, 5], [200, 40, 40], within: 8))
+    #expect(isClose(small[10, 5], to: same[30, 20], within: 2))
+    #expect(!isClose(small[10, 5], to: [200, 40, 40], within: 8))
   }
 
   // MARK: Reference
@@ -95,15 +103,18 @@ import Testing
 
   /// Computes the separable sums in floating point, without rounding.
   private static func lanczos(of source: Pixels, width: Int, height: Int) -> Exact {
-    let (bands, hasAlpha) = (source.bands, source.bands % 2 == 0)
-    let (w, h) = (source.size.width, source.size.height)
+    let bands = source.bands
+    let hasAlpha = source.bands % 2 == 0
+    let w = source.size.width
+    let h = source.size.height
     var values = source.values.map { Double($0) }
     if hasAlpha {
       for index in values.indices where index % bands < bands - 1 {
         values[index] *= values[index / bands * bands + bands - 1] / 255
       }
     }
-    let (across, down) = (weights(from: w, to: width), weights(from: h, to: height))
+    let across = weights(from: w, to: width)
+    let down = weights(from: h, to: height)
     var rows = [Double](repeating: 0, count: width * h * bands)
     for y in 0..<h {
       for x in 0..<width {

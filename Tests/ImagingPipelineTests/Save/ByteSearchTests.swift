@@ -23,7 +23,10 @@ import Testing
     while let attempt = search.next() {
       found.attempts.append(attempt)
       let count = bytes(attempt)
-      if search.record(bytes: count) { (found.best, found.bytes) = (attempt, count) }
+      if search.record(bytes: count) {
+        found.best = attempt
+        found.bytes = count
+      }
     }
     return found
   }
@@ -36,36 +39,36 @@ import Testing
     return 600 + Int(Double(attempt.size.pixels) * (0.02 + quality * quality / 40_000))
   }
 
-  @Test func `what fits at once is encoded once`() {
+  @Test func `a first attempt that fits ends the search`() {
     let found = run(limit: 1_000_000, qualities: 10...80, size: size, bytes)
     #expect(found.attempts == [ByteSearch.Attempt(quality: 80, size: size)])
     let lossless = run(limit: 1_000_000, qualities: nil, size: size, bytes)
     #expect(lossless.attempts == [ByteSearch.Attempt(quality: nil, size: size)])
   }
 
-  @Test func `the best quality that fits is found, for any number of bytes`() {
+  @Test func `the best quality that fits is found for any limit`() {
     let least = bytes(ByteSearch.Attempt(quality: 10, size: size))
-    let most = bytes(ByteSearch.Attempt(quality: 80, size: size))
-    for limit in stride(from: least, to: most, by: 61) {
+    let maximum = bytes(ByteSearch.Attempt(quality: 80, size: size))
+    for limit in stride(from: least, to: maximum, by: 61) {
       let found = run(limit: limit, qualities: 10...80, size: size, bytes)
       let quality = found.best?.quality ?? 0
       #expect(found.bytes <= limit && found.best?.size == size)
       #expect(bytes(ByteSearch.Attempt(quality: quality + 1, size: size)) > limit)
-      #expect(found.attempts.count <= ByteSearch.mostAttempts)
+      #expect(found.attempts.count <= ByteSearch.maximumAttempts)
     }
   }
 
-  @Test func `below the least quality the size gives way, close to what may be`() {
+  @Test func `below the minimum quality the size is reduced close to the limit`() {
     let least = bytes(ByteSearch.Attempt(quality: 10, size: size))
     for limit in stride(from: 700, to: least, by: 37) {
       let found = run(limit: limit, qualities: 10...80, size: size, bytes)
       #expect(found.bytes <= limit && found.best?.quality == 10)
       #expect(Double(found.bytes) > 0.85 * Double(limit))
-      #expect(found.attempts.count <= ByteSearch.mostAttempts)
+      #expect(found.attempts.count <= ByteSearch.maximumAttempts)
     }
   }
 
-  @Test func `without a quality the size gives way at once`() {
+  @Test func `without a quality only the size is reduced`() {
     for limit in [700, 1000, 3000, 4000] {
       let found = run(limit: limit, qualities: nil, size: size, bytes)
       #expect(found.bytes <= limit && Double(found.bytes) > 0.85 * Double(limit))
@@ -73,13 +76,13 @@ import Testing
     }
   }
 
-  @Test func `where nothing fits the end is a single pixel`() {
+  @Test func `if no attempt fits, the result is a single pixel`() {
     let found = run(limit: 1, qualities: 10...80, size: size, bytes)
     #expect(found.best?.size == PixelSize(width: 1, height: 1))
-    #expect(found.attempts.count <= ByteSearch.mostAttempts)
+    #expect(found.attempts.count <= ByteSearch.maximumAttempts)
   }
 
-  @Test func `whatever the bytes do, it ends, and what is taken fits if anything tried did`() {
+  @Test func `a search always ends, and its result fits if any attempt did`() {
     var generator = SeededGenerator(seed: 6)
     for _ in 0..<2000 {
       let limit = Int.random(in: 1...5000, using: &generator)
@@ -95,7 +98,7 @@ import Testing
         tried.append(.random(in: 1...10_000, using: &generator))
         return tried.last ?? 0
       }
-      #expect(found.attempts.count <= ByteSearch.mostAttempts)
+      #expect(found.attempts.count <= ByteSearch.maximumAttempts)
       #expect((found.bytes <= limit) == tried.contains { $0 <= limit })
       #expect(found.attempts.allSatisfy { $0.size.width <= size.width && $0.size.width > 0 })
     }

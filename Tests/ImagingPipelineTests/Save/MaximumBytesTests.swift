@@ -6,42 +6,71 @@ import Testing
 
 @Suite(.onOwnThreads) struct MaximumBytesTests {
   @Test(arguments: [ImageFormat.jpeg, .webp, .avif, .jxl])
-  func `the best quality that fits is taken, and said`(format: ImageFormat) throws {
+  func `the best quality that fits is used and reported`(format: ImageFormat) throws {
     // given
     let source = try TestImages.jpeg(width: 240, height: 160)
     let full = try Made(source) { $0.format = format }
     let limit = full.bytes.count * 3 / 4
     // when
-    let made = try Made(source) { ($0.format, $0.maxBytes) = (format, limit) }
+    let made = try Made(source) {
+      $0.format = format
+      $0.maxBytes = limit
+    }
     // then
     #expect(made.bytes.count <= limit && made.size == full.size && made.scaledDownFrom == nil)
     let quality = try #require(made.quality)
     #expect(quality < format.defaultQuality ?? 0)
-    let explicit = try Made(source) { ($0.format, $0.quality) = (format, quality) }
+    let explicit = try Made(source) {
+      $0.format = format
+      $0.quality = quality
+    }
     #expect(explicit.bytes == made.bytes && explicit.quality == nil)
-    let better = try Made(source) { ($0.format, $0.quality) = (format, quality + 1) }
+    let better = try Made(source) {
+      $0.format = format
+      $0.quality = quality + 1
+    }
     #expect(better.bytes.count > limit)
     #expect(try made.pixels().psnr(to: .scene(width: 240, height: 160)) > 28)
   }
 
-  @Test func `quality given beside it is the upper bound`() throws {
+  @Test func `a quality beside maxbytes is the upper bound`() throws {
     let source = try TestImages.jpeg(width: 240, height: 160)
-    let plain = try Made(source) { ($0.format, $0.quality) = (.webp, 40) }
-    let made = try Made(source) { ($0.format, $0.quality, $0.maxBytes) = (.webp, 40, 1_000_000) }
+    let plain = try Made(source) {
+      $0.format = .webp
+      $0.quality = 40
+    }
+    let made = try Made(source) {
+      $0.format = .webp
+      $0.quality = 40
+      $0.maxBytes = 1_000_000
+    }
     #expect(made.bytes == plain.bytes && made.quality == 40)
-    let low = try Made(source) { ($0.format, $0.quality, $0.maxBytes) = (.webp, 4, 1_000_000) }
+    let low = try Made(source) {
+      $0.format = .webp
+      $0.quality = 4
+      $0.maxBytes = 1_000_000
+    }
     #expect(low.quality == 4)
   }
 
   @Test(arguments: ImageFormat.outputs)
-  func `the size gives way where quality does not help`(format: ImageFormat) throws {
+  func `the size is reduced if quality does not suffice`(format: ImageFormat) throws {
     // given
     let source = try TestImages.jpeg(width: 240, height: 160)
-    let least = try Made(source) { ($0.format, $0.quality) = (format, format == .avif ? 20 : 10) }
-    let smallest = try Made(source) { ($0.format, $0.maxBytes) = (format, 1) }
+    let least = try Made(source) {
+      $0.format = format
+      $0.quality = format == .avif ? 20 : 10
+    }
+    let smallest = try Made(source) {
+      $0.format = format
+      $0.maxBytes = 1
+    }
     let limit = (least.bytes.count + smallest.bytes.count) / 2
     // when
-    let made = try Made(source) { ($0.format, $0.maxBytes) = (format, limit) }
+    let made = try Made(source) {
+      $0.format = format
+      $0.maxBytes = limit
+    }
     // then
     #expect(made.bytes.count <= limit && made.bytes.count > limit / 2)
     #expect(made.size.width < 240 && made.scaledDownFrom == least.size)
@@ -52,15 +81,18 @@ import Testing
   }
 
   @Test(arguments: ImageFormat.outputs)
-  func `where nothing fits a single pixel is sent`(format: ImageFormat) throws {
+  func `if no size fits, a single pixel is sent`(format: ImageFormat) throws {
     let source = try TestImages.png(width: 120, height: 80, alpha: true)
-    let made = try Made(source) { ($0.format, $0.maxBytes) = (format, 1) }
+    let made = try Made(source) {
+      $0.format = format
+      $0.maxBytes = 1
+    }
     #expect(made.size == PixelSize(width: 1, height: 1))
     #expect(try made.pixels().size == made.size)
   }
 
   @Test(arguments: [ImageFormat.gif, .webp])
-  func `an animation keeps its frames and times`(format: ImageFormat) throws {
+  func `an animation keeps its frames and delays with maxbytes`(format: ImageFormat) throws {
     // given: frames with some detail
     let frames = (0..<4).map { frame in
       Pixels(width: 96, height: 64) { x, y in
@@ -69,10 +101,16 @@ import Testing
     }
     let source = try TestImages.animation(
       frames, delays: [30, 70, 120, 40], loop: 3, as: ".webp[lossless]")
-    let least = try Made(source) { ($0.format, $0.quality) = (format, 10) }
+    let least = try Made(source) {
+      $0.format = format
+      $0.quality = 10
+    }
     let limit = least.bytes.count / 2
     // when
-    let made = try Made(source) { ($0.format, $0.maxBytes) = (format, limit) }
+    let made = try Made(source) {
+      $0.format = format
+      $0.maxBytes = limit
+    }
     // then
     #expect(made.bytes.count <= limit && made.frames == 4 && made.size.width < 96)
     #expect(try TestImages.delays(of: made.bytes) == [30, 70, 120, 40])
@@ -80,14 +118,16 @@ import Testing
     #expect(try made.pixels(frame: 3).size == made.size)
   }
 
-  @Test func `transparency and metadata outlive it`() throws {
+  @Test func `transparency and metadata are kept with maxbytes`() throws {
     // given
     let source = try TestImages.png(width: 120, height: 80, alpha: true)
     let described = try TestImages.described(width: 240, height: 160, as: ".jpg")
     // when
     let small = try Made(source) { $0.maxBytes = 500 }
     let kept = try Made(described) {
-      ($0.format, $0.stripsMetadata, $0.maxBytes) = (.jpeg, false, 2_200)
+      $0.format = .jpeg
+      $0.stripsMetadata = false
+      $0.maxBytes = 2_200
     }
     // then
     #expect(small.format == .png && small.bytes.count <= 500 && small.size.width < 120)
@@ -95,9 +135,12 @@ import Testing
     #expect(kept.bytes.count <= 2_200 && kept.bytes.contains(TestImages.exifMark))
   }
 
-  @Test func `a large image's own limit is told before this one`() throws {
+  @Test func `X-Scaled-Down reports the size before limitbytes, not maxbytes`() throws {
     let source = try TestImages.jpeg(width: 525, height: 345)
-    let made = try Made(source) { ($0.limitBytes, $0.maxBytes) = (629_145, 1_000) }
+    let made = try Made(source) {
+      $0.limitBytes = 629_145
+      $0.maxBytes = 1_000
+    }
     #expect(made.scaledDownFrom == PixelSize(width: 525, height: 345) && made.size.width < 489)
   }
 }

@@ -7,7 +7,8 @@ import TestSupport
 struct CodedGIF {
   /// A frame: an area of the screen and its content.
   struct Frame {
-    let (x, y): (Int, Int)
+    let x: Int
+    let y: Int
     let size: PixelSize
     /// Palette indices, row by row.
     let indices: [UInt8]
@@ -21,10 +22,12 @@ struct CodedGIF {
       x: Int, y: Int, width: Int, height: Int, index: UInt8, disposal: Int = 1,
       transparent: UInt8? = nil
     ) {
-      (self.x, self.y) = (x, y)
+      self.x = x
+      self.y = y
       size = PixelSize(width: width, height: height)
       indices = [UInt8](repeating: index, count: width * height)
-      (self.disposal, self.transparent) = (disposal, transparent)
+      self.disposal = disposal
+      self.transparent = transparent
     }
   }
 
@@ -39,9 +42,10 @@ struct CodedGIF {
     var screen = Pixels(width: size.width, height: size.height, color: clear)
     return frames.map { frame in
       var next = screen
-      func paint(_ pixels: inout Pixels, _ color: (Int) -> [UInt8]?) {
+      func paint(_ pixels: inout Pixels, color: (Int) -> [UInt8]?) {
         for index in frame.indices.indices {
-          let (x, y) = (frame.x + index % frame.size.width, frame.y + index / frame.size.width)
+          let x = frame.x + index % frame.size.width
+          let y = frame.y + index / frame.size.width
           guard let color = color(index) else { continue }
           pixels.values.replaceSubrange(
             (y * size.width + x) * 4..<(y * size.width + x) * 4 + 4, with: color)
@@ -74,12 +78,16 @@ struct CodedGIF {
   /// Returns 3-bit codes in blocks. Clearing the table after every second index keeps codes from
   /// growing to 4 bits.
   private func data(_ indices: [UInt8]) -> [UInt8] {
-    var (bytes, bits, count): ([UInt8], Int, Int) = ([], 0, 0)
+    var bytes: [UInt8] = []
+    var bits = 0
+    var count = 0
     func put(_ code: Int) {
-      (bits, count) = (bits | code << count, count + 3)
+      bits = bits | code << count
+      count += 3
       if count >= 8 {
         bytes.append(UInt8(bits & 255))
-        (bits, count) = (bits >> 8, count - 8)
+        bits = bits >> 8
+        count -= 8
       }
     }
     for (place, index) in indices.enumerated() {

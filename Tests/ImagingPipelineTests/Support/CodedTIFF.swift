@@ -19,9 +19,9 @@ struct CodedTIFF {
   var isBigTIFF = false
 
   var bytes: [UInt8] {
-    var bytes = Array((isBigEndian ? "MM" : "II").utf8) + number(isBigTIFF ? 43 : 42, 2)
-    if isBigTIFF { bytes += number(8, 2) + number(0, 2) }
-    bytes += number(bytes.count + width, width)
+    var bytes = Array((isBigEndian ? "MM" : "II").utf8) + number(isBigTIFF ? 43 : 42, width: 2)
+    if isBigTIFF { bytes += number(8, width: 2) + number(0, width: 2) }
+    bytes += number(bytes.count + width, width: width)
     for (index, directory) in directories.enumerated() {
       let isLast = index == directories.count - 1
       let entries = fields(of: directory)
@@ -30,14 +30,16 @@ struct CodedTIFF {
       // The pixels follow their directory.
       let pixels = bytes.count + length
       let pixelCount = directory.width * directory.height
-      bytes += number(entries.count + 1, isBigTIFF ? 8 : 2)
+      bytes += number(entries.count + 1, width: isBigTIFF ? 8 : 2)
       for (tag, value) in (entries + [(273, pixels)]).sorted(by: { $0.tag < $1.tag }) {
-        bytes += number(tag, 2) + number(4, 2) + number(1, width) + number(value, 4)
-        if isBigTIFF { bytes += number(0, 4) }
+        bytes +=
+          number(tag, width: 2) + number(4, width: 2) + number(1, width: width)
+          + number(value, width: 4)
+        if isBigTIFF { bytes += number(0, width: 4) }
       }
       // Offsets are even.
       let padding = pixelCount % 2
-      bytes += number(isLast ? 0 : pixels + pixelCount + padding, width)
+      bytes += number(isLast ? 0 : pixels + pixelCount + padding, width: width)
       bytes += [UInt8](repeating: directory.grey, count: pixelCount + padding)
     }
     return bytes
@@ -58,7 +60,7 @@ struct CodedTIFF {
 
   /// Returns a number in the file's byte order. Values are `LONG`s, in the first 4 of the 8 bytes
   /// that BigTIFF reserves.
-  private func number(_ value: Int, _ width: Int) -> [UInt8] {
+  private func number(_ value: Int, width: Int) -> [UInt8] {
     let bytes = (0..<width).map { UInt8(value >> (8 * $0) & 255) }
     return isBigEndian ? bytes.reversed() : bytes
   }

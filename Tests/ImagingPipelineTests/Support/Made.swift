@@ -11,25 +11,35 @@ struct Mark {
   var density = 1
   var placement = WatermarkPlacement()
 
-  init(_ bytes: [UInt8], density: Int = 1, _ change: (inout WatermarkPlacement) -> Void = { _ in })
-  {
-    (self.bytes, self.density) = (bytes, density)
+  init(_ bytes: [UInt8], density: Int = 1, change: (inout WatermarkPlacement) -> Void = { _ in }) {
+    self.bytes = bytes
+    self.density = density
     change(&placement)
   }
 }
 
 /// A result with its bytes copied out.
 struct Made {
-  let format: ImageFormat
-  let size: PixelSize
-  let frames: Int
-  let density: Double
-  let scaledDownFrom: PixelSize?
-  let quality: Int?
-  let digest: String
-  let timings: Timings
+  let report: RenderReport
   let bytes: [UInt8]
-  let isDamaged: Bool
+
+  /// Whether the result is a description rather than an image.
+  var isDescription: Bool { report.content == .sourceDescription }
+  var format: ImageFormat { image.format }
+  var size: PixelSize { image.size }
+  var frames: Int { image.frames }
+  var density: Double { image.density }
+  var scaledDownFrom: PixelSize? { image.scaledDownFrom }
+  var quality: Int? { image.quality }
+  var digest: String { report.digest }
+  var timings: Timings { report.timings }
+  var isDamaged: Bool { report.isDamaged }
+
+  /// The image. A description has none, and a test that asks for one ends here.
+  private var image: RenderedImage {
+    guard let image = report.content.image else { preconditionFailure("a description") }
+    return image
+  }
 
   private static let pipeline: Result<Pipeline, any Error> = Result {
     // Tests run in parallel, and two threads must not start libvips at once.
@@ -40,27 +50,20 @@ struct Made {
   /// Runs the pipeline.
   init(
     _ source: [UInt8], density: Int = 1, limits: ImagingLimits = ImagingLimits(),
-    mark: Mark? = nil, verifies: Bool = false, _ change: (inout Transform) -> Void = { _ in }
+    mark: Mark? = nil, verifies: Bool = false, change: (inout Transform) -> Void = { _ in }
   ) throws {
     var transform = Transform()
     change(&transform)
     let image = try Self.run(
-      try Self.pipeline.get(), source, transform, density, limits, mark, verifies)
-    isDamaged = image.isDamaged
-    format = image.format
-    size = image.size
-    frames = image.frames
-    self.density = image.density
-    scaledDownFrom = image.scaledDownFrom
-    quality = image.quality
-    digest = image.digest
-    timings = image.timings
+      try Self.pipeline.get(), on: source, transform: transform, density: density, limits: limits,
+      mark: mark, verifies: verifies)
+    report = image.report
     bytes = image.withUnsafeBytes { Array($0) }
   }
 
   private static func run(
-    _ pipeline: Pipeline, _ source: [UInt8], _ transform: Transform, _ density: Int,
-    _ limits: ImagingLimits, _ mark: Mark?, _ verifies: Bool
+    _ pipeline: Pipeline, on source: [UInt8], transform: Transform, density: Int,
+    limits: ImagingLimits, mark: Mark?, verifies: Bool
   ) throws(ImageError) -> EncodedImage {
     let copy = copied(source)
     let copyOfMark = copied(mark?.bytes ?? [])
@@ -89,7 +92,7 @@ struct Made {
   static func pixels(
     of pixels: Pixels, _ change: (inout Effects) -> Void
   ) throws -> Pixels {
-    try Made(try TestImages.encode(pixels, ".png")) {
+    try Made(try TestImages.encode(pixels, as: ".png")) {
       $0.format = .png
       change(&$0.effects)
     }.pixels()
@@ -98,10 +101,10 @@ struct Made {
   /// Returns the error for a source; `nil` if the pipeline returns an image.
   static func error(
     _ source: [UInt8], limits: ImagingLimits = ImagingLimits(), mark: Mark? = nil,
-    _ change: (inout Transform) -> Void = { _ in }
+    change: (inout Transform) -> Void = { _ in }
   ) -> ImageError? {
     do {
-      _ = try Made(source, limits: limits, mark: mark, change)
+      _ = try Made(source, limits: limits, mark: mark, change: change)
       return nil
     } catch {
       return error as? ImageError
@@ -110,7 +113,7 @@ struct Made {
 }
 
 /// Returns whether two colours differ by at most `tolerance` in every band.
-func isClose(_ left: [UInt8], _ right: [UInt8], within tolerance: Int = 12) -> Bool {
+func isClose(_ left: [UInt8], to right: [UInt8], within tolerance: Int = 12) -> Bool {
   left.count == right.count
     && zip(left, right).allSatisfy { abs(Int($0) - Int($1)) <= tolerance }
 }

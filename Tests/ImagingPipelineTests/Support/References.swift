@@ -9,7 +9,8 @@ extension Pixels {
   /// that rises to the right if present.
   static func textured(width: Int, height: Int, bands: Int = 3) -> Pixels {
     Pixels(width: width, height: height, bands: bands) { x, y in
-      let (u, v) = (Double(x), Double(y))
+      let u = Double(x)
+      let v = Double(y)
       let block = (x / 13 + y / 11).isMultiple(of: 3) ? 40.0 : 0
       let colors = [
         100 + 70 * sin(u / 6 + v / 15) + block, 110 + 80 * cos(v / 8) - block,
@@ -22,8 +23,9 @@ extension Pixels {
   }
 
   /// Returns the image rotated clockwise, then flipped.
-  func turned(_ rotation: Rotation, _ flip: Flip = .none) -> Pixels {
-    let (w, h) = (size.width, size.height)
+  func turned(by rotation: Rotation, flip: Flip = .none) -> Pixels {
+    let w = size.width
+    let h = size.height
     let turned = Pixels(
       width: rotation.swapsSides ? h : w, height: rotation.swapsSides ? w : h, bands: bands
     ) { x, y in
@@ -34,7 +36,8 @@ extension Pixels {
       case .threeQuarters: self[w - 1 - y, x]
       }
     }
-    let (right, bottom) = (turned.size.width - 1, turned.size.height - 1)
+    let right = turned.size.width - 1
+    let bottom = turned.size.height - 1
     return Pixels(width: right + 1, height: bottom + 1, bands: bands) { x, y in
       turned[
         flip == .horizontal || flip == .both ? right - x : x,
@@ -66,8 +69,10 @@ extension Pixels {
   /// Convolves with a Gaussian of ±5 sigma, mirrored at the edges; colours are weighted by alpha.
   func blurred(by sigma: Double) -> Pixels {
     let hasAlpha = bands.isMultiple(of: 2)
-    let (w, h) = (size.width, size.height)
-    let (across, down) = (Self.gaussian(w, sigma), Self.gaussian(h, sigma))
+    let w = size.width
+    let h = size.height
+    let across = Self.gaussian(count: w, sigma: sigma)
+    let down = Self.gaussian(count: h, sigma: sigma)
     var result = self
     var planes = (0..<bands).map { band in
       (0..<w * h).map { index in
@@ -94,7 +99,8 @@ extension Pixels {
       }
     }
     for index in result.values.indices {
-      let (pixel, band) = (index / bands, index % bands)
+      let pixel = index / bands
+      let band = index % bands
       let alpha = hasAlpha && band < bands - 1 ? planes[bands - 1][pixel] : 255
       let value = alpha < 0.5 ? 0 : planes[band][pixel] * 255 / alpha
       result.values[index] = UInt8(min(max(value, 0), 255).rounded())
@@ -103,7 +109,7 @@ extension Pixels {
   }
 
   /// Returns the weight of each pixel of an axis for each other pixel.
-  private static func gaussian(_ count: Int, _ sigma: Double) -> [Double] {
+  private static func gaussian(count: Int, sigma: Double) -> [Double] {
     let reach = Int((5 * sigma).rounded(.up))
     var weights = [Double](repeating: 0, count: count * count)
     let sum = (-reach...reach).reduce(0.0) { $0 + exp(-Double($1 * $1) / (2 * sigma * sigma)) }

@@ -28,7 +28,8 @@ import Testing
 
   /// Returns the offset of each frame.
   private static func frames(of bytes: [UInt8]) -> [Int] {
-    var (starts, position) = ([Int](), 13)
+    var starts = [Int]()
+    var position = 13
     func skipColours(_ flags: UInt8) {
       if flags & 0x80 != 0 { position += 3 << (Int(flags & 7) + 1) }
     }
@@ -53,7 +54,7 @@ import Testing
     return starts
   }
 
-  @Test func `an animation that ends early is never a shorter one`() throws {
+  @Test func `a truncated animation is never accepted as a shorter one`() throws {
     // Given
     let whole = try Self.animation(frames: 20)
     let starts = Self.frames(of: whole)
@@ -67,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `a frame has as many pixels as it says`() throws {
+  @Test func `a frame must have exactly as many pixels as it states`() throws {
     // Given
     let whole = try Self.animation(frames: 3)
     let start = Self.frames(of: whole)[1]
@@ -80,9 +81,9 @@ import Testing
     }
   }
 
-  @Test func `a still GIF without its last byte is whole`() throws {
+  @Test func `a still GIF without its last byte is complete`() throws {
     // Given: a GIF without the extension that marks an animation
-    var bytes = try TestImages.encode(.scene(width: 40, height: 30), ".gif")
+    var bytes = try TestImages.encode(.scene(width: 40, height: 30), as: ".gif")
     let loop = try #require(
       bytes.indices.first { bytes[$0...].starts(with: [0x21, 0xff, 11] + "NETSCAPE2.0".utf8) })
     bytes.removeSubrange(loop..<loop + 19)
@@ -93,7 +94,7 @@ import Testing
 
   // MARK: PNG
 
-  @Test func `a PNG without its end, or with a wrong checksum of pixels, is damaged`() throws {
+  @Test func `a PNG without its end or with a wrong pixel checksum is damaged`() throws {
     // Given
     let whole = try TestImages.png(width: 90, height: 60)
     // When
@@ -119,9 +120,9 @@ import Testing
   // MARK: Tolerance
 
   @Test(arguments: [FailOn.none, .truncated, .error, .warning])
-  func `milder damage than refused is answered and marked`(failOn: FailOn) throws {
+  func `damage below the threshold is tolerated and marked`(failOn: FailOn) throws {
     // Given
-    let jpeg = try TestImages.encode(DamagedKind.textured(width: 96, height: 64), ".jpg[Q=85]")
+    let jpeg = try TestImages.encode(DamagedKind.textured(width: 96, height: 64), as: ".jpg[Q=85]")
     var zeroed = jpeg
     for index in jpeg.count / 2..<jpeg.count * 3 / 4 { zeroed[index] = 0 }
     let cut = Array(jpeg.prefix(jpeg.count / 2))
@@ -146,10 +147,10 @@ import Testing
   }
 
   @Test(arguments: [ImageFormat.jpeg, .png, .gif, .webp])
-  func `a description may be had of whole pixels alone`(format: ImageFormat) throws {
+  func `a verified description requires intact pixels`(format: ImageFormat) throws {
     // Given
     let scene = DamagedKind.textured(width: 96, height: 64)
-    let whole = try TestImages.encode(scene, ".\(format.fileExtension)")
+    let whole = try TestImages.encode(scene, as: ".\(format.fileExtension)")
     let cut = Array(whole.prefix(whole.count * 3 / 4))
     // When, then
     #expect(try !Made(whole, verifies: true) { $0.product = .info(nil) }.isDamaged)

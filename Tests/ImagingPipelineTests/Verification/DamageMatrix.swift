@@ -18,7 +18,7 @@ struct DamagedKind: Sendable {
   static let all: [DamagedKind] = {
     let scene = textured(width: 256, height: 192)
     func encoded(_ suffix: String) -> @Sendable () throws -> [UInt8] {
-      { try TestImages.encode(scene, suffix) }
+      { try TestImages.encode(scene, as: suffix) }
     }
     let frames = (0..<8).map { textured(width: 96, height: 72, seed: UInt64($0 + 1)) }
     return [
@@ -27,7 +27,7 @@ struct DamagedKind: Sendable {
       DamagedKind(
         name: "JPEG with restarts", format: .jpeg,
         make: {
-          try TestImages.encode(scene, ".jpg[Q=85,strip,restart_interval=4]")
+          try TestImages.encode(scene, as: ".jpg[Q=85,strip,restart_interval=4]")
         }),
       DamagedKind(
         name: "JPEG, progressive", format: .jpeg, make: encoded(".jpg[Q=85,strip,interlace]")),
@@ -51,7 +51,7 @@ struct DamagedKind: Sendable {
       DamagedKind(name: "BMP", format: .bmp, make: { bitmap(of: scene) }),
       DamagedKind(
         name: "ICO", format: .ico,
-        make: { icon(try TestImages.encode(textured(width: 128, height: 128), ".png")) }),
+        make: { icon(try TestImages.encode(textured(width: 128, height: 128), as: ".png")) }),
       DamagedKind(
         name: "SVG", format: .svg, make: { TestImages.svg(width: 256, height: 192) }),
     ]
@@ -78,19 +78,22 @@ struct DamagedKind: Sendable {
 
   /// Returns 24 bits per pixel, from the bottom up (BITMAPINFOHEADER).
   private static func bitmap(of pixels: Pixels) -> [UInt8] {
-    func little(_ number: Int, _ width: Int) -> [UInt8] {
+    func little(_ number: Int, width: Int) -> [UInt8] {
       (0..<width).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
     }
-    let (width, height) = (pixels.size.width, pixels.size.height)
+    let width = pixels.size.width
+    let height = pixels.size.height
     var rows: [UInt8] = []
     for y in (0..<height).reversed() {
-      for x in 0..<width { rows += pixels.rgb(x, y).reversed() }
+      for x in 0..<width { rows += pixels.rgb(x: x, y: y).reversed() }
       rows += [UInt8](repeating: 0, count: (4 - width * 3 % 4) % 4)
     }
     let info =
-      little(40, 4) + little(width, 4) + little(height, 4) + little(1, 2) + little(24, 2)
+      little(40, width: 4) + little(width, width: 4) + little(height, width: 4)
+      + little(1, width: 2) + little(24, width: 2)
       + [UInt8](repeating: 0, count: 24)
-    return Array("BM".utf8) + little(54 + rows.count, 4) + little(0, 4) + little(54, 4) + info
+    return Array("BM".utf8) + little(54 + rows.count, width: 4) + little(0, width: 4)
+      + little(54, width: 4) + info
       + rows
   }
 
@@ -107,15 +110,16 @@ enum Damage: String, CaseIterable {
   case flips = "bit flips"
   case swapped = "swapped blocks"
 
-  static let places = 10
+  static let positions = 10
 
   /// Damages a file.
   ///
-  /// - Parameter place: 0–9, the middle of each tenth of the file.
-  func applied(to bytes: [UInt8], place: Int, using generator: inout SeededGenerator) -> [UInt8] {
+  /// - Parameter position: 0–9, the middle of each tenth of the file.
+  func applied(to bytes: [UInt8], position: Int, using generator: inout SeededGenerator) -> [UInt8]
+  {
     var bytes = bytes
     let length = max(12, bytes.count / 20)
-    let start = min(bytes.count * (2 * place + 1) / (2 * Self.places), bytes.count - length)
+    let start = min(bytes.count * (2 * position + 1) / (2 * Self.positions), bytes.count - length)
     let range = start..<start + length
     switch self {
     case .truncated: bytes.removeLast(bytes.count - start)
@@ -128,7 +132,8 @@ enum Damage: String, CaseIterable {
       }
     case .swapped:
       let other = (start + bytes.count / 2) % (bytes.count - length)
-      let (one, two) = (Array(bytes[range]), Array(bytes[other..<other + length]))
+      let one = Array(bytes[range])
+      let two = Array(bytes[other..<other + length])
       bytes.replaceSubrange(range, with: two)
       bytes.replaceSubrange(other..<other + length, with: one)
     }
@@ -150,17 +155,19 @@ struct DamageRow {
   init(_ kind: DamagedKind) throws {
     self.kind = kind
     let whole = try kind.make()
-    let right = try Self.result(of: whole, kind)
-    let decoded = try Self.decoded(whole, kind)
+    let expected = try Self.result(of: whole, kind)
+    let decoded = try Self.decoded(whole, as: kind)
     var generator = SeededGenerator(seed: 12)
     for damage in Damage.allCases {
-      for place in 0..<Damage.places {
-        let bytes = damage.applied(to: whole, place: place, using: &generator)
+      for position in 0..<Damage.positions {
+        let bytes = damage.applied(to: whole, position: position, using: &generator)
         if bytes == whole { continue }
-        if let result = try? Self.result(of: bytes, kind), Self.differ(result, right) {
+        if let result = try? Self.result(of: bytes, kind), Self.areDifferent(result, from: expected)
+        {
           passed[damage, default: 0] += 1
         }
-        if let pixels = try? Self.decoded(bytes, kind), Self.differ(pixels, decoded) {
+        if let pixels = try? Self.decoded(bytes, as: kind), Self.areDifferent(pixels, from: decoded)
+        {
           passedByDecoder += 1
         }
       }
@@ -171,7 +178,8 @@ struct DamageRow {
   private static func result(of bytes: [UInt8], _ kind: DamagedKind) throws -> [Pixels] {
     let made = try Made(bytes) {
       $0.format = kind.frames > 1 ? .webp : .tiff
-      ($0.width, $0.quality) = (kind.width, 90)
+      $0.width = kind.width
+      $0.quality = 90
     }
     return try (0..<made.frames).map { frame in
       try made.pixels(frame: made.frames > 1 ? frame : nil)
@@ -179,12 +187,13 @@ struct DamageRow {
   }
 
   /// Returns the result of the format's decoder at its strictest.
-  private static func decoded(_ bytes: [UInt8], _ kind: DamagedKind) throws -> [Pixels] {
+  private static func decoded(_ bytes: [UInt8], as kind: DamagedKind) throws -> [Pixels] {
     TestImages.start()
     return try bytes.withUnsafeBytes { buffer in
       let image = try Loader.open(
         buffer, as: kind.format, pages: kind.frames > 1 ? .all : .first, failOn: .warning)
-      let (size, bands) = (image.size, image.bands)
+      let size = image.size
+      let bands = image.bands
       guard size.pixels < 2_000_000, image.format.rawValue == 0 else {
         throw ImageError.internal(detail: "\(size)")
       }
@@ -199,15 +208,17 @@ struct DamageRow {
     }
   }
 
-  private static func differ(_ left: [Pixels], _ right: [Pixels]) -> Bool {
+  private static func areDifferent(_ left: [Pixels], from right: [Pixels]) -> Bool {
     guard left.count == right.count else { return true }
     return zip(left, right).contains { left, right in
       guard left.size == right.size, left.bands == right.bands else { return true }
       // Samples every thirteenth value, because there are many files.
-      var (sum, count) = (0, 0)
+      var sum = 0
+      var count = 0
       for index in stride(from: 0, to: left.values.count, by: 13) {
         let difference = Int(left.values[index]) - Int(right.values[index])
-        (sum, count) = (sum + difference * difference, count + 1)
+        sum += difference * difference
+        count += 1
       }
       return sum > 25 * count
     }

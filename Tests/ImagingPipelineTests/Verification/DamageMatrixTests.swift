@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.onOwnThreads, .serialized) struct DamageMatrixTests {
   @Test(arguments: DamagedKind.all.indices)
-  func `few damaged files come out as images, and no more than the format's decoder passes`(
+  func `few damaged files are rendered, and no more than the format's decoder accepts`(
     index: Int
   ) throws {
     // Given
@@ -19,7 +19,7 @@ import Testing
     #expect(row.passed[.truncated] ?? 0 == 0)
     #expect(row.total <= row.passedByDecoder)
     if [.jpeg, .png, .gif].contains(kind.format) {
-      #expect(row.total * 20 <= Damage.allCases.count * Damage.places)
+      #expect(row.total * 20 <= Damage.allCases.count * Damage.positions)
     }
   }
 

@@ -24,7 +24,7 @@ import Testing
     case "avif": try TestImages.avif(width: 64, height: 64)
     case "heic": try TestImages.heic(width: 64, height: 64)
     case "jxl": try TestImages.jxl(.scene(width: 90, height: 60))
-    case "jp2": try TestImages.encode(.scene(width: 90, height: 60), ".jp2")
+    case "jp2": try TestImages.encode(.scene(width: 90, height: 60), as: ".jp2")
     default: TestImages.svg(width: 90, height: 60)
     }
   }
@@ -33,7 +33,7 @@ import Testing
     "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "jxl",
     "jp2", "svg",
   ])
-  func `a source cut short is undecodable, never half an image`(kind: String) throws {
+  func `a truncated source is undecodable`(kind: String) throws {
     // given
     let whole = try Self.source(kind)
     for share in [0.2, 0.5, 0.8] {
@@ -50,7 +50,9 @@ import Testing
     "jpeg", "progressive", "png", "gif", "webp", "animated webp", "tiff", "avif", "heic", "jxl",
     "jp2", "svg",
   ])
-  func `damage ends in an error of the contract or in an image, never worse`(kind: String) throws {
+  func `random damage of any format causes an error of the contract or an image`(kind: String)
+    throws
+  {
     // given: reproducible damage
     let whole = try Self.source(kind)
     var seed: UInt64 = 7
@@ -62,7 +64,10 @@ import Testing
       var bytes = whole
       for _ in 0..<8 { bytes[12 + next(below: bytes.count - 12)] = UInt8(next(below: 256)) }
       // when
-      let error = Made.error(bytes) { ($0.width, $0.limitBytes) = (40, 1 << 20) }
+      let error = Made.error(bytes) {
+        $0.width = 40
+        $0.limitBytes = 1 << 20
+      }
       // then
       switch error {
       case nil, .undecodable, .unsupportedFormat, .tooManyPixels, .tooManyFrames: break
@@ -81,7 +86,7 @@ import Testing
       Array("\0\0\0\u{c}jP  \r\n".utf8) + [0x87, 0x0a],
       Array("BM".utf8) + [UInt8](repeating: 0, count: 12) + [40] + [UInt8](repeating: 0, count: 11),
     ] as [[UInt8]])
-  func `a beginning without an image is undecodable`(bytes: [UInt8]) {
+  func `a header without an image is undecodable`(bytes: [UInt8]) {
     #expect(isUndecodable(Made.error(bytes)))
   }
 
@@ -116,19 +121,22 @@ import Testing
     #expect(Made.error(bytes) == .tooManyPixels(pixels: 4_225_000_000, limit: 150_000_000))
   }
 
-  @Test func `an SVG of any size is rendered within the limit`() throws {
+  @Test func `an SVG of any size is rendered within limitbytes`() throws {
     let made = try Made(TestImages.svg(width: 30_000, height: 30_000)) { $0.limitBytes = 40_000 }
     #expect(made.size == PixelSize(width: 100, height: 100))
     #expect(made.scaledDownFrom == PixelSize(width: 30_000, height: 30_000))
   }
 
-  @Test func `an SVG of any size is drawn with no more pixels than it takes`() throws {
+  @Test func `a huge SVG is drawn with only the pixels of its result`() throws {
     // given: vectors of 10 and of 100 gigapixels
     for side in [100_000, 300_000] {
       let source = TestImages.svg(width: side, height: side)
       // when
       let small = try Made(source) { $0.width = 40 }
-      let trimmed = try Made(source) { ($0.width, $0.trim) = (40, 255) }
+      let trimmed = try Made(source) {
+        $0.width = 40
+        $0.trim = 255
+      }
       let placeholder = try Made(source) { $0.product = .placeholder(.lqip) }
       // then
       #expect(small.size == PixelSize(width: 40, height: 40))
@@ -137,19 +145,21 @@ import Testing
     }
   }
 
-  @Test func `a stretched SVG is drawn within the limit`() throws {
+  @Test func `a stretched SVG is drawn within the pixel limit`() throws {
     // given: maximum width and one pixel high, which at the width's scale is 4 gigapixels
     var limits = ImagingLimits()
     limits.maximumPixels = 1_000_000
     // when
     let made = try Made(TestImages.svg(width: 100, height: 100), limits: limits) {
-      ($0.width, $0.height, $0.fit) = (65_535, 1, .fill)
+      $0.width = 65_535
+      $0.height = 1
+      $0.fit = .fill
     }
     // then
     #expect(made.size == PixelSize(width: 65_535, height: 1))
   }
 
-  @Test func `exponential entities of an SVG end in an error`() {
+  @Test func `exponential entities of an SVG cause an error`() {
     let entities = (1...9).map {
       "<!ENTITY a\($0) \"\(String(repeating: "&a\($0 - 1);", count: 10))\">"
     }

@@ -16,11 +16,13 @@ import Testing
   }
 
   @Test(arguments: ["gif", "webp"])
-  func `an animation costs as many frames as it has, and more as a GIF`(format: String) throws {
+  func `the cost of an animation grows with its frames, and is higher as a GIF`(format: String)
+    throws
+  {
     // Given: 48,000 pixels, which are 12 ms as a GIF and 3 as a WebP, and decoded in 1 or 2
     let source = try Self.animation(format)
     var limits = ImagingLimits()
-    limits.mostSeconds = 0.008
+    limits.maximumSeconds = 0.008
     // When, then: the variant is to blame, and others can be had
     let error = Made.error(source, limits: limits) { $0.format = .gif }
     guard case .ofVariant(.tooCostly)? = error else {
@@ -28,7 +30,11 @@ import Testing
       return
     }
     #expect(Made.error(source, limits: limits) { $0.format = .webp } == nil)
-    #expect(Made.error(source, limits: limits) { ($0.format, $0.width) = (.gif, 20) } == nil)
+    #expect(
+      Made.error(source, limits: limits) {
+        $0.format = .gif
+        $0.width = 20
+      } == nil)
     #expect(Made.error(source, limits: limits) { $0.frame = 0 } == nil)
     #expect(Made.error(source, limits: limits) { $0.product = .info(nil) } == nil)
   }
@@ -36,9 +42,9 @@ import Testing
   @Test(arguments: [
     "jpeg", "png", "gif", "webp", "tiff", "avif", "heic", "jxl", "jp2",
   ])
-  func `decoding costs something in every format`(kind: String) throws {
+  func `decoding has a cost in every format`(kind: String) throws {
     var limits = ImagingLimits()
-    limits.mostSeconds = 1e-9
+    limits.maximumSeconds = 1e-9
     let error = Made.error(try HostileTests.source(kind), limits: limits) { $0.width = 8 }
     #expect(error?.code == "too_costly" && error?.isOfSource == true)
   }
@@ -47,9 +53,12 @@ import Testing
     let source = try TestImages.jpeg(width: 300, height: 200)
     var limits = ImagingLimits()
     // 60,000 pixels: 0.9 ms to decode, 1.2 to encode once.
-    limits.mostSeconds = 0.004
+    limits.maximumSeconds = 0.004
     #expect(Made.error(source, limits: limits) { $0.format = .jpeg } == nil)
-    let error = Made.error(source, limits: limits) { ($0.format, $0.maxBytes) = (.jpeg, 9_000) }
+    let error = Made.error(source, limits: limits) {
+      $0.format = .jpeg
+      $0.maxBytes = 9_000
+    }
     #expect(error?.code == "too_costly")
   }
 }

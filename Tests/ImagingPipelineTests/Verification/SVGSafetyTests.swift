@@ -22,7 +22,7 @@ import Testing
     do {
       let pixels = try Made(bytes) { $0.format = .png }.pixels()
       return (0..<40).allSatisfy { y in
-        (0..<40).allSatisfy { x in isClose(pixels.rgb(x, y), Self.green, within: 0) }
+        (0..<40).allSatisfy { x in isClose(pixels.rgb(x: x, y: y), to: Self.green, within: 0) }
       }
     } catch ImageError.undecodable {
       return true
@@ -52,15 +52,15 @@ import Testing
     ]
   }
 
-  @Test func `the network is not asked for anything`() throws {
+  @Test func `an SVG makes no network requests`() throws {
     // given: an origin with an image, a drawing and a style sheet
     let origin = try Origin()
-    let red = try TestImages.encode(Pixels(width: 40, height: 40, color: [255, 0, 0]), ".png")
-    origin.serve("/red.png", red, type: "image/png")
+    let red = try TestImages.encode(Pixels(width: 40, height: 40, color: [255, 0, 0]), as: ".png")
+    origin.serve("/red.png", bytes: red, type: "image/png")
     origin.serve(
-      "/red.svg", Array("<svg xmlns='http://www.w3.org/2000/svg'><rect id='a'/></svg>".utf8),
+      "/red.svg", bytes: Array("<svg xmlns='http://www.w3.org/2000/svg'><rect id='a'/></svg>".utf8),
       type: "image/svg+xml")
-    origin.serve("/red.css", Array("rect { fill: #ff0000 }".utf8), type: "text/css")
+    origin.serve("/red.css", bytes: Array("rect { fill: #ff0000 }".utf8), type: "text/css")
     // when, then
     for path in ["/red.png", "/red.svg", "/red.css"] {
       for bytes in users(of: origin.url(path)) {
@@ -70,19 +70,19 @@ import Testing
     }
   }
 
-  @Test func `no file is read, by any path`() throws {
+  @Test func `an SVG reads no files through any path`() throws {
     // given
     let folder = try TemporaryFolder()
-    let red = try TestImages.encode(Pixels(width: 40, height: 40, color: [255, 0, 0]), ".png")
-    try folder.write("red.png", red)
+    let red = try TestImages.encode(Pixels(width: 40, height: 40, color: [255, 0, 0]), as: ".png")
+    try folder.write("red.png", bytes: red)
     try folder.write(
       "red.svg",
-      Array(
+      bytes: Array(
         """
         <svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><g id="a">\
         <rect width="40" height="40" fill="#ff0000"/></g></svg>
         """.utf8))
-    try folder.write("red.css", Array("rect { fill: #ff0000 }".utf8))
+    try folder.write("red.css", bytes: Array("rect { fill: #ff0000 }".utf8))
     let way = String(repeating: "../", count: 20) + folder.path.dropFirst()
     // when, then
     for name in ["red.png", "red.svg", "red.css"] {
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `scripts do not run, and what waits for one does not happen`() throws {
+  @Test func `scripts and script events in an SVG do not run`() throws {
     let red = "document.querySelector('rect').setAttribute('fill', '#ff0000')"
     for bytes in [
       svg("<script>\(red)</script>"),
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func `what grows without bounds ends in an error`() {
+  @Test func `unbounded expansion in an SVG causes an error`() {
     // given: nested entities, nested uses, and deeper nesting than in any real drawing
     let entities = (1...12).map {
       "<!ENTITY a\($0) \"\(String(repeating: "&a\($0 - 1);", count: 10))\">"
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func `what leads to itself ends`() throws {
+  @Test func `cyclic references in an SVG end`() throws {
     for content in [
       "<g id=\"a\"><use href=\"#a\" xlink:href=\"#a\"/></g>",
       "<pattern id=\"p\" width=\"9\" height=\"9\"><rect width=\"9\" height=\"9\" fill=\"url(#p)\"/></pattern>",
@@ -156,7 +156,9 @@ import Testing
       ("width='25.4mm' height='36pt'", 72, 36),
       ("width='1in' height='0.5in' viewBox='0 0 60 40'", 72, 36),
     ])
-  func `a size in any unit, or none at all`(attributes: String, width: Int, height: Int) throws {
+  func `an SVG size is accepted in any unit or omitted`(attributes: String, width: Int, height: Int)
+    throws
+  {
     let text =
       "<svg xmlns='http://www.w3.org/2000/svg' \(attributes)><rect x='-9' y='-9' width='200' height='200'/></svg>"
     let made = try Made(Array(text.utf8))
@@ -166,12 +168,15 @@ import Testing
   }
 
   @Test(arguments: ["1e9", "0.2", "2147483648", "1e300", "-5", "0", "nan"])
-  func `a size that no image has is scaled down or refused`(side: String) throws {
+  func `an impossible SVG size is scaled down or refused`(side: String) throws {
     let text =
       "<svg xmlns='http://www.w3.org/2000/svg' width='\(side)' height='\(side)' viewBox='0 0 9 9'><rect width='9' height='9'/></svg>"
     for width in [nil, 40] {
       do {
-        let made = try Made(Array(text.utf8)) { ($0.width, $0.limitBytes) = (width, 40_000) }
+        let made = try Made(Array(text.utf8)) {
+          $0.width = width
+          $0.limitBytes = 40_000
+        }
         #expect(made.size.width <= 100 && made.size.height <= 100)
       } catch {
         guard case ImageError.undecodable = error else {

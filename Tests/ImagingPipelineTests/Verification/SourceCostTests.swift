@@ -12,7 +12,9 @@ import Testing
     bytes.withUnsafeBytes { SourceCost.scans(of: $0) }
   }
 
-  @Test func `a JPEG of hundreds of scans of many megapixels is too costly, few are not`() throws {
+  @Test func `a JPEG with hundreds of scans of many megapixels is too costly, one with few is not`()
+    throws
+  {
     // Given: a progressive JPEG, which has 6 to 12 scans
     let whole = try TestImages.jpeg(width: 64, height: 48, progressive: true)
     let few = scans(of: whole)
@@ -45,7 +47,7 @@ import Testing
     (##"<feTurbulence numOctaves="300"/>"##, 1, ""), (##"<feConvolveMatrix order="60"/>"##, 1, ""),
     (##"<fe:feOffset dx="1"/>"##, 30, "rect { filter: url(#f) }"),
   ])
-  func `filters are drawn small, and too costly large, as that variant`(
+  func `an SVG with filters is drawn small, and too costly as a large variant`(
     filter: String, uses: Int, style: String
   ) {
     let bytes = Self.svg(filter, uses: uses, style: style)
@@ -67,13 +69,26 @@ import Testing
     }
   }
 
-  @Test func `a costly filter is refused by the pipeline at a size, and drawn at another`() {
+  @Test func `the pipeline refuses a costly filter at a large size only`() {
     let bytes = Self.svg(##"<feMorphology radius="20"/>"##)
     #expect(Made.error(bytes) { $0.width = 100 } == nil)
     #expect(Made.error(bytes) { $0.width = 3_000 }?.code == "too_costly")
   }
 
-  @Test func `a vector without filters costs nothing, whatever it refers to`() {
+  @Test(arguments: [
+    "url(#f)", "url('#f')", "url(  #f)", "url(&#35;f)", "url(&#x23;f)", "blur(0) url(#f)",
+    ##"url(\23 f)"##,
+  ])
+  func `a filter counts in every form of reference`(reference: String) {
+    let svg =
+      ##"<svg xmlns="http://www.w3.org/2000/svg"><filter id="f"><feTurbulence numOctaves="300"/>"##
+      + ##"</filter><rect filter="\##(reference)"/></svg>"##
+    Array(svg.utf8).withUnsafeBytes {
+      #expect(VectorCost($0).seconds(drawn: PixelSize(width: 4_000, height: 4_000), scale: 1) > 4)
+    }
+  }
+
+  @Test func `a vector image without filters has no cost, whatever its references`() {
     let gradient =
       ##"<svg xmlns="http://www.w3.org/2000/svg"><linearGradient id="f"/>"##
       + ##"<path fill="url(#f)"/></svg>"##

@@ -1,4 +1,4 @@
-// What browsers and shared caches are told apart, and failures that hold no longer than their origin says.
+// Different lifetimes for browsers and shared caches, and failures that are remembered no longer than origins permit.
 
 import Model
 import TestSupport
@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: [
-    // What the origin says to browsers is what browsers are told.
+    // A lifetime that the origin states for browsers is passed on.
     ("Cache-Control: max-age=60", "public, max-age=60"),
     ("Cache-Control: max-age=0, s-maxage=600", "public, max-age=0, s-maxage=600, must-revalidate"),
     (
@@ -23,7 +23,7 @@ import Testing
     ),
     ("Cache-Control: max-age=9999999999", "public, max-age=31536000"),
     ("Cache-Control: no-cache, s-maxage=600", "public, max-age=0, must-revalidate"),
-    // Where it says nothing to them: an hour from the answer, as no purge reaches them.
+    // Without a stated lifetime: an hour from the response, because a purge does not reach browsers.
     ("X-Nothing: 1", "public, max-age=3600, s-maxage=604800"),
     ("Cache-Control: s-maxage=600", "public, max-age=600, must-revalidate"),
     (
@@ -31,28 +31,29 @@ import Testing
     ),
     ("Last-Modified: Thu, 01 Dec 1994 16:00:00 GMT", "public, max-age=3600, s-maxage=604800"),
   ])
-  func `browsers are told max-age and shared caches s-maxage`(field: String, control: String) throws
+  func `browsers receive max-age and shared caches receive s-maxage`(field: String, control: String)
+    throws
   {
     // Given
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 16, height: 16), headers: [field])
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 16, height: 16), headers: [field])
     // When
     let answer = try pictor.get(origin.target("/a.jpg"))
     // Then
     let age = try #require(answer["age"].flatMap { Int($0) })
-    // The origin took as long to answer, and a default counts from now on.
+    // A default counts from the response, so it includes the age.
     let aged = control.replacing("max-age=3600,", with: "max-age=\(3_600 + age),")
     #expect(answer["cache-control"] == aged)
   }
 
   @Test
-  func `what an old default lets browsers keep counts from the answer, in memory and on disk`()
+  func `a default client lifetime counts from the response, in memory and on disk`()
     throws
   {
-    // Given: two hours old when it comes
+    // Given: a response with an age of two hours
     let options = ["--freshness.client_default", "10m"]
     origin.serve(
-      "/a.jpg", try TestImages.jpeg(width: 16, height: 16), headers: ["Age: 7200"])
+      "/a.jpg", bytes: try TestImages.jpeg(width: 16, height: 16), headers: ["Age: 7200"])
     var answers: [HTTPAnswer] = []
     do {
       let pictor = try PictorProcess(in: folder, options)
@@ -71,11 +72,11 @@ import Testing
     #expect(answers.last?["cache-status"] == "pictor; hit; detail=memory")
   }
 
-  @Test func `a host rule bounds what browsers are told`() throws {
+  @Test func `a host rule limits the client lifetime`() throws {
     // Given
     let pictor = try PictorProcess(
       in: folder, ["--hosts", "[{ host: '127.0.0.1', client_default: '0s' }]"])
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 16, height: 16))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 16, height: 16))
     // When
     let answer = try pictor.get(origin.target("/a.jpg"))
     // Then
@@ -95,19 +96,19 @@ import Testing
       // `failures.ttl` is the upper bound.
       ("Cache-Control: max-age=31536000", nil),
     ])
-  func `what is gone is remembered no longer than its origin says`(
+  func `a missing image is remembered no longer than its origin permits`(
     status: Int, said: (field: String, seconds: [Int]?)
   ) throws {
     // Given
     let pictor = try PictorProcess(in: folder)
-    origin.route("/a.jpg", .status(status, headers: [said.field]))
+    origin.route("/a.jpg", to: .status(status, headers: [said.field]))
     // When
     let first = try pictor.get(origin.target("/a.jpg"))
     let second = try pictor.get(origin.target("/a.jpg"))
     // Then
     #expect(first.status == 404 && second.status == 404)
     #expect(origin.requests(to: "/a.jpg") == (said.seconds == [] ? 2 : 1))
-    // A day is bounded for browsers where nothing is said, and not where the origin says more.
+    // The lifetime for browsers is limited to an hour unless the origin states one.
     let isStated = said.field.contains("31536000")
     let wanted = said.seconds ?? (status == 404 ? [600] : isStated ? [86_400] : [3_600, 86_400])
     let control = try #require(first["cache-control"])
@@ -117,12 +118,14 @@ import Testing
     let told = control.split(separator: "=").dropFirst().compactMap { part in
       Int(part.prefix { $0.isNumber })
     }
-    // What is left of it, told a moment later.
+    // The remaining time, a moment later.
     #expect(told.count == wanted.count)
     for (told, wanted) in zip(told, wanted) { #expect(told <= wanted && told > wanted - 20) }
   }
 
-  @Test func `what cannot be decoded, is no image or is too large is remembered no longer either`()
+  @Test
+  func
+    `an undecodable, unsupported or too large source is remembered no longer than its origin permits`()
     throws
   {
     // Given
@@ -138,7 +141,7 @@ import Testing
         ("max-age=30", true),
       ] {
         let path = "/\(name)-\(control)"
-        origin.serve(path, body, headers: ["Cache-Control: \(control)"])
+        origin.serve(path, bytes: body, headers: ["Cache-Control: \(control)"])
         // When
         let answers = try (0..<2).map { _ in try pictor.get(origin.target(path)) }
         // Then

@@ -1,4 +1,4 @@
-// The strictest of a redirect chain's freshness counts: what a redirect says of itself bounds what is kept under its URL.
+// The strictest freshness of a redirect chain counts: a redirect's own headers limit what is stored under its URL.
 
 import Model
 import TestSupport
@@ -17,7 +17,7 @@ import Testing
   private static let year = ["Cache-Control: max-age=31536000"]
 
   @Test(arguments: [
-    // What says nothing changes nothing.
+    // Redirects without freshness headers have no effect.
     Case(hops: [[]], target: year, isKept: true, control: "public, max-age=31536000"),
     Case(
       hops: [[], [], []], target: ["Cache-Control: max-age=60, immutable"], isKept: true,
@@ -58,7 +58,7 @@ import Testing
       control: "public, max-age=31536000, must-revalidate"),
     Case(hops: [year], target: ["Cache-Control: no-store"], isKept: false, control: "no-store"),
   ])
-  func `what a redirect says counts for what it leads to`(item: Case) throws {
+  func `the freshness of a redirect limits that of its target`(item: Case) throws {
     // Given
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder)
@@ -66,9 +66,9 @@ import Testing
     for (number, fields) in item.hops.enumerated() {
       let next = number + 1 < item.hops.count ? "/hop\(number + 1)" : "/target.jpg"
       origin.route(
-        "/hop\(number)", .status(302, headers: ["Location: \(origin.url(next))"] + fields))
+        "/hop\(number)", to: .status(302, headers: ["Location: \(origin.url(next))"] + fields))
     }
-    origin.route("/target.jpg", .ok(image, headers: item.target))
+    origin.route("/target.jpg", to: .ok(image, headers: item.target))
     // When
     let first = try pictor.get(origin.target("/hop0"))
     let second = try pictor.get(origin.target("/hop0"))
@@ -79,15 +79,15 @@ import Testing
     #expect(first["cache-status"]?.contains("stored") == (item.control != "no-store"))
   }
 
-  @Test func `an error at the end of a redirect that may not be kept is asked for again`() throws {
+  @Test func `an error behind an unstorable redirect is requested again`() throws {
     // Given
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder)
     for (path, fields) in [("/open", []), ("/strict", ["Cache-Control: no-store"])] {
       origin.route(
-        path, .status(302, headers: ["Location: \(origin.url("/none"))"] + fields))
+        path, to: .status(302, headers: ["Location: \(origin.url("/none"))"] + fields))
     }
-    origin.route("/none", .status(404))
+    origin.route("/none", to: .status(404))
     // When
     let open = try (0..<2).map { _ in try pictor.get(origin.target("/open")) }
     let strict = try (0..<2).map { _ in try pictor.get(origin.target("/strict")) }
@@ -98,8 +98,8 @@ import Testing
     #expect(origin.requests(to: "/open") == 1 && origin.requests(to: "/strict") == 2)
   }
 
-  @Test func `a renewal by 304 heeds the redirects of its own way`() throws {
-    // Given: what is stale at once is renewed, and the redirect has changed its mind
+  @Test func `a 304 is limited by the redirects of its own request`() throws {
+    // Given: a response that is stale at once, and a redirect whose headers change before the revalidation
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 16, height: 16)

@@ -1,5 +1,5 @@
-// Tests of what the program serves stale: while the origin is asked, where it fails, and across a restart. TestImages are
-// stale from the first because their origin says that they are old already.
+// Stale responses of the program: during a revalidation, after a failure of the origin, and across a restart. The test
+// images are stale from the start, because their origin states a high age.
 
 import Glibc
 import TestSupport
@@ -8,7 +8,7 @@ import Testing
 @Suite(.onOwnThreads) struct StalenessTests {
   private let folder: TemporaryFolder
   private let origin: Origin
-  /// Stale by 400 seconds when it comes.
+  /// Stale by 400 seconds on arrival.
   private static let old = ["ETag: \"1\"", "Age: 500"]
 
   init() throws {
@@ -20,23 +20,21 @@ import Testing
     answer[field].flatMap { Int($0) } ?? -1
   }
 
-  /// Waits until an image is answered like this, which it is sooner or later.
+  /// Waits until an image is answered with this status.
   private func wait(
     _ pictor: PictorProcess, for target: String, with status: String
   ) throws -> HTTPAnswer {
-    var last: String?
-    for _ in 0..<2_000 {
-      let answer = try pictor.get(target)
-      if answer["cache-status"] == status { return answer }
-      last = answer["cache-status"]
-      usleep(10_000)
+    var last: HTTPAnswer?
+    try blockUntil("\(status), but \(last?["cache-status"] ?? "none")") {
+      last = try pictor.get(target)
+      return last?["cache-status"] == status
     }
-    throw PictorProcess.Failure(description: "never \(status), but \(last ?? "none")")
+    return try #require(last)
   }
 
   // MARK: While revalidating
 
-  @Test func `a stale image is answered at once while its origin hangs, and is renewed once`()
+  @Test func `a stale image is served at once while its origin hangs, and is revalidated once`()
     throws
   {
     // Given
@@ -49,7 +47,7 @@ import Testing
         ? .ok(image, headers: stale)
         : .hold(gate, then: .status(304, headers: ["Cache-Control: max-age=1000"]))
     }
-    let target = origin.target("/a.jpg", "&w=30")
+    let target = origin.target("/a.jpg", adding: "&w=30")
     let first = try pictor.get(target)
     #expect(first["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
     // When
@@ -63,7 +61,7 @@ import Testing
       #expect(answer["cache-control"] == "public, max-age=100")
       #expect(seconds("age", of: answer) >= 500)
     }
-    try pictor.waitUntil("it is revalidated") { origin.requests(to: "/a.jpg") == 2 }
+    try blockUntil("it is revalidated") { origin.requests(to: "/a.jpg") == 2 }
     gate.open()
     let fresh = try wait(pictor, for: target, with: "pictor; hit; detail=memory")
     #expect(fresh.body == first.body && (0..<100).contains(seconds("age", of: fresh)))
@@ -75,11 +73,10 @@ import Testing
     #expect(stats.freshness.staleWhileRevalidate >= 20 && stats.freshness.revalidations == 1)
   }
 
-  @Test func `other bytes are made in the background, and are the next answer`() throws {
+  @Test func `changed bytes are rendered in the background and served next`() throws {
     let pictor = try PictorProcess(in: folder)
-    let (wide, tall) = (
-      try TestImages.jpeg(width: 60, height: 30), try TestImages.jpeg(width: 30, height: 60)
-    )
+    let wide = try TestImages.jpeg(width: 60, height: 30)
+    let tall = try TestImages.jpeg(width: 30, height: 60)
     let stale = Self.old + ["Cache-Control: max-age=100, stale-while-revalidate=5000"]
     origin.route("/a.jpg") { request in
       request.number == 1 ? .ok(wide, headers: stale) : .ok(tall, headers: ["ETag: \"2\""])
@@ -91,7 +88,7 @@ import Testing
     #expect(try Pixels(decoding: fresh.body).size.height == 60)
   }
 
-  @Test func `what an origin wants nobody to have stale, nobody has`() throws {
+  @Test func `an image is never served stale if its origin forbids it`() throws {
     let pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 30, height: 20)
     for (path, control) in [
@@ -108,15 +105,15 @@ import Testing
       #expect(first["cache-control"]?.hasSuffix(", must-revalidate") == true)
       let again = try pictor.get(origin.target(path))
       #expect(again["cache-status"] == "pictor; fwd=stale; fwd-status=304; stored")
-      origin.route(path, .status(503))
+      origin.route(path, to: .status(503))
       #expect(try pictor.get(origin.target(path)).status == 502)
     }
   }
 
-  @Test func `a reload of what is immutable asks nobody`() throws {
+  @Test func `a reload of an immutable image does not ask the origin`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve(
-      "/a.jpg", try TestImages.jpeg(width: 30, height: 20),
+      "/a.jpg", bytes: try TestImages.jpeg(width: 30, height: 20),
       headers: ["Cache-Control: max-age=1000, immutable"])
     let client = try pictor.connect()
     let first = try client.get(origin.target("/a.jpg"))
@@ -129,7 +126,8 @@ import Testing
 
   // MARK: On error
 
-  @Test func `an origin that is down takes no image down, across a restart, until it is back`()
+  @Test
+  func `a stale image is served while its origin is down, across a restart, until it recovers`()
     throws
   {
     // Given
@@ -137,8 +135,8 @@ import Testing
     var pictor = try PictorProcess(in: folder, options)
     let image = try TestImages.jpeg(width: 60, height: 40)
     let stale = Self.old + ["Cache-Control: max-age=100"]
-    origin.serve("/a.jpg", image, headers: stale)
-    let target = origin.target("/a.jpg", "&w=30")
+    origin.serve("/a.jpg", bytes: image, headers: stale)
+    let target = origin.target("/a.jpg", adding: "&w=30")
     let first = try pictor.get(target)
     // When
     origin.stop()
@@ -149,8 +147,8 @@ import Testing
     #expect(seconds("age", of: failed) >= 500)
     let next = try pictor.get(target)
     #expect(next["cache-status"]?.hasPrefix("pictor; hit; ttl=-") == true)
-    // Another size is made of what is kept.
-    let other = try pictor.get(origin.target("/a.jpg", "&w=20"))
+    // Another size is rendered from the cached source.
+    let other = try pictor.get(origin.target("/a.jpg", adding: "&w=20"))
     #expect(other.status == 200)
     #expect(try pictor.stats().freshness.staleIfError >= 3)
     // When
@@ -163,13 +161,15 @@ import Testing
     #expect(seconds("age", of: restarted) >= seconds("age", of: failed))
     // When
     let again = try Origin(port: origin.port)
-    again.route("/a.jpg", .status(304, headers: ["Cache-Control: max-age=1000"]))
+    again.route("/a.jpg", to: .status(304, headers: ["Cache-Control: max-age=1000"]))
     // Then
     let fresh = try wait(pictor, for: target, with: "pictor; hit; detail=memory")
     #expect(fresh.body == first.body && (0..<100).contains(seconds("age", of: fresh)))
   }
 
-  @Test func `an origin's error is named, and it is left alone as long as it wants`() throws {
+  @Test func `the origin's error is named in Cache-Status, and its Retry-After is respected`()
+    throws
+  {
     let pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 30, height: 20)
     let stale = Self.old + ["Cache-Control: max-age=100"]
@@ -185,7 +185,7 @@ import Testing
       #expect(try pictor.get(target)["cache-status"]?.hasPrefix("pictor; hit; ttl=-") == true)
     }
     #expect(origin.requests(to: "/a.jpg") == 2)
-    // Who wants the origin asked is told.
+    // A request that requires the origin gets its error.
     #expect(try pictor.get(target + "&refresh=1").status == 502)
     let stats = try pictor.stats()
     #expect(stats.freshness.failingSources == 1)
@@ -193,14 +193,14 @@ import Testing
   }
 
   @Test(arguments: [404, 410])
-  func `an image that its origin says is gone is taken down, in all sizes`(_ status: Int) throws {
+  func `an image that is gone at its origin is removed in all sizes`(_ status: Int) throws {
     var pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 60, height: 40)
     let stale = Self.old + ["Cache-Control: max-age=100"]
-    origin.serve("/a.jpg", image, headers: stale)
-    let targets = ["&w=30", "&w=20"].map { origin.target("/a.jpg", $0) }
+    origin.serve("/a.jpg", bytes: image, headers: stale)
+    let targets = ["&w=30", "&w=20"].map { origin.target("/a.jpg", adding: $0) }
     for target in targets { #expect(try pictor.get(target).status == 200) }
-    origin.route("/a.jpg", .status(status))
+    origin.route("/a.jpg", to: .status(status))
     #expect(try pictor.get(targets[0]).status == 404)
     #expect(try pictor.get(targets[1] + "&cache=only").status == 504)
     #expect(try pictor.end() == 0)
@@ -213,7 +213,7 @@ import Testing
     }
   }
 
-  @Test func `rules for hosts bound how long images are fresh`() throws {
+  @Test func `host rules limit the freshness lifetime of images`() throws {
     let pictor = try PictorProcess(
       in: folder,
       [
@@ -221,15 +221,15 @@ import Testing
         "[{ host: '127.0.0.1', minimum_lifetime: '1h', maximum_lifetime: '2h', default_lifetime: '90m' }]",
       ])
     let image = try TestImages.jpeg(width: 30, height: 20)
-    // What is kept here for longer than an origin wants is for browsers what the origin says.
+    // Browsers get the origin's lifetime, even if the image is stored longer here.
     for (path, headers, shared, told) in [
       ("/none", [], 5_400, 3_600), ("/short", ["Cache-Control: max-age=5"], 3_600, 5),
       ("/never", ["Cache-Control: no-cache"], 3_600, 0),
       ("/long", ["Cache-Control: max-age=100000"], 7_200, 7_200),
     ] as [(String, [String], Int, Int)] {
-      origin.serve(path, image, headers: headers)
+      origin.serve(path, bytes: image, headers: headers)
       let answer = try pictor.get(origin.target(path))
-      // A default counts from the answer.
+      // A default counts from the response.
       let age = path == "/none" ? try #require(answer["age"].flatMap { Int($0) }) : 0
       let control = "public, max-age=\(told + age)" + (told == shared ? "" : ", s-maxage=\(shared)")
       #expect(answer["cache-control"]?.hasPrefix(control) == true, "\(path)")

@@ -1,4 +1,4 @@
-// What may not be stored is for those who asked before it came: later requests load anew, a bounded number at a time.
+// Unstorable responses serve only requests that came before them. Later ones load again, a limited number at a time.
 
 import Glibc
 import Model
@@ -21,10 +21,10 @@ import Testing
     let image = image
     origin.route(
       "/a.jpg",
-      OriginReply([
+      to: OriginReply([
         .send(
           OriginReply.head(
-            200, ["Content-Length: \(image.count)", "Cache-Control: \(control)"])),
+            200, headers: ["Content-Length: \(image.count)", "Cache-Control: \(control)"])),
         .send(Array(image.prefix(30_000))), .hold(gate), .send(Array(image.dropFirst(30_000))),
       ]))
   }
@@ -37,28 +37,20 @@ import Testing
     return head
   }
 
-  private func wait(_ what: String, until condition: () throws -> Bool) throws {
-    for _ in 0..<2_000 {
-      if try condition() { return }
-      usleep(10_000)
-    }
-    Issue.record("never: \(what)")
-  }
-
   @Test(arguments: ["no-store", "private, max-age=60"])
-  func `whoever asks after the head of what may not be stored gets an answer of their own`(
+  func `a request after the head of an unstorable response gets its own response`(
     control: String
   ) throws {
     // Given
     let pictor = try PictorProcess(in: folder)
     serve(control)
-    let target = origin.target("/a.jpg", "&format=jpeg&progressive=1")
+    let target = origin.target("/a.jpg", adding: "&format=jpeg&progressive=1")
     var clients: [HTTPClient] = []
-    // When: each asks when the one before has bytes of its answer
+    // When: each client requests the image after the previous one has received bytes
     for number in 1...3 {
       let client = try pictor.connect()
       clients.append(client)
-      try client.send(HTTPClient.text("GET", target))
+      try client.send(HTTPClient.text("GET", target: target))
       // Then
       #expect(try head(client).contains("Cache-Control: no-store"))
       #expect(try client.read(1_000) == Array(image[..<1_000]))
@@ -70,18 +62,18 @@ import Testing
     }
   }
 
-  @Test func `what is made of it is not shared either with those who ask later`() throws {
+  @Test func `a variant of an unstorable source is not shared with later requests`() throws {
     // Given
     let pictor = try PictorProcess(in: folder)
     serve("no-store")
-    let target = origin.target("/a.jpg", "&w=100")
+    let target = origin.target("/a.jpg", adding: "&w=100")
     var clients: [HTTPClient] = []
-    // When: requests for one variant come while its source does
-    try wait("a request after the head loads anew") {
+    // When: requests for one variant arrive while its source does
+    try blockUntil("a request after the head loads anew") {
       let client = try pictor.connect()
-      try client.send(HTTPClient.text("GET", target))
+      try client.send(HTTPClient.text("GET", target: target))
       clients.append(client)
-      try wait("the origin is asked") { origin.requests(to: "/a.jpg") >= 1 }
+      try blockUntil("the origin is asked") { origin.requests(to: "/a.jpg") >= 1 }
       return origin.requests(to: "/a.jpg") >= 2
     }
     gate.open()
@@ -89,24 +81,26 @@ import Testing
     for client in clients { #expect(try client.readAnswer().status == 200) }
   }
 
-  @Test func `so many wait for what is loaded anew, and not each for a load of its own`() throws {
-    // Given: four answers that are for one client each
+  @Test func `above the limit of separate loads, requests for unstorable sources wait and share`()
+    throws
+  {
+    // Given: four separate responses
     let pictor = try PictorProcess(in: folder)
     serve("no-store")
-    let target = origin.target("/a.jpg", "&format=jpeg&progressive=1")
+    let target = origin.target("/a.jpg", adding: "&format=jpeg&progressive=1")
     var clients: [HTTPClient] = []
     for _ in 0..<4 {
       let client = try pictor.connect()
       clients.append(client)
-      try client.send(HTTPClient.text("GET", target))
+      try client.send(HTTPClient.text("GET", target: target))
       _ = try head(client)
       _ = try client.read(1_000)
     }
-    // When: forty more ask
+    // When: forty more clients request it
     let more = try (0..<40).map { _ in try pictor.connect() }
-    for client in more { try client.send(HTTPClient.text("GET", target)) }
+    for client in more { try client.send(HTTPClient.text("GET", target: target)) }
     try pictor.waitFor("they wait") { $0.flights.waiting >= 40 }
-    // Then: the origin hears of them when one of the four has ended, and once for all of them
+    // Then: the origin gets a request when one of the four has ended, and one for all forty
     #expect(origin.requests(to: "/a.jpg") == 4)
     gate.open()
     for client in clients {
@@ -119,15 +113,15 @@ import Testing
     #expect(origin.requests(to: "/a.jpg") <= 8)
   }
 
-  @Test func `what may be stored is shared until its last byte`() throws {
+  @Test func `a storable response is shared until its last byte`() throws {
     // Given
     let pictor = try PictorProcess(in: folder)
     serve("max-age=60")
-    let target = origin.target("/a.jpg", "&format=jpeg&progressive=1")
+    let target = origin.target("/a.jpg", adding: "&format=jpeg&progressive=1")
     // When
     let clients = try (0..<3).map { _ in try pictor.connect() }
     for client in clients {
-      try client.send(HTTPClient.text("GET", target))
+      try client.send(HTTPClient.text("GET", target: target))
       _ = try head(client)
       _ = try client.read(1_000)
     }

@@ -1,4 +1,4 @@
-// Tests of how a request may use what is kept: refresh, cache, store, detach, and RFC 9111's request directives.
+// How a request may use cached entries: refresh, cache, store, detach, and the request directives of RFC 9111.
 
 import TestSupport
 import Testing
@@ -13,8 +13,8 @@ import Testing
     origin = try Origin()
   }
 
-  /// An origin that answers 304 to whoever has its image already. All it says besides is in `headers`.
-  private func route(_ path: String, _ image: [UInt8], _ headers: [String]) {
+  /// An origin that answers 304 if the validators match, with the other response headers in `headers`.
+  private func route(_ path: String, image: [UInt8], headers: [String]) {
     let headers = headers + ["ETag: \"1\"", "Last-Modified: \(Self.modified)"]
     origin.route(path) { request in
       request.headers["if-none-match"] == "\"1\""
@@ -24,7 +24,7 @@ import Testing
 
   // MARK: RefreshCached
 
-  @Test func `a refresh asks the origin with validators, and a 304 keeps and renews all there is`()
+  @Test func `refresh=1 sends validators, and a 304 renews all entries`()
     throws
   {
     // Given
@@ -40,9 +40,9 @@ import Testing
             "ETag: \"1\"", "Last-Modified: \(modified)", "Cache-Control: max-age=6000", "Age: 5000",
           ])
     }
-    let before = try pictor.get(origin.target("/a.jpg", "&w=30"))
+    let before = try pictor.get(origin.target("/a.jpg", adding: "&w=30"))
     // When
-    let refreshed = try pictor.get(origin.target("/a.jpg", "&w=30&refresh=1"))
+    let refreshed = try pictor.get(origin.target("/a.jpg", adding: "&w=30&refresh=1"))
     // Then
     let requests = origin.received(at: "/a.jpg")
     #expect(requests.count == 2)
@@ -52,51 +52,50 @@ import Testing
     #expect(refreshed["cache-status"] == "pictor; fwd=request; fwd-status=304; stored")
     #expect(refreshed.body == before.body && refreshed["etag"] == before["etag"])
     #expect(try pictor.stats().imaging.succeeded == 1)
-    let after = try pictor.get(origin.target("/a.jpg", "&w=30"))
+    let after = try pictor.get(origin.target("/a.jpg", adding: "&w=30"))
     #expect(after["cache-status"] == "pictor; hit; detail=memory")
     let ages = [before, after].map { $0["age"].flatMap { Int($0) } ?? -1 }
     #expect(ages[0] >= 5_000 && (0..<1_000).contains(ages[1]), "\(ages)")
   }
 
-  @Test func `a refresh that brings other bytes replaces the source and every variant of it`()
+  @Test func `refresh=1 with changed bytes replaces the source and all its variants`()
     throws
   {
     // Given
     var pictor = try PictorProcess(in: folder)
-    let (wide, tall) = (
-      try TestImages.jpeg(width: 60, height: 30), try TestImages.jpeg(width: 30, height: 60)
-    )
+    let wide = try TestImages.jpeg(width: 60, height: 30)
+    let tall = try TestImages.jpeg(width: 30, height: 60)
     origin.route("/a.jpg") { request in
       .ok(request.number == 1 ? wide : tall, headers: ["ETag: \"\(request.number)\""])
     }
     for width in [10, 20] {
-      let answer = try pictor.get(origin.target("/a.jpg", "&w=\(width)"))
+      let answer = try pictor.get(origin.target("/a.jpg", adding: "&w=\(width)"))
       #expect(try Pixels(decoding: answer.body).size.height == width / 2)
     }
     // When
-    let refreshed = try pictor.get(origin.target("/a.jpg", "&w=10&refresh=1"))
+    let refreshed = try pictor.get(origin.target("/a.jpg", adding: "&w=10&refresh=1"))
     // Then
     #expect(refreshed["cache-status"] == "pictor; fwd=request; fwd-status=200; stored")
     #expect(try Pixels(decoding: refreshed.body).size.height == 20)
-    let other = try pictor.get(origin.target("/a.jpg", "&w=20"))
+    let other = try pictor.get(origin.target("/a.jpg", adding: "&w=20"))
     #expect(other["cache-status"] == "pictor; hit; detail=source")
     #expect(try Pixels(decoding: other.body).size.height == 40)
-    // Nothing of the old image is left anywhere.
+    // No entry of the old image remains.
     #expect(try pictor.end() == 0)
     pictor = try PictorProcess(in: folder)
     for width in [10, 20] {
-      let answer = try pictor.get(origin.target("/a.jpg", "&w=\(width)"))
+      let answer = try pictor.get(origin.target("/a.jpg", adding: "&w=\(width)"))
       #expect(answer["cache-status"] == "pictor; hit; detail=disk")
       #expect(try Pixels(decoding: answer.body).size.height == 2 * width)
     }
     #expect(origin.requests(to: "/a.jpg") == 2)
   }
 
-  @Test func `what is too old is asked for with its validators`() throws {
+  @Test func `an expired image is revalidated with its validators`() throws {
     let pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 30, height: 20)
-    route("/same.jpg", image, ["Cache-Control: max-age=0"])
-    origin.serve("/other.jpg", image, headers: ["Cache-Control: max-age=0", "ETag: \"2\""])
+    route("/same.jpg", image: image, headers: ["Cache-Control: max-age=0"])
+    origin.serve("/other.jpg", bytes: image, headers: ["Cache-Control: max-age=0", "ETag: \"2\""])
     for (path, status) in [("/same.jpg", 304), ("/other.jpg", 200)] {
       _ = try pictor.get(origin.target(path))
       let again = try pictor.get(origin.target(path))
@@ -108,58 +107,58 @@ import Testing
 
   // MARK: FromCacheOnly, FromLoaderOnly, StoreCacheType
 
-  @Test func `only what is kept leaves the network alone`() throws {
+  @Test func `cache=only sends no request to the origin`() throws {
     let pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 30, height: 20)
-    origin.serve("/a.jpg", image)
-    origin.serve("/old.jpg", image, headers: ["Cache-Control: max-age=0"])
-    let absent = try pictor.get(origin.target("/a.jpg", "&cache=only"))
+    origin.serve("/a.jpg", bytes: image)
+    origin.serve("/old.jpg", bytes: image, headers: ["Cache-Control: max-age=0"])
+    let absent = try pictor.get(origin.target("/a.jpg", adding: "&cache=only"))
     #expect(absent.status == 504 && absent.text.contains("\"not_cached\""))
     #expect(origin.totalRequests == 0)
     for path in ["/a.jpg", "/old.jpg"] { _ = try pictor.get(origin.target(path)) }
-    let kept = try pictor.get(origin.target("/a.jpg", "&cache=only"))
+    let kept = try pictor.get(origin.target("/a.jpg", adding: "&cache=only"))
     #expect(kept["cache-status"] == "pictor; hit; detail=memory")
     // Another size needs no network either.
-    let made = try pictor.get(origin.target("/a.jpg", "&cache=only&w=10"))
+    let made = try pictor.get(origin.target("/a.jpg", adding: "&cache=only&w=10"))
     #expect(made["cache-status"] == "pictor; hit; detail=source")
-    #expect(try pictor.get(origin.target("/old.jpg", "&cache=only")).status == 504)
+    #expect(try pictor.get(origin.target("/old.jpg", adding: "&cache=only")).status == 504)
     #expect(origin.totalRequests == 2)
   }
 
-  @Test func `a bypass looks nowhere, and keeps what it loads in place of all there was`() throws {
+  @Test func `cache=bypass loads the image and replaces all its entries`() throws {
     let pictor = try PictorProcess(in: folder)
-    let (wide, tall) = (
-      try TestImages.jpeg(width: 60, height: 30), try TestImages.jpeg(width: 30, height: 60)
-    )
+    let wide = try TestImages.jpeg(width: 60, height: 30)
+    let tall = try TestImages.jpeg(width: 30, height: 60)
     origin.route("/a.jpg") { .ok($0.number == 1 ? wide : tall, headers: ["ETag: \"1\""]) }
-    for rest in ["", "&w=20"] { _ = try pictor.get(origin.target("/a.jpg", rest)) }
-    let loaded = try pictor.get(origin.target("/a.jpg", "&cache=bypass"))
+    for rest in ["", "&w=20"] { _ = try pictor.get(origin.target("/a.jpg", adding: rest)) }
+    let loaded = try pictor.get(origin.target("/a.jpg", adding: "&cache=bypass"))
     #expect(loaded["cache-status"] == "pictor; fwd=request; fwd-status=200; stored")
     #expect(origin.received(at: "/a.jpg").last?.headers["if-none-match"] == nil)
     let kept = try pictor.get(origin.target("/a.jpg"))
     #expect(kept["cache-status"] == "pictor; hit; detail=memory")
     #expect(kept.body == loaded.body)
-    let other = try pictor.get(origin.target("/a.jpg", "&w=20"))
+    let other = try pictor.get(origin.target("/a.jpg", adding: "&w=20"))
     #expect(try Pixels(decoding: other.body).size.height == 40)
     #expect(origin.requests(to: "/a.jpg") == 2)
   }
 
-  @Test func `the answer is kept where the request wants it, as a restart shows`() throws {
+  @Test func `a response is stored in the requested tiers, as a restart shows`() throws {
     var pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 30, height: 20)
-    // Where each is found before the restart and after it; `nil`: nowhere.
+    // The tier of each entry before and after the restart; `nil` for none.
     let cases: [(store: String, before: String?, after: String?)] = [
       ("all", "memory", "disk"), ("memory", "memory", nil), ("disk", "disk", "disk"),
       ("none", nil, nil),
     ]
     func look(_ store: String, for tier: String?) throws {
-      let answer = try pictor.get(origin.target("/\(store).jpg", "&cache=only&store=\(store)"))
+      let answer = try pictor.get(
+        origin.target("/\(store).jpg", adding: "&cache=only&store=\(store)"))
       #expect(answer.status == (tier == nil ? 504 : 200), "\(store)")
       #expect(answer["cache-status"] == tier.map { "pictor; hit; detail=\($0)" }, "\(store)")
     }
     for (store, before, _) in cases {
-      origin.serve("/\(store).jpg", image)
-      let answer = try pictor.get(origin.target("/\(store).jpg", "&store=\(store)"))
+      origin.serve("/\(store).jpg", bytes: image)
+      let answer = try pictor.get(origin.target("/\(store).jpg", adding: "&store=\(store)"))
       let isStored = answer["cache-status"]?.contains("stored") == true
       #expect(answer.status == 200 && isStored == (before != nil), "\(store)")
       try look(store, for: before)
@@ -172,29 +171,29 @@ import Testing
 
   // MARK: ContinueInBackground
 
-  @Test func `detached work goes on to its end though its client goes`() throws {
+  @Test func `a detached load continues after its client disconnects`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
-    let client = try pictor.ask(origin.target("/a.jpg", "&detach=1"))
-    try pictor.waitUntil("it is asked for") { origin.requests(to: "/a.jpg") == 1 }
+    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
+    let client = try pictor.ask(origin.target("/a.jpg", adding: "&detach=1"))
+    try blockUntil("the origin gets the request") { origin.requests(to: "/a.jpg") == 1 }
     client.close()
     try pictor.waitFor("the client is gone") { $0.requests.clientsGone == 1 }
     gate.open()
     try pictor.waitFor("it is made") { $0.imaging.succeeded == 1 && $0.flights.variants == 0 }
     #expect(try pictor.stats().downloads.cancelled == 0)
-    let answer = try pictor.get(origin.target("/a.jpg", "&cache=only"))
+    let answer = try pictor.get(origin.target("/a.jpg", adding: "&cache=only"))
     #expect(answer["cache-status"] == "pictor; hit; detail=memory")
   }
 
   // MARK: Request directives
 
-  @Test func `a request's Cache-Control means what RFC 9111 says`() throws {
-    // Given: one that is fresh for 5,000 seconds more, and one that has been stale for as long
+  @Test func `a request's Cache-Control follows RFC 9111`() throws {
+    // Given: an image that stays fresh for 5,000 seconds, and one that has been stale for as long
     let pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 30, height: 20)
-    route("/fresh", image, ["Cache-Control: max-age=10000", "Age: 5000"])
-    route("/stale", image, ["Cache-Control: max-age=5000", "Age: 10000"])
+    route("/fresh", image: image, headers: ["Cache-Control: max-age=10000", "Age: 5000"])
+    route("/stale", image: image, headers: ["Cache-Control: max-age=5000", "Age: 10000"])
     for path in ["/fresh", "/stale"] { _ = try pictor.get(origin.target(path)) }
     let cases: [(path: String, directive: String, asks: Bool)] = [
       ("/fresh", "no-cache", true), ("/fresh", "max-age=100", true),
@@ -221,14 +220,14 @@ import Testing
     #expect(stale.status == 504 && stale.text.contains("\"not_cached\""))
   }
 
-  @Test func `no-store keeps the answer nowhere`() throws {
+  @Test func `no-store stores the response in no tier`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 30, height: 20))
     let client = try pictor.connect()
     let answer = try client.get(
       origin.target("/a.jpg"), headers: ["Cache-Control": "no-store"])
     #expect(answer["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200")
-    #expect(try client.get(origin.target("/a.jpg", "&cache=only")).status == 504)
-    #expect(try client.get(origin.target("/a.jpg", "&cache=only&w=10")).status == 504)
+    #expect(try client.get(origin.target("/a.jpg", adding: "&cache=only")).status == 504)
+    #expect(try client.get(origin.target("/a.jpg", adding: "&cache=only&w=10")).status == 504)
   }
 }

@@ -1,4 +1,4 @@
-// Tests of images that are made of larger ones where their source is not kept, with real encoders.
+// Images derived from larger variants whose source is not cached, with real encoders.
 
 import Model
 import Telemetry
@@ -8,14 +8,14 @@ import Testing
 @Suite(.onOwnThreads) struct DerivationTests {
   private let folder: TemporaryFolder
   private let origin: Origin
-  /// Wishes that leave no source on disk.
+  /// Parameters that store no source on disk.
   private let kept = "&store=memory"
 
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
     let image = try TestImages.jpeg(width: 1_200, height: 900, quality: 95)
-    for path in ["/a.jpg", "/b.jpg"] { origin.serve(path, image) }
+    for path in ["/a.jpg", "/b.jpg"] { origin.serve(path, bytes: image) }
   }
 
   @Test(arguments: [
@@ -23,17 +23,17 @@ import Testing
     ("&format=png", "&w=300&h=100&fit=fill&format=png"),
     ("&quality=90&w=800", "&w=400&format=png"), ("&quality=90", "&w=76&scale=2&format=png"),
   ])
-  func `a derived image is like the one from the source, and costs no download`(
+  func `a derived image resembles one from the source and needs no download`(
     large: String, small: String
   ) throws {
     let pictor = try PictorProcess(in: folder)
-    #expect(try pictor.get(origin.target("/a.jpg", large + kept)).status == 200)
+    #expect(try pictor.get(origin.target("/a.jpg", adding: large + kept)).status == 200)
     // When
-    let derived = try pictor.get(origin.target("/a.jpg", small + kept))
+    let derived = try pictor.get(origin.target("/a.jpg", adding: small + kept))
     // Then
     #expect(derived["cache-status"] == "pictor; hit; detail=variant")
     #expect(origin.requests(to: "/a.jpg") == 1)
-    let reference = try pictor.get(origin.target("/b.jpg", small + kept))
+    let reference = try pictor.get(origin.target("/b.jpg", adding: small + kept))
     #expect(reference["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
     for name in ["content-type", "content-dpr"] { #expect(derived[name] == reference[name]) }
     let likeness = try Pixels(decoding: derived.body).psnr(to: Pixels(decoding: reference.body))
@@ -41,16 +41,16 @@ import Testing
     #expect(try pictor.stats().flights.derived == 1)
   }
 
-  @Test func `a source that is kept, or a setting, leaves the larger one alone`() throws {
+  @Test func `a cached source or a disabled setting prevents derivation`() throws {
     do {
       let pictor = try PictorProcess(in: folder)
-      _ = try pictor.get(origin.target("/a.jpg", "&quality=90"))
-      let answer = try pictor.get(origin.target("/a.jpg", "&w=300"))
+      _ = try pictor.get(origin.target("/a.jpg", adding: "&quality=90"))
+      let answer = try pictor.get(origin.target("/a.jpg", adding: "&w=300"))
       #expect(answer["cache-status"] == "pictor; hit; detail=source")
     }
     let pictor = try PictorProcess(in: folder, ["--imaging.derive", "false"])
     for wish in ["&quality=90", "&w=300"] {
-      let answer = try pictor.get(origin.target("/b.jpg", wish + kept))
+      let answer = try pictor.get(origin.target("/b.jpg", adding: wish + kept))
       #expect(answer["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
     }
   }

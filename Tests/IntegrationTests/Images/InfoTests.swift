@@ -13,58 +13,58 @@ import Testing
     origin = try Origin()
   }
 
-  private func infoTarget(_ path: String, _ rest: String = "") -> String {
+  private func infoTarget(_ path: String, adding rest: String = "") -> String {
     "/info?url=\(encoded(origin.url(path)))\(rest)"
   }
 
-  private func info(_ pictor: PictorProcess, _ path: String, _ rest: String = "") throws
+  private func info(_ pictor: PictorProcess, path: String, adding rest: String = "") throws
     -> SourceInfo
   {
-    let answer = try pictor.get(infoTarget(path, rest))
+    let answer = try pictor.get(infoTarget(path, adding: rest))
     #expect(answer.status == 200 && answer["content-type"] == "application/json")
     return try SourceInfo(json: answer.body)
   }
 
-  @Test func `sources are described as they are, upright`() throws {
+  @Test func `sources are described upright with their properties`() throws {
     let pictor = try PictorProcess(in: folder)
     let photo = try TestImages.jpeg(width: 300, height: 200, orientation: 6)
-    origin.serve("/photo@2x.jpg", photo)
-    origin.serve("/moves", try TestImages.gif(width: 60, height: 40, frames: 5))
-    origin.serve("/alpha", try TestImages.png(width: 30, height: 20, alpha: true))
+    origin.serve("/photo@2x.jpg", bytes: photo)
+    origin.serve("/moves", bytes: try TestImages.gif(width: 60, height: 40, frames: 5))
+    origin.serve("/alpha", bytes: try TestImages.png(width: 30, height: 20, alpha: true))
 
-    let turned = try info(pictor, "/photo@2x.jpg")
+    let turned = try info(pictor, path: "/photo@2x.jpg")
     #expect((turned.format, turned.width, turned.height) == ("jpeg", 300, 200))
     #expect((turned.orientation, turned.bytes, turned.density) == (6, photo.count, 2))
-    let moving = try info(pictor, "/moves")
+    let moving = try info(pictor, path: "/moves")
     #expect((moving.format, moving.width, moving.height, moving.frames) == ("gif", 60, 40, 5))
-    let clear = try info(pictor, "/alpha", "&placeholder=thumbhash")
+    let clear = try info(pictor, path: "/alpha", adding: "&placeholder=thumbhash")
     #expect((clear.format, clear.alpha, clear.placeholder?.kind) == ("png", true, "thumbhash"))
   }
 
-  @Test func `a description costs no download beside its image, and is kept`() throws {
+  @Test func `a description shares the image's download and is cached`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 90, height: 60))
-    #expect(try pictor.get(origin.target("/a.jpg", "&w=30")).status == 200)
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 90, height: 60))
+    #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=30")).status == 200)
     let first = try pictor.get(infoTarget("/a.jpg"))
     #expect(first["cache-status"] == "pictor; hit; detail=source")
     let second = try pictor.get(infoTarget("/a.jpg"))
     #expect(second["cache-status"] == "pictor; hit; detail=memory")
     #expect(second.body == first.body && second["etag"] == first["etag"])
     for kind in ["blurhash", "thumbhash", "color", "lqip"] {
-      let placeholder = try info(pictor, "/a.jpg", "&placeholder=\(kind)").placeholder
+      let placeholder = try info(pictor, path: "/a.jpg", adding: "&placeholder=\(kind)").placeholder
       #expect(placeholder?.kind == kind && placeholder?.value.isEmpty == false)
     }
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
-  @Test func `a description and an image asked for at once cause one download`() throws {
+  @Test func `concurrent requests for a description and an image cause one download`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 90, height: 60))))
+    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 90, height: 60))))
     let targets = [infoTarget("/a.jpg"), origin.target("/a.jpg"), infoTarget("/a.jpg")]
     let clients = try targets.map { target in
       let client = try pictor.connect()
-      try client.send(HTTPClient.text("GET", target))
+      try client.send(HTTPClient.text("GET", target: target))
       return client
     }
     try pictor.waitFor("all wait") { $0.flights.coalesced == 2 }
@@ -76,30 +76,30 @@ import Testing
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
-  @Test func `what cannot be described has the errors of images`() throws {
+  @Test func `a source that cannot be described fails with the errors of images`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.route("/absent", .status(404))
-    origin.serve("/text", Array("no image".utf8))
+    origin.route("/absent", to: .status(404))
+    origin.serve("/text", bytes: Array("no image".utf8))
     #expect(try pictor.get(infoTarget("/absent")).status == 404)
     #expect(try pictor.get(infoTarget("/text")).status == 415)
     #expect(try pictor.get("/info").status == 400)
-    #expect(try pictor.get(infoTarget("/text", "&w=3")).status == 400)
+    #expect(try pictor.get(infoTarget("/text", adding: "&w=3")).status == 400)
   }
 
   @Test func `a placeholder is a tiny image`() throws {
     let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 900, height: 600))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 900, height: 600))
     let cases = [
       ("", "image/jpeg", 16, 10), ("&placeholder=blurhash", "image/png", 32, 21),
       ("&placeholder=thumbhash", "image/png", 32, 23), ("&placeholder=color", "image/png", 1, 1),
     ]
     for (rest, type, width, height) in cases {
-      let answer = try pictor.get(origin.target("/a.jpg", "&format=placeholder" + rest))
+      let answer = try pictor.get(origin.target("/a.jpg", adding: "&format=placeholder" + rest))
       #expect(answer.status == 200 && answer["content-type"] == type, "\(rest)")
       let size = try Pixels(decoding: answer.body).size
       #expect(size == PixelSize(width: width, height: height), "\(rest)")
     }
-    #expect(try pictor.get(origin.target("/a.jpg", "&placeholder=color")).status == 400)
+    #expect(try pictor.get(origin.target("/a.jpg", adding: "&placeholder=color")).status == 400)
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 }

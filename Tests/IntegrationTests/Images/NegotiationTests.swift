@@ -1,4 +1,4 @@
-// Tests of format=auto and presets in the real program: classes of clients and their keys, redirection, presets only.
+// format=auto and presets in the real program: classes of clients and their keys, redirects, presets only.
 
 import Model
 import TestSupport
@@ -12,11 +12,11 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 80, height: 60))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 80, height: 60))
   }
 
-  @Test func `each class of clients has its image, of one download, also on disk`() throws {
-    let target = origin.target("/a.jpg", "&w=40")
+  @Test func `each class of clients gets its own image from one download, also from disk`() throws {
+    let target = origin.target("/a.jpg", adding: "&w=40")
     func answers(_ pictor: PictorProcess) throws -> [HTTPAnswer] {
       let client = try pictor.connect()
       return try ["*/*", "image/webp,*/*", chrome].map {
@@ -45,10 +45,10 @@ import Testing
     #expect(kept.map { $0["etag"] } == first.map { $0["etag"] })
   }
 
-  @Test func `an AVIF is there some time after a quicker image was, and outlives a restart`()
+  @Test func `a deferred AVIF follows a faster format and survives a restart`()
     throws
   {
-    origin.serve("/large.jpg", try TestImages.jpeg(width: 600, height: 400))
+    origin.serve("/large.jpg", bytes: try TestImages.jpeg(width: 600, height: 400))
     let target = origin.target("/large.jpg")
     func answer(_ pictor: PictorProcess) throws -> HTTPAnswer {
       try pictor.connect().get(target, headers: ["Accept": chrome])
@@ -73,13 +73,13 @@ import Testing
     #expect(origin.requests(to: "/large.jpg") == 1)
   }
 
-  @Test func `a redirection leads to an image that is made once`() throws {
+  @Test func `a redirect leads to an image that is rendered once`() throws {
     let pictor = try PictorProcess(in: folder, ["--server.redirect_auto", "true"])
     let client = try pictor.connect()
-    let answer = try client.get(origin.target("/a.jpg", "&format=auto&w=40"))
+    let answer = try client.get(origin.target("/a.jpg", adding: "&format=auto&w=40"))
     #expect(answer.status == 302)
     let location = try #require(answer["location"])
-    #expect("/" + location == origin.target("/a.jpg", "&w=40&format=jpeg"))
+    #expect("/" + location == origin.target("/a.jpg", adding: "&w=40&format=jpeg"))
     let image = try client.get("/" + location)
     #expect(image["cache-status"] == "pictor; hit; detail=memory")
     #expect(image["vary"] == nil)
@@ -87,14 +87,14 @@ import Testing
     #expect(try pictor.stats().imaging.succeeded == 1)
   }
 
-  @Test func `a redirection leads to no AVIF that would have to be waited for`() throws {
-    origin.serve("/large.jpg", try TestImages.jpeg(width: 600, height: 400))
+  @Test func `a redirect never leads to an AVIF that is not encoded yet`() throws {
+    origin.serve("/large.jpg", bytes: try TestImages.jpeg(width: 600, height: 400))
     let pictor = try PictorProcess(in: folder, ["--server.redirect_auto", "true"])
     let client = try pictor.connect()
     func image(_ format: String) throws -> HTTPAnswer {
       let answer = try client.get(origin.target("/large.jpg"), headers: ["Accept": chrome])
       let location = try #require(answer["location"])
-      #expect("/" + location == origin.target("/large.jpg", "&format=" + format))
+      #expect("/" + location == origin.target("/large.jpg", adding: "&format=" + format))
       return try client.get("/" + location)
     }
     let quick = try image("webp")
@@ -105,19 +105,19 @@ import Testing
     #expect(try pictor.stats().imaging.succeeded == 2)
   }
 
-  @Test func `a preset is its parameters, and may be all there is`() throws {
+  @Test func `a preset expands to its parameters and can be made mandatory`() throws {
     let pictor = try PictorProcess(
       in: folder, ["--presets", "thumb=w=20&format=png", "--server.presets_only", "true"])
     let client = try pictor.connect()
-    let answer = try client.get(origin.target("/a.jpg", "&preset=thumb"))
+    let answer = try client.get(origin.target("/a.jpg", adding: "&preset=thumb"))
     #expect(answer["content-type"] == "image/png")
     #expect(answer["vary"] == nil)
     #expect(try Pixels(decoding: answer.body).size.width == 20)
-    #expect(try client.get(origin.target("/a.jpg", "&w=20")).status == 403)
+    #expect(try client.get(origin.target("/a.jpg", adding: "&w=20")).status == 403)
     #expect(try client.get(origin.target("/a.jpg")).status == 400)
   }
 
-  @Test func `a preset that cannot be used stops the start, by name`() throws {
+  @Test func `an invalid preset prevents the start and is named`() throws {
     let pictor = try PictorProcess(
       in: folder,
       [
@@ -127,6 +127,6 @@ import Testing
     #expect(try pictor.end(0) == 1)
     #expect(
       pictor.complaints
-        == ["pictor: presets.thumb: the parameter 'preset' may not be used here"])
+        == ["pictor: presets.thumb: the parameter 'preset' is not allowed here"])
   }
 }

@@ -1,4 +1,4 @@
-// Tests of the rule that nobody is sent more bytes than the source has where the source would do, with real encoders.
+// A response is never larger than a source that could be sent instead, with real encoders.
 
 import Model
 import Telemetry
@@ -14,13 +14,13 @@ import Testing
     folder = try TemporaryFolder()
     origin = try Origin()
     image = try TestImages.jpeg(width: 320, height: 240, quality: 40, bare: true)
-    origin.serve("/a.jpg", image)
+    origin.serve("/a.jpg", bytes: image)
   }
 
-  @Test func `what could only come out larger is sent as it came, and after a restart from disk`()
+  @Test func `a source is sent unchanged if rendering could only enlarge it, also after a restart`()
     throws
   {
-    let target = origin.target("/a.jpg", "&quality=100")
+    let target = origin.target("/a.jpg", adding: "&quality=100")
     var tags: Set<String?> = []
     do {
       let pictor = try PictorProcess(in: folder)
@@ -42,16 +42,16 @@ import Testing
     #expect(try pictor.stats().imaging.succeeded == 0)
   }
 
-  @Test func `what is smaller, another format, another size or cleaner is made`() throws {
+  @Test func `a smaller, converted, resized or stripped image is rendered`() throws {
     let pictor = try PictorProcess(in: folder)
     for wish in ["&quality=10", "&quality=100&format=webp", "&quality=100&w=319"] {
-      let answer = try pictor.get(origin.target("/a.jpg", wish))
+      let answer = try pictor.get(origin.target("/a.jpg", adding: wish))
       #expect(answer.status == 200 && answer.body != image)
     }
-    // With Exif, its own pixels come out without it.
+    // With Exif, the source's pixels are sent without it.
     let exif = try TestImages.jpeg(width: 320, height: 240, quality: 40)
-    origin.serve("/b.jpg", exif)
-    let answer = try pictor.get(origin.target("/b.jpg", "&quality=100"))
+    origin.serve("/b.jpg", bytes: exif)
+    let answer = try pictor.get(origin.target("/b.jpg", adding: "&quality=100"))
     let sign = Array("Exif".utf8)
     #expect(exif.contains(sign) && !answer.body.contains(sign))
     #expect(answer.body.count < exif.count)

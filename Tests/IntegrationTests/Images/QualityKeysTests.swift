@@ -1,4 +1,4 @@
-// Tests of the keys for quality and effort: a changed key changes results, and none is served as another's.
+// Keys for quality and effort: a changed key changes results, and each result is served only for its own key.
 
 import TestSupport
 import Testing
@@ -11,20 +11,21 @@ import Testing
     folder = try TemporaryFolder()
     origin = try Origin()
     origin.serve(
-      "/a.png", try TestImages.encode(.scene(width: 320, height: 240, alpha: false), ".png"))
+      "/a.png",
+      bytes: try TestImages.encode(.scene(width: 320, height: 240, alpha: false), as: ".png"))
   }
 
   private func answers(
-    _ options: [String], _ queries: [String]
+    options: [String], queries: [String]
   ) throws -> [HTTPAnswer] {
     let pictor = try PictorProcess(in: folder, ["--imaging.avif_later", "false"] + options)
     let answers = try queries.map { query in
       let answer = try pictor.connect(timeout: 60).get(
-        origin.target("/a.png", "&w=160" + query), headers: ["Accept": "image/webp"])
+        origin.target("/a.png", adding: "&w=160" + query), headers: ["Accept": "image/webp"])
       #expect(answer.status == 200, "\(answer.text)")
       return answer
     }
-    // What was made is on disk at the end.
+    // All variants are on disk at the end.
     #expect(try pictor.end() == 0)
     return answers
   }
@@ -32,29 +33,30 @@ import Testing
   @Test(arguments: [
     ("jpeg", "&format=jpeg"), ("webp", "&format=webp"), ("avif", "&format=avif"), ("webp", ""),
   ])
-  func `another quality makes other results at once, and the old ones come back with the old`(
+  func `a changed quality setting renders new results, and the old value finds the old ones`(
     format: String, query: String
   ) throws {
-    // Given: a result by the default, and by a quality of the request's own
-    let (option, queries) = ("--imaging.\(format)_quality", [query, query + "&quality=35"])
-    let before = try answers([], queries)
+    // Given: a result with the default quality, and one with a quality in the request
+    let option = "--imaging.\(format)_quality"
+    let queries = [query, query + "&quality=35"]
+    let before = try answers(options: [], queries: queries)
     // When
-    let changed = try answers([option, "20"], queries)
+    let changed = try answers(options: [option, "20"], queries: queries)
     // Then
     #expect(before[0]["content-type"] == "image/\(format)")
     #expect(changed[0]["content-type"] == "image/\(format)")
     #expect(changed[0].body.count < before[0].body.count)
     #expect(changed[0]["cache-status"]?.contains("hit; detail=source") == true)
     #expect(changed[0]["etag"] != before[0]["etag"])
-    // What the request itself says stays, and is found.
+    // The quality of the request is unchanged, and its result is found.
     #expect(changed[1].body == before[1].body)
     #expect(changed[1]["cache-status"]?.contains("detail=disk") == true)
-    // The changed default is the quality it says.
-    let explicit = try answers([option, "20"], [query, query + "&quality=20"])
+    // The changed default is applied.
+    let explicit = try answers(options: [option, "20"], queries: [query, query + "&quality=20"])
     #expect(explicit[0]["cache-status"]?.contains("detail=disk") == true)
     #expect(explicit[0].body == changed[0].body && explicit[1].body == changed[0].body)
     // When
-    let back = try answers([], queries)
+    let back = try answers(options: [], queries: queries)
     // Then
     #expect(back[0].body == before[0].body)
     #expect(back[0]["cache-status"]?.contains("detail=disk") == true)
@@ -63,22 +65,25 @@ import Testing
   @Test(arguments: [
     ("png", "1", "9"), ("webp", "0", "6"), ("avif", "0", "3"), ("gif", "1", "10"),
   ])
-  func `another effort makes other bytes from then on, and what is kept stays until it is purged`(
+  func `a changed effort setting applies to new results, and cached ones stay until a purge`(
     format: String, least: String, most: String
   ) throws {
     // Given
-    let (key, query) = ("--imaging.\(format)_effort", "&format=\(format)")
-    let first = try answers([key, least], [query])[0]
+    let key = "--imaging.\(format)_effort"
+    let query = "&format=\(format)"
+    let first = try answers(options: [key, least], queries: [query])[0]
     // When
-    let second = try answers([key, most], [query])
+    let second = try answers(options: [key, most], queries: [query])
     // Then
     #expect(second[0].body == first.body)
     #expect(second[0]["cache-status"]?.contains("detail=disk") == true)
-    // When: it is made anew
+    // When: it is rendered again
     let pictor = try PictorProcess(in: folder, [key, most] + PictorProcess.operated)
-    let purge = try pictor.operate("DELETE", "/admin/cache?url=\(encoded(origin.url("/a.png")))")
+    let purge = try pictor.operate(
+      "DELETE", target: "/admin/cache?url=\(encoded(origin.url("/a.png")))")
     #expect(purge.status == 200)
-    let third = try pictor.connect(timeout: 60).get(origin.target("/a.png", "&w=160" + query))
+    let third = try pictor.connect(timeout: 60).get(
+      origin.target("/a.png", adding: "&w=160" + query))
     // Then
     #expect(third.status == 200 && third.body != first.body)
   }

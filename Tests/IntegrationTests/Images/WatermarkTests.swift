@@ -13,7 +13,7 @@ import Testing
     folder = try TemporaryFolder()
     origin = try Origin()
     mkdir(folder.path + "/root", 0o755)
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 400, height: 300))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 400, height: 300))
   }
 
   private func start(_ options: [String] = []) throws -> PictorProcess {
@@ -21,21 +21,22 @@ import Testing
   }
 
   private func plain(_ color: [UInt8], width: Int = 40, height: Int = 30) throws -> [UInt8] {
-    try TestImages.encode(Pixels(width: width, height: height, color: color), ".png")
+    try TestImages.encode(Pixels(width: width, height: height, color: color), as: ".png")
   }
 
   private func parameter(_ answer: HTTPAnswer) -> Bool {
     answer.text.contains("\"parameter\":\"watermark\"")
   }
 
-  @Test func `a configured watermark is laid on, loaded once for all sizes`() throws {
+  @Test func `a configured watermark is composited and loaded once for all sizes`() throws {
     // given
-    origin.serve("/logo.png", try plain([255, 0, 255]))
+    origin.serve("/logo.png", bytes: try plain([255, 0, 255]))
     let pictor = try start(["--watermarks", "logo=\(origin.url("/logo.png"))"])
     // when
     for width in [100, 200, 300] {
       let answer = try pictor.get(
-        origin.target("/a.jpg", "&w=\(width)&watermark=logo&watermark_scale=0.2&format=png"))
+        origin.target("/a.jpg", adding: "&w=\(width)&watermark=logo&watermark_scale=0.2&format=png")
+      )
       // then
       #expect(answer.status == 200)
       let image = try Pixels(decoding: answer.body)
@@ -45,32 +46,32 @@ import Testing
     #expect(origin.requests(to: "/logo.png") == 1 && origin.requests(to: "/a.jpg") == 1)
   }
 
-  @Test func `a changed local watermark shows as soon as its time is over`() throws {
+  @Test func `a changed local watermark appears when its lifetime ends`() throws {
     // given
-    try folder.write("root/mark.png", try plain([255, 0, 255]))
+    try folder.write("root/mark.png", bytes: try plain([255, 0, 255]))
     let pictor = try start(["--sources.local_lifetime", "0s"])
     let target = origin.target(
-      "/a.jpg", "&watermark=local:///mark.png&watermark_position=left-top&format=png")
+      "/a.jpg", adding: "&watermark=local:///mark.png&watermark_position=left-top&format=png")
     let first = try pictor.get(target)
     #expect(try Pixels(decoding: first.body)[5, 5] == [255, 0, 255])
     let made = try pictor.stats().imaging.succeeded
-    // when: nothing has changed
+    // when: the watermark is unchanged
     let second = try pictor.get(target)
-    // then: it is still right, without any work
+    // then: it is revalidated without work
     #expect(second["etag"] == first["etag"] && second.body == first.body)
     #expect(try pictor.stats().imaging.succeeded == made)
-    // and when it has
-    try folder.write("root/mark.png", try plain([0, 255, 255]))
+    // and when it has changed
+    try folder.write("root/mark.png", bytes: try plain([0, 255, 255]))
     #expect(try Pixels(decoding: pictor.get(target).body)[5, 5] == [0, 255, 255])
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
   @Test
-  func `what may not be one is refused, and what cannot be one says that it is the watermark`()
+  func `a forbidden watermark is refused, and a failed one is named in the error`()
     throws
   {
     // given
-    origin.serve("/bomb.png", try plain([1, 2, 3], width: 500, height: 500))
+    origin.serve("/bomb.png", bytes: try plain([1, 2, 3], width: 500, height: 500))
     let names = [
       "bomb=\(origin.url("/bomb.png"))", "gone=\(origin.url("/gone.png"))",
     ]
@@ -78,7 +79,7 @@ import Testing
       "--imaging.maximum_pixels", "200000", "--watermarks", names.joined(separator: ","),
     ])
     func answer(_ watermark: String) throws -> HTTPAnswer {
-      try pictor.get(origin.target("/a.jpg", "&watermark=\(watermark)"))
+      try pictor.get(origin.target("/a.jpg", adding: "&watermark=\(watermark)"))
     }
     // when, then
     for watermark in ["logo", encoded(origin.url("/bomb.png")), ""] {
@@ -94,20 +95,21 @@ import Testing
     }
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
     #expect(try pictor.stats().imaging.workersLost == 0)
-    #expect(pictor.log.contains("of the watermark"))
+    #expect(pictor.log.contains("watermark: "))
   }
 
-  @Test func `each frame of an animation gets it`() throws {
+  @Test func `every frame of an animation gets the watermark`() throws {
     // given
-    try folder.write("root/mark.png", try plain([255, 255, 255], width: 10, height: 10))
-    origin.serve("/moves.gif", try TestImages.gif(width: 40, height: 40, frames: 3))
+    try folder.write("root/mark.png", bytes: try plain([255, 255, 255], width: 10, height: 10))
+    origin.serve("/moves.gif", bytes: try TestImages.gif(width: 40, height: 40, frames: 3))
     // when
-    let answer = try start().get(origin.target("/moves.gif", "&watermark=local:///mark.png"))
+    let answer = try start().get(
+      origin.target("/moves.gif", adding: "&watermark=local:///mark.png"))
     // then
     for frame in 0..<3 {
       let image = try Pixels(decoding: answer.body, frame: frame)
-      #expect(image.rgb(36, 36).allSatisfy { $0 > 240 })
-      #expect(image.rgb(5, 5) != image.rgb(36, 36))
+      #expect(image.rgb(x: 36, y: 36).allSatisfy { $0 > 240 })
+      #expect(image.rgb(x: 5, y: 5) != image.rgb(x: 36, y: 36))
     }
   }
 }

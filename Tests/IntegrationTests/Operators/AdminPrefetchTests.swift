@@ -1,4 +1,4 @@
-// Tests of prefetching over HTTP: what a list may say, what becomes of it, and what an operator sees of it.
+// Prefetching over HTTP: the syntax of lists, their results, and what an operator sees.
 
 import Model
 import TestSupport
@@ -13,11 +13,11 @@ import Testing
     origin = try Origin()
   }
 
-  @Test func `a list loads what it can, says what it cannot, and skips what is there`() throws {
+  @Test func `a prefetch loads valid lines, reports invalid ones and skips cached ones`() throws {
     // Given
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let image = try TestImages.jpeg(width: 60, height: 40)
-    for path in ["/1.jpg", "/2.jpg", "/3.jpg"] { origin.serve(path, image) }
+    for path in ["/1.jpg", "/2.jpg", "/3.jpg"] { origin.serve(path, bytes: image) }
     let list = [
       origin.url("/1.jpg"), "# a comment", "no URL", "",
       "{\"url\": \"\(origin.url("/2.jpg"))\", \"w\": 20}", "\"\(origin.url("/absent.jpg"))\"",
@@ -28,7 +28,7 @@ import Testing
     let began = try pictor.prefetch(list)
     let events: EventReader<PrefetchStatus> = try pictor.events(at: "/admin/prefetch/\(began.id)")
     let told = try events.events { $0.state != .running }
-    // Then: the events end with it, and each line has its end
+    // Then: the events end, and each line has a result
     #expect(try events.next() == nil)
     #expect(began.total == 7)
     let end = try #require(told.last)
@@ -39,48 +39,51 @@ import Testing
     #expect(Set(end.failures.map(\.line)) == [3, 6, 9])
     #expect(end.rate > 0 && end.secondsLeft == 0)
     #expect(zip(told, told.dropFirst()).allSatisfy { $0.done <= $1.done })
-    // Whoever asks gets them from memory.
+    // Later requests are hits in memory.
     for (path, rest) in [("/1.jpg", ""), ("/2.jpg", "&w=20"), ("/3.jpg", "&h=10")] {
-      let answer = try pictor.get(origin.target(path, rest))
+      let answer = try pictor.get(origin.target(path, adding: rest))
       #expect(answer["cache-status"] == "pictor; hit; detail=memory", "\(path)")
     }
-    // And the list again has nothing left to do.
+    // And the same list again has no work left.
     let again = try pictor.prefetch(list)
     try pictor.waitFor("it has ended") { $0.prefetch.lists == 0 && $0.prefetch.skipped == 5 }
     #expect(try pictor.prefetchStatus(again.id).skipped == 4)
-    let all = try pictor.operate("GET", "/admin/prefetch")
+    let all = try pictor.operate("GET", target: "/admin/prefetch")
     #expect(all.text.contains(began.id) && all.text.contains(again.id))
   }
 
-  @Test func `a list is taken times the presets, each image loaded once`() throws {
+  @Test func `a list is requested once for each preset, each image once`() throws {
     let pictor = try PictorProcess(
       in: folder, PictorProcess.operated + ["--presets", "thumb=w=10,wide=w=30&h=5&fit=cover"])
     for path in ["/1.jpg", "/2.jpg"] {
-      origin.serve(path, try TestImages.jpeg(width: 60, height: 40))
+      origin.serve(path, bytes: try TestImages.jpeg(width: 60, height: 40))
     }
     let began = try pictor.prefetch(
-      ["/1.jpg", "/2.jpg"].map { origin.url($0) }, "?preset=thumb&preset=wide")
+      ["/1.jpg", "/2.jpg"].map { origin.url($0) }, query: "?preset=thumb&preset=wide")
     #expect(began.total == 4)
     try pictor.waitFor("it is done") { $0.prefetch.finished == 4 }
     #expect(origin.totalRequests == 2)
-    let answer = try pictor.get(origin.target("/2.jpg", "&w=30&h=5&fit=cover"))
+    let answer = try pictor.get(origin.target("/2.jpg", adding: "&w=30&h=5&fit=cover"))
     #expect(answer["cache-status"] == "pictor; hit; detail=memory")
-    let unknown = try pictor.operate("POST", "/admin/prefetch?preset=none", body: "")
+    let unknown = try pictor.operate("POST", target: "/admin/prefetch?preset=none", body: "")
     #expect(unknown.status == 400 && unknown.text.contains("one of thumb, wide"))
   }
 
-  @Test func `three at a time at low priority, one of a host, until it is cancelled`() throws {
-    // Given: images of five hosts that nobody sends
+  @Test
+  func `a prefetch runs three low-priority loads at a time, one per host, until it is cancelled`()
+    throws
+  {
+    // Given: images on five hosts that never respond
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let everywhere = try Origin(on: "0.0.0.0")
-    everywhere.route("/a.jpg", .silence)
-    origin.serve("/b.jpg", try TestImages.jpeg(width: 30, height: 20))
+    everywhere.route("/a.jpg", to: .silence)
+    origin.serve("/b.jpg", bytes: try TestImages.jpeg(width: 30, height: 20))
     let list = (1...5).flatMap { host in
       (0..<3).map { everywhere.url("/a.jpg?\($0)", host: "127.0.0.\(host)") }
     }
     // When
     let began = try pictor.prefetch(list)
-    try pictor.waitUntil("three run") { everywhere.activeRequests == 3 }
+    try blockUntil("three run") { everywhere.activeRequests == 3 }
     // Then
     let figures = try pictor.stats().prefetch
     #expect((figures.running, figures.waiting) == (3, 12))
@@ -89,26 +92,26 @@ import Testing
     #expect(downloads.allSatisfy { $0.priority == "low" })
     #expect(try pictor.get(origin.target("/b.jpg")).status == 200)
     // When
-    let answer = try pictor.operate("DELETE", "/admin/prefetch/\(began.id)")
+    let answer = try pictor.operate("DELETE", target: "/admin/prefetch/\(began.id)")
     // Then
     #expect(answer.status == 200 && answer.text.contains("\"cancelled\" : true"))
     try pictor.waitFor("the downloads end") { $0.downloads.cancelled == 3 }
     #expect(try pictor.prefetchStatus(began.id).state == .cancelled)
     #expect(everywhere.totalRequests == 3)
-    #expect(try pictor.operate("DELETE", "/admin/prefetch/\(began.id)").status == 404)
+    #expect(try pictor.operate("DELETE", target: "/admin/prefetch/\(began.id)").status == 404)
   }
 
-  @Test func `cancelling a list keeps the image for whoever else wants it`() throws {
+  @Test func `cancelling a prefetch keeps a load that a client also requested`() throws {
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let began = try pictor.prefetch([origin.url("/a.jpg")])
     try pictor.waitFor("it runs") { $0.downloads.running == 1 }
     let client = try pictor.ask(origin.target("/a.jpg"))
-    try pictor.waitUntil("the client waits, too") {
+    try blockUntil("the client waits, too") {
       try pictor.downloads().first.map { $0.waiters == 2 && $0.priority == "normal" } ?? false
     }
-    _ = try pictor.operate("DELETE", "/admin/prefetch/\(began.id)")
+    _ = try pictor.operate("DELETE", target: "/admin/prefetch/\(began.id)")
     gate.open()
     #expect(try client.readAnswer().status == 200)
     #expect(origin.totalRequests == 1)

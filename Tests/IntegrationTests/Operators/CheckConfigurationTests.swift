@@ -1,4 +1,4 @@
-// Tests of --check-config against real folders, files and addresses, and of what a start says of the same mistakes.
+// --check-config with real folders, files and addresses, and the same errors at a start.
 
 import Glibc
 import TestSupport
@@ -9,7 +9,7 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  /// Options under which nothing is wrong, and nothing is warned of.
+  /// Valid options without warnings.
   private var right: [String] {
     [
       "--server.port", "0", "--server.connections", "16", "--disk.path", folder.path + "/cache",
@@ -25,7 +25,7 @@ import Testing
     return (status, pictor.complaints.map { String($0.dropFirst("pictor: ".count)) }, pictor.log)
   }
 
-  /// Checks that one mistake is told alone, by the check and by a start.
+  /// Checks that the check and a start report this single error.
   private func expect(
     _ line: String, of options: [String], sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
@@ -36,47 +36,48 @@ import Testing
     }
   }
 
-  @Test func `what can be used is one line, and nothing is left behind`() throws {
+  @Test func `a valid configuration is reported in one line and leaves no files`() throws {
     let (status, _, log) = try run(["--check-config"] + right)
     #expect(status == 0)
-    #expect(log == "the configuration can be used\n")
+    #expect(log == "the configuration is valid\n")
     #expect(access(folder.path + "/cache", F_OK) != 0)
   }
 
-  @Test func `all mistakes are told at once, by a check and by a start`() throws {
-    // Given: mistakes of each kind
+  @Test func `a check and a start report all errors at once`() throws {
+    // Given: errors of each kind
     try folder.write(
       "pictor.json5",
-      Array(
+      bytes: Array(
         """
         { server: { prot: 1, address: "203.0.113.9" }, log: { level: "loud" },
           presets: { thumb: "breadth=1", big: "w=0" },
           hosts: [ { host: "a", token: "env:NOT_SET" }, { host: "b", token: "file:/nonexistent" } ],
-          download: { ca_file: "/nonexistent.pem", allow_networks: ["10.0.0.1/8"] },
+          download: { ca_file: "/nonexistent.pem", allow_networks: ["10.0.0.1/8"],
+            allow_hosts: ["a.example"] },
           sources: { local_root: "\(folder.path)" }, watermarks: { logo: "local:///none.png" } }
         """.utf8))
-    try folder.write("file", [1])
+    try folder.write("file", bytes: [1])
     let options = [
       "--config", folder.path + "/pictor.json5", "--port", "1", "--server.port", "0",
       "--disk.path", folder.path + "/file/cache",
     ]
     let expected = [
-      "--port: there is no such option; did you mean --server.port?",
+      "--port: unknown option; did you mean --server.port?",
       "\(folder.path)/pictor.json5: log.level: 'loud' is not allowed: debug, info, warning or error",
-      "\(folder.path)/pictor.json5: server.prot: there is no such key; did you mean server.port?",
+      "\(folder.path)/pictor.json5: server.prot: unknown key; did you mean server.port?",
       "PICTOR_MEMORY_LIMIT: 'much' is not allowed: auto or a size such as \"64MiB\" "
         + "(B, KiB, MiB, GiB, TiB), at least 0B",
       "presets.big: w='0' is not allowed: a whole number from 1 to 65535",
-      "presets.thumb: there is no parameter 'breadth'",
+      "presets.thumb: unknown parameter 'breadth'",
       "download.ca_file: '/nonexistent.pem' cannot be read: No such file or directory (2)",
-      "download.allow_networks: '10.0.0.1/8' is no network: "
-        + "the bits behind its prefix must be 0, as in 10.0.0.0/8",
+      "download.allow_networks: '10.0.0.1/8' is not a network: "
+        + "the bits after its prefix must be 0, as in 10.0.0.0/8",
       "hosts: rule 1, token: the environment variable NOT_SET is not set",
       "hosts: rule 2, token: '/nonexistent' cannot be read: No such file or directory",
       "cannot listen on 203.0.113.9:0: Cannot assign requested address (99)",
       "the cache folder '\(folder.path)/file/cache' cannot be used: Not a directory (20)",
-      "watermarks.logo: 'local:///none.png': there is no such file below sources.local_root that "
-        + "can be read; links are not followed",
+      "watermarks.logo: 'local:///none.png': there is no readable file below "
+        + "sources.local_root; symbolic links are not followed",
     ]
     for arguments in [["--check-config"] + options, options] {
       // When
@@ -88,10 +89,10 @@ import Testing
     }
   }
 
-  @Test func `what a running server has is a warning, and it keeps it`() throws {
+  @Test func `resources that a running server holds cause warnings`() throws {
     // Given
     let origin = try Origin()
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 30, height: 20))
     let pictor = try PictorProcess(in: folder)
     let options = ["--server.port", "\(pictor.port)", "--disk.path", folder.path + "/cache"]
     let occupied = [
@@ -105,7 +106,7 @@ import Testing
         ["--check-config", "--server.connections", "16"] + options)
       #expect(status == 0)
       #expect(lines == occupied.map { "warning: " + $0 })
-      #expect(log.hasSuffix("the configuration can be used\n"))
+      #expect(log.hasSuffix("the configuration is valid\n"))
     }
     // Then
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
@@ -116,57 +117,57 @@ import Testing
     #expect(try run(["--check-config", "--server.connections", "16"] + options).lines.isEmpty)
   }
 
-  @Test func `files and folders have to be what they are named as`() throws {
-    try folder.write("text", Array("no certificate".utf8))
+  @Test func `paths must name a file or folder of the expected kind`() throws {
+    try folder.write("text", bytes: Array("no certificate".utf8))
     try expect(
-      "download.ca_file: '\(folder.path)/text' holds no certificate in PEM",
+      "download.ca_file: '\(folder.path)/text' contains no PEM certificate",
       of: ["--download.ca_file", folder.path + "/text"])
     try expect(
-      "sources.local_root: '\(folder.path)/text' is no folder",
+      "sources.local_root: '\(folder.path)/text' is not a folder",
       of: ["--sources.local_root", folder.path + "/text"])
     let proc = try run(["--check-config"] + right + ["--disk.path", "/proc/pictor/cache"])
     #expect(proc.status == 1 && proc.lines.count == 1)
     #expect(
       proc.lines.first?.hasPrefix("the cache folder '/proc/pictor/cache' cannot be used: ") == true)
-    // A tier that is off needs no folder.
+    // A disabled tier needs no folder.
     let off = ["--disk.path", "/proc/pictor", "--disk.limit", "0"]
     #expect(try run(["--check-config"] + right + off).status == 0)
   }
 
-  @Test func `a local watermark has to be there, and no link`() throws {
+  @Test func `a local watermark must exist and must not be a symbolic link`() throws {
     // Given
     mkdir(folder.path + "/root", 0o755)
     let options = [
       "--sources.local_root", folder.path + "/root", "--watermarks", "logo=local:///logo.png",
     ]
     let line =
-      "watermarks.logo: 'local:///logo.png': there is no such file below sources.local_root that "
-      + "can be read; links are not followed"
+      "watermarks.logo: 'local:///logo.png': there is no readable file below "
+      + "sources.local_root; symbolic links are not followed"
     symlink("/etc/hostname", folder.path + "/root/logo.png")
     // Then
     try expect(line, of: options)
     // When
     unlink(folder.path + "/root/logo.png")
-    try folder.write("root/logo.png", try TestImages.jpeg(width: 3, height: 2))
+    try folder.write("root/logo.png", bytes: try TestImages.jpeg(width: 3, height: 2))
     // Then
     #expect(try run(["--check-config"] + right + options).status == 0)
   }
 
-  @Test func `variables that are no keys are warned of with the nearest`() throws {
+  @Test func `unknown variables cause a warning with the nearest key`() throws {
     let (status, lines, _) = try run(
       ["--check-config"] + right, environment: ["PICTOR_PORT": "1", "PICTOR_SERVICE_HOST": "h"])
     #expect(status == 0)
     #expect(
       lines == [
-        "warning: PICTOR_PORT is no setting; did you mean PICTOR_SERVER_PORT?",
-        "warning: PICTOR_SERVICE_HOST is no setting",
+        "warning: PICTOR_PORT is not a setting; did you mean PICTOR_SERVER_PORT?",
+        "warning: PICTOR_SERVICE_HOST is not a setting",
       ])
     let pictor = try PictorProcess(in: folder, environment: ["PICTOR_PORT": "1"])
     #expect(pictor.log.contains("did you mean PICTOR_SERVER_PORT?"))
   }
 
   @Test(arguments: ["healthcheck", "prefetch", "purge"])
-  func `each command has its own help, and a wrong use suggests the nearest`(
+  func `each command has its own help, and invalid use suggests the nearest option`(
     command: String
   ) throws {
     let help = try run([command, "--help"])
@@ -174,6 +175,6 @@ import Testing
     let wrong = try run([command, "--port", "1", "x"])
     #expect(wrong.status == (command == "healthcheck" ? 1 : 2))
     #expect(
-      wrong.lines.first == "--port: there is no such option; did you mean --server.port?")
+      wrong.lines.first == "--port: unknown option; did you mean --server.port?")
   }
 }

@@ -1,4 +1,4 @@
-// Tests of failed URLs (SDWebImage's blacklist): what is listed, what never is, for how long, and who takes it off.
+// Failed URLs (SDWebImage's blacklist): which failures are listed, for how long, and how they are removed.
 
 import TestSupport
 import Testing
@@ -13,17 +13,18 @@ import Testing
     origin = try Origin()
   }
 
-  @Test func `what will not heal is told again at once, listed, and forgotten when told to`() throws
+  @Test func `a permanent failure is returned again at once, listed, and removed on request`()
+    throws
   {
     // Given
     let pictor = try PictorProcess(
       in: folder, PictorProcess.operated + ["--download.maximum_bytes", "20KiB"])
     let image = try TestImages.jpeg(width: 60, height: 40)
-    origin.route("/absent", .status(404))
-    origin.route("/gone", .status(410))
-    origin.serve("/half", Array(image.prefix(image.count / 2)))
-    origin.serve("/text", Array("2 2\n1 2\n3 4\n".utf8))
-    origin.serve("/large", [UInt8](repeating: 0xff, count: 30_000))
+    origin.route("/absent", to: .status(404))
+    origin.route("/gone", to: .status(410))
+    origin.serve("/half", bytes: Array(image.prefix(image.count / 2)))
+    origin.serve("/text", bytes: Array("2 2\n1 2\n3 4\n".utf8))
+    origin.serve("/large", bytes: [UInt8](repeating: 0xff, count: 30_000))
     let cases = [
       ("/absent", 404, "source_not_found"), ("/gone", 404, "source_not_found"),
       ("/half", 422, "undecodable"), ("/text", 415, "unsupported_format"),
@@ -33,7 +34,7 @@ import Testing
       // When
       let first = try pictor.get(origin.target(path))
       let again = try pictor.get(origin.target(path))
-      let other = try pictor.get(origin.target(path, "&w=10"))
+      let other = try pictor.get(origin.target(path, adding: "&w=10"))
       // Then
       #expect(first["cache-status"] == nil)
       for answer in [first, again, other] {
@@ -48,30 +49,37 @@ import Testing
     #expect(try pictor.failedURLs().allSatisfy { $0.seconds > 500 })
     #expect(try pictor.stats().flights.failedURLs == 5)
 
-    // When: an operator forgets one, then all
-    let one = try pictor.operate("DELETE", "/admin/failed?url=\(encoded(origin.url("/absent")))")
+    // When: an operator removes one, then all
+    let one = try pictor.operate(
+      "DELETE", target: "/admin/failed?url=\(encoded(origin.url("/absent")))")
     #expect(one.text.contains("\"removed\" : 1"))
     #expect(try pictor.get(origin.target("/absent"))["cache-status"] == nil)
     #expect(origin.requests(to: "/absent") == 2)
-    #expect(try pictor.operate("DELETE", "/admin/failed").text.contains("\"removed\" : 5"))
+    #expect(try pictor.operate("DELETE", target: "/admin/failed").text.contains("\"removed\" : 5"))
     // Then
     #expect(try pictor.failedURLs().isEmpty)
     _ = try pictor.get(origin.target("/gone"))
     #expect(origin.requests(to: "/gone") == 2)
   }
 
-  @Test func `what may heal is asked for each time`() throws {
+  @Test func `a transient failure is requested again each time`() throws {
     // Given
-    let pictor = try PictorProcess(
-      in: folder,
-      PictorProcess.operated + [
-        "--download.timeout", "300ms", "--download.retries", "0",
-        "--download.breaker_threshold", "0",
-      ])
-    origin.route("/silent", .silence)
-    origin.route("/reset", .resetBeforeHead)
-    for status in [429, 500, 503] { origin.route("/\(status)", .status(status)) }
+    func start(_ options: [String], cache: String) throws -> PictorProcess {
+      try PictorProcess(
+        in: folder,
+        PictorProcess.operated + options + [
+          "--download.retries", "0", "--download.breaker_threshold", "0", "--disk.path",
+          "\(folder.path)/\(cache)",
+        ])
+    }
+    origin.route("/silent", to: .silence)
+    origin.route("/reset", to: .resetBeforeHead)
+    for status in [429, 500, 503] { origin.route("/\(status)", to: .status(status)) }
+    // Only the silent URL gets little time: the others must not reach it.
+    let patient = try start([], cache: "patient")
+    let hurried = try start(["--download.timeout", "300ms"], cache: "hurried")
     for path in ["/silent", "/reset", "/429", "/500", "/503"] {
+      let pictor = path == "/silent" ? hurried : patient
       for request in 1...2 {
         // When
         let answer = try pictor.get(origin.target(path))
@@ -80,17 +88,15 @@ import Testing
         #expect(answer["cache-status"] == nil && answer["cache-control"] == "no-store", "\(path)")
         #expect(origin.requests(to: path) == request, "\(path)")
       }
+      #expect(try pictor.failedURLs().isEmpty)
     }
-    #expect(try pictor.failedURLs().isEmpty)
   }
 
-  @Test func `what was unreachable or cancelled is had as soon as it can be`() throws {
+  @Test func `an unreachable or cancelled image is loaded as soon as it is available`() throws {
     let pictor = try PictorProcess(
       in: folder, PictorProcess.operated + ["--download.retries", "0"])
-    let closed = try Origin()
-    let port = closed.port
-    closed.stop()
-    for url in ["http://127.0.0.1:\(port)/a.jpg", "http://no-such-host.invalid/a.jpg"] {
+    let closed = try ClosedPort()
+    for url in [closed.url("/a.jpg"), "http://no-such-host.invalid/a.jpg"] {
       for _ in 0..<2 {
         let answer = try pictor.get("/image?url=\(encoded(url))")
         #expect(answer.status == 502 && answer["cache-status"] == nil, "\(url)")
@@ -100,33 +106,33 @@ import Testing
     let image = try TestImages.jpeg(width: 30, height: 20)
     origin.route("/a.jpg") { $0.number == 1 ? .silence : .ok(image) }
     let client = try pictor.ask(origin.target("/a.jpg"))
-    try pictor.waitUntil("it is asked for") { origin.requests(to: "/a.jpg") == 1 }
+    try blockUntil("the origin gets the request") { origin.requests(to: "/a.jpg") == 1 }
     client.close()
     try pictor.waitFor("it is cancelled") { $0.downloads.cancelled == 1 }
     #expect(try pictor.failedURLs().isEmpty)
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
   }
 
-  @Test func `retry passes the list, and success takes the URL off it`() throws {
+  @Test func `retry ignores a remembered failure, and success removes it`() throws {
     // Given
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let image = try TestImages.jpeg(width: 30, height: 20)
     origin.route("/a.jpg") { $0.number <= 2 ? .status(404) : .ok(image) }
     #expect(try pictor.get(origin.target("/a.jpg")).status == 404)
     // When it fails again
-    #expect(try pictor.get(origin.target("/a.jpg", "&retry=1")).status == 404)
-    // Then it stays listed
+    #expect(try pictor.get(origin.target("/a.jpg", adding: "&retry=1")).status == 404)
+    // Then the URL stays listed
     #expect(origin.requests(to: "/a.jpg") == 2)
     #expect(try pictor.get(origin.target("/a.jpg"))["cache-status"] == Self.fromTheList)
     // When it succeeds
-    #expect(try pictor.get(origin.target("/a.jpg", "&retry=1")).status == 200)
-    // Then it is not
+    #expect(try pictor.get(origin.target("/a.jpg", adding: "&retry=1")).status == 200)
+    // Then it is not listed
     #expect(try pictor.failedURLs().isEmpty)
-    #expect(try pictor.get(origin.target("/a.jpg", "&w=10")).status == 200)
+    #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=10")).status == 200)
     #expect(origin.requests(to: "/a.jpg") == 3)
   }
 
-  @Test func `a failure is forgotten after its time, and the oldest where there are too many`()
+  @Test func `a failure expires after its time, and the oldest is dropped above the limit`()
     throws
   {
     let pictor = try PictorProcess(
@@ -134,10 +140,10 @@ import Testing
       PictorProcess.operated + ["--failures.ttl", "404=1s,410=1d", "--failures.limit", "2"])
     let image = try TestImages.jpeg(width: 30, height: 20)
     origin.route("/brief") { $0.number == 1 ? .status(404) : .ok(image) }
-    for path in ["/1", "/2", "/3"] { origin.route(path, .status(410)) }
+    for path in ["/1", "/2", "/3"] { origin.route(path, to: .status(410)) }
     #expect(try pictor.get(origin.target("/brief")).status == 404)
-    // No retry and no operator: only its time.
-    try pictor.waitUntil("it is asked for again") {
+    // Without retry and operator, it expires.
+    try blockUntil("the origin gets another request") {
       try pictor.get(origin.target("/brief")).status == 200
     }
     for path in ["/1", "/2", "/3"] { _ = try pictor.get(origin.target(path)) }
@@ -145,13 +151,13 @@ import Testing
     #expect(try pictor.failedURLs().allSatisfy { $0.seconds > 80_000 })
   }
 
-  @Test func `what is kept is served though its source is listed`() throws {
+  @Test func `a cached image is served although its source failed later`() throws {
     let pictor = try PictorProcess(in: folder, ["--download.maximum_bytes", "100KiB"])
     let image = try TestImages.jpeg(width: 30, height: 20)
     let large = [UInt8](repeating: 0, count: 200_000)
     origin.route("/a.jpg") { $0.number == 1 ? .ok(image) : .ok(large) }
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
-    #expect(try pictor.get(origin.target("/a.jpg", "&cache=bypass")).status == 413)
+    #expect(try pictor.get(origin.target("/a.jpg", adding: "&cache=bypass")).status == 413)
     #expect(try pictor.get(origin.target("/a.jpg"))["cache-status"] == "pictor; hit; detail=memory")
     #expect(origin.requests(to: "/a.jpg") == 2)
   }

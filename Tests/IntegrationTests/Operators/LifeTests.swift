@@ -1,4 +1,4 @@
-// The server's life: starts that fail in one line, clean ends, and what survives a restart.
+// The server's life cycle: starts that fail with one error, orderly stops, and what survives a restart.
 
 import FoundationEssentials
 import Glibc
@@ -15,12 +15,12 @@ import Testing
     origin = try Origin()
   }
 
-  @Test func `each request has its line in the log when the server has stopped`() throws {
+  @Test func `every request is logged by the time the server has stopped`() throws {
     // Given
     let pictor = try PictorProcess(in: folder)
     let origin = try Origin()
     for number in 0..<50 {
-      origin.serve("/\(number).jpg", try TestImages.jpeg(width: 8, height: 8))
+      origin.serve("/\(number).jpg", bytes: try TestImages.jpeg(width: 8, height: 8))
     }
     // When
     for number in 0..<50 { #expect(try pictor.get(origin.target("/\(number).jpg")).status == 200) }
@@ -32,49 +32,49 @@ import Testing
     #expect(lines.last?.contains("\"stopped\"") == true)
   }
 
-  @Test func `what was made and what was loaded survive a restart`() throws {
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 300, height: 200))
+  @Test func `variants and sources survive a restart`() throws {
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 300, height: 200))
     var pictor = try PictorProcess(in: folder)
-    let before = try pictor.get(origin.target("/a.jpg", "&w=100"))
+    let before = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
     #expect(try pictor.end() == 0)
 
     pictor = try PictorProcess(in: folder)
-    let after = try pictor.get(origin.target("/a.jpg", "&w=100"))
+    let after = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
     #expect(after["cache-status"] == "pictor; hit; detail=disk")
     #expect(after.body == before.body)
     #expect(after["etag"] == before["etag"])
-    let other = try pictor.get(origin.target("/a.jpg", "&w=50"))
+    let other = try pictor.get(origin.target("/a.jpg", adding: "&w=50"))
     #expect(other["cache-status"] == "pictor; hit; detail=source")
     #expect(origin.requests(to: "/a.jpg") == 1)
-    let memory = try pictor.get(origin.target("/a.jpg", "&w=100"))
+    let memory = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
     #expect(memory["cache-status"] == "pictor; hit; detail=memory")
   }
 
-  @Test func `a damaged file is a miss and never an answer`() throws {
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 300, height: 200))
+  @Test func `a damaged file is a miss and never served`() throws {
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 300, height: 200))
     var pictor = try PictorProcess(in: folder)
-    let before = try pictor.get(origin.target("/a.jpg", "&w=100"))
+    let before = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
     #expect(try pictor.end() == 0)
     let files = TemporaryFolder.files(below: folder.path + "/cache").filter { size(of: $0) > 500 }
     #expect(files.count == 2)
     for file in files { flipByte(in: file, at: size(of: file) - 100) }
 
     pictor = try PictorProcess(in: folder)
-    let after = try pictor.get(origin.target("/a.jpg", "&w=100"))
+    let after = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
     #expect(after.status == 200)
     #expect(after["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
     #expect(after.body == before.body)
     #expect(try pictor.stats().disk.damaged == 2)
   }
 
-  @Test func `the limits of memory and disk hold`() throws {
+  @Test func `the limits of memory and disk are respected`() throws {
     let pictor = try PictorProcess(
       in: folder,
       ["--memory.limit", "200KiB", "--disk.limit", "1MiB", "--download.limit_per_host", "64"])
     origin.route("/a.png") { _ in .ok((try? TestImages.png(width: 100, height: 100)) ?? []) }
     let client = try pictor.connect()
     for number in 0..<100 {
-      let answer = try client.get(origin.target("/a.png?\(number)", "&format=png"))
+      let answer = try client.get(origin.target("/a.png?\(number)", adding: "&format=png"))
       #expect(answer.status == 200)
       if number.isMultiple(of: 10) {
         #expect(TemporaryFolder.diskUsage(of: folder.path + "/cache") <= 1 << 20)
@@ -86,14 +86,14 @@ import Testing
     #expect(TemporaryFolder.diskUsage(of: folder.path + "/cache") <= 1 << 20)
   }
 
-  @Test func `detached requests hold a place each until their work ends`() throws {
-    // Given a server with five places and an origin that waits
+  @Test func `each detached request counts against the limit until its work ends`() throws {
+    // Given a server with a limit of five requests, and an origin that waits
     let pictor = try PictorProcess(in: folder, ["--server.active_requests", "5"])
     let gate = Gate()
-    origin.route("/a.png", .hold(gate, then: .ok(try TestImages.png(width: 8, height: 8))))
-    // When many ask for different images and leave
+    origin.route("/a.png", to: .hold(gate, then: .ok(try TestImages.png(width: 8, height: 8))))
+    // When many clients request different images and disconnect
     for number in 0..<20 {
-      let client = try pictor.ask(origin.target("/a.png?\(number)", "&detach=1"))
+      let client = try pictor.ask(origin.target("/a.png?\(number)", adding: "&detach=1"))
       try pictor.waitFor("it is let in or refused") {
         $0.flights.variants >= min(number + 1, 5) && $0.requests.active >= 0
       }
@@ -109,19 +109,20 @@ import Testing
     #expect(try pictor.get(origin.target("/a.png?0")).status == 200)
   }
 
-  @Test func `the count limit of memory holds, and stats tell of its pressure unless it is off`()
+  @Test
+  func `the memory count limit is respected, and memory pressure is reported unless disabled`()
     throws
   {
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 30, height: 20))
     for (pressure, isOff) in [("0", true), ("0.9", false)] {
       let pictor = try PictorProcess(
         in: folder, ["--memory.count_limit", "2", "--memory.pressure", pressure])
       for width in 1...5 {
-        #expect(try pictor.get(origin.target("/a.jpg", "&w=\(width)")).status == 200)
+        #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=\(width)")).status == 200)
       }
       let memory = try pictor.stats().memory
       #expect(memory.entries == 2)
-      // Where the kernel tells nothing, there is nothing to tell.
+      // Without memory figures from the kernel, there are none to report.
       #expect(!isOff || memory.pressure == nil)
       #expect(memory.pressure.map { $0.limit <= memory.limit } ?? true)
       #expect(try pictor.end() == 0)
@@ -129,17 +130,17 @@ import Testing
   }
 
   @Test(arguments: [SIGTERM, SIGINT])
-  func `a stop lets running requests finish and exits 0`(signal: CInt) throws {
+  func `a stop finishes running requests and exits 0`(signal: CInt) throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let idle = try pictor.connect()
     #expect(try idle.get("/stats").status == 200)
     let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
+    try client.send(HTTPClient.text("GET", target: origin.target("/a.jpg")))
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     kill(pictor.id, signal)
-    // Over the connection that was there before: it drains, and says so.
+    // Over the existing connection: the server drains and says so.
     var draining = try idle.get("/stats")
     for _ in 0..<500 where draining.status == 200 {
       usleep(5_000)
@@ -153,10 +154,10 @@ import Testing
     #expect(pictor.workers().isEmpty)
   }
 
-  @Test func `after SIGTERM it serves on and says 503, until a second one or the delay is over`()
+  @Test func `after SIGTERM the server drains until the delay ends or a second signal arrives`()
     throws
   {
-    origin.route("/a.jpg", .ok(try TestImages.jpeg(width: 30, height: 20)))
+    origin.route("/a.jpg", to: .ok(try TestImages.jpeg(width: 30, height: 20)))
     for (delay, isHurried) in [("1h", true), ("300ms", false)] {
       // Given
       let pictor = try PictorProcess(in: folder, ["--server.shutdown_delay", delay])
@@ -170,7 +171,7 @@ import Testing
       // Then
       if isHurried {
         #expect(stats?.status == 503)
-        // Over connections that are made now.
+        // Over new connections.
         #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
         #expect(try pictor.get("/stats").text.contains("draining"))
         kill(pictor.id, SIGTERM)
@@ -179,12 +180,12 @@ import Testing
     }
   }
 
-  @Test func `signals without a meaning lose no request`() throws {
+  @Test func `other signals lose no request`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
+    try client.send(HTTPClient.text("GET", target: origin.target("/a.jpg")))
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     for signal in [SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGCHLD] {
       kill(pictor.id, signal)
@@ -195,7 +196,7 @@ import Testing
     #expect(try pictor.end() == 0)
   }
 
-  @Test func `SIGHUP takes over new tokens, and says what needs a restart`() throws {
+  @Test func `SIGHUP loads new tokens and names the keys that need a restart`() throws {
     // Given
     let file = folder.path + "/pictor.json5"
     func write(_ text: String) throws {
@@ -207,33 +208,32 @@ import Testing
       try pictor.connect().get("/admin/failed", headers: ["Authorization": "Bearer \(token)"])
         .status
     }
-    func waitForLog(_ text: String) {
-      for _ in 0..<2_000 where !pictor.log.contains(text) { usleep(5_000) }
-      #expect(pictor.log.contains(text))
+    func waitForLog(_ text: String) throws {
+      try blockUntil("\(text) is logged") { pictor.log.contains(text) }
     }
     #expect(try status("the-first-token-of-all") == 200)
     // When
     try write("{ admin: { tokens: ['the-second-token-of-all'] }, memory: { limit: '1MiB' } }")
     kill(pictor.id, SIGHUP)
     // Then
-    waitForLog("memory.limit")
+    try waitForLog("memory.limit")
     #expect(try status("the-first-token-of-all") == 401)
     #expect(try status("the-second-token-of-all") == 200)
     // When
     try write("{ admin: { tokens: ['short'] } }")
     kill(pictor.id, SIGHUP)
     // Then
-    waitForLog("the configuration is not reloaded")
+    try waitForLog("the configuration was not reloaded")
     #expect(try status("the-second-token-of-all") == 200)
     #expect(!pictor.log.contains("token-of-all"))
     #expect(try pictor.end() == 0)
   }
 
-  @Test func `what does not finish within the grace time is answered and ended`() throws {
+  @Test func `requests that exceed the grace period are answered 503`() throws {
     let pictor = try PictorProcess(in: folder, ["--server.grace_time", "200ms"])
-    origin.route("/a.jpg", .silence)
+    origin.route("/a.jpg", to: .silence)
     let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", origin.target("/a.jpg")))
+    try client.send(HTTPClient.text("GET", target: origin.target("/a.jpg")))
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     kill(pictor.id, SIGTERM)
     let answer = try client.readAnswer()
@@ -241,7 +241,7 @@ import Testing
     #expect(try pictor.end(0) == 0)
   }
 
-  @Test func `a crowd that leaves at once gives its places back`() throws {
+  @Test func `connections of many clients that disconnect at once are released`() throws {
     let pictor = try PictorProcess(
       in: folder, ["--server.connections", "256", "--server.header_timeout", "60s"])
     _ = openFilesAllow(1_000)
@@ -250,10 +250,10 @@ import Testing
       usleep(200_000)
       crowd.removeAll()
     }
-    try pictor.waitFor("everyone is gone") { $0.requests.connections <= 1 }
+    try pictor.waitFor("all connections are closed") { $0.requests.connections <= 1 }
   }
 
-  @Test func `a port in use is one clear line and exit 1`() throws {
+  @Test func `a port in use is reported in one error with exit status 1`() throws {
     let pictor = try PictorProcess(
       in: folder,
       ["--server.port", "\(origin.port)", "--disk.path", folder.path + "/cache"], isServer: false)
@@ -265,7 +265,7 @@ import Testing
   }
 
   @Test(arguments: ["/proc/pictor", "/dev/null/cache"])
-  func `an unusable cache folder is one clear line and exit 1`(path: String) throws {
+  func `an unusable cache folder is reported in one error with exit status 1`(path: String) throws {
     let pictor = try PictorProcess(
       in: folder, ["--server.port", "0", "--disk.path", path], isServer: false)
     #expect(try pictor.end(0) == 1)
@@ -274,7 +274,9 @@ import Testing
   }
 
   @Test(arguments: ["folder", "symbolic link", "special file"])
-  func `anything but a file in place of the lock is one line that says what to do`(kind: String)
+  func `a lock that is not a regular file is reported in one error that says what to do`(
+    kind: String
+  )
     throws
   {
     // Given
@@ -296,11 +298,11 @@ import Testing
       ])
   }
 
-  // The sanitizer's own addresses are terabytes.
+  // The sanitizer reserves terabytes of addresses.
   @Test(
-    .enabled(if: getenv("TSAN_OPTIONS") == nil),
+    .enabled(if: !TestBuild.isThreadSanitized),
     arguments: ["--as=300000000", "--as=500000000", "--as=900000000"])
-  func `a limit that leaves too little for a server is one clear line and exit 1`(limit: String)
+  func `too little address space is reported in one error with exit status 1`(limit: String)
     throws
   {
     // When
@@ -313,7 +315,7 @@ import Testing
     #expect(pictor.complaints.first?.contains("ulimit -v") == true, "\(pictor.log)")
   }
 
-  @Test func `a missing configuration file is one clear line and exit 1`() throws {
+  @Test func `a missing configuration file is reported in one error with exit status 1`() throws {
     let pictor = try PictorProcess(
       in: folder,
       [
@@ -326,7 +328,7 @@ import Testing
         == ["pictor: \(folder.path)/absent.json5: cannot be read: No such file or directory"])
   }
 
-  @Test func `the environment configures, and the health check asks`() throws {
+  @Test func `environment variables configure the server, and healthcheck queries it`() throws {
     let pictor = try PictorProcess(
       in: folder, environment: ["PICTOR_MEMORY_LIMIT": "1MiB", "PICTOR_TYPO": "1"])
     #expect(try pictor.stats().memory.limit == 1 << 20)
@@ -340,7 +342,7 @@ import Testing
     #expect(try dead.end(0) == 1)
   }
 
-  @Test func `a server that logs nothing serves all the same`() throws {
+  @Test func `a server without log lines still serves`() throws {
     let free = try Origin()
     free.stop()
     let pictor = try PictorProcess(
@@ -350,9 +352,9 @@ import Testing
         "error",
       ], isServer: false)
     var status: Int?
-    for _ in 0..<1_000 where status == nil {
+    try blockUntil("it answers") {
       status = try? HTTPClient(port: free.port).get("/stats").status
-      usleep(10_000)
+      return status != nil
     }
     #expect(status == 200)
     #expect(try pictor.end() == 0)
@@ -361,9 +363,10 @@ import Testing
 
   @Test(arguments: [
     (["--version"], "pictor \(pictorVersion)\n"),
-    (["--check-config"], "the configuration can be used\n"),
+    (["--check-config"], "the configuration is valid\n"),
   ])
-  func `the small commands answer and end`(options: [String], output: String) throws {
+  func `version and check-config print one line and exit`(options: [String], output: String) throws
+  {
     let quiet = [
       "--server.port", "0", "--server.connections", "16", "--disk.path", folder.path + "/cache",
     ]

@@ -1,4 +1,4 @@
-// Tests of what operators and operation keys do to running work: supersede, cancel, pause, resume, watch.
+// Operations on running work, by operators and operation keys: supersede, cancel, pause, resume, watch.
 
 import Model
 import TestSupport
@@ -22,31 +22,34 @@ import Testing
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
     let image = try TestImages.jpeg(width: 30, height: 20)
-    for path in ["/1.jpg", "/other.jpg"] { origin.route(path, .hold(gate, then: .ok(image))) }
-    origin.serve("/2.jpg", image)
+    for path in ["/1.jpg", "/other.jpg"] {
+      origin.route(path, to: .ok(image, holdingAfter: 0, at: gate))
+    }
+    origin.serve("/2.jpg", bytes: image)
     let older = try pictor.ask(origin.target("/1.jpg"), headers: ["X-Operation-Key": "row 7"])
     let other = try pictor.ask(origin.target("/other.jpg"), headers: ["X-Operation-Key": "row 8"])
-    try pictor.waitUntil("both run") { origin.activeRequests == 2 }
+    try blockUntil("both run") { origin.activeRequests == 2 }
     // When
     let newer = try pictor.ask(origin.target("/2.jpg"), headers: ["X-Operation-Key": "row 7"])
     // Then
     let superseded = try older.readAnswer()
     #expect(superseded.status == 409 && superseded.text.contains("\"superseded\""))
     #expect(try newer.readAnswer().status == 200)
-    try pictor.waitUntil("the origin sees it go") { origin.clientsGone == 1 }
+    try blockUntil("the origin sees it go") { origin.clientsGone == 1 }
     #expect(try pictor.stats().downloads.cancelled == 1)
     gate.open()
     #expect(try other.readAnswer().status == 200)
   }
 
-  @Test func `a superseded request leaves others who want its image alone`() throws {
+  @Test func `a superseded request does not affect other participants`() throws {
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
-    origin.route("/a.jpg", .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
+    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let older = try pictor.ask(origin.target("/a.jpg"), headers: ["X-Operation-Key": "k"])
     let other = try pictor.ask(origin.target("/a.jpg"))
     try pictor.waitFor("both wait") { $0.flights.coalesced == 1 }
-    let newer = try pictor.ask(origin.target("/a.jpg", "&w=10"), headers: ["X-Operation-Key": "k"])
+    let newer = try pictor.ask(
+      origin.target("/a.jpg", adding: "&w=10"), headers: ["X-Operation-Key": "k"])
     #expect(try older.readAnswer().status == 409)
     gate.open()
     #expect(try other.readAnswer().status == 200)
@@ -56,19 +59,21 @@ import Testing
 
   // MARK: cancelAll, isRunning
 
-  @Test func `an operator ends all work, and the server goes on`() throws {
+  @Test func `an operator's cancel ends all work, and the server continues`() throws {
     // Given
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let gate = Gate()
     let image = try TestImages.jpeg(width: 30, height: 20)
-    for path in ["/1.jpg", "/2.jpg"] { origin.route(path, .hold(gate, then: .ok(image))) }
+    for path in ["/1.jpg", "/2.jpg"] {
+      origin.route(path, to: .ok(image, holdingAfter: 0, at: gate))
+    }
     let clients = try ["/1.jpg", "/1.jpg", "/2.jpg"].map { try pictor.ask(origin.target($0)) }
     try pictor.waitFor("they run") {
       $0.flights.variants == 2 && $0.flights.sources == 2 && $0.flights.coalesced == 1
         && $0.downloads.running == 2
     }
     // When
-    let answer = try pictor.operate("POST", "/admin/cancel")
+    let answer = try pictor.operate("POST", target: "/admin/cancel")
     // Then
     #expect(answer.status == 200 && answer.text.contains("\"cancelled\" : 3"))
     for client in clients {
@@ -86,18 +91,18 @@ import Testing
 
   // MARK: suspended
 
-  @Test func `a pause holds back what has not begun, and nothing else`() throws {
-    // Given: an image that is kept, and a download that runs
+  @Test func `a pause delays only downloads that have not started`() throws {
+    // Given: a cached image, and a running download
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let gate = Gate()
     let image = try TestImages.jpeg(width: 30, height: 20)
-    for path in ["/kept.jpg", "/waits.jpg"] { origin.serve(path, image) }
-    origin.route("/runs.jpg", .hold(gate, then: .ok(image)))
+    for path in ["/kept.jpg", "/waits.jpg"] { origin.serve(path, bytes: image) }
+    origin.route("/runs.jpg", to: .hold(gate, then: .ok(image)))
     _ = try pictor.get(origin.target("/kept.jpg"))
     let running = try pictor.ask(origin.target("/runs.jpg"))
     try pictor.waitFor("it runs") { $0.downloads.running == 1 }
     // When
-    #expect(try pictor.operate("POST", "/admin/pause").text.contains("\"paused\" : true"))
+    #expect(try pictor.operate("POST", target: "/admin/pause").text.contains("\"paused\" : true"))
     let waiting = try pictor.ask(origin.target("/waits.jpg"))
     // Then
     try pictor.waitFor("it waits") { $0.downloads.waiting == 1 && $0.downloads.paused }
@@ -107,7 +112,7 @@ import Testing
     #expect(try pictor.stats().downloads.waiting == 1)
     #expect(origin.requests(to: "/waits.jpg") == 0)
     // When
-    #expect(try pictor.operate("POST", "/admin/resume").text.contains("\"paused\" : false"))
+    #expect(try pictor.operate("POST", target: "/admin/resume").text.contains("\"paused\" : false"))
     // Then
     #expect(try waiting.readAnswer().status == 200)
     #expect(try !pictor.stats().downloads.paused)
@@ -115,26 +120,27 @@ import Testing
 
   // MARK: Progress
 
-  @Test func `the list tells how far each download is, and whom it is for`() throws {
-    // Given: one that waits, one whose length is known, one whose length nobody says
+  @Test func `the download list shows each download's progress and number of clients`() throws {
+    // Given: a waiting download, one of known length, and one of unknown length
     let pictor = try PictorProcess(
       in: folder, PictorProcess.operated + ["--download.limit_per_host", "2"])
-    let (gate, image) = (Gate(), try TestImages.jpeg(width: 60, height: 40))
-    origin.route("/known.jpg", .ok(image, holdingAfter: 100, at: gate))
+    let gate = Gate()
+    let image = try TestImages.jpeg(width: 60, height: 40)
+    origin.route("/known.jpg", to: .ok(image, holdingAfter: 100, at: gate))
     let chunks = [image.prefix(100), image.dropFirst(100)].map { OriginReply.chunk(Array($0)) }
     origin.route(
       "/unknown.jpg",
-      OriginReply([
+      to: OriginReply([
         .send(OriginReply.chunkedHead + chunks[0]), .hold(gate),
         .send(chunks[1] + Array("0\r\n\r\n".utf8)),
       ]))
-    origin.serve("/waits.jpg", image)
+    origin.serve("/waits.jpg", bytes: image)
     var clients = try ["/known.jpg", "/unknown.jpg"].map { try pictor.ask(origin.target($0)) }
-    try pictor.waitUntil("both have begun") {
+    try blockUntil("both have begun") {
       try pictor.downloads().count { $0.received == 100 } == 2
     }
-    clients.append(try pictor.ask(origin.target("/known.jpg", "&priority=high&w=10")))
-    clients.append(try pictor.ask(origin.target("/waits.jpg", "&priority=low")))
+    clients.append(try pictor.ask(origin.target("/known.jpg", adding: "&priority=high&w=10")))
+    clients.append(try pictor.ask(origin.target("/waits.jpg", adding: "&priority=low")))
     try pictor.waitFor("all are there") { $0.downloads.waiting == 1 && $0.flights.coalesced == 1 }
     // Then
     let list = try pictor.downloads()
@@ -159,27 +165,30 @@ import Testing
   }
 
   @Test(arguments: [0, 0.5, 1])
-  func `downloads are told live, in steps as large as wanted, the end always`(
+  func `download events arrive in the requested steps, and always at the end`(
     interval: Double
   ) throws {
     // Given
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let image = try TestImages.jpeg(width: 30, height: 20)
-    // Each piece is sent when the test has been told of the one before it, where it is told.
+    // Each piece is sent after the test received the event for the previous one, if there is one.
     let gates = (0..<3).map { _ in Gate() }
     let quarter = image.count / 4
     let pieces = (0..<4).map { Array(image[($0 * quarter)...].prefix($0 < 3 ? quarter : .max)) }
     origin.route(
       "/a.jpg",
-      OriginReply(
-        [.send(OriginReply.head(200, ["Content-Length: \(image.count)"])), .send(pieces[0])]
+      to: OriginReply(
+        [
+          .send(OriginReply.head(200, headers: ["Content-Length: \(image.count)"])),
+          .send(pieces[0]),
+        ]
           + zip(gates, pieces.dropFirst()).flatMap { [.hold($0), .send($1)] }))
     let events: EventReader<DownloadStatus> = try pictor.events(
       at: "/admin/downloads?interval=\(interval)")
     // When
     let client = try pictor.ask(origin.target("/a.jpg"))
     for (index, gate) in gates.enumerated() {
-      try pictor.waitUntil("a piece is here") {
+      try blockUntil("a piece is here") {
         try pictor.downloads().first?.received == (index + 1) * quarter
       }
       gate.open()
@@ -195,10 +204,10 @@ import Testing
     }
   }
 
-  @Test func `a length that nobody says is not guessed, to the end`() throws {
+  @Test func `an unknown length is reported as -1 until the end`() throws {
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     let image = try TestImages.jpeg(width: 30, height: 20)
-    origin.route("/a.jpg", .chunked(image, size: 100))
+    origin.route("/a.jpg", to: .chunked(image, size: 100))
     let events: EventReader<DownloadStatus> = try pictor.events(at: "/admin/downloads")
     #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
     let told = try events.events { $0.state == .finished }
@@ -206,9 +215,9 @@ import Testing
     #expect(told.allSatisfy { $0.expected == -1 })
   }
 
-  @Test func `the end of a download that fails is told with its reason`() throws {
+  @Test func `the event for a failed download contains its error`() throws {
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
-    origin.route("/a.jpg", .truncated([1, 2, 3], declaring: 100))
+    origin.route("/a.jpg", to: .truncated([1, 2, 3], declaring: 100))
     let events: EventReader<DownloadStatus> = try pictor.events(at: "/admin/downloads?interval=1")
     #expect(try pictor.get(origin.target("/a.jpg")).status == 502)
     let told = try events.events { $0.state == .failed }

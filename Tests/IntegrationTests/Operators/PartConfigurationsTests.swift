@@ -1,4 +1,4 @@
-// Tests of PartConfigurations: what the parts are told of the configuration, and what they would be told by themselves.
+// PartConfigurations: the settings that each part receives, compared with the part's own defaults.
 
 import Configuring
 import TestSupport
@@ -15,10 +15,10 @@ import Testing
       })
   }
 
-  /// Two defaults of one setting would differ one day, and tests of a part show what no server does.
-  @Test func `each part's own defaults are the configuration's`() throws {
+  /// Two defaults of one setting would diverge, and tests of a part would differ from the server.
+  @Test func `each part's own defaults equal those of the configuration`() throws {
     let parts = try PartConfigurations(Configuration(), room: 64 << 30)
-    // By chance, and the same for both.
+    // Random, and the same for both.
     var server = type(of: parts.server).init()
     server.id = parts.server.id
     #expect(!server.id.isEmpty && parts.downloader.serverID == server.id)
@@ -36,13 +36,14 @@ import Testing
     pairs.append((parts.imagers, imagers))
     pairs.append((parts.prefetcher, type(of: parts.prefetcher).init()))
     for (told, own) in pairs {
-      let (told, own) = (settings(told), settings(own))
+      let told = settings(told)
+      let own = settings(own)
       for name in told.keys where name != "limits" { #expect(told[name] == own[name], "\(name)") }
     }
     #expect(parts.imagers.limits == imagers.limits)
   }
 
-  @Test func `connections leave descriptors for everything else`() {
+  @Test func `the connection limit leaves descriptors for other work`() {
     #expect(DescriptorLimit.connections(wanted: 4_096, limit: 1_048_576) == 4_096)
     #expect(DescriptorLimit.connections(wanted: 4_096, limit: .max) == 4_096)
     #expect(DescriptorLimit.connections(wanted: 4_096, limit: 1_024) == 256)
@@ -52,14 +53,14 @@ import Testing
 
   @Test(arguments: [
     ("download.allow_networks", "10.0.0.1/8", "10.0.0.0/8"),
-    ("download.allow_networks", "1.2.3.4.5", "no network"),
-    ("download.allow_hosts", "a..b", "no host"), ("download.deny_hosts", "a..b", "no host"),
+    ("download.allow_networks", "1.2.3.4.5", "not a network"),
+    ("download.allow_hosts", "a..b", "not a host"), ("download.deny_hosts", "a..b", "not a host"),
     ("download.ca_file", "/nonexistent.pem", "No such file"),
     ("download.ca_file", "/tmp", "a folder"),
     ("sources.local_root", "/nonexistent", "No such file"),
-    ("sources.local_root", "/dev/null", "no folder"),
+    ("sources.local_root", "/dev/null", "not a folder"),
   ])
-  func `what cannot be used is found before anything starts`(
+  func `unusable settings are found before the server starts`(
     key: String, value: String, reason: String
   ) throws {
     var configuration = Configuration()
@@ -73,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `a local watermark needs a local root`() throws {
+  @Test func `a local watermark requires a local root`() throws {
     var configuration = Configuration()
     configuration.watermarks = ["far": "http://h/a.png", "near": "local:///a.png"]
     #expect {

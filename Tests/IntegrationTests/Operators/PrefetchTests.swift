@@ -1,4 +1,4 @@
-// Prefetching with the real program: the command beside its server, and what is there afterwards.
+// Prefetching with the real program: the command and its server, and the cache afterwards.
 
 import FoundationEssentials
 import Glibc
@@ -18,16 +18,16 @@ import Testing
     pictor = try PictorProcess(in: folder, ["--admin.tokens", Self.token])
   }
 
-  /// `pictor prefetch` of these lines, as it was started.
-  private func prefetch(_ lines: [String], _ options: [String] = []) throws -> PictorProcess {
-    try folder.write("list", Array(lines.map { $0 + "\n" }.joined().utf8))
+  /// Starts `pictor prefetch` with these lines.
+  private func prefetch(_ lines: [String], options: [String] = []) throws -> PictorProcess {
+    try folder.write("list", bytes: Array(lines.map { $0 + "\n" }.joined().utf8))
     return try PictorProcess(
       in: folder,
       ["prefetch", folder.path + "/list", "--server.port", "\(pictor.port)"] + options,
       environment: ["PICTOR_ADMIN_TOKENS": Self.token], isServer: false)
   }
 
-  /// What the server says of the lists it had.
+  /// The server's status of all lists.
   private func prefetches() throws -> [PrefetchStatus] {
     let answer = try pictor.connect().get(
       "/admin/prefetch", headers: ["Authorization": "Bearer \(Self.token)"])
@@ -35,11 +35,11 @@ import Testing
       "prefetches"] ?? []
   }
 
-  @Test func `what the command had loaded is there, and is skipped the next time`() throws {
+  @Test func `prefetched images are hits and are skipped by the next prefetch`() throws {
     for number in 0..<5 {
-      origin.serve("/\(number).jpg", try TestImages.jpeg(width: 30 + number, height: 20))
+      origin.serve("/\(number).jpg", bytes: try TestImages.jpeg(width: 30 + number, height: 20))
     }
-    let lines = (0..<5).map { origin.target("/\($0).jpg", "&w=10") }
+    let lines = (0..<5).map { origin.target("/\($0).jpg", adding: "&w=10") }
     let first = try prefetch(lines)
     #expect(try first.end(0) == 0)
     #expect(first.log.contains("5 images, 5 loaded, 0 skipped, 0 failed"), "\(first.log)")
@@ -54,10 +54,12 @@ import Testing
     #expect((figures.lists, figures.waiting, figures.running) == (0, 0, 0))
   }
 
-  @Test func `bad lines and missing images are told, and the rest is loaded`() throws {
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 30, height: 20))
+  @Test func `invalid lines and missing images are reported, and the other lines are loaded`()
+    throws
+  {
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 30, height: 20))
     let command = try prefetch([
-      origin.url("/absent.jpg"), "ftp://nowhere/", origin.target("/a.jpg", "&ww=1"),
+      origin.url("/absent.jpg"), "ftp://nowhere/", origin.target("/a.jpg", adding: "&ww=1"),
       origin.url("/a.jpg"), origin.url("/a.jpg"),
     ])
     #expect(try command.end(0) == 1)
@@ -65,18 +67,18 @@ import Testing
     #expect(command.log.contains("failed: 1 source_not_found\n"))
     #expect(command.log.contains("line 1: source_not_found: the source does not exist (404)\n"))
     #expect(command.log.contains("line 2: invalid_url: "))
-    #expect(command.log.contains("line 3: unknown_parameter: there is no parameter 'ww'\n"))
+    #expect(command.log.contains("line 3: unknown_parameter: unknown parameter 'ww'\n"))
   }
 
-  @Test func `one host is asked for one image at a time, and clients go first`() throws {
+  @Test func `a prefetch loads one image per host at a time, and clients take precedence`() throws {
     let gate = Gate()
     let image = try TestImages.jpeg(width: 30, height: 20)
     for number in 0..<4 {
-      origin.route("/\(number).jpg", .hold(gate, then: .ok(image)))
+      origin.route("/\(number).jpg", to: .ok(image, holdingAfter: 0, at: gate))
     }
-    origin.serve("/client.jpg", image)
+    origin.serve("/client.jpg", bytes: image)
     let command = try prefetch((0..<4).map { origin.url("/\($0).jpg") })
-    try pictor.waitFor("the first is loaded") { $0.downloads.running == 1 }
+    try blockUntil("the first is loaded") { origin.activeRequests == 1 }
     #expect(try pictor.get(origin.target("/client.jpg")).status == 200)
     #expect(origin.peakRequests == 2)
     #expect(try pictor.stats().prefetch.waiting == 3)
@@ -86,39 +88,39 @@ import Testing
   }
 
   @Test func `Ctrl-C cancels the list and its download`() throws {
-    origin.route("/a.jpg", .silence)
+    origin.route("/a.jpg", to: .silence)
     let command = try prefetch([origin.url("/a.jpg"), origin.url("/b.jpg")])
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     #expect(try command.end(SIGINT) == 130)
     #expect(command.log.contains("cancelled after "), "\(command.log)")
     #expect(command.log.contains("not tried: 2\n"))
-    try pictor.waitFor("the download is given up") {
+    try pictor.waitFor("the download is cancelled") {
       $0.downloads.running == 0 && $0.prefetch.lists == 0 && $0.prefetch.running == 0
     }
     #expect(try prefetches().map(\.state) == [.cancelled])
     #expect(origin.requests(to: "/b.jpg") == 0)
   }
 
-  @Test func `a server that stops ends its lists and does not wait for them`() throws {
-    origin.route("/a.jpg", .silence)
+  @Test func `a stopping server ends prefetch lists without waiting`() throws {
+    origin.route("/a.jpg", to: .silence)
     let command = try prefetch([origin.url("/a.jpg")])
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     #expect(try pictor.end() == 0)
     #expect(try command.end(0) == 1)
   }
 
-  @Test func `a wrong token is one clear line and exit 1`() throws {
+  @Test func `an invalid token is reported in one error with exit status 1`() throws {
     let command = try prefetch(
-      [origin.url("/a.jpg")], ["--admin.tokens", "fedcba9876543210"])
+      [origin.url("/a.jpg")], options: ["--admin.tokens", "fedcba9876543210"])
     #expect(try command.end(0) == 1)
     #expect(
       command.complaints == [
-        "pictor: 127.0.0.1 port \(pictor.port) does not accept the first token of admin.tokens"
+        "pictor: 127.0.0.1 port \(pictor.port) does not accept the token token1 of admin.tokens"
       ])
   }
 
   @Test(arguments: [["prefetch"], ["prefetch", "a", "b"], ["prefetch", "a", "--nope"]])
-  func `a wrong use is one clear line and exit 2`(options: [String]) throws {
+  func `invalid usage is reported in one error with exit status 2`(options: [String]) throws {
     let command = try PictorProcess(in: folder, options, isServer: false)
     #expect(try command.end(0) == 2)
     #expect(command.complaints.count == 1)

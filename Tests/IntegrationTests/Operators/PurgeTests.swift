@@ -1,4 +1,4 @@
-// Purging with the real program: each kind of purge, clear, look and put, over HTTP and by the command.
+// Purging with the real program: every scope, clear, look and upload, over HTTP and by the command.
 
 import FoundationEssentials
 import Glibc
@@ -19,16 +19,17 @@ import Testing
     try PictorProcess(in: folder, PictorProcess.operated + options)
   }
 
-  /// A purge over HTTP; what it removed.
-  private func purge(_ pictor: PictorProcess, _ query: String) throws -> PurgeReport {
-    let answer = try pictor.operate("DELETE", "/admin/cache?" + query)
+  /// Purges over HTTP. Returns what was removed.
+  private func purge(_ pictor: PictorProcess, query: String) throws -> PurgeReport {
+    let answer = try pictor.operate("DELETE", target: "/admin/cache?" + query)
     guard answer.status == 200 else { throw PictorProcess.Failure(description: answer.text) }
     return try JSONDecoder().decode([String: PurgeReport].self, from: Data(answer.body))["purged"]
       ?? PurgeReport()
   }
 
-  /// Where the answer to a request is, as the operators' path says it.
-  private func look(_ pictor: PictorProcess, _ path: String, _ rest: String = "") throws -> String?
+  /// Returns the tiers with an entry for a request, as the admin endpoint reports them.
+  private func look(_ pictor: PictorProcess, path: String, adding rest: String = "") throws
+    -> String?
   {
     let answer = try pictor.connect().head(
       "/admin/cache?url=\(encoded(origin.url(path)))\(rest)",
@@ -46,13 +47,14 @@ import Testing
   // MARK: Purge
 
   @Test(arguments: ["url", "prefix", "host", "tag"])
-  func `each kind of purge takes effect at once, on what it means alone`(kind: String) throws {
-    // Given: two sizes of one image and one of another, which is of another host
+  func `each purge scope takes effect at once, on its own entries only`(kind: String) throws {
+    // Given: two sizes of one image, and an image on another host
     let hosts = folder.path + "/hosts.json5"
-    try folder.write("hosts.json5", Array(#"{hosts: [{host: "localhost", tags: ["shop"]}]}"#.utf8))
+    try folder.write(
+      "hosts.json5", bytes: Array(#"{hosts: [{host: "localhost", tags: ["shop"]}]}"#.utf8))
     let pictor = try operated(["--config", hosts])
     for path in ["/a/1.jpg", "/b/1.jpg"] {
-      origin.serve(path, try TestImages.jpeg(width: 60, height: 40))
+      origin.serve(path, bytes: try TestImages.jpeg(width: 60, height: 40))
     }
     let meant = origin.url("/a/1.jpg", host: "localhost")
     let targets = ["", "&w=20"].map { "/image?url=\(encoded(meant))\($0)" }
@@ -67,7 +69,7 @@ import Testing
       case "host": "host=localhost"
       default: "tag=shop"
       }
-    let report = try purge(pictor, query)
+    let report = try purge(pictor, query: query)
     // Then
     #expect(report.memory == 2 && report.failed == 0)
     #expect(isMiss(try pictor.get(targets[0])))
@@ -76,30 +78,30 @@ import Testing
     #expect(origin.totalRequests == 3)
   }
 
-  @Test func `a failure that is remembered goes with its URL`() throws {
+  @Test func `a purge removes the remembered failure of its URL`() throws {
     let pictor = try operated()
     #expect(try pictor.get(origin.target("/a.jpg")).status == 404)
-    #expect(try purge(pictor, "url=" + encoded(origin.url("/a.jpg"))).failed == 1)
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 60, height: 40))
+    #expect(try purge(pictor, query: "url=" + encoded(origin.url("/a.jpg"))).failed == 1)
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
     #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
   }
 
-  @Test func `a load under way goes to its waiters, and the next request asks the origin again`()
+  @Test
+  func `a running load serves its participants after a purge, and the next request loads again`()
     throws
   {
     // Given
     let pictor = try operated()
     let gate = Gate()
-    let (old, new) = (
-      try TestImages.jpeg(width: 60, height: 40), try TestImages.jpeg(width: 40, height: 60)
-    )
+    let old = try TestImages.jpeg(width: 60, height: 40)
+    let new = try TestImages.jpeg(width: 40, height: 60)
     origin.route("/a.jpg") { request in
       request.number == 1 ? .ok(old, holdingAfter: 100, at: gate) : .ok(new)
     }
     let waiting = try pictor.ask(origin.target("/a.jpg"))
-    try pictor.waitUntil("it comes in") { try pictor.downloads().first?.received == 100 }
+    try blockUntil("it comes in") { try pictor.downloads().first?.received == 100 }
     // When
-    _ = try purge(pictor, "url=" + encoded(origin.url("/a.jpg")))
+    _ = try purge(pictor, query: "url=" + encoded(origin.url("/a.jpg")))
     let after = try pictor.get(origin.target("/a.jpg"))
     gate.open()
     let before = try waiting.readAnswer()
@@ -111,20 +113,20 @@ import Testing
     let kept = try pictor.get(origin.target("/a.jpg"))
     #expect(kept["Cache-Status"] == "pictor; hit; detail=memory" && kept.body == after.body)
     #expect(origin.requests(to: "/a.jpg") == 2)
-    // Nor is it on disk.
-    #expect(try pictor.operate("POST", "/admin/cache/clear?tier=memory").status == 200)
+    // It is not on disk either.
+    #expect(try pictor.operate("POST", target: "/admin/cache/clear?tier=memory").status == 200)
     #expect(try pictor.get(origin.target("/a.jpg")).body == after.body)
   }
 
   @Test func `a purge survives a restart`() throws {
     var pictor = try operated()
     for path in ["/1.jpg", "/2.jpg", "/3.jpg"] {
-      origin.serve(path, try TestImages.jpeg(width: 60, height: 40))
+      origin.serve(path, bytes: try TestImages.jpeg(width: 60, height: 40))
       _ = try pictor.get(origin.target(path))
     }
     try pictor.waitFor("it is on disk") { $0.disk.entries == 6 }
-    _ = try purge(pictor, "url=" + encoded(origin.url("/1.jpg")))
-    _ = try purge(pictor, "prefix=" + encoded(origin.url("/2")))
+    _ = try purge(pictor, query: "url=" + encoded(origin.url("/1.jpg")))
+    _ = try purge(pictor, query: "prefix=" + encoded(origin.url("/2")))
     #expect(try pictor.end() == 0)
     pictor = try operated()
     for path in ["/1.jpg", "/2.jpg"] {
@@ -136,51 +138,52 @@ import Testing
 
   // MARK: Clear, clean, look
 
-  @Test func `a clear of one tier leaves the other, a look tells, and a clean leaves what is good`()
+  @Test func `clear empties one tier, a look reports the entries, and clean keeps fresh ones`()
     throws
   {
     let pictor = try operated()
     origin.serve(
-      "/a.jpg", try TestImages.jpeg(width: 60, height: 40), headers: ["Cache-Control: max-age=5000"]
+      "/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40),
+      headers: ["Cache-Control: max-age=5000"]
     )
-    #expect(try look(pictor, "/a.jpg") == nil)
+    #expect(try look(pictor, path: "/a.jpg") == nil)
     _ = try pictor.get(origin.target("/a.jpg"))
-    #expect(try look(pictor, "/a.jpg") == "memory disk source")
-    #expect(try look(pictor, "/a.jpg", "&w=20") == "source")
-    let json = try pictor.operate("GET", "/admin/cache?url=" + encoded(origin.url("/a.jpg")))
+    #expect(try look(pictor, path: "/a.jpg") == "memory disk source")
+    #expect(try look(pictor, path: "/a.jpg", adding: "&w=20") == "source")
+    let json = try pictor.operate(
+      "GET", target: "/admin/cache?url=" + encoded(origin.url("/a.jpg")))
     let ttl = try #require(json.text.split(separator: "\"ttl\" : ").dropFirst().first)
     #expect((4_900...5_000).contains(Int(ttl.prefix { $0.isNumber }) ?? 0))
-    #expect(try pictor.operate("POST", "/admin/cache/clean").status == 200)
+    #expect(try pictor.operate("POST", target: "/admin/cache/clean").status == 200)
     // Memory
-    #expect(try pictor.operate("POST", "/admin/cache/clear?tier=memory").status == 200)
-    #expect(try look(pictor, "/a.jpg") == "disk source")
+    #expect(try pictor.operate("POST", target: "/admin/cache/clear?tier=memory").status == 200)
+    #expect(try look(pictor, path: "/a.jpg") == "disk source")
     let fromDisk = try pictor.get(origin.target("/a.jpg"))
     #expect(fromDisk["Cache-Status"] == "pictor; hit; detail=disk")
     // Disk
-    #expect(try pictor.operate("POST", "/admin/cache/clear?tier=disk").status == 200)
-    #expect(try look(pictor, "/a.jpg") == "memory")
+    #expect(try pictor.operate("POST", target: "/admin/cache/clear?tier=disk").status == 200)
+    #expect(try look(pictor, path: "/a.jpg") == "memory")
     // Both
-    #expect(try pictor.operate("POST", "/admin/cache/clear").status == 200)
-    #expect(try look(pictor, "/a.jpg") == nil)
+    #expect(try pictor.operate("POST", target: "/admin/cache/clear").status == 200)
+    #expect(try look(pictor, path: "/a.jpg") == nil)
     #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
     #expect(origin.requests(to: "/a.jpg") == 2)
   }
 
   // MARK: Put
 
-  @Test func `an image that is put is served without its origin, and again after a restart`()
+  @Test func `an uploaded image is served without its origin, also after a restart`()
     throws
   {
     var pictor = try operated()
-    let (mine, theirs) = (
-      try TestImages.jpeg(width: 40, height: 60), try TestImages.jpeg(width: 60, height: 40)
-    )
-    origin.serve("/a.jpg", theirs)
+    let mine = try TestImages.jpeg(width: 40, height: 60)
+    let theirs = try TestImages.jpeg(width: 60, height: 40)
+    origin.serve("/a.jpg", bytes: theirs)
     let before = try pictor.get(origin.target("/a.jpg"))
     let target = "/admin/cache?url=" + encoded(origin.url("/a.jpg"))
     func put(_ bytes: [UInt8]) throws -> HTTPAnswer {
       try pictor.connect().request(
-        "PUT", target,
+        "PUT", target: target,
         headers: [
           "Authorization": "Bearer " + PictorProcess.token, "Cache-Control": "max-age=777",
         ], body: bytes)
@@ -196,34 +199,35 @@ import Testing
     #expect(try pictor.end() == 0)
     pictor = try operated()
     #expect(try pictor.get(origin.target("/a.jpg")).body == after.body)
-    #expect(try look(pictor, "/b.jpg") == nil)
+    #expect(try look(pictor, path: "/b.jpg") == nil)
     let new = try pictor.connect().request(
-      "PUT", "/admin/cache?url=" + encoded(origin.url("/b.jpg")),
+      "PUT", target: "/admin/cache?url=" + encoded(origin.url("/b.jpg")),
       headers: ["Authorization": "Bearer " + PictorProcess.token], body: mine)
     #expect(new.status == 201)
-    #expect(try look(pictor, "/b.jpg") == "source")
+    #expect(try look(pictor, path: "/b.jpg") == "source")
   }
 
-  @Test func `curl can put a large image`() throws {
+  @Test func `curl can upload a large image`() throws {
     let pictor = try operated()
     let image = try TestImages.tiff(width: 1_500, height: 1_000)
     #expect(image.count > 1 << 20, "curl asks for leave before it sends so much")
-    try folder.write("a.tiff", image)
+    try folder.write("a.tiff", bytes: image)
     let url = "http://127.0.0.1:\(pictor.port)/admin/cache?url=" + encoded(origin.url("/a.tiff"))
     let status = try run([
       "/usr/bin/curl", "-s", "-f", "-o", "/dev/null", "-T", folder.path + "/a.tiff", "-H",
       "Authorization: Bearer " + PictorProcess.token, url,
     ])
     #expect(status == 0)
-    #expect(try pictor.get(origin.target("/a.tiff", "&w=20")).status == 200)
+    #expect(try pictor.get(origin.target("/a.tiff", adding: "&w=20")).status == 200)
     #expect(origin.totalRequests == 0)
   }
 
   // MARK: The command
 
-  @Test func `the command purges, says what went, and fails where the server refuses`() throws {
+  @Test func `the purge command reports what it removed and fails when the server refuses`() throws
+  {
     let pictor = try operated()
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 60, height: 40))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
     _ = try pictor.get(origin.target("/a.jpg"))
     func command(_ arguments: [String]) throws -> PictorProcess {
       try PictorProcess(
@@ -246,18 +250,10 @@ import Testing
     #expect(try !isMiss(pictor.get(origin.target("/a.jpg"))))
     #expect(try command([]).end(0) == 2)
     #expect(try command(["--all"]).end(0) == 0)
-    #expect(try look(pictor, "/a.jpg") == nil)
+    #expect(try look(pictor, path: "/a.jpg") == nil)
   }
 
   private func run(_ arguments: [String]) throws -> CInt {
-    var argv = arguments.map { strdup($0) } + [nil]
-    defer { for pointer in argv { free(pointer) } }
-    var id = pid_t()
-    guard posix_spawn(&id, arguments[0], nil, nil, &argv, nil) == 0 else {
-      throw PictorProcess.Failure(description: "\(arguments[0]) cannot be started")
-    }
-    var status: CInt = 0
-    while waitpid(id, &status, 0) < 0, errno == EINTR {}
-    return status
+    try ChildProcess(arguments, environment: [:]).wait()
   }
 }

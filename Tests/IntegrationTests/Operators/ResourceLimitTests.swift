@@ -1,4 +1,4 @@
-// ResourceLimitTests: the program under limits that its user may lower and not raise (setrlimit(2)).
+// ResourceLimitTests: the program under hard resource limits (setrlimit(2)).
 
 import Glibc
 import TestSupport
@@ -9,24 +9,25 @@ import Testing
   private let origin: Origin
 
   init() throws {
-    (folder, origin) = (try TemporaryFolder(), try Origin())
+    folder = try TemporaryFolder()
+    origin = try Origin()
   }
 
-  /// Starts a server under hard limits, as options of prlimit(1).
+  /// Starts a server under hard limits, given as options of prlimit(1).
   private func pictor(_ limits: String...) throws -> PictorProcess {
     try PictorProcess(in: folder, wrapper: ["/usr/bin/prlimit"] + limits)
   }
 
-  @Test func `without core files, or with small files only, it serves images`() throws {
+  @Test func `without core files or with a file size limit, the server serves images`() throws {
     // Given: workers lower these limits themselves
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 60, height: 40))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
     let pictor = try pictor("--core=0:0", "--fsize=10000000:10000000")
     // Then
-    #expect(try pictor.get(origin.target("/a.jpg", "&w=30")).status == 200)
+    #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=30")).status == 200)
   }
 
   @Test(arguments: ["--nofile=32:32", "--nofile=64:64"])
-  func `too few open files are one clear line and exit 1`(limit: String) throws {
+  func `too few open files are reported in one error with exit status 1`(limit: String) throws {
     // When
     let pictor = try PictorProcess(
       in: folder, ["--server.port", "0", "--disk.path", folder.path + "/cache"],
@@ -37,27 +38,28 @@ import Testing
     #expect(complaints.count == 1 && complaints[0].contains("ulimit -n"), "\(pictor.log)")
   }
 
-  @Test func `with few open files it serves images`() throws {
+  @Test func `with few open files the server serves images`() throws {
     // Given
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 60, height: 40))
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
     let pictor = try PictorProcess(
       in: folder, ["--server.workers", "2", "--imaging.workers", "2"],
       wrapper: ["/usr/bin/prlimit", "--nofile=108:108"])
     let clients = try (0..<16).map { _ in try pictor.connect() }
     // When
     for (number, client) in clients.enumerated() {
-      try client.send(HTTPClient.text("GET", origin.target("/a.jpg", "&w=\(number + 10)")))
+      try client.send(
+        HTTPClient.text("GET", target: origin.target("/a.jpg", adding: "&w=\(number + 10)")))
     }
     // Then
     for client in clients { #expect(try client.readAnswer().status == 200) }
   }
 
-  @Test func `a file that becomes too large is an error, and does not end the server`() throws {
-    // Given: one image beyond the limit, one far below it. The sanitizer maps a file of its own of 512 KiB.
+  @Test func `a file above the size limit is an error, and the server continues`() throws {
+    // Given: one image above the limit and one far below it. The sanitizer maps its own file of 512 KiB.
     let limit = 1_000_000
     let large = try TestImages.jpeg(width: 60, height: 40) + [UInt8](repeating: 0, count: limit)
-    origin.serve("/large.jpg", large)
-    origin.serve("/small.jpg", try TestImages.jpeg(width: 60, height: 40))
+    origin.serve("/large.jpg", bytes: large)
+    origin.serve("/small.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
     let pictor = try pictor("--fsize=\(limit):\(limit)")
     kill(pictor.id, SIGXFSZ)
     // Then

@@ -1,12 +1,12 @@
-// SecretsTests: marked secrets are planted wherever a client, an operator or an origin can, and looked for wherever
-// others can read.
+// SecretsTests: marked secrets are placed in every input of clients, operators and origins, and searched for in every
+// output.
 
 import Glibc
 import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) struct SecretsTests {
-  /// Marks by what they are. All of them are letters and digits, so that no encoding hides them.
+  /// Marks by their place. They consist of letters and digits, so no encoding hides them.
   private enum Mark {
     static let user = "usr4mark"
     static let query = "qry4mark"
@@ -21,22 +21,23 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     origin = try Origin()
-    origin.serve("/a.jpg", try TestImages.jpeg(width: 40, height: 30))
-    origin.route("/text", .ok(Array("no image".utf8), headers: ["Set-Cookie: s=\(Mark.header)"]))
-    origin.route("/broken", .status(503, headers: ["WWW-Authenticate: Basic \(Mark.header)"]))
-    origin.route("/cut", .truncated([1, 2, 3], declaring: 9))
-    origin.route("/reset", .resetBeforeHead)
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 40, height: 30))
+    origin.route(
+      "/text", to: .ok(Array("no image".utf8), headers: ["Set-Cookie: s=\(Mark.header)"]))
+    origin.route("/broken", to: .status(503, headers: ["WWW-Authenticate: Basic \(Mark.header)"]))
+    origin.route("/cut", to: .truncated([1, 2, 3], declaring: 9))
+    origin.route("/reset", to: .resetBeforeHead)
     for (number, location) in [
       "http://me:\(Mark.user)@127.0.0.1/", "http://me:\(Mark.user)/x@127.0.0.1/",
       "ftp://me:\(Mark.user)@h/", "//me:\(Mark.user)@h/a", "http://127.0.0.1:1/?sig=\(Mark.query)",
       "http://10.1.1.1/?X-Amz-Signature=\(Mark.query)", "\\\\me:\(Mark.user)@h/a",
       "http://h:bad/?token=\(Mark.query)",
     ].enumerated() {
-      origin.route("/to/\(number)", .redirect(to: location))
+      origin.route("/to/\(number)", to: .redirect(to: location))
     }
   }
 
-  /// Addresses of sources that hold secrets, good ones and bad ones.
+  /// URLs that contain secrets, valid and invalid.
   private var urls: [String] {
     let base = "127.0.0.1:\(origin.port)"
     let paths = ["/a.jpg", "/absent", "/text", "/broken", "/cut", "/reset"]
@@ -59,9 +60,10 @@ import Testing
     return withQuery + withUser + (0..<8).map { "http://\(base)/to/\($0)" }
   }
 
-  /// Targets that name `url`, as they should and as they should not.
+  /// Targets that contain `url`, valid and invalid.
   private func targets(_ url: String) -> [String] {
-    let (once, twice) = (encoded(url), encoded(encoded(url)))
+    let once = encoded(url)
+    let twice = encoded(encoded(url))
     let plain = url.utf8.allSatisfy { $0 > 0x20 } ? ["/image?url=\(url)"] : []
     return plain + [
       "/image?url=\(once)", "/image?url=\(once)&w=0", "/info?url=\(once)&w=10",
@@ -79,33 +81,37 @@ import Testing
   ]
 
   @Test(arguments: ["json", "text"])
-  func `no secret is told to whoever has no business with it`(format: String) throws {
+  func `secrets appear only where they are needed`(format: String) throws {
+    let port = "'http:\(origin.port)'"
     let hosts = """
-      [{ host: 'localhost', token: 'env:ORIGIN_TOKEN', tags: ['x'] },
-       { host: '127.0.0.1', user: 'me', password: 'env:ORIGIN_PASSWORD' },
+      [{ host: 'localhost', token: 'env:ORIGIN_TOKEN', tags: ['x'], credentials_to: [\(port)] },
+       { host: '127.0.0.1', user: 'me', password: 'env:ORIGIN_PASSWORD', credentials_to: [\(port)] },
        { host: 'proxied.example', proxy: 'env:PROXY' }]
       """
     let pictor = try PictorProcess(
       in: folder,
       ["--log.level", "debug"] + (format == "json" ? [] : ["--log.requests", "all"])
-        + ["--admin.tokens", Mark.operators + "-of-the-admin", "--download.timeout", "2s"],
+        + ["--admin.tokens", Mark.operators + "-of-the-admin", "--download.timeout", "2s"]
+        // Clients send wrong tokens until their address is refused. Operators have another.
+        + ["--server.trusted_proxies", "127.0.0.0/8"],
       environment: [
         "PICTOR_HOSTS": hosts, "ORIGIN_TOKEN": Mark.operators, "ORIGIN_PASSWORD": Mark.operators,
         "PROXY": "http://me:\(Mark.operators)@127.0.0.1:1",
       ])
     var told: [(place: String, text: String)] = []
-    var (requests, failures) = (0, 0)
-    func ask(_ method: String, _ target: String, _ headers: KeyValuePairs<String, String>) throws {
-      // A connection each: a target too long for a request ends its own.
-      let answer = try pictor.connect().request(method, target, headers: headers)
+    var requests = 0
+    var failures = 0
+    func ask(_ method: String, target: String, headers: KeyValuePairs<String, String>) throws {
+      // One connection each, because a target that is too long ends its connection.
+      let answer = try pictor.connect().request(method, target: target, headers: headers)
       requests += 1
       guard answer.status >= 400 else { return }
       failures += 1
       told.append(("\(method) \(target)", answer.text))
     }
-    // When clients ask for all of it, whole requests and broken ones
+    // When clients send all targets, in complete and broken requests
     for url in urls + ["http://proxied.example/a.jpg", "http://localhost:\(origin.port)/absent"] {
-      for target in targets(url) { try ask("GET", target, headers) }
+      for target in targets(url) { try ask("GET", target: target, headers: headers) }
       let broken = ["\r\nHost: h\r\n", "\r\nX : y\r\n", "\nHost: h\r\n"]
       for (url, broken) in broken.flatMap({ [(encoded(url), $0), (url, $0)] }) {
         let client = try pictor.connect()
@@ -115,19 +121,21 @@ import Testing
         told.append(("broken \(url)", (try? client.readAnswer().text) ?? ""))
       }
     }
-    try ask("GET", "/admin/failed?token=\(Mark.query)", headers)
-    try ask("POST", "/admin/cache/clear", headers)
-    try ask("GET", "/metrics", headers)
-    // When operators do
-    let operators: KeyValuePairs = ["Authorization": "Bearer \(Mark.operators)-of-the-admin"]
+    try ask("GET", target: "/admin/failed?token=\(Mark.query)", headers: headers)
+    try ask("POST", target: "/admin/cache/clear", headers: headers)
+    try ask("GET", target: "/metrics", headers: headers)
+    // When operators send them
+    let operators: KeyValuePairs = [
+      "Authorization": "Bearer \(Mark.operators)-of-the-admin", "X-Forwarded-For": "198.51.100.9",
+    ]
     for url in urls {
       for path in ["failed?url", "cache?url", "cache?prefix", "cache?host", "cache?tier"] {
-        try ask("DELETE", "/admin/\(path)=\(encoded(url))", operators)
+        try ask("DELETE", target: "/admin/\(path)=\(encoded(url))", headers: operators)
       }
     }
     let list = urls.filter { !$0.contains("\n") }.joined(separator: "\n")
     let prefetch = try pictor.connect().request(
-      "POST", "/admin/prefetch", headers: operators, body: Array(list.utf8))
+      "POST", target: "/admin/prefetch", headers: operators, body: Array(list.utf8))
     #expect(prefetch.status == 202)
     var lists = ""
     for _ in 0..<400 where !lists.contains("\"finished\"") && !lists.contains("\"done\"") {
@@ -143,7 +151,7 @@ import Testing
     for (place, text) in told {
       for mark in Mark.all { #expect(!text.contains(mark), "\(mark) at \(place.prefix(200))") }
     }
-    // Operators' lists name sources whole, since that is how they are purged and tried again.
+    // Operators' lists contain complete sources, because they are purged and retried by URL.
     for mark in [Mark.user, Mark.header, Mark.operators] {
       #expect(!lists.contains(mark), "\(mark) in lists")
     }
@@ -151,7 +159,7 @@ import Testing
     for line in pictor.log.split(separator: "\n") {
       for mark in Mark.all { #expect(!line.contains(mark), "\(mark) in \(line.prefix(1_000))") }
     }
-    // What was looked through is what there was to see.
+    // The search covered every output.
     #expect(requests > 1_000 && failures > 500 && lists.contains("127.0.0.1:\(origin.port)"))
     #expect(pictor.log.components(of: "***") > 200)
   }

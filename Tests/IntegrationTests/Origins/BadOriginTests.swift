@@ -1,4 +1,4 @@
-// What misbehaving origins and bad requests get: the contract's error in time, and a server that goes on.
+// Responses to misbehaving origins and invalid requests: the contract's error in time, and a server that continues.
 
 import Glibc
 import Telemetry
@@ -14,35 +14,36 @@ import Testing
     origin = try Origin()
   }
 
-  @Test func `each misbehaviour has its error, and the server goes on`() throws {
+  @Test func `each misbehaving origin causes its own error, and the server continues`() throws {
     let pictor = try PictorProcess(
       in: folder,
       [
-        "--download.timeout", "700ms", "--download.maximum_bytes", "200KiB",
+        "--download.timeout", "2s", "--download.maximum_bytes", "200KiB",
         "--imaging.maximum_pixels", "10000", "--imaging.maximum_frames", "3",
         "--imaging.formats", "jpeg,png,gif",
       ])
     let image = try TestImages.jpeg(width: 60, height: 40)
-    origin.route("/truncated", .truncated(image, declaring: image.count * 2))
-    origin.route("/chunked", .truncatedChunked(image))
-    origin.route("/reset", .resetBeforeHead)
-    origin.route("/midway", .reset(after: Array(image.prefix(100)), declaring: image.count))
-    origin.route("/endless", .endlessBody)
-    origin.route("/headers", .endlessHeaders)
-    origin.route("/silent", .silence)
-    origin.route("/absent", .status(404))
-    origin.route("/gone", .status(410))
-    origin.route("/broken", .status(500))
-    origin.route("/busy", .status(503))
-    origin.route("/circle", .redirect(to: origin.url("/circle")))
-    origin.route("/file", .redirect(to: "file:///etc/passwd"))
-    origin.route("/inside", .redirect(to: "http://169.254.169.254/latest/meta-data/"))
-    origin.serve("/text", Array("2 2\n1 2\n3 4\n".utf8), headers: ["Content-Type: image/jpeg"])
-    origin.serve("/half", Array(image.prefix(image.count / 2)))
-    origin.serve("/webp", try TestImages.webp(width: 6, height: 4))
-    origin.serve("/wide", try TestImages.png(width: 101, height: 100))
-    origin.serve("/moves", try TestImages.gif(width: 6, height: 4, frames: 4))
-    origin.serve("/nothing", [])
+    origin.route("/truncated", to: .truncated(image, declaring: image.count * 2))
+    origin.route("/chunked", to: .truncatedChunked(image))
+    origin.route("/reset", to: .resetBeforeHead)
+    origin.route("/midway", to: .reset(after: Array(image.prefix(100)), declaring: image.count))
+    origin.route("/endless", to: .endlessBody)
+    origin.route("/headers", to: .endlessHeaders)
+    origin.route("/silent", to: .silence)
+    origin.route("/absent", to: .status(404))
+    origin.route("/gone", to: .status(410))
+    origin.route("/broken", to: .status(500))
+    origin.route("/busy", to: .status(503))
+    origin.route("/circle", to: .redirect(to: origin.url("/circle")))
+    origin.route("/file", to: .redirect(to: "file:///etc/passwd"))
+    origin.route("/inside", to: .redirect(to: "http://169.254.169.254/latest/meta-data/"))
+    origin.serve(
+      "/text", bytes: Array("2 2\n1 2\n3 4\n".utf8), headers: ["Content-Type: image/jpeg"])
+    origin.serve("/half", bytes: Array(image.prefix(image.count / 2)))
+    origin.serve("/webp", bytes: try TestImages.webp(width: 6, height: 4))
+    origin.serve("/wide", bytes: try TestImages.png(width: 101, height: 100))
+    origin.serve("/moves", bytes: try TestImages.gif(width: 6, height: 4, frames: 4))
+    origin.serve("/nothing", bytes: [])
     let cases: [(String, Int, String)] = [
       ("/truncated", 502, "source_incomplete"), ("/chunked", 502, "source_incomplete"),
       ("/reset", 502, "source_unreachable"), ("/midway", 502, "source_incomplete"),
@@ -60,22 +61,20 @@ import Testing
       #expect(
         answer.status == status && answer.text.contains("\"\(code)\""), "\(path): \(answer.text)")
       #expect(answer["content-type"]?.hasPrefix("application/json") == true)
-      // What will not heal by itself is remembered, and says for how long.
+      // A permanent failure is remembered, and its duration is stated.
       let isRemembered = [404, 413, 415, 422].contains(status)
       #expect((answer["cache-control"] == "no-store") == !isRemembered, "\(path)")
       #expect(!answer.text.contains(folder.path) && !answer.text.contains("169.254"))
     }
-    origin.serve("/good", image)
+    origin.serve("/good", bytes: image)
     #expect(try pictor.get(origin.target("/good")).status == 200)
     #expect(try pictor.get("/stats").status == 200)
   }
 
-  @Test func `unreachable origins and refused connections are told apart from bad images`() throws {
+  @Test func `unreachable origins have another error than invalid images`() throws {
     let pictor = try PictorProcess(in: folder)
-    let closed = try Origin()
-    let url = closed.url("/a.jpg")
-    closed.stop()
-    for target in [url, "http://no-such-host.invalid/a.jpg"] {
+    let closed = try ClosedPort()
+    for target in [closed.url("/a.jpg"), "http://no-such-host.invalid/a.jpg"] {
       let answer = try pictor.get("/image?url=\(encoded(target))")
       #expect(answer.status == 502)
       #expect(answer.text.contains("source_unreachable"))
@@ -89,13 +88,13 @@ import Testing
     "http://2130706433/", "http://0x7f.1/", "http://[::ffff:127.0.0.1]/", "http://[fd00::1]/",
     "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/",
   ])
-  func `addresses inside are refused by default`(url: String) throws {
+  func `private addresses are refused by default`(url: String) throws {
     let pictor = try PictorProcess(in: folder, ["--download.allow_networks", ""])
     let answer = try pictor.get("/image?url=\(encoded(url + "a.jpg"))")
     #expect(answer.status == 403 && answer.text.contains("forbidden_source"), "\(answer.text)")
   }
 
-  @Test func `bad requests are told what is wrong and what is allowed`() throws {
+  @Test func `an invalid request is answered with the fault and the allowed values`() throws {
     let pictor = try PictorProcess(in: folder)
     let cases: [(String, Int, String, String)] = [
       ("/image", 400, "missing_parameter", "url"),
@@ -114,11 +113,11 @@ import Testing
         answer.status == status && answer.text.contains("\"\(code)\""), "\(target): \(answer.text)")
       #expect(parameter.isEmpty || answer.text.contains("\"parameter\":\"\(parameter)\""))
     }
-    let post = try pictor.connect().request("POST", "/image?url=x")
+    let post = try pictor.connect().request("POST", target: "/image?url=x")
     #expect(post.status == 405 && post["allow"] == "GET, HEAD, OPTIONS")
   }
 
-  @Test func `a path below the local root leads nowhere else`() throws {
+  @Test func `a local path cannot leave the local root`() throws {
     let root = folder.path + "/root"
     mkdir(root, 0o755)
     symlink("/etc/passwd", root + "/link.jpg")

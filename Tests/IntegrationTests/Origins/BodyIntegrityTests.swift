@@ -1,4 +1,4 @@
-// Bodies that are not what their origins say, and bodies that come coded, against the real program.
+// Bodies with wrong digests, and bodies with an unrequested coding, with the real program.
 
 import Model
 import TestSupport
@@ -18,7 +18,7 @@ import Testing
     image = try TestImages.jpeg(width: 400, height: 300, bare: true)
   }
 
-  @Test func `an image that its origin's digest does not fit is no image, and is asked for again`()
+  @Test func `a body with a wrong digest is refused and loaded again`()
     throws
   {
     // Given
@@ -28,7 +28,7 @@ import Testing
       "x-amz-checksum-sha1: 98O8HYCOBHMq32eZZczDTKeuNEE=", "x-amz-checksum-crc32: y/Q5Jg==",
       "x-amz-checksum-crc32c: 4waSgw==",
     ].enumerated() {
-      origin.serve("/\(number).jpg", image, headers: [field])
+      origin.serve("/\(number).jpg", bytes: image, headers: [field])
       // When
       let answers = try (0..<2).map { _ in try pictor.get(origin.target("/\(number).jpg")) }
       // Then
@@ -40,32 +40,32 @@ import Testing
     }
   }
 
-  @Test func `who gets such an image while it comes in does not get its end`() throws {
+  @Test func `a streamed body with a wrong digest is aborted before its end`() throws {
     // Given
-    origin.serve("/a.jpg", image, headers: ["Content-Digest: sha-256=:\(Self.wrong):"])
+    origin.serve("/a.jpg", bytes: image, headers: ["Content-Digest: sha-256=:\(Self.wrong):"])
     // When
     let client = try pictor.connect()
     try client.send(
       HTTPClient.text(
-        "GET", origin.target("/a.jpg", "&format=jpeg&progressive=1"),
+        "GET", target: origin.target("/a.jpg", adding: "&format=jpeg&progressive=1"),
         headers: ["Connection": "close"]))
-    // Then: a refusal, where it was known in time, or a connection that ends one byte early
+    // Then: an error, if the fault was found in time, or a connection that ends one byte early
     let answer = try client.readToEnd()
     #expect(!Array(answer.suffix(image.count)).elementsEqual(image))
-    #expect(try pictor.get(origin.target("/a.jpg", "&w=10")).status == 502)
+    #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=10")).status == 502)
   }
 
-  @Test func `a coded image is decoded though it was not asked for`() throws {
-    // Given: brotli's plainest form, a meta-block that is not compressed and an empty last one (RFC 7932, section 9)
+  @Test func `an unrequested content coding is decoded`() throws {
+    // Given: the simplest brotli stream, an uncompressed meta-block and an empty last one (RFC 7932, section 9)
     let head = (image.count - 1) << 4 | 1 << 20
     let coded =
       [UInt8(head & 0xff), UInt8(head >> 8 & 0xff), UInt8(head >> 16)] + image + [0x03]
-    origin.serve("/a.jpg", coded, headers: ["Content-Encoding: br"])
-    origin.serve("/b.jpg", image)
+    origin.serve("/a.jpg", bytes: coded, headers: ["Content-Encoding: br"])
+    origin.serve("/b.jpg", bytes: image)
     // When
-    let decoded = try pictor.get(origin.target("/a.jpg", "&w=100"))
-    let plain = try pictor.get(origin.target("/b.jpg", "&w=100"))
-    let coming = try pictor.get(origin.target("/a.jpg", "&format=jpeg&progressive=1"))
+    let decoded = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
+    let plain = try pictor.get(origin.target("/b.jpg", adding: "&w=100"))
+    let coming = try pictor.get(origin.target("/a.jpg", adding: "&format=jpeg&progressive=1"))
     // Then
     #expect(decoded.status == 200 && decoded.body == plain.body)
     #expect(coming.status == 200 && coming.body == image)

@@ -1,11 +1,12 @@
-// The burst: thousands of requests over hundreds of hosts at once, some of which never answer.
+// A burst: thousands of concurrent requests over hundreds of hosts, some of which never respond.
 
 import Glibc
 import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) struct BurstTests {
-  private static let (hosts, deadHosts) = (500, 50)
+  private static let hosts = 500
+  private static let deadHosts = 50
 
   /// One request of the burst.
   private struct Asked {
@@ -13,27 +14,29 @@ import Testing
     let target: String
   }
 
-  @Test func `hosts that never answer keep nobody else waiting in a burst over 500 hosts`() throws {
-    // Given: hosts that are addresses of this machine; one in ten takes connections and never reads from them
+  @Test func `unresponsive hosts do not delay others in a burst over 500 hosts`() throws {
+    // Given: hosts that are addresses of this machine; one in ten accepts connections and never reads from them
     let folder = try TemporaryFolder()
     let origin = try Origin(on: "0.0.0.0")
     let dead = try Origin(on: "0.0.0.0", answers: false)
     let image = try TestImages.jpeg(width: 8, height: 6)
     // The sanitizer takes ten times as long. A request takes about four descriptors of this process.
-    let wanted = getenv("TSAN_OPTIONS") == nil ? 5_000 : 2_000
+    let wanted = !TestBuild.isThreadSanitized ? 5_000 : 2_000
     let count = min(wanted, openFilesAllow(wanted) * 2)
-    var (live, doomed): ([String], [String]) = ([], [])
+    var live: [String] = []
+    var doomed: [String] = []
     for number in 0..<count {
-      let (host, path) = (number % Self.hosts, "/\(number).jpg")
+      let host = number % Self.hosts
+      let path = "/\(number).jpg"
       let address = "127.1.\(host / 250).\(host % 250 + 1)"
       if host.isMultiple(of: Self.hosts / Self.deadHosts) {
         doomed.append(encoded(dead.url(path, host: address)))
       } else {
-        origin.serve(path, image)
+        origin.serve(path, bytes: image)
         live.append(encoded(origin.url(path, host: address)))
       }
     }
-    // Room for all of them in every queue, and more time than even a slow machine needs.
+    // Every queue has room for all requests, and time-outs suffice for a slow machine.
     let pictor = try PictorProcess(
       in: folder,
       [
@@ -49,13 +52,13 @@ import Testing
         return Asked(client: try pictor.ask(target, timeout: 120), target: target)
       }
     }
-    // When: those of dead hosts come first, and all are asked before any answer is read
+    // When: the requests to dead hosts are sent first, and all of them before any response is read
     let waiting = try ask(doomed)
     try pictor.waitFor("the dead hosts' wait") {
       $0.downloads.running + $0.downloads.waiting == doomed.count
     }
     let asked = try ask(live)
-    // Then: everyone else is served while not one of them has been given up
+    // Then: all others are served before a request to a dead host has timed out
     let failures = try asked.map { try $0.client.readAnswer() }.filter { $0.status != 200 }
     #expect(
       failures.isEmpty,
@@ -65,7 +68,7 @@ import Testing
     #expect(downloads.running > 0)
     // When the dead hosts' connections break
     dead.stop()
-    // Then theirs are answered, too
+    // Then their requests are answered too
     let statuses = try waiting.map { try $0.client.readAnswer().status }
     #expect(statuses.allSatisfy { [502, 503, 504].contains($0) })
     try pictor.waitFor("all is quiet") {

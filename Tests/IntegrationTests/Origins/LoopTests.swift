@@ -1,4 +1,4 @@
-// Tests of loops: a server that is led back to itself, directly, by way of a load balancer or of a second server.
+// Loops: a server that is led back to itself, directly, through a load balancer or through a second server.
 
 import Glibc
 import TestSupport
@@ -13,16 +13,16 @@ import Testing
     origin = try Origin()
   }
 
-  /// A target that names the server at `base` again and again, so many bytes long. Each `?` costs more than its byte.
-  private func nested(_ base: String, _ length: Int) -> String {
+  /// Returns a target of this length that names the server at `base` repeatedly. Each `?` takes more than one byte.
+  private func nested(_ base: String, length: Int) -> String {
     var url = "\(origin.url("/a.jpg"))"
     while url.utf8.count < length { url = "\(base)/image%3Furl=\(url)" }
     return "/image?url=\(url)"
   }
 
-  @Test func `a URL that names the server a hundred times costs one request`() throws {
+  @Test func `a URL that nests the server a hundred times costs one request`() throws {
     let pictor = try PictorProcess(in: folder)
-    let answer = try pictor.get(nested("http://127.0.0.1:\(pictor.port)", 5_450))
+    let answer = try pictor.get(nested("http://127.0.0.1:\(pictor.port)", length: 5_450))
     #expect(answer.status == 403 && answer.text.contains("\"forbidden_source\""))
     #expect(answer.text.contains("this server itself"))
     let stats = try pictor.stats()
@@ -32,23 +32,24 @@ import Testing
   }
 
   @Test(arguments: [[], ["--server.id", "images.example.com"]])
-  func `behind a load balancer, it knows its own requests`(options: [String]) throws {
+  func `a server behind a load balancer recognizes its own requests`(options: [String]) throws {
     let pictor = try PictorProcess(in: folder, options)
     let port = pictor.port
     origin.route("/image") { request in
       let trail = request.headers["cdn-loop"] ?? ""
       let answer = try? HTTPClient(port: port).get(request.target, headers: ["CDN-Loop": trail])
-      return .status(answer?.status ?? 599, answer?.body ?? [])
+      return .status(answer?.status ?? 599, body: answer?.body ?? [])
     }
-    let answer = try pictor.get(nested("http://127.0.0.1:\(origin.port)", 2_000))
-    #expect(answer.status == 502 && answer.text.contains("the origin answered 403"))
+    let answer = try pictor.get(nested("http://127.0.0.1:\(origin.port)", length: 2_000))
+    #expect(answer.status == 502 && answer.text.contains("the origin responded with status 403"))
     #expect(origin.totalRequests == 1)
     let told = try #require(origin.received(at: "/image").first).headers
     #expect(told["cdn-loop"].map { "1.1 " + $0 } == told["via"])
     if let id = options.last { #expect(told["cdn-loop"] == id) }
   }
 
-  @Test func `two servers that name each other end, asked one after the other or at once`() throws {
+  @Test func `two servers that name each other end the loop, sequentially and concurrently`() throws
+  {
     let waits = ["--download.timeout", "60s", "--server.request_timeout", "60s"]
     let first = try PictorProcess(in: folder, waits + ["--download.first_byte_timeout", "60s"])
     let second = try PictorProcess(
@@ -56,17 +57,17 @@ import Testing
     let gate = Gate()
     for (path, next, other) in [("/1", second, "/2"), ("/2", first, "/1")] {
       let location = "http://127.0.0.1:\(next.port)" + origin.target(other)
-      origin.route(path, .hold(gate, then: .redirect(to: location)))
+      origin.route(path, to: .hold(gate, then: .redirect(to: location)))
     }
-    // Both wait for the origin, which then leads each to what the other is loading.
+    // Both wait for the origin, which then redirects each to what the other is loading.
     let clients = try [(first, "/1"), (second, "/2")].map { pictor, path in
       try pictor.ask(origin.target(path))
     }
-    try first.waitUntil("the origin has both") { origin.activeRequests == 2 }
+    try blockUntil("the origin has both") { origin.activeRequests == 2 }
     gate.open()
     for client in clients {
       let answer = try client.readAnswer()
-      #expect(answer.status == 502 && answer.text.contains("the origin answered 502"))
+      #expect(answer.status == 502 && answer.text.contains("the origin responded with status 502"))
     }
     #expect(origin.requests(to: "/1") == 2 && origin.requests(to: "/2") == 2)
     #expect(try first.get(origin.target("/1")).status == 502)

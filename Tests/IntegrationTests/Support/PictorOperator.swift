@@ -1,60 +1,62 @@
-// PictorOperator: what an operator asks of a running pictor, and the events it is told.
+// PictorOperator: an operator's requests to a running pictor, and its events.
 
 import FoundationEssentials
 import Model
 import TestSupport
 
 extension PictorProcess {
-  /// The secret of the tests' operator.
+  /// The token of the tests' operator.
   static let token = "an-operators-secret"
-  /// What a server is started with that has an operator.
+  /// The options of a server with an operator.
   static let operated = ["--admin.tokens", token]
 
-  /// An operator's request over a connection of its own.
-  func operate(_ method: String, _ target: String, body: String? = nil) throws -> HTTPAnswer {
+  /// Sends an operator's request over a separate connection.
+  func operate(_ method: String, target: String, body: String? = nil) throws -> HTTPAnswer {
     try connect().request(
-      method, target, headers: ["Authorization": "Bearer " + Self.token],
+      method, target: target, headers: ["Authorization": "Bearer " + Self.token],
       body: body.map { Array($0.utf8) })
   }
 
-  /// What `/admin/failed` lists.
+  /// The entries of `/admin/failed`.
   func failedURLs() throws -> [FailedURL] {
     try JSONDecoder().decode(
-      [String: [FailedURL]].self, from: Data(try operate("GET", "/admin/failed").body))["failed"]
+      [String: [FailedURL]].self, from: Data(try operate("GET", target: "/admin/failed").body))[
+        "failed"]
       ?? []
   }
 
-  /// What `/admin/downloads` lists.
+  /// The entries of `/admin/downloads`.
   func downloads() throws -> [DownloadStatus] {
     try JSONDecoder().decode(
-      [String: [DownloadStatus]].self, from: Data(try operate("GET", "/admin/downloads").body))[
+      [String: [DownloadStatus]].self,
+      from: Data(try operate("GET", target: "/admin/downloads").body))[
         "downloads"] ?? []
   }
 
-  /// Begins with a list; what it is answered with.
-  func prefetch(_ lines: [String], _ query: String = "") throws -> PrefetchStatus {
+  /// Starts a prefetch and returns the response.
+  func prefetch(_ lines: [String], query: String = "") throws -> PrefetchStatus {
     let answer = try operate(
-      "POST", "/admin/prefetch" + query, body: lines.joined(separator: "\n"))
+      "POST", target: "/admin/prefetch" + query, body: lines.joined(separator: "\n"))
     guard answer.status == 202 else { throw Failure(description: answer.text) }
     return try JSONDecoder().decode(PrefetchStatus.self, from: Data(answer.body))
   }
 
-  /// How far a prefetch is.
+  /// The progress of a prefetch.
   func prefetchStatus(_ id: String) throws -> PrefetchStatus {
     try JSONDecoder().decode(
-      PrefetchStatus.self, from: Data(try operate("GET", "/admin/prefetch/" + id).body))
+      PrefetchStatus.self, from: Data(try operate("GET", target: "/admin/prefetch/" + id).body))
   }
 
-  /// Asks for an image without reading the answer, which the connection that is returned will have.
+  /// Requests an image without reading the response, and returns the connection.
   func ask(
     _ target: String, headers: KeyValuePairs<String, String> = [:], timeout: Int = 20
   ) throws -> HTTPClient {
     let client = try connect(timeout: timeout)
-    try client.send(HTTPClient.text("GET", target, headers: headers))
+    try client.send(HTTPClient.text("GET", target: target, headers: headers))
     return client
   }
 
-  /// Asks for the events at `target`.
+  /// Requests the events at `target`.
   func events<Content: Decodable>(at target: String) throws -> EventReader<Content> {
     try EventReader(
       of: ask(
@@ -62,19 +64,15 @@ extension PictorProcess {
         headers: ["Authorization": "Bearer " + Self.token, "Accept": "text/event-stream"]))
   }
 
-  /// Waits until a condition holds that `/stats` does not tell of; throws after 20 seconds.
-  func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
-    try waitFor(what) { _ in (try? condition()) ?? false }
-  }
 }
 
-/// Server-sent events as they come in, their data read as JSON.
+/// Reads server-sent events, with their data decoded from JSON.
 final class EventReader<Content: Decodable> {
   private let client: HTTPClient
   private var isAtEnd = false
   private var text: [UInt8] = []
 
-  /// Reads the head of the answer.
+  /// Reads the head of the response.
   fileprivate init(of client: HTTPClient) throws {
     self.client = client
     let head = try Self.line(of: client, until: "\r\n\r\n")
@@ -83,7 +81,7 @@ final class EventReader<Content: Decodable> {
     }
   }
 
-  /// The next event; `nil` at the end of the stream.
+  /// Returns the next event; `nil` at the end of the stream.
   func next() throws -> Content? {
     while true {
       if let end = text.firstRange(of: Array("\n\n".utf8)) {
@@ -101,7 +99,7 @@ final class EventReader<Content: Decodable> {
     }
   }
 
-  /// All events up to the first that is as wanted, that one included.
+  /// Returns all events up to and including the first that satisfies the condition.
   func events(until isLast: (Content) -> Bool) throws -> [Content] {
     var events: [Content] = []
     while let event = try next() {

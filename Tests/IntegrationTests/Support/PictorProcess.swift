@@ -1,46 +1,49 @@
-// PictorProcess: the real program as a child process, on a port and in a folder of its own.
+// PictorProcess: the real program as a child process, with its own port and folder.
 
 import FoundationEssentials
-import CLinux
 import Glibc
 import Synchronization
 import Telemetry
 import TestSupport
+import Testing
 
-/// `pictor` as it lies beside the test program; killed with its last reference.
+/// The `pictor` beside the test program. It is killed with its last reference.
 final class PictorProcess: Sendable {
-  /// What went wrong with the process, with what it logged.
+  /// A failure of the process, with its log.
   struct Failure: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// Its process.
+  /// The child process.
   let id: pid_t
-  /// The port it serves on; 0 when it was not waited for.
+  /// The server's port; 0 if the start was not awaited.
   let port: Int
+  /// The port of the operators' listener; 0 without one.
+  let operatorPort: Int
   private let logPath: String
   private let status = Mutex<CInt?>(nil)
 
-  /// Starts one and waits until it serves.
+  /// Starts the program and waits until it serves.
   ///
   /// - Parameters:
-  ///   - folder: where its cache and its log are.
-  ///   - options: more of its command line.
-  ///   - environment: variables it gets besides the bare minimum.
-  ///   - wrapper: a program with its options that starts it, such as prlimit(1).
-  ///   - isServer: `false` for other commands, and for servers that are to fail: nothing is added to the options, and
-  ///     nothing is waited for.
+  ///   - folder: The folder of its cache and its log.
+  ///   - options: Additional command line options.
+  ///   - environment: Additional environment variables.
+  ///   - wrapper: A program with options that starts it, such as prlimit(1).
+  ///   - programs: The folder of the programs.
+  ///   - isServer: `false` for other commands and for servers that must fail to start. No options are added and the
+  ///     start is not awaited.
   init(
     in folder: TemporaryFolder, _ options: [String] = [], environment: [String: String] = [:],
-    wrapper: [String] = [], isServer: Bool = true
+    wrapper: [String] = [], programs: String = TestBuild.programFolder, isServer: Bool = true
   ) throws {
     logPath = folder.path + "/log-\(UInt32.random(in: 0 ... .max))"
-    let program = try Self.folderOfThisProgram() + "/pictor"
+    let program = programs + "/pictor"
     let defaults = [
       "--server.port", "0", "--disk.path", folder.path + "/cache", "--log.format", "json",
-      "--server.shutdown_delay", "0s",
+      "--server.shutdown_delay", "0s", "--server.stats_lifetime", "0s",
       "--download.allow_networks", "127.0.0.0/8",
-      // Workers under the thread sanitizer are many times slower than those of a release.
+      // Workers under the thread sanitizer are many times slower than release builds.
       "--imaging.processor_time", "60s", "--imaging.deadline", "120s",
     ]
     id = try Self.spawn(
@@ -48,10 +51,12 @@ final class PictorProcess: Sendable {
       logPath: logPath)
     guard isServer else {
       port = 0
+      operatorPort = 0
       return
     }
     do {
       port = try Self.servingPort(of: id, logPath: logPath)
+      operatorPort = Self.port(in: contents(of: logPath), after: "serving operators") ?? 0
     } catch {
       kill(id, SIGKILL)
       waitpid(id, nil, 0)
@@ -65,29 +70,35 @@ final class PictorProcess: Sendable {
     waitpid(id, nil, 0)
   }
 
-  /// A connection to it.
+  /// Returns a connection to the server.
   func connect(timeout: Int = 20) throws -> HTTPClient {
     try HTTPClient(port: port, timeout: timeout)
   }
 
-  /// One request over a connection of its own.
+  /// Sends one request over a separate connection.
   func get(_ target: String) throws -> HTTPAnswer { try connect().get(target) }
 
-  /// `/stats`.
+  /// Returns `/stats`.
   func stats() throws -> Stats {
     try JSONDecoder().decode(Stats.self, from: Data(try get("/stats").body))
   }
 
-  /// Waits until `/stats` says so; throws after 20 seconds.
-  func waitFor(_ what: String, _ condition: (Stats) -> Bool) throws {
-    for _ in 0..<2_000 {
-      if condition(try stats()) { return }
-      usleep(10_000)
+  /// Waits until `/stats` satisfies a condition.
+  func waitFor(
+    _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
+    until condition: (Stats) -> Bool
+  ) throws {
+    var last: Stats?
+    try blockUntil(
+      "\(what); \(last.map { "\($0)" } ?? "no /stats")", sourceLocation: sourceLocation
+    ) {
+      let stats = try stats()
+      last = stats
+      return condition(stats)
     }
-    throw Failure(description: "never: \(what); \(try stats())")
   }
 
-  /// Its worker processes: those whose parent it is.
+  /// The ids of its worker processes.
   func workers() -> [pid_t] {
     guard let stream = opendir("/proc") else { return [] }
     defer { closedir(stream) }
@@ -96,7 +107,7 @@ final class PictorProcess: Sendable {
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
-      // `PID (name) state parent …`, and this name has no parenthesis (proc_pid_stat(5)).
+      // `PID (name) state parent …`; the name contains no parenthesis (proc_pid_stat(5)).
       guard let child = pid_t(name),
         let rest = contents(of: "/proc/\(name)/stat").split(separator: ")").last
       else { continue }
@@ -106,7 +117,7 @@ final class PictorProcess: Sendable {
     return found
   }
 
-  /// What it logged so far; of a server that runs, once its log is written.
+  /// The log so far; for a running server, once the log queue is written.
   var log: String {
     for _ in 0..<2_000 where port > 0 && status.withLock({ $0 }) == nil {
       guard let stats = try? stats(), stats.log.waitingBytes > 0 else { break }
@@ -115,21 +126,21 @@ final class PictorProcess: Sendable {
     return contents(of: logPath)
   }
 
-  /// What it said to whoever started it, besides what it logged.
+  /// The error lines, which begin with `pictor: `.
   var complaints: [String] {
     log.split(separator: "\n").filter { $0.hasPrefix("pictor: ") }.map(String.init)
   }
 
-  /// Waits for its end, after sending `signal` unless that is 0.
+  /// Waits until the process ends, after sending `signal` unless that is 0.
   ///
-  /// - Returns: the exit status, or minus the signal that ended it.
+  /// - Returns: The exit status, or minus the signal that ended it.
   func end(_ signal: CInt = SIGTERM) throws -> CInt {
     if signal != 0 { kill(id, signal) }
     for _ in 0..<4_000 {
       var result: CInt = 0
       if waitpid(id, &result, WNOHANG) == id {
         status.withLock { $0 = result }
-        return result & 0x7f == 0 ? result >> 8 & 0xff : -(result & 0x7f)
+        return ChildProcess.result(of: result)
       }
       usleep(5_000)
     }
@@ -137,14 +148,9 @@ final class PictorProcess: Sendable {
   }
 
   private static func servingPort(of id: pid_t, logPath: String) throws -> Int {
-    for _ in 0..<2_000 {
+    for _ in 0..<6_000 {
       let log = contents(of: logPath)
-      if let line = log.split(separator: "\n").first(where: { $0.contains("\"serving\"") }),
-        let address = line.split(separator: "\"address\":\"").last,
-        let port = address.split(separator: "\"").first?.split(separator: ":").last
-      {
-        return Int(port) ?? 0
-      }
+      if let port = port(in: log, after: "serving") { return port }
       guard kill(id, 0) == 0, waitpid(id, nil, WNOHANG) == 0 else {
         throw Failure(description: "it ended at the start:\n\(log)")
       }
@@ -153,47 +159,32 @@ final class PictorProcess: Sendable {
     throw Failure(description: "it does not serve:\n\(contents(of: logPath))")
   }
 
+  /// Returns the port in the first line with this message.
+  private static func port(in log: String, after message: String) -> Int? {
+    guard
+      let line = log.split(separator: "\n").first(where: { $0.contains("\"\(message)\"") }),
+      let address = line.split(separator: "\"address\":\"").last,
+      let port = address.split(separator: "\"").first?.split(separator: ":").last
+    else { return nil }
+    return Int(port)
+  }
+
   private static func spawn(
     _ arguments: [String], environment: [String: String], logPath: String
   ) throws -> pid_t {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, 2, logPath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    posix_spawn_file_actions_adddup2(&actions, 2, 1)
-    // Suites run in parallel: other tests' descriptors do not count against this program's limit.
-    _ = pictor_linux_close_from(&actions, 3)
     var variables = ["PATH": "/usr/bin:/bin"]
     if let options = getenv("TSAN_OPTIONS") {
       variables["TSAN_OPTIONS"] = String(cString: options)
-      // The sanitizer's own memory is terabytes of addresses, and the workers' bound counts it.
+      // The sanitizer reserves terabytes of addresses, which count against the workers' limit.
       variables["PICTOR_IMAGING_WORKER_MEMORY"] = "1000000TiB"
     }
     variables.merge(environment) { $1 }
-    var argv = arguments.map { strdup($0) } + [nil]
-    var envp = variables.map { strdup("\($0)=\($1)") } + [nil]
-    defer { for pointer in argv + envp { free(pointer) } }
-    var id = pid_t()
-    let result = posix_spawn(&id, arguments[0], &actions, nil, &argv, &envp)
-    guard result == 0 else {
-      throw Failure(description: "\(arguments[0]): \(String(cString: strerror(result)))")
-    }
-    return id
-  }
-
-  private static func folderOfThisProgram() throws -> String {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-    guard count > 0 else { throw Failure(description: "no /proc/self/exe") }
-    let path = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
-    let folder = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
-    if access(folder + "/pictor", X_OK) == 0 { return folder }
-    throw Failure(description: "pictor is not beside \(path)")
+    return try ChildProcess(arguments, environment: variables, output: .file(logPath)).id
   }
 }
 
-/// So many connections, or an eighth of what a low limit of open files (some containers' 1,024) lets one process have:
-/// the server keeps most of them for work.
+/// Returns this number of connections, or an eighth of a low limit of open files (some containers have 1,024): the
+/// server keeps most descriptors for work.
 func openFilesAllow(_ wanted: Int) -> Int {
   var limit = rlimit()
   let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -203,7 +194,7 @@ func openFilesAllow(_ wanted: Int) -> Int {
   return min(wanted, Int(clamping: limit.rlim_cur) / 8)
 }
 
-/// A file's text; empty when there is none.
+/// Returns a file's text; empty if it does not exist.
 func contents(of path: String) -> String {
   let descriptor = open(path, O_RDONLY | O_CLOEXEC)
   guard descriptor >= 0 else { return "" }
@@ -217,13 +208,13 @@ func contents(of path: String) -> String {
 }
 
 extension Origin {
-  /// What to ask pictor for, for the image at `path` here; `rest` is further parameters, `&w=100`.
-  func target(_ path: String, _ rest: String = "") -> String {
+  /// Returns the target for the image at `path` of this origin; `rest` contains further parameters, such as `&w=100`.
+  func target(_ path: String, adding rest: String = "") -> String {
     "/image?url=\(encoded(url(path)))\(rest)"
   }
 }
 
-/// `url` as the value of a query parameter: everything but letters, digits and `-._~` percent-encoded.
+/// Returns `url` as the value of a query parameter: all but letters, digits and `-._~` is percent-encoded.
 func encoded(_ url: String) -> String {
   url.utf8.map { byte in
     switch byte {

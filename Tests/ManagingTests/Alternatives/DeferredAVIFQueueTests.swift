@@ -15,7 +15,7 @@ struct DeferredAVIFQueueTests {
       request: ImageRequest(source: url, transform: Transform()), generation: 0)
   }
 
-  @Test func `one is made once, however many ask`() throws {
+  @Test func `an AVIF is queued once, regardless of the number of requests`() throws {
     var backlog = DeferredAVIFQueue(atOnce: 1)
     let item = try item(1)
     #expect(!backlog.knows(item.request.key, now: now))
@@ -28,7 +28,7 @@ struct DeferredAVIFQueueTests {
     #expect(backlog.add(item, now: now) == item, "it may have been evicted")
   }
 
-  @Test func `one that failed is left alone for a while`() throws {
+  @Test func `a failed AVIF is not retried before its failure time ends`() throws {
     var backlog = DeferredAVIFQueue(atOnce: 1)
     let item = try item(1)
     _ = backlog.add(item, now: now)
@@ -39,7 +39,8 @@ struct DeferredAVIFQueueTests {
     #expect(backlog.add(item, now: UnixTime(seconds: last.seconds + 1)) == item)
   }
 
-  @Test func `more failures than are remembered make room for each other`() throws {
+  @Test func `the number of remembered failures is limited, and new ones replace old ones`() throws
+  {
     var backlog = DeferredAVIFQueue(atOnce: 1)
     for number in 0...(2 * DeferredAVIFQueue.limit) {
       let item = try item(number)
@@ -49,16 +50,18 @@ struct DeferredAVIFQueueTests {
     }
   }
 
-  @Test(arguments: [1, 3]) func `so many run, so many wait, first come first made`(
+  @Test(arguments: [1, 3])
+  func `the limits for running and waiting AVIFs hold, and waiting ones start in order`(
     atOnce: Int
   ) throws {
     var random = SeededGenerator(seed: UInt64(atOnce))
     var backlog = DeferredAVIFQueue(atOnce: atOnce)
     // The model: running and waiting items in order.
-    var (running, waiting): ([DeferredAVIFQueue.Item], [DeferredAVIFQueue.Item]) = ([], [])
+    var running: [DeferredAVIFQueue.Item] = []
+    var waiting: [DeferredAVIFQueue.Item] = []
     var known: Set<CacheKey> = []
     let items = try (0..<4_000).map { try item($0) }
-    var mostWaiting = 0
+    var maximumWaiting = 0
     for step in 0..<20_000 {
       // The queue fills at first, then empties and fills again.
       let item = items[Int.random(in: 0..<items.count, using: &random)]
@@ -88,8 +91,8 @@ struct DeferredAVIFQueueTests {
         }
       }
       #expect(backlog.count == running.count + waiting.count)
-      mostWaiting = max(mostWaiting, waiting.count)
+      maximumWaiting = max(maximumWaiting, waiting.count)
     }
-    #expect(mostWaiting == DeferredAVIFQueue.limit)
+    #expect(maximumWaiting == DeferredAVIFQueue.limit)
   }
 }

@@ -2,7 +2,9 @@
 
 import Model
 import Telemetry
+import TestSupport
 import Testing
+import TestSupport
 
 @testable import Managing
 
@@ -15,14 +17,14 @@ final class DeferredAVIFTests: ManagedTests {
     processor.result.withLock { result in
       result = { job in
         job.transform.accepted.first == .avif && frames == 1
-          ? TestProcessor.image(bytes: bytes, .avif)
-          : TestProcessor.image(bytes: 100, .webp, frames: frames)
+          ? TestProcessor.image(bytes: bytes, format: .avif)
+          : TestProcessor.image(bytes: 100, format: .webp, frames: frames)
       }
     }
   }
 
   private func wish(
-    _ accepted: [ImageFormat] = [.avif, .webp], _ change: (inout LoadOptions) -> Void = { _ in }
+    _ accepted: [ImageFormat] = [.avif, .webp], change: (inout LoadOptions) -> Void = { _ in }
   ) throws -> ImageRequest {
     var transform = Transform()
     transform.accepted = accepted
@@ -43,7 +45,7 @@ final class DeferredAVIFTests: ManagedTests {
   }
 
   private func waitUntilMade() async throws {
-    try await waitUntil { [manager] in manager.figures.avifsWaiting == 0 }
+    try await eventually { [manager] in manager.figures.avifsWaiting == 0 }
   }
 
   /// The accepted formats of all jobs so far.
@@ -53,7 +55,7 @@ final class DeferredAVIFTests: ManagedTests {
 
   private let miss = CacheStatus.miss(.uriMiss, stored: true, collapsed: false, originStatus: 200)
 
-  @Test func `the first answer waits for no AVIF, and is short-lived; then there is one`()
+  @Test func `the first response is a short-lived fallback, and the AVIF follows`()
     async throws
   {
     open()
@@ -61,7 +63,7 @@ final class DeferredAVIFTests: ManagedTests {
     // When
     let first = try await manager.variant(for: wish)
     // Then
-    #expect(first.variant.info.format == .webp)
+    #expect(first.variant.info.image?.format == .webp)
     #expect(first.cacheStatus == miss)
     #expect(first.variant.info.freshness.lifetime == DeferredAVIF.placeholderLifetime)
     #expect(manager.figures.avifsWaiting == 1)
@@ -70,7 +72,7 @@ final class DeferredAVIFTests: ManagedTests {
     avifGate.open()
     try await waitUntilMade()
     let second = try #require(manager.cachedVariant(for: wish.key))
-    #expect(second.info.format == .avif && second.info.freshness.lifetime == 3_600)
+    #expect(second.info.image?.format == .avif && second.info.freshness.lifetime == 3_600)
     #expect(second.info.etag == "\"d1\"")
     #expect(jobs == [[.webp], [.avif, .webp]])
     #expect(processor.jobs.withLock { $0.last?.priority?.observe { _ in } } == .low)
@@ -80,7 +82,8 @@ final class DeferredAVIFTests: ManagedTests {
     #expect(try await manager.variant(for: wish).cacheStatus == .hit(.disk))
   }
 
-  @Test func `who takes no AVIF has the same variant, for its whole time`() async throws {
+  @Test func `a client without AVIF support gets the fallback with its full lifetime`() async throws
+  {
     open()
     let other = try wish([.webp])
     _ = try await manager.variant(for: try wish())
@@ -93,7 +96,7 @@ final class DeferredAVIFTests: ManagedTests {
   }
 
   @Test
-  func `the life of a stand-in is counted from when it is sent, and is no longer than its own`()
+  func `a fallback's lifetime counts from its response and never exceeds its own`()
     async throws
   {
     open()
@@ -107,7 +110,7 @@ final class DeferredAVIFTests: ManagedTests {
     #expect(last.variant.info.freshness.lifetime == 3_600)
   }
 
-  @Test func `while it is made all get the quick one from memory, and it is made once`()
+  @Test func `while an AVIF is encoded once, all requests get the fallback from memory`()
     async throws
   {
     open()
@@ -117,17 +120,17 @@ final class DeferredAVIFTests: ManagedTests {
     for _ in 0..<100 {
       let delivery = try #require(manager.deliveryAtOnce(for: wish))
       #expect(delivery.cacheStatus == .hit(.memory))
-      #expect(delivery.variant.info.format == .webp)
+      #expect(delivery.variant.info.image?.format == .webp)
       #expect(delivery.variant.info.freshness.lifetime == DeferredAVIF.placeholderLifetime)
     }
-    try await waitUntil { [processor] in processor.started.value == 2 }
+    try await eventually { [processor] in processor.started.value == 2 }
     _ = try await manager.variant(for: wish)
     avifGate.open()
     try await waitUntilMade()
     #expect(jobs == [[.webp], [.avif, .webp]])
   }
 
-  @Test func `an AVIF on disk that memory has not is not passed over for the quick one`()
+  @Test func `an AVIF on disk takes precedence over a fallback in memory`()
     async throws
   {
     open()
@@ -137,10 +140,11 @@ final class DeferredAVIFTests: ManagedTests {
     try await waitUntilMade()
     memory.remove(wish.key)
     #expect(manager.deliveryAtOnce(for: wish) == nil)
-    #expect(try await manager.variant(for: wish).variant.info.format == .avif)
+    #expect(try await manager.variant(for: wish).variant.info.image?.format == .avif)
   }
 
-  @Test(arguments: [100, 101]) func `an AVIF that is no smaller gives way to the quick one`(
+  @Test(arguments: [100, 101])
+  func `an AVIF that is not smaller than its fallback is replaced by it`(
     bytes: Int
   ) async throws {
     open(avif: bytes)
@@ -149,13 +153,13 @@ final class DeferredAVIFTests: ManagedTests {
     _ = try await manager.variant(for: wish)
     try await waitUntilMade()
     let kept = try #require(manager.cachedVariant(for: wish.key))
-    #expect(kept.info.format == .webp && kept.info.freshness.lifetime == 3_600)
+    #expect(kept.info.image?.format == .webp && kept.info.freshness.lifetime == 3_600)
     memory.remove(wish.key)
     #expect(try await manager.variant(for: wish).cacheStatus == .hit(.disk))
     #expect(jobs.count == 2)
   }
 
-  @Test func `the quick one under a watermark is kept on for as long as both are fresh`()
+  @Test func `a watermarked fallback is stored for as long as image and watermark are fresh`()
     async throws
   {
     // Given: a watermark loaded a thousand seconds before the image
@@ -169,10 +173,10 @@ final class DeferredAVIFTests: ManagedTests {
     try await waitUntilMade()
     // Then
     let kept = try #require(manager.cachedVariant(for: wish.key))
-    #expect(kept.info.format == .webp && kept.info.freshness.receivedAt.seconds == 1_000)
+    #expect(kept.info.image?.format == .webp && kept.info.freshness.receivedAt.seconds == 1_000)
   }
 
-  @Test func `the quick one with another watermark on it is no reason to drop an AVIF`()
+  @Test func `a fallback with an outdated watermark does not replace an AVIF`()
     async throws
   {
     open(avif: 100)
@@ -184,10 +188,10 @@ final class DeferredAVIFTests: ManagedTests {
     _ = try await manager.variant(for: wish)
     try await waitUntilMade()
     // Then
-    #expect(manager.cachedVariant(for: wish.key)?.info.format == .avif)
+    #expect(manager.cachedVariant(for: wish.key)?.info.image?.format == .avif)
   }
 
-  @Test func `one that cannot be made is tried again after a while, and is nobody's fault`()
+  @Test func `a failed AVIF is retried after a while and does not count as a failed URL`()
     async throws
   {
     open()
@@ -198,8 +202,8 @@ final class DeferredAVIFTests: ManagedTests {
     try await waitUntilMade()
     #expect(manager.figures.avifsFailed == 1)
     for _ in 0..<5 {
-      #expect(try await manager.variant(for: wish).variant.info.format == .webp)
-      #expect(manager.deliveryAtOnce(for: wish)?.variant.info.format == .webp)
+      #expect(try await manager.variant(for: wish).variant.info.image?.format == .webp)
+      #expect(manager.deliveryAtOnce(for: wish)?.variant.info.image?.format == .webp)
     }
     #expect(jobs.count == 2)
     #expect(manager.failedURLs().isEmpty)
@@ -211,33 +215,35 @@ final class DeferredAVIFTests: ManagedTests {
     #expect(jobs.count == 3)
   }
 
-  @Test func `an animation is the same for all, and is made once`() async throws {
+  @Test func `an animation has no deferred AVIF and is rendered once`() async throws {
     open(frames: 3)
     let wish = try wish()
     let first = try await manager.variant(for: wish)
     #expect(first.variant.info.freshness.lifetime == 3_600)
-    #expect(manager.cachedVariant(for: wish.key)?.info.frames == 3)
+    #expect(manager.cachedVariant(for: wish.key)?.info.image?.frames == 3)
     #expect(jobs == [[.webp]])
     #expect(manager.figures.avifsWaiting == 0)
   }
 
-  @Test func `a purge in between keeps the AVIF out, and the next asks anew`() async throws {
+  @Test func `a purge during encoding discards the AVIF, and the next request starts a new one`()
+    async throws
+  {
     open()
     let wish = try wish()
     _ = try await manager.variant(for: wish)
-    try await waitUntil { [processor] in processor.started.value == 2 }
+    try await eventually { [processor] in processor.started.value == 2 }
     _ = try await manager.purge(.url(wish.source))
     avifGate.open()
     try await waitUntilMade()
     #expect(memory.peek(wish.key) == nil)
     let again = try await manager.variant(for: wish)
-    #expect(again.cacheStatus == miss && again.variant.info.format == .webp)
+    #expect(again.cacheStatus == miss && again.variant.info.image?.format == .webp)
     try await waitUntilMade()
-    #expect(manager.cachedVariant(for: wish.key)?.info.format == .avif)
+    #expect(manager.cachedVariant(for: wish.key)?.info.image?.format == .avif)
     #expect(loader.started.value == 2)
   }
 
-  @Test func `other bytes at the origin take the AVIF down, and nobody waits for the next`()
+  @Test func `changed bytes replace an AVIF by a fallback, and the next AVIF is deferred`()
     async throws
   {
     open()
@@ -248,21 +254,21 @@ final class DeferredAVIFTests: ManagedTests {
     try await waitUntilMade()
     // The source is unchanged, so the AVIF is revalidated and not encoded again.
     let renewed = try await manager.variant(for: try self.wish { $0.cache = .refresh })
-    #expect(renewed.variant.info.format == .avif && jobs.count == 2)
+    #expect(renewed.variant.info.image?.format == .avif && jobs.count == 2)
     // The source has changed.
     loader.etag.withLock { $0 = "\"v2\"" }
     avifGate.close()
     let changed = try await manager.variant(for: try self.wish { $0.cache = .refresh })
-    #expect(changed.variant.info.format == .webp)
+    #expect(changed.variant.info.image?.format == .webp)
     #expect(loader.started.value == 3, "the origin is asked once for both")
     #expect(manager.cachedVariant(for: wish.key) == nil)
     avifGate.open()
     try await waitUntilMade()
-    #expect(manager.cachedVariant(for: wish.key)?.info.format == .avif)
+    #expect(manager.cachedVariant(for: wish.key)?.info.image?.format == .avif)
     #expect(jobs.count == 4)
   }
 
-  @Test func `a stale quick one counts as served stale`() async throws {
+  @Test func `a stale fallback counts as served stale`() async throws {
     open()
     freshness.staleWhileRevalidate.withLock { $0 = 60 }
     _ = try await manager.variant(for: try wish())
@@ -273,7 +279,8 @@ final class DeferredAVIFTests: ManagedTests {
     #expect(manager.freshnessFigures.staleWhileRevalidate == 1)
   }
 
-  @Test func `what is stale is renewed behind the answer, and other bytes need no quick one`()
+  @Test
+  func `a stale AVIF is revalidated in the background, and changed bytes then need no fallback`()
     async throws
   {
     open()
@@ -284,38 +291,38 @@ final class DeferredAVIFTests: ManagedTests {
     try await waitUntilMade()
     pass(seconds: 3_601)
     let stale = try #require(manager.deliveryAtOnce(for: wish))
-    #expect(stale.variant.info.format == .avif)
-    try await waitUntil { [manager] in manager.cachedVariant(for: wish.key) != nil }
-    #expect(manager.cachedVariant(for: wish.key)?.info.format == .avif)
+    #expect(stale.variant.info.image?.format == .avif)
+    try await eventually { [manager] in manager.cachedVariant(for: wish.key) != nil }
+    #expect(manager.cachedVariant(for: wish.key)?.info.image?.format == .avif)
     #expect(jobs == [[.webp], [.avif, .webp], [.avif, .webp]])
   }
 
-  @Test func `who says where it is kept, or takes what is kept, starts nothing`() async throws {
+  @Test func `requests that limit storage or read only the cache defer no AVIF`() async throws {
     open()
     avifGate.open()
     // Without the disk tier, an AVIF is not deferred.
     for tiers in [StoreTiers.memory, []] {
       let waiting = try await manager.variant(for: try wish { $0.store = tiers })
-      #expect(waiting.variant.info.format == .avif)
+      #expect(waiting.variant.info.image?.format == .avif)
     }
     memory.remove(try wish().key)
     _ = try await manager.variant(for: try wish([.webp]))
     let only = try await manager.variant(for: try wish { $0.cache = .only })
-    #expect(only.variant.info.format == .webp)
+    #expect(only.variant.info.image?.format == .webp)
     #expect(manager.figures.avifsWaiting == 0 && manager.figures.avifsLater == 0)
   }
 
-  @Test func `what may be kept nowhere is answered quickly each time`() async throws {
+  @Test func `an unstorable source is answered with a fallback each time`() async throws {
     open()
     loader.cacheControl.withLock { $0 = "no-store" }
     for _ in 0..<2 {
-      #expect(try await manager.variant(for: try wish()).variant.info.format == .webp)
+      #expect(try await manager.variant(for: try wish()).variant.info.image?.format == .webp)
     }
     #expect(manager.figures.avifsWaiting == 0)
     #expect(jobs == [[.webp], [.webp]])
   }
 
-  @Test func `AVIF is waited for where it is asked for by name, is not the first, or is to be`()
+  @Test func `a request waits for an AVIF that is named, not its first choice, or not deferred`()
     async throws
   {
     open()
@@ -333,6 +340,6 @@ final class DeferredAVIFTests: ManagedTests {
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: freshness, purges: purges, avifPolicy: policy)
     let waited = try await patient.variant(for: try wish())
-    #expect(waited.variant.info.format == .avif)
+    #expect(waited.variant.info.image?.format == .avif)
   }
 }

@@ -10,50 +10,61 @@ import Testing
 struct DerivationCandidatesTests {
   private func transform(_ change: (inout Transform) -> Void = { _ in }) -> Transform {
     var transform = Transform()
-    (transform.width, transform.quality) = (1_000, 90)
+    transform.width = 1_000
+    transform.quality = 90
     change(&transform)
     return transform
   }
 
-  private func request(_ transform: Transform, _ number: Int = 0) throws -> ImageRequest {
+  private func request(_ transform: Transform, number: Int = 0) throws -> ImageRequest {
     ImageRequest(
       source: try SourceURL(parsing: "http://origin/\(number).jpg"), transform: transform)
   }
 
   private func variant(
-    _ transform: Transform, _ number: Int = 0, _ format: ImageFormat = .jpeg,
+    _ transform: Transform, number: Int = 0, format: ImageFormat = .jpeg,
     width: Int = 1_000, height: Int = 750, frames: Int = 1, scaledDownFrom: PixelSize? = nil,
     quality: Int? = nil
   ) throws -> Variant {
     Variant(
-      key: try request(transform, number).key,
+      key: try request(transform, number: number).key,
       info: VariantInfo(
-        format: format, size: PixelSize(width: width, height: height), frames: frames, density: 1,
-        scaledDownFrom: scaledDownFrom, quality: quality, etag: "\"e\"",
+        .image(
+          RenderedImage(
+            format: format, size: PixelSize(width: width, height: height), frames: frames,
+            density: 1, scaledDownFrom: scaledDownFrom, quality: quality)), etag: "\"e\"",
         freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: 1)),
       body: .memory([UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }))
   }
 
-  private func isMade(_ wanted: Transform, from larger: Variant, _ made: Transform) throws -> Bool {
+  private func isMade(_ wanted: Transform, from larger: Variant, as made: Transform) throws -> Bool
+  {
     var variants = DerivationCandidates()
-    variants.note(larger, made)
+    variants.note(larger, of: made)
     return try !variants.candidates(for: request(wanted)).isEmpty
   }
 
-  @Test func `half of it is made from one of quality 90, or from one that lost nothing`() throws {
-    let small = transform { ($0.width, $0.quality) = (500, nil) }
+  @Test func `a variant at half size is derived from one of quality 90 or a lossless one`() throws {
+    let small = transform {
+      $0.width = 500
+      $0.quality = nil
+    }
     let lossless = transform { $0.quality = nil }
-    #expect(try isMade(small, from: variant(transform()), transform()))
-    #expect(try isMade(small, from: variant(lossless, 0, .png), lossless))
+    #expect(try isMade(small, from: variant(transform()), as: transform()))
+    #expect(try isMade(small, from: variant(lossless, number: 0, format: .png), as: lossless))
     let found = transform { $0.maxBytes = 9 }
-    #expect(try isMade(small, from: variant(found, quality: 90), found))
+    #expect(try isMade(small, from: variant(found, quality: 90), as: found))
     for fit in [Fit.inside, .outside, .fill] {
-      let boxed = transform { ($0.width, $0.height, $0.fit) = (400, 300, fit) }
-      #expect(try isMade(boxed, from: variant(transform()), transform()))
+      let boxed = transform {
+        $0.width = 400
+        $0.height = 300
+        $0.fit = fit
+      }
+      #expect(try isMade(boxed, from: variant(transform()), as: transform()))
     }
   }
 
-  @Test func `what is not as good is no source of others`() throws {
+  @Test func `a variant of lower fidelity is not used for derivation`() throws {
     let small = transform { $0.width = 500 }
     let changes: [(inout Transform) -> Void] = [
       { $0.quality = 89 }, { $0.quality = nil }, { $0.enlarge = true }, { $0.fit = .cover },
@@ -62,52 +73,70 @@ struct DerivationCandidatesTests {
     ]
     for change in changes {
       let made = transform(change)
-      #expect(try !isMade(small, from: variant(made), made))
+      #expect(try !isMade(small, from: variant(made), as: made))
     }
     let made = transform()
-    #expect(try !isMade(small, from: variant(made, frames: 2), made))
-    #expect(try !isMade(small, from: variant(made, 0, .gif), made))
-    #expect(try !isMade(small, from: variant(made, 0, .png), made), "its palette may be small")
-    #expect(try !isMade(small, from: variant(made, quality: 60), made))
+    #expect(try !isMade(small, from: variant(made, frames: 2), as: made))
+    #expect(try !isMade(small, from: variant(made, number: 0, format: .gif), as: made))
+    #expect(
+      try !isMade(small, from: variant(made, number: 0, format: .png), as: made),
+      "its palette may be small")
+    #expect(try !isMade(small, from: variant(made, quality: 60), as: made))
     let size = PixelSize(width: 9_000, height: 6_750)
-    #expect(try !isMade(small, from: variant(made, scaledDownFrom: size), made))
+    #expect(try !isMade(small, from: variant(made, scaledDownFrom: size), as: made))
   }
 
-  @Test func `what is cut, turned or shown otherwise is not made from it`() throws {
-    let (made, larger) = (transform(), try variant(transform()))
+  @Test func `a variant with another crop, turn or fit is not derived`() throws {
+    let made = transform()
+    let larger = try variant(transform())
     let changes: [(inout Transform) -> Void] = [
       { $0.width = 501 }, { $0.width = nil }, { $0.fit = .cover }, { $0.fit = .contain },
       { $0.crop = PixelArea(x: 0, y: 0, size: PixelSize(width: 9, height: 9)) },
       { $0.rotation = .quarter }, { $0.flip = .vertical }, { $0.trim = 1 }, { $0.frame = 0 },
       { $0.isAnimated = false }, { $0.stripsMetadata = false }, { $0.effects.blur = 1 },
       { $0.background = Color(red: 0, green: 0, blue: 0) }, { $0.limitBytes = 1_000 },
-      { $0.product = .info(nil) }, { ($0.width, $0.fit) = (300, .fill) },
+      { $0.product = .info(nil) },
+      {
+        $0.width = 300
+        $0.fit = .fill
+      },
     ]
     for change in changes {
       var wanted = transform { $0.width = 500 }
       change(&wanted)
       if wanted.fit == .cover || wanted.fit == .contain { wanted.height = 300 }
-      #expect(try !isMade(wanted, from: larger, made))
+      #expect(try !isMade(wanted, from: larger, as: made))
     }
     // An explicit format may have lost alpha or animation. A request for the same format loses
     // them, too.
     let named = transform { $0.format = .jpeg }
-    #expect(try !isMade(transform { $0.width = 500 }, from: variant(named), named))
+    #expect(try !isMade(transform { $0.width = 500 }, from: variant(named), as: named))
     #expect(
-      try isMade(transform { ($0.width, $0.format) = (500, .jpeg) }, from: variant(named), named))
-    #expect(try isMade(transform { ($0.width, $0.format) = (500, .webp) }, from: larger, made))
+      try isMade(
+        transform {
+          $0.width = 500
+          $0.format = .jpeg
+        }, from: variant(named), as: named))
+    #expect(
+      try isMade(
+        transform {
+          $0.width = 500
+          $0.format = .webp
+        }, from: larger, as: made))
   }
 
-  @Test func `what was cut and turned the same way is not cut and turned again`() throws {
+  @Test func `a derivation does not repeat the crop and turn of the larger variant`() throws {
     func cut(_ width: Int) -> Transform {
       transform {
         $0.width = width
         $0.crop = PixelArea(x: 1, y: 2, size: PixelSize(width: 2_000, height: 1_500))
-        ($0.rotation, $0.flip, $0.trim) = (.quarter, .both, 9)
+        $0.rotation = .quarter
+        $0.flip = .both
+        $0.trim = 9
       }
     }
     var variants = DerivationCandidates()
-    variants.note(try variant(cut(1_000)), cut(1_000))
+    variants.note(try variant(cut(1_000)), of: cut(1_000))
     let found = try #require(try variants.candidates(for: request(cut(400))).first)
     #expect(found.rest == transform { $0.width = 400 })
   }
@@ -115,7 +144,8 @@ struct DerivationCandidatesTests {
   /// Returns the output size by the rules of docs/http-api.md, without enlarging.
   private func size(of transform: Transform, _ source: PixelSize) -> PixelSize {
     func side(_ exact: Double) -> Int { max(1, Int(exact.rounded())) }
-    let (width, height) = (Double(source.width), Double(source.height))
+    let width = Double(source.width)
+    let height = Double(source.height)
     let x = transform.width.map { Double(side(Double($0) * (transform.scale ?? 1))) / width }
     let y = transform.height.map { Double(side(Double($0) * (transform.scale ?? 1))) / height }
     let factors: (Double, Double) =
@@ -129,7 +159,7 @@ struct DerivationCandidatesTests {
       width: side(width * min(factors.0, 1)), height: side(height * min(factors.1, 1)))
   }
 
-  @Test func `it never comes out in another size than from the source`() throws {
+  @Test func `a derived variant has the same size as one from the source`() throws {
     var random = SeededGenerator(seed: 5)
     var made = 0
     for _ in 0..<20_000 {
@@ -146,7 +176,7 @@ struct DerivationCandidatesTests {
       }
       let kept = size(of: larger, source)
       var variants = DerivationCandidates()
-      variants.note(try variant(larger, width: kept.width, height: kept.height), larger)
+      variants.note(try variant(larger, width: kept.width, height: kept.height), of: larger)
       for found in variants.candidates(for: try request(wanted)) {
         made += 1
         let derived = size(of: found.rest, kept)
@@ -157,11 +187,11 @@ struct DerivationCandidatesTests {
     #expect(made > 3_000, "it is not refused each time")
   }
 
-  @Test func `few of each source and of few sources are listed, the smallest first`() throws {
+  @Test func `few candidates per source and few sources are listed, smallest first`() throws {
     var variants = DerivationCandidates()
     for width in [3_000, 1_000, 2_000, 4_000, 5_000] {
       let made = transform { $0.width = width }
-      variants.note(try variant(made, width: width, height: width * 3 / 4), made)
+      variants.note(try variant(made, width: width, height: width * 3 / 4), of: made)
     }
     let small = try request(transform { $0.width = 400 })
     #expect(
@@ -169,7 +199,7 @@ struct DerivationCandidatesTests {
     variants.remove(try request(transform { $0.width = 2_000 }).key)
     #expect(variants.candidates(for: small).map(\.candidate.size.width) == [1_000, 4_000, 5_000])
     for number in 1...DerivationCandidates.limit {
-      variants.note(try variant(transform(), number), transform())
+      variants.note(try variant(transform(), number: number), of: transform())
     }
     #expect(variants.count == DerivationCandidates.limit)
     #expect(variants.candidates(for: small).isEmpty)

@@ -2,17 +2,18 @@
 
 import Model
 import Testing
+import TestSupport
 
 @testable import Managing
 
 final class FormatAliasesTests: ManagedTests {
-  @Test func `an image is kept under the name of its format too, if it may be kept at all`()
+  @Test func `a storable variant is also stored under its explicit format`()
     async throws
   {
     openAll()
     let request = try request()
     let made = try await manager.variant(for: request).variant
-    let named = request.naming(made.info.format)
+    let named = request.naming(try #require(made.info.image).format)
     await manager.keepNamed(made, of: request)
     let kept = try #require(manager.cachedVariant(for: named.key))
     #expect(kept.key == named.key && kept.info == made.info)
@@ -20,18 +21,19 @@ final class FormatAliasesTests: ManagedTests {
     #expect(onDisk === kept)
     // And
     var info = made.info
-    info.format = .tiff
+    info.content = .image(
+      RenderedImage(format: .tiff, size: PixelSize(width: 1, height: 1), density: 1))
     info.freshness = Freshness(receivedAt: .now, lifetime: 60, isStorable: false)
     await manager.keepNamed(
       Variant(key: request.key, info: info, body: made.body), of: request)
     #expect(memory.peek(request.naming(.tiff).key) == nil)
   }
 
-  @Test func `one that is there already stays until it is stale`() async throws {
+  @Test func `an existing alias is kept until it is stale`() async throws {
     openAll()
     let request = try request()
     let made = try await manager.variant(for: request).variant
-    let named = request.naming(made.info.format)
+    let named = request.naming(try #require(made.info.image).format)
     await manager.keepNamed(made, of: request)
     let kept = memory.peek(named.key)
     // The variant is in memory, then on disk only.
@@ -46,10 +48,10 @@ final class FormatAliasesTests: ManagedTests {
     #expect(memory.peek(named.key)?.info == renewed.info)
   }
 
-  @Test func `what stands in for an AVIF is kept by its name for its whole time`() async throws {
+  @Test func `a fallback is stored under its own format with its full lifetime`() async throws {
     openAll()
     processor.avifGate.withLock { $0 = Gate() }
-    processor.result.withLock { $0 = { _ in TestProcessor.image(bytes: 100, .webp) } }
+    processor.result.withLock { $0 = { _ in TestProcessor.image(bytes: 100, format: .webp) } }
     let wish = try request().accepting([.avif, .webp])
     let quick = try await manager.variant(for: wish).variant
     #expect(quick.info.freshness.lifetime == DeferredAVIF.placeholderLifetime)

@@ -18,7 +18,7 @@ struct FlightModelTests {
   }
 
   @Test(arguments: [1, 2, 3])
-  func `in 100,000 random steps no waiter is lost, none answered twice and no flight leaks`(
+  func `in 100,000 random steps no waiter is lost or answered twice, and no flight leaks`(
     seed: Int
   ) {
     var random = SeededGenerator(seed: UInt64(seed))
@@ -42,7 +42,7 @@ struct FlightModelTests {
         let key = Int.random(in: 0..<12, using: &random)
         let isDetached = Int.random(in: 0..<20, using: &random) == 0
         let joinable = running.first { $0.value.key == key && !$0.value.isRetired }?.key
-        let entry = table.enter(key, nextWaiter, isDetached: isDetached)
+        let entry = table.enter(key, as: nextWaiter, isDetached: isDetached)
         #expect(entry.joined == (joinable != nil))
         if let joinable { #expect(entry.flight == joinable) }
         running[entry.flight, default: Running(key: key, isDetached: false)].waiting
@@ -84,7 +84,7 @@ struct FlightModelTests {
       case 900..<999:
         guard let flight = running.filter({ !$0.value.waits }).keys.min() else { continue }
         answer(table.finish(flight), of: flight)
-        #expect(table.finish(flight).isEmpty, "a second result finds nobody")
+        #expect(table.finish(flight).isEmpty, "a second result finds no waiter")
       default:
         for ended in table.finishAll() { answer(ended.waiters, of: ended.flight) }
         #expect(running.isEmpty)

@@ -8,10 +8,10 @@ import Testing
 struct FlightTableTests {
   private let key = CacheKey(text: "http://a/1.png")
 
-  @Test func `the first starts a flight and later ones join it`() {
+  @Test func `the first request starts a flight, and later ones join it`() {
     var table = FlightTable<CacheKey, String>()
-    let first = table.enter(key, "first")
-    let second = table.enter(key, "second")
+    let first = table.enter(key, as: "first")
+    let second = table.enter(key, as: "second")
     #expect(!first.joined)
     #expect(second.joined)
     #expect(first.flight == second.flight)
@@ -19,34 +19,34 @@ struct FlightTableTests {
     #expect(table.flightCount == 0)
   }
 
-  @Test func `other keys fly alone`() {
+  @Test func `requests with other keys do not share a flight`() {
     var table = FlightTable<CacheKey, String>()
-    let one = table.enter(key, "one")
-    let other = table.enter(CacheKey(text: "http://a/2.png"), "other")
+    let one = table.enter(key, as: "one")
+    let other = table.enter(CacheKey(text: "http://a/2.png"), as: "other")
     #expect(!other.joined)
     #expect(one.flight != other.flight)
   }
 
-  @Test func `only the last to leave abandons the flight`() {
+  @Test func `only the last participant to leave abandons the flight`() {
     var table = FlightTable<CacheKey, String>()
-    let first = table.enter(key, "first")
-    let second = table.enter(key, "second")
+    let first = table.enter(key, as: "first")
+    let second = table.enter(key, as: "second")
     #expect(table.leave(first)?.abandoned == nil)
     #expect(table.leave(second)?.abandoned == second.flight)
     #expect(table.finish(first.flight).isEmpty)
   }
 
-  @Test func `a detached flight counts as unattended while nobody waits for it`() {
+  @Test func `a detached flight without participants counts as unattended`() {
     // Given
     var table = FlightTable<CacheKey, String>()
-    let first = table.enter(key, "first", isDetached: true)
-    let other = table.enter(CacheKey(text: "http://a/2.png"), "other", isDetached: true)
+    let first = table.enter(key, as: "first", isDetached: true)
+    let other = table.enter(CacheKey(text: "http://a/2.png"), as: "other", isDetached: true)
     #expect(table.unattendedCount == 0)
     // When they leave, then both count.
     #expect(table.leave(first)?.abandoned == nil && table.leave(other)?.abandoned == nil)
     #expect(table.unattendedCount == 2)
     // When a waiter joins one, it does not count until that waiter leaves.
-    let second = table.enter(key, "second")
+    let second = table.enter(key, as: "second")
     #expect(second.joined && table.unattendedCount == 1)
     #expect(table.leave(second) != nil)
     #expect(table.unattendedCount == 2)
@@ -57,80 +57,80 @@ struct FlightTableTests {
     #expect(table.unattendedCount == 0 && table.flightCount == 0)
   }
 
-  @Test func `leaving twice, or after the end, does nothing`() {
+  @Test func `leaving twice or after the end has no effect`() {
     var table = FlightTable<CacheKey, String>()
-    let first = table.enter(key, "first")
-    _ = table.enter(key, "second")
+    let first = table.enter(key, as: "first")
+    _ = table.enter(key, as: "second")
     #expect(table.leave(first) != nil)
     #expect(table.leave(first) == nil)
     _ = table.finish(first.flight)
     #expect(table.leave(first) == nil)
   }
 
-  @Test func `a retired flight goes on for those it has, and takes nobody else`() {
+  @Test func `a retired flight continues for its participants and admits no others`() {
     var table = FlightTable<CacheKey, String>()
-    let first = table.enter(key, "first")
+    let first = table.enter(key, as: "first")
     #expect(table.joinableKeys == [key])
     table.retire(key)
     #expect(table.joinableKeys.isEmpty)
-    let second = table.enter(key, "second")
+    let second = table.enter(key, as: "second")
     #expect(!second.joined && second.flight != first.flight)
-    #expect(table.enter(key, "third").flight == second.flight)
+    #expect(table.enter(key, as: "third").flight == second.flight)
     #expect(table.finish(first.flight) == ["first"])
     // The end of the retired flight does not end the flight that replaced it.
-    #expect(table.enter(key, "fourth").joined)
+    #expect(table.enter(key, as: "fourth").joined)
     #expect(table.finish(second.flight).sorted() == ["fourth", "second", "third"])
   }
 
-  @Test func `a retired flight is abandoned by its last waiter`() {
+  @Test func `a retired flight is abandoned by its last participant`() {
     var table = FlightTable<CacheKey, String>()
-    let first = table.enter(key, "first")
+    let first = table.enter(key, as: "first")
     table.retire(key)
     #expect(table.leave(first)?.abandoned == first.flight)
     #expect(table.flightCount == 0)
   }
 
-  @Test func `whoever asks after an abandoned flight starts another`() {
+  @Test func `a request after an abandoned flight starts another`() {
     var table = FlightTable<CacheKey, String>()
-    let first = table.enter(key, "first")
+    let first = table.enter(key, as: "first")
     _ = table.leave(first)
-    let second = table.enter(key, "second")
+    let second = table.enter(key, as: "second")
     #expect(!second.joined)
     // The cancelled work ends late and must not end the new flight.
     #expect(table.finish(first.flight).isEmpty)
     #expect(table.isRunning(second.flight))
-    #expect(table.enter(key, "third").joined)
+    #expect(table.enter(key, as: "third").joined)
   }
 
-  @Test func `a closed flight takes no one else, and its key starts another`() {
+  @Test func `a closed flight admits no participant, and its key starts another`() {
     // Given
     var table = FlightTable<CacheKey, String>()
-    let first = table.enter(key, "first")
+    let first = table.enter(key, as: "first")
     // When
     table.close(first.flight)
     table.close(first.flight)
-    let second = table.enter(key, "second")
+    let second = table.enter(key, as: "second")
     // Then
     #expect(!second.joined && !second.waits && second.flight != first.flight)
-    #expect(table.enter(key, "third").flight == second.flight)
+    #expect(table.enter(key, as: "third").flight == second.flight)
     #expect(table.finish(first.flight) == ["first"])
     #expect(table.finish(second.flight).sorted() == ["second", "third"])
   }
 
-  @Test func `behind so many closed flights of one key the next waits for one to end`() {
+  @Test func `above the limit of closed flights for one key, the next flight waits`() {
     // Given
     var table = FlightTable<CacheKey, String>()
     let closed = (0..<FlightTable<CacheKey, String>.closedLimit).map { number in
-      let entry = table.enter(key, "\(number)")
+      let entry = table.enter(key, as: "\(number)")
       table.close(entry.flight)
       return entry
     }
     // When
-    let waiting = table.enter(key, "waiting")
-    let other = table.enter(CacheKey(text: "http://a/2.png"), "other")
+    let waiting = table.enter(key, as: "waiting")
+    let other = table.enter(CacheKey(text: "http://a/2.png"), as: "other")
     // Then
     #expect(closed.allSatisfy { !$0.waits } && waiting.waits && !other.waits)
-    #expect(table.enter(key, "joined").joined)
+    #expect(table.enter(key, as: "joined").joined)
     #expect(table.takeStartable().isEmpty)
     _ = table.leave(closed[0])
     #expect(table.takeStartable() == [waiting.flight])
@@ -139,18 +139,18 @@ struct FlightTableTests {
   }
 
   @Test
-  func `a flight that waits to start is abandoned by its last waiter, and the next one starts`() {
+  func `a waiting flight is abandoned by its last participant, and the next one starts`() {
     // Given
     var table = FlightTable<CacheKey, String>()
     let closed = (0..<FlightTable<CacheKey, String>.closedLimit).map { number in
-      let entry = table.enter(key, "\(number)")
+      let entry = table.enter(key, as: "\(number)")
       table.close(entry.flight)
       return entry
     }
-    let waiting = table.enter(key, "waiting")
+    let waiting = table.enter(key, as: "waiting")
     // When
     #expect(table.leave(waiting)?.abandoned == waiting.flight)
-    let next = table.enter(key, "next")
+    let next = table.enter(key, as: "next")
     _ = table.finish(closed[0].flight)
     // Then
     #expect(next.waits && table.takeStartable() == [next.flight])

@@ -18,7 +18,7 @@ struct EntryUseTests {
       of: freshness, by: options, at: UnixTime(seconds: now), originFails: originFails)
   }
 
-  @Test func `an entry is fresh, then stale while it is revalidated, then stale on errors`() {
+  @Test func `an entry is fresh, then stale while revalidating, then stale on errors`() {
     #expect(use(at: 59) == .fresh)
     #expect(use(at: 89) == .stale(.whileRevalidating))
     #expect(use(at: 100) == nil)
@@ -33,7 +33,7 @@ struct EntryUseTests {
     #expect(use(at: 200, originFails: true, accepts) == nil)
   }
 
-  @Test func `requests that ask the origin get no entry`() {
+  @Test func `requests that require the origin get no entry`() {
     for cache in [CacheUse.refresh, .bypass] { #expect(use(at: 1) { $0.cache = cache } == nil) }
     #expect(use(at: 1) { $0.cache = .only } == .fresh)
   }

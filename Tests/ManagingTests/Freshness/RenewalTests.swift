@@ -2,11 +2,12 @@
 
 import Model
 import Testing
+import TestSupport
 
 @testable import Managing
 
 final class RenewalTests: StaleTests {
-  @Test func `a 304 that comes late brings no bytes back that were replaced meanwhile`()
+  @Test func `a late 304 does not restore bytes that were replaced meanwhile`()
     async throws
   {
     // Given
@@ -15,7 +16,7 @@ final class RenewalTests: StaleTests {
     let late = Gate()
     loader.gates.withLock { $0 = [2: late] }
     let renewal = asking(request)
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     // When
     loader.etag.withLock { $0 = "\"v2\"" }
     let replaced = try await manager.variant(for: try self.request { $0.cache = .refresh })
@@ -28,29 +29,28 @@ final class RenewalTests: StaleTests {
     let version = replaced.variant.info.sourceVersion
     #expect(renewed.variant.info.sourceVersion != version)
     #expect(memory.peek(request.key)?.info.sourceVersion == version)
-    let (variant, source) = (
-      await disk.variant(for: request.key), await disk.source(for: request.key.source)
-    )
+    let variant = await disk.variant(for: request.key)
+    let source = await disk.source(for: request.key.source)
     #expect(variant?.info.sourceVersion == version && source?.version == version)
   }
 
-  @Test func `whoever asks after a purge takes no renewal that began before it`() async throws {
+  @Test func `a request after a purge does not join an earlier revalidation`() async throws {
     try await makeStale(whileRevalidate: 10)
     let request = try request()
     let before = Gate()
     loader.gates.withLock { $0 = [2: before] }
     #expect(manager.deliveryAtOnce(for: request) != nil)
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     // The purge is published, and older flights accept participants for a moment longer.
     let generation = purges.add(.everything).number
     let after = asking(request)
-    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    try await eventually { [manager] in manager.figures.coalesced == 1 }
     before.open()
     #expect(try await after.value.variant.info.generation == generation)
     #expect(loader.started.value == 3)
   }
 
-  @Test func `whoever asks nobody is not given a load by whom it joins`() async throws {
+  @Test func `a cache-only request never loads, even when it joins a flight`() async throws {
     openAll()
     _ = try await manager.variant(for: try request())
     pass(seconds: 100)
@@ -63,16 +63,16 @@ final class RenewalTests: StaleTests {
       }
     }
     let patient = asking(try only(0.5, maxAge: 1_000))
-    try await waitUntil { [disk] in disk.readingSources.value == 1 }
+    try await eventually { [disk] in disk.readingSources.value == 1 }
     let demanding = asking(try only(0.25, maxAge: 10))
-    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    try await eventually { [manager] in manager.figures.coalesced == 1 }
     gate.open()
     #expect(try await patient.value.cacheStatus == .hit(.source))
     await #expect(throws: ImageError.notCached) { try await demanding.value }
     #expect(loader.started.value == 1)
   }
 
-  @Test func `what memory alone has is renewed and not made again`() async throws {
+  @Test func `a variant only in memory is revalidated and not rendered again`() async throws {
     try await makeStale()
     let request = try request()
     await disk.remove(request.key)

@@ -1,7 +1,9 @@
 // StaleOnErrorTests: tests stale responses when the origin fails (RFC 5861, section 4).
 
 import Model
+import TestSupport
 import Testing
+import TestSupport
 
 @testable import Managing
 
@@ -11,7 +13,7 @@ final class StaleOnErrorTests: StaleTests {
     .sourceIncomplete(detail: ""), .sourceError(status: 500), .sourceError(status: 429),
     .overloaded(queue: "download", retryAfter: 1),
   ])
-  func `an origin that is down takes no image down`(_ error: ImageError) async throws {
+  func `when the origin fails, a stale image is served`(_ error: ImageError) async throws {
     try await makeStale(ifError: 100)
     fail(error)
     let request = try request()
@@ -25,7 +27,8 @@ final class StaleOnErrorTests: StaleTests {
     #expect(manager.freshnessFigures.failingSources == 1)
   }
 
-  @Test func `another size is made of the source that is kept`() async throws {
+  @Test func `when the origin fails, another size is rendered from the stale source`() async throws
+  {
     try await makeStale(ifError: 100)
     fail(.sourceError(status: 503))
     let other = try request(scale: 0.5)
@@ -38,11 +41,12 @@ final class StaleOnErrorTests: StaleTests {
     #expect(processor.started.value == 2)
   }
 
-  @Test func `so is an image that would have been sent while it comes in`() async throws {
+  @Test func `when the origin fails, a request for streaming gets the stale image`() async throws {
     try await makeStale(ifError: 100)
     fail(.sourceError(status: 503))
     var transform = Transform()
-    (transform.format, transform.progressive) = (.jpeg, true)
+    transform.format = .jpeg
+    transform.progressive = true
     let request = ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
     guard case .whole(let answer) = try await manager.answer(to: request) else {
@@ -52,7 +56,9 @@ final class StaleOnErrorTests: StaleTests {
     #expect(loader.started.value == 2)
   }
 
-  @Test func `a variant is served though its source is not kept any more`() async throws {
+  @Test func `when the origin fails, a stale variant is served without a cached source`()
+    async throws
+  {
     try await makeStale(ifError: 100)
     let request = try request()
     await disk.remove(request.key.source)
@@ -63,7 +69,7 @@ final class StaleOnErrorTests: StaleTests {
     #expect(manager.deliveryAtOnce(for: request) != nil)
   }
 
-  @Test func `the origin is left alone for a moment, then asked behind an answer's back`()
+  @Test func `after a failure the origin is not asked during the back-off, then in the background`()
     async throws
   {
     // Given
@@ -89,7 +95,7 @@ final class StaleOnErrorTests: StaleTests {
     #expect(manager.freshnessFigures.staleIfError == 5)
   }
 
-  @Test func `after a while without anybody the next one waits for the origin`() async throws {
+  @Test func `after the failure window the next request waits for the origin`() async throws {
     try await makeStale(ifError: 1_000)
     fail(.sourceError(status: 503))
     let request = try request()
@@ -102,7 +108,7 @@ final class StaleOnErrorTests: StaleTests {
         == .miss(.stale, stored: true, collapsed: false, originStatus: 304))
   }
 
-  @Test func `whoever wants the origin asked is told what came of it`() async throws {
+  @Test func `a request that requires the origin gets its error`() async throws {
     try await makeStale(ifError: 100)
     let error = ImageError.sourceError(status: 503)
     fail(error)
@@ -116,7 +122,7 @@ final class StaleOnErrorTests: StaleTests {
         == .staleIfError(collapsed: false, originStatus: 503))
   }
 
-  @Test func `what is too old to be served on an error is not`() async throws {
+  @Test func `an entry past its stale-if-error time is not served`() async throws {
     try await makeStale(ifError: 5)
     let error = ImageError.sourceUnreachable(detail: "")
     fail(error)
@@ -124,7 +130,7 @@ final class StaleOnErrorTests: StaleTests {
     await #expect(throws: error) { try await self.manager.variant(for: request) }
   }
 
-  @Test func `an answer of the origin's that is no fault of its own is told`() async throws {
+  @Test func `an origin error that is not a server failure is returned`() async throws {
     try await makeStale(ifError: 100)
     fail(.sourceError(status: 403))
     let request = try request()
@@ -139,12 +145,12 @@ final class StaleOnErrorTests: StaleTests {
     #expect(processor.started.value == 1)
   }
 
-  @Test func `an image that has gone since is taken down by its revalidation`() async throws {
+  @Test func `a revalidation that finds the image gone removes it`() async throws {
     try await makeStale(whileRevalidate: 10, ifError: 100, [nil, 0.5])
     fail(.sourceNotFound(status: 404))
     let request = try request()
     #expect(manager.deliveryAtOnce(for: request) != nil)
-    try await waitUntil { [manager] in manager.freshnessFigures.revalidationsFailed == 1 }
+    try await eventually { [manager] in manager.freshnessFigures.revalidationsFailed == 1 }
     for scale in [nil, 0.5] {
       let request = try self.request(scale: scale)
       #expect(manager.deliveryAtOnce(for: request) == nil)
@@ -162,19 +168,19 @@ final class StaleOnErrorTests: StaleTests {
         == .miss(.uriMiss, stored: true, collapsed: false, originStatus: 200))
   }
 
-  @Test func `what was purged is served on no error`() async throws {
+  @Test func `purged entries are not served on errors`() async throws {
     try await makeStale(ifError: 100)
     let request = try request()
     loader.gate.close()
     let waiting = Task { [manager] in try await manager.variant(for: request) }
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     _ = purges.add(.everything)
     fail(.sourceError(status: 503))
     loader.gate.open()
     await #expect(throws: ImageError.sourceError(status: 503)) { try await waiting.value }
   }
 
-  @Test func `a clock set back has the origin asked, and what is kept served if it fails`()
+  @Test func `after a clock set back the origin is asked, and its failure serves the cached entry`()
     async throws
   {
     try await makeStale(ifError: 100)

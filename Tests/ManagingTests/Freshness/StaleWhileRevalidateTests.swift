@@ -3,6 +3,7 @@
 import Model
 import Telemetry
 import Testing
+import TestSupport
 
 @testable import Managing
 
@@ -29,13 +30,14 @@ class StaleTests: ManagedTests {
   func fail(_ error: ImageError?) { loader.failure.withLock { $0 = error } }
 
   func waitUntilFresh(_ request: ImageRequest) async throws {
-    try await waitUntil { [manager] in manager.cachedVariant(for: request.key) != nil }
-    try await waitUntil { [manager] in manager.figures.variants == 0 }
+    try await eventually { [manager] in manager.cachedVariant(for: request.key) != nil }
+    try await eventually { [manager] in manager.figures.variants == 0 }
   }
 }
 
 final class StaleWhileRevalidateTests: StaleTests {
-  @Test func `what is stale is the answer at once while the origin hangs, then it is fresh`()
+  @Test
+  func `a stale image is served at once while the origin hangs, and becomes fresh afterwards`()
     async throws
   {
     // Given
@@ -46,7 +48,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     let answer = try #require(manager.deliveryAtOnce(for: request))
     // Then
     #expect(answer.cacheStatus == .staleHit(.memory, .whileRevalidating, ttl: -5))
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     #expect(manager.cachedVariant(for: request.key) == nil)
     loader.gate.open()
     try await waitUntilFresh(request)
@@ -59,7 +61,9 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(manager.freshnessFigures.revalidationsFailed == 0)
   }
 
-  @Test func `so is what is on disk, whether or not it can be had without waiting`() async throws {
+  @Test func `a stale variant on disk is served in the same way, with or without blocking`()
+    async throws
+  {
     try await makeStaleAndHang()
     let request = try request()
     memory.remove(request.key)
@@ -75,7 +79,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(loader.started.value == 2)
   }
 
-  @Test func `so is what can be made of a stale source`() async throws {
+  @Test func `a variant of a stale source is served in the same way`() async throws {
     try await makeStaleAndHang()
     let other = try request(scale: 0.5)
     let answer = try await manager.variant(for: other)
@@ -86,7 +90,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(loader.started.value == 2)
   }
 
-  @Test func `however many ask, the origin is asked once, for all sizes together`() async throws {
+  @Test func `any number of requests cause one revalidation for all sizes`() async throws {
     let scales: [Double?] = [nil, 0.5, 0.25]
     try await makeStaleAndHang(scales)
     for _ in 0..<20 {
@@ -96,7 +100,7 @@ final class StaleWhileRevalidateTests: StaleTests {
         _ = try await manager.variant(for: request)
       }
     }
-    try await waitUntil { [manager, loader] in
+    try await eventually { [manager, loader] in
       manager.figures.variants == 3 && loader.started.value == 2
     }
     loader.gate.open()
@@ -107,15 +111,15 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(manager.freshnessFigures.revalidations == 3)
   }
 
-  @Test func `whoever cannot have it stale joins the revalidation that is under way`() async throws
+  @Test func `a request that rejects stale responses joins the running revalidation`() async throws
   {
     try await makeStaleAndHang()
     let request = try request()
     _ = manager.deliveryAtOnce(for: request)
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     pass(seconds: 10)
     let waiting = Task { [manager] in try await manager.variant(for: request) }
-    try await waitUntil { [manager] in manager.figures.waiting >= 4 }
+    try await eventually { [manager] in manager.figures.waiting >= 4 }
     // A client waits now, so the priority was raised.
     #expect(loader.requests.withLock { $0.last?.priority?.observe { _ in } } == .normal)
     loader.gate.open()
@@ -124,7 +128,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(loader.started.value == 2)
   }
 
-  @Test func `other bytes take the place of all that was made of the old ones`() async throws {
+  @Test func `changed bytes replace every variant of the old ones`() async throws {
     try await makeStaleAndHang([nil, 0.5])
     let request = try request()
     let old = try #require(manager.deliveryAtOnce(for: request))
@@ -138,7 +142,9 @@ final class StaleWhileRevalidateTests: StaleTests {
   }
 
   @Test(arguments: ["refresh", "bypass", "max-age", "min-fresh", "max-stale", "no store"])
-  func `whoever demands something gets nothing stale`(_ demand: String) async throws {
+  func `a request with demands on age, cache or storage gets no stale response`(_ demand: String)
+    async throws
+  {
     try await makeStale(whileRevalidate: 10)
     let request = try request { options in
       switch demand {
@@ -157,7 +163,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(manager.freshnessFigures == FreshnessFigures())
   }
 
-  @Test func `only what is kept may be stale, and has nothing loaded`() async throws {
+  @Test func `a cache-only request gets a stale entry and starts no load`() async throws {
     try await makeStale(whileRevalidate: 10)
     let only = try request { $0.cache = .only }
     #expect(
@@ -171,7 +177,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(loader.started.value == 1)
   }
 
-  @Test func `a revalidation that fails is not tried again before its interval is over`()
+  @Test func `a failed revalidation is not repeated before its interval ends`()
     async throws
   {
     try await makeStale(whileRevalidate: 100)
@@ -179,7 +185,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     let request = try request()
     for _ in 0..<3 {
       #expect(manager.deliveryAtOnce(for: request) != nil)
-      try await waitUntil { [manager] in manager.freshnessFigures.revalidationsFailed == 1 }
+      try await eventually { [manager] in manager.freshnessFigures.revalidationsFailed == 1 }
     }
     #expect(loader.started.value == 2)
     #expect(manager.freshnessFigures.failingSources == 1)

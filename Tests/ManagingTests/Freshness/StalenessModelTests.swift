@@ -33,7 +33,9 @@ private struct Model {
     var received: Int
   }
 
-  static let (lifetime, whileRevalidate, ifError) = (3_600, 100, 2_000)
+  static let lifetime = 3_600
+  static let whileRevalidate = 100
+  static let ifError = 2_000
 
   var now = 1_000
   var origin = OriginState.well
@@ -44,20 +46,23 @@ private struct Model {
   private var failingUntil: Int?
   private var listedUntil: Int?
 
-  mutating func dropAll() { (source, variants) = (nil, [:]) }
+  mutating func dropAll() {
+    source = nil
+    variants = [:]
+  }
   mutating func dropVariant(_ size: Int) { variants[size] = nil }
 
-  mutating func ask(_ size: Int, _ use: CacheUse) -> Outcome {
-    let (outcome, isRenewed) = answer(size, use, takesStale: true)
+  mutating func ask(_ size: Int, use: CacheUse) -> Outcome {
+    let (outcome, isRenewed) = answer(size, use: use, takesStale: true)
     let mayAsk = now >= failingUntil ?? 0 && now >= listedUntil ?? 0
-    if isRenewed, use == .normal, mayAsk { _ = answer(size, .normal, takesStale: false) }
+    if isRenewed, use == .normal, mayAsk { _ = answer(size, use: .normal, takesStale: false) }
     return outcome
   }
 
   /// Returns how a cached entry may satisfy a request, or `nil` if it may not. Ignore the reason if
   /// the entry is fresh.
   private func use(
-    _ kept: Kept, _ use: CacheUse, _ takesStale: Bool
+    _ kept: Kept, for use: CacheUse, takesStale: Bool
   ) -> (isFresh: Bool, reason: CacheStatus.StaleReason, ttl: Int)? {
     let ttl = kept.received + Self.lifetime - now
     guard use != .refresh else { return nil }
@@ -69,14 +74,14 @@ private struct Model {
   }
 
   private mutating func answer(
-    _ size: Int, _ wish: CacheUse, takesStale: Bool
+    _ size: Int, use wish: CacheUse, takesStale: Bool
   ) -> (Outcome, isRenewed: Bool) {
-    if let variant = variants[size], let use = use(variant, wish, takesStale) {
+    if let variant = variants[size], let use = use(variant, for: wish, takesStale: takesStale) {
       return use.isFresh
         ? (.fresh(bytes: variant.bytes), false)
         : (.stale(bytes: variant.bytes, use.reason, ttl: use.ttl), true)
     }
-    if let source, let use = use(source, wish, takesStale) {
+    if let source, let use = use(source, for: wish, takesStale: takesStale) {
       variants[size] = source
       return use.isFresh
         ? (.fresh(bytes: source.bytes), false)
@@ -100,7 +105,9 @@ private struct Model {
     case .gone:
       listedUntil = now + 600
       if source != nil || variants[size] != nil {
-        (source, variants, failingUntil) = (nil, [:], nil)
+        source = nil
+        variants = [:]
+        failingUntil = nil
       }
       return .failed(404)
     case .failing:
@@ -145,7 +152,7 @@ final class StalenessModelTests: ManagedTests {
     }
   }
 
-  private func set(_ origin: OriginState, _ bytes: Int) {
+  private func set(_ origin: OriginState, bytes: Int) {
     loader.failure.withLock {
       $0 =
         switch origin {
@@ -158,7 +165,7 @@ final class StalenessModelTests: ManagedTests {
     loader.lastModified.withLock { $0 = HTTPDate.text(of: UnixTime(seconds: bytes)) }
   }
 
-  @Test func `over many random steps it answers what the model does, and asks as often`()
+  @Test func `random steps return the model's responses and ask the origin as often`()
     async throws
   {
     freshness.staleWhileRevalidate.withLock { $0 = Model.whileRevalidate }
@@ -191,13 +198,13 @@ final class StalenessModelTests: ManagedTests {
         model.now += seconds
         pass(seconds: seconds)
       default:
-        set(model.origin, model.bytes)
+        set(model.origin, bytes: model.bytes)
         let use =
           [CacheUse.normal, .normal, .normal, .normal, .only, .refresh]
           .randomElement(using: &random) ?? .normal
-        let expected = model.ask(size, use)
+        let expected = model.ask(size, use: use)
         let found = await outcome(of: try request(scale: Self.sizes[size]) { $0.cache = use })
-        try await waitUntil { [manager] in manager.freshnessFigures.revalidating == 0 }
+        try await eventually { [manager] in manager.freshnessFigures.revalidating == 0 }
         try #require(found == expected, "step \(step): \(use), \(model)")
         try #require(loader.started.value == model.loads, "step \(step): \(use), \(model)")
         seen["\(found)".prefix { $0 != "(" } + "\(use)", default: 0] += 1

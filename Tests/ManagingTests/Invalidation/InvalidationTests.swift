@@ -17,8 +17,7 @@ final class InvalidationTests: ManagedTests {
 
   // MARK: Removed entries
 
-  @Test func `a purge takes all variants of a URL out of memory, and leaves the rest`() async throws
-  {
+  @Test func `a purge removes all variants of a URL from memory and no others`() async throws {
     openAll()
     let other = try request("http://origin/b.jpg")
     for request in [try request(), try request(scale: 0.5), other] {
@@ -35,7 +34,8 @@ final class InvalidationTests: ManagedTests {
     #expect(manager.cachedVariant(for: other.key) != nil)
   }
 
-  @Test func `what the disk has not removed yet is asked of its origin again`() async throws {
+  @Test func `a purged disk entry that still exists is loaded again from its origin`() async throws
+  {
     openAll()
     let request = try request()
     _ = try await manager.variant(for: request)
@@ -49,7 +49,7 @@ final class InvalidationTests: ManagedTests {
     #expect(manager.deliveryAtOnce(for: request) != nil, "it is of after the purge")
   }
 
-  @Test func `failures of a URL go with it, whatever was wanted of it`() async throws {
+  @Test func `a purge removes all remembered failures of its URL`() async throws {
     openAll()
     loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
     let requests = [
@@ -65,34 +65,33 @@ final class InvalidationTests: ManagedTests {
 
   // MARK: Running work
 
-  @Test func `a load under way goes to those who wait for it, and is kept nowhere`() async throws {
+  @Test func `a running load is delivered to its participants and not stored`() async throws {
     let request = try request()
     let waiting = asking(request)
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     _ = try await manager.purge(try scope())
     openAll()
     let delivery = try await waiting.value
     #expect(
       delivery.cacheStatus == .miss(.uriMiss, stored: false, collapsed: false, originStatus: 200))
     #expect(memory.peek(request.key) == nil)
-    let (variant, source) = (
-      await disk.variant(for: request.key), await disk.source(for: request.key.source)
-    )
+    let variant = await disk.variant(for: request.key)
+    let source = await disk.source(for: request.key.source)
     #expect(variant == nil && source == nil)
     // The next request downloads again.
     _ = try await manager.variant(for: request)
     #expect(loader.started.value == 2)
   }
 
-  @Test func `whoever asks after a purge joins nothing of before it`() async throws {
+  @Test func `a request after a purge joins no earlier flight`() async throws {
     let request = try request()
     let before = asking(request)
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     _ = try await manager.purge(try scope())
     let after = asking(request)
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     let joined = asking(request)
-    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    try await eventually { [manager] in manager.figures.coalesced == 1 }
     openAll()
     let old = try await before.value.variant
     #expect(old.info.generation == 0)
@@ -101,7 +100,7 @@ final class InvalidationTests: ManagedTests {
     #expect(loader.started.value == 2)
   }
 
-  @Test func `a load of before that ends last undoes nothing of what came after`() async throws {
+  @Test func `an earlier load that ends last does not overwrite newer entries`() async throws {
     openAll()
     let (request, refresh) = (try request(), try request { $0.cache = .refresh })
     // The source was replaced before, so its current version is recorded.
@@ -109,10 +108,10 @@ final class InvalidationTests: ManagedTests {
     let last = Gate()
     loader.gates.withLock { $0 = [3: last] }
     let before = asking(refresh)
-    try await waitUntil { [loader] in loader.started.value == 3 }
+    try await eventually { [loader] in loader.started.value == 3 }
     _ = try await manager.purge(try scope())
     let later = asking(request)
-    try await waitUntil { [loader] in loader.started.value == 4 }
+    try await eventually { [loader] in loader.started.value == 4 }
     let after = try await later.value.variant
     last.open()
     _ = try await before.value
@@ -125,11 +124,11 @@ final class InvalidationTests: ManagedTests {
     #expect(memory.peek(scaled.key) != nil)
   }
 
-  @Test func `an image that is being made is delivered, and kept nowhere`() async throws {
+  @Test func `a rendering purged on the way is delivered and not stored`() async throws {
     loader.gate.open()
     let request = try request()
     let waiting = asking(request)
-    try await waitUntil { [processor] in processor.started.value == 1 }
+    try await eventually { [processor] in processor.started.value == 1 }
     _ = try await manager.purge(.everything)
     processor.gate.open()
     _ = try await waiting.value
@@ -138,7 +137,7 @@ final class InvalidationTests: ManagedTests {
     #expect(variant == nil)
   }
 
-  @Test func `a variant on its way from disk to memory does not arrive there`() async throws {
+  @Test func `a purged variant read from disk is not promoted to memory`() async throws {
     openAll()
     let request = try request()
     _ = try await manager.variant(for: request)
@@ -146,7 +145,7 @@ final class InvalidationTests: ManagedTests {
     let gate = Gate()
     disk.readGate.withLock { $0 = gate }
     let waiting = asking(request)
-    try await waitUntil { [disk] in disk.reading.value == 1 }
+    try await eventually { [disk] in disk.reading.value == 1 }
     _ = try await manager.purge(try scope())
     gate.open()
     #expect(try await waiting.value.variant.info.generation == 1)
@@ -154,9 +153,9 @@ final class InvalidationTests: ManagedTests {
     #expect(loader.started.value == 2)
   }
 
-  @Test func `a failure of before is told to those who wait, and not listed`() async throws {
+  @Test func `a load that fails after a purge is reported and not remembered`() async throws {
     let waiting = asking(try request())
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
     _ = try await manager.purge(try scope())
     openAll()
@@ -164,10 +163,10 @@ final class InvalidationTests: ManagedTests {
     #expect(manager.failedURLs().isEmpty)
   }
 
-  @Test func `that nothing could be made of bytes of before is not listed`() async throws {
+  @Test func `a rendering that fails after a purge is not remembered`() async throws {
     loader.gate.open()
     let waiting = asking(try request())
-    try await waitUntil { [processor] in processor.started.value == 1 }
+    try await eventually { [processor] in processor.started.value == 1 }
     processor.failure.withLock { $0 = .undecodable(detail: "") }
     _ = try await manager.purge(try scope())
     processor.gate.open()
@@ -175,22 +174,23 @@ final class InvalidationTests: ManagedTests {
     #expect(manager.failedURLs().isEmpty)
   }
 
-  @Test func `a source held since before a purge is no answer for who joins after it`()
+  @Test func `a source held since before a purge is not used for a later participant`()
     async throws
   {
     var transform = Transform()
-    (transform.format, transform.progressive) = (.jpeg, true)
+    transform.format = .jpeg
+    transform.progressive = true
     let request = ImageRequest(source: try SourceURL(parsing: url), transform: transform)
     let first = Gate()
     loader.gates.withLock { $0 = [1: first] }
     // The request joins the source flight, waits for the head and renders its variant afterwards.
     let holding = Task { [manager] in try await manager.answer(to: request) }
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     _ = try await manager.purge(try scope())
     first.open()
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     let joined = asking(request)
-    try await waitUntil { [manager] in manager.figures.coalesced > 0 }
+    try await eventually { [manager] in manager.figures.coalesced > 0 }
     openAll()
     #expect(try await joined.value.variant.info.generation == 1)
     guard case .whole(let delivery) = try await holding.value else {
@@ -200,12 +200,14 @@ final class InvalidationTests: ManagedTests {
     #expect(memory.peek(request.key)?.info.generation == 1)
   }
 
-  @Test func `a purge waits for those who asked before it whether to store, and then store`()
+  @Test func `a purge waits for stores whose check preceded it`()
     async throws
   {
     openAll()
     let (request, scope) = (try request(), try scope())
-    let (manager, purges, disk) = (manager, purges, disk)
+    let manager = manager
+    let purges = purges
+    let disk = disk
     let purging = Lock<Task<PurgeReport, any Error>?>(nil)
     memory.beforeStore.withLock { hook in
       // A purge runs between the check and the store.
@@ -227,13 +229,14 @@ final class InvalidationTests: ManagedTests {
     #expect(memory.peek(request.key) == nil)
   }
 
-  @Test func `whoever asks while memory is gone through is not given what is about to go`()
+  @Test func `a request during the removal from memory does not get a purged entry`()
     async throws
   {
     openAll()
     let request = try request()
     _ = try await manager.variant(for: request)
-    let (manager, loader) = (manager, loader)
+    let manager = manager
+    let loader = loader
     let asked = Lock<Task<ImageDelivery, any Error>?>(nil)
     let answered = Count()
     memory.beforeRemoval.withLock { hook in
@@ -251,7 +254,7 @@ final class InvalidationTests: ManagedTests {
     #expect(try await asked.withLock { $0 }?.value.variant.info.generation == 1)
   }
 
-  @Test func `in 2,000 meetings of a request and a purge, nothing of before is in memory after it`()
+  @Test func `in 2,000 races of a request and a purge, no purged entry stays in memory`()
     async throws
   {
     openAll()
@@ -276,7 +279,7 @@ final class InvalidationTests: ManagedTests {
 
   // MARK: Clear and look-up
 
-  @Test func `a clear of one tier leaves the other`() async throws {
+  @Test func `clearing one tier leaves the other`() async throws {
     openAll()
     let request = try request()
     _ = try await manager.variant(for: request)
@@ -290,9 +293,9 @@ final class InvalidationTests: ManagedTests {
     #expect(purges.generation == 0)
   }
 
-  @Test func `a clear of both is a purge of everything`() async throws {
+  @Test func `clearing both tiers is a purge of everything`() async throws {
     let waiting = asking(try request())
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     _ = try await manager.clear(.all)
     openAll()
     _ = try await waiting.value
@@ -300,7 +303,7 @@ final class InvalidationTests: ManagedTests {
     #expect(disk.purged.withLock { $0.map(\.scope) } == [.everything])
   }
 
-  @Test func `a look tells where an answer is, and nothing that was purged`() async throws {
+  @Test func `a look reports every tier with an entry and no purged ones`() async throws {
     openAll()
     let (request, scaled) = (try request(), try request(scale: 0.5))
     #expect(await manager.look(for: request).isEmpty)

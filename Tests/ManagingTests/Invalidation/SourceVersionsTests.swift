@@ -9,7 +9,9 @@ import Testing
 struct SourceVersionsTests {
   private func variant(_ number: Int, version: UInt64) -> Variant {
     let info = VariantInfo(
-      format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1, etag: "\"1\"",
+      .image(
+        RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
+      etag: "\"1\"",
       freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: 1), sourceVersion: version)
     let bytes = [UInt8](repeating: 0, count: 1).withUnsafeBytes { ImageBytes(copying: $0) }
     return Variant(key: CacheKey(text: "http://a/\(number) w=1"), info: info, body: .memory(bytes))
@@ -17,7 +19,7 @@ struct SourceVersionsTests {
 
   private func source(_ number: Int) -> CacheKey { CacheKey(text: "http://a/\(number)") }
 
-  @Test func `only variants of the version that is right are allowed, of others all`() {
+  @Test func `only variants of the current source version are allowed`() {
     let changed = SourceVersions()
     #expect(changed.allows(variant(1, version: 7)))
     changed.change(source(1), to: 8)
@@ -29,7 +31,7 @@ struct SourceVersionsTests {
     #expect(!changed.allows(variant(1, version: 8)))
   }
 
-  @Test func `what is loaded in place of nothing is right`() {
+  @Test func `a load after an invalidation sets the current version`() {
     let changed = SourceVersions()
     changed.load(source(1), version: 5)
     #expect(changed.allows(variant(1, version: 4)), "nothing was replaced")
@@ -38,7 +40,7 @@ struct SourceVersionsTests {
     #expect(changed.allows(variant(1, version: 7)) && !changed.allows(variant(1, version: 6)))
   }
 
-  @Test func `of too many changes the oldest are forgotten`() {
+  @Test func `beyond the limit the oldest changes are forgotten`() {
     let changed = SourceVersions()
     for number in 0..<SourceVersions.limit + 10 { changed.change(source(number), to: 2) }
     #expect(changed.allows(variant(9, version: 1)))
@@ -46,7 +48,7 @@ struct SourceVersionsTests {
     #expect(!changed.allows(variant(SourceVersions.limit + 9, version: 1)))
   }
 
-  @Test func `the last change of a source counts, not its first`() {
+  @Test func `a repeated change of a source counts as its newest`() {
     let changed = SourceVersions()
     for number in 0..<SourceVersions.limit { changed.change(source(number), to: 2) }
     changed.change(source(0), to: 3)
@@ -59,7 +61,7 @@ struct SourceVersionsTests {
     #expect(changed.allows(variant(2, version: 1)), "it is the oldest now")
   }
 
-  @Test func `one that changes all the time forgets no other`() {
+  @Test func `a source that changes repeatedly displaces no other`() {
     let changed = SourceVersions()
     changed.change(source(1), to: 2)
     for version in 0..<UInt64(2 * SourceVersions.limit) { changed.change(source(2), to: version) }

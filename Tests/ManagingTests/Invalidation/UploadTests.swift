@@ -11,18 +11,19 @@ final class UploadTests: ManagedTests {
   private let url = "http://origin/a.jpg"
 
   private func put(
-    _ bytes: [UInt8], _ change: (inout OriginResponse) -> Void = { _ in }
+    _ bytes: [UInt8], change: (inout OriginResponse) -> Void = { _ in }
   ) async throws -> PurgeReport {
     var origin = OriginResponse(status: 200)
     change(&origin)
-    return try await manager.put(try SourceURL(parsing: url), try .sealed(bytes), origin)
+    return try await manager.put(
+      try SourceURL(parsing: url), file: try .sealed(bytes), origin: origin)
   }
 
   private func version() async throws -> UInt64? {
     await disk.source(for: try request().key.source)?.version
   }
 
-  @Test func `an image that was put is what its URL has, in place of all that was kept of it`()
+  @Test func `an uploaded image replaces all entries of its URL`()
     async throws
   {
     openAll()
@@ -39,17 +40,17 @@ final class UploadTests: ManagedTests {
     #expect(loader.started.value == 1)
   }
 
-  @Test func `a load under way neither replaces it nor is joined`() async throws {
+  @Test func `a running load neither replaces an uploaded image nor is joined`() async throws {
     let first = Gate()
     loader.gates.withLock { $0 = [1: first] }
     processor.gate.open()
     let request = try request()
     let before = asking(request)
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     _ = try await put(try TestImages.png(width: 8, height: 8))
     let put = try await version()
     let after = asking(request)
-    try await waitUntil { [processor] in processor.started.value == 1 }
+    try await eventually { [processor] in processor.started.value == 1 }
     #expect(try await after.value.cacheStatus == .hit(.source))
     first.open()
     #expect(try await before.value.variant.info.sourceVersion != put)
@@ -58,25 +59,28 @@ final class UploadTests: ManagedTests {
     #expect(loader.started.value == 1)
   }
 
-  @Test func `nor does a load that began while its URL was purged`() async throws {
-    let (purging, first) = (Gate(), Gate())
+  @Test func `a load that began during an upload's purge does not replace the uploaded image`()
+    async throws
+  {
+    let purging = Gate()
+    let first = Gate()
     disk.purgeGate.withLock { $0 = purging }
     loader.gates.withLock { $0 = [1: first] }
     processor.gate.open()
     let request = try request()
     let putting = Task { [manager] in
       try await manager.put(
-        request.source, .sealed(try TestImages.png(width: 8, height: 8)),
-        OriginResponse(status: 200))
+        request.source, file: .sealed(try TestImages.png(width: 8, height: 8)),
+        origin: OriginResponse(status: 200))
     }
-    try await waitUntil { [disk] in disk.purged.withLock { $0.count } == 1 }
+    try await eventually { [disk] in disk.purged.withLock { $0.count } == 1 }
     let before = asking(request)
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     purging.open()
     _ = try await putting.value
     let put = try await version()
     let later = asking(request)
-    try await waitUntil { [processor] in processor.started.value == 1 }
+    try await eventually { [processor] in processor.started.value == 1 }
     let after = try await later.value
     #expect(after.cacheStatus == .hit(.source) && after.variant.info.sourceVersion == put)
     first.open()
@@ -85,7 +89,7 @@ final class UploadTests: ManagedTests {
     #expect(memory.peek(request.key) === after.variant)
   }
 
-  @Test func `it counts although its source changed before`() async throws {
+  @Test func `an upload replaces a source that changed before`() async throws {
     openAll()
     let request = try request()
     _ = try await manager.variant(for: request)
@@ -95,7 +99,7 @@ final class UploadTests: ManagedTests {
     #expect(try await manager.variant(for: request).cacheStatus == .hit(.memory))
   }
 
-  @Test func `every format that is decoded is taken, and nothing else`() async throws {
+  @Test func `every decodable format is accepted, and anything else is refused`() async throws {
     for bytes in [
       try TestImages.jpeg(width: 8, height: 8), try TestImages.png(width: 8, height: 8),
       try TestImages.gif(width: 8, height: 8, frames: 2), try TestImages.webp(width: 8, height: 8),
@@ -114,18 +118,28 @@ final class UploadTests: ManagedTests {
     #expect(try await version() == taken, "what was refused purged nothing")
   }
 
-  @Test func `a format that is turned off is not taken`() async throws {
+  @Test func `memory that is full of variants refuses no upload`() async throws {
+    let full = VariantStorage(memory: ByteBudget(limit: 0), files: nil, maximumInMemory: .max)
+    let manager = ImageManager(
+      memory: memory, disk: disk, loader: loader, processor: processor,
+      freshnessPolicy: TestFreshness(), purges: purges, storage: full)
+    let file = try FileRegion.sealed(try TestImages.png(width: 8, height: 8))
+    _ = try await manager.put(
+      try SourceURL(parsing: self.url), file: file, origin: OriginResponse(status: 200))
+  }
+
+  @Test func `a disabled format is refused`() async throws {
     let manager = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: TestFreshness(), purges: purges, sourceFormats: [.jpeg])
     let file = try FileRegion.sealed(try TestImages.png(width: 8, height: 8))
     await #expect(throws: ImageError.unsupportedFormat(detail: "\(file.count) bytes of png")) {
       try await manager.put(
-        try SourceURL(parsing: self.url), file, OriginResponse(status: 200))
+        try SourceURL(parsing: self.url), file: file, origin: OriginResponse(status: 200))
     }
   }
 
-  @Test func `what says that it may not be stored, a local file, and a full disk are refused`()
+  @Test func `an unstorable image, a local file and a full disk are refused`()
     async throws
   {
     let image = try TestImages.png(width: 8, height: 8)
@@ -137,7 +151,7 @@ final class UploadTests: ManagedTests {
     let file = try FileRegion.sealed(image)
     await #expect {
       try await self.manager.put(
-        try SourceURL(parsing: "local:///a.png"), file, OriginResponse(status: 200))
+        try SourceURL(parsing: "local:///a.png"), file: file, origin: OriginResponse(status: 200))
     } throws: {
       ($0 as? ImageError)?.code == "forbidden_source"
     }

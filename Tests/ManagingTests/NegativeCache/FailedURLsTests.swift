@@ -1,6 +1,7 @@
 // FailedURLsTests: tests which failures are cached, for how long, and how they are removed.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Managing
@@ -17,9 +18,11 @@ struct FailedURLsTests {
     (.tooManyFrames(frames: 2, limit: 1), 3_600), (.tooCostly(reason: "?"), 3_600),
     (.ofVariant(.undecodable(detail: "?")), 3_600),
   ])
-  func `what will not heal is remembered by its status`(error: ImageError, seconds: Int) {
+  func `a permanent failure is remembered for the time of its status`(
+    error: ImageError, seconds: Int
+  ) {
     var failed = FailedURLs(policy: FailurePolicy())
-    let told = failed.add(key, error, now: time(0))
+    let told = failed.add(key, after: error, now: time(0))
     #expect(told == .remembered(error, seconds: seconds, isRepeated: false))
     #expect(
       failed.failure(of: key, now: time(seconds - 1))
@@ -34,69 +37,70 @@ struct FailedURLsTests {
     .deadlineExceeded, .internal(detail: "?"), .outOfMemory(detail: "?"),
     .ofVariant(.internal(detail: "?")), .forbiddenSource(reason: "r", detail: "d"),
   ])
-  func `what may heal never is, whatever the policy says`(error: ImageError) {
+  func `a transient failure is never remembered, regardless of the policy`(error: ImageError) {
     var policy = FailurePolicy()
     for status in 400..<600 { policy.lifetimes[status] = 60 }
     var failed = FailedURLs(policy: policy)
-    #expect(failed.add(key, error, now: time(0)) == error)
+    #expect(failed.add(key, after: error, now: time(0)) == error)
     #expect(failed.count == 0)
   }
 
-  @Test func `the first failure is the one that is told`() {
+  @Test func `the first failure of a URL is the one reported`() {
     var failed = FailedURLs(policy: FailurePolicy())
-    _ = failed.add(key, .sourceNotFound(status: 404), now: time(0))
-    _ = failed.add(key, .undecodable(detail: "later"), now: time(10))
+    _ = failed.add(key, after: .sourceNotFound(status: 404), now: time(0))
+    _ = failed.add(key, after: .undecodable(detail: "later"), now: time(10))
     #expect(
       failed.failure(of: key, now: time(10))
         == .remembered(.sourceNotFound(status: 404), seconds: 590, isRepeated: true))
   }
 
-  @Test func `a full list forgets what was listed first`() {
+  @Test func `a full list drops its oldest entries`() {
     var policy = FailurePolicy()
     policy.limit = 3
     var failed = FailedURLs(policy: policy)
     let keys = (0..<1_000).map { CacheKey(text: "http://a/\($0)") }
-    for key in keys { _ = failed.add(key, .sourceNotFound(status: 404), now: time(0)) }
+    for key in keys { _ = failed.add(key, after: .sourceNotFound(status: 404), now: time(0)) }
     #expect(failed.count == 3)
     #expect(
       failed.all(now: time(0)).map(\.url) == ["http://a/997", "http://a/998", "http://a/999"])
   }
 
-  @Test func `what is listed again and again takes no more room`() {
+  @Test func `a failure that recurs takes no additional space`() {
     var failed = FailedURLs(policy: FailurePolicy())
     for round in 0..<1_000 {
       for number in 0..<5 {
         let now = time(round * 600)
         _ = failed.failure(of: CacheKey(text: "http://a/\(number)"), now: now)
         _ = failed.add(
-          CacheKey(text: "http://a/\(number)"), .sourceNotFound(status: 404), now: now)
+          CacheKey(text: "http://a/\(number)"), after: .sourceNotFound(status: 404), now: now)
       }
     }
     #expect(failed.count == 5)
     #expect(failed.all(now: time(999 * 600)).map(\.url) == (0..<5).map { "http://a/\($0)" })
   }
 
-  @Test func `a limit or a lifetime of 0 lists nothing`() {
+  @Test func `a limit or lifetime of 0 remembers nothing`() {
     var policy = FailurePolicy()
     policy.limit = 0
     var none = FailedURLs(policy: policy)
-    _ = none.add(key, .sourceNotFound(status: 404), now: time(0))
+    _ = none.add(key, after: .sourceNotFound(status: 404), now: time(0))
     #expect(none.count == 0)
     policy = FailurePolicy()
     policy.lifetimes[404] = nil
     var some = FailedURLs(policy: policy)
     #expect(
-      some.add(key, .sourceNotFound(status: 404), now: time(0)) == .sourceNotFound(status: 404))
+      some.add(key, after: .sourceNotFound(status: 404), now: time(0))
+        == .sourceNotFound(status: 404))
   }
 
-  @Test func `a source leaves with what was wanted of it`() throws {
+  @Test func `removing a source removes the failures of its variants`() throws {
     let source = try SourceURL(parsing: "http://a/1.jpg")
     var transform = Transform()
     transform.frame = 7
     var failed = FailedURLs(policy: FailurePolicy())
     let variant = CacheKey(source: source, transform: transform)
-    _ = failed.add(variant, .undecodable(detail: "?"), now: time(0))
-    _ = failed.add(CacheKey(text: "http://a/2.jpg"), .undecodable(detail: "?"), now: time(0))
+    _ = failed.add(variant, after: .undecodable(detail: "?"), now: time(0))
+    _ = failed.add(CacheKey(text: "http://a/2.jpg"), after: .undecodable(detail: "?"), now: time(0))
     #expect(failed.all(now: time(0)).first?.transform?.isEmpty == false)
     #expect(failed.removeAll { $0.url == source.text } == 1)
     #expect(failed.failure(of: variant, now: time(0)) == nil)

@@ -7,7 +7,7 @@ import Testing
 @testable import Managing
 
 struct PassThroughCheckTests {
-  private func head(_ bytes: [UInt8], _ format: ImageFormat) -> PassThroughCheck {
+  private func head(_ bytes: [UInt8], as format: ImageFormat) -> PassThroughCheck {
     bytes.withUnsafeBytes { PassThroughCheck.read($0, as: format) }
   }
 
@@ -21,30 +21,32 @@ struct PassThroughCheckTests {
 
   private let size = PassThroughCheck.plain(PixelSize(width: 40, height: 30))
 
-  @Test func `plain images of each format are passed on, with their size`() throws {
-    #expect(head(try TestImages.jpeg(width: 40, height: 30, bare: true), .jpeg) == size)
+  @Test func `a plain image of each format is passed through with its size`() throws {
+    #expect(head(try TestImages.jpeg(width: 40, height: 30, bare: true), as: .jpeg) == size)
     #expect(
-      head(try TestImages.jpeg(width: 40, height: 30, progressive: true, bare: true), .jpeg) == size
+      head(try TestImages.jpeg(width: 40, height: 30, progressive: true, bare: true), as: .jpeg)
+        == size
     )
-    #expect(head(try TestImages.png(width: 40, height: 30), .png) == size)
-    #expect(head(try TestImages.png(width: 40, height: 30, palette: true), .png) == size)
-    #expect(head(try TestImages.gif(width: 40, height: 30, frames: 3), .gif) == size)
-    #expect(head(try webp(), .webp) == size)
-    #expect(head(try webp(alpha: true, isExtended: true), .webp) == size)
-    #expect(head(try movingWebP(), .webp) == size)
+    #expect(head(try TestImages.png(width: 40, height: 30), as: .png) == size)
+    #expect(head(try TestImages.png(width: 40, height: 30, palette: true), as: .png) == size)
+    #expect(head(try TestImages.gif(width: 40, height: 30, frames: 3), as: .gif) == size)
+    #expect(head(try webp(), as: .webp) == size)
+    #expect(head(try webp(alpha: true, isExtended: true), as: .webp) == size)
+    #expect(head(try movingWebP(), as: .webp) == size)
   }
 
-  @Test func `what has to be turned, converted or stripped needs work`() throws {
+  @Test func `an image that must be turned, converted or stripped needs work`() throws {
     let needy = [
       try TestImages.jpeg(width: 40, height: 30, orientation: 6),
       try TestImages.jpeg(width: 40, height: 30, profile: "p3"),
       try TestImages.jpeg(width: 40, height: 30),
     ]
-    for bytes in needy { #expect(head(bytes, .jpeg) == .needsWork) }
-    #expect(head(try TestImages.png(width: 40, height: 30, sixteenBits: true), .png) == .needsWork)
+    for bytes in needy { #expect(head(bytes, as: .jpeg) == .needsWork) }
+    #expect(
+      head(try TestImages.png(width: 40, height: 30, sixteenBits: true), as: .png) == .needsWork)
   }
 
-  @Test func `a PNG that means other colours than sRGB's by its chunks needs work`() throws {
+  @Test func `a PNG whose chunks state another colour space needs work`() throws {
     // Given
     let png = try TestImages.png(width: 40, height: 30)
     func head(with chunks: [(kind: String, content: [UInt8])]) -> PassThroughCheck {
@@ -52,7 +54,7 @@ struct PassThroughCheckTests {
       for (kind, content) in chunks {
         bytes += [0, 0, 0, UInt8(content.count)] + Array(kind.utf8) + content + [0, 0, 0, 0]
       }
-      return self.head(bytes + png[33...], .png)
+      return self.head(bytes + png[33...], as: .png)
     }
     func numbers(_ values: [Int]) -> [UInt8] {
       values.flatMap { value in (0..<4).reversed().map { UInt8(value >> (8 * $0) & 255) } }
@@ -69,7 +71,7 @@ struct PassThroughCheckTests {
     #expect(head(with: [("PLTE", [1, 2, 3]), ("gAMA", numbers([100_000]))]) == size)
   }
 
-  @Test func `an image of another format than it is to be of needs work`() throws {
+  @Test func `an image in another format than the requested one needs work`() throws {
     let all: [(ImageFormat, [UInt8])] = [
       (.jpeg, try TestImages.jpeg(width: 40, height: 30, bare: true)),
       (.png, try TestImages.png(width: 40, height: 30)),
@@ -78,36 +80,35 @@ struct PassThroughCheckTests {
     ]
     for (format, bytes) in all {
       for other in ImageFormat.allCases where other != format {
-        #expect(head(bytes, other) == .needsWork)
+        #expect(head(bytes, as: other) == .needsWork)
       }
     }
   }
 
-  @Test func `a comment, Exif, XMP or a foreign profile in front of the pixels needs work`() throws
-  {
+  @Test func `an image with metadata or a profile before its pixels needs work`() throws {
     let jpeg = try TestImages.jpeg(width: 40, height: 30, bare: true)
     for marker: UInt8 in [0xe1, 0xe2, 0xed, 0xfe] {
       let segment: [UInt8] = [0xff, marker, 0, 6] + Array("abcd".utf8)
-      #expect(head(Array(jpeg[..<2]) + segment + jpeg[2...], .jpeg) == .needsWork)
+      #expect(head(Array(jpeg[..<2]) + segment + jpeg[2...], as: .jpeg) == .needsWork)
     }
     let png = try TestImages.png(width: 40, height: 30)
     for kind in ["tEXt", "zTXt", "iTXt", "eXIf", "iCCP", "acTL", "abCd"] {
       let chunk = [0, 0, 0, 1] + Array(kind.utf8) + [65, 0, 0, 0, 0]
-      #expect(head(Array(png[..<33]) + chunk + png[33...], .png) == .needsWork)
+      #expect(head(Array(png[..<33]) + chunk + png[33...], as: .png) == .needsWork)
     }
     let gif = try TestImages.gif(width: 40, height: 30, frames: 1)
     let table = gif[10] & 0x80 == 0 ? 0 : 3 << (Int(gif[10] & 7) + 1)
     let comment: [UInt8] = [0x21, 0xfe, 2, 65, 66, 0]
     #expect(
-      head(Array(gif[..<(13 + table)]) + comment + gif[(13 + table)...], .gif) == .needsWork)
+      head(Array(gif[..<(13 + table)]) + comment + gif[(13 + table)...], as: .gif) == .needsWork)
     for flag: UInt8 in [0x20, 0x08, 0x04] {
       var webp = try movingWebP()
       webp[20] |= flag
-      #expect(head(webp, .webp) == .needsWork)
+      #expect(head(webp, as: .webp) == .needsWork)
     }
   }
 
-  @Test func `a beginning that says too little is waited on, and never for longer than the limit`()
+  @Test func `an incomplete head is awaited up to the limit`()
     throws
   {
     let all: [(ImageFormat, [UInt8])] = [
@@ -119,7 +120,7 @@ struct PassThroughCheckTests {
     for (format, bytes) in all {
       var isKnown = false
       for count in 0...bytes.count {
-        let verdict = head(Array(bytes[..<count]), format)
+        let verdict = head(Array(bytes[..<count]), as: format)
         // The result is `incomplete` until it is known, and does not change afterwards.
         #expect(verdict == (isKnown ? size : verdict == size ? size : .incomplete))
         isKnown = isKnown || verdict == size
@@ -130,24 +131,25 @@ struct PassThroughCheckTests {
     let endless =
       [0xff, 0xd8] + Array(repeating: [0xff, 0xe0, 0xff, 0xff], count: 1).flatMap { $0 }
     let filled = endless.map { UInt8($0) } + [UInt8](repeating: 0, count: PassThroughCheck.limit)
-    #expect(head(Array(filled[..<1_000]), .jpeg) == .incomplete)
-    #expect(head(filled, .jpeg) == .needsWork)
+    #expect(head(Array(filled[..<1_000]), as: .jpeg) == .incomplete)
+    #expect(head(filled, as: .jpeg) == .needsWork)
   }
 
-  @Test func `sides that no image has need work`() {
-    func png(_ width: [UInt8], _ height: [UInt8]) -> [UInt8] {
+  @Test func `impossible dimensions need work`() {
+    func png(width: [UInt8], height: [UInt8]) -> [UInt8] {
       [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13] + Array("IHDR".utf8) + width
         + height + [8, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9] + Array("IDAT".utf8)
     }
-    let (most, all): ([UInt8], [UInt8]) = ([0x7f, 0xff, 0xff, 0xff], [0xff, 0xff, 0xff, 0xff])
-    #expect(head(png(all, all), .png) == .needsWork)
-    #expect(head(png(most, all), .png) == .needsWork)
-    #expect(head(png([0, 0, 0, 0], most), .png) == .needsWork)
+    let maximum: [UInt8] = [0x7f, 0xff, 0xff, 0xff]
+    let all: [UInt8] = [0xff, 0xff, 0xff, 0xff]
+    #expect(head(png(width: all, height: all), as: .png) == .needsWork)
+    #expect(head(png(width: maximum, height: all), as: .png) == .needsWork)
+    #expect(head(png(width: [0, 0, 0, 0], height: maximum), as: .png) == .needsWork)
     let size = PixelSize(width: Int(Int32.max), height: Int(Int32.max))
-    #expect(head(png(most, most), .png) == .plain(size))
+    #expect(head(png(width: maximum, height: maximum), as: .png) == .plain(size))
   }
 
-  @Test func `damage of any kind is a verdict and no crash`() throws {
+  @Test func `damaged heads get a verdict without a crash`() throws {
     var random = SeededGenerator(seed: 7)
     let all: [(ImageFormat, [UInt8])] = [
       (.jpeg, try TestImages.jpeg(width: 40, height: 30, bare: true)),
@@ -163,7 +165,7 @@ struct PassThroughCheckTests {
           UInt8.random(in: 0...255, using: &random)
       }
       let verdict = head(
-        Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &random))), format)
+        Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &random))), as: format)
       if case .plain(let size) = verdict { #expect(size.width > 0 && size.height > 0) }
       verdicts.insert("\(verdict)".prefix { $0 != "(" }.description)
     }

@@ -1,12 +1,13 @@
 // PassingPolicyTests: tests which requests and which sizes may be passed through.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Managing
 
 struct PassingPolicyTests {
-  @Test func `only a request for the source's own format and no change passes`() {
+  @Test func `only an unchanged request for the source's own format is passed through`() {
     let policy = PassingPolicy()
     var plain = Transform()
     plain.format = .jpeg
@@ -26,7 +27,7 @@ struct PassingPolicyTests {
     #expect(policy.format(for: plain) == .jpeg)
   }
 
-  @Test func `sizes are limited by pixels and by memory, without overflow`() {
+  @Test func `sizes are limited by pixels and memory without overflow`() {
     var policy = PassingPolicy()
     policy.maximumPixels = 100
     var transform = Transform()

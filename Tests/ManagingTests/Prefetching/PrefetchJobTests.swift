@@ -9,7 +9,7 @@ struct PrefetchListTests {
   private let start = ContinuousClock.now
 
   private func request(
-    _ url: String, _ change: (inout LoadOptions) -> Void = { _ in }
+    _ url: String, change: (inout LoadOptions) -> Void = { _ in }
   ) throws -> ImageRequest {
     var request = ImageRequest(source: try SourceURL(parsing: url), transform: Transform())
     change(&request.options)
@@ -24,7 +24,7 @@ struct PrefetchListTests {
     start.advanced(by: .seconds(seconds))
   }
 
-  @Test func `lines that ask for the same are done once, the others skipped`() throws {
+  @Test func `equal lines are loaded once, and the repetitions are skipped`() throws {
     var list = PrefetchJob(
       id: "x",
       lines: lines(
@@ -38,18 +38,21 @@ struct PrefetchListTests {
     #expect(list.take(1) == nil, "each is given out once")
   }
 
-  @Test func `whatever a line asks for, it goes at low priority and ends with the list`() throws {
+  @Test func `every line runs at low priority and is not detached`() throws {
     var list = PrefetchJob(
       id: "x",
       lines: lines(
         .success(
-          try request("http://a/1") { ($0.priority, $0.isDetached) = (.high, true) })), at: start)
+          try request("http://a/1") {
+            $0.priority = .high
+            $0.isDetached = true
+          })), at: start)
     let wanted = list.take(0)
     let options = try #require(wanted).request.options
     #expect(options.priority == .low && !options.isDetached)
   }
 
-  @Test func `bad lines have failed from the start and keep nobody`() throws {
+  @Test func `invalid lines count as failed from the start`() throws {
     var list = PrefetchJob(
       id: "x",
       lines: lines(
@@ -60,21 +63,21 @@ struct PrefetchListTests {
     #expect((status.failed, status.total) == (2, 3))
     #expect(status.reasons == ["unknown_parameter": 1, "missing_parameter": 1])
     #expect(status.failures.map(\.line) == [1, 3])
-    #expect(status.failures.first?.message == "there is no parameter 'ww'")
+    #expect(status.failures.first?.message == "unknown parameter 'ww'")
     #expect(list.isRunning)
-    list.settle(2, .finished, at: at(2))
+    list.settle(2, as: .finished, at: at(2))
     let ended = list.status(at: at(9))
     #expect(ended.state == .finished)
     #expect((ended.seconds, ended.secondsLeft, ended.rate) == (2, 0, 0.5))
   }
 
-  @Test func `a list without work has ended when it begins`() {
+  @Test func `a list without valid lines ends when it begins`() {
     var list = PrefetchJob(id: "x", lines: lines(.failure(.missingParameter("url"))), at: start)
     #expect(list.status(at: at(5)).state == .finished)
     #expect(list.status(at: at(5)).seconds == 0)
   }
 
-  @Test func `all failures are counted and the first hundred told`() throws {
+  @Test func `all failures are counted, and the first hundred are listed`() throws {
     let bad = (1...150).map { PrefetchLine(number: $0, request: .failure(.unknownParameter("x"))) }
     var list = PrefetchJob(id: "x", lines: bad, at: start)
     let status = list.status(at: start)
@@ -82,29 +85,29 @@ struct PrefetchListTests {
     #expect(status.failures.map(\.line) == Array(1...100))
   }
 
-  @Test func `what ends after the cancellation is of no account`() throws {
+  @Test func `results after a cancellation are ignored`() throws {
     var list = PrefetchJob(
       id: "x",
       lines: lines(.success(try request("http://a/1")), .success(try request("http://a/2"))),
       at: start)
-    list.settle(1, .finished, at: at(1))
+    list.settle(1, as: .finished, at: at(1))
     list.cancel(at: at(2))
-    list.settle(2, .finished, at: at(3))
+    list.settle(2, as: .finished, at: at(3))
     let status = list.status(at: at(4))
     #expect(status.state == .cancelled && status.done == 1 && status.seconds == 2)
   }
 
-  @Test func `the rate is of the last ten seconds, and time left follows it`() throws {
+  @Test func `the rate covers the last ten seconds, and the time left follows from it`() throws {
     let requests = try (1...100).map {
       PrefetchLine(number: $0, request: .success(try request("http://a/\($0)")))
     }
     var list = PrefetchJob(id: "x", lines: requests, at: start)
     #expect(list.status(at: start).secondsLeft == nil)
-    for line in 1...50 { list.settle(line, .skipped, at: at(0.5)) }
+    for line in 1...50 { list.settle(line, as: .skipped, at: at(0.5)) }
     #expect(list.status(at: at(0.5)).rate == 50, "the first second counts as whole")
     #expect(list.status(at: at(5)).rate == 10)
     #expect(list.status(at: at(5)).secondsLeft == 5)
-    for second in 11...20 { list.settle(40 + second, .finished, at: at(Double(second))) }
+    for second in 11...20 { list.settle(40 + second, as: .finished, at: at(Double(second))) }
     let status = list.status(at: at(20.5))
     #expect(status.rate == 10 / 9.5)
     #expect(status.secondsLeft == 40 / (10 / 9.5))

@@ -13,7 +13,7 @@ struct PrefetchScheduleTests {
     return turns
   }
 
-  @Test func `lists take turns, and hosts within a list`() {
+  @Test func `lists take turns, and so do the hosts within a list`() {
     var schedule = PrefetchSchedule(limit: 1, limitPerHost: 1)
     schedule.add(1, hosts: ["a", "a", "b", "c"])
     schedule.add(2, hosts: ["a", "a"])
@@ -26,7 +26,7 @@ struct PrefetchScheduleTests {
     #expect(schedule.waiting == 0)
   }
 
-  @Test func `a full host is passed over and keeps its turn`() {
+  @Test func `a host at its limit is skipped and keeps its turn`() {
     var schedule = PrefetchSchedule(limit: 3, limitPerHost: 1)
     schedule.add(1, hosts: ["a", "a", "b"])
     schedule.add(2, hosts: ["a"])
@@ -37,13 +37,13 @@ struct PrefetchScheduleTests {
     #expect(turns(&schedule).map(\.list) == [2])
   }
 
-  @Test func `nobody is spared for files of this machine`() {
+  @Test func `local files have no limit per host`() {
     var schedule = PrefetchSchedule(limit: 3, limitPerHost: 1)
     schedule.add(1, hosts: [nil, nil, nil, nil])
     #expect(turns(&schedule).count == 3)
   }
 
-  @Test func `a list that is let go of gives no more, and its places back as they end`() {
+  @Test func `a removed list starts no more lines and frees its slots as they end`() {
     var schedule = PrefetchSchedule(limit: 2, limitPerHost: 2)
     schedule.add(1, hosts: ["a", "a", "a"])
     let running = turns(&schedule)
@@ -79,7 +79,7 @@ struct PrefetchScheduleTests {
   }
 
   @Test(arguments: [1, 2, 3])
-  func `in 100,000 random steps each line is given once, no bound passed, nobody starved`(
+  func `in 100,000 random steps each line runs once, within the limits and without starvation`(
     seed: Int
   ) {
     var random = SeededGenerator(seed: UInt64(seed))

@@ -14,8 +14,8 @@ private final class ScriptedProvider: ImageProvider {
     var answers: [String: [Result<CacheStatus, ImageError>]] = [:]
     var asked: [ImageRequest] = []
     var running: [String: Int] = [:]
-    var most = 0
-    var mostOfAHost = 0
+    var maximumRunning = 0
+    var maximumOfAHost = 0
   }
   let state = Lock(State())
   let gate = Gate()
@@ -29,8 +29,8 @@ private final class ScriptedProvider: ImageProvider {
     let answer = state.withLock { state in
       state.asked.append(request)
       state.running[request.source.host, default: 0] += 1
-      state.most = max(state.most, state.running.values.reduce(0, +))
-      state.mostOfAHost = max(state.mostOfAHost, state.running[request.source.host] ?? 0)
+      state.maximumRunning = max(state.maximumRunning, state.running.values.reduce(0, +))
+      state.maximumOfAHost = max(state.maximumOfAHost, state.running[request.source.host] ?? 0)
       guard state.answers[url]?.isEmpty == false else {
         return nil as Result<CacheStatus, ImageError>?
       }
@@ -44,7 +44,9 @@ private final class ScriptedProvider: ImageProvider {
     }
     let status = try answer?.get() ?? loaded
     let info = VariantInfo(
-      format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1, etag: "\"1\"",
+      .image(
+        RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
+      etag: "\"1\"",
       freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: 1))
     let bytes = [1].withUnsafeBytes { ImageBytes(copying: $0) }
     return ImageDelivery(
@@ -68,7 +70,7 @@ func prefetchLines(_ urls: [String]) throws -> [PrefetchLine] {
 
 /// Waits for a list to end and returns its status.
 func end(of id: String, in prefetcher: Prefetcher) async throws -> PrefetchStatus {
-  try await waitUntil { prefetcher.prefetchStatus(id)?.state != .running }
+  try await eventually { prefetcher.prefetchStatus(id)?.state != .running }
   return try #require(prefetcher.prefetchStatus(id))
 }
 
@@ -86,13 +88,13 @@ struct PrefetcherTests {
       pause: { [pauses] duration in pauses.withLock { $0.append(duration) } })
   }
 
-  private func answer(_ url: String, _ answers: Result<CacheStatus, ImageError>...) {
+  private func answer(_ url: String, with answers: Result<CacheStatus, ImageError>...) {
     provider.state.withLock { $0.answers[url] = answers }
   }
 
   // MARK: Limits
 
-  @Test func `three at a time, one of a host, everything once`() async throws {
+  @Test func `three requests run at a time, one per host, and each line once`() async throws {
     provider.gate.open()
     let prefetcher = prefetcher()
     let urls = (0..<300).map { "http://host\($0 % 7)/\($0)" }
@@ -102,23 +104,23 @@ struct PrefetcherTests {
     for id in ids { #expect(try await end(of: id, in: prefetcher).finished == 300) }
     let asked = provider.asked
     #expect(asked.count == 900 && Set(asked).count == 900)
-    #expect(provider.state.withLock { $0.most } <= 3)
-    #expect(provider.state.withLock { $0.mostOfAHost } == 1)
+    #expect(provider.state.withLock { $0.maximumRunning } <= 3)
+    #expect(provider.state.withLock { $0.maximumOfAHost } == 1)
   }
 
-  @Test func `a host that does not answer is in the way of its own lines only`() async throws {
+  @Test func `a host that does not respond delays only its own lines`() async throws {
     let prefetcher = prefetcher()
     _ = try prefetcher.prefetch(prefetchLines((0..<50).map { "http://dead/\($0)" }))
-    try await waitUntil { [provider] in provider.asked.count == 1 }
+    try await eventually { [provider] in provider.asked.count == 1 }
     let other = try prefetcher.prefetch(prefetchLines(["http://a/1", "http://b/1"]))
-    try await waitUntil { [provider] in provider.asked.count == 3 }
+    try await eventually { [provider] in provider.asked.count == 3 }
     #expect(prefetcher.figures.running == 3)
     #expect(prefetcher.figures.waiting == 49)
     #expect(prefetcher.prefetchStatus(other)?.state == .running)
     prefetcher.shutDown()
   }
 
-  @Test func `more lists than may are refused until one has ended`() async throws {
+  @Test func `lists beyond the limit are refused until one ends`() async throws {
     let prefetcher = prefetcher { $0.lists = 2 }
     let ids = try (0..<2).map { try prefetcher.prefetch(prefetchLines(["http://a/\($0)"])) }
     #expect(throws: ImageError.overloaded(queue: "prefetch", retryAfter: 10)) {
@@ -130,7 +132,7 @@ struct PrefetcherTests {
     prefetcher.shutDown()
   }
 
-  @Test func `the last lists that ended can be asked about, the others are forgotten`()
+  @Test func `only the most recently ended lists can be queried`()
     async throws
   {
     let prefetcher = prefetcher { $0.endedLists = 2 }
@@ -147,16 +149,16 @@ struct PrefetcherTests {
 
   // MARK: Failures
 
-  @Test func `a failure is counted by its code and told with its line, and the rest goes on`()
+  @Test func `a failure is counted by code and listed with its line, and the others continue`()
     async throws
   {
     provider.gate.open()
-    answer("http://a/2", .failure(.sourceNotFound(status: 404)))
+    answer("http://a/2", with: .failure(.sourceNotFound(status: 404)))
     answer(
       "http://a/4",
-      .failure(.remembered(.sourceNotFound(status: 410), seconds: 9, isRepeated: true)))
-    answer("http://a/5", .success(.hit(.source)))
-    answer("http://a/6", .success(.hit(.disk)))
+      with: .failure(.remembered(.sourceNotFound(status: 410), seconds: 9, isRepeated: true)))
+    answer("http://a/5", with: .success(.hit(.source)))
+    answer("http://a/6", with: .success(.hit(.disk)))
     let prefetcher = prefetcher()
     var list = try prefetchLines((1...6).map { "http://a/\($0)" })
     list[2] = PrefetchLine(number: 3, request: .failure(.unknownParameter("ww")))
@@ -168,11 +170,11 @@ struct PrefetcherTests {
     #expect(pauses.withLock { $0 }.isEmpty)
   }
 
-  @Test func `where there is no room it waits longer each time and asks again`() async throws {
+  @Test func `an overloaded request is retried with growing pauses`() async throws {
     provider.gate.open()
     let full = Result<CacheStatus, ImageError>.failure(
       .overloaded(queue: "download", retryAfter: 1))
-    answer("http://a/1", full, .failure(.draining), full, .success(loaded))
+    answer("http://a/1", with: full, .failure(.draining), full, .success(loaded))
     let prefetcher = prefetcher()
     let status = try await end(
       of: try prefetcher.prefetch(prefetchLines(["http://a/1"])), in: prefetcher)
@@ -180,7 +182,7 @@ struct PrefetcherTests {
     #expect(pauses.withLock { $0 } == [.seconds(1), .seconds(2), .seconds(4)])
   }
 
-  @Test func `after five times without room it has failed`() async throws {
+  @Test func `an overloaded request fails after five retries`() async throws {
     provider.gate.open()
     let full = Result<CacheStatus, ImageError>.failure(.overloaded(queue: "imaging", retryAfter: 1))
     provider.state.withLock { $0.answers["http://a/1"] = Array(repeating: full, count: 9) }
@@ -192,9 +194,9 @@ struct PrefetcherTests {
     #expect(pauses.withLock { $0 } == [1, 2, 4, 8, 16].map { .seconds($0) })
   }
 
-  @Test func `a list is cancelled while it waits to ask again`() async throws {
+  @Test func `a list can be cancelled during a retry pause`() async throws {
     provider.gate.open()
-    answer("http://a/1", .failure(.overloaded(queue: "imaging", retryAfter: 1)))
+    answer("http://a/1", with: .failure(.overloaded(queue: "imaging", retryAfter: 1)))
     let waiting = Count()
     let never = Gate()
     let prefetcher = Prefetcher(
@@ -204,27 +206,27 @@ struct PrefetcherTests {
         await never.pass()
       })
     let id = try prefetcher.prefetch(prefetchLines(["http://a/1"]))
-    try await waitUntil { waiting.value == 1 }
+    try await eventually { waiting.value == 1 }
     #expect(prefetcher.cancelPrefetch(id))
-    try await waitUntil { prefetcher.figures.running == 0 }
+    try await eventually { prefetcher.figures.running == 0 }
     #expect(provider.asked.count == 1)
   }
 
   // MARK: Shutdown
 
-  @Test func `the end of the server is the end of all lists, and no more are taken`() async throws {
+  @Test func `a shutdown cancels all lists and refuses new ones`() async throws {
     let prefetcher = prefetcher()
     let ids = try (0..<2).map {
       try prefetcher.prefetch(prefetchLines(["http://a/\($0)", "http://b/\($0)"]))
     }
-    try await waitUntil { [provider] in provider.asked.count == 2 }
+    try await eventually { [provider] in provider.asked.count == 2 }
     prefetcher.shutDown()
     for id in ids { #expect(prefetcher.prefetchStatus(id)?.state == .cancelled) }
-    try await waitUntil { [provider] in provider.cancelled.value == 2 }
+    try await eventually { [provider] in provider.cancelled.value == 2 }
     #expect(throws: ImageError.draining) { try prefetcher.prefetch([]) }
   }
 
-  @Test func `an unknown list is nobody's`() {
+  @Test func `an unknown list has no status, observers or cancellation`() {
     let prefetcher = prefetcher()
     #expect(prefetcher.prefetchStatus("x") == nil)
     #expect(!prefetcher.cancelPrefetch("x"))
@@ -233,20 +235,20 @@ struct PrefetcherTests {
 
   // MARK: Observers
 
-  @Test func `an observer is told of each step in its order, the end last`() async throws {
+  @Test func `an observer receives each step in order, with the end last`() async throws {
     let prefetcher = prefetcher()
     let told = Lock<[PrefetchStatus]>([])
     let id = try prefetcher.prefetch(prefetchLines((0..<200).map { "http://host\($0 % 5)/\($0)" }))
     let observation = prefetcher.observePrefetch(id) { status in told.withLock { $0.append(status) }
     }
     provider.gate.open()
-    try await waitUntil { told.withLock { $0.last?.state == .finished } }
+    try await eventually { told.withLock { $0.last?.state == .finished } }
     #expect(told.withLock { $0.map(\.done) } == Array(1...200))
     #expect(told.withLock { $0.dropLast().allSatisfy { $0.state == .running } })
     withExtendedLifetime(observation) {}
   }
 
-  @Test func `an observer is told of a cancellation, and of an end that was before it came`()
+  @Test func `an observer receives a cancellation, or the end if it came earlier`()
     async throws
   {
     let prefetcher = prefetcher()
@@ -264,7 +266,7 @@ struct PrefetcherTests {
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `an observer that was let go of is told nothing more`() async throws {
+  @Test func `a released observer receives nothing more`() async throws {
     let prefetcher = prefetcher()
     let told = Count()
     let id = try prefetcher.prefetch(prefetchLines(["http://a/1", "http://a/2"]))
@@ -276,7 +278,7 @@ struct PrefetcherTests {
     #expect(told.value == 0)
   }
 
-  @Test func `an observer may cancel what it watches`() async throws {
+  @Test func `an observer can cancel the list that it observes`() async throws {
     let prefetcher = prefetcher()
     let ended = Lock<PrefetchStatus?>(nil)
     let id = try prefetcher.prefetch(prefetchLines((0..<500).map { "http://a/\($0)" }))
@@ -286,8 +288,8 @@ struct PrefetcherTests {
     }
     // Opened only now: on a busy machine the list could end before it is observed.
     provider.gate.open()
-    try await waitUntil { ended.withLock { $0 != nil } }
-    try await waitUntil { prefetcher.figures.running == 0 }
+    try await eventually { ended.withLock { $0 != nil } }
+    try await eventually { prefetcher.figures.running == 0 }
     #expect(prefetcher.figures.waiting == 0)
     withExtendedLifetime(observation) {}
   }
@@ -295,17 +297,21 @@ struct PrefetcherTests {
   // MARK: Random tests
 
   @Test(arguments: [1, 2, 3])
-  func `lists that come, go and fail at random leave nothing behind`(seed: Int) async throws {
+  func `lists that start, end and fail at random leave no state`(seed: Int) async throws {
     provider.gate.open()
     var random = SeededGenerator(seed: UInt64(seed))
-    let prefetcher = prefetcher { ($0.limit, $0.limitPerHost, $0.endedLists) = (4, 2, 1_000) }
+    let prefetcher = prefetcher {
+      $0.limit = 4
+      $0.limitPerHost = 2
+      $0.endedLists = 1_000
+    }
     var ids: [String] = []
     for list in 0..<60 {
       let urls = (0..<Int.random(in: 0...80, using: &random)).map {
         "http://host\(Int.random(in: 0..<6, using: &random))/\(list)-\($0)"
       }
       for url in urls where Int.random(in: 0..<10, using: &random) == 0 {
-        answer(url, .failure(.sourceTimeout(detail: "")))
+        answer(url, with: .failure(.sourceTimeout(detail: "")))
       }
       let list = try prefetchLines(urls)
       while true {
@@ -325,10 +331,10 @@ struct PrefetcherTests {
       #expect(status.state == .cancelled || status.done == status.total)
       #expect(status.failed == status.reasons.values.reduce(0, +))
     }
-    try await waitUntil { prefetcher.figures.running == 0 }
+    try await eventually { prefetcher.figures.running == 0 }
     #expect(prefetcher.figures.waiting == 0 && prefetcher.figures.lists == 0)
     #expect(Set(provider.asked).count == provider.asked.count)
-    #expect(provider.state.withLock { $0.most } <= 4)
-    #expect(provider.state.withLock { $0.mostOfAHost } <= 2)
+    #expect(provider.state.withLock { $0.maximumRunning } <= 4)
+    #expect(provider.state.withLock { $0.maximumOfAHost } <= 2)
   }
 }

@@ -2,11 +2,12 @@
 
 import Model
 import Testing
+import TestSupport
 
 @testable import Managing
 
 final class PrefetchingTests: ManagedTests {
-  @Test func `what is loaded is there for the next who asks, and is skipped next time`()
+  @Test func `a prefetched image is a hit for later requests and is skipped next time`()
     async throws
   {
     openAll()
@@ -27,7 +28,7 @@ final class PrefetchingTests: ManagedTests {
     #expect((figures.lists, figures.waiting, figures.running, figures.limit) == (0, 0, 0, 3))
   }
 
-  @Test func `what only the disk has is skipped, what is too old is not`() async throws {
+  @Test func `a fresh image on disk is skipped, and an expired one is loaded`() async throws {
     openAll()
     let fresh = try request("http://a/fresh.jpg")
     _ = try await manager.variant(for: fresh)
@@ -41,7 +42,7 @@ final class PrefetchingTests: ManagedTests {
       try await end(of: try prefetcher.prefetch(prefetchLines(urls)), in: prefetcher).finished == 1)
   }
 
-  @Test func `what is stale is renewed, in the places there are`() async throws {
+  @Test func `a stale image is revalidated within the limits`() async throws {
     freshness.staleWhileRevalidate.withLock { $0 = 100 }
     loader.etag.withLock { $0 = "\"v1\"" }
     openAll()
@@ -57,7 +58,7 @@ final class PrefetchingTests: ManagedTests {
     for (done, (number, gate)) in gates.enumerated() {
       // The line has joined its revalidation. All images are of one host, so no other line has
       // started.
-      try await waitUntil { [loader, manager] in
+      try await eventually { [loader, manager] in
         loader.started.value == number && manager.figures.coalesced == done + 1
       }
       #expect(prefetcher.prefetchStatus(id)?.done == done)
@@ -68,7 +69,7 @@ final class PrefetchingTests: ManagedTests {
     #expect(loader.started.value == 10)
   }
 
-  @Test func `a line that wants its origin asked is not skipped`() async throws {
+  @Test func `a line that requires the origin is not skipped`() async throws {
     openAll()
     _ = try await manager.variant(for: try request())
     let prefetcher = Prefetcher(provider: manager)
@@ -77,38 +78,38 @@ final class PrefetchingTests: ManagedTests {
     #expect(loader.started.value == 2)
   }
 
-  @Test func `it loads at low priority until somebody else wants the image`() async throws {
+  @Test func `a prefetch loads at low priority until a client requests the image`() async throws {
     let prefetcher = Prefetcher(provider: manager)
     let id = try prefetcher.prefetch(prefetchLines(["http://origin/a.jpg"]))
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     let priority = try #require(loader.requests.withLock { $0.first?.priority })
     #expect(priority.observe { _ in } == .low)
     let client = Task { [manager, request = try request()] in
       try await manager.variant(for: request)
     }
-    try await waitUntil { priority.observe { _ in } == .normal }
+    try await eventually { priority.observe { _ in } == .normal }
     openAll()
     _ = try await client.value
     #expect(try await end(of: id, in: prefetcher).finished == 1)
     #expect(loader.started.value == 1)
   }
 
-  @Test func `cancelling ends the downloads, and nobody else's`() async throws {
+  @Test func `cancelling ends the list's downloads and no client's`() async throws {
     let prefetcher = Prefetcher(provider: manager)
     let id = try prefetcher.prefetch(prefetchLines((0..<9).map { "http://host\($0)/a.jpg" }))
-    try await waitUntil { [loader] in loader.started.value == 3 }
+    try await eventually { [loader] in loader.started.value == 3 }
     let client = Task { [manager, request = try request("http://host0/a.jpg")] in
       try await manager.variant(for: request)
     }
-    try await waitUntil { [manager] in manager.figures.coalesced == 1 }
+    try await eventually { [manager] in manager.figures.coalesced == 1 }
     #expect(prefetcher.cancelPrefetch(id))
     #expect(!prefetcher.cancelPrefetch(id), "it does not run any more")
-    try await waitUntil { [loader] in loader.cancelled.value == 2 }
+    try await eventually { [loader] in loader.cancelled.value == 2 }
     openAll()
     _ = try await client.value
     let status = try #require(prefetcher.prefetchStatus(id))
     #expect(status.state == .cancelled && status.done == 0 && status.total == 9)
-    try await waitUntil { prefetcher.figures.running == 0 }
+    try await eventually { prefetcher.figures.running == 0 }
     #expect(loader.started.value == 3)
   }
 }

@@ -8,9 +8,14 @@ import Testing
 @testable import Managing
 
 final class StalledDiskTests: ManagedTests {
+  override init(fileDeadline: Duration = .milliseconds(200)) {
+    super.init(fileDeadline: fileDeadline)
+  }
+
   /// Occupies all file-reading threads until the semaphore is posted twice.
   private func stall() async throws -> (Semaphore, [Task<Void, Never>]) {
-    let (isOver, begun) = (Semaphore(), Count())
+    let isOver = Semaphore()
+    let begun = Count()
     let reads = (0..<2).map { _ in
       Task { [files] in
         _ = try? await files.value {
@@ -19,18 +24,19 @@ final class StalledDiskTests: ManagedTests {
         }
       }
     }
-    try await waitUntil { begun.value == 2 }
+    try await eventually { begun.value == 2 }
     return (isOver, reads)
   }
 
-  @Test func `while all reads of files are stuck, misses of other keys are made`() async throws {
+  @Test func `while all file reads stall, misses of other keys are rendered`() async throws {
     // Given results that are larger than their source, so the manager reads the source
     openAll()
     let source = try TestImages.jpeg(width: 40, height: 30, bare: true)
     loader.body.withLock { $0 = source }
     processor.result.withLock { result in
       result = { _ in
-        TestProcessor.image(bytes: source.count + 9, .jpeg, PixelSize(width: 40, height: 30))
+        TestProcessor.image(
+          bytes: source.count + 9, format: .jpeg, size: PixelSize(width: 40, height: 30))
       }
     }
     let (isOver, reads) = try await stall()
@@ -51,19 +57,16 @@ final class StalledDiskTests: ManagedTests {
 
   /// Waits until a file-reading thread is free.
   private func waitUntilRead() async throws {
-    for _ in 0..<10_000 {
-      if (try? await files.value(of: { true })) == true { return }
-      try await Task.sleep(for: .milliseconds(1))
-    }
-    throw NeverHappened()
+    try await eventually { (try? await files.value(of: { true })) == true }
   }
 
-  @Test func `a call that is late fails at its deadline, and once all threads are stuck, at once`()
+  @Test
+  func `a late call fails at its deadline, and further calls at once while all threads are stuck`()
     async throws
   {
     // Given
     let threads = BlockingThreads(
-      name: "test-block", threads: 1, queueLimit: 10, deadline: .milliseconds(50))
+      name: "test-block", threads: 1, queueLimit: 10, deadline: .seconds(1))
     let isOver = Semaphore()
     // When
     await #expect(throws: BlockingFailure.late) { try await threads.value { isOver.wait() } }
@@ -71,25 +74,24 @@ final class StalledDiskTests: ManagedTests {
     await #expect(throws: BlockingFailure.full) { try await threads.value { 1 } }
     // When
     isOver.post()
-    for _ in 0..<10_000 where (try? await threads.value(of: { 1 })) == nil {
-      try await Task.sleep(for: .milliseconds(1))
-    }
+    try await eventually { (try? await threads.value(of: { 1 })) != nil }
     // Then
     #expect(try await threads.value { 2 } == 2)
   }
 
-  @Test func `calls that find no thread wait, and no more than may`() async throws {
+  @Test func `calls without a free thread wait, up to the queue limit`() async throws {
     // Given a busy thread
     let threads = BlockingThreads(
       name: "test-block", threads: 1, queueLimit: 3, deadline: .seconds(60))
-    let (isTaken, isOver) = (Lock(false), Semaphore())
+    let isTaken = Lock(false)
+    let isOver = Semaphore()
     let first = Task {
       try await threads.value {
         isTaken.withLock { $0 = true }
         isOver.wait()
       }
     }
-    try await waitUntil { isTaken.withLock { $0 } }
+    try await eventually { isTaken.withLock { $0 } }
     // When five more calls arrive
     let refused = Count()
     let more = (0..<5).map { number in
@@ -102,7 +104,7 @@ final class StalledDiskTests: ManagedTests {
         }
       }
     }
-    try await waitUntil { refused.value == 2 }
+    try await eventually { refused.value == 2 }
     isOver.post()
     // Then three of them run
     try await first.value

@@ -1,7 +1,9 @@
 // WatermarkTests: tests that a watermark is a source of its own, with its own failures.
 
 import Model
+import TestSupport
 import Testing
+import TestSupport
 
 @testable import Managing
 
@@ -34,7 +36,7 @@ final class WatermarkTests: ManagedTests {
     loader.requests.withLock { $0.count { $0.url.text == url } }
   }
 
-  @Test func `a watermark is loaded once for all it is laid on, and only where that is made`()
+  @Test func `a watermark is loaded once for all images, and only when one is rendered`()
     async throws
   {
     openAll()
@@ -51,19 +53,19 @@ final class WatermarkTests: ManagedTests {
     #expect(first.variant.key.source.text == "http://origin/a.jpg")
   }
 
-  @Test func `ten sizes at once load it once`() async throws {
+  @Test func `ten concurrent sizes load the watermark once`() async throws {
     let requests = try (1...10).map { try marked(scale: Double($0) / 10) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for request in requests {
         group.addTask { [manager] in _ = try? await manager.variant(for: request) }
       }
-      try await waitUntil { [manager] in manager.figures.coalesced == 9 }
+      try await eventually { [manager] in manager.figures.coalesced == 9 }
       openAll()
     }
     #expect(loads(of: mark) == 1 && processor.started.value == 10)
   }
 
-  @Test func `one that is not there is no word about the image`() async throws {
+  @Test func `a missing watermark is not a failure of the image`() async throws {
     // Given: a cached image
     openAll()
     _ = try await manager.variant(for: try request())
@@ -78,7 +80,7 @@ final class WatermarkTests: ManagedTests {
     _ = try await manager.variant(for: try request(scale: 0.5))
   }
 
-  @Test func `one that cannot be decoded is remembered for itself`() async throws {
+  @Test func `an undecodable watermark is remembered as its own failure`() async throws {
     // Given
     openAll()
     processor.failure.withLock { $0 = .watermark(.undecodable(detail: "x")) }
@@ -97,7 +99,7 @@ final class WatermarkTests: ManagedTests {
   }
 
   @Test
-  func `what fails under a watermark alone is remembered for that wish alone`()
+  func `a variant that fails only with a watermark is remembered for that variant only`()
     async throws
   {
     openAll()
@@ -108,7 +110,7 @@ final class WatermarkTests: ManagedTests {
     #expect(await failure(of: try marked())?.cause == .undecodable(detail: "x"))
   }
 
-  @Test func `what the server has no room for is told as that`() async throws {
+  @Test func `overload and cache-only errors of a watermark are returned unchanged`() async throws {
     openAll()
     _ = try await manager.variant(for: try request())
     let error = ImageError.overloaded(queue: "download", retryAfter: 1)
@@ -117,22 +119,22 @@ final class WatermarkTests: ManagedTests {
     #expect(await failure(of: try marked { $0.cache = .only }) == .notCached)
   }
 
-  @Test func `the last one to leave ends its loading`() async throws {
+  @Test func `the last participant to leave cancels the watermark's load`() async throws {
     // Given
     openAll()
     _ = try await manager.variant(for: try request())
     loader.gate.close()
     let task = asking(try marked())
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     // When
     task.cancel()
     // Then
     await #expect(throws: ImageError.cancelled) { try await task.value }
-    try await waitUntil { [loader] in loader.cancelled.value == 1 }
+    try await eventually { [loader] in loader.cancelled.value == 1 }
     #expect(processor.started.value == 1)
   }
 
-  @Test func `an image is as fresh as the older of both`() async throws {
+  @Test func `an image is as fresh as the older of image and watermark`() async throws {
     // Given: a watermark loaded a thousand seconds before the image
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
@@ -150,7 +152,7 @@ final class WatermarkTests: ManagedTests {
     #expect(renewed.variant.info.freshness.receivedAt == UnixTime(seconds: 2_000))
   }
 
-  @Test func `a changed watermark shows when the image is renewed`() async throws {
+  @Test func `a changed watermark appears when the image is revalidated`() async throws {
     // Given
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
@@ -166,7 +168,7 @@ final class WatermarkTests: ManagedTests {
     #expect(after.sourceVersion == before.sourceVersion && processor.started.value == 2)
   }
 
-  @Test func `an image is kept nowhere where its watermark may not be`() async throws {
+  @Test func `an image with an unstorable watermark is not stored`() async throws {
     openAll()
     _ = try await manager.variant(for: try request())
     loader.cacheControl.withLock { $0 = "no-store" }

@@ -2,6 +2,7 @@
 
 import Model
 import Testing
+import TestSupport
 
 @testable import Managing
 
@@ -12,14 +13,15 @@ final class HostRulesTests: ManagedTests {
       keyURL: try SourceURL(parsing: keyURL))
   }
 
-  @Test func `URLs of one key share a download, which is of the first one's URL`() async throws {
+  @Test func `URLs with one key share the download of the first URL`() async throws {
     let first = try request("http://origin/a.jpg?t=1", keyURL: "http://origin/a.jpg")
     let second = try request("http://origin/a.jpg?t=2", keyURL: "http://origin/a.jpg")
-    let (manager, loader) = (manager, loader)
+    let manager = manager
+    let loader = loader
     async let one = manager.variant(for: first)
-    try await waitUntil { loader.started.value == 1 }
+    try await eventually { loader.started.value == 1 }
     async let two = manager.variant(for: second)
-    try await waitUntil { manager.figures.coalesced == 1 }
+    try await eventually { manager.figures.coalesced == 1 }
     openAll()
     let (a, b) = try await (one, two)
     #expect(a.variant === b.variant)
@@ -29,10 +31,12 @@ final class HostRulesTests: ManagedTests {
     #expect(kept != nil)
   }
 
-  @Test func `forwarded fields go to the loader, and their sources are kept apart`() async throws {
+  @Test func `forwarded headers reach the loader, and their sources have separate entries`()
+    async throws
+  {
     openAll()
     let plain = try request("http://origin/a.jpg")
-    let field = try #require(HeaderField("X-Team", "red"))
+    let field = try #require(HeaderField("X-Team", value: "red"))
     let red = plain.forwarding([field], variation: "f00")
     _ = try await manager.variant(for: plain)
     let delivery = try await manager.variant(for: red)
@@ -44,7 +48,7 @@ final class HostRulesTests: ManagedTests {
     #expect(loader.started.value == 2)
   }
 
-  @Test func `a failed URL is listed and forgotten by its address, whatever was forwarded`()
+  @Test func `failures are listed and removed by URL, regardless of forwarded headers`()
     async throws
   {
     openAll()

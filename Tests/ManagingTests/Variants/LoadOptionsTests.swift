@@ -2,14 +2,16 @@
 
 import Model
 import Platform
+import TestSupport
 import Testing
+import TestSupport
 
 @testable import Managing
 
 final class LoadOptionsTests: ManagedTests {
   // MARK: Failed URLs
 
-  @Test func `what is gone for good is told again without asking the origin`() async throws {
+  @Test func `a remembered failure is returned without asking the origin`() async throws {
     openAll()
     loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
     let first = try request(scale: 0.5)
@@ -29,7 +31,7 @@ final class LoadOptionsTests: ManagedTests {
     _ = try await manager.variant(for: first)
   }
 
-  @Test func `retry tries again, and success takes the URL off the list`() async throws {
+  @Test func `retry loads again, and success removes the failure`() async throws {
     openAll()
     loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
     let request = try request()
@@ -41,7 +43,7 @@ final class LoadOptionsTests: ManagedTests {
     #expect(try await manager.variant(for: request).cacheStatus == .hit(.memory))
   }
 
-  @Test func `a retry that fails again leaves the URL listed`() async throws {
+  @Test func `a retry that fails again keeps the failure`() async throws {
     openAll()
     loader.failure.withLock { $0 = .sourceNotFound(status: 410) }
     _ = try? await manager.variant(for: try request())
@@ -51,7 +53,7 @@ final class LoadOptionsTests: ManagedTests {
   }
 
   @Test(arguments: [CacheUse.refresh, .bypass])
-  func `a source that has gone takes down what was made of it`(_ use: CacheUse) async throws {
+  func `a source that is gone removes its variants`(_ use: CacheUse) async throws {
     openAll()
     _ = try await manager.variant(for: try request(scale: 0.5))
     loader.failure.withLock { $0 = .sourceNotFound(status: 410) }
@@ -68,7 +70,7 @@ final class LoadOptionsTests: ManagedTests {
     #expect(await disk.source(for: try request().key.source) == nil)
   }
 
-  @Test func `what cannot be made of a source is told again though the source has gone, too`()
+  @Test func `a remembered variant failure is returned although the source is gone`()
     async throws
   {
     openAll()
@@ -117,7 +119,7 @@ final class LoadOptionsTests: ManagedTests {
   }
 
   @Test(arguments: wishes)
-  func `what fails with one wish says nothing about the source`(
+  func `a failure of one variant does not affect its source`(
     change: @Sendable (inout Transform) -> Void
   ) async throws {
     // Given
@@ -135,7 +137,7 @@ final class LoadOptionsTests: ManagedTests {
   }
 
   @Test(arguments: wishes)
-  func `what neither source nor wish is to blame for is not remembered at all`(
+  func `a failure that neither source nor variant caused is not remembered`(
     change: @Sendable (inout Transform) -> Void
   ) async throws {
     for failure: ImageError in [
@@ -156,7 +158,7 @@ final class LoadOptionsTests: ManagedTests {
   }
 
   @Test(arguments: wishes)
-  func `what the source is to blame for holds for all that is wanted of it`(
+  func `a failure of the source applies to all its variants`(
     change: @Sendable (inout Transform) -> Void
   ) async throws {
     // Given
@@ -174,7 +176,7 @@ final class LoadOptionsTests: ManagedTests {
 
   // MARK: Cache use
 
-  @Test func `only what is kept never asks the origin`() async throws {
+  @Test func `a cache-only request never asks the origin`() async throws {
     openAll()
     let only = try request { $0.cache = .only }
     await #expect(throws: ImageError.notCached) { try await self.manager.variant(for: only) }
@@ -184,7 +186,7 @@ final class LoadOptionsTests: ManagedTests {
     #expect(try await manager.variant(for: only).cacheStatus == .hit(.source))
   }
 
-  @Test func `bypassing loads though everything is kept, and keeps what it loaded`() async throws {
+  @Test func `a bypass loads despite cached entries and stores the result`() async throws {
     openAll()
     let first = try await manager.variant(for: try request())
     let again = try await manager.variant(for: try request { $0.cache = .bypass })
@@ -195,7 +197,7 @@ final class LoadOptionsTests: ManagedTests {
     #expect(memory.variant(for: again.variant.key) === again.variant)
   }
 
-  @Test func `a refresh of unchanged bytes keeps them and what was made of them`() async throws {
+  @Test func `a refresh that finds the source unchanged keeps source and variants`() async throws {
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
     _ = try await manager.variant(for: try request())
@@ -226,19 +228,19 @@ final class LoadOptionsTests: ManagedTests {
     #expect(try await manager.variant(for: small).cacheStatus == .hit(.source))
   }
 
-  @Test func `a variant of bytes that were replaced meanwhile is answered and not kept`()
+  @Test func `a variant of a source replaced meanwhile is served and not stored`()
     async throws
   {
     loader.gate.open()
     loader.etag.withLock { $0 = "\"v1\"" }
     let small = try request(scale: 0.5)
     let late = Task { [manager] in try await manager.variant(for: small) }
-    try await waitUntil { [processor] in processor.started.value == 1 }
+    try await eventually { [processor] in processor.started.value == 1 }
     // The source changes while a variant of the old one is being rendered.
     loader.etag.withLock { $0 = "\"v2\"" }
     let refresh = try request { $0.cache = .refresh }
     let refreshed = Task { [manager] in try await manager.variant(for: refresh) }
-    try await waitUntil { [processor] in processor.started.value == 2 }
+    try await eventually { [processor] in processor.started.value == 2 }
     processor.gate.open()
     let (old, new) = try await (late.value, refreshed.value)
     #expect(old.variant.info.sourceVersion != new.variant.info.sourceVersion)
@@ -252,14 +254,17 @@ final class LoadOptionsTests: ManagedTests {
     #expect(again.cacheStatus == .hit(.source))
   }
 
-  @Test func `a source that changed and is not to be kept leaves the old one nowhere`() async throws
-  {
+  @Test func `a changed source that may not be stored removes the old one`() async throws {
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
     let request = try request()
     _ = try await manager.variant(for: request)
     loader.etag.withLock { $0 = "\"v2\"" }
-    _ = try await manager.variant(for: try self.request { ($0.cache, $0.store) = (.refresh, []) })
+    _ = try await manager.variant(
+      for: try self.request {
+        $0.cache = .refresh
+        $0.store = []
+      })
     let kept = await disk.source(for: request.key.source)
     #expect(kept == nil)
     let again = try await manager.variant(for: request)
@@ -267,7 +272,7 @@ final class LoadOptionsTests: ManagedTests {
       again.cacheStatus == .miss(.uriMiss, stored: true, collapsed: false, originStatus: 200))
   }
 
-  @Test func `what is too old is asked for with its validators`() async throws {
+  @Test func `an expired entry is revalidated with its validators`() async throws {
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
     let request = try request()
@@ -278,7 +283,7 @@ final class LoadOptionsTests: ManagedTests {
     #expect(processor.started.value == 1)
   }
 
-  @Test func `a variant of older bytes is not renewed by a newer source`() async throws {
+  @Test func `a variant of an older source is not renewed by a newer one`() async throws {
     openAll()
     loader.etag.withLock { $0 = "\"v1\"" }
     let request = try request()
@@ -296,7 +301,7 @@ final class LoadOptionsTests: ManagedTests {
     #expect(processor.started.value == 3)
   }
 
-  @Test func `demands on age are heard`() async throws {
+  @Test func `max-age, min-fresh and max-stale of a request are respected`() async throws {
     openAll()
     _ = try await manager.variant(for: try request())
     pass(seconds: 3_000)
@@ -321,7 +326,7 @@ final class LoadOptionsTests: ManagedTests {
   // MARK: Storage tiers
 
   @Test(arguments: [StoreTiers.memory, .disk, [], .all])
-  func `an answer is kept in the tiers the request names`(tiers: StoreTiers) async throws {
+  func `a response is stored in the tiers that the request names`(tiers: StoreTiers) async throws {
     openAll()
     let request = try request { $0.store = tiers }
     _ = try await manager.variant(for: request)
@@ -335,7 +340,7 @@ final class LoadOptionsTests: ManagedTests {
   // MARK: Flights
 
   @Test(arguments: [StoreTiers.memory, .disk])
-  func `what is kept in one tier leaves nothing of other bytes in the other`(
+  func `storing in one tier removes outdated variants from the other`(
     tiers: StoreTiers
   ) async throws {
     openAll()
@@ -358,18 +363,18 @@ final class LoadOptionsTests: ManagedTests {
     #expect((await disk.variant(for: asked.key)?.info.sourceVersion ?? version) == version)
   }
 
-  @Test func `those who look at other things share no flight`() async throws {
+  @Test func `requests with different cache use share no flight`() async throws {
     let normal = try request()
     let refresh = try request { $0.cache = .refresh }
     let tasks = [normal, refresh].map { request in
       Task { [manager] in try await manager.variant(for: request) }
     }
-    try await waitUntil { [loader] in loader.started.value == 2 }
+    try await eventually { [loader] in loader.started.value == 2 }
     openAll()
     for task in tasks { _ = try await task.value }
   }
 
-  @Test func `however different their demands, those who ask the origin in one way ask once`()
+  @Test func `requests with different demands that all need the origin share one load`()
     async throws
   {
     var requests = try (1...3).map { age in try request { $0.age.maxAge = age } }
@@ -382,7 +387,7 @@ final class LoadOptionsTests: ManagedTests {
     let tasks = requests.map { request in
       Task { [manager] in try await manager.variant(for: request) }
     }
-    try await waitUntil { [manager] in manager.figures.variants == 7 }
+    try await eventually { [manager] in manager.figures.variants == 7 }
     openAll()
     for task in tasks { _ = try await task.value }
     #expect(loader.started.value == 1)
@@ -391,7 +396,7 @@ final class LoadOptionsTests: ManagedTests {
     #expect(source != nil && variant != nil)
   }
 
-  @Test func `a kept source that is old enough for one is loaded for another who joins`()
+  @Test func `a source too old for a later participant is loaded again`()
     async throws
   {
     openAll()
@@ -407,50 +412,50 @@ final class LoadOptionsTests: ManagedTests {
       statuses[1] == .miss(.request, stored: true, collapsed: false, originStatus: 200))
   }
 
-  @Test func `who joins raises the priority and never lowers it`() async throws {
+  @Test func `a participant raises the priority of a flight and never lowers it`() async throws {
     let requests = try [LoadPriority.low, .high, .normal].map { priority in
       try request { $0.priority = priority }
     }
     let tasks = requests.map { request in
       Task { [manager] in try await manager.variant(for: request) }
     }
-    try await waitUntil { [manager] in manager.figures.coalesced == 2 }
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [manager] in manager.figures.coalesced == 2 }
+    try await eventually { [loader] in loader.started.value == 1 }
     let priority = try #require(loader.requests.withLock { $0.first?.priority })
-    try await waitUntil { priority.observe { _ in } == .high }
+    try await eventually { priority.observe { _ in } == .high }
     #expect(priority.waiters == 3)
     // A variant flight of another size waits for the same source flight.
     let other = try request(scale: 0.5)
     let fourth = Task { [manager] in try await manager.variant(for: other) }
-    try await waitUntil { priority.waiters == 4 }
+    try await eventually { priority.waiters == 4 }
     tasks[1].cancel()
-    try await waitUntil { priority.waiters == 3 }
+    try await eventually { priority.waiters == 3 }
     #expect(priority.observe { _ in } == .high, "what was raised stays raised")
     openAll()
     _ = try await (tasks[0].value, tasks[2].value, fourth.value)
   }
 
-  @Test func `detached work goes on to its end though its client goes`() async throws {
+  @Test func `a detached load continues after its client disconnects`() async throws {
     let request = try request { $0.isDetached = true }
     let task = Task { [manager] in try await manager.variant(for: request) }
-    try await waitUntil { [loader] in loader.started.value == 1 }
+    try await eventually { [loader] in loader.started.value == 1 }
     task.cancel()
     await #expect(throws: ImageError.cancelled) { try await task.value }
     openAll()
-    try await waitUntil { [memory] in memory.variant(for: request.key) != nil }
+    try await eventually { [memory] in memory.variant(for: request.key) != nil }
     #expect(loader.cancelled.value == 0)
   }
 
-  @Test func `an operator ends all work, and everyone is told`() async throws {
+  @Test func `an operator's cancellation ends every flight and its participants`() async throws {
     let requests = try (0..<5).map { try request("http://origin/\($0 % 3).jpg") }
     let tasks = requests.map { request in
       Task { [manager] in try await manager.variant(for: request) }
     }
-    try await waitUntil { [loader] in loader.started.value == 3 }
-    try await waitUntil { [manager] in manager.figures.waiting == 8 }
+    try await eventually { [loader] in loader.started.value == 3 }
+    try await eventually { [manager] in manager.figures.waiting == 8 }
     #expect(manager.cancelAll() == 5)
     for task in tasks { await #expect(throws: ImageError.revoked) { try await task.value } }
-    try await waitUntil { [loader] in loader.cancelled.value == 3 }
+    try await eventually { [loader] in loader.cancelled.value == 3 }
     #expect(manager.figures.variants + manager.figures.sources == 0)
     // No flight remains that could block a new request.
     openAll()

@@ -7,28 +7,28 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct InfoEndpointTests {
-  private func parse(_ query: String, _ kind: ImageQuery.Kind = .info) throws(ImageError)
+  private func parse(_ query: String, as kind: ImageQuery.Kind = .info) throws(ImageError)
     -> ImageRequest
   {
     try ImageParameter.parse(
       Array(query.utf8), rules: RequestRules(ServerConfiguration()), kind: kind)
   }
 
-  private func error(_ query: String, _ kind: ImageQuery.Kind = .info) -> ImageError? {
+  private func error(_ query: String, as kind: ImageQuery.Kind = .info) -> ImageError? {
     do throws(ImageError) {
-      _ = try parse(query, kind)
+      _ = try parse(query, as: kind)
       return nil
     } catch {
       return error
     }
   }
 
-  @Test func `a description has a key of its own, with each placeholder another`() throws {
+  @Test func `a description has its own key, and each placeholder another`() throws {
     #expect(try parse("url=https://h/a.png").transform.product == .info(nil))
     #expect(try parse("url=https://h/a.png&placeholder=color").transform.product == .info(.color))
     var requests = [
-      try parse("url=https://h/a.png"), try parse("url=https://h/a.png", .image),
-      try parse("url=https://h/a.png&format=placeholder&placeholder=color", .image),
+      try parse("url=https://h/a.png"), try parse("url=https://h/a.png", as: .image),
+      try parse("url=https://h/a.png&format=placeholder&placeholder=color", as: .image),
     ]
     for kind in PlaceholderKind.allCases {
       requests.append(try parse("url=https://h/a.png&placeholder=\(kind)"))
@@ -38,7 +38,7 @@ import Testing
     #expect(Set(keys.map(\.source)).count == 1)
   }
 
-  @Test func `a description is loaded as an image is, and changed by nothing`() throws {
+  @Test func `a description accepts load options and refuses image parameters`() throws {
     let request = try parse("url=https://h/a&refresh=1&store=disk&retry=1&priority=low&detach=1")
     #expect(request.options.cache == .refresh)
     #expect((request.options.store, request.options.priority) == (.disk, .low))
@@ -55,17 +55,17 @@ import Testing
     }
   }
 
-  @Test func `a placeholder in place of an image is asked for by its format`() throws {
-    let tiny = try parse("url=https://h/a&w=30&format=placeholder", .image).transform
+  @Test func `a placeholder image is requested with format=placeholder`() throws {
+    let tiny = try parse("url=https://h/a&w=30&format=placeholder", as: .image).transform
     #expect((tiny.product, tiny.format, tiny.width) == (.placeholder(.lqip), nil, 30))
     for kind in PlaceholderKind.allCases {
       let query = "url=https://h/a&placeholder=\(kind)&format=placeholder"
-      #expect(try parse(query, .image).transform.product == .placeholder(kind))
+      #expect(try parse(query, as: .image).transform.product == .placeholder(kind))
     }
     for rest in ["placeholder=color", "placeholder=color&format=png"] {
       guard
         case .invalidParameter("placeholder", "color", _)? = error(
-          "url=https://h/a&" + rest, .image)
+          "url=https://h/a&" + rest, as: .image)
       else {
         Issue.record("\(rest) was not refused")
         continue
@@ -73,11 +73,11 @@ import Testing
     }
   }
 
-  @Test func `a description is JSON, a hit from memory, and no file to be saved`() async throws {
+  @Test func `a description is served as JSON, from memory and without a file name`() async throws {
     // given
     let provider = TestProvider()
     var info = makeInfo(receivedAgo: 3)
-    info.format = .json
+    info.content = .sourceDescription
     let target = "/info?url=https%3A%2F%2Fexample.org%2Fa%2Fphoto.png"
     let body = Array("{}\n".utf8)
     provider.keep(makeVariant(try parse("url=" + imageURL).key, body: body, info: info))
@@ -96,13 +96,13 @@ import Testing
       #expect(try client.head(target)["Content-Length"] == "3")
       let known = try client.get(target, headers: ["If-None-Match": "\"0123abcd\""])
       #expect(known.status == 304)
-      let posted = try client.request("POST", target)
+      let posted = try client.request("POST", target: target)
       #expect(posted.status == 405 && posted["Allow"] == "GET, HEAD, OPTIONS")
       #expect(provider.asked.value == 0)
     }
   }
 
-  @Test func `its failures are those of images`() async throws {
+  @Test func `a description fails with the same errors as an image`() async throws {
     let provider = TestProvider { _ throws(ImageError) in
       throw .unsupportedFormat(detail: "text")
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct FramingTests {
-  /// Judges text whose bytes come in pieces of `size`.
+  /// Parses text that arrives in pieces of `size` bytes.
   private func judge(_ text: String, inPiecesOf size: Int) -> (FramingFault?, whole: Int) {
     var framing = RequestFraming()
     let bytes = Array(text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(arguments: WrongRequest.all)
-  func `a wrong request is refused, however its bytes come`(wrong: WrongRequest) {
+  func `a malformed request is refused in pieces of any size`(wrong: WrongRequest) {
     for size in [1, 2, 3, 7, 64, 100_000] {
       // When
       let (fault, whole) = judge(wrong.text, inPiecesOf: size)
@@ -52,14 +52,14 @@ import Testing
     ),
     ("GET / HTTP/1.1\r\nHost: t\r\nContent-Lengthy: x\r\nHostile: \"\r\nX-Host: a b\r\n\r\n", 1),
   ])
-  func `a right request ends where it should, however its bytes come`(text: String, count: Int) {
+  func `a valid request ends at the same byte in pieces of any size`(text: String, count: Int) {
     for size in [1, 2, 3, 7, 64, 100_000] {
       let (fault, whole) = judge(text, inPiecesOf: size)
       #expect(fault == nil && whole == count, "in pieces of \(size)")
     }
   }
 
-  @Test func `whatever bytes come in whatever pieces, the verdict is one`() {
+  @Test func `random requests get the same verdict in pieces of any size`() {
     var generator = SeededGenerator(seed: 21)
     let right =
       "POST /a?b HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -83,23 +83,23 @@ import Testing
   }
 
   @Test(arguments: WrongRequest.all)
-  func `a wrong request is answered once, in JSON, and ends its connection`(wrong: WrongRequest)
+  func `a malformed request gets one JSON error and ends its connection`(wrong: WrongRequest)
     async throws
   {
     try await withServer(TestProvider()) { server in
       let bytes = Array(wrong.text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
       for isSplit in [false, true] {
         let client = try HTTPClient(port: server.port)
-        // A request in front of it is answered first; one behind it, never.
+        // A request before it is answered first; one after it, never.
         if isSplit {
           #expect(try client.get("/nowhere").status == 404)
           try client.send(bytes: Array(bytes.prefix(bytes.count / 2)))
           try? client.send(bytes: Array(bytes.dropFirst(bytes.count / 2)))
         } else {
-          try client.send(bytes: Array(HTTPClient.text("GET", "/nowhere").utf8) + bytes)
+          try client.send(bytes: Array(HTTPClient.text("GET", target: "/nowhere").utf8) + bytes)
           #expect(try client.readAnswer().status == 404)
         }
-        try? client.send(HTTPClient.text("GET", "/stats"))
+        try? client.send(HTTPClient.text("GET", target: "/stats"))
         let answer = try client.readAnswer()
         #expect(answer.status == wrong.status)
         #expect(answer["Connection"] == "close" && answer["Content-Type"] == "application/json")
@@ -110,11 +110,11 @@ import Testing
         #expect(answer.text.contains(id))
         #expect(try client.readToEnd().isEmpty)
       }
-      #expect(await eventually { server.figures.active == 0 })
+      try await eventually { server.figures.active == 0 }
     }
   }
 
-  @Test func `connections that are refused are closed though their clients stay`() async throws {
+  @Test func `refused connections are closed even if their clients stay`() async throws {
     try await withServer(TestProvider()) { server in
       let clients = try (0..<20).map { _ in
         let client = try HTTPClient(port: server.port)
@@ -122,18 +122,18 @@ import Testing
         return client
       }
       for client in clients { #expect(try client.readAnswer().status == 400) }
-      #expect(await eventually { server.figures.connections == 0 })
+      try await eventually { server.figures.connections == 0 }
       #expect(server.figures.byStatus["400"] == 20)
     }
   }
 
-  @Test func `what has room is answered, up to the limit`() async throws {
+  @Test func `requests are accepted up to the size limits`() async throws {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider) { server in
       let client = try HTTPClient(port: server.port)
       for size in stride(from: 11_000, through: 13_400, by: 100) {
-        // A field of that size, then many small ones of about as much together.
+        // A header of that size, then many small ones of about the same total.
         let long = "A: " + String(repeating: "x", count: size) + "\r\n"
         let many = String(repeating: "A: b\r\n", count: size / 71)
         for fields in [long, many] {
@@ -144,7 +144,7 @@ import Testing
           #expect(status == 200 || (status == 431 && size > 12_900), "\(size)")
         }
       }
-      // Cookies, which libmicrohttpd takes apart: small ones and a long one.
+      // Cookies, which libmicrohttpd splits: small ones and a long one.
       for size in stride(from: 11_000, through: 13_400, by: 100) {
         let many = String(repeating: "a=b;", count: size / (2 * 4 + 64))
         for cookies in [many, "a=" + String(repeating: "x", count: size / 2)] {
@@ -155,7 +155,7 @@ import Testing
           #expect(status == 200 || (status == 431 && size > 12_900), "\(size)")
         }
       }
-      // Parameters that a target has room for: unknown, and told so.
+      // A target with many parameters, all unknown.
       let query = (0..<140).map { "p\($0)=v" }.joined(separator: "&")
       #expect(try client.get("/image?\(query)").status == 400)
       let target = "/image?url=https%3A%2F%2Fexample.org%2F" + String(repeating: "x", count: 8_100)
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test func `requests that follow each other without waiting are all answered, in order`()
+  @Test func `pipelined requests are all answered in order`()
     async throws
   {
     let provider = TestProvider { request throws(ImageError) in
@@ -174,7 +174,7 @@ import Testing
       let urls = (0..<200).map { "https://example.org/\($0)" }
       var text = ""
       for (index, url) in urls.enumerated() {
-        text += HTTPClient.text("GET", "/image?url=\(url)")
+        text += HTTPClient.text("GET", target: "/image?url=\(url)")
         if index % 3 == 0 {
           text +=
             "POST /stats HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"

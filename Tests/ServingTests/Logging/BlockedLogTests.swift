@@ -9,13 +9,14 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct BlockedLogTests {
-  @Test func `with a log that nobody reads, hits, misses, errors and statistics are answered`()
+  @Test func `with a blocked log, hits, misses, errors and statistics are answered`()
     async throws
   {
-    // Given a log on a pipe that is full
+    // Given a log that writes to a full pipe
     var ends: [CInt] = [0, 0]
     try #require(pipe(&ends) == 0)
-    let (reading, writing) = (ends[0], ends[1])
+    let reading = ends[0]
+    let writing = ends[1]
     defer { close(writing) }
     let flags = fcntl(writing, F_GETFL)
     _ = fcntl(writing, F_SETFL, flags | O_NONBLOCK)
@@ -26,7 +27,7 @@ import Testing
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider, log: log) { server in
-      // When more is asked than the queue has room for
+      // When there are more requests than the log queue can hold
       let client = try HTTPClient(port: server.port, timeout: 10)
       for _ in 0..<100 {
         #expect(try client.get(imageTarget).status == 200)
@@ -38,7 +39,7 @@ import Testing
       #expect(log.figures.dropped + log.figures.summedUp > 200)
       #expect(log.figures.written == 0)
     }
-    // A reader that leaves ends what waits.
+    // When the reader closes the pipe, waiting lines are dropped.
     close(reading)
     #expect(queue.stop(within: .seconds(10)))
   }

@@ -1,4 +1,4 @@
-// RequestLogTests: what the log tells of requests: what was asked, by whom, under which id; and at which level.
+// RequestLogTests: the content of request lines (target, client, identifiers) and their levels.
 
 import FoundationEssentials
 import Glibc
@@ -11,7 +11,7 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct RequestLogTests {
-  /// A line of the log in JSON.
+  /// A JSON line of the log.
   private struct Line: Decodable {
     let level, message: String
     let method, target, url, client, error, cache: String?
@@ -26,11 +26,11 @@ import Testing
     }
   }
 
-  /// What a server logs of requests while `body` runs, as text.
+  /// Returns the request lines that a server logs while `body` runs, as text.
   private func logged(
     _ format: Log.Format = .json, level: LogLevel = .info,
     configure: (inout ServerConfiguration) -> Void = { _ in },
-    _ body: (Server) async throws -> Void
+    body: (Server) async throws -> Void
   ) async throws -> [String] {
     let folder = try TemporaryFolder()
     let descriptor = open(folder.path + "/log", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -40,7 +40,7 @@ import Testing
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(
-      provider, log: Log(level: level, queue: queue), configure: configure, body)
+      provider, log: Log(level: level, queue: queue), configure: configure, body: body)
     #expect(queue.stop(within: .seconds(10)))
     let text = try String(contentsOf: URL(filePath: folder.path + "/log"), encoding: .utf8)
     return text.split(separator: "\n").map(String.init).filter { $0.contains("request") }
@@ -50,12 +50,12 @@ import Testing
     level: LogLevel = .info, configure: (inout ServerConfiguration) -> Void = { _ in },
     _ body: (Server) async throws -> Void
   ) async throws -> [Line] {
-    try await logged(level: level, configure: configure, body).map {
+    try await logged(level: level, configure: configure, body: body).map {
       try JSONDecoder().decode(Line.self, from: Data($0.utf8))
     }
   }
 
-  @Test func `a line tells what was asked, by whom and with what`() async throws {
+  @Test func `a request line contains the target, the client and its identifiers`() async throws {
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     let found = try await lines(
       configure: { $0.trustedProxies.networks = [CIDR("127.0.0.0/8")].compactMap { $0 } }
@@ -70,7 +70,7 @@ import Testing
         ])
       #expect(answer.status == 404 && answer["x-request-id"] == "0f-proxy-7")
       #expect(answer.text.contains("\"request_id\":\"0f-proxy-7\""))
-      // A value out of range, and nothing that is here
+      // A value out of range, and an unknown path
       #expect(try client.get("/image?url=https://example.org/a.png&w=0").status == 400)
       #expect(try client.get("/nothing?x=1").status == 404)
     }
@@ -93,7 +93,7 @@ import Testing
     (String(repeating: "x", count: 65), false), ("a b", false), ("\"a\"", false), ("<a>", false),
     ("é", false), ("a,b", false), ("", false),
   ])
-  func `a request id that is valid is the request's, in hits and errors`(
+  func `a valid request id is adopted in hits and errors`(
     id: String, isTaken: Bool
   ) async throws {
     let found = try await lines(level: .debug) { server in
@@ -103,7 +103,7 @@ import Testing
         let told = try #require(answer["x-request-id"])
         #expect((told == id) == isTaken && (isTaken || told.utf8.count == RequestID.ownLength))
       }
-      // A hit of another client on the same head
+      // A hit of another client with the same head
       let other = try client.get(imageTarget)
       #expect(other["x-request-id"]?.utf8.count == RequestID.ownLength)
       #expect(other["server-timing"]?.hasPrefix("total;dur=") == true && other["age"] != nil)
@@ -118,18 +118,18 @@ import Testing
     "GET /image?url=http%3A%2F%2Fh%2Fa HTTP/2.0\r\nHost: t\r\n",
     "GET /image?url=http%3A%2F%2Fh%2Fa HTTP/1.1\r\nHost: t\r\nX: \u{1}\r\n",
   ])
-  func `what is no request is logged with its target, whole or in pieces`(
+  func `a malformed request is logged with its target, in pieces of any size`(
     text: String
   ) async throws {
     for pieces in [1, 2, 40, text.utf8.count] {
       let found = try await lines { server in
         let client = try HTTPClient(port: server.port)
-        // Behind a request that is one
+        // After a valid request
         #expect(try client.get("/nothing").status == 404)
         let bytes = Array(text.utf8)
         for piece in 0..<pieces {
           let range = bytes.count * piece / pieces..<bytes.count * (piece + 1) / pieces
-          // The last ones may find the connection closed.
+          // The last requests may find the connection closed.
           _ = try? client.send(bytes: Array(bytes[range]))
           if pieces <= 40 { usleep(2_000) }
         }
@@ -141,7 +141,7 @@ import Testing
     }
   }
 
-  @Test func `what is no HTTP at all is logged short and escaped`() async throws {
+  @Test func `a request that is not HTTP is logged truncated and escaped`() async throws {
     let found = try await logged { server in
       let client = try HTTPClient(port: server.port)
       try client.send(bytes: [0x16, 3, 1, 2, 0, 1] + Array(repeating: 0xfe, count: 500))
@@ -151,7 +151,7 @@ import Testing
     #expect(line.contains(#""target":"\\u{16}"#) && line.utf8.count < 600)
   }
 
-  @Test func `no header forges a line or a field, in either format`() async throws {
+  @Test func `no header can forge a line or field in either format`() async throws {
     for format in Log.Format.allCases {
       let found = try await logged(format) { server in
         let client = try HTTPClient(port: server.port)
@@ -180,14 +180,14 @@ import Testing
     (.errors, .info, ["info"]), (.errors, .debug, ["debug", "debug", "debug", "info"]),
     (.all, .warning, []),
   ])
-  func `which answers are logged is a choice`(
+  func `the configuration selects which responses are logged`(
     which: LoggedRequests, level: LogLevel, levels: [String]
   ) async throws {
     let found = try await lines(level: level, configure: { $0.loggedRequests = which }) { server in
       let client = try HTTPClient(port: server.port)
       #expect(try client.get(imageTarget).status == 200)
       #expect(try client.get("/stats").status == 200)
-      #expect(try client.request("OPTIONS", "/image").status == 204)
+      #expect(try client.request("OPTIONS", target: "/image").status == 204)
       #expect(try client.get("/nothing").status == 404)
     }
     #expect(found.map(\.level) == levels)

@@ -1,4 +1,4 @@
-// Tests of TrustedProxies: the client that the log names is one that no client chose.
+// TrustedProxies: no client can choose the address that the log shows.
 
 import Model
 import Platform
@@ -16,8 +16,8 @@ import Testing
   }
 
   private func client(
-    _ peer: String, for forwardedFor: [String] = [], _ forwarded: [String] = [],
-    _ field: TrustedProxies.Field = .auto
+    _ peer: String, for forwardedFor: [String] = [], forwarded: [String] = [],
+    field: TrustedProxies.Field = .auto
   ) throws -> String {
     try proxies(field).client(
       of: try #require(IPAddress(peer)), forwardedFor: forwardedFor.map { Array($0.utf8) },
@@ -25,8 +25,8 @@ import Testing
     ).description
   }
 
-  @Test func `without proxies, or past them, the client is whoever connects`() throws {
-    #expect(try client("192.0.2.9", for: ["1.1.1.1"], ["for=2.2.2.2"]) == "192.0.2.9")
+  @Test func `without a trusted proxy the client is the peer`() throws {
+    #expect(try client("192.0.2.9", for: ["1.1.1.1"], forwarded: ["for=2.2.2.2"]) == "192.0.2.9")
     #expect(try client("::ffff:192.0.2.9", for: ["1.1.1.1"]) == "192.0.2.9")
     let none = TrustedProxies()
     let peer = try #require(IPAddress("10.0.0.1"))
@@ -43,9 +43,9 @@ import Testing
     (["\"198.51.100.1\""], "198.51.100.1"), (["::ffff:198.51.100.1"], "198.51.100.1"),
     (["::ffff:10.0.0.9, 198.51.100.1, ::ffff:10.0.0.9"], "198.51.100.1"),
     ([" , 198.51.100.1,, \t, "], "198.51.100.1"),
-    // All of them are proxies: the first is the nearest to a client.
+    // All addresses are proxies: the first one is closest to the client.
     (["10.3.3.3, 10.2.2.2"], "10.3.3.3"),
-    // What a trusted proxy does not name is not looked for in front of it.
+    // An address that a trusted proxy does not provide is not searched for further ahead.
     (["6.6.6.6, unknown"], "10.0.0.1"), (["6.6.6.6, _hidden, 10.2.2.2"], "10.2.2.2"),
     (["6.6.6.6, 300.1.1.1"], "10.0.0.1"), (["6.6.6.6, 1.2.3"], "10.0.0.1"),
     (["6.6.6.6, [::1"], "10.0.0.1"), (["6.6.6.6, 1.1.1.1:x"], "10.0.0.1"),
@@ -68,30 +68,36 @@ import Testing
     (["for=6.6.6.6;for=7.7.7.7"], "10.0.0.1"), (["for=6.6.6.6, for="], "10.0.0.1"),
     (["for=6.6.6.6, for"], "10.0.0.1"), (["for=\"6.6.6.6"], "10.0.0.1"),
     (["for=\"6.6.6.6\" x"], "10.0.0.1"),
-    // A quotation that the client did not end takes in nothing of what the proxy added.
+    // A token holds no quote: where the element ends would be uncertain.
+    (["for=6.6.6.6;host=a\"b\""], "10.0.0.1"), (["for= \"6.6.6.6\""], "10.0.0.1"),
+    (["host\"=a;for=6.6.6.6"], "10.0.0.1"), (["for=\"\\\"6.6.6.6\\\"\""], "10.0.0.1"),
+    (["for=6.6.6.6;x=a\", for=198.51.100.1;host=a\"b"], "10.0.0.1"),
+    (["x;by=a;for=6.6.6.6"], "10.0.0.1"), ([";for=198.51.100.1;;by=a;"], "198.51.100.1"),
+    // A port needs quotes, but many proxies write none.
+    (["for=198.51.100.1:80"], "198.51.100.1"), (["for=[2001:db8::1]:80"], "2001:db8::1"),
+    // An unterminated quotation of the client does not include the proxy's own entry.
     (["for=6.6.6.6;x=\", for=198.51.100.1"], "198.51.100.1"),
     (["for=\"6.6.6.6, for=\"198.51.100.1\";by=\"a\\\",b\""], "198.51.100.1"),
     (["x=\"\\, for=198.51.100.1"], "198.51.100.1"),
   ])
   func `Forwarded is read from its end`(lines: [String], expected: String) throws {
-    #expect(try client("10.0.0.1", lines.isEmpty ? [] : lines) == expected)
+    #expect(try client("10.0.0.1", forwarded: lines.isEmpty ? [] : lines) == expected)
   }
 
-  private func client(_ peer: String, _ forwarded: [String]) throws -> String {
-    try client(peer, for: [], forwarded)
+  @Test func `a header that the proxies do not write is ignored`() throws {
+    // nginx appends to X-Forwarded-For and forwards a client's Forwarded; other proxies do the opposite.
+    let real = "198.51.100.1"
+    let lie = "6.6.6.6"
+    #expect(
+      try client("10.0.0.1", for: [real], forwarded: ["for=\(lie)"], field: .xForwardedFor) == real)
+    #expect(
+      try client("10.0.0.1", for: [lie], forwarded: ["for=\(real)"], field: .forwarded) == real)
+    #expect(try client("10.0.0.1", for: [lie], forwarded: [], field: .forwarded) == "10.0.0.1")
+    #expect(try client("10.0.0.1", for: [real], forwarded: ["for=\(lie)"]) == "10.0.0.1")
+    #expect(try client("10.0.0.1", for: [real], forwarded: ["for=\(real)"]) == real)
   }
 
-  @Test func `a field that the proxies do not write is not believed`() throws {
-    // nginx adds to X-Forwarded-For and hands on a client's Forwarded, others the other way round.
-    let (real, lie) = ("198.51.100.1", "6.6.6.6")
-    #expect(try client("10.0.0.1", for: [real], ["for=\(lie)"], .xForwardedFor) == real)
-    #expect(try client("10.0.0.1", for: [lie], ["for=\(real)"], .forwarded) == real)
-    #expect(try client("10.0.0.1", for: [lie], [], .forwarded) == "10.0.0.1")
-    #expect(try client("10.0.0.1", for: [real], ["for=\(lie)"]) == "10.0.0.1")
-    #expect(try client("10.0.0.1", for: [real], ["for=\(real)"]) == real)
-  }
-
-  @Test func `whatever a client sends, it is named by the address its proxy saw`() throws {
+  @Test func `a client cannot change the address that its proxy reports`() throws {
     var random = SeededGenerator(seed: 7)
     let pieces = [
       "6.6.6.6", "10.0.0.2", "for=", "for=6.6.6.6", "\"", "\\", ",", ";", " ", "[", "]", ":",
@@ -106,12 +112,13 @@ import Testing
       #expect(try client("10.0.0.1", for: isOneLine ? ["\(junk), \(own)"] : [junk, own]) == own)
       let element = Bool.random(using: &random) ? "for=\(own)" : "proto=http;for=\"\(own):1\""
       #expect(
-        try client("10.0.0.1", isOneLine ? ["\(junk), \(element)"] : [junk, element]) == own,
+        try client("10.0.0.1", forwarded: isOneLine ? ["\(junk), \(element)"] : [junk, element])
+          == own,
         "\(junk)")
     }
   }
 
-  @Test func `a chain of thousands is followed so far and no further`() throws {
+  @Test func `a chain of proxies is followed up to a limit`() throws {
     let chain = Array(repeating: "10.0.0.2", count: 4_000).joined(separator: ",")
     #expect(try client("10.0.0.1", for: ["6.6.6.6," + chain]) == "10.0.0.2")
     let lines = Array(repeating: "10.0.0.2", count: 1_000)
@@ -129,7 +136,7 @@ import Testing
     ("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", false),
     ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7", false), ("", false), ("---", false),
   ])
-  func `a trace id is taken from a valid traceparent alone`(field: String, isValid: Bool) {
+  func `a trace id is taken only from a valid traceparent`(field: String, isValid: Bool) {
     #expect(
       LoggedHeader.traceID(of: Array(field.utf8))
         == (isValid ? "4bf92f3577b34da6a3ce929d0e0e4736" : nil))

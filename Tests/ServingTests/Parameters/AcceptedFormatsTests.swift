@@ -30,11 +30,13 @@ import Testing
     ("image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*;q=0.5", []),
     ("*/*", []), ("image/*", []), ("image/*;q=1, */*;q=0.1", []), ("", []),
   ])
-  func `what browsers send comes to what they name`(line: String, expected: [ImageFormat]) {
+  func `the Accept fields of browsers yield their named formats`(
+    line: String, expected: [ImageFormat]
+  ) {
     #expect(formats(line) == expected)
   }
 
-  @Test func `a weight of 0 refuses, in whatever order and however often it is named`() {
+  @Test func `a weight of 0 refuses a format in any order and repetition`() {
     for zero in ["0", "0.", "0.0", "0.00", "0.000"] {
       #expect(formats("image/avif;q=\(zero), image/webp") == [.webp])
       #expect(formats("image/avif;q=\(zero), image/avif") == [])
@@ -44,7 +46,7 @@ import Testing
     #expect(formats("image/webp;Q=0") == [])
   }
 
-  @Test func `all lines are one list, and blanks and letter case do not matter`() {
+  @Test func `all Accept lines form one list, and spaces and case are ignored`() {
     #expect(formats("image/png", "IMAGE/WebP \t;\tq=0.5 ,,", " , image/jxl") == [.webp, .jxl])
   }
 
@@ -57,15 +59,15 @@ import Testing
     "\"image/avif\"",
     "\\", "\"\\",
   ])
-  func `what is not understood names nothing`(line: String) {
+  func `malformed Accept entries name no format`(line: String) {
     #expect(formats(line) == [])
   }
 
-  @Test func `other parameters are passed over`() {
+  @Test func `other media type parameters are ignored`() {
     #expect(formats("image/avif;level=\"a,b;q=0\";q=0.3, image/webp;quality=0") == [.avif, .webp])
   }
 
-  @Test func `a line that is remembered is no other of its length, nor of its place`() {
+  @Test func `a remembered Accept line is distinguished from others of its length and slot`() {
     let memo = AcceptMemo()
     func formats(_ line: String) -> [ImageFormat] {
       let formats = Array(line.utf8).withUnsafeBytes { memo.scanner(of: $0).formats }
@@ -75,7 +77,7 @@ import Testing
     for _ in 1...3 {
       #expect(formats("image/avif") == [.avif])
       #expect(formats("image/webp") == [.webp])
-      // Eight longer.
+      // Eight bytes longer.
       #expect(formats("image/jxl, text/xm") == [.jxl])
       #expect(formats("image/jxl, image/x") == [.jxl])
       #expect(formats("") == [])
@@ -84,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func `only what is on offer makes a class`() throws {
+  @Test func `only offered formats are part of the key`() throws {
     var configuration = ServerConfiguration()
     configuration.autoFormats = [.webp, .avif]
     let rules = RequestRules(configuration)

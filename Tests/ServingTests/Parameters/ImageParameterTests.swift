@@ -24,13 +24,13 @@ import Testing
     }
   }
 
-  @Test func `the url is percent-decoded once and a plus stays a plus`() throws {
+  @Test func `the url is percent-decoded once, and a plus stays a plus`() throws {
     let request = try parse("url=https%3A%2F%2Fh%2Fa%2520b%2Bc+d.png%3Fq%3D1%26w%3D2")
     #expect(request.source.text == "https://h/a%20b+c+d.png?q=1&w=2")
     #expect(request.transform == Transform())
   }
 
-  @Test func `a url may stand there without being encoded, as far as the next parameter`() throws {
+  @Test func `an unencoded url ends at the next parameter`() throws {
     #expect(try parse("url=https://h/a.png?x=y&w=3").source.text == "https://h/a.png?x=y")
     #expect(try parse("w=3&url=https://h/é.png&&").transform.width == 3)
   }
@@ -55,7 +55,7 @@ import Testing
     #expect(try transform("%77=5").width == 5)
   }
 
-  @Test func `a limit of bytes is no higher than results may have pixels`() throws {
+  @Test func `limitbytes is limited by the maximum pixels of a result`() throws {
     #expect(try transform("limitbytes=100000000").limitBytes == 100_000_000)
     #expect(throws: ImageError.self) { try self.transform("limitbytes=100000001") }
     var configuration = ServerConfiguration()
@@ -68,23 +68,25 @@ import Testing
     ) { try ImageParameter.parse(query, rules: rules) }
   }
 
-  @Test func `clients that may not enlarge are refused it, presets and operators are not`() throws {
+  @Test func `enlarge is refused if clients may not enlarge, except in presets and for operators`()
+    throws
+  {
     var configuration = ServerConfiguration()
     configuration.allowsEnlarging = false
     configuration.presets = ["large": "w=900&enlarge=1"]
     let rules = RequestRules(configuration)
-    func enlarges(_ query: String, _ rules: RequestRules) throws -> Bool {
+    func enlarges(_ query: String, rules: RequestRules) throws -> Bool {
       try ImageParameter.parse(Array(query.utf8), rules: rules).transform.enlarge
     }
     #expect(throws: ImageError.forbiddenParameter("enlarge")) {
-      try enlarges("url=https://h/a&enlarge=1", rules)
+      try enlarges("url=https://h/a&enlarge=1", rules: rules)
     }
-    #expect(try !enlarges("url=https://h/a&enlarge=0", rules))
-    #expect(try enlarges("url=https://h/a&preset=large", rules))
-    #expect(try enlarges("url=https://h/a&enlarge=1", rules.forOperators))
+    #expect(try !enlarges("url=https://h/a&enlarge=0", rules: rules))
+    #expect(try enlarges("url=https://h/a&preset=large", rules: rules))
+    #expect(try enlarges("url=https://h/a&enlarge=1", rules: rules.forOperators))
   }
 
-  @Test func `a crop, a turn and a place are whole numbers and names`() throws {
+  @Test func `crop takes whole numbers, and rotate, flip and position take their names`() throws {
     let crop = PixelArea(x: 0, y: 20, size: PixelSize(width: 300, height: 10_000_000))
     #expect(try transform("crop=0,20,300,10000000").crop == crop)
     #expect(try transform("crop=0%2C20%2C300%2C10000000").crop == crop)
@@ -101,7 +103,7 @@ import Testing
     #expect(try transform("position=top").focalPoint == nil)
   }
 
-  @Test func `each effect sets its part, at both ends of its range`() throws {
+  @Test func `each effect is accepted at both ends of its range`() throws {
     func effects(_ parameter: String) throws -> Effects { try transform(parameter).effects }
     #expect(try effects("blur=0.3").blur == 0.3)
     #expect(try effects("blur=250").blur == 250)
@@ -119,7 +121,7 @@ import Testing
     #expect(try effects("saturation=0.5").saturation == 0.5)
   }
 
-  @Test func `bytes, animation and metadata are the client's choice`() throws {
+  @Test func `maxbytes, animated and strip set their part of the transform`() throws {
     #expect(try transform("maxbytes=1").maxBytes == 1)
     #expect(try transform("animated=1").isAnimated)
     #expect(try !transform("animated=0").isAnimated)
@@ -136,13 +138,13 @@ import Testing
       "w=9&rotate=90&flip=h&crop=1,2,3,4&trim=5&maxbytes=7&blur=1.0&radius=max&tint=00000080&saturation=2.0"
     ),
   ])
-  func `spellings of one wish have one text, in one order, without defaults`(
+  func `equivalent queries have one canonical text without defaults`(
     parameters: String, text: String
   ) throws {
     #expect(try transform(parameters).canonicalText == text)
   }
 
-  @Test func `each option sets its part of the loading and nothing of the key`() throws {
+  @Test func `each load option changes the load and not the key`() throws {
     func options(_ parameter: String) throws -> LoadOptions {
       let request = try parse("url=https://h/a.png&" + parameter)
       #expect(request.key == CacheKey(source: request.source, transform: Transform()))
@@ -186,7 +188,7 @@ import Testing
     "background=+12345", "limitbytes=0", "limitbytes=1MiB", "limitbytes=100000001",
     "frame=-1", "frame=1,2",
   ])
-  func `a value out of range is refused by name`(parameter: String) {
+  func `a value out of range is refused with its parameter name`(parameter: String) {
     let given = String(parameter.prefix { $0 != "=" })
     let name = ["width": "w", "height": "h", "q": "quality", "dpr": "scale"][given] ?? given
     guard case .invalidParameter(name, _, let allowed)? = error("url=https://h/a&" + parameter)
@@ -205,13 +207,13 @@ import Testing
     ("tint=123", "tint=112233"),
     ("width=3&q=9&dpr=.5&format=jpg", "w=3&quality=9&scale=.5&format=jpeg"),
   ])
-  func `an alias has the key of what it stands for`(alias: String, name: String) throws {
+  func `an alias has the key of its parameter`(alias: String, name: String) throws {
     #expect(try transform(alias) == transform(name))
     #expect(try transform(alias).canonicalText == transform(name).canonicalText)
   }
 
   @Test(arguments: [("w=3&width=3", "w"), ("q=1&quality=1", "quality"), ("dpr=1&scale=1", "scale")])
-  func `a parameter and its alias are the same one given twice`(query: String, name: String) {
+  func `a parameter together with its alias is refused as repeated`(query: String, name: String) {
     guard
       case .invalidParameter(name, _, "it may be given only once")? =
         error("url=https://h/a&" + query)
@@ -221,7 +223,7 @@ import Testing
     }
   }
 
-  @Test func `what cannot be decoded is refused`() {
+  @Test func `invalid percent-encoding is refused`() {
     for value in ["%", "%2", "%zz", "%00", "%ff", "a%C3", "%-1"] {
       guard case .invalidParameter("fit", _, _)? = error("url=https://h/a&fit=\(value)"),
         case .invalidURL? = error("url=https://h/\(value)")
@@ -232,7 +234,7 @@ import Testing
     }
   }
 
-  @Test func `refresh and cache contradict each other`() {
+  @Test func `refresh and cache cannot be combined`() {
     for query in ["refresh=1&cache=only", "cache=bypass&refresh=1"] {
       guard case .invalidParameter? = error("url=https://h/a&" + query) else {
         Issue.record("\(query) was not refused")
@@ -241,7 +243,7 @@ import Testing
     }
   }
 
-  @Test func `unknown, doubled and missing parameters are refused by name`() {
+  @Test func `unknown, repeated and missing parameters are refused by name`() {
     #expect(error("url=https://h/a&breadth=3") == .unknownParameter("breadth"))
     #expect(error("url=https://h/a&W=3") == .unknownParameter("W"))
     #expect(error("url=https://h/a&%zz=3") == .unknownParameter("%zz"))
@@ -257,7 +259,7 @@ import Testing
           name: "url", value: "https://h/b", allowed: "it may be given only once"))
   }
 
-  @Test func `a bad url is refused, and not repeated whole`() {
+  @Test func `an invalid url is refused and truncated in the message`() {
     guard case .invalidURL("ftp://h/a", _)? = error("url=ftp://h/a") else {
       Issue.record("ftp was not refused")
       return
@@ -268,12 +270,12 @@ import Testing
     #expect((error("url=https://h/a&\(long)=1")?.message.count ?? 9_999) < 400)
   }
 
-  @Test func `control characters of a client reach no message`() {
+  @Test func `control characters of a client are escaped in messages`() {
     let message = error("url=https://h/a&fit=a%0Ab%7F%C2%85")?.message ?? ""
     #expect(message.contains("a\\u{a}b\\u{7f}\\u{85}"))
   }
 
-  @Test func `two spellings of one wish have one key`() throws {
+  @Test func `equivalent requests have one key`() throws {
     let one = try parse("url=https%3A%2F%2FH%2Fa.png&w=10&fit=inside&format=auto")
     let two = try parse("w=010&url=https://h:443/a.png")
     #expect(one.key == two.key)

@@ -7,30 +7,30 @@ import Testing
 
 @testable import Serving
 
-/// Chrome's, Safari's before WebP, and curl's.
-private let (chrome, oldSafari, curl) = (
-  "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
-  "image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*;q=0.5", "*/*"
-)
+/// Chrome's `Accept`.
+private let chrome = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
+/// That of Safari before WebP.
+private let oldSafari = "image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*;q=0.5"
+/// That of curl.
+private let curl = "*/*"
 
 @Suite(.onOwnThreads) struct NegotiationTests {
-  /// Makes of each request what a worker would: the first format that is accepted; and records.
+  /// Records requests and responds to each with the first accepted format, as a worker would.
   private final class Maker: Sendable {
     let requests = Lock<[ImageRequest]>([])
 
     var provider: TestProvider {
       TestProvider { request throws(ImageError) in
         self.requests.withLock { $0.append(request) }
-        var info = makeInfo()
-        info.format = request.transform.format ?? request.transform.accepted.first ?? .jpeg
-        return makeDelivery(makeVariant(request.key, info: info))
+        let format = request.transform.format ?? request.transform.accepted.first ?? .jpeg
+        return makeDelivery(makeVariant(request.key, info: makeInfo(format)))
       }
     }
 
     var keys: [String] { requests.withLock { $0.map(\.key.text) } }
   }
 
-  @Test func `the same URL brings what its client names, and says that it does`() async throws {
+  @Test func `the same URL returns the format that Accept names, with Vary`() async throws {
     let maker = Maker()
     try await withServer(maker.provider) { server in
       let client = try HTTPClient(port: server.port)
@@ -52,7 +52,7 @@ private let (chrome, oldSafari, curl) = (
         == [imageURL + " ", imageURL + " auto=avif,webp", imageURL + " auto=webp"])
   }
 
-  @Test func `a format that is named is what comes, whatever Accept says`() async throws {
+  @Test func `a named format is served regardless of Accept`() async throws {
     let maker = Maker()
     try await withServer(maker.provider) { server in
       let answer = try HTTPClient(port: server.port).get(
@@ -63,7 +63,7 @@ private let (chrome, oldSafari, curl) = (
     #expect(maker.keys == [imageURL + " format=png"])
   }
 
-  @Test func `without formats on offer Accept says nothing`() async throws {
+  @Test func `without offered formats Accept is ignored`() async throws {
     let maker = Maker()
     try await withServer(maker.provider, configure: { $0.autoFormats = [] }) { server in
       let answer = try HTTPClient(port: server.port).get(
@@ -73,15 +73,15 @@ private let (chrome, oldSafari, curl) = (
     }
   }
 
-  @Test func `memory answers each class with its own, 304 included`() async throws {
+  @Test func `a memory hit depends on the accepted formats, including 304`() async throws {
     let provider = TestProvider()
     let plain = try makeRequest()
     for (request, format) in [
       (plain, ImageFormat.jpeg), (plain.accepting([.avif, .webp]), .avif),
       (plain.accepting([.webp]), .webp),
     ] {
-      var info = makeInfo()
-      (info.format, info.etag) = (format, "\"\(format.rawValue)\"")
+      var info = makeInfo(format)
+      info.etag = "\"\(format.rawValue)\""
       provider.keep(makeVariant(request.key, info: info))
     }
     try await withServer(provider, configure: { $0.workers = 1 }) { server in
@@ -102,7 +102,7 @@ private let (chrome, oldSafari, curl) = (
           imageTarget, headers: ["Accept": "image/webp", "If-None-Match": "\"webp\""])
         #expect(same.status == 304 && same["Vary"] == "Accept")
       }
-      // Several lines are one list.
+      // Several lines form one list.
       try client.send(
         "GET \(imageTarget) HTTP/1.1\r\nHost: t\r\nAccept: text/html\r\n"
           + "accept: image/webp\r\n\r\n")
@@ -111,7 +111,7 @@ private let (chrome, oldSafari, curl) = (
     #expect(provider.asked.value == 0)
   }
 
-  @Test func `a failure that others may keep says that it depends on Accept`() async throws {
+  @Test func `a cacheable failure states that it depends on Accept`() async throws {
     let provider = TestProvider { _ throws(ImageError) in
       throw .remembered(.undecodable(detail: ""), seconds: 60, isRepeated: false)
     }
@@ -122,10 +122,11 @@ private let (chrome, oldSafari, curl) = (
     }
   }
 
-  @Test func `operators look for and prefetch what a client with their Accept would get`()
+  @Test func `operators look up and prefetch the variant of their own Accept`()
     async throws
   {
-    let (services, token) = (TestServices(), "correct-horse-battery")
+    let services = TestServices()
+    let token = "correct-horse-battery"
     try await withServer(
       TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
     ) { server in
@@ -135,7 +136,7 @@ private let (chrome, oldSafari, curl) = (
         _ = try client.get(
           "/admin/cache" + imageTarget.dropFirst("/image".count), headers: headers)
         _ = try client.request(
-          "POST", "/admin/prefetch", headers: headers, body: Array(imageURL.utf8))
+          "POST", target: "/admin/prefetch", headers: headers, body: Array(imageURL.utf8))
       }
     }
     let keys = [imageURL + " ", imageURL + " auto=avif,webp"]
@@ -146,7 +147,7 @@ private let (chrome, oldSafari, curl) = (
     #expect(lines == keys)
   }
 
-  @Test func `a redirection leads to the format that the answer has`() async throws {
+  @Test func `a redirect leads to the format of the response`() async throws {
     let maker = Maker()
     let provider = maker.provider
     try await withServer(provider, configure: { $0.redirectsAuto = true }) { server in
@@ -158,7 +159,7 @@ private let (chrome, oldSafari, curl) = (
       let location = "im%61ge?url=https://example.org/a/%C3%A9.png&w=3&format=avif"
       #expect(answer["Location"] == location)
       #expect(answer["Vary"] == "Accept")
-      // A shared cache that does not heed Vary would send everybody there.
+      // A shared cache that ignores Vary would redirect all clients there.
       #expect(answer["Cache-Control"] == "private, max-age=3600")
       #expect(answer.body.isEmpty)
       let image = try client.get("/" + location, headers: ["Accept": curl])
@@ -170,7 +171,7 @@ private let (chrome, oldSafari, curl) = (
     }
   }
 
-  @Test func `a redirection has room for any target that can be followed`() async throws {
+  @Test func `a redirect is sent for every target that can be followed`() async throws {
     let maker = Maker()
     try await withServer(maker.provider, configure: { $0.redirectsAuto = true }) { server in
       let prefix = "/image?url=https://example.org/"
@@ -192,7 +193,7 @@ private let (chrome, oldSafari, curl) = (
     }
   }
 
-  @Test func `what is in memory is redirected to, as well, and what is wrong is not`()
+  @Test func `hits are redirected as well, and errors are not`()
     async throws
   {
     let provider = TestProvider()

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct WatermarkParameterTests {
   private func parse(
-    _ parameters: String, _ change: (inout ServerConfiguration) -> Void = { _ in }
+    _ parameters: String, change: (inout ServerConfiguration) -> Void = { _ in }
   ) throws(ImageError) -> Transform {
     var configuration = ServerConfiguration()
     configuration.watermarks = ["logo": try SourceURL(parsing: "http://marks/logo.png?v=1")]
@@ -20,17 +20,17 @@ import Testing
   }
 
   private func refused(
-    _ parameters: String, _ change: (inout ServerConfiguration) -> Void = { _ in }
+    _ parameters: String, change: (inout ServerConfiguration) -> Void = { _ in }
   ) -> ImageError? {
     do throws(ImageError) {
-      _ = try parse(parameters, change)
+      _ = try parse(parameters, change: change)
       return nil
     } catch {
       return error
     }
   }
 
-  @Test func `a configured name and a local file are watermarks`() throws {
+  @Test func `a configured name or a local file can be a watermark`() throws {
     #expect(try parse("watermark=logo").watermark?.source.text == "http://marks/logo.png?v=1")
     #expect(
       try parse("watermark=local:///a%2520b.png").watermark?.source.text == "local:///a%20b.png")
@@ -41,22 +41,25 @@ import Testing
     "logos", "", "Logo", "http://marks/logo.png?v=1", "https://h/a.png", "local://host/a.png",
     "local:///", "file:///etc/passwd",
   ])
-  func `nothing else is`(value: String) {
+  func `any other watermark is refused`(value: String) {
     let error = refused("watermark=\(value)")
     #expect(error?.code == "invalid_parameter" && error?.parameter == "watermark")
   }
 
-  @Test func `without a local root no file is`() {
+  @Test func `without a local root local watermarks are refused`() {
     #expect(refused("watermark=local:///a.png") { $0.allowsLocalWatermarks = false } != nil)
   }
 
-  @Test func `how it lies is said in any order`() throws {
+  @Test func `watermark placement parameters are accepted in any order`() throws {
     let placement = try parse(
       "watermark_scale=0.25&watermark_repeat=1&watermark=logo&watermark_opacity=0.5"
         + "&watermark_position=left-top"
     ).watermark?.placement
     var wanted = WatermarkPlacement()
-    (wanted.position, wanted.scale, wanted.opacity, wanted.repeats) = (.leftTop, 0.25, 0.5, true)
+    wanted.position = .leftTop
+    wanted.scale = 0.25
+    wanted.opacity = 0.5
+    wanted.repeats = true
     #expect(placement == wanted)
     #expect(try parse("watermark=logo").watermark?.placement == WatermarkPlacement())
     #expect(
@@ -65,7 +68,7 @@ import Testing
   }
 
   @Test(arguments: WatermarkPlacement.positions)
-  func `each of the nine places`(position: Position) throws {
+  func `each of the nine positions is accepted`(position: Position) throws {
     #expect(
       try parse("watermark=logo&watermark_position=\(position.rawValue)").watermark?.placement
         .position == position)
@@ -77,17 +80,17 @@ import Testing
     ("watermark_opacity", "0"), ("watermark_opacity", "2"), ("watermark_opacity", ""),
     ("watermark_repeat", "2"),
   ])
-  func `what is out of range is refused by its name`(name: String, value: String) {
+  func `a watermark parameter out of range is refused by name`(name: String, value: String) {
     let error = refused("watermark=logo&\(name)=\(value)")
     #expect(error?.code == "invalid_parameter" && error?.parameter == name)
   }
 
   @Test(arguments: ["position=top", "scale=1", "opacity=1", "repeat=0"])
-  func `how something is to lie says nothing without what`(parameter: String) {
+  func `a placement parameter without a watermark is refused`(parameter: String) {
     #expect(refused("watermark_\(parameter)") == .missingParameter("watermark"))
   }
 
-  @Test func `its key is made of what counts of its address`() throws {
+  @Test func `the key contains the watermark's filtered URL`() throws {
     let rule = CacheKeyFilter(rules: [
       HostRule(
         host: try #require(HostPattern("marks")),

@@ -8,7 +8,7 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct ForwardingTests {
-  /// A provider with an answer to everything, and the requests it got.
+  /// A provider that answers every request and records it.
   private final class Recorder: Sendable {
     let requests = Lock<[ImageRequest]>([])
 
@@ -34,8 +34,7 @@ import Testing
     ])
   }
 
-  @Test func `a filtered key is the request's, what is fetched is what was asked for`() async throws
-  {
+  @Test func `the key uses the filtered URL, and the load uses the requested one`() async throws {
     let recorder = Recorder()
     let filter = try filter()
     let target = imageTarget + "%3Ft%3D1%26id%3D2"
@@ -51,7 +50,7 @@ import Testing
     #expect(request.forwarded.isEmpty)
   }
 
-  @Test func `two URLs of one key share a memory hit`() async throws {
+  @Test func `two URLs with one key share a memory hit`() async throws {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest(imageURL + "?id=2").key))
     let filter = try filter()
@@ -64,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `without a rule nothing of a client's goes along`() async throws {
+  @Test func `without a rule no client header is forwarded`() async throws {
     let recorder = Recorder()
     try await withServer(recorder.provider()) { server in
       let answer = try HTTPClient(port: server.port).get(
@@ -77,7 +76,8 @@ import Testing
     #expect(request.key == (try makeRequest().key))
   }
 
-  @Test func `forwarded fields go along, and make a key of which they cannot be read`() async throws
+  @Test func `forwarded headers are loaded with, and the key contains only their digest`()
+    async throws
   {
     let recorder = Recorder()
     let filter = try filter("X-Team", "Cookie")
@@ -92,7 +92,8 @@ import Testing
     #expect(
       Set(request.forwarded)
         == Set(
-          [HeaderField("X-Team", "red"), HeaderField("Cookie", "s3cret=1")].compactMap(\.self))
+          [HeaderField("X-Team", value: "red"), HeaderField("Cookie", value: "s3cret=1")]
+            .compactMap(\.self))
     )
     #expect(request.key.url == imageURL)
     let digest = try Regex("#[0-9a-f]{32} ")
@@ -100,7 +101,7 @@ import Testing
     #expect(request.source.text == imageURL)
   }
 
-  @Test func `fields that are no credentials leave an answer public`() async throws {
+  @Test func `forwarded headers that are not credentials leave the response public`() async throws {
     let filter = try filter("X-Team")
     try await withServer(Recorder().provider(), configure: { $0.keyFilter = filter }) { server in
       let answer = try HTTPClient(port: server.port).get(imageTarget)
@@ -109,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func `each value has a key of its own, none has the plain one`() async throws {
+  @Test func `each forwarded value has its own key`() async throws {
     let recorder = Recorder()
     let filter = try filter("X-Team", "X-Other")
     try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
@@ -126,9 +127,9 @@ import Testing
     #expect(keys[3] == (try makeRequest().key))
   }
 
-  @Test func `a client's hit is nobody else's`() async throws {
+  @Test func `a hit is served only for the same forwarded headers`() async throws {
     let provider = TestProvider()
-    let field = try #require(HeaderField("X-Team", "red"))
+    let field = try #require(HeaderField("X-Team", value: "red"))
     let red = try makeRequest().forwarding([field], variation: Forwarding.digest(of: [field]))
     provider.keep(makeVariant(red.key, body: Array("red".utf8)))
     provider.keep(makeVariant(try makeRequest().key, body: Array("plain".utf8)))
@@ -150,7 +151,7 @@ import Testing
     #expect(provider.asked.value == 2)
   }
 
-  @Test func `a request that wants the origin asked has no such hit`() async throws {
+  @Test func `a request that requires the origin bypasses memory`() async throws {
     let recorder = Recorder()
     let provider = recorder.provider()
     provider.keep(makeVariant(try makeRequest().key))
@@ -164,7 +165,7 @@ import Testing
     #expect(recorder.requests.withLock { $0.map(\.options.cache) } == [.refresh, .refresh])
   }
 
-  @Test func `lines of one name are one list, lines of cookies one text`() async throws {
+  @Test func `repeated header lines are joined, and cookies with semicolons`() async throws {
     let recorder = Recorder()
     let filter = try filter("X-Team", "Cookie")
     try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
@@ -177,7 +178,33 @@ import Testing
     #expect(recorder.last?.forwarded.map(\.value) == ["a, c", "b=1; d=2"])
   }
 
-  @Test func `a remembered failure is told to its client alone`() async throws {
+  /// Values of `Cookie` that browsers and programs send, valid or not.
+  static let quotedCookies = [
+    "a=\"", "a=\"b", "a=\"\"", "a=b\"", "\"", "\"=", "=\"", "a=\"; b=c", "a=\"b;c\"; d=\"",
+    "a=\"\"\"", "a=\"b\"; c=\"d", "a=\",\"", "a", "=", ";", "a=b; ;c", "a=\\\"b",
+  ]
+
+  @Test(arguments: quotedCookies)
+  func `a request with any quotation marks in its cookies is answered, and they are forwarded`(
+    cookie: String
+  ) async throws {
+    let recorder = Recorder()
+    let filter = try filter("Cookie")
+    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
+      let text = "GET \(imageTarget) HTTP/1.1\r\nHost: h\r\nCookie: \(cookie)\r\nX: \"\r\n\r\n"
+      // In one piece, twice in one piece, and byte by byte.
+      let client = try HTTPClient(port: server.port)
+      try client.send(text)
+      #expect(try client.readAnswer().status == 200)
+      try client.send(text + text)
+      for _ in 0..<2 { #expect(try client.readAnswer().status == 200) }
+      for byte in text.utf8 { try client.send(String(UnicodeScalar(byte))) }
+      #expect(try client.readAnswer().status == 200)
+    }
+    #expect(recorder.last?.forwarded.map(\.value) == [cookie])
+  }
+
+  @Test func `a remembered failure with credentials is private`() async throws {
     let provider = TestProvider { _ throws(ImageError) in
       throw .remembered(.sourceNotFound(status: 404), seconds: 60, isRepeated: true)
     }
@@ -190,19 +217,19 @@ import Testing
     }
   }
 
-  @Test func `a digest tells names and values apart, and not their order`() throws {
+  @Test func `a digest depends on names and values, not on their order`() throws {
     func digest(_ fields: (String, String)...) throws -> String {
-      Forwarding.digest(of: try fields.map { try #require(HeaderField($0, $1)) })
+      Forwarding.digest(of: try fields.map { try #require(HeaderField($0, value: $1)) })
     }
     #expect(try digest(("A", "1"), ("B", "2")) == digest(("b", "2"), ("a", "1")))
     #expect(try digest(("A", "1")) != digest(("A", "2")))
     #expect(try digest(("A", "1")) != digest(("B", "1")))
     #expect(try digest(("A", "1"), ("B", "2")) != digest(("A", "2"), ("B", "1")))
-    // SHA-256 of "a:1\n", as sha256sum has it.
+    // SHA-256 of "a:1\n", as computed by sha256sum.
     #expect(try digest(("A", "1")) == "cc00afe311e4319f99a6b216147456ac")
   }
 
-  @Test func `a list of images forwards nothing and has filtered keys`() throws {
+  @Test func `a prefetch list forwards no headers and uses filtered keys`() throws {
     var configuration = ServerConfiguration()
     configuration.keyFilter = try filter("Cookie")
     let lines = try PrefetchRequestParser.parse(
@@ -214,7 +241,7 @@ import Testing
     #expect(request.forwarded.isEmpty)
   }
 
-  @Test func `a failed URL is found by any URL of its key`() async throws {
+  @Test func `a failed URL is removed by any URL of its key`() async throws {
     let services = TestServices()
     let filter = try filter()
     services.failed.withLock {

@@ -9,12 +9,13 @@ import Testing
 
 @Suite(.onOwnThreads) struct RequestCacheControlTests {
   private func options(
-    _ cacheControl: String, of options: LoadOptions = LoadOptions(), mayReload: Bool = true
+    _ cacheControl: String, of options: LoadOptions = LoadOptions(),
+    rights: Set<ClientOption> = .all
   ) -> LoadOptions {
     var directives = RequestCacheControl()
     directives.read(cacheControl: cacheControl)
     var options = options
-    directives.apply(to: &options, mayReload: mayReload)
+    directives.apply(to: &options, rights: rights)
     return options
   }
 
@@ -24,11 +25,11 @@ import Testing
     ("", .normal), (",,", .normal), ("=", .normal), ("no-cachet", .normal),
     ("x=\"a, no-cache\"", .normal), ("\"no-cache\"", .normal), ("x=\"a, no-cache", .refresh),
   ])
-  func `what a request may be answered with is its directives'`(text: String, use: CacheUse) {
+  func `Cache-Control directives select the cache use`(text: String, use: CacheUse) {
     #expect(options(text).cache == use)
   }
 
-  @Test func `demands on age are read in seconds`() {
+  @Test func `demands on age are parsed as seconds`() {
     let age = options("max-age=5, min-fresh=\"7\" ,max-stale=9").age
     #expect((age.maxAge, age.minFresh, age.maxStale) == (5, 7, 9))
     #expect(options("max-stale").age.maxStale == .max)
@@ -39,41 +40,46 @@ import Testing
     #expect(none == AgeDemands())
   }
 
-  @Test func `no-store keeps the answer nowhere`() {
+  @Test func `no-store stores the response in no tier, if the client may choose tiers`() {
     #expect(options("no-store").store == [])
+    #expect(options("no-store", rights: .all.subtracting([.store])).store == .all)
   }
 
-  @Test func `the target goes before the header`() {
+  @Test func `parameters take precedence over request headers`() {
     var target = LoadOptions()
     target.cache = .only
     target.priority = .low
     var directives = RequestCacheControl()
     directives.read(cacheControl: "no-cache, max-age=0")
     directives.read(priority: "u=0")
-    directives.apply(to: &target, mayReload: true)
+    directives.apply(to: &target, rights: .all)
     #expect((target.cache, target.priority, target.age) == (.only, .low, AgeDemands()))
   }
 
-  @Test func `where clients may not reload, what would make them is passed over`() {
-    let options = options("no-cache, max-age=0, min-fresh=9, max-stale=4", mayReload: false)
+  @Test func `without permission to reload, reload directives are ignored`() {
+    let options = options("no-cache, max-age=0, min-fresh=9, max-stale=4", rights: [.store])
     #expect(options.cache == .normal)
     #expect((options.age.maxAge, options.age.minFresh, options.age.maxStale) == (nil, nil, 4))
-    #expect(self.options("only-if-cached", mayReload: false).cache == .only)
+    #expect(self.options("only-if-cached", rights: []).cache == .only)
   }
 
   @Test(arguments: [
     ("u=0", LoadPriority.high), ("u=2, i", .high), ("u=3", .normal), ("i, u=4", .low),
     ("u=7", .low), ("u=8", .normal), ("u=x", .normal), ("i", .normal), ("", .normal),
   ])
-  func `urgency is a priority`(text: String, priority: LoadPriority) {
+  func `the urgency of a request selects its priority`(text: String, priority: LoadPriority) {
     var directives = RequestCacheControl()
     directives.read(priority: text)
     var options = LoadOptions()
-    directives.apply(to: &options, mayReload: true)
+    directives.apply(to: &options, rights: .all)
     #expect(options.priority == priority)
+    // Without permission, an urgency above normal is ignored, and one below is not.
+    var others = LoadOptions()
+    directives.apply(to: &others, rights: .all.subtracting([.priority]))
+    #expect(others.priority == min(priority, .normal))
   }
 
-  @Test func `the request's fields reach its load, past what memory holds`() async throws {
+  @Test func `request headers reach the load and bypass memory where they must`() async throws {
     let seen = Lock<[LoadOptions]>([])
     let provider = TestProvider { request throws(ImageError) in
       seen.withLock { $0.append(request.options) }
@@ -94,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func `the lines of a field are one list`() async throws {
+  @Test func `repeated header lines form one list`() async throws {
     let seen = Lock<[LoadOptions]>([])
     let provider = TestProvider { request throws(ImageError) in
       seen.withLock { $0.append(request.options) }
@@ -115,23 +121,43 @@ import Testing
     }
   }
 
-  @Test func `where reloading is forbidden the parameters are refused and the directive ignored`()
-    async throws
-  {
+  @Test(arguments: ClientOption.allCases)
+  func `an option that server.allow leaves out is refused as a parameter and ignored as a header`(
+    option: ClientOption
+  ) async throws {
+    let seen = Lock<[LoadOptions]>([])
     let provider = TestProvider { request throws(ImageError) in
-      makeDelivery(makeVariant(request.key, body: [1]))
+      seen.withLock { $0.append(request.options) }
+      return makeDelivery(makeVariant(request.key, body: [1]))
     }
-    try await withServer(provider, configure: { $0.allowsReload = false }) { server in
+    let parameters: [ClientOption: String] = [
+      .refresh: "refresh=1", .bypass: "cache=bypass", .retry: "retry=1", .detach: "detach=1",
+      .store: "store=disk", .priority: "priority=high",
+    ]
+    let left = Set<ClientOption>.all.subtracting([option])
+    try await withServer(provider, configure: { $0.allow = left }) { server in
       let client = try HTTPClient(port: server.port)
-      for parameter in ["refresh=1", "cache=bypass", "retry=1"] {
+      for (other, parameter) in parameters {
         let answer = try client.get(imageTarget + "&" + parameter)
+        guard other == option else {
+          #expect(answer.status == 200, "\(parameter)")
+          continue
+        }
         #expect(answer.status == 403)
         #expect(answer.text.contains("\"code\":\"forbidden_parameter\""))
         let name = parameter.prefix { $0 != "=" }
         #expect(answer.text.contains("\"parameter\":\"\(name)\""))
       }
-      #expect(try client.get(imageTarget + "&cache=only").status == 200)
-      #expect(try client.get(imageTarget, headers: ["Cache-Control": "no-cache"]).status == 200)
+      for harmless in ["cache=only", "store=all", "priority=low", "priority=normal"] {
+        #expect(try client.get(imageTarget + "&" + harmless).status == 200, "\(harmless)")
+      }
+      seen.withLock { $0 = [] }
+      let headers: KeyValuePairs = ["Cache-Control": "no-cache, no-store", "Priority": "u=0"]
+      #expect(try client.get(imageTarget, headers: headers).status == 200)
+      let options = try #require(seen.withLock { $0.first })
+      #expect((options.cache == .refresh) == left.contains(.refresh))
+      #expect((options.store == []) == left.contains(.store))
+      #expect((options.priority == .high) == left.contains(.priority))
     }
   }
 }

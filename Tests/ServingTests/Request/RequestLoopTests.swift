@@ -1,4 +1,4 @@
-// RequestLoopTests: tests that requests which came through this server are refused, and others keep their trail.
+// RequestLoopTests: requests that already passed this server are refused, and others keep their trail.
 
 import Model
 import Platform
@@ -13,7 +13,7 @@ import Testing
       ["CDN-Loop": "me"], ["cdn-loop": "cloudflare; loops=1, ME;x=1"], ["Via": "1.1 me"],
       ["CDN-Loop": "other", "CDN-LOOP": "me"], ["CDN-Loop": String(repeating: "a,", count: 40)],
     ] as [KeyValuePairs<String, String>])
-  func `a request of one's own is refused, whatever it wants`(
+  func `a request that already passed this server is refused`(
     headers: KeyValuePairs<String, String>
   ) async throws {
     let provider = TestProvider()
@@ -31,8 +31,8 @@ import Testing
         #expect(answer["Cache-Control"] == "no-store")
       }
       #expect(try client.get("/stats", headers: headers).status == 200)
-      var text = HTTPClient.text("POST", "/admin/prefetch", headers: headers, bodyLength: 1)
-      // A line's end is one character.
+      var text = HTTPClient.text("POST", target: "/admin/prefetch", headers: headers, bodyLength: 1)
+      // In Swift, "\r\n" is one character.
       text.removeLast()
       try client.send(text + "Authorization: Bearer 0123456789abcdef\r\n\r\n\n")
       #expect(try client.readAnswer().status == 403)
@@ -40,7 +40,7 @@ import Testing
     #expect(provider.asked.value == 0)
   }
 
-  @Test func `a memory hit is served to whoever asks`() async throws {
+  @Test func `a memory hit is served even to a looping request`() async throws {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider, configure: { $0.id = "me" }) { server in
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func `other servers' requests go on with their trail`() async throws {
+  @Test func `the trail of other servers is forwarded`() async throws {
     let trails = Lock<[ServerTrail]>([])
     let provider = TestProvider { request throws(ImageError) in
       trails.withLock { $0.append(request.options.trail) }

@@ -14,7 +14,7 @@ import Testing
       rules: RequestRules(ServerConfiguration()))
   }
 
-  @Test func `a memo gives back what it was given, and no more than it may keep`() {
+  @Test func `a memo returns the stored targets within its limit`() {
     let memo = RequestMemo(limit: 64 << 10)
     var found = 0
     for number in 0..<1_000 {
@@ -33,7 +33,7 @@ import Testing
     #expect(found > 8 && found < 64)
   }
 
-  @Test func `a frequent target is not pushed out by rare ones`() {
+  @Test func `a frequent target is not evicted by rare ones`() {
     let memo = RequestMemo(limit: 64 << 10)
     let frequent = target("/image?url=https://h/frequent")
     memo.remember(frequent)
@@ -54,7 +54,7 @@ import Testing
     #expect(misses <= 4)
   }
 
-  @Test func `one long target more than fits pushes out a few and not all`() {
+  @Test func `one long target beyond the limit evicts only a few`() {
     // Given a memo full of long targets
     let memo = RequestMemo(limit: 2 << 20)
     func long(_ number: Int) -> RequestTarget {
@@ -64,24 +64,26 @@ import Testing
       target.raw.withUnsafeBytes { memo.target($0, hash: target.hash) } != nil
     }
     var targets: [RequestTarget] = []
-    var (before, mostGone, remembered) = (0, 0, 0)
+    var before = 0
+    var maximumGone = 0
+    var remembered = 0
     for number in 0..<1_000 {
-      // When one more comes
+      // When one more is stored
       let more = long(number)
       memo.remember(more)
       targets.append(more)
       // Then most of the others stay.
       let kept = targets.count(where: isKept)
-      mostGone = max(mostGone, before + 1 - kept)
+      maximumGone = max(maximumGone, before + 1 - kept)
       if isKept(more) { remembered += 1 }
       before = kept
     }
-    #expect(mostGone <= RequestMemo.releasedAtOnce + 1)
+    #expect(maximumGone <= RequestMemo.releasedAtOnce + 1)
     #expect(before > 100)
     #expect(remembered == 1_000)
   }
 
-  @Test func `targets with one hash are told apart, and errors are not kept`() {
+  @Test func `targets with equal hashes are distinguished, and errors are not stored`() {
     let memo = RequestMemo(limit: 64 << 10)
     let one = RequestTarget(
       raw: Array("/image?url=https://h/a".utf8), hash: 5, rules: RequestRules(ServerConfiguration())

@@ -14,7 +14,7 @@ import Testing
       rules: RequestRules(ServerConfiguration()))
   }
 
-  @Test func `a target leads to its endpoint in origin and in absolute form`() {
+  @Test func `a target leads to its endpoint in origin form and in absolute form`() {
     #expect(target("/image?url=https://h/a").endpoint is ImageEndpoint)
     #expect(target("/im%61ge?url=https://h/a").key != nil)
     #expect(target("http://any:80/image?url=https://h/a").key != nil)

@@ -7,7 +7,7 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct SuspendedRequestStateTests {
-  @Test func `the first end of a request decides, and resumes once`() throws {
+  @Test func `the first end of a request decides and resumes once`() throws {
     var state = SuspendedRequestState()
     #expect(state.workStarted() == [])
     #expect(state.interrupted(.failure(.deadlineExceeded)) == [.resume, .cancelWork])
@@ -26,13 +26,13 @@ import Testing
     #expect(state.interrupted(.clientGone) == [])
   }
 
-  @Test func `work that ends before it is known to have started is left alone`() {
+  @Test func `work that ends before its start is recorded is not cancelled`() {
     var state = SuspendedRequestState()
     #expect(state.workEnded(.failure(.draining)) == .resume)
     #expect(state.workStarted() == [])
   }
 
-  @Test func `work that starts too late is cancelled at once`() {
+  @Test func `work that starts after the request's end is cancelled at once`() {
     var state = SuspendedRequestState()
     #expect(state.interrupted(.clientGone) == .resume)
     #expect(state.workStarted() == .cancelWork)

@@ -21,14 +21,29 @@ import Testing
     return provider
   }
 
-  /// A hit, a miss, an error of each kind, figures, and a path that leads nowhere.
+  /// A hit, a miss, an error of each kind, statistics, and an unknown path.
   private static let targets = [
     imageTarget, "/image?url=https://example.org/miss", "/image?url=https://example.org/missing",
     "/image?url=ftp://h/a", "/image", "/stats", "/nowhere", "/admin/failed",
   ]
 
+  @Test(
+    arguments: [
+      ([], nil, ["*"]), (["10.0.0.0/8"], nil, []), (["10.0.0.0/8"], ["*"], ["*"]),
+      ([], [], []), (["10.0.0.0/8"], ["https://a.example"], ["https://a.example"]),
+    ] as [([String], [String]?, [String])])
+  func `beside allowed networks no page may read responses, unless origins are configured`(
+    networks: [String], configured: [String]?, origins: [String]
+  ) {
+    var server = ServerSettings()
+    server.corsOrigins = configured
+    var download = DownloadSettings()
+    download.allowNetworks = networks
+    #expect(ServerConfiguration(server, download: download).corsOrigins == origins)
+  }
+
   @Test(arguments: ["*", "https://a.example"])
-  func `one origin is told to everybody, whatever the answer`(origin: String) async throws {
+  func `a single allowed origin is sent with every response`(origin: String) async throws {
     try await withServer(try provider(), configure: { $0.corsOrigins = [origin] }) { server in
       let client = try HTTPClient(port: server.port)
       for target in Self.targets {
@@ -45,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func `of several origins each page is told its own, and any other none`() async throws {
+  @Test func `with several allowed origins, each page receives only its own`() async throws {
     let pages: [(sent: String?, told: String?)] = [
       (Self.several[0], Self.several[0]), (Self.several[1], Self.several[1]), (nil, nil),
       ("https://a.example.evil", nil), ("https://A.example", nil), ("null", nil),
@@ -68,12 +83,13 @@ import Testing
     }
   }
 
-  @Test func `without an origin nothing is allowed`() async throws {
+  @Test func `without allowed origins no CORS header is sent`() async throws {
     try await withServer(try provider(), configure: { $0.corsOrigins = [] }) { server in
       let client = try HTTPClient(port: server.port)
       for method in ["GET", "OPTIONS"] {
         for target in Self.targets {
-          let answer = try client.request(method, target, headers: ["Origin": "https://a.example"])
+          let answer = try client.request(
+            method, target: target, headers: ["Origin": "https://a.example"])
           let names = answer.headers.map { $0.name.lowercased() }
           #expect(!names.contains { $0.hasPrefix("access-control-") || $0.hasPrefix("timing-") })
           #expect(!names.contains("cross-origin-resource-policy"))
@@ -88,7 +104,7 @@ import Testing
     ("/nowhere", "GET, HEAD, OPTIONS"), ("*", "GET, HEAD, OPTIONS"),
     ("/admin/cache", "GET, HEAD, PUT, DELETE, OPTIONS"), ("/admin/pause", "POST, OPTIONS"),
   ])
-  func `a preflight of any path is answered 204 with what may be asked`(
+  func `a preflight of any path is answered 204 with the allowed methods and headers`(
     target: String, methods: String
   ) async throws {
     try await withServer(
@@ -97,7 +113,7 @@ import Testing
       let client = try HTTPClient(port: server.port)
       for _ in 0..<2 {
         let answer = try client.request(
-          "OPTIONS", target,
+          "OPTIONS", target: target,
           headers: [
             "Origin": "https://a.example", "Access-Control-Request-Method": "GET",
             "Access-Control-Request-Headers": "x-operation-key",
@@ -114,15 +130,15 @@ import Testing
     }
   }
 
-  @Test func `where there are no operators, their paths are like any other`() async throws {
+  @Test func `without operators, preflights of admin paths are like any other`() async throws {
     try await withServer(try provider()) { server in
-      let answer = try HTTPClient(port: server.port).request("OPTIONS", "/admin/cache")
+      let answer = try HTTPClient(port: server.port).request("OPTIONS", target: "/admin/cache")
       #expect(answer.status == 204 && answer["Allow"] == "GET, HEAD, OPTIONS")
       #expect(answer["Access-Control-Allow-Headers"]?.contains("Authorization") == false)
     }
   }
 
-  @Test func `fields that a rule forwards may be sent by pages`() async throws {
+  @Test func `a preflight allows the headers that a host rule forwards`() async throws {
     let rule = HostRule(
       host: try #require(HostPattern("example.org")),
       forwardedHeaders: ["Authorization", "priority"])
@@ -130,9 +146,10 @@ import Testing
       try provider(), configure: { $0.keyFilter = CacheKeyFilter(rules: [rule]) }
     ) { server in
       let client = try HTTPClient(port: server.port)
-      let fields = try client.request("OPTIONS", imageTarget)["Access-Control-Allow-Headers"]
+      let fields = try client.request("OPTIONS", target: imageTarget)[
+        "Access-Control-Allow-Headers"]
       #expect(fields?.hasSuffix(", Authorization") == true)
-      let others = try client.request("OPTIONS", "/image?url=https://h/a")
+      let others = try client.request("OPTIONS", target: "/image?url=https://h/a")
       #expect(others["Access-Control-Allow-Headers"]?.contains("Authorization") == false)
     }
   }

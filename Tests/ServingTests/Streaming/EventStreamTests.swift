@@ -8,7 +8,7 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct EventStreamTests {
-  /// Everything there is to read from `position` on.
+  /// Reads everything from `position` on.
   private func read(_ stream: EventStream, from position: inout Int, room: Int = 64) -> String {
     var text: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: room)
@@ -21,7 +21,7 @@ import Testing
     return String(decoding: text, as: UTF8.self)
   }
 
-  @Test func `an event waits whole, and a later one about the same thing takes its place`() {
+  @Test func `a waiting event is replaced by a later one about the same item`() {
     let stream = EventStream()
     var position = 0
     stream.send("a", about: "1", isFinal: false) { Array("{}".utf8) }
@@ -32,7 +32,7 @@ import Testing
     #expect(read(stream, from: &position) == "event: a\ndata: 3\n\nevent: a\ndata: 2\n\n")
   }
 
-  @Test func `an end is never replaced`() {
+  @Test func `a final event is never replaced`() {
     let stream = EventStream()
     var position = 0
     stream.send("a", about: "1", isFinal: true) { Array("end".utf8) }
@@ -41,7 +41,7 @@ import Testing
     #expect(text.contains("end") && text.contains("again"))
   }
 
-  @Test func `whoever does not read at all is cut off`() {
+  @Test func `a client that never reads is disconnected`() {
     let stream = EventStream()
     for number in 0...EventStream.longestQueue {
       stream.send("a", about: "\(number)", isFinal: true) { [] }
@@ -51,7 +51,7 @@ import Testing
     #expect(result == .failed)
   }
 
-  @Test func `whoever reads too slowly is cut off before the rest has piled up`() {
+  @Test func `a client that reads too slowly is disconnected at the queue limit`() {
     let stream = EventStream()
     let wakes = Counter()
     stream.whenReadable { wakes.add() }
@@ -67,7 +67,7 @@ import Testing
     #expect(wakes.value == before)
   }
 
-  @Test func `whoever asks to be told of an end that was keeps nothing`() {
+  @Test func `an observer added after the end is called and not retained`() {
     let stream = EventStream()
     stream.ended()
     weak var kept: Counter?
@@ -80,7 +80,7 @@ import Testing
     #expect(kept == nil)
   }
 
-  @Test func `an ended stream ends behind what waits`() {
+  @Test func `an ended stream ends after the waiting events`() {
     let stream = EventStream()
     stream.send("a", about: "1", isFinal: true) { Array("1".utf8) }
     stream.end()
@@ -91,7 +91,7 @@ import Testing
     #expect(buffer.withUnsafeMutableBytes { stream.read(at: position, into: $0) } == .end)
   }
 
-  @Test func `only what is sent is ever made`() {
+  @Test func `only events that are sent are built`() {
     let stream = EventStream()
     let made = Counter()
     for number in 0..<1_000 {
@@ -106,14 +106,13 @@ import Testing
     #expect(made.value == 1)
   }
 
-  @Test func `more events than are made at once are sent in their order, each in its latest state`()
-  {
+  @Test func `events beyond the buffer are sent in order, each in its latest state`() {
     let stream = EventStream()
     for number in 0..<1_000 {
       stream.send("a", about: "\(number)", isFinal: false) { Array("old".utf8) }
     }
     var buffer = [UInt8](repeating: 0, count: 16)
-    // "event: a", "data: old" and two ends of line.
+    // "event: a", "data: old" and two line ends.
     #expect(buffer.withUnsafeMutableBytes { stream.read(at: 0, into: $0) } == .bytes(16))
     for number in 0..<1_000 {
       stream.send("a", about: "\(number)", isFinal: false) { Array("\(number)".utf8) }
@@ -122,14 +121,14 @@ import Testing
     var position = 16
     let rest = String(decoding: buffer, as: UTF8.self) + read(stream, from: &position)
     let events = rest.split(separator: "\n\n").map { $0.dropFirst("event: a\ndata: ".count) }
-    // What was being sent had to be told anew, behind what waited.
+    // Events that were already being sent are sent again after the waiting ones.
     let begun = events.prefix { $0 == "old" }.count
     #expect(begun > 0 && begun < 1_000)
     #expect(
       events.dropFirst(begun).map { Int($0) } == Array(begun..<1_000) + Array(0..<begun))
   }
 
-  @Test func `progress is reported in steps, its end always`() {
+  @Test func `progress is reported in steps, and its end always`() {
     var filter = ProgressFilter(minimumInterval: 0.5)
     let steps = [0.0, 0.1, 0.49, 0.5, 0.99, 1.0].map {
       filter.passes(1, fraction: $0, isFinal: false)
@@ -137,7 +136,7 @@ import Testing
     #expect(steps == [true, false, false, true, false, true])
     let end = filter.passes(1, fraction: 1, isFinal: true)
     #expect(end)
-    // An unknown whole has no steps, and an interval of 0 reports each.
+    // Without a known length there are no steps, and an interval of 0 reports each change.
     var each = ProgressFilter(minimumInterval: 0)
     let all = (0..<2).flatMap { _ in
       [
@@ -164,18 +163,19 @@ import Testing
     ) { server in try await body(server, try HTTPClient(port: server.port)) }
   }
 
-  @Test func `downloads that end while those that are now are listed end last`() async {
+  @Test func `downloads that end while they are listed are reported as ended last`() async {
     let ids = 0..<500 as Range<UInt64>
     for _ in 0..<20 {
       let events = ProgressEvents(minimumInterval: 0)
-      let (running, finished) = (
-        ids.map { status($0, .running) }, ids.map { status($0, .finished) }
-      )
+      let running = ids.map { status($0, state: .running) }
+      let finished = ids.map { status($0, state: .finished) }
       async let told: Void = { for status in finished { events.report(status) } }()
       events.list(running)
       await told
       events.stream.end()
-      var (text, position, count) = ([UInt8](), 0, 0)
+      var text = [UInt8]()
+      var position = 0
+      var count = 0
       var buffer = [UInt8](repeating: 0, count: 32 << 10)
       repeat {
         let read = buffer.withUnsafeMutableBytes { events.stream.read(at: position, into: $0) }
@@ -193,49 +193,51 @@ import Testing
   }
 
   private func status(
-    _ id: UInt64, _ state: DownloadStatus.State, received: Int = 0, expected: Int = -1
+    _ id: UInt64, state: DownloadStatus.State, received: Int = 0, expected: Int = -1
   ) -> DownloadStatus {
     var status = DownloadStatus(
       id: id, url: "https://h/\(id).jpg", host: "h:443", priority: .normal)
-    (status.state, status.received, status.expected) = (state, received, expected)
+    status.state = state
+    status.received = received
+    status.expected = expected
     return status
   }
 
-  /// Reads on until `text` has come.
+  /// Reads until `text` has arrived.
   private func read(_ client: HTTPClient, until text: String) throws -> String {
     var all: [UInt8] = []
     while !all.suffix(text.utf8.count).elementsEqual(text.utf8) { all += try client.read(1) }
     return String(decoding: all, as: UTF8.self)
   }
 
-  @Test func `downloads are listed, or told as they happen`() async throws {
-    services.listed.withLock { $0 = [status(1, .running, received: 10)] }
+  @Test func `downloads are listed or sent as events`() async throws {
+    services.listed.withLock { $0 = [status(1, state: .running, received: 10)] }
     try await withOperators { server, client in
       let list = try HTTPClient(port: server.port).get(
         "/admin/downloads", headers: ["Authorization": "Bearer " + token])
       #expect(list.text.contains("\"expected\" : -1"))
       #expect(list.text.contains("\"received\" : 10"))
       try client.send(
-        HTTPClient.text("GET", "/admin/downloads?interval=0.5", headers: header))
+        HTTPClient.text("GET", target: "/admin/downloads?interval=0.5", headers: header))
       let first = try read(client, until: "\n\n\r\n")
       #expect(first.contains("Content-Type: text/event-stream"))
       #expect(first.contains("event: download\ndata: {"))
       #expect(first.contains("\"received\":10"))
-      #expect(await eventually { services.observerCount == 1 })
+      try await eventually { services.observerCount == 1 }
       for received in stride(from: 0, through: 100, by: 10) {
-        services.report(status(2, .running, received: received, expected: 100))
+        services.report(status(2, state: .running, received: received, expected: 100))
       }
-      services.report(status(2, .finished, received: 100, expected: 100))
+      services.report(status(2, state: .finished, received: 100, expected: 100))
       let rest = try read(client, until: "\"state\":\"finished\"")
       #expect(rest.contains("\"id\":2"))
       // After the client disconnects, observers are not called.
       client.close()
-      #expect(await eventually { services.observerCount == 0 })
-      #expect(await eventually { server.figures.active == 0 })
+      try await eventually { services.observerCount == 0 }
+      try await eventually { server.figures.active == 0 }
     }
   }
 
-  @Test func `an interval is a part of the whole`() async throws {
+  @Test func `the interval is a number from 0 to 1`() async throws {
     try await withOperators { server, client in
       for interval in ["2", "-1", "x", ""] {
         let answer = try client.get(
@@ -249,9 +251,9 @@ import Testing
   @Test func `the events of a prefetch end with it`() async throws {
     try await withOperators { server, client in
       let id = try services.prefetch([])
-      try client.send(HTTPClient.text("GET", "/admin/prefetch/\(id)", headers: header))
+      try client.send(HTTPClient.text("GET", target: "/admin/prefetch/\(id)", headers: header))
       _ = try read(client, until: "\n\n\r\n")
-      #expect(await eventually { services.observerCount == 1 })
+      try await eventually { services.observerCount == 1 }
       var status = PrefetchStatus(id: id, total: 4)
       for done in 1...4 {
         status.finished = done
@@ -262,16 +264,16 @@ import Testing
       let rest = try read(client, until: "\r\n0\r\n\r\n")
       #expect(rest.contains("\"finished\":4"))
       #expect(rest.contains("\"state\":\"finished\""))
-      #expect(await eventually { services.observerCount == 0 })
-      // The connection stays.
+      try await eventually { services.observerCount == 0 }
+      // The connection stays open.
       #expect(try client.get("/stats").status == 200)
     }
   }
 
-  @Test func `a stop ends the events at once and in good order`() async throws {
+  @Test func `a stop ends event streams at once with a complete response`() async throws {
     try await withOperators { server, client in
-      try client.send(HTTPClient.text("GET", "/admin/downloads", headers: header))
-      #expect(await eventually { services.observerCount == 1 })
+      try client.send(HTTPClient.text("GET", target: "/admin/downloads", headers: header))
+      try await eventually { services.observerCount == 1 }
       let stop = Task { await server.stop() }
       _ = try read(client, until: "\r\n0\r\n\r\n")
       await stop.value
@@ -279,15 +281,15 @@ import Testing
     }
   }
 
-  @Test func `many streams of news come and go`() async throws {
+  @Test func `many event streams can open and close`() async throws {
     try await withOperators { server, _ in
       let clients = try (0..<50).map { _ in try HTTPClient(port: server.port) }
       for client in clients {
-        try client.send(HTTPClient.text("GET", "/admin/downloads", headers: header))
+        try client.send(HTTPClient.text("GET", target: "/admin/downloads", headers: header))
       }
-      #expect(await eventually { services.observerCount == 50 })
+      try await eventually { services.observerCount == 50 }
       for number in 0..<200 {
-        services.report(status(UInt64(number), .finished, received: 1, expected: 1))
+        services.report(status(UInt64(number), state: .finished, received: 1, expected: 1))
       }
       for (index, client) in clients.enumerated() {
         if index % 2 == 0 {
@@ -296,7 +298,7 @@ import Testing
         }
         client.close()
       }
-      #expect(await eventually { services.observerCount == 0 && server.figures.active == 0 })
+      try await eventually { services.observerCount == 0 && server.figures.active == 0 }
     }
   }
 }

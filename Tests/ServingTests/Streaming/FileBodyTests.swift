@@ -13,10 +13,10 @@ import Testing
   private let content = (0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
   private let fileTarget = "/image?url=https%3A%2F%2Fexample.org%2Flarge.png"
 
-  /// A provider whose one miss is in a file on disk, and whose hit is in memory.
+  /// A provider with a miss in a file on disk and a hit in memory.
   private func provider(_ folder: TemporaryFolder) throws -> TestProvider {
     let path = folder.path + "/large"
-    try folder.write("large", [1, 2, 3] + content)
+    try folder.write("large", bytes: [1, 2, 3] + content)
     let count = content.count
     let provider = TestProvider { request throws(ImageError) in
       let region = FileRegion(owning: open(path, O_RDONLY | O_CLOEXEC), offset: 3, count: count)
@@ -28,7 +28,7 @@ import Testing
     return provider
   }
 
-  /// Reads of a file of which nothing is cached.
+  /// File access that finds nothing in the page cache.
   private var uncached: FileAccess {
     var access = FileAccess()
     access.readAtOnce = { _, _, _ in
@@ -38,19 +38,20 @@ import Testing
     return access
   }
 
-  /// Opened by `open` where the file is one that only seems to be on disk: tests' folders may be in memory.
+  /// Returns whether files in the folder are on disk; a tests' folder may be in memory.
   private func isOnDisk(_ folder: TemporaryFolder) throws -> Bool {
-    try folder.write("probe", [1])
+    try folder.write("probe", bytes: [1])
     return !FileRegion(owning: open(folder.path + "/probe", O_RDONLY), count: 1).isInMemory
   }
 
-  @Test func `while the disk does not answer, hits of the same event loop are answered`()
+  @Test func `while the disk does not respond, hits of the same event loop are answered`()
     async throws
   {
-    // Given a server with one event loop, and a file whose every read waits
+    // Given a server with one event loop, and a file whose reads all wait
     let folder = try TemporaryFolder()
     try #require(try isOnDisk(folder), "the tests' folder is in memory")
-    let (mayRead, reads) = (Semaphore(), Counter())
+    let mayRead = Semaphore()
+    let reads = Counter()
     var access = uncached
     access.read = { [access] file, buffer, offset in
       reads.add()
@@ -60,25 +61,26 @@ import Testing
     try await withServer(
       try provider(folder),
       configure: { [access] configuration in
-        (configuration.workers, configuration.fileAccess) = (1, access)
+        configuration.workers = 1
+        configuration.fileAccess = access
       }
     ) { server in
-      // When an answer has begun
+      // When a response has begun
       let waiting = try HTTPClient(port: server.port)
-      try waiting.send(HTTPClient.text("GET", fileTarget))
-      #expect(await eventually { reads.value == 1 })
-      // Then others are answered
+      try waiting.send(HTTPClient.text("GET", target: fileTarget))
+      try await eventually { reads.value == 1 }
+      // Then other requests are answered
       let client = try HTTPClient(port: server.port, timeout: 10)
       for _ in 0..<10 { #expect(try client.get(imageTarget).body.count == 18_000) }
       #expect(reads.value == 1)
-      // When the disk answers, once for each piece
+      // When the disk responds, once for each piece
       for _ in 0..<(content.count / FileBody.pieceLength + 1) { mayRead.post() }
-      // Then the answer comes whole.
+      // Then the response arrives complete.
       #expect(try waiting.readAnswer().body == content)
     }
   }
 
-  @Test func `a file is sent whole, cached or not, and what is on disk is no failure of its kind`()
+  @Test func `a file is sent complete, cached or not, and counts as a disk response`()
     async throws
   {
     let folder = try TemporaryFolder()
@@ -100,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: [0, -1])
-  func `a file that becomes shorter, or cannot be read, cuts the connection`(result: Int)
+  func `a truncated or unreadable file ends the connection`(result: Int)
     async throws
   {
     let folder = try TemporaryFolder()
@@ -117,11 +119,11 @@ import Testing
       try provider(folder), configure: { [access] in $0.fileAccess = access }
     ) { server in
       let client = try HTTPClient(port: server.port)
-      try client.send(HTTPClient.text("GET", fileTarget))
+      try client.send(HTTPClient.text("GET", target: fileTarget))
       let all = try client.readToEnd()
       #expect(all.count > FileBody.pieceLength && all.count < content.count)
       #expect(reads.value == 2)
-      // Then others are served.
+      // Then other requests are served.
       #expect(try HTTPClient(port: server.port).get(imageTarget).status == 200)
     }
   }

@@ -10,11 +10,14 @@ extension EntryFile {
   /// path comes from the directory cache (openat2(2), `RESOLVE_CACHED`, Linux 5.12), the bytes from
   /// the page cache (preadv2(2), `RWF_NOWAIT`).
   ///
-  /// - Parameter isWanted: Called before the body is checked.
+  /// - Parameters:
+  ///   - memory: What the body counts against. Without room for it, the result is `nil`.
+  ///   - isWanted: Called before the body is checked.
   /// - Returns: `nil` if the file is not cached or is damaged, or if the system does not support
   ///   these calls. `read` then finds out which.
   static func readAtOnce(
-    _ path: String, key: CacheKey, limit: Int, where isWanted: (VariantInfo) -> Bool
+    _ path: String, key: CacheKey, limit: Int, memory: ByteBudget,
+    where isWanted: (VariantInfo) -> Bool
   ) -> Variant? {
     let descriptor = pictor_linux_open_cached(path)
     guard descriptor >= 0 else { return nil }
@@ -29,8 +32,10 @@ extension EntryFile {
         case .variant(let info) = metadata.content, isWanted(info)
       else { return nil }
       let body = UnsafeRawBufferPointer(rebasing: file[header.bodyOffset...])
-      guard EntryHeader.checksum(body) == header.bodyChecksum else { return nil }
-      return Variant(key: key, info: info, body: .memory(ImageBytes(copying: body)))
+      guard EntryHeader.checksum(body) == header.bodyChecksum,
+        let lease = memory.lease(body.count)
+      else { return nil }
+      return Variant(key: key, info: info, body: .memory(ImageBytes(copying: body, lease: lease)))
     }
   }
 

@@ -22,8 +22,8 @@ enum EntryKind: UInt8, CaseIterable, Sendable {
 ///   the same folder and the same shard of the index.
 /// - The upper half of `low` holds 32 bits of the source's digest. All entries of one source of the
 ///   URL share these bits (see `CacheKey.varied`).
-/// - The lower half of `low` holds 31 bits of the whole key's digest and one bit that marks a
-///   source.
+/// - The lower half of `low` holds 31 bits and one that marks a source. For a variant they are of the
+///   whole key's digest, for a source of its host's: the sources of one host share them.
 ///
 /// Clients choose keys, so they can search for collisions, but the damage is small:
 ///
@@ -56,7 +56,8 @@ struct EntryDigest: Hashable, Sendable {
       // Uses the second word, because the first one equals `high` for most sources.
       let source = words.second & Self.sourceMask
       guard sourceEnd < bytes.endIndex else {
-        return (high, source | words.second & ~Self.sourceMask | Self.kindBit)
+        let rest = key.host.map(Self.bits) ?? words.second
+        return (high, source | rest & ~Self.sourceMask | Self.kindBit)
       }
       let whole = Self.words(after: bytes[sourceEnd...], checksum, isLast: true)
       return (high, source | whole.second & ~Self.sourceMask & ~Self.kindBit)
@@ -68,6 +69,19 @@ struct EntryDigest: Hashable, Sendable {
   /// The bit of `low` that is set in the names of sources only. The index has one table for both
   /// kinds.
   private static let kindBit: UInt64 = 1
+
+  /// The number of a source's host, below `HostUse.places`.
+  var host: Int { Int(low >> 1) & (HostUse.places - 1) }
+
+  /// Returns a word of the digest of a host.
+  private static func bits(of host: String) -> UInt64 {
+    var host = host
+    return host.withUTF8 { bytes in
+      guard let checksum = g_checksum_new(G_CHECKSUM_SHA256) else { return 0 }
+      defer { g_checksum_free(checksum) }
+      return words(after: bytes[...], checksum, isLast: true).second
+    }
+  }
 
   /// Returns the first two words of the digest after these bytes. If `isLast`, the checksum ends.
   private static func words(
@@ -94,12 +108,16 @@ struct EntryDigest: Hashable, Sendable {
   }
 
   /// Creates a digest of two words.
-  init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+  init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
 
   /// Parses a file name. Returns `nil` unless it has 32 lower-case hexadecimal digits.
   init?(hexadecimal name: some StringProtocol) {
     guard name.utf8.count == 32 else { return nil }
-    var (high, low) = (UInt64(0), UInt64(0))
+    var high = UInt64(0)
+    var low = UInt64(0)
     for (position, byte) in name.utf8.enumerated() {
       let digit: UInt8
       switch byte {
@@ -109,7 +127,8 @@ struct EntryDigest: Hashable, Sendable {
       }
       if position < 16 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
     }
-    (self.high, self.low) = (high, low)
+    self.high = high
+    self.low = low
   }
 
   /// The file name.

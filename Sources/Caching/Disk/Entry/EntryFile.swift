@@ -27,13 +27,15 @@ enum EntryFile {
     var isVerified: Bool
     /// Maximum size in bytes of a variant that is read into memory.
     var promotionThreshold: Int
+    /// What variants in memory count against.
+    var memory: ByteBudget
     /// The access time to set on the file, if any.
     var access: UnixTime?
     /// The list of purges to check; `nil` for none.
     var purges: Purges?
   }
 
-  /// Bytes read or written at a time. The first read covers most small entries completely.
+  /// Number of bytes read or written at a time. The first read covers most small entries completely.
   private static let chunk = 64 << 10
 
   /// Reads the entry of `key`.
@@ -41,22 +43,22 @@ enum EntryFile {
     do {
       guard let (file, inode) = try open(path) else { return .absent }
       let length = file.count
-      if let access = options.access { EntryTimes.touch(file.descriptor, access) }
+      if let access = options.access { EntryTimes.touch(file.descriptor, access: access) }
       return try withUnsafeTemporaryAllocation(byteCount: chunk, alignment: 16) { buffer in
         let first = try fill(buffer, from: file, at: 0, count: min(length, chunk))
-        guard let (header, metadata) = try opening(first, of: file),
+        guard let (header, metadata) = try parsePrefix(first, of: file),
           header.fileLength == length, metadata.key == key.text
         else { return .damaged(inode: inode) }
         if let purges = options.purges, purges.covers(key, generation: metadata.generation) {
           return .purged(inode: inode)
         }
         let entry = try entry(
-          key, header, metadata, first: first, file: file,
-          threshold: options.promotionThreshold)
+          key, header: header, metadata: metadata, first: first, file: file,
+          options: options)
         // A body that is sent from its file is verified once a run. A body that is decoded, or stays in memory, is
         // verified each time: at 23 GB a second this costs little beside what follows.
         let isKnown = options.isVerified && entry.isSentFromFile
-        if !isKnown, try checksum(of: entry, file, buffer) != header.bodyChecksum {
+        if !isKnown, try checksum(of: entry, in: file, using: buffer) != header.bodyChecksum {
           return .damaged(inode: inode)
         }
         return .found(entry)
@@ -79,14 +81,14 @@ enum EntryFile {
       self.entry = entry
       let content: EntryMetadata.Content
       switch entry {
-      case .variant(let variant): (kind, content) = (.variant, .variant(variant.info))
+      case .variant(let variant):
+        kind = .variant
+        content = .variant(variant.info)
       case .source(let source):
-        (kind, content) = (
-          .source,
-          .source(
-            source.origin, source.freshness, version: source.version,
-            generation: source.generation)
-        )
+        kind = .source
+        content = .source(
+          source.origin, source.freshness, version: source.version,
+          generation: source.generation)
       }
       metadata = EntryMetadata(key: entry.key.text, content: content).encoded()
       bodyOffset = EntryHeader.bodyOffset(metadataLength: metadata.count)
@@ -122,7 +124,7 @@ enum EntryFile {
 
   /// Reads the header and the metadata, or returns `nil` if they are damaged. `first` holds the
   /// start of the file.
-  static func opening(_ first: UnsafeRawBufferPointer, of file: FileRegion) throws
+  static func parsePrefix(_ first: UnsafeRawBufferPointer, of file: FileRegion) throws
     -> (EntryHeader, EntryMetadata)?
   {
     guard let header = EntryHeader(decoding: first), header.bodyOffset <= file.count else {
@@ -140,8 +142,8 @@ enum EntryFile {
   }
 
   private static func entry(
-    _ key: CacheKey, _ header: EntryHeader, _ metadata: EntryMetadata,
-    first: UnsafeRawBufferPointer, file: FileRegion, threshold: Int
+    _ key: CacheKey, header: EntryHeader, metadata: EntryMetadata,
+    first: UnsafeRawBufferPointer, file: FileRegion, options: ReadOptions
   ) throws -> DiskEntry {
     // The region gets its own descriptor, so that each descriptor has one owner.
     func region() throws -> FileRegion {
@@ -157,27 +159,29 @@ enum EntryFile {
           generation: generation))
     case .variant(let info):
       let body: Variant.Body
-      if header.bodyLength > threshold {
-        body = .file(try region())
-      } else if header.fileLength <= first.count {
+      guard header.bodyLength <= options.promotionThreshold,
+        let lease = options.memory.lease(header.bodyLength)
+      else { return .variant(Variant(key: key, info: info, body: .file(try region()))) }
+      if header.fileLength <= first.count {
         let bytes = first[header.bodyOffset..<header.fileLength]
-        body = .memory(ImageBytes(copying: UnsafeRawBufferPointer(rebasing: bytes)))
+        body = .memory(ImageBytes(copying: UnsafeRawBufferPointer(rebasing: bytes), lease: lease))
       } else {
-        body = .memory(try ImageBytes(contentsOf: try region(), mayMap: false))
+        body = .memory(try ImageBytes(contentsOf: try region(), mayMap: false, lease: lease))
       }
       return .variant(Variant(key: key, info: info, body: body))
     }
   }
 
   private static func checksum(
-    of entry: DiskEntry, _ file: FileRegion, _ buffer: UnsafeMutableRawBufferPointer
+    of entry: DiskEntry, in file: FileRegion, using buffer: UnsafeMutableRawBufferPointer
   ) throws(SystemError) -> UInt32 {
     switch entry.body {
     case .memory(let bytes):
       return EntryHeader.checksum(
         UnsafeRawBufferPointer(start: bytes.baseAddress, count: bytes.count))
     case .file(let region):
-      var (checksum, done) = (UInt32(0), 0)
+      var checksum = UInt32(0)
+      var done = 0
       while done < region.count {
         let part = try fill(
           buffer, from: region, at: region.offset + done, count: min(region.count - done, chunk))
@@ -195,7 +199,8 @@ enum EntryFile {
   {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4 * chunk, alignment: 16)
     defer { buffer.deallocate() }
-    var (checksum, done) = (UInt32(0), 0)
+    var checksum = UInt32(0)
+    var done = 0
     while done < file.count {
       let part = try fill(
         buffer, from: file, at: file.offset + done, count: min(file.count - done, buffer.count))
@@ -243,8 +248,11 @@ enum EntryFile {
   ///   file from one renamed to the same path later.
   static func open(_ path: String) throws(SystemError) -> (file: FileRegion, inode: ino_t)? {
     var descriptor = pictor_linux_open_noatime(path)
-    if descriptor < 0 && errno == EPERM { descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC) }
+    if descriptor < 0 && errno == EPERM {
+      descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    }
     guard descriptor >= 0 else {
+      // A symbolic link (ELOOP) is a file that cannot be read, so that a purge does not pass it by.
       guard errno == ENOENT || errno == ENOTDIR else { throw SystemError() }
       return nil
     }

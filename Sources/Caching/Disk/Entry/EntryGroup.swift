@@ -27,7 +27,7 @@ struct EntryGroup {
   var place: EntryDigest { EntryDigest(high: high, low: 0) }
 
   /// Returns whether the group contains an entry.
-  func contains(_ digest: EntryDigest, _ kind: EntryKind) -> Bool {
+  func contains(_ digest: EntryDigest, kind: EntryKind) -> Bool {
     digest.high == high && (source == nil || digest.low & EntryDigest.sourceMask == source)
       && kinds.contains(kind)
   }

@@ -21,9 +21,13 @@ struct EntryMetadata: Equatable {
   private static let longestSide = 10_000_000
   fileprivate static let greatestDensity = 1_000_000.0
 
+  /// The format of a description.
+  fileprivate static let json = "json"
+
   // Stored in files: a tag never changes its number or meaning.
-  private enum Tag: UInt8 {
+  fileprivate enum Tag: UInt8 {
     case key = 1
+    /// `format` is a format's name, or `json` for a description.
     case freshness, format, size, frames, density, scaledDownFrom, etag, lastModified
     /// The version of a source, or of a variant's source. Absent if unknown.
     case sourceVersion
@@ -44,14 +48,7 @@ struct EntryMetadata: Equatable {
     switch content {
     case .variant(let info):
       writer.add(Tag.freshness.rawValue, info.freshness)
-      writer.add(Tag.format.rawValue, info.format.rawValue)
-      writer.add(Tag.size.rawValue, [info.size.width, info.size.height])
-      writer.add(Tag.frames.rawValue, [info.frames])
-      writer.add(Tag.density.rawValue, [Int(bitPattern: UInt(info.density.bitPattern))])
-      if let size = info.scaledDownFrom {
-        writer.add(Tag.scaledDownFrom.rawValue, [size.width, size.height])
-      }
-      writer.add(Tag.quality.rawValue, unlessZero: info.quality ?? 0)
+      writer.add(info.content)
       writer.add(Tag.etag.rawValue, info.etag)
       writer.add(Tag.lastModified.rawValue, info.lastModified)
       writer.add(
@@ -85,12 +82,16 @@ struct EntryMetadata: Equatable {
   init?(kind: EntryKind, decoding bytes: UnsafeRawBufferPointer) {
     var key: String?
     var freshness: Freshness?
-    var format: ImageFormat?
-    var (size, scaledDownFrom): (PixelSize?, PixelSize?)
-    var (frames, density): (Int?, Double?)
+    var format: String?
+    var size: PixelSize?
+    var scaledDownFrom: PixelSize?
+    var frames: Int?
+    var density: Double?
     var quality: Int?
-    var (etag, lastModified): (String?, String?)
-    var (version, watermarkVersion): (UInt64, UInt64) = (0, 0)
+    var etag: String?
+    var lastModified: String?
+    var version: UInt64 = 0
+    var watermarkVersion: UInt64 = 0
     var generation = 0
     var origin = OriginResponse(status: 0)
     var reader = FieldReader(bytes)
@@ -99,7 +100,7 @@ struct EntryMetadata: Equatable {
       switch Tag(rawValue: number) {
       case .key: key = field.text
       case .freshness: freshness = field.freshness
-      case .format: format = ImageFormat(rawValue: field.text)
+      case .format: format = field.text
       case .size: size = field.pixelSize(upTo: Self.longestSide)
       case .frames: frames = field.integer(at: 0).map { min(max($0, 1), Int(Int32.max)) }
       case .density: density = field.density
@@ -111,7 +112,7 @@ struct EntryMetadata: Equatable {
         watermarkVersion = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
       case .quality:
         quality = field.integer(at: 0).map {
-          min(max($0, Transform.qualityRange.lowerBound), Transform.qualityRange.upperBound)
+          min(max($0, OutputOptions.qualityRange.lowerBound), OutputOptions.qualityRange.upperBound)
         }
       case .generation: generation = field.integer(at: 0) ?? 0
       case .status: origin.status = field.integer(at: 0) ?? 0
@@ -131,12 +132,20 @@ struct EntryMetadata: Equatable {
     switch kind {
     case .variant:
       guard let format, let size, let frames, let density, let etag else { return nil }
+      let result: VariantContent
+      if format == Self.json {
+        result = .sourceDescription
+      } else {
+        guard let format = ImageFormat(rawValue: format) else { return nil }
+        result = .image(
+          RenderedImage(
+            format: format, size: size, frames: frames, density: density,
+            scaledDownFrom: scaledDownFrom, quality: quality))
+      }
       content = .variant(
         VariantInfo(
-          format: format, size: size, frames: frames, density: density,
-          scaledDownFrom: scaledDownFrom, quality: quality, etag: etag, lastModified: lastModified,
-          freshness: freshness, sourceVersion: version, watermarkVersion: watermarkVersion,
-          generation: generation))
+          result, etag: etag, lastModified: lastModified, freshness: freshness,
+          sourceVersion: version, watermarkVersion: watermarkVersion, generation: generation))
     case .source:
       guard (100...999).contains(origin.status) else { return nil }
       content = .source(origin, freshness, version: version, generation: generation)
@@ -173,6 +182,21 @@ private struct FieldWriter {
         freshness.staleWhileRevalidate, freshness.staleIfError, freshness.isImmutable ? 1 : 0,
         freshness.isStated ? 1 : 0, freshness.clientLifetime, freshness.clientTime,
       ])
+  }
+
+  mutating func add(_ content: VariantContent) {
+    typealias Tag = EntryMetadata.Tag
+    let image = content.image
+    // Earlier versions expect a size, frames and a density of a description, too.
+    let size = image?.size ?? PixelSize(width: 1, height: 1)
+    add(Tag.format.rawValue, image?.format.rawValue ?? EntryMetadata.json)
+    add(Tag.size.rawValue, [size.width, size.height])
+    add(Tag.frames.rawValue, [image?.frames ?? 1])
+    add(Tag.density.rawValue, [Int(bitPattern: UInt((image?.density ?? 1).bitPattern))])
+    if let size = image?.scaledDownFrom {
+      add(Tag.scaledDownFrom.rawValue, [size.width, size.height])
+    }
+    add(Tag.quality.rawValue, unlessZero: image?.quality ?? 0)
   }
 
   private mutating func add(_ tag: UInt8, _ value: UnsafeRawBufferPointer) {

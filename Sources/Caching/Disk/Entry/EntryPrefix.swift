@@ -39,10 +39,10 @@ struct EntryPrefix {
       posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_RANDOM)
       return try withUnsafeTemporaryAllocation(byteCount: firstRead, alignment: 16) { buffer in
         let first = try EntryFile.fill(buffer, from: file, at: 0, count: min(file.count, firstRead))
-        guard let (header, metadata) = try EntryFile.opening(first, of: file),
+        guard let (header, metadata) = try EntryFile.parsePrefix(first, of: file),
           header.fileLength == file.count
         else { return .damaged(inode: inode) }
-        return .found(EntryPrefix(header, metadata, inode: inode))
+        return .found(EntryPrefix(header, metadata: metadata, inode: inode))
       }
     } catch let error as SystemError {
       return .failed(error)
@@ -51,10 +51,12 @@ struct EntryPrefix {
     }
   }
 
-  private init(_ header: EntryHeader, _ metadata: EntryMetadata, inode: ino_t) {
+  private init(_ header: EntryHeader, metadata: EntryMetadata, inode: ino_t) {
     key = CacheKey(text: metadata.key)
-    (freshness, generation) = (metadata.freshness, metadata.generation)
-    (bodyLength, self.inode) = (header.bodyLength, inode)
+    freshness = metadata.freshness
+    generation = metadata.generation
+    bodyLength = header.bodyLength
+    self.inode = inode
   }
 }
 

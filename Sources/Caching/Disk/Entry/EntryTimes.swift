@@ -27,14 +27,16 @@ struct EntryTimes: Equatable {
   /// Seconds that a time may lie in the future. Small clock corrections are normal.
   private static let tolerance = 60
   /// The maximum that nanoseconds can hold: 31 years, in seconds.
-  private static let greatestAge = 999_999_999
+  private static let maximumAge = 999_999_999
 
   init(created: UnixTime, stored: UnixTime, access: UnixTime) {
-    (self.created, self.stored, self.access) = (created, stored, access)
+    self.created = created
+    self.stored = stored
+    self.access = access
   }
 
   /// Creates the times of a new entry.
-  init(keptAt now: UnixTime) { self.init(created: now, stored: now, access: now) }
+  init(storedAt now: UnixTime) { self.init(created: now, stored: now, access: now) }
 
   /// Reads the times of a file.
   init(of status: stat) {
@@ -71,24 +73,24 @@ struct EntryTimes: Equatable {
   func write(to path: String) { withFileTimes { _ = utimensat(AT_FDCWD, path, $0, 0) } }
 
   private func withFileTimes(_ body: (UnsafePointer<timespec>?) -> Void) {
-    let age = min(max(stored.seconds - created.seconds, 0), Self.greatestAge)
+    let age = min(max(stored.seconds - created.seconds, 0), Self.maximumAge)
     Self.with(
       access: timespec(tv_sec: access.seconds, tv_nsec: 0),
       modification: timespec(tv_sec: stored.seconds, tv_nsec: age), body)
   }
 
   /// Sets only the access time of an open file, so that the order of use survives a restart.
-  static func touch(_ descriptor: CInt, _ access: UnixTime) {
+  static func touch(_ descriptor: CInt, access: UnixTime) {
     withAccess(access) { _ = futimens(descriptor, $0) }
   }
 
   /// Sets only the access time of a file by path.
-  static func touch(_ path: String, _ access: UnixTime) {
+  static func touch(_ path: String, access: UnixTime) {
     withAccess(access) { _ = utimensat(AT_FDCWD, path, $0, 0) }
   }
 
   private static func withAccess(
-    _ access: UnixTime, _ body: (UnsafePointer<timespec>?) -> Void
+    _ access: UnixTime, body: (UnsafePointer<timespec>?) -> Void
   ) {
     with(
       access: timespec(tv_sec: access.seconds, tv_nsec: 0),

@@ -1,5 +1,4 @@
-// DiskClean: expires entries by age, then evicts from a full share, like SDWebImage's two-phase
-// clean.
+// DiskClean: expires entries by age, then evicts from full shares, like SDWebImage's two-phase clean.
 
 import Model
 
@@ -15,12 +14,14 @@ struct CleanPlan: Equatable {
   /// is nothing to free.
   init?(freeing goal: DiskUse, of entries: [(access: UnixTime, bytes: Int)]) {
     guard goal.isOpen, !entries.isEmpty else { return nil }
-    (cutoff, missing) = (UnixTime(seconds: 0), goal)
+    cutoff = UnixTime(seconds: 0)
+    missing = goal
     var atCutoff = DiskUse(bytes: 0, files: 0)
     for entry in entries.sorted(by: { $0.access < $1.access }) {
       if entry.access != cutoff {
         missing = missing - atCutoff
-        (cutoff, atCutoff) = (entry.access, DiskUse(bytes: 0, files: 0))
+        cutoff = entry.access
+        atCutoff = DiskUse(bytes: 0, files: 0)
       }
       atCutoff = DiskUse(bytes: atCutoff.bytes + entry.bytes, files: atCutoff.files + 1)
       if !(missing - atCutoff).isOpen { break }
@@ -62,16 +63,14 @@ extension EntryRecord {
 
 extension DiskStore {
   /// Cleans in two phases. The first removes expired entries of both kinds. The second evicts the
-  /// least recently used entries of each nearly full share, until the share is at its target. No
-  /// lock is held longer than one file or one shard of the index needs.
+  /// least recently used sources of each host whose share is nearly full, and then the least recently
+  /// used entries of each nearly full share of a kind, until the share is at its target. No lock is held longer than one file or one shard of the index needs.
   func clean(_ configuration: DiskTierConfiguration, until isStopped: () -> Bool) -> CleanReport {
     var report = CleanReport()
     report.expired = removeOld(configuration, until: isStopped)
-    // At most 0.9, below the high-water mark. Otherwise the next write would request the next
-    // clean.
-    let fraction = min(max(configuration.cleanFraction, 0), 0.9)
+    report.evicted = makeRoomOfHosts(until: isStopped)
     for kind in EntryKind.allCases {
-      report.evicted += makeRoom(kind, fraction, until: isStopped)
+      report.evicted += makeRoom(kind, fraction: fractionLeft, until: isStopped)
     }
     return report
   }
@@ -83,21 +82,25 @@ extension DiskStore {
   private func removeOld(
     _ configuration: DiskTierConfiguration, until isStopped: () -> Bool
   ) -> Int {
-    let (now, maximumAge) = (clock(), configuration.maximumAge)
-    var (expired, redated) = (0, 0)
+    let now = clock()
+    let maximumAge = configuration.maximumAge
+    var expired = 0
+    var redated = 0
     func isOld(_ record: EntryRecord) -> Bool {
       maximumAge >= 0 && now.seconds - record.time(configuration.expireBy).seconds > maximumAge
     }
     forEachRecord(until: isStopped) { digest, record in
       if record.isTombstone {
-        removeFile(digest, record.kind) { $0?.isTombstone == true }
+        removeFile(digest, kind: record.kind) { $0?.isTombstone == true }
       } else if isOld(record) {
         // The condition is checked again under the lock: the entry may have been used or written
         // meanwhile.
-        guard removeFile(digest, record.kind, where: { $0.map(isOld) ?? false }) else { return }
+        guard removeFile(digest, kind: record.kind, where: { $0.map(isOld) ?? false }) else {
+          return
+        }
         expired += 1
         counts.expirations.add()
-      } else if record.times.areAhead(of: now), redate(digest, record.kind, now) {
+      } else if record.times.areAhead(of: now), redate(digest, kind: record.kind, to: now) {
         redated += 1
         counts.redated.add()
       }
@@ -108,7 +111,7 @@ extension DiskStore {
 
   /// Replaces times in the future by `now`, in the index and in the file. Such times were set
   /// before the clock went back; the entry would not age until they have passed.
-  private func redate(_ digest: EntryDigest, _ kind: EntryKind, _ now: UnixTime) -> Bool {
+  private func redate(_ digest: EntryDigest, kind: EntryKind, to now: UnixTime) -> Bool {
     let shard = index.shard(of: digest)
     // Under this lock no other file can take the name.
     return shard.folders.withLock { _ in
@@ -120,35 +123,68 @@ extension DiskStore {
         table.records[digest]?.times = times
         return times
       }
-      times?.write(to: folder.file(kind, digest))
+      times?.write(to: folder.file(kind, of: digest))
       return times != nil
     }
   }
 
   /// The second phase for one kind. Returns the number of evicted entries.
   private func makeRoom(
-    _ kind: EntryKind, _ fraction: Double, until isStopped: () -> Bool
+    _ kind: EntryKind, fraction: Double, until isStopped: () -> Bool
   ) -> Int {
     let share = space[kind]
     let isShort = share.takeShortage()
     guard isShort || share.isNearlyFull else { return 0 }
-    var entries: [(access: UnixTime, bytes: Int)] = []
-    forEachRecord(until: isStopped) { _, record in
-      if record.kind == kind, !record.isTombstone {
-        entries.append((record.times.access, record.bytes))
+    let excess = share.use - share.limit * fraction
+    return evict([0: excess], until: isStopped) { _, record in record.kind == kind ? 0 : nil }
+  }
+
+  /// The second phase for sources of hosts that have more than their share. Returns the number of
+  /// evicted sources.
+  private func makeRoomOfHosts(until isStopped: () -> Bool) -> Int {
+    let excess = space.takeHostExcess(leaving: fractionLeft)
+    guard !excess.isEmpty else { return 0 }
+    let evicted = evict(excess.mapValues { DiskUse(bytes: $0, files: 0) }, until: isStopped) {
+      digest, record in record.kind == .source ? digest.host : nil
+    }
+    counts.hostEvictions.add(evicted)
+    return evicted
+  }
+
+  /// Evicts the least recently used entries of groups.
+  ///
+  /// - Parameters:
+  ///   - goals: what to free, by group.
+  ///   - group: Returns the group of an entry, if it has one.
+  /// - Returns: the number of evicted entries.
+  private func evict(
+    _ goals: [Int: DiskUse], until isStopped: () -> Bool,
+    group: (EntryDigest, EntryRecord) -> Int?
+  ) -> Int {
+    var entries: [Int: [(access: UnixTime, bytes: Int)]] = [:]
+    forEachRecord(until: isStopped) { digest, record in
+      if !record.isTombstone, let group = group(digest, record), goals[group] != nil {
+        entries[group, default: []].append((record.times.access, record.bytes))
       }
     }
-    let excess = share.use - share.limit * fraction
-    guard var plan = CleanPlan(freeing: excess, of: entries) else { return 0 }
+    var plans: [Int: CleanPlan] = [:]
+    for (group, entries) in entries {
+      if let goal = goals[group] { plans[group] = CleanPlan(freeing: goal, of: entries) }
+    }
+    guard !plans.isEmpty else { return 0 }
     var evicted = 0
     forEachRecord(until: isStopped) { digest, record in
       let access = record.times.access
-      guard record.kind == kind, !record.isTombstone, plan.takes(access) else { return }
+      guard !record.isTombstone, let group = group(digest, record),
+        plans[group]?.takes(access) == true
+      else { return }
       // An entry used since the plan was made stays.
       guard
-        removeFile(digest, kind, where: { $0?.times.access == access && $0?.isTombstone == false })
+        removeFile(
+          digest, kind: record.kind,
+          where: { $0?.times.access == access && $0?.isTombstone == false })
       else { return }
-      plan.note(access, bytes: record.bytes)
+      plans[group]?.note(access, bytes: record.bytes)
       evicted += 1
       counts.evictions.add()
     }

@@ -20,7 +20,8 @@ final class DiskMaintenance: Sendable {
   private let configuration: DiskTierConfiguration
 
   init(store: DiskStore, configuration: DiskTierConfiguration) {
-    (self.store, self.configuration) = (store, configuration)
+    self.store = store
+    self.configuration = configuration
   }
 
   /// Starts the thread. The thread calls `onReady` when the index is complete and the first clean
@@ -71,7 +72,7 @@ final class DiskMaintenance: Sendable {
     if !stopped() {
       store.log.info(
         "disk cache indexed",
-        [
+        fields: [
           "entries": .int(store.index.count), "bytes": .int(store.space.bytes),
           "duration_ms": .milliseconds(start.duration(to: .now)),
         ])
@@ -81,7 +82,11 @@ final class DiskMaintenance: Sendable {
     while !stopped() {
       let work = monitor.wait(for: configuration.cleanInterval) { state -> State? in
         guard state.isCleanDue || state.isFolderNew || stopped() else { return nil }
-        defer { (state.isCleanDue, state.isFolderNew, state.waiters) = (false, false, []) }
+        defer {
+          state.isCleanDue = false
+          state.isFolderNew = false
+          state.waiters = []
+        }
         return state
       }
       var report = CleanReport()
@@ -106,7 +111,7 @@ final class DiskMaintenance: Sendable {
     if report.expired + report.evicted > 0 {
       store.log.info(
         "disk cache cleaned",
-        [
+        fields: [
           "expired": .int(report.expired), "evicted": .int(report.evicted),
           "bytes": .int(store.space.bytes), "duration_ms": .milliseconds(start.duration(to: .now)),
         ])

@@ -13,7 +13,7 @@ extension DiskStore {
     for (number, shard) in index.shards.enumerated() {
       let first = number * DiskIndex.foldersPerShard
       for kind in EntryKind.allCases {
-        accountForUpperFolder(kind, first)
+        accountForUpperFolder(kind, number: first)
         let folders = read {
           () throws(SystemError) in
           try folder.folders(kind, in: first..<first + DiskIndex.foldersPerShard)
@@ -21,7 +21,7 @@ extension DiskStore {
         for folderNumber in folders ?? [] {
           if isStopped() { return }
           // An unreadable folder does not stop the scan.
-          read { () throws(SystemError) in try scanFolder(kind, folderNumber, shard) }
+          read { () throws(SystemError) in try scanFolder(kind, number: folderNumber, into: shard) }
         }
       }
       shard.table.withLock { $0.isComplete = true }
@@ -36,29 +36,31 @@ extension DiskStore {
       return try body()
     } catch {
       isScanDue.store(true, ordering: .relaxed)
-      fail(reading, error)
+      fail(reading, with: error)
       return nil
     }
   }
 
-  private func scanFolder(_ kind: EntryKind, _ number: Int, _ shard: IndexShard) throws(SystemError)
+  private func scanFolder(_ kind: EntryKind, number: Int, into shard: IndexShard)
+    throws(SystemError)
   {
-    let path = folder.folder(kind, number)
+    let path = folder.folder(kind, number: number)
     let names = try DiskFolder.contents(of: path)
     shard.folders.withLock { folders in
       let size = DiskFolder.blocks(of: path) * 512
-      let position = IndexShard.position(kind, number)
+      let position = IndexShard.position(kind, folder: number)
       space[kind].add(bytes: size - folders[position].bytes)
       folders[position].bytes = size
       for name in names {
         // Skips foreign names and entries in the wrong folder, which no look-up finds.
         guard let digest = EntryDigest(hexadecimal: name), digest.folder == number,
           shard.table.withLock({ $0.records[digest] }) == nil,
-          let record = record(kind, path + "/" + name)
+          let record = record(kind, at: path + "/" + name)
         else { continue }
         shard.table.withLock { $0.records[digest] = $0.found(record) }
         folders[position].entries += 1
         space[kind].add(bytes: record.bytes, files: 1)
+        space.addToHost(record.bytes, for: digest, kind: kind)
       }
       if folders[position].entries == 0, rmdir(path) == 0 {
         space[kind].add(bytes: -folders[position].bytes)
@@ -67,7 +69,7 @@ extension DiskStore {
     }
   }
 
-  private func record(_ kind: EntryKind, _ path: String) -> EntryRecord? {
+  private func record(_ kind: EntryKind, at path: String) -> EntryRecord? {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
     return EntryRecord(
@@ -81,7 +83,7 @@ extension DiskStore {
     do {
       try healFolder()
     } catch {
-      fail(writing, error)
+      fail(writing, with: error)
     }
     if isScanDue.load(ordering: .relaxed) { scan(until: isStopped) }
   }
@@ -97,17 +99,17 @@ extension DiskStore {
       let all = shard.table.withLock { table in table.records.map { ($0.key, $0.value.kind) } }
       for (digest, kind) in all {
         if isStopped() { return }
-        let path = folder.file(kind, digest)
-        removeFile(digest, kind) { _ in access(path, F_OK) != 0 }
+        let path = folder.file(kind, of: digest)
+        removeFile(digest, kind: kind) { _ in access(path, F_OK) != 0 }
       }
       let first = number * DiskIndex.foldersPerShard
-      for kind in EntryKind.allCases { accountForUpperFolder(kind, first) }
+      for kind in EntryKind.allCases { accountForUpperFolder(kind, number: first) }
       shard.folders.withLock { folders in
         for folderNumber in first..<first + DiskIndex.foldersPerShard {
           for kind in EntryKind.allCases {
-            let position = IndexShard.position(kind, folderNumber)
+            let position = IndexShard.position(kind, folder: folderNumber)
             guard folders[position].bytes > 0, folders[position].entries == 0,
-              access(folder.folder(kind, folderNumber), F_OK) != 0
+              access(folder.folder(kind, number: folderNumber), F_OK) != 0
             else { continue }
             space[kind].add(bytes: -folders[position].bytes)
             folders[position] = IndexShard.Folder()

@@ -21,7 +21,7 @@ extension DiskStore {
   /// - Parameter isStopped: Called before each entry, without a lock.
   func sweep(_ open: [Purge], until isStopped: () -> Bool) -> SweepResult {
     var result = SweepResult()
-    let meant = SweepNames(open)
+    let candidates = SweepFilter(open)
     for shard in index.shards {
       let records = shard.folders.withLock { _ in shard.table.withLock { $0.records } }
       for (digest, record) in records {
@@ -32,9 +32,11 @@ extension DiskStore {
         let isDone: Bool
         if record.isTombstone {
           isDone =
-            removeFile(digest, record.kind) { $0?.isTombstone == true } || !isTombstone(digest)
+            removeFile(digest, kind: record.kind) { $0?.isTombstone == true }
+            || !isTombstone(digest)
         } else {
-          isDone = !meant.mayHold(digest) || removeIfPurged(digest, record.kind, &result)
+          isDone =
+            !candidates.mayCover(digest) || removeIfPurged(digest, kind: record.kind, into: &result)
         }
         if !isDone { result.isComplete = false }
       }
@@ -57,7 +59,7 @@ extension DiskStore {
       let first = number * DiskIndex.foldersPerShard
       let all = (first..<first + DiskIndex.foldersPerShard).reduce(0) { count, number in
         EntryKind.allCases.reduce(count) { count, kind in
-          let names = DiskFolder.names(in: folder.folder(kind, number))
+          let names = DiskFolder.names(in: folder.folder(kind, number: number))
           return count + names.count { EntryDigest(hexadecimal: $0) != nil }
         }
       }
@@ -69,45 +71,45 @@ extension DiskStore {
   /// Checks one file and removes it if it is purged. Returns `false` if the check or the removal
   /// failed.
   private func removeIfPurged(
-    _ digest: EntryDigest, _ kind: EntryKind, _ result: inout SweepResult
+    _ digest: EntryDigest, kind: EntryKind, into result: inout SweepResult
   ) -> Bool {
-    switch EntryPrefix.read(folder.file(kind, digest)) {
+    switch EntryPrefix.read(folder.file(kind, of: digest)) {
     case .found(let entry):
       guard purges.covers(entry.key, generation: entry.generation) else { return true }
-      guard removeFile(digest, kind, inode: entry.inode) else { return !isTombstone(digest) }
+      guard removeFile(digest, kind: kind, inode: entry.inode) else { return !isTombstone(digest) }
       result.removed += 1
       counts.purged.add()
     case .damaged(let inode):
       counts.damaged.add()
-      log.warning("damaged cache entry removed", ["file": .string(digest.hexadecimal)])
-      removeFile(digest, kind, inode: inode)
+      log.warning("damaged cache entry removed", fields: ["file": .string(digest.hexadecimal)])
+      guard removeFile(digest, kind: kind, inode: inode) else { return !isTombstone(digest) }
     case .absent:
       break
     case .failed(let error):
-      fail(reading, error)
+      fail(reading, with: error)
       // EIO is a permanent loss, so the entry is removed. Other errors may be temporary.
       guard error.code == EIO else { return false }
-      removeFile(digest, kind)
+      removeFile(digest, kind: kind)
       return !isTombstone(digest)
     }
     return true
   }
 }
 
-/// The file names that a set of purges may cover.
-private struct SweepNames {
-  private var highs: Set<UInt64> = []
-  private var isAnyMeant = false
+/// The entries that a set of purges may cover, told by their digests alone.
+private struct SweepFilter {
+  private var urlDigests: Set<UInt64> = []
+  private var matchesAll = false
 
   init(_ purges: [Purge]) {
     for purge in purges {
       if case .url(let url) = purge.scope {
-        highs.insert(EntryDigest(of: CacheKey(source: url)).high)
+        urlDigests.insert(EntryDigest(of: CacheKey(source: url)).high)
       } else {
-        isAnyMeant = true
+        matchesAll = true
       }
     }
   }
 
-  func mayHold(_ digest: EntryDigest) -> Bool { isAnyMeant || highs.contains(digest.high) }
+  func mayCover(_ digest: EntryDigest) -> Bool { matchesAll || urlDigests.contains(digest.high) }
 }

@@ -35,7 +35,7 @@ final class DiskSweeper: Sendable {
     ///   process ends.
     func written() throws(ImageError) -> Answer {
       guard let failure else { return self }
-      throw .internal(detail: "a purge cannot be written down: \(failure)")
+      throw .internal(detail: "a purge cannot be recorded: \(failure)")
     }
   }
 
@@ -69,8 +69,9 @@ final class DiskSweeper: Sendable {
   ///   - cleared: the time of an unfinished `clear` of an earlier run.
   ///   - interval: the time until failed work is tried again.
   init(store: DiskStore, cleared: UnixTime?, interval: Duration) {
-    (self.store, self.interval) = (store, interval)
-    writing = FailureEpisode("write down what was purged", log: store.log)
+    self.store = store
+    self.interval = interval
+    writing = FailureEpisode("record purges", log: store.log)
     var state = State()
     state.cleared = cleared
     state.isSweepDue = cleared != nil || store.purges.unfinishedCount > 0
@@ -174,7 +175,7 @@ final class DiskSweeper: Sendable {
     _ = writeDown(isDurable: true)
     store.log.info(
       "disk cache purged",
-      [
+      fields: [
         "purges": .int(open.count), "entries": .int(result.removed),
         "bytes": .int(store.space.bytes), "duration_ms": .milliseconds(start.duration(to: .now)),
       ])
@@ -183,7 +184,10 @@ final class DiskSweeper: Sendable {
   /// Serves the waiting requests.
   private func attend() {
     let (requests, isNoteDue) = monitor.change { state in
-      defer { (state.requests, state.isNoteDue) = ([], false) }
+      defer {
+        state.requests = []
+        state.isNoteDue = false
+      }
       return (state.requests, state.isNoteDue)
     }
     guard !requests.isEmpty else {
@@ -193,7 +197,10 @@ final class DiskSweeper: Sendable {
     for request in requests {
       let isKnown = store.index.isComplete
       let count = hide(request.task)
-      request.answer.withLock { ($0.count, $0.isCountKnown) = (count, isKnown) }
+      request.answer.withLock {
+        $0.count = count
+        $0.isCountKnown = isKnown
+      }
     }
     // One write of the journal serves all requests.
     let failure = writeDown(isDurable: true)
@@ -232,13 +239,14 @@ final class DiskSweeper: Sendable {
   /// - Parameter isDurable: Whether the journal must survive a power failure even if no purge is
   ///   unfinished.
   private func writeDown(isDurable: Bool) -> String? {
-    var notes = PurgeLogRecord()
-    (notes.last, notes.purges) = (store.purges.generation, store.purges.unfinished)
-    notes.cleared = monitor.change { $0.cleared }
+    var journal = PurgeJournal()
+    journal.last = store.purges.generation
+    journal.purges = store.purges.unfinished
+    journal.cleared = monitor.change { $0.cleared }
     do {
       // Unfinished purges need a sync before the rename. Without it, a power failure may leave an
       // empty journal in place of both versions.
-      try store.writeJournal(notes, isDurable: isDurable || notes.isOpen)
+      try store.writeJournal(journal, isDurable: isDurable || journal.isOpen)
       writing.succeed()
       return nil
     } catch {

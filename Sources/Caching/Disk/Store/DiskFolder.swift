@@ -11,6 +11,7 @@ import Synchronization
 /// - `s/a/bc/<digest>`: sources.
 /// - `tmp`: files being written.
 /// - `lock`: the lock file.
+/// - `purges`: the purge journal, if purges are unfinished.
 ///
 /// There are 4,096 folders of each kind, so a million entries are about 250 in each. Empty folders
 /// are removed. Files are addressed by path, not by folder descriptor, so a recreated folder is
@@ -29,10 +30,16 @@ final class DiskFolder: Sendable {
   /// Creates missing folders and takes the lock.
   init(path: String) throws(DiskTierError) {
     self.path = path
-    if let found = Self.kindInPlaceOfLock(path) { throw .noLock(path: path, found: found) }
+    if let found = Self.kindInPlaceOfLock(path) { throw .lockIsNotAFile(path: path, found: found) }
     do {
       try Self.createParents(of: path)
       try Self.create(path)
+    } catch {
+      throw .unusable(path: path, reason: error.description)
+    }
+    // Before anything is created inside: from here on, only this user can exchange a part of it.
+    try Self.requireTrust(path)
+    do {
       lockDescriptor = Lock(try Self.lock(path))
       for name in Self.fixedFolders { try Self.create("\(path)/\(name)") }
     } catch {
@@ -76,6 +83,7 @@ final class DiskFolder: Sendable {
       guard descriptor >= 0 else { throw SystemError(EBADF) }
       try Self.createParents(of: path)
       try Self.create(path)
+      guard Self.isTrusted(path) else { throw SystemError(EACCES) }
       let taken = try Self.lock(path)
       close(descriptor)
       descriptor = taken
@@ -87,8 +95,9 @@ final class DiskFolder: Sendable {
 
   /// Returns whether the descriptor belongs to the current lock file.
   private func isLock(_ descriptor: CInt) -> Bool {
-    var (held, found) = (stat(), stat())
-    return fstat(descriptor, &held) == 0 && stat("\(path)/lock", &found) == 0
+    var held = stat()
+    var found = stat()
+    return fstat(descriptor, &held) == 0 && lstat("\(path)/lock", &found) == 0
       && held.st_ino == found.st_ino && held.st_dev == found.st_dev
   }
 
@@ -102,36 +111,39 @@ final class DiskFolder: Sendable {
   }
 
   /// Returns the path of an entry's file.
-  func file(_ kind: EntryKind, _ digest: EntryDigest) -> String {
-    folder(kind, digest.folder) + "/" + digest.hexadecimal
+  func file(_ kind: EntryKind, of digest: EntryDigest) -> String {
+    folder(kind, number: digest.folder) + "/" + digest.hexadecimal
   }
 
   /// Returns the path of the folder with a number, 0–4,095.
-  func folder(_ kind: EntryKind, _ number: Int) -> String {
+  func folder(_ kind: EntryKind, number: Int) -> String {
     let low = number & 0xff
-    return upperFolder(kind, number) + (low < 16 ? "/0" : "/") + String(low, radix: 16)
+    return upperFolder(kind, number: number) + (low < 16 ? "/0" : "/") + String(low, radix: 16)
   }
 
   /// Returns the path of the parent of the folder with a number, 0–4,095.
-  func upperFolder(_ kind: EntryKind, _ number: Int) -> String {
+  func upperFolder(_ kind: EntryKind, number: Int) -> String {
     "\(path)/\(kind.folderName)/" + String(number >> 8, radix: 16)
   }
 
+  /// The folder of unfinished files.
+  var temporaryFolder: String { "\(path)/tmp" }
+
   /// Returns an unused path in `tmp`.
   func temporaryFile() -> String {
-    "\(path)/tmp/\(temporaryCount.wrappingAdd(1, ordering: .relaxed).newValue)"
+    "\(temporaryFolder)/\(temporaryCount.wrappingAdd(1, ordering: .relaxed).newValue)"
   }
 
   /// Removes unfinished files of a killed process. No write may be in progress.
   func removeLeftovers() {
-    for name in Self.names(in: "\(path)/tmp") { unlink("\(path)/tmp/\(name)") }
+    for name in Self.names(in: temporaryFolder) { unlink("\(temporaryFolder)/\(name)") }
   }
 
   /// Returns the numbers of the existing folders of a kind in `range`, which lies in one upper
   /// folder.
   func folders(_ kind: EntryKind, in range: Range<Int>) throws(SystemError) -> [Int] {
     let upper = range.lowerBound & ~0xff
-    return try Self.contents(of: upperFolder(kind, range.lowerBound)).compactMap { name in
+    return try Self.contents(of: upperFolder(kind, number: range.lowerBound)).compactMap { name in
       guard name.utf8.count == 2, let low = UInt8(name, radix: 16) else { return nil }
       let number = upper + Int(low)
       return range.contains(number) ? number : nil
@@ -187,8 +199,8 @@ final class DiskFolder: Sendable {
   }
 
   /// Syncs the folder with a number, 0–4,095. If it was removed, syncs its closest existing parent.
-  func sync(_ kind: EntryKind, _ number: Int) throws(SystemError) {
-    for path in [folder(kind, number), upperFolder(kind, number)] {
+  func sync(_ kind: EntryKind, number: Int) throws(SystemError) {
+    for path in [folder(kind, number: number), upperFolder(kind, number: number)] {
       do {
         return try Self.sync(path)
       } catch  where error.code != ENOENT {
@@ -199,9 +211,10 @@ final class DiskFolder: Sendable {
   }
 
   static let fixedFolders = ["v", "s", "tmp"]
-  /// How often the lock is tried, and how long between, in microseconds: a check of the configuration has it for a
-  /// moment.
-  private static let (lockAttempts, lockPause) = (5, useconds_t(10_000))
+  /// How often the lock is tried, because a check of the configuration holds it for a moment.
+  private static let lockAttempts = 5
+  /// The time between two attempts, in microseconds.
+  private static let lockPause = useconds_t(10_000)
 
   /// Takes the lock. The system releases it when the process ends in any way.
   private static func lock(_ path: String) throws(SystemError) -> CInt {

@@ -6,10 +6,14 @@ import Platform
 extension DiskTier {
   /// Checks whether a tier could start in a folder. Changes nothing; a running tier keeps its lock.
   ///
-  /// - Throws: the errors of `init`: `unusable` if the folder cannot be created or written, `noLock`, and `inUse` if
+  /// - Throws: the errors of `init`: `unusable` if the folder cannot be created or written, `lockIsNotAFile`,
+  ///   `untrusted` if another user may change the folder, and `inUse` if
   ///   another process has the folder.
   public static func check(path: String) throws(DiskTierError) {
-    if let found = DiskFolder.kindInPlaceOfLock(path) { throw .noLock(path: path, found: found) }
+    if let found = DiskFolder.kindInPlaceOfLock(path) {
+      throw .lockIsNotAFile(path: path, found: found)
+    }
+    try DiskFolder.requireTrust(path)
     do throws(SystemError) {
       try DiskFolder.checkFolders(path)
       try DiskFolder.checkLock(path)

@@ -7,8 +7,8 @@ import Platform
 struct EntryRecord: Equatable {
   private static let sourceBit: UInt32 = 1 << 31
   private static let verifiedBit: UInt32 = 1 << 30
-  private static let deadBit: UInt32 = 1 << 29
-  private static let blockMask = deadBit - 1
+  private static let tombstoneBit: UInt32 = 1 << 29
+  private static let blockMask = tombstoneBit - 1
 
   /// The number of 512-byte blocks (up to 256 GiB) and three flag bits above it.
   private var packed: UInt32
@@ -49,8 +49,8 @@ struct EntryRecord: Equatable {
   /// Whether the entry was removed but its file still exists. A tombstone is absent for look-ups
   /// and still counts as used space.
   var isTombstone: Bool {
-    get { packed & Self.deadBit != 0 }
-    set { packed = newValue ? packed | Self.deadBit : packed & ~Self.deadBit }
+    get { packed & Self.tombstoneBit != 0 }
+    set { packed = newValue ? packed | Self.tombstoneBit : packed & ~Self.tombstoneBit }
   }
 }
 
@@ -97,7 +97,7 @@ final class IndexShard: Sendable {
   /// `folders` comes first.
   let table = Lock(Table())
 
-  static func position(_ kind: EntryKind, _ folder: Int) -> Int {
+  static func position(_ kind: EntryKind, folder: Int) -> Int {
     Int(kind.rawValue) * DiskIndex.foldersPerShard + folder % DiskIndex.foldersPerShard
   }
 }
@@ -130,7 +130,7 @@ final class DiskIndex: Sendable {
   }
 
   /// Changes an existing record.
-  func update(_ digest: EntryDigest, _ change: (inout EntryRecord) -> Void) {
+  func update(_ digest: EntryDigest, change: (inout EntryRecord) -> Void) {
     shard(of: digest).table.withLock { table in
       guard var record = table.records[digest] else { return }
       change(&record)
@@ -142,24 +142,25 @@ final class DiskIndex: Sendable {
   ///
   /// - Returns: the names of the new tombstones and of those that existed before; `nil`, without
   ///   any change, if the shard is not complete.
-  func hide(_ family: EntryGroup) -> (hidden: [EntryName], before: [EntryName])? {
-    shard(of: family.place).table.withLock { table in
+  func hide(_ group: EntryGroup) -> (hidden: [EntryName], hiddenBefore: [EntryName])? {
+    shard(of: group.place).table.withLock { table in
       guard table.isComplete else { return nil }
-      var (hidden, before): ([EntryName], [EntryName]) = ([], [])
-      for (digest, record) in table.records where family.contains(digest, record.kind) {
+      var hidden: [EntryName] = []
+      var hiddenBefore: [EntryName] = []
+      for (digest, record) in table.records where group.contains(digest, kind: record.kind) {
         let name = EntryName(digest: digest, kind: record.kind)
-        if record.isTombstone { before.append(name) } else { hidden.append(name) }
+        if record.isTombstone { hiddenBefore.append(name) } else { hidden.append(name) }
       }
       for name in hidden { table.records[name.digest]?.isTombstone = true }
-      return (hidden, before)
+      return (hidden, hiddenBefore)
     }
   }
 
   /// Returns whether the group has a tombstone.
-  func hasDead(_ family: EntryGroup) -> Bool {
-    shard(of: family.place).table.withLock { table in
+  func hasTombstone(_ group: EntryGroup) -> Bool {
+    shard(of: group.place).table.withLock { table in
       table.records.contains { digest, record in
-        record.isTombstone && family.contains(digest, record.kind)
+        record.isTombstone && group.contains(digest, kind: record.kind)
       }
     }
   }

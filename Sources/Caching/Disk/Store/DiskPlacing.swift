@@ -16,22 +16,26 @@ extension DiskStore {
   }
 
   /// Writes an entry to a temporary file and renames it into place.
-  func place(_ entry: DiskEntry, _ ticket: PendingWrites.Ticket) throws(SystemError) -> Placement {
+  func place(_ entry: DiskEntry, ticket: PendingWrites.Ticket) throws(SystemError) -> Placement {
     // Up to three folders may be created or grow by a block.
     let draft = EntryFile.Draft(entry)
     let blocks = (draft.length + folder.blockSize - 1) / folder.blockSize
     let reserved = blocks * folder.blockSize + 3 * folder.folderCost
-    let (kind, digest) = (EntryKind(of: ticket.key), ticket.digest)
+    let kind = EntryKind(of: ticket.key)
+    let digest = ticket.digest
     let share = space[kind]
-    switch share.reserve(reserved) {
+    switch space.reserve(reserved, for: digest, kind: kind) {
     case .made: break
     case .noRoom: return .noRoom
     case .tooLarge: return .tooLarge
     }
     var taken = DiskUse(bytes: 0, files: 0)
+    // Bytes of the file alone, without folders.
+    var takenByFile = 0
     defer {
       share.add(bytes: taken.bytes - reserved, files: taken.files - 1)
-      if share.isNearlyFull { onShortage.withLock { $0 }?() }
+      space.addToHost(takenByFile - reserved, for: digest, kind: kind)
+      if space.isNearlyFull(for: digest, kind: kind) { onShortage.withLock { $0 }?() }
     }
     // After ENOSPC, check free space (one statvfs) before each write instead of writing partial
     // bodies. A file may need two new folders.
@@ -56,18 +60,20 @@ extension DiskStore {
         return nil
       }
       let old = shard.table.withLock { $0.records[digest] }
-      var times = EntryTimes(keptAt: clock())
+      var times = EntryTimes(storedAt: clock())
       if let old, !old.isTombstone { times.created = min(old.times.created, times.stored) }
       times.write(to: descriptor)
-      let position = IndexShard.position(kind, digest.folder)
-      var bytes = try move(temporary, kind, digest, isFolderKnown: folders[position].entries > 0)
+      let position = IndexShard.position(kind, folder: digest.folder)
+      var bytes = try move(
+        temporary, kind: kind, digest: digest, isFolderKnown: folders[position].entries > 0)
       isMoved = true
       let record = EntryRecord(
         kind: kind, blocks: Int(status.st_blocks), times: times, isVerified: true)
       shard.table.withLock { $0.records[digest] = record }
-      bytes += record.bytes - (old?.bytes ?? 0)
+      takenByFile = record.bytes - (old?.bytes ?? 0)
+      bytes += takenByFile
       if old == nil { folders[position].entries += 1 }
-      let size = DiskFolder.blocks(of: folder.folder(kind, digest.folder)) * 512
+      let size = DiskFolder.blocks(of: folder.folder(kind, number: digest.folder)) * 512
       bytes += size - folders[position].bytes
       folders[position].bytes = size
       return DiskUse(bytes: bytes, files: old == nil ? 1 : 0)
@@ -83,11 +89,11 @@ extension DiskStore {
   /// - Returns: whether there was a file and it is removed.
   @discardableResult
   func removeFile(
-    _ digest: EntryDigest, _ kind: EntryKind, inode: ino_t? = nil,
+    _ digest: EntryDigest, kind: EntryKind, inode: ino_t? = nil,
     where isWanted: (EntryRecord?) -> Bool = { _ in true }
   ) -> Bool {
     let shard = index.shard(of: digest)
-    let path = folder.file(kind, digest)
+    let path = folder.file(kind, of: digest)
     return shard.folders.withLock { folders in
       let (record, isComplete) = shard.table.withLock { ($0.records[digest], $0.isComplete) }
       guard record != nil || !isComplete, isWanted(record) else { return false }
@@ -102,35 +108,37 @@ extension DiskStore {
         // file.
         shard.table.withLock { table in
           let unknown = EntryRecord(
-            kind: kind, blocks: 0, times: EntryTimes(keptAt: clock()), isVerified: false)
-          var dead = record ?? unknown
-          dead.isTombstone = true
-          table.records[digest] = dead
+            kind: kind, blocks: 0, times: EntryTimes(storedAt: clock()), isVerified: false)
+          var tombstone = record ?? unknown
+          tombstone.isTombstone = true
+          table.records[digest] = tombstone
         }
         if record == nil {
-          folders[IndexShard.position(kind, digest.folder)].entries += 1
+          folders[IndexShard.position(kind, folder: digest.folder)].entries += 1
           space[kind].add(bytes: 0, files: 1)
         }
-        fail(removing, error)
+        fail(removing, with: error)
         return false
       }
       removing.succeed()
       if let record {
         shard.table.withLock { $0.records[digest] = nil }
         space[kind].add(bytes: -record.bytes, files: -1)
-        removeFolderIfEmpty(&folders[IndexShard.position(kind, digest.folder)], kind, digest)
+        space.addToHost(-record.bytes, for: digest, kind: kind)
+        removeFolderIfEmpty(
+          &folders[IndexShard.position(kind, folder: digest.folder)], kind: kind, digest: digest)
       }
       return isGone
     }
   }
 
   private func removeFolderIfEmpty(
-    _ state: inout IndexShard.Folder, _ kind: EntryKind, _ digest: EntryDigest
+    _ state: inout IndexShard.Folder, kind: EntryKind, digest: EntryDigest
   ) {
     state.entries -= 1
     guard state.entries <= 0 else { return }
     // rmdir fails if the folder still holds unindexed or foreign files. The folder then stays.
-    guard rmdir(folder.folder(kind, digest.folder)) == 0 || errno == ENOENT else { return }
+    guard rmdir(folder.folder(kind, number: digest.folder)) == 0 || errno == ENOENT else { return }
     space[kind].add(bytes: -state.bytes)
     state = IndexShard.Folder()
   }
@@ -160,14 +168,14 @@ extension DiskStore {
   ///   missing then, another process deleted it.
   /// - Returns: the size in bytes of a new upper folder.
   private func move(
-    _ temporary: String, _ kind: EntryKind, _ digest: EntryDigest, isFolderKnown: Bool
+    _ temporary: String, kind: EntryKind, digest: EntryDigest, isFolderKnown: Bool
   ) throws(SystemError) -> Int {
-    let target = folder.file(kind, digest)
+    let target = folder.file(kind, of: digest)
     if rename(temporary, target) == 0 { return 0 }
     guard errno == ENOENT else { throw SystemError() }
     if isFolderKnown { onHeal.withLock { $0 }?() }
-    let taken = try makeUpperFolder(kind, digest.folder)
-    let path = folder.folder(kind, digest.folder)
+    let taken = try makeUpperFolder(kind, number: digest.folder)
+    let path = folder.folder(kind, number: digest.folder)
     let isNew = mkdir(path, 0o700) == 0
     guard isNew || errno == EEXIST, rename(temporary, target) == 0 else {
       let error = SystemError()
@@ -179,26 +187,26 @@ extension DiskStore {
   }
 
   /// Creates an upper folder if needed. Returns its size in bytes that is not accounted for yet.
-  private func makeUpperFolder(_ kind: EntryKind, _ number: Int) throws(SystemError) -> Int {
+  private func makeUpperFolder(_ kind: EntryKind, number: Int) throws(SystemError) -> Int {
     try upperFolders.withLock { counted throws(SystemError) in
-      let path = folder.upperFolder(kind, number)
+      let path = folder.upperFolder(kind, number: number)
       if mkdir(path, 0o700) != 0, errno == ENOENT {
         try healFolder()
         mkdir(path, 0o700)
       }
       guard access(path, F_OK) == 0 else { throw SystemError() }
-      return recount(kind, number, &counted)
+      return recount(kind, number: number, into: &counted)
     }
   }
 
   /// Updates the accounting of an upper folder, whether it exists or not.
-  func accountForUpperFolder(_ kind: EntryKind, _ number: Int) {
-    upperFolders.withLock { space[kind].add(bytes: recount(kind, number, &$0)) }
+  func accountForUpperFolder(_ kind: EntryKind, number: Int) {
+    upperFolders.withLock { space[kind].add(bytes: recount(kind, number: number, into: &$0)) }
   }
 
-  private func recount(_ kind: EntryKind, _ number: Int, _ counted: inout [Int]) -> Int {
+  private func recount(_ kind: EntryKind, number: Int, into counted: inout [Int]) -> Int {
     let position = Int(kind.rawValue) * 16 + number >> 8
-    let size = DiskFolder.blocks(of: folder.upperFolder(kind, number)) * 512
+    let size = DiskFolder.blocks(of: folder.upperFolder(kind, number: number)) * 512
     defer { counted[position] = size }
     return size - counted[position]
   }

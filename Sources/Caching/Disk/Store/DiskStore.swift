@@ -21,6 +21,14 @@ final class DiskStore: Sendable {
   let clock: @Sendable () -> UnixTime
   let log: Log
   let promotionThreshold: Int
+  /// What variants in memory count against.
+  let memory: ByteBudget
+  let admission: DiskAdmission
+  /// The free-form variants of each source; `nil` without a limit.
+  let quota: Lock<VariantQuota>?
+  /// The fraction of a share that a clean leaves. At most 0.9, below the high-water mark: otherwise the
+  /// next write would request the next clean.
+  let fractionLeft: Double
   /// Called when a write found no room, or when little is left. Set once, before the first write.
   let onShortage = Lock<(@Sendable () -> Void)?>(nil)
   /// Called when the folder was deleted and has been recreated.
@@ -43,13 +51,21 @@ final class DiskStore: Sendable {
   let isEnded = Atomic<Bool>(false)
 
   init(
-    folder: DiskFolder, configuration: DiskTierConfiguration, purges: Purges = Purges(), log: Log,
-    clock: @escaping @Sendable () -> UnixTime
+    folder: DiskFolder, configuration: DiskTierConfiguration, purges: Purges = Purges(),
+    memory: ByteBudget = .unlimited, log: Log, clock: @escaping @Sendable () -> UnixTime
   ) {
-    (self.folder, self.purges, self.clock, self.log) = (folder, purges, clock, log)
+    self.memory = memory
+    self.folder = folder
+    self.purges = purges
+    self.clock = clock
+    self.log = log
     space = DiskSpace(configuration, base: folder.baseCost)
     pending = PendingWrites(limit: configuration.writeQueueLimit)
     promotionThreshold = configuration.promotionThreshold
+    admission = DiskAdmission(configuration.admission)
+    let perSource = configuration.variantsPerSource
+    quota = perSource > 0 ? Lock(VariantQuota(limit: perSource)) : nil
+    fractionLeft = min(max(configuration.cleanFraction, 0), 0.9)
     reading = FailureEpisode("read from the cache folder", log: log)
     writing = FailureEpisode("write to the cache folder", log: log)
     removing = FailureEpisode("remove from the cache folder", log: log)
@@ -58,17 +74,17 @@ final class DiskStore: Sendable {
   }
 
   /// Reads an entry. Returns `nil` if there is no intact entry.
-  func read(_ key: CacheKey, _ digest: EntryDigest) -> DiskEntry? {
+  func read(_ key: CacheKey, digest: EntryDigest) -> DiskEntry? {
     let kind = EntryKind(of: key)
     var options = EntryFile.ReadOptions(
-      isVerified: false, promotionThreshold: promotionThreshold, access: nil,
-      purges: purges)
+      isVerified: false, promotionThreshold: promotionThreshold, memory: memory,
+      access: nil, purges: purges)
     let now = clock()
     if case .present(let record) = index.lookUp(digest) {
       options.isVerified = record.isVerified
       if record.times.isTouchDue(now) { options.access = now }
     }
-    switch EntryFile.read(folder.file(kind, digest), key: key, options: options) {
+    switch EntryFile.read(folder.file(kind, of: digest), key: key, options: options) {
     case .found(let entry):
       index.update(digest) { record in
         record.times.access = now
@@ -78,23 +94,23 @@ final class DiskStore: Sendable {
       return entry
     case .absent:
       // Another process deleted the file. Forget it, unless it has been written again meanwhile.
-      let path = folder.file(kind, digest)
-      removeFile(digest, kind) { $0 != nil && access(path, F_OK) != 0 }
+      let path = folder.file(kind, of: digest)
+      removeFile(digest, kind: kind) { $0 != nil && access(path, F_OK) != 0 }
     case .damaged(let inode):
       counts.damaged.add()
-      log.warning("damaged cache entry removed", ["key": .string(key.text)])
-      removeFile(digest, kind, inode: inode)
+      log.warning("damaged cache entry removed", fields: ["key": .string(key.text)])
+      removeFile(digest, kind: kind, inode: inode)
     case .purged(let inode):
-      if removeFile(digest, kind, inode: inode) { counts.purged.add() }
+      if removeFile(digest, kind: kind, inode: inode) { counts.purged.add() }
     case .failed(let error):
-      fail(reading, error)
+      fail(reading, with: error)
     }
     return nil
   }
 
   /// Returns the metadata of the entry of `key` on disk, without its body.
-  func look(_ key: CacheKey, _ digest: EntryDigest) -> CacheEntryInfo? {
-    guard case .found(let entry) = EntryPrefix.read(folder.file(EntryKind(of: key), digest)),
+  func look(_ key: CacheKey, digest: EntryDigest) -> CacheEntryInfo? {
+    guard case .found(let entry) = EntryPrefix.read(folder.file(EntryKind(of: key), of: digest)),
       entry.key == key, !purges.covers(key, generation: entry.generation)
     else { return nil }
     return CacheEntryInfo(
@@ -103,7 +119,7 @@ final class DiskStore: Sendable {
 
   /// Records a use of an entry in the index. Returns whether the access time of its file should be
   /// updated too.
-  func noteUse(_ digest: EntryDigest, _ record: EntryRecord) -> Bool {
+  func noteUse(_ digest: EntryDigest, record: EntryRecord) -> Bool {
     let now = clock()
     guard now != record.times.access || !record.isVerified else { return false }
     index.update(digest) { record in
@@ -114,19 +130,21 @@ final class DiskStore: Sendable {
   }
 
   /// Sets the access time of an entry's file to now.
-  func touch(_ digest: EntryDigest, _ kind: EntryKind) {
-    EntryTimes.touch(folder.file(kind, digest), clock())
+  func touch(_ digest: EntryDigest, kind: EntryKind) {
+    EntryTimes.touch(folder.file(kind, of: digest), access: clock())
   }
 
   /// Performs the pending operation of a ticket.
   func write(_ ticket: PendingWrites.Ticket) {
     defer { pending.finish(ticket) }
     guard let entry = ticket.entry else { return remove(ticket) }
+    let failures = writing.failures
     do {
-      switch try place(entry, ticket) {
+      switch try place(entry, ticket: ticket) {
       case .placed:
         counts.stores.add()
-        noteWritten()
+        noteWritten(since: failures)
+        keepQuota(ticket)
         return
       case .unwanted:
         return
@@ -138,30 +156,47 @@ final class DiskStore: Sendable {
       }
     } catch {
       if error.code == ENOSPC { isDiskFull.store(true, ordering: .relaxed) }
-      fail(writing, error)
+      fail(writing, with: error)
     }
     // The write failed or was refused, so the older entry on disk is outdated.
     remove(ticket)
   }
 
+  /// Removes the source's oldest free-form variant if the one just written is one too many.
+  private func keepQuota(_ ticket: PendingWrites.Ticket) {
+    guard let quota, !ticket.key.isSource else { return }
+    let oldest = quota.withLock { quota in
+      guard ticket.isFreeForm else {
+        quota.forget(ticket.digest)
+        return nil as EntryDigest?
+      }
+      return quota.note(ticket.digest)
+    }
+    if let oldest, removeFile(oldest, kind: .variant, where: { $0 != nil }) {
+      counts.displaced.add()
+    }
+  }
+
   /// Ends the episode of failed writes. After ENOSPC the episode ends only when there is plenty of
   /// room; otherwise each small entry that still fits would end it.
-  private func noteWritten() {
+  ///
+  /// - Parameter failures: The number of failures when the write began. Several threads write.
+  private func noteWritten(since failures: Int) {
     if isDiskFull.load(ordering: .relaxed) {
       let plenty = min(space.limit / 16, 64 << 20)
       guard folder.hasRoom(bytes: plenty, inodes: 64) else { return }
       isDiskFull.store(false, ordering: .relaxed)
     }
-    writing.succeed()
+    writing.succeed(since: failures)
   }
 
   /// Removes the entry of a ticket's key, unless a later operation replaced the ticket.
   func remove(_ ticket: PendingWrites.Ticket) {
-    removeFile(ticket.digest, EntryKind(of: ticket.key)) { _ in pending.isCurrent(ticket) }
+    removeFile(ticket.digest, kind: EntryKind(of: ticket.key)) { _ in pending.isCurrent(ticket) }
   }
 
   /// Counts a failure and logs the first one of an episode.
-  func fail(_ episode: FailureEpisode, _ error: SystemError) {
+  func fail(_ episode: FailureEpisode, with error: SystemError) {
     counts.failures.add()
     episode.fail(error.description)
   }

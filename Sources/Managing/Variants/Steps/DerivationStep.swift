@@ -14,14 +14,17 @@ struct DerivationStep: MissStep {
   private let sources: SourceStore
   private let staleness: Staleness
   private let processor: any ImageProcessor
+  private let storage: VariantStorage
   private let counters: SubstitutionCounters
 
   /// - Parameter isEnabled: whether small variants may be derived from larger ones.
   init(
     isEnabled: Bool, candidates: Lock<DerivationCandidates>, cache: VariantCache,
     sources: SourceStore,
-    staleness: Staleness, processor: any ImageProcessor, counters: SubstitutionCounters
+    staleness: Staleness, processor: any ImageProcessor, storage: VariantStorage,
+    counters: SubstitutionCounters
   ) {
+    self.storage = storage
     self.isEnabled = isEnabled
     self.candidates = candidates
     self.cache = cache
@@ -45,26 +48,27 @@ struct DerivationStep: MissStep {
         self.candidates.withLock { $0.remove(candidate.key) }
         continue
       }
-      guard staleness.use(of: larger.info.freshness, by: request) == .fresh, let file = larger.file
+      guard staleness.use(of: larger.info.freshness, by: request) == .fresh,
+        let file = larger.file(storage)
       else { continue }
       let image: ProcessedImage
       do throws(ImageError) {
         image = try await processor.process(
           ImageJob(
             file: file, transform: rest, density: request.source.density,
-            priority: miss.participant))
+            priority: miss.participant, client: request.key.variation))
       } catch .cancelled {
         throw .cancelled
       } catch {
         // Falls back to the source.
         return .next
       }
-      miss.timings.add(image.timings)
+      miss.timings.add(image.report.timings)
       counters.derived.add()
       let variant = Variant(
         key: request.key, info: VariantInfo(image, derivedFrom: larger.info),
-        body: .memory(image.bytes))
-      cache.store(variant, in: request.options.store)
+        body: image.body)
+      cache.store(variant, in: request.options.store, for: request.options.demand())
       return .response(
         VariantResult(variant: variant, status: .hit(.variant), timings: miss.timings))
     }
@@ -74,14 +78,16 @@ struct DerivationStep: MissStep {
 
 extension Variant {
   /// The variant's bytes as a file for an imaging worker, or `nil` if no memory is available.
-  fileprivate var file: FileRegion? {
+  fileprivate func file(_ storage: VariantStorage) -> FileRegion? {
     switch body {
     case .file(let file): return file
     case .memory(let bytes):
-      guard var file = try? MemoryFile(name: "pictor-larger") else { return nil }
+      guard let lease = storage.memory.lease(bytes.count),
+        var file = try? MemoryFile(name: "pictor-larger")
+      else { return nil }
       do {
         try bytes.withUnsafeBytes { try file.append($0) }
-        return try file.sealed()
+        return try file.sealed(lease: lease)
       } catch {
         return nil
       }

@@ -21,28 +21,28 @@ struct KeepOriginalStep: MissStep {
 
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let transform = miss.request.transform
-    guard case .rendered(let image) = miss.made?.making, let source = miss.loaded?.source,
-      !image.isDamaged, source.version != 0, source.file.count <= image.bytes.count,
-      source.file.count <= transform.maxBytes ?? .max,
-      image.scaledDownFrom == nil, transform.leavesPixels,
-      // Copies the bytes: another process may truncate a mapped file. The encoded image is larger
-      // and is in memory already.
-      let bytes = await files.bytes(of: source.file),
+    guard case .rendered(let result) = miss.made?.making, let source = miss.loaded?.source,
+      let image = result.rendered,
+      !result.report.isDamaged, source.version != 0, source.file.count <= result.body.count,
+      source.file.count <= transform.output.maxBytes ?? .max,
+      image.scaledDownFrom == nil, transform.keepsStoredPixels,
+      // Copies the bytes: another process may truncate a mapped file.
+      let (bytes, body) = await files.bytesAndBody(of: source.file),
       let format = format(of: bytes, insteadOf: image, transform: transform)
     else { return .next }
     counters.sourcesInstead.add()
-    var info = VariantInfo(
-      passingThrough: format, size: image.size, source: source, density: image.density)
-    info.frames = image.frames
+    let own = RenderedImage(
+      format: format, size: image.size, frames: image.frames, density: image.density)
+    let info = VariantInfo(passingThrough: own, of: source)
     miss.made = NewVariant(
-      variant: Variant(key: miss.request.key, info: info, body: .memory(bytes)),
+      variant: Variant(key: miss.request.key, info: info, body: body),
       making: .substituted)
     return .next
   }
 
   /// Returns the format of a source that looks like the rendered image, otherwise `nil`.
   private func format(
-    of bytes: ImageBytes, insteadOf image: ProcessedImage, transform: Transform
+    of bytes: ImageBytes, insteadOf image: RenderedImage, transform: Transform
   ) -> ImageFormat? {
     bytes.withUnsafeBytes { bytes in
       guard let format = FormatSigns.format(of: bytes), policy.formats.contains(format),
@@ -53,9 +53,4 @@ struct KeepOriginalStep: MissStep {
       return format
     }
   }
-}
-
-extension Transform {
-  /// Whether an output of the source's size has the stored pixels of the source.
-  fileprivate var leavesPixels: Bool { keepsPixels && rotation == .none && flip == .none }
 }

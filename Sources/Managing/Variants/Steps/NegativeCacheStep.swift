@@ -2,8 +2,8 @@
 
 import Model
 
-/// Throws the remembered failure to render a variant. Failures to load are answered only when the
-/// source has to be loaded.
+/// Throws a remembered failure to render, of the variant or of its source, unless the request
+/// retries failures. `SourceService` throws remembered failures to load, before a download.
 struct NegativeCacheStep: MissStep {
   let failures: NegativeCache
 

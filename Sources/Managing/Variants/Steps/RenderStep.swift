@@ -28,20 +28,21 @@ struct RenderStep: MissStep {
         ImageJob(
           file: source.file, transform: request.transform, density: request.source.density,
           overlay: overlay(of: miss), priority: miss.participant,
-          source: SourceIdentity(key: source.key, version: source.version)))
+          source: SourceIdentity(key: source.key, version: source.version),
+          client: request.key.variation))
     } catch {
       throw await failure(error, of: miss, source: source)
     }
-    miss.timings.add(image.timings)
+    miss.timings.add(image.report.timings)
     var info = VariantInfo(image, of: source, watermark: miss.watermark)
-    if image.isDamaged {
+    if image.report.isDamaged {
       // Forces a new download, because the origin may soon have an intact image.
       await sources.remove(source.key)
       info.isDamaged = true
       info.freshness = freshness.limited(info.freshness)
     }
     miss.made = NewVariant(
-      variant: Variant(key: request.key, info: info, body: .memory(image.bytes)),
+      variant: Variant(key: request.key, info: info, body: image.body),
       making: .rendered(image))
     return .next
   }

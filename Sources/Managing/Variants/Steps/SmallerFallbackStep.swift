@@ -16,12 +16,12 @@ struct SmallerFallbackStep: MissStep {
   }
 
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
-    guard case .rendered(let image) = miss.made?.making, !image.isDamaged,
+    guard case .rendered(let image) = miss.made?.making, !image.report.isDamaged,
       let source = miss.loaded?.source,
       let fallback = policy.replaceableFallback(for: miss.request),
       let found = await cache.variant(for: fallback.key), found.isRendered(from: source),
       found.info.watermarkVersion == miss.watermark?.version ?? 0,
-      found.body.count <= image.bytes.count,
+      found.body.count <= image.body.count,
       let variant = await files.copy(
         of: found, as: miss.request.key,
         freshness: source.freshness.combined(with: miss.watermark))

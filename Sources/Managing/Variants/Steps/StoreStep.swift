@@ -33,9 +33,11 @@ struct StoreStep: MissStep {
     case .renewed: tier = miss.inMemory == nil ? .disk : .memory
     case .rendered, .substituted: break
     }
-    let isStored = await cache.replace(miss.onDisk, with: variant, in: tiers)
+    let isStored = await cache.replace(
+      miss.onDisk, with: variant, in: tiers,
+      for: options.demand(isRepeated: miss.hasEntry))
     if isStored, !variant.info.isDamaged {
-      candidates.withLock { $0.note(variant, miss.request.transform) }
+      candidates.withLock { $0.note(variant, of: miss.request.transform) }
     }
     let status = loaded.status(
       from: tier, replacesEntry: miss.hasEntry, isStored: isStored, isCollapsed: miss.isCollapsed,

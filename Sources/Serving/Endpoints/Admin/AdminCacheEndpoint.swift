@@ -8,6 +8,14 @@ struct AdminCacheEndpoint: Endpoint {
   let methods: [Method] = [.get, .head, .put, .delete]
   let access = EndpointAccess.operators
 
+  func scope(for method: Method) -> OperatorScope {
+    switch method {
+    case .delete: .purge
+    case .put: .write
+    default: .read
+    }
+  }
+
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
     method == .put ? .file(limit: configuration.maximumUpload) : .discard
   }
@@ -61,12 +69,12 @@ struct AdminCacheEndpoint: Endpoint {
     let body = context.client.takeBody()
     let cache = context.services.cache
     var transform = Transform()
-    transform.qualities = context.handler.rules.qualities
+    transform.output.qualities = context.handler.rules.qualities
     let plain = ImageRequest(source: url, transform: transform)
     return .suspend(.always) { () async throws(ImageError) in
       let file = try body.file()
       let isNew = await cache.look(for: plain).isEmpty
-      let report = try await cache.put(url, file, origin)
+      let report = try await cache.put(url, file: file, origin: origin)
       return .json(try JSONResponse(["purged": report], status: isNew ? 201 : 200))
     }
   }

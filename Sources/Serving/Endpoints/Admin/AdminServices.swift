@@ -1,6 +1,7 @@
 // AdminServices: the services behind the admin endpoints.
 
 import Model
+import Platform
 
 /// The services that `/admin` uses.
 public struct AdminServices: Sendable {
@@ -8,12 +9,18 @@ public struct AdminServices: Sendable {
   let cache: any CacheOperations
   let downloads: any DownloadOperations
   let prefetcher: any PrefetchOperations
+  /// What uploads in memory count against.
+  let bodies: ByteBudget
 
   /// Creates the services from their implementations.
+  ///
+  /// - Parameter bodies: what uploads in memory count against.
   public init(
     manager: any ManagerOperations, cache: any CacheOperations,
-    downloads: any DownloadOperations, prefetcher: any PrefetchOperations
+    downloads: any DownloadOperations, prefetcher: any PrefetchOperations,
+    bodies: ByteBudget = .unlimited
   ) {
+    self.bodies = bodies
     self.manager = manager
     self.cache = cache
     self.downloads = downloads

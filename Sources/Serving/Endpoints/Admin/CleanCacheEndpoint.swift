@@ -8,6 +8,8 @@ struct CleanCacheEndpoint: Endpoint {
   let methods: [Method] = [.post]
   let access = EndpointAccess.operators
 
+  func scope(for method: Method) -> OperatorScope { .purge }
+
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     _ = try AdminQuery(context.query, allowed: [])
     let cache = context.services.cache

@@ -2,11 +2,13 @@
 
 import Model
 
-/// `/admin/cache/clear`: POST removes all entries of a tier.
+/// `/admin/cache/clear`: POST empties the tier that `tier` names. Without it, purges everything.
 struct ClearCacheEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/cache/clear")
   let methods: [Method] = [.post]
   let access = EndpointAccess.operators
+
+  func scope(for method: Method) -> OperatorScope { .purge }
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let cache = context.services.cache
@@ -16,7 +18,9 @@ struct ClearCacheEndpoint: Endpoint {
 }
 
 extension StoreTiers {
-  /// Parses the query of a clear: `tier`, by default all tiers.
+  /// Parses `tier`: `memory`, `disk` or `all`, the default.
+  ///
+  /// - Throws: `unknownParameter`, or `invalidParameter` for another value.
   fileprivate init(toClear query: ArraySlice<UInt8>) throws(ImageError) {
     let query = try AdminQuery(query, allowed: ["tier"])
     switch query["tier"] {

@@ -8,6 +8,8 @@ struct FailedURLsEndpoint: Endpoint {
   let methods: [Method] = [.get, .head, .delete]
   let access = EndpointAccess.operators
 
+  func scope(for method: Method) -> OperatorScope { method == .delete ? .purge : .read }
+
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let manager = context.services.manager
     guard context.client.method == .delete else {

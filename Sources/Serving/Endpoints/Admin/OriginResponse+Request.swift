@@ -13,13 +13,13 @@ extension OriginResponse {
         { context, _, name, value in
           guard let context, let name, let value else { return .YES }
           let origin = context.assumingMemoryBound(to: OriginResponse.self)
-          origin.pointee.take(String(cString: name).lowercased(), String(cString: value))
+          origin.pointee.take(String(cString: name).lowercased(), value: String(cString: value))
           return .YES
         }, origin)
     }
   }
 
-  private mutating func take(_ name: String, _ value: String) {
+  private mutating func take(_ name: String, value: String) {
     switch name {
     // Several fields form one list (RFC 9110, section 5.3).
     case "cache-control": cacheControl = cacheControl.map { $0 + ", " + value } ?? value

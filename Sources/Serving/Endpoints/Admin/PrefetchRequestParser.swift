@@ -37,20 +37,21 @@ enum PrefetchRequestParser {
       .enumerated()
       .map { (number: $0.offset + 1, text: trimmed($0.element)) }
       .filter { !$0.text.isEmpty && $0.text.first != UInt8(ascii: "#") }
-    guard lines.count * suffixes.count <= PrefetchLine.most else {
-      throw .tooManyLines(limit: PrefetchLine.most)
+    guard lines.count * suffixes.count <= PrefetchLine.maximumCount else {
+      throw .tooManyLines(limit: PrefetchLine.maximumCount)
     }
     return lines.flatMap { line in
       suffixes.map { suffix in
         PrefetchLine(
-          number: line.number, request: request(of: line.text, suffix, accepted, rules))
+          number: line.number,
+          request: request(of: line.text, suffix: suffix, accepted: accepted, rules: rules))
       }
     }
   }
 
   private static func request(
-    of text: ArraySlice<UInt8>, _ suffix: String, _ accepted: AcceptedFormats,
-    _ rules: RequestRules
+    of text: ArraySlice<UInt8>, suffix: String, accepted: AcceptedFormats,
+    rules: RequestRules
   ) -> Result<ImageRequest, ImageError> {
     do throws(ImageError) {
       let query = try query(of: text)
@@ -85,7 +86,7 @@ enum PrefetchRequestParser {
     .invalidParameter(
       name: "line", value: displayable(line),
       allowed:
-        "a URL or a query of /image, bare or as a JSON string, or a JSON object of parameters")
+        "a URL or a query of /image, plain or as a JSON string, or a JSON object of parameters")
   }
 
   /// Returns a query unchanged, and a URL as the value of `url`.

@@ -16,17 +16,18 @@ extension PurgeScope {
     guard let (name, text) = given.first else {
       throw .missingParameter("url, prefix, host or tag")
     }
-    func refuse(_ name: String, _ text: String, _ allowed: String) -> ImageError {
+    func refuse(_ name: String, text: String, allowed: String) -> ImageError {
       .invalidParameter(name: name, value: displayable(text), allowed: allowed)
     }
     if given.count > 1 {
-      throw refuse(given[1].0, given[1].1, "one of url, prefix, host and tag, and only one")
+      throw refuse(
+        given[1].0, text: given[1].1, allowed: "one of url, prefix, host and tag, and only one")
     }
     switch name {
     case "url": self = .url(filter.keyURL(of: try SourceURL(parsing: text)))
     case "prefix":
       guard Self.isPrefix(text), let prefix = try? SourceURL(parsing: text) else {
-        throw refuse(name, text, Self.prefixAllowed)
+        throw refuse(name, text: text, allowed: Self.prefixAllowed)
       }
       self = .prefix(prefix)
     case "host":
@@ -34,16 +35,18 @@ extension PurgeScope {
       guard let host = HostPattern(text), text.utf8.count(where: { $0 == UInt8(ascii: ":") }) != 1
       else {
         throw refuse(
-          name, text,
-          "a host without scheme, port and path, such as example.com, *.example.com, or * for all")
+          name, text: text,
+          allowed:
+            "a host without scheme, port and path, such as example.com, *.example.com, or * for all"
+        )
       }
       self = .host(host)
     default:
       let tags = filter.allTags
       guard tags.contains(text) else {
         throw refuse(
-          name, text,
-          tags.isEmpty
+          name, text: text,
+          allowed: tags.isEmpty
             ? "no host rule has a tag" : "a tag of a host rule: " + tags.joined(separator: ", "))
       }
       self = .tag(text)
@@ -57,8 +60,8 @@ extension PurgeScope {
     without * at its end; host= takes away all of a host, or of the hosts below one
     """
 
-  /// Whether a text can be the beginning of a URL that is kept. A host without a slash behind it would mean that host
-  /// alone, where a part of its name may be meant; what follows a `#` is kept nowhere.
+  /// Whether a text can be the beginning of a cached URL. A host without the slash after it is
+  /// refused: it is unclear whether it is complete. Cached URLs contain no `#`.
   private static func isPrefix(_ text: String) -> Bool {
     guard let mark = text.firstRange(of: "://") else { return false }
     let rest = text[mark.upperBound...]

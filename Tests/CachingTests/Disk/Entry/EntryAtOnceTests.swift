@@ -9,7 +9,7 @@ import Testing
 @testable import Caching
 
 /// Whether the kernel and the file system of the tests support non-blocking reads.
-private let systemReadsAtOnce: Bool = {
+let systemReadsAtOnce: Bool = {
   guard let folder = try? TemporaryFolder() else { return false }
   let path = folder.path + "/probe"
   let made = open(path, O_CREAT | O_WRONLY, 0o600)
@@ -24,7 +24,7 @@ private let systemReadsAtOnce: Bool = {
 
 @Suite(.onOwnThreads) struct EntryAtOnceTests {
   let folder: TemporaryFolder
-  let clock = TestClock()
+  let clock = ManualClock()
 
   init() throws { folder = try TemporaryFolder() }
 
@@ -37,8 +37,8 @@ private let systemReadsAtOnce: Bool = {
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
-  func `a small variant on disk is read on the spot, whole, and counted as a hit`() async throws {
-    let variant = Sample.variant(1, Sample.bytes(18_000))
+  func `a small variant on disk is read without blocking and counts as a hit`() async throws {
+    let variant = Sample.variant(1, bytes: Sample.bytes(18_000))
     let first = try await open()
     first.store(variant)
     await first.shutDown(within: .seconds(10))
@@ -52,9 +52,11 @@ private let systemReadsAtOnce: Bool = {
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
-  func `what nobody wants is not counted, and nothing is found after the end`() async throws {
+  func `a variant that the caller rejects is not counted, and a closed tier finds nothing`()
+    async throws
+  {
     let tier = try await open()
-    let variant = Sample.variant(1, Sample.bytes(100))
+    let variant = Sample.variant(1, bytes: Sample.bytes(100))
     tier.store(variant)
     #expect(await tier.quiet())
     #expect(tier.variantAtOnce(for: variant.key) { $0.etag == "another" } == nil)
@@ -64,15 +66,15 @@ private let systemReadsAtOnce: Bool = {
     #expect(tier.variantAtOnce(for: variant.key) { _ in true } == nil)
   }
 
-  @Test func `large variants, sources, absent and removed entries are left to who may wait`()
+  @Test func `large variants, sources, absent and removed entries are left to the blocking read`()
     async throws
   {
     let tier = try await open()
-    let large = Sample.variant(1, Sample.bytes(EntryFile.longestAtOnce))
-    let removed = Sample.variant(2, Sample.bytes(10))
+    let large = Sample.variant(1, bytes: Sample.bytes(EntryFile.longestAtOnce))
+    let removed = Sample.variant(2, bytes: Sample.bytes(10))
     tier.store(large)
     tier.store(removed)
-    tier.store(try Sample.source(3, Sample.bytes(10)))
+    tier.store(try Sample.source(3, bytes: Sample.bytes(10)))
     #expect(await tier.quiet())
     await tier.remove(removed.key)
     #expect(tier.variantAtOnce(for: large.key) { _ in true } == nil)
@@ -86,7 +88,7 @@ private let systemReadsAtOnce: Bool = {
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
-  func `a damaged, cut, lengthened or foreign file is nothing on the spot either`()
+  func `a damaged, truncated, extended or foreign file is a miss without blocking`()
     async throws
   {
     let tier = try await open()
@@ -111,7 +113,7 @@ private let systemReadsAtOnce: Bool = {
       ("emptied", { descriptor, _ in ftruncate(descriptor, 0) }),
     ]
     for (number, (what, change)) in changes.enumerated() {
-      let variant = Sample.variant(number, Sample.bytes(3_000, seed: number))
+      let variant = Sample.variant(number, bytes: Sample.bytes(3_000, seed: number))
       tier.store(variant)
       #expect(await tier.quiet())
       #expect(tier.variantAtOnce(for: variant.key) { _ in true } != nil)
@@ -125,7 +127,8 @@ private let systemReadsAtOnce: Bool = {
       #expect(await tier.variant(for: variant.key) == nil, "\(what)")
       #expect(tier.figures.damaged == number + 1, "\(what)")
     }
-    let (one, other) = (Sample.variant(10, [1, 2, 3]), Sample.variant(11, [4, 5, 6]))
+    let one = Sample.variant(10, bytes: [1, 2, 3])
+    let other = Sample.variant(11, bytes: [4, 5, 6])
     tier.store(one)
     tier.store(other)
     #expect(await tier.quiet())
@@ -135,20 +138,19 @@ private let systemReadsAtOnce: Bool = {
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
-  func `being read on the spot counts as use, and the file gets to know it`() async throws {
+  func `a non-blocking read counts as a use and updates the file's access time`() async throws {
     let tier = try await open()
-    let variant = Sample.variant(1, Sample.bytes(100))
+    let variant = Sample.variant(1, bytes: Sample.bytes(100))
     tier.store(variant)
     #expect(await tier.quiet())
     clock.advance(by: 3_600)
     #expect(tier.variantAtOnce(for: variant.key) { _ in true } != nil)
     let path = tier.path(of: variant.key)
     let now = clock.now.seconds
-    #expect(
-      await eventually {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_atim.tv_sec == now
-      })
+    try await eventually {
+      var status = stat()
+      return stat(path, &status) == 0 && status.st_atim.tv_sec == now
+    }
     await tier.shutDown(within: .seconds(10))
   }
 }

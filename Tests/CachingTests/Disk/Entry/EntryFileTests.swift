@@ -22,7 +22,7 @@ import Testing
     return try #require(files.first { !$0.hasSuffix("/lock") })
   }
 
-  func change(_ path: String, at offset: Int, _ change: (UInt8) -> UInt8) {
+  func change(_ path: String, at offset: Int, by change: (UInt8) -> UInt8) {
     let descriptor = Glibc.open(path, O_RDWR)
     var byte: UInt8 = 0
     #expect(pread(descriptor, &byte, 1, off_t(offset)) == 1)
@@ -31,13 +31,18 @@ import Testing
     close(descriptor)
   }
 
-  @Test func `metadata is read back as it was, with and without what is optional`() throws {
+  @Test func `metadata is read back unchanged, with and without optional fields`() throws {
     var bare = Sample.info()
-    (bare.scaledDownFrom, bare.lastModified, bare.sourceVersion) = (nil, nil, 0)
+    bare.content = .image(
+      RenderedImage(format: .png, size: PixelSize(width: 1, height: 2), density: 1))
+    bare.lastModified = nil
+    bare.sourceVersion = 0
+    var described = Sample.info()
+    described.content = .sourceDescription
     var marked = Sample.info()
     marked.watermarkVersion = Sample.version
     let contents: [EntryMetadata.Content] = [
-      .variant(Sample.info()), .variant(bare), .variant(marked),
+      .variant(Sample.info()), .variant(bare), .variant(described), .variant(marked),
       .source(Sample.origin, Sample.freshness, version: Sample.version, generation: 7),
       .source(
         OriginResponse(status: 203),
@@ -61,15 +66,15 @@ import Testing
     }
   }
 
-  @Test func `what metadata from before does not tell is not known, and not allowed`() throws {
+  @Test func `fields missing from older metadata read as unknown or forbidden`() throws {
     // Given a key, a freshness and a status, as older versions wrote them, byte for byte.
-    func field(_ tag: UInt8, _ value: [UInt8]) -> [UInt8] {
+    func field(_ tag: UInt8, value: [UInt8]) -> [UInt8] {
       [tag, UInt8(value.count), 0, 0, 0] + value
     }
     func numbers(_ values: [UInt8]) -> [UInt8] { values.flatMap { [$0, 0, 0, 0, 0, 0, 0, 0] } }
     let source =
-      field(1, Array("https://a.example/".utf8)) + field(2, numbers([9, 0, 60, 1]))
-      + field(32, numbers([200]))
+      field(1, value: Array("https://a.example/".utf8)) + field(2, value: numbers([9, 0, 60, 1]))
+      + field(32, value: numbers([200]))
     let freshness = Freshness(
       receivedAt: UnixTime(seconds: 9), lifetime: 60, mayBeStale: false, clientLifetime: 0,
       clientTime: 0)
@@ -80,18 +85,47 @@ import Testing
     #expect(source.withUnsafeBytes { EntryMetadata(kind: .source, decoding: $0) } == expected)
 
     let variant =
-      field(1, Array("https://a.example/ w=1".utf8)) + field(2, numbers([9, 0, 60, 1]))
-      + field(3, Array("webp".utf8)) + field(4, numbers([3, 4])) + field(5, numbers([1]))
-      + field(6, numbers([0])) + field(8, Array("e".utf8))
+      field(1, value: Array("https://a.example/ w=1".utf8))
+      + field(2, value: numbers([9, 0, 60, 1]))
+      + field(3, value: Array("webp".utf8)) + field(4, value: numbers([3, 4]))
+      + field(5, value: numbers([1]))
+      + field(6, value: numbers([0])) + field(8, value: Array("e".utf8))
     let info = VariantInfo(
-      format: .webp, size: PixelSize(width: 3, height: 4), density: 0, etag: "e",
+      .image(RenderedImage(format: .webp, size: PixelSize(width: 3, height: 4), density: 0)),
+      etag: "e",
       freshness: freshness, sourceVersion: 0)
     #expect(
       variant.withUnsafeBytes { EntryMetadata(kind: .variant, decoding: $0) }
         == EntryMetadata(key: "https://a.example/ w=1", content: .variant(info)))
   }
 
-  @Test func `digests are words of SHA-256 and are read back from names`() throws {
+  @Test func `a description is stored with the format json, as in earlier versions`() throws {
+    func field(_ tag: UInt8, value: [UInt8]) -> [UInt8] {
+      [tag, UInt8(value.count), 0, 0, 0] + value
+    }
+    func numbers(_ values: [UInt8]) -> [UInt8] { values.flatMap { [$0, 0, 0, 0, 0, 0, 0, 0] } }
+    // Given an entry as earlier versions wrote it: with the size and the density of the source.
+    let key = "https://a.example/ info=1"
+    let beginning =
+      field(1, value: Array(key.utf8))
+      + field(2, value: numbers([9, 0, 60, 1, 1, 0, 0, 0, 1, 0, 0]))
+      + field(3, value: Array("json".utf8))
+    let rest = field(5, value: numbers([1])) + field(6, value: [0, 0, 0, 0, 0, 0, 0xf0, 0x3f])
+    let etag = field(8, value: Array("e".utf8))
+    let earlier = beginning + field(4, value: numbers([64, 48])) + rest + etag
+    // Then it is read, and written with the same fields.
+    let metadata = EntryMetadata(
+      key: key,
+      content: .variant(
+        VariantInfo(
+          .sourceDescription, etag: "e",
+          freshness: Freshness(
+            receivedAt: UnixTime(seconds: 9), lifetime: 60, clientLifetime: 0, clientTime: 0))))
+    #expect(earlier.withUnsafeBytes { EntryMetadata(kind: .variant, decoding: $0) } == metadata)
+    #expect(metadata.encoded() == beginning + field(4, value: numbers([1, 1])) + rest + etag)
+  }
+
+  @Test func `digests are words of SHA-256 and are parsed from file names`() throws {
     let digest = EntryDigest(of: CacheKey(text: "abc"))
     #expect(digest.hexadecimal == "ba7816bf8f01cfea414140de5dae2223")
     #expect(EntryDigest(hexadecimal: digest.hexadecimal) == digest)
@@ -113,39 +147,39 @@ import Testing
     }
   }
 
-  @Test func `families are told by names`() throws {
+  @Test func `entry groups are recognized by file names`() throws {
     let url = try SourceURL(parsing: "https://a.example/1.jpg")
     let plain = CacheKey(source: url)
     let varied = plain.varied(by: "0123456789abcdef")
-    let (all, ofPlain, ofVaried) = (
-      EntryGroup.all(of: url), EntryGroup.variants(of: plain), EntryGroup.variants(of: varied)
-    )
+    let all = EntryGroup.all(of: url)
+    let ofPlain = EntryGroup.variants(of: plain)
+    let ofVaried = EntryGroup.variants(of: varied)
     for width in 1...50 {
       let digests = [plain, varied].map {
         EntryDigest(of: CacheKey(text: $0.text + " w=\(width)"))
       }
-      #expect(digests.map { all.contains($0, .variant) } == [true, true])
-      #expect(digests.map { ofPlain.contains($0, .variant) } == [true, false])
-      #expect(digests.map { ofVaried.contains($0, .variant) } == [false, true])
+      #expect(digests.map { all.contains($0, kind: .variant) } == [true, true])
+      #expect(digests.map { ofPlain.contains($0, kind: .variant) } == [true, false])
+      #expect(digests.map { ofVaried.contains($0, kind: .variant) } == [false, true])
       let other = EntryDigest(of: CacheKey(text: "https://a.example/2.jpg w=\(width)"))
-      #expect(!all.contains(other, .variant))
+      #expect(!all.contains(other, kind: .variant))
     }
     for source in [plain, varied] {
       let digest = EntryDigest(of: source)
-      #expect(all.contains(digest, .source))
-      #expect(!ofPlain.contains(digest, .source) && !ofVaried.contains(digest, .source))
+      #expect(all.contains(digest, kind: .source))
+      #expect(!ofPlain.contains(digest, kind: .source) && !ofVaried.contains(digest, kind: .source))
     }
   }
 
-  @Test func `any flipped byte is a miss, removes the file, and is counted`() async throws {
+  @Test func `any flipped byte is a miss, removes the file and is counted`() async throws {
     for isSource in [false, true] {
       // Given one entry, every byte of its prefix, and some bytes of its body.
       let body = Sample.bytes(100_000)
       let writer = try open()
       if isSource {
-        writer.store(try Sample.source(1, body))
+        writer.store(try Sample.source(1, bytes: body))
       } else {
-        writer.store(Sample.variant(1, body))
+        writer.store(Sample.variant(1, bytes: body))
       }
       await writer.shutDown(within: .seconds(10))
       let path = try entryFile()
@@ -173,9 +207,9 @@ import Testing
         #expect(access(path, F_OK) != 0)
         // Stored again and marked unverified, as after a start.
         if isSource {
-          tier.store(try Sample.source(1, body))
+          tier.store(try Sample.source(1, bytes: body))
         } else {
-          tier.store(Sample.variant(1, body))
+          tier.store(Sample.variant(1, bytes: body))
         }
         #expect(await tier.quiet())
         tier.unverify(digest)
@@ -185,7 +219,7 @@ import Testing
     }
   }
 
-  @Test func `a file that was cut, lengthened, emptied or written by another version is a miss`()
+  @Test func `a truncated, extended or empty file or one of another version is a miss`()
     async throws
   {
     let body = Sample.bytes(5_000)
@@ -197,7 +231,7 @@ import Testing
       { path in change(path, at: 8) { $0 + 1 } },
     ]
     for (count, damage) in changes.enumerated() {
-      tier.store(Sample.variant(1, body))
+      tier.store(Sample.variant(1, bytes: body))
       #expect(await tier.quiet())
       // Lengths and header are checked on every read, even of a verified body.
       damage(try entryFile())
@@ -207,18 +241,18 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a body that rots while the tier runs is a miss, for variants and for sources`()
+  @Test func `a body damaged at run time is a miss, for variants and for sources`()
     async throws
   {
     let tier = try open()
     let body = Sample.bytes(5_000)
-    tier.store(Sample.variant(1, body))
+    tier.store(Sample.variant(1, bytes: body))
     #expect(await tier.quiet())
     #expect(await tier.variant(for: Sample.variantKey(1))?.bytes == body)
     change(try entryFile(), at: 3_000) { $0 ^ 0x55 }
     #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
 
-    tier.store(try Sample.source(1, Sample.bytes(200_000)))
+    tier.store(try Sample.source(1, bytes: Sample.bytes(200_000)))
     #expect(await tier.quiet())
     #expect(await tier.source(for: Sample.sourceKey(1)) != nil)
     change(try entryFile(), at: 150_000) { $0 ^ 0x55 }
@@ -227,14 +261,13 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `another key's file under a key's name is a miss`() async throws {
+  @Test func `a file under the name of another key is a miss`() async throws {
     let tier = try open()
-    tier.store(Sample.variant(1, Sample.bytes(500)))
-    tier.store(Sample.variant(2, Sample.bytes(600)))
+    tier.store(Sample.variant(1, bytes: Sample.bytes(500)))
+    tier.store(Sample.variant(2, bytes: Sample.bytes(600)))
     #expect(await tier.quiet())
-    let (one, two) = (
-      tier.path(of: Sample.variantKey(1)), tier.path(of: Sample.variantKey(2))
-    )
+    let one = tier.path(of: Sample.variantKey(1))
+    let two = tier.path(of: Sample.variantKey(2))
     #expect(rename(one, two) == 0)
     #expect(await tier.variant(for: Sample.variantKey(2)) == nil)
     #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
@@ -243,7 +276,7 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a source that is shorter than it says is not kept`() async throws {
+  @Test func `a source shorter than its stated length is not stored`() async throws {
     let tier = try open()
     let whole = try Sample.memoryFile(Sample.bytes(1_000), offset: 0)
     let region = FileRegion(owning: dup(whole.descriptor), count: 1_001)

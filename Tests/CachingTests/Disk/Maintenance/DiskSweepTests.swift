@@ -23,7 +23,7 @@ import Testing
   func fileCount() -> Int { TemporaryFolder.files(below: cache + "/v").count }
 
   /// Writes variants of the current generation, as a disk thread does.
-  func fill(_ parts: DiskEngine, _ count: Int) throws {
+  func fill(_ parts: DiskEngine, count: Int) throws {
     parts.store.scan { false }
     for number in 0..<count {
       let variant = Sample.variant(Self.text(number), generation: purges.generation)
@@ -36,7 +36,7 @@ import Testing
 
   @Test
   func
-    `while a sweep of 100,000 entries stands still, look-ups, stores, removals and a clean go on`()
+    `during a paused sweep of 100,000 entries, look-ups, stores, removals and a clean proceed`()
     async throws
   {
     let tier = try DiskTier(Sample.configuration(folder), purges: purges, log: .silent)
@@ -69,13 +69,13 @@ import Testing
       }
       outcome.withLock { $0 = result }
     }
-    #expect(await eventually { steps.withLock { $0 } == 50_000 })
+    try await eventually { steps.withLock { $0 } == 50_000 }
     // Then all other operations continue.
     for number in 0..<200 {
       let key = CacheKey(text: Self.text(number))
-      let isMeant = "\(number)".hasPrefix("1")
-      #expect((await tier.variant(for: key) == nil) == isMeant)
-      #expect((await tier.look(for: key) == nil) == isMeant)
+      let isPurged = "\(number)".hasPrefix("1")
+      #expect((await tier.variant(for: key) == nil) == isPurged)
+      #expect((await tier.look(for: key) == nil) == isPurged)
     }
     let new = Sample.variant(Self.text(1), generation: purge.number)
     #expect(tier.store(new))
@@ -84,7 +84,7 @@ import Testing
     #expect(await tier.quiet())
     #expect(outcome.withLock { $0 } == nil)
     gate.post()
-    #expect(await eventually { outcome.withLock { $0 } != nil })
+    try await eventually { outcome.withLock { $0 } != nil }
     #expect(outcome.withLock { $0?.isComplete } == true)
     #expect(await tier.variant(for: new.key) != nil)
     let meant = (0..<200).count { "\($0)".hasPrefix("1") }
@@ -92,8 +92,11 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a writer that has asked is waited for, and one that has not writes nothing`() throws {
-    let parts = try DiskEngine(folder, purges)
+  @Test
+  func `an entry placed just before a purge is removed, and one placed after it is refused`()
+    throws
+  {
+    let parts = try DiskEngine(folder, purges: purges)
     parts.store.scan { false }
     let variants = (0..<2).map { Sample.variant(Self.text($0), generation: 0) }
     let tickets = variants.map { PendingWrites.Ticket(storing: .variant($0)) }
@@ -102,14 +105,14 @@ import Testing
       #expect(parts.store.pending.claim(ticket.key, onlyRemoval: false) === ticket)
     }
     // Given an entry placed just before the purge, and one placed just after the sweep
-    guard case .placed = try parts.store.place(.variant(variants[0]), tickets[0]) else {
+    guard case .placed = try parts.store.place(.variant(variants[0]), ticket: tickets[0]) else {
       Issue.record("not placed")
       return
     }
     let purge = purges.add(.prefix(try SourceURL(parsing: "https://images.example/")))
     #expect(parts.store.sweep([purge]) { false }.removed == 1)
     purges.finish(purge)
-    guard case .unwanted = try parts.store.place(.variant(variants[1]), tickets[1]) else {
+    guard case .unwanted = try parts.store.place(.variant(variants[1]), ticket: tickets[1]) else {
       Issue.record("placed")
       return
     }
@@ -117,12 +120,12 @@ import Testing
     #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
   }
 
-  @Test func `a file that was replaced since it was read stays`() throws {
-    let parts = try DiskEngine(folder, purges)
-    try fill(parts, 1)
+  @Test func `a file replaced after it was read is kept`() throws {
+    let parts = try DiskEngine(folder, purges: purges)
+    try fill(parts, count: 1)
     let purge = purges.add(.everything)
     let key = CacheKey(text: Self.text(0))
-    let path = parts.store.folder.file(.variant, EntryDigest(of: key))
+    let path = parts.store.folder.file(.variant, of: EntryDigest(of: key))
     guard case .found(let old) = EntryPrefix.read(path) else {
       Issue.record("not found")
       return
@@ -131,16 +134,18 @@ import Testing
       storing: .variant(Sample.variant(key.text, generation: purge.number)))
     _ = parts.store.pending.add(new)
     parts.store.write(new)
-    #expect(!parts.store.removeFile(new.digest, .variant, inode: old.inode))
+    #expect(!parts.store.removeFile(new.digest, kind: .variant, inode: old.inode))
     #expect(parts.store.sweep([purge]) { false }.removed == 0)
     #expect(fileCount() == 1)
   }
 
-  @Test func `a file that cannot be judged keeps the purge open; a damaged one goes`() throws {
-    let parts = try DiskEngine(folder, purges)
-    try fill(parts, 3)
+  @Test func `a file that cannot be read keeps the purge open, and a damaged one is removed`()
+    throws
+  {
+    let parts = try DiskEngine(folder, purges: purges)
+    try fill(parts, count: 3)
     let paths = (0..<3).map {
-      parts.store.folder.file(.variant, Self.digest($0))
+      parts.store.folder.file(.variant, of: Self.digest($0))
     }
     // Given a damaged file, and a symbolic link to itself, which cannot be opened
     let descriptor = Glibc.open(paths[0], O_WRONLY)
@@ -157,11 +162,11 @@ import Testing
     #expect(parts.store.sweep([purge]) { false }.isComplete)
   }
 
-  @Test func `of restored purges of URLs only files with their names are read`() throws {
-    let parts = try DiskEngine(folder, purges)
-    try fill(parts, 3)
+  @Test func `restored URL purges read only files with matching names`() throws {
+    let parts = try DiskEngine(folder, purges: purges)
+    try fill(parts, count: 3)
     // Given a file that a read would find damaged
-    let path = parts.store.folder.file(.variant, Self.digest(0))
+    let path = parts.store.folder.file(.variant, of: Self.digest(0))
     #expect(truncate(path, 10) == 0)
     let purge = purges.add(.url(try SourceURL(parsing: "https://images.example/1.jpg")))
     let result = parts.store.sweep([purge]) { false }
@@ -170,7 +175,7 @@ import Testing
     #expect(fileCount() == 2)
   }
 
-  @Test func `several tasks store, look and purge, and what was purged is never found again`()
+  @Test func `concurrent stores, look-ups and purges never return a purged entry`()
     async throws
   {
     let tier = try DiskTier(Sample.configuration(folder), purges: purges, log: .silent)
@@ -188,7 +193,7 @@ import Testing
               let generation = purges.generation
               if step % 3 == 0 { await Task.yield() }
               let bytes = Sample.bytes(Int.random(in: 1..<5_000, using: &random), seed: step)
-              tier.store(Sample.variant(key.text, generation: generation, bytes))
+              tier.store(Sample.variant(key.text, generation: generation, bytes: bytes))
             case 20:
               let prefix = "https://images.example/\(number % 3)"
               guard let url = try? SourceURL(parsing: prefix) else { continue }
@@ -202,7 +207,7 @@ import Testing
             case 25: _ = try? await tier.clear()
             default:
               // Every entry found now was loaded after the last purge that had finished before.
-              let last = purges.unfinished.last { $0.scope.matches(key, CacheKeyFilter()) }
+              let last = purges.unfinished.last { $0.scope.matches(key, filter: CacheKeyFilter()) }
               let isAtOnce = step % 2 == 0
               let found =
                 isAtOnce ? tier.variantAtOnce(for: key) { _ in true } : await tier.variant(for: key)
@@ -216,7 +221,7 @@ import Testing
       }
     }
     #expect(await tier.quiet())
-    #expect(await eventually { tier.figures.purgesPending == 0 })
+    try await eventually { tier.figures.purgesPending == 0 }
     // No entry left on disk is covered by any purge.
     for path in TemporaryFolder.files(below: cache + "/v") {
       guard case .found(let entry) = EntryPrefix.read(path) else {

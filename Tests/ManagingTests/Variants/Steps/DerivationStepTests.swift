@@ -1,6 +1,7 @@
 // DerivationStepTests: tests variants that are derived from larger ones without their source.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Managing
@@ -13,16 +14,17 @@ final class DerivationStepTests: ManagedTests {
       result = { job in
         let width = job.transform.width ?? 4_000
         return TestProcessor.image(
-          bytes: 9, .jpeg, PixelSize(width: width, height: width / 4))
+          bytes: 9, format: .jpeg, size: PixelSize(width: width, height: width / 4))
       }
     }
   }
 
   private func wish(
-    _ width: Int, quality: Int? = nil, _ change: (inout LoadOptions) -> Void = { _ in }
+    _ width: Int, quality: Int? = nil, change: (inout LoadOptions) -> Void = { _ in }
   ) throws -> ImageRequest {
     var transform = Transform()
-    (transform.width, transform.quality) = (width, quality)
+    transform.width = width
+    transform.quality = quality
     var request = ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
     change(&request.options)
@@ -37,7 +39,8 @@ final class DerivationStepTests: ManagedTests {
     return made.variant
   }
 
-  @Test func `it is made of the larger one, without the origin, and kept`() async throws {
+  @Test func `a variant is derived from a larger one without the origin, and stored`() async throws
+  {
     let large = try await makeLarge()
     pass(seconds: 60)
     let small = try await manager.variant(for: try wish(400))
@@ -54,14 +57,15 @@ final class DerivationStepTests: ManagedTests {
     #expect(only.cacheStatus == .hit(.variant))
   }
 
-  @Test func `where the source is kept it is made of that`() async throws {
+  @Test func `a cached source takes precedence over derivation`() async throws {
     open()
     _ = try await manager.variant(for: try wish(1_000, quality: 95))
     #expect(try await manager.variant(for: try wish(400)).cacheStatus == .hit(.source))
     #expect(manager.figures.derived == 0)
   }
 
-  @Test(arguments: 0..<3) func `who wants the origin asked, or something fresher, gets that`(
+  @Test(arguments: 0..<3)
+  func `a request that requires the origin or a fresher response is not derived`(
     number: Int
   ) async throws {
     _ = try await makeLarge()
@@ -69,12 +73,14 @@ final class DerivationStepTests: ManagedTests {
     let changes: [(inout LoadOptions) -> Void] = [
       { $0.cache = .refresh }, { $0.cache = .bypass }, { $0.age.maxAge = 10 },
     ]
-    _ = try await manager.variant(for: try wish(400, changes[number]))
+    _ = try await manager.variant(for: try wish(400, change: changes[number]))
     #expect(loader.started.value == 2)
     #expect(manager.figures.derived == 0)
   }
 
-  @Test func `what is too old, purged, gone or of other bytes is made nothing of`() async throws {
+  @Test func `an expired, purged, removed or outdated variant is not used for derivation`()
+    async throws
+  {
     // The variant was removed.
     var large = try await makeLarge()
     memory.remove(large.key)
@@ -91,24 +97,24 @@ final class DerivationStepTests: ManagedTests {
     #expect(manager.figures.derived == 0)
   }
 
-  @Test func `one of low quality is made nothing of`() async throws {
+  @Test func `a variant of low quality is not used for derivation`() async throws {
     _ = try await makeLarge(quality: 80)
     #expect(try await manager.variant(for: try wish(400)).cacheStatus != .hit(.variant))
   }
 
-  @Test func `where nothing can be made of the larger one the source is loaded`() async throws {
+  @Test func `a failed derivation loads the source`() async throws {
     _ = try await makeLarge()
     processor.failure.withLock { $0 = .undecodable(detail: "") }
     await #expect(throws: ImageError.self) { try await manager.variant(for: try wish(400)) }
     #expect(loader.started.value == 2 && processor.started.value == 3)
   }
 
-  @Test func `a configuration without it asks the origin`() async throws {
+  @Test func `without derivation in the configuration the origin is asked`() async throws {
     let large = try await makeLarge()
     let plain = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: freshness, purges: purges, derives: false,
-      now: { [clock] in UnixTime(seconds: clock.seconds.withLock { $0 }) })
+      now: { [clock] in clock.now })
     memory.remove(large.key)
     _ = try await plain.variant(for: try wish(1_000, quality: 95))
     #expect(try await plain.variant(for: try wish(400)).cacheStatus != .hit(.variant))

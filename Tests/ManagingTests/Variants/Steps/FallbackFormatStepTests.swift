@@ -1,6 +1,7 @@
 // FallbackFormatStepTests: tests which misses get a faster format before their AVIF.
 
 import Model
+import TestSupport
 import Testing
 
 @testable import Managing
@@ -8,7 +9,7 @@ import Testing
 struct FallbackFormatStepTests {
   private let step = FallbackFormatStep(policy: AVIFPolicy())
 
-  @Test func `an AVIF in no tier is replaced before its source is loaded`() async throws {
+  @Test func `an AVIF that is not cached is replaced before its source is loaded`() async throws {
     var miss = try Miss.sample(accepting: [.avif, .webp])
     let fallback = try await step.run(&miss).fallback
     #expect(fallback?.transform.accepted == [.webp])

@@ -1,6 +1,7 @@
 // KeepOriginalStepTests: tests that a variant is never larger than a suitable source.
 
 import Model
+import Platform
 import TestSupport
 import Testing
 
@@ -10,7 +11,7 @@ final class KeepOriginalStepTests: ManagedTests {
   private let size = PixelSize(width: 40, height: 30)
 
   private func request(
-    _ format: ImageFormat?, _ change: (inout Transform) -> Void = { _ in }
+    _ format: ImageFormat?, change: (inout Transform) -> Void = { _ in }
   ) throws -> ImageRequest {
     var transform = Transform()
     transform.format = format
@@ -29,14 +30,39 @@ final class KeepOriginalStepTests: ManagedTests {
     processor.result.withLock { result in
       result = { _ in
         TestProcessor.image(
-          bytes: source.count + more, .webp, size, scaledDownFrom: scaledDownFrom)
+          bytes: source.count + more, format: .webp, size: size, scaledDownFrom: scaledDownFrom)
       }
     }
   }
 
   private func bytes(_ variant: Variant) throws -> [UInt8] {
-    guard case .memory(let bytes) = variant.body else { throw NeverHappened() }
+    guard case .memory(let bytes) = variant.body else {
+      Issue.record("not in memory")
+      return []
+    }
     return bytes.withUnsafeBytes { Array($0) }
+  }
+
+  @Test func `memory that is full of variants does not make a result larger than its source`()
+    async throws
+  {
+    // Given
+    let source = try plain(.jpeg)
+    serve(source, made: 9)
+    let full = VariantStorage(memory: ByteBudget(limit: 0), files: nil, maximumInMemory: .max)
+    let manager = ImageManager(
+      memory: memory, disk: disk, loader: loader, processor: processor,
+      freshnessPolicy: freshness, purges: purges, storage: full, now: { [clock] in clock.now })
+    // When
+    let variant = try await manager.variant(for: request(.jpeg)).variant
+    // Then
+    guard case .file(let file) = variant.body else {
+      Issue.record("it is in memory")
+      return
+    }
+    let bytes = try ImageBytes(contentsOf: file, mayMap: false)
+    #expect(bytes.withUnsafeBytes { Array($0) } == source)
+    #expect(manager.figures.sourcesInstead == 1)
   }
 
   private func plain(_ format: ImageFormat) throws -> [UInt8] {
@@ -49,7 +75,7 @@ final class KeepOriginalStepTests: ManagedTests {
   }
 
   @Test(arguments: [ImageFormat.jpeg, .png, .gif, .webp], [0, 1, 1_000])
-  func `what comes out no smaller than a source that would do gives way to it`(
+  func `a result no smaller than a suitable source is replaced by it`(
     format: ImageFormat, more: Int
   ) async throws {
     // Given
@@ -57,29 +83,38 @@ final class KeepOriginalStepTests: ManagedTests {
     serve(source, made: more)
     let wishes = [
       try request(format), try request(nil) { $0.accepted = [.webp] },
-      try request(format) { ($0.quality, $0.maxBytes) = (100, source.count) },
-      try request(format) { ($0.width, $0.height, $0.fit) = (40, 30, .cover) },
+      try request(format) {
+        $0.quality = 100
+        $0.maxBytes = source.count
+      },
+      try request(format) {
+        $0.width = 40
+        $0.height = 30
+        $0.fit = .cover
+      },
     ]
     for wish in wishes {
       // When
       let delivery = try await manager.variant(for: wish)
       // Then
       #expect(try bytes(delivery.variant) == source)
-      #expect(delivery.variant.info.format == format)
-      #expect(delivery.variant.info.size == size)
+      #expect(delivery.variant.info.image?.format == format)
+      #expect(delivery.variant.info.image?.size == size)
       #expect(delivery.variant.info.etag != "\"d1\"")
     }
     #expect(manager.figures.sourcesInstead == wishes.count)
   }
 
-  @Test func `a smaller result goes out`() async throws {
+  @Test func `a smaller result is served`() async throws {
     serve(try plain(.jpeg), made: -1)
     let delivery = try await manager.variant(for: try request(nil))
     #expect(delivery.variant.info.etag == "\"d1\"")
     #expect(manager.figures.sourcesInstead == 0)
   }
 
-  @Test func `it is the same answer from memory, from disk, and made once more`() async throws {
+  @Test func `a kept original is the same from memory, from disk and after another rendering`()
+    async throws
+  {
     serve(try plain(.jpeg), made: 9)
     let wish = try request(nil)
     let first = try await manager.variant(for: wish)
@@ -96,7 +131,7 @@ final class KeepOriginalStepTests: ManagedTests {
     #expect(try bytes(second.variant) == bytes(third.variant))
   }
 
-  @Test func `who wants another image gets it, however large it is`() async throws {
+  @Test func `a request for a changed image gets it, regardless of its length`() async throws {
     let source = try plain(.jpeg)
     serve(source, made: 9)
     let watermark = Watermark(source: try SourceURL(parsing: "local:///w.png"))
@@ -107,7 +142,7 @@ final class KeepOriginalStepTests: ManagedTests {
       { $0.maxBytes = source.count - 1 }, { $0.product = .placeholder(.lqip) },
     ]
     for wish in wishes {
-      let delivery = try await manager.variant(for: try request(nil, wish))
+      let delivery = try await manager.variant(for: try request(nil, change: wish))
       #expect(delivery.variant.info.etag == "\"d1\"")
     }
     // An explicit format is always used, as in imgproxy, thumbor and sharp.
@@ -118,7 +153,7 @@ final class KeepOriginalStepTests: ManagedTests {
     #expect(manager.figures.sourcesInstead == 0)
   }
 
-  @Test func `a source of another size, or made smaller, does not do`() async throws {
+  @Test func `a source of another size is not a substitute`() async throws {
     let source = try plain(.jpeg)
     serve(source, made: 9, of: PixelSize(width: 40, height: 29))
     #expect(try await manager.variant(for: try request(nil)).variant.info.etag == "\"d1\"")
@@ -127,13 +162,13 @@ final class KeepOriginalStepTests: ManagedTests {
     #expect(try await manager.variant(for: wish).variant.info.etag == "\"d1\"")
   }
 
-  @Test func `a format that was not negotiated, or may move where nothing is to, does not do`()
+  @Test func `a format that was not negotiated or may be animated is not a substitute`()
     async throws
   {
     serve(try plain(.webp), made: 9)
     for accepted in [[], [ImageFormat.avif]] {
       let wish = try request(nil) { $0.accepted = accepted }
-      #expect(try await manager.variant(for: wish).variant.info.format == .webp)
+      #expect(try await manager.variant(for: wish).variant.info.image?.format == .webp)
       #expect(manager.figures.sourcesInstead == 0)
     }
     serve(try plain(.gif), made: 9)
@@ -142,7 +177,9 @@ final class KeepOriginalStepTests: ManagedTests {
     #expect(try await manager.variant(for: still).variant.info.etag == "\"d1\"")
   }
 
-  @Test func `a source with anything to turn, convert or strip does not do`() async throws {
+  @Test func `a source that needs turning, conversion or stripping is not a substitute`()
+    async throws
+  {
     let needy = [
       try TestImages.jpeg(width: 40, height: 30, orientation: 3),
       try TestImages.jpeg(width: 40, height: 30, profile: "p3"),

@@ -36,7 +36,7 @@ struct RenewalStepTests {
     #expect(info != nil && made?.variant.info.freshness.lifetime == 30)
   }
 
-  @Test func `other variants are rendered again`() async throws {
+  @Test func `other variants are not renewed`() async throws {
     #expect(try await making { _ in } == nil)
     #expect(try await making { $0.inMemory = $0.variant(version: 2) } == nil)
     #expect(try await making { $0.inMemory = $0.variant(version: 1, isDamaged: true) } == nil)
@@ -49,7 +49,7 @@ struct RenewalStepTests {
     #expect(made == nil)
   }
 
-  @Test func `memory is renewed before a file on disk`() async throws {
+  @Test func `a variant in memory is renewed before a file on disk`() async throws {
     let made = try await making { miss in
       miss.onDisk = miss.variant(version: 1, inFile: true)
       miss.inMemory = miss.variant(version: 1)

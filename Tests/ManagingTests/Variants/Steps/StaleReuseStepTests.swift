@@ -24,7 +24,7 @@ struct StaleReuseStepTests {
       try await step.run(&miss).response?.status == .staleHit(.disk, .whileRevalidating, ttl: -40))
   }
 
-  @Test func `the status tells of a failed request to the origin`() async throws {
+  @Test func `the status reports the failed request to the origin`() async throws {
     var miss = try Miss.sample()
     miss.inMemory = miss.variant(version: 1)
     miss.isCollapsed = true

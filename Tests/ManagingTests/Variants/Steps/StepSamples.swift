@@ -24,7 +24,9 @@ extension Miss {
     version: UInt64, lifetime: Int = 60, isDamaged: Bool = false, inFile: Bool = false
   ) -> Variant {
     var info = VariantInfo(
-      format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1, etag: "\"1\"",
+      .image(
+        RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
+      etag: "\"1\"",
       freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: lifetime),
       sourceVersion: version)
     info.isDamaged = isDamaged

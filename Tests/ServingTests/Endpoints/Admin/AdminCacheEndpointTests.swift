@@ -12,8 +12,8 @@ import Testing
   private let url = "https%3A%2F%2Fh%2Fa.jpg"
 
   private func withOperators(
-    _ configure: @escaping (inout ServerConfiguration) -> Void = { _ in },
-    _ body: (HTTPClient, KeyValuePairs<String, String>) async throws -> Void
+    configure: @escaping (inout ServerConfiguration) -> Void = { _ in },
+    body: (HTTPClient, KeyValuePairs<String, String>) async throws -> Void
   ) async throws {
     try await withServer(
       TestProvider(), services: services,
@@ -37,14 +37,18 @@ import Testing
 
   // MARK: Purge
 
-  @Test func `each kind of purge is passed on, a URL as keys have it`() async throws {
-    services.removed.withLock { ($0.memory, $0.disk, $0.failed) = (2, nil, 1) }
-    try await withOperators(withRules) { client, header in
+  @Test func `each purge scope reaches the cache, with a URL filtered like a key`() async throws {
+    services.removed.withLock {
+      $0.memory = 2
+      $0.disk = nil
+      $0.failed = 1
+    }
+    try await withOperators(configure: withRules) { client, header in
       for query in [
         "url=https%3A%2F%2FH%2Fa.jpg%3Futm_x%3D1%26id%3D2", "prefix=https%3A%2F%2Fh%2F", "host=*.h",
         "tag=shop",
       ] {
-        let answer = try client.request("DELETE", "/admin/cache?" + query, headers: header)
+        let answer = try client.request("DELETE", target: "/admin/cache?" + query, headers: header)
         #expect(answer.status == 200)
         for part in ["\"purged\"", "\"memory\" : 2", "\"disk\" : null", "\"failed\" : 1"] {
           #expect(answer.text.contains(part), "\(answer.text)")
@@ -79,18 +83,18 @@ import Testing
     ("?host=h.*", "without scheme, port and path"), ("?tag=", "a tag of a host rule: blog, shop"),
     ("?tag=sohp", "a tag of a host rule: blog, shop"), ("?everything=1", "unknown_parameter"),
   ])
-  func `what can mean nothing is refused and not taken for done`(
+  func `a missing, ambiguous or invalid purge scope is refused`(
     query: String, words: String
   ) async throws {
-    try await withOperators(withRules) { client, header in
-      let answer = try client.request("DELETE", "/admin/cache" + query, headers: header)
+    try await withOperators(configure: withRules) { client, header in
+      let answer = try client.request("DELETE", target: "/admin/cache" + query, headers: header)
       #expect(answer.status == 400)
       #expect(answer.text.contains(words), "\(answer.text)")
     }
     #expect(services.purged.withLock { $0.isEmpty })
   }
 
-  @Test func `a prefix may end anywhere behind its host, and a URL's fragment is no part of it`()
+  @Test func `a prefix may end anywhere after its host, and the fragment of a URL is ignored`()
     async throws
   {
     try await withOperators { client, header in
@@ -98,7 +102,7 @@ import Testing
         "prefix=http://127.0.0.1/", "prefix=https://H:8443/a", "prefix=https://h/a?x=1",
         "prefix=local:///shop/", "prefix=http://[::1]/", "url=https://h/a%23top",
       ] {
-        let answer = try client.request("DELETE", "/admin/cache?" + query, headers: header)
+        let answer = try client.request("DELETE", target: "/admin/cache?" + query, headers: header)
         #expect(answer.status == 200, "\(query): \(answer.text)")
       }
     }
@@ -111,38 +115,38 @@ import Testing
       ])
   }
 
-  @Test func `without tags no tag is known`() async throws {
+  @Test func `without tags in host rules every tag is refused`() async throws {
     try await withOperators { client, header in
-      let answer = try client.request("DELETE", "/admin/cache?tag=shop", headers: header)
+      let answer = try client.request("DELETE", target: "/admin/cache?tag=shop", headers: header)
       #expect(answer.text.contains("no host rule has a tag"))
     }
   }
 
-  @Test func `a purge is let in where the server has no room for further requests`() async throws {
-    try await withOperators({ $0.maximumActiveRequests = 0 }) { client, header in
-      let answer = try client.request("DELETE", "/admin/cache?url=" + url, headers: header)
+  @Test func `a purge is admitted while the server is overloaded`() async throws {
+    try await withOperators(configure: { $0.maximumActiveRequests = 0 }) { client, header in
+      let answer = try client.request("DELETE", target: "/admin/cache?url=" + url, headers: header)
       #expect(answer.status == 200)
       #expect(try client.get(imageTarget).status == 503)
     }
   }
 
-  @Test func `strangers purge nothing and are told nothing`() async throws {
+  @Test func `a request without a token reaches no cache endpoint`() async throws {
     try await withOperators { client, _ in
       for method in ["DELETE", "GET", "HEAD", "PUT"] {
-        let answer = try client.request(method, "/admin/cache?url=" + url)
+        let answer = try client.request(method, target: "/admin/cache?url=" + url)
         #expect(answer.status == 401)
       }
       for path in ["/admin/cache/clear", "/admin/cache/clean"] {
-        let answer = try client.request("POST", path)
+        let answer = try client.request("POST", target: path)
         #expect(answer.status == 401)
       }
     }
     #expect(services.purged.withLock { $0.isEmpty } && services.put.withLock { $0.isEmpty })
   }
 
-  @Test func `each path knows its methods`() async throws {
+  @Test func `each cache endpoint allows its own methods`() async throws {
     try await withOperators { client, header in
-      let cache = try client.request("POST", "/admin/cache", headers: header)
+      let cache = try client.request("POST", target: "/admin/cache", headers: header)
       #expect(cache.status == 405 && cache["Allow"] == "GET, HEAD, PUT, DELETE, OPTIONS")
       for path in ["/admin/cache/clear", "/admin/cache/clean"] {
         let answer = try client.get(path, headers: header)
@@ -153,22 +157,23 @@ import Testing
 
   // MARK: Clear and clean
 
-  @Test func `a clear is of the tiers it names, of both where it names none`() async throws {
+  @Test func `a clear removes the named tiers, or both without a name`() async throws {
     services.removed.withLock { $0.disk = 7 }
     try await withOperators { client, header in
       for query in ["", "?tier=all", "?tier=memory", "?tier=disk"] {
-        let answer = try client.request("POST", "/admin/cache/clear" + query, headers: header)
+        let answer = try client.request(
+          "POST", target: "/admin/cache/clear" + query, headers: header)
         #expect(answer.status == 200 && answer.text.contains("\"disk\" : 7"))
       }
-      let wrong = try client.request("POST", "/admin/cache/clear?tier=cpu", headers: header)
+      let wrong = try client.request("POST", target: "/admin/cache/clear?tier=cpu", headers: header)
       #expect(wrong.status == 400 && wrong.text.contains("memory, disk or all"))
     }
     #expect(services.cleared.withLock { $0 } == [.all, .all, .memory, .disk])
   }
 
-  @Test func `a clean tells what went`() async throws {
+  @Test func `a clean reports what it removed`() async throws {
     try await withOperators { client, header in
-      let answer = try client.request("POST", "/admin/cache/clean", headers: header)
+      let answer = try client.request("POST", target: "/admin/cache/clean", headers: header)
       #expect(answer.status == 200)
       #expect(answer.text.contains("\"expired\" : 4") && answer.text.contains("\"evicted\" : 5"))
     }
@@ -176,7 +181,7 @@ import Testing
 
   // MARK: Look
 
-  @Test func `a look tells where the answer to a request is, and how long it will do`()
+  @Test func `a look reports each tier with an entry and its remaining lifetime`()
     async throws
   {
     let now = UnixTime.now.seconds
@@ -186,7 +191,10 @@ import Testing
         freshness: Freshness(receivedAt: UnixTime(seconds: now - 10), lifetime: 1_000),
         generation: 0)
     }
-    services.kept.withLock { ($0.disk, $0.source) = (entry(18), entry(900)) }
+    services.kept.withLock {
+      $0.disk = entry(18)
+      $0.source = entry(900)
+    }
     try await withOperators { client, header in
       let head = try client.head("/admin/cache?w=10&url=" + url, headers: header)
       #expect(head.status == 200)
@@ -205,7 +213,7 @@ import Testing
     #expect(services.looked.withLock { $0.map(\.transform.width) } == [10, 10])
   }
 
-  @Test func `what is kept nowhere is 404, with the failure that is remembered of it`()
+  @Test func `a look for an absent entry returns 404 with its remembered failure`()
     async throws
   {
     let scaled = Transform.canonicalText(width: 10)
@@ -233,17 +241,20 @@ import Testing
     "Expires": "Sun, 06 Nov 1994 08:49:37 GMT", "Last-Modified": "Sat, 05 Nov 1994 08:49:37 GMT",
   ]
 
-  @Test func `a body is put under its URL, and its header counts as its origin's`() async throws {
+  @Test func `an uploaded body is stored under its URL with the freshness of its header`()
+    async throws
+  {
     let body = (0..<300_000).map { UInt8(truncatingIfNeeded: $0) }
-    try await withOperators(withRules) { client, _ in
+    try await withOperators(configure: withRules) { client, _ in
       let answer = try client.request(
-        "PUT", "/admin/cache?url=https%3A%2F%2Fh%2Fa.jpg%3Futm_x%3D1", headers: fields, body: body)
+        "PUT", target: "/admin/cache?url=https%3A%2F%2Fh%2Fa.jpg%3Futm_x%3D1", headers: fields,
+        body: body)
       #expect(answer.status == 201 && answer.text.contains("\"purged\""), "\(answer.text)")
       services.kept.withLock {
         $0.source = CacheEntryInfo(bytes: 1, freshness: makeInfo().freshness, generation: 0)
       }
       let again = try client.request(
-        "PUT", "/admin/cache?url=" + url, headers: fields, body: [1])
+        "PUT", target: "/admin/cache?url=" + url, headers: fields, body: [1])
       #expect(again.status == 200)
     }
     let put = services.put.withLock { $0 }
@@ -259,23 +270,25 @@ import Testing
     #expect(first.origin == origin)
   }
 
-  @Test func `a body that is too long, none at all, and a part are refused`() async throws {
-    try await withOperators({ $0.maximumUpload = 1_000 }) { client, header in
+  @Test func `an upload that is too long, empty or partial is refused`() async throws {
+    try await withOperators(configure: { $0.maximumUpload = 1_000 }) { client, header in
       let long = try client.request(
-        "PUT", "/admin/cache?url=" + url, headers: header,
+        "PUT", target: "/admin/cache?url=" + url, headers: header,
         body: [UInt8](repeating: 1, count: 100_000))
       #expect(long.status == 413 && long.text.contains("more than 1000 bytes"))
       let exact = try client.request(
-        "PUT", "/admin/cache?url=" + url, headers: header, body: [UInt8](repeating: 1, count: 1_000)
+        "PUT", target: "/admin/cache?url=" + url, headers: header,
+        body: [UInt8](repeating: 1, count: 1_000)
       )
       #expect(exact.status == 201)
-      let none = try client.request("PUT", "/admin/cache?url=" + url, headers: header, body: [])
+      let none = try client.request(
+        "PUT", target: "/admin/cache?url=" + url, headers: header, body: [])
       #expect(none.status == 415)
       let part = try client.request(
-        "PUT", "/admin/cache?url=" + url,
+        "PUT", target: "/admin/cache?url=" + url,
         headers: ["Authorization": "Bearer " + token, "Content-Range": "bytes 0-1/9"], body: [1, 2])
       #expect(part.status == 400 && part.text.contains("whole images only"))
-      let nowhere = try client.request("PUT", "/admin/cache", headers: header, body: [1])
+      let nowhere = try client.request("PUT", target: "/admin/cache", headers: header, body: [1])
       #expect(nowhere.status == 400 && nowhere.text.contains("missing_parameter"))
     }
     #expect(services.put.withLock { $0.count } == 1)
@@ -286,15 +299,16 @@ import Testing
     ("POST", "/admin/prefetch", true, 413), ("POST", "/admin/cache", true, 405),
     ("POST", "/nowhere", true, 404), ("POST", "/admin/cache/clear", true, 413),
   ])
-  func `a body that will not be read to its end is refused before it comes`(
+  func `a refused request with a body is answered before the body arrives`(
     method: String, path: String, isOperator: Bool, status: Int
   ) async throws {
-    try await withOperators({ $0.maximumUpload = 1_000 }) { client, _ in
+    try await withOperators(configure: { $0.maximumUpload = 1_000 }) { client, _ in
       let token = isOperator ? self.token : "another"
-      // Not one byte of it follows, and nothing is done.
+      // No byte of it follows, and no upload takes place.
       try client.send(
         HTTPClient.text(
-          method, path, headers: ["Authorization": "Bearer " + token, "Expect": "100-continue"],
+          method, target: path,
+          headers: ["Authorization": "Bearer " + token, "Expect": "100-continue"],
           bodyLength: 100 << 20))
       let answer = try client.readAnswer()
       #expect(answer.status == status)
@@ -304,20 +318,20 @@ import Testing
     #expect(services.cleared.withLock { $0.isEmpty })
   }
 
-  @Test func `what the cache does not take is told`() async throws {
+  @Test func `a refused upload returns the cache's error`() async throws {
     services.putFailure.withLock { $0 = .overloaded(queue: "disk", retryAfter: 1) }
     try await withOperators { client, header in
       let answer = try client.request(
-        "PUT", "/admin/cache?url=" + url, headers: header, body: [1])
+        "PUT", target: "/admin/cache?url=" + url, headers: header, body: [1])
       #expect(answer.status == 503 && answer["Retry-After"] == "1")
     }
   }
 
-  @Test func `a client that waits for leave to send its body gets it`() async throws {
+  @Test func `a client that expects 100-continue receives it`() async throws {
     try await withOperators { client, _ in
       try client.send(
         HTTPClient.text(
-          "PUT", "/admin/cache?url=" + url,
+          "PUT", target: "/admin/cache?url=" + url,
           headers: ["Authorization": "Bearer " + token, "Expect": "100-continue"], bodyLength: 3))
       let line = "HTTP/1.1 100 Continue\r\n\r\n"
       #expect(try client.read(line.utf8.count) == Array(line.utf8))
@@ -329,7 +343,7 @@ import Testing
 }
 
 extension Transform {
-  /// What keys call an image of this width.
+  /// Returns the canonical text for an image of this width.
   fileprivate static func canonicalText(width: Int) -> String {
     var transform = Transform()
     transform.width = width

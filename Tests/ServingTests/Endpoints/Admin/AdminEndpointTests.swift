@@ -17,7 +17,7 @@ import Testing
     ) { server in try await body(try HTTPClient(port: server.port)) }
   }
 
-  @Test func `without a token set there are no operators' paths`() async throws {
+  @Test func `without a configured token the admin endpoints do not exist`() async throws {
     try await withServer(TestProvider(), services: services) { server in
       let client = try HTTPClient(port: server.port)
       for path in ["/admin/failed", "/admin/cancel"] {
@@ -32,10 +32,10 @@ import Testing
     "", "Bearer", "Bearer ", "Bearer correct-horse-batterz", "Bearer correct-horse-battery2",
     "Basic correct-horse-battery", "correct-horse-battery", "Bearer  correct-horse-battery",
   ])
-  func `whoever has no token is told to bring one`(authorization: String) async throws {
+  func `a request without a valid token is answered 401`(authorization: String) async throws {
     try await withOperators { client in
       let answer = try client.request(
-        "POST", "/admin/cancel", headers: ["Authorization": authorization])
+        "POST", target: "/admin/cancel", headers: ["Authorization": authorization])
       #expect(answer.status == 401)
       #expect(answer["WWW-Authenticate"] == "Bearer")
       #expect(answer.text.contains("\"code\":\"unauthorized\""))
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `the failed URLs are listed and forgotten`() async throws {
+  @Test func `failed URLs are listed and removed`() async throws {
     let urls = ["https://h/a.jpg", "https://h/b.jpg"]
     services.failed.withLock { failed in
       failed = urls.map {
@@ -60,19 +60,19 @@ import Testing
         #expect(list.text.contains(part))
       }
       let one = try client.request(
-        "DELETE", "/admin/failed?url=https%3A%2F%2Fh%2Fa.jpg", headers: header)
+        "DELETE", target: "/admin/failed?url=https%3A%2F%2Fh%2Fa.jpg", headers: header)
       #expect(one.text.contains("\"removed\" : 1"))
-      let wrong = try client.request("DELETE", "/admin/failed?ulr=x", headers: header)
+      let wrong = try client.request("DELETE", target: "/admin/failed?ulr=x", headers: header)
       #expect(wrong.status == 400)
       #expect(wrong.text.contains("\"code\":\"unknown_parameter\""))
       #expect(services.failed.withLock { $0.map(\.url) } == ["https://h/b.jpg"])
-      let all = try client.request("DELETE", "/admin/failed", headers: header)
+      let all = try client.request("DELETE", target: "/admin/failed", headers: header)
       #expect(all.text.contains("\"removed\" : 1"))
       #expect(services.failed.withLock { $0.isEmpty })
     }
   }
 
-  @Test func `a list that takes its time keeps nobody else on its thread waiting`() async throws {
+  @Test func `a slow listing does not block other requests of its event loop`() async throws {
     try await withServer(
       TestProvider(), services: services,
       configure: {
@@ -82,22 +82,22 @@ import Testing
     ) { server in
       let header: KeyValuePairs = ["Authorization": "Bearer " + token]
       let (client, other) = (try HTTPClient(port: server.port), try HTTPClient(port: server.port))
-      func ask(_ method: String, _ path: String) throws {
-        try client.send(HTTPClient.text(method, path, headers: header))
+      func ask(_ method: String, path: String) throws {
+        try client.send(HTTPClient.text(method, target: path, headers: header))
         #expect(try other.get("/stats").status == 200)
       }
-      try services.failed.withLock { _ in try ask("GET", "/admin/failed") }
+      try services.failed.withLock { _ in try ask("GET", path: "/admin/failed") }
       #expect(try client.readAnswer().status == 200)
-      try services.failed.withLock { _ in try ask("DELETE", "/admin/failed") }
+      try services.failed.withLock { _ in try ask("DELETE", path: "/admin/failed") }
       #expect(try client.readAnswer().status == 200)
-      try services.listed.withLock { _ in try ask("GET", "/admin/downloads") }
+      try services.listed.withLock { _ in try ask("GET", path: "/admin/downloads") }
       #expect(try client.readAnswer().status == 200)
-      try services.statuses.withLock { _ in try ask("GET", "/admin/prefetch") }
+      try services.statuses.withLock { _ in try ask("GET", path: "/admin/prefetch") }
       #expect(try client.readAnswer().status == 200)
     }
   }
 
-  @Test func `operators are answered where the server has no room for further requests`()
+  @Test func `admin requests are answered while the server is overloaded`()
     async throws
   {
     let work = CancellableProvider()
@@ -109,8 +109,8 @@ import Testing
       }
     ) { server in
       let waiting = try HTTPClient(port: server.port)
-      try waiting.send(HTTPClient.text("GET", imageTarget))
-      #expect(await eventually { work.provider.asked.value == 1 })
+      try waiting.send(HTTPClient.text("GET", target: imageTarget))
+      try await eventually { work.provider.asked.value == 1 }
       let client = try HTTPClient(port: server.port)
       let header: KeyValuePairs = ["Authorization": "Bearer " + token]
       for path in ["/admin/downloads", "/admin/failed", "/admin/prefetch"] {
@@ -120,16 +120,16 @@ import Testing
     }
   }
 
-  @Test func `a path knows its methods`() async throws {
+  @Test func `each admin path allows its own methods`() async throws {
     try await withOperators { client in
       let header: KeyValuePairs = ["Authorization": "Bearer " + token]
       let get = try client.get("/admin/cancel", headers: header)
       #expect(get.status == 405)
       #expect(get["Allow"] == "POST, OPTIONS")
-      let post = try client.request("POST", "/admin/failed", headers: header)
+      let post = try client.request("POST", target: "/admin/failed", headers: header)
       #expect(post.status == 405)
       #expect(post["Allow"] == "GET, HEAD, DELETE, OPTIONS")
-      let cancel = try client.request("POST", "/admin/cancel", headers: header)
+      let cancel = try client.request("POST", target: "/admin/cancel", headers: header)
       #expect(cancel.text.contains("\"cancelled\" : 3"))
       #expect(services.cancelled.value == 1)
     }
@@ -139,25 +139,25 @@ import Testing
 
   private let key: KeyValuePairs = ["X-Operation-Key": "row 7"]
 
-  @Test func `a later request with the same key takes the place of the one that runs`()
+  @Test func `a later request with the same operation key replaces the running one`()
     async throws
   {
     let work = CancellableProvider()
     try await withServer(work.provider) { server in
       let older = try HTTPClient(port: server.port)
-      try older.send(HTTPClient.text("GET", imageTarget + "&w=1", headers: key))
-      #expect(await eventually { work.provider.asked.value == 1 })
+      try older.send(HTTPClient.text("GET", target: imageTarget + "&w=1", headers: key))
+      try await eventually { work.provider.asked.value == 1 }
       let newer = try HTTPClient(port: server.port)
-      try newer.send(HTTPClient.text("GET", imageTarget + "&w=2", headers: key))
+      try newer.send(HTTPClient.text("GET", target: imageTarget + "&w=2", headers: key))
       let answer = try older.readAnswer()
       #expect(answer.status == 409)
       #expect(answer.text.contains("\"code\":\"superseded\""))
-      #expect(await eventually { work.cancelled.value == 1 })
-      #expect(await eventually { server.figures.active == 1 })
+      try await eventually { work.cancelled.value == 1 }
+      try await eventually { server.figures.active == 1 }
     }
   }
 
-  @Test func `other keys and requests without one are left alone`() async throws {
+  @Test func `requests with other operation keys or none are not replaced`() async throws {
     let work = CancellableProvider()
     try await withServer(work.provider) { server in
       let clients = try (0..<3).map { _ in try HTTPClient(port: server.port) }
@@ -166,23 +166,24 @@ import Testing
         key, ["X-Operation-Key": "row 8"], [:], ["X-Operation-Key": long],
       ]
       for (client, header) in zip(clients, headers) {
-        try client.send(HTTPClient.text("GET", imageTarget, headers: header))
+        try client.send(HTTPClient.text("GET", target: imageTarget, headers: header))
       }
-      #expect(await eventually { server.figures.active == 3 })
+      try await eventually { server.figures.active == 3 }
       let further = try HTTPClient(port: server.port)
-      try further.send(HTTPClient.text("GET", imageTarget, headers: ["X-Operation-Key": long]))
-      #expect(await eventually { server.figures.active == 4 })
+      try further.send(
+        HTTPClient.text("GET", target: imageTarget, headers: ["X-Operation-Key": long]))
+      try await eventually { server.figures.active == 4 }
       #expect(work.cancelled.value == 0)
     }
   }
 
-  @Test func `an image from memory supersedes too`() async throws {
+  @Test func `a memory hit also replaces the running request of its operation key`() async throws {
     let work = CancellableProvider()
     work.provider.keep(makeVariant(try makeRequest().key))
     try await withServer(work.provider) { server in
       let older = try HTTPClient(port: server.port)
-      try older.send(HTTPClient.text("GET", imageTarget + "&w=1", headers: key))
-      #expect(await eventually { work.provider.asked.value == 1 })
+      try older.send(HTTPClient.text("GET", target: imageTarget + "&w=1", headers: key))
+      try await eventually { work.provider.asked.value == 1 }
       let request = try makeRequest()
       work.provider.atHand.withLock {
         $0[request.key] = makeDelivery(makeVariant(request.key, body: [1]))
@@ -193,7 +194,7 @@ import Testing
     }
   }
 
-  @Test func `a key is free again when its request has ended`() async throws {
+  @Test func `an operation key is free again when its request ends`() async throws {
     let provider = TestProvider { request throws(ImageError) in
       makeDelivery(makeVariant(request.key, body: [1]))
     }
@@ -203,7 +204,7 @@ import Testing
     }
   }
 
-  @Test func `requests that race for a key leave nothing behind`() async throws {
+  @Test func `requests that race for an operation key leave no state`() async throws {
     let work = CancellableProvider()
     let provider = TestProvider { request throws(ImageError) in
       guard request.source.path != "/hangs" else {
@@ -216,17 +217,17 @@ import Testing
       let clients = try (0..<16).map { _ in try HTTPClient(port: server.port) }
       for _ in 0..<500 {
         for client in clients {
-          try client.send(HTTPClient.text("GET", imageTarget, headers: key))
+          try client.send(HTTPClient.text("GET", target: imageTarget, headers: key))
         }
         for client in clients { #expect([200, 409].contains(try client.readAnswer().status)) }
       }
-      // Each of the connections is watched as one that was never in a race.
+      // Each connection is still watched for its disconnect.
       for client in clients {
-        try client.send(HTTPClient.text("GET", "/image?url=https://h/hangs"))
+        try client.send(HTTPClient.text("GET", target: "/image?url=https://h/hangs"))
       }
-      #expect(await eventually { work.provider.asked.value == 16 })
+      try await eventually { work.provider.asked.value == 16 }
       for client in clients { client.close() }
-      #expect(await eventually { work.cancelled.value == 16 })
+      try await eventually { work.cancelled.value == 16 }
     }
   }
 
@@ -234,7 +235,7 @@ import Testing
 
   @Test
   func
-    `a failure that is remembered may be kept by others as long, and says when it is told again`()
+    `a remembered failure is cacheable for its remaining time and reported as a hit when repeated`()
     async throws
   {
     let repeated = Counter()

@@ -11,7 +11,7 @@ import Testing
   private let services = TestServices()
 
   private func post(
-    _ body: String, _ query: String = "", presets: [String: String] = [:]
+    _ body: String, query: String = "", presets: [String: String] = [:]
   ) async throws -> (answer: HTTPAnswer, lines: [PrefetchLine]) {
     try await withServer(
       TestProvider(), services: services,
@@ -20,13 +20,14 @@ import Testing
       }
     ) { server in
       let answer = try HTTPClient(port: server.port).request(
-        "POST", "/admin/prefetch" + query, headers: ["Authorization": "Bearer " + token],
+        "POST", target: "/admin/prefetch" + query, headers: ["Authorization": "Bearer " + token],
         body: Array(body.utf8))
       return (answer, services.lists.withLock { $0["1"] ?? [] })
     }
   }
 
-  @Test func `a line is a URL or a query, bare or in JSON, and a bad one spoils no other`()
+  @Test
+  func `a line is a URL or a query, plain or in JSON, and an invalid one does not affect others`()
     async throws
   {
     let (answer, lines) = try await post(
@@ -55,27 +56,28 @@ import Testing
     #expect(keys[5] == nil && keys[6] == nil && keys[7] != nil)
   }
 
-  @Test func `a list is taken times the presets`() async throws {
+  @Test func `a list is requested once for each preset`() async throws {
     let (answer, lines) = try await post(
-      "https://h/a.jpg\nhttps://h/b.jpg", "?preset=small&preset=large",
+      "https://h/a.jpg\nhttps://h/b.jpg", query: "?preset=small&preset=large",
       presets: ["small": "w=10", "large": "w=1000&format=webp"])
     #expect(answer.status == 202)
     #expect(try lines.map { try $0.request.get().transform.width } == [10, 1_000, 10, 1_000])
   }
 
-  @Test func `a preset that is not there is refused by name`() async throws {
-    let (answer, _) = try await post("https://h/a.jpg", "?preset=huge", presets: ["small": "w=10"])
+  @Test func `an unknown preset is refused by name`() async throws {
+    let (answer, _) = try await post(
+      "https://h/a.jpg", query: "?preset=huge", presets: ["small": "w=10"])
     #expect(answer.status == 400)
     #expect(answer.text.contains("preset='huge' is not allowed: one of small"))
   }
 
-  @Test func `a body that is too long is refused, and the connection goes on`() async throws {
+  @Test func `a list over the limit is refused, and the connection stays usable`() async throws {
     try await withServer(
       TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
     ) { server in
       let client = try HTTPClient(port: server.port)
       let answer = try client.request(
-        "POST", "/admin/prefetch", headers: ["Authorization": "Bearer " + token],
+        "POST", target: "/admin/prefetch", headers: ["Authorization": "Bearer " + token],
         body: [UInt8](repeating: 0x0a, count: PrefetchesEndpoint.maximumListLength + 1))
       #expect(answer.status == 413)
       #expect(answer.text.contains("\"code\":\"body_too_large\""))
@@ -83,47 +85,47 @@ import Testing
     }
   }
 
-  @Test func `too many lines are refused`() async throws {
-    let (answer, _) = try await post(String(repeating: "x\n", count: PrefetchLine.most + 1))
+  @Test func `a list with too many lines is refused`() async throws {
+    let (answer, _) = try await post(String(repeating: "x\n", count: PrefetchLine.maximumCount + 1))
     #expect(answer.status == 413)
     #expect(answer.text.contains("\"code\":\"too_many_lines\""))
   }
 
-  @Test func `a list may take longer to come than a header`() async throws {
+  @Test func `a list may take longer to arrive than the header time-out`() async throws {
     try await withServer(
       TestProvider(), services: services,
       configure: {
         $0.operatorTokens = [token]
-        $0.headerTimeout = .milliseconds(200)
+        $0.headerTimeout = .seconds(1)
       }
     ) { server in
       let client = try HTTPClient(port: server.port)
       let body = "https://h/a.jpg\nhttps://h/b.jpg"
       try client.send(
         HTTPClient.text(
-          "POST", "/admin/prefetch", headers: ["Authorization": "Bearer " + token],
+          "POST", target: "/admin/prefetch", headers: ["Authorization": "Bearer " + token],
           bodyLength: body.utf8.count))
       try client.send(String(body.prefix(5)))
-      // A connection that is as old and sends nothing shows that the header's time is over.
+      // An equally old connection without data shows that the header time-out has passed.
       try HTTPClient(port: server.port).waitForClose()
       try client.send(String(body.dropFirst(5)))
       #expect(try client.readAnswer().status == 202)
     }
   }
 
-  @Test func `a stranger's body is not kept`() async throws {
+  @Test func `an unauthorized request body is not kept`() async throws {
     try await withServer(
       TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
     ) { server in
       let client = try HTTPClient(port: server.port)
       let answer = try client.request(
-        "POST", "/admin/prefetch", body: [UInt8](repeating: 0x0a, count: 1_000))
+        "POST", target: "/admin/prefetch", body: [UInt8](repeating: 0x0a, count: 1_000))
       #expect(answer.status == 401)
-      try client.send(HTTPClient.text("POST", "/admin/prefetch", bodyLength: 1 << 20))
-      // The answer comes before the body, or is lost where the connection is reset first.
+      try client.send(HTTPClient.text("POST", target: "/admin/prefetch", bodyLength: 1 << 20))
+      // The response arrives before the body, or is lost if the connection is reset first.
       try? client.send(bytes: [UInt8](repeating: 0x0a, count: 1 << 20))
       if let answer = try? client.readAnswer() { #expect(answer.status == 401) }
-      #expect(throws: HTTPClientError.self) { try client.request("GET", "/stats") }
+      #expect(throws: HTTPClientError.self) { try client.request("GET", target: "/stats") }
     }
   }
 }

@@ -1,0 +1,133 @@
+// ServerKeys: the keys `server.…`.
+
+import Model
+
+extension Configuration {
+  /// The keys of the server, in the order of config/pictor.json5.
+  static let serverKeys: [ConfigurationKey] = [
+    .text(
+      "server.address", at: \.server.address,
+      purpose: "numeric address to listen on; 0.0.0.0 or :: for all",
+      allowed: "a numeric IPv4 or IPv6 address", where: isNumericAddress),
+    .integer(
+      "server.port", at: \.server.port, purpose: "port to listen on; 0 takes any free one",
+      in: 0...65_535),
+    .listenAddress(
+      "server.operator_address", at: \.server.operatorAddress,
+      purpose: "second listener for /stats and /admin, such as 127.0.0.1:9090; empty: none"),
+    .text(
+      "server.id", at: \.server.id,
+      purpose:
+        "name in CDN-Loop and Via, by which the server recognizes its own requests; empty: a "
+        + "random one",
+      allowed: "letters, digits and -._ up to 64"
+    ) { $0.isEmpty || ServerTrail.isName($0) },
+    .integer(
+      "server.workers", at: \.server.workers, purpose: "threads that serve; 0: one per core",
+      in: 0...256),
+    .integer(
+      "server.connections", at: \.server.connectionLimit,
+      purpose:
+        "open connections at once; a further one closes the one that is idle longest, or waits",
+      in: 16...1_000_000),
+    .integer(
+      "server.connections_per_client", at: \.server.connectionsPerClient,
+      purpose:
+        "open connections of one client at once, except trusted proxies and loopback; 0: a quarter of "
+        + "server.connections", in: 0...1_000_000),
+    .integer(
+      "server.active_requests", at: \.server.maximumActiveRequests,
+      purpose: "requests that may wait for an image at once; beyond it, 503", in: 1...1_000_000),
+    .integer(
+      "server.active_requests_per_client", at: \.server.maximumActiveRequestsPerClient,
+      purpose:
+        "those of one client, except trusted proxies and loopback; beyond it, 429; 0: a quarter of "
+        + "server.active_requests", in: 0...1_000_000),
+    .duration(
+      "server.imaging_time_per_client", at: \.server.imagingTimePerClient,
+      purpose:
+        "imaging time of one client in a minute; beyond it, 429 for what is not cached; 0s: no limit",
+      in: .zero...(.seconds(3_600))),
+    .integer(
+      "server.requests_per_second", at: \.server.requestsPerSecond,
+      purpose:
+        "requests of one client per second, over 10s, hits included; beyond it, 429; 0: no limit",
+      in: 0...1_000_000),
+    .duration(
+      "server.idle_timeout", at: \.server.idleTimeout,
+      purpose: "time without traffic after which a connection is closed",
+      in: .seconds(1)...(.seconds(3_600))),
+    .duration(
+      "server.header_timeout", at: \.server.headerTimeout,
+      purpose: "time to receive a request's head, from its first byte; stops slow senders",
+      in: .milliseconds(100)...(.seconds(3_600))),
+    .duration(
+      "server.request_timeout", at: \.server.requestTimeout,
+      purpose: "time to respond; beyond it, 504",
+      in: .milliseconds(100)...(.seconds(3_600))),
+    .duration(
+      "server.answer_timeout", at: \.server.answerTimeout,
+      purpose: "time that every client has to read its response; stops slow readers",
+      in: .seconds(1)...(.seconds(86_400))),
+    .size(
+      "server.minimum_rate", at: \.server.minimumRate,
+      purpose:
+        "bytes a second that a client must read beyond that, over 30s: longer responses have 30s and "
+        + "their length by this rate; 0: only server.answer_timeout"),
+    .duration(
+      "server.shutdown_delay", at: \.server.shutdownDelay,
+      purpose:
+        "time after SIGTERM in which requests are served and /stats is 503, for load balancers",
+      in: .zero...(.seconds(3_600))),
+    .duration(
+      "server.grace_time", at: \.server.graceTime,
+      purpose: "time for running requests after that; orchestrators kill after about 30s",
+      in: .zero...(.seconds(3_600))),
+    .origins(
+      "server.cors_origin", at: \.server.corsOrigins,
+      purpose:
+        "origins whose pages may read responses (CORS), such as https://example.com; \"*\": all; "
+        + "auto: all, or none beside download.allow_networks"),
+
+    .list(
+      "server.trusted_proxies", at: \.server.trustedProxies,
+      purpose:
+        "networks of proxies that are trusted to name their client, for the log and the limits per client",
+      allowed: "networks such as 10.0.0.0/8 or fd00::/8", where: isNetwork),
+    .choice(
+      "server.forwarded_header", \.server.forwardedHeader,
+      "header field in which they name it; auto: the one that is present"),
+    .boolean(
+      "server.proxy_protocol", at: \.server.proxyProtocol,
+      purpose:
+        "whether their connections begin with a PROXY header (version 1 or 2), which then is required"
+    ),
+
+    .duration(
+      "server.stats_lifetime", at: \.server.statsLifetime,
+      purpose: "time for which the figures of /stats are reused; 0s: computed for each request",
+      in: .zero...(.seconds(10))),
+
+    .clientOptions(
+      "server.allow", at: \.server.allow,
+      purpose: "loading options of unsigned requests; auto: all if signing.mode is off, else none"),
+    .boolean(
+      "server.allow_enlarge", at: \.server.allowsEnlarging,
+      purpose: "whether clients may request more pixels than a source has; presets always may"),
+    .ascending(
+      "server.size_steps", at: \.server.sizeSteps,
+      purpose:
+        "sizes to which w and h of unsigned requests round up, such as [320, 640, 1280]; empty: none",
+      in: Sizing.sideRange, limit: 100),
+    .boolean(
+      "server.presets_only", at: \.server.presetsOnly,
+      purpose: "whether clients may request images by preset only; other parameters are 403"),
+    .boolean(
+      "server.redirect_auto", at: \.server.redirectsAuto,
+      purpose: "whether format=auto redirects (302) to the chosen format, for CDNs that ignore Vary"
+    ),
+    .boolean(
+      "server.explain_errors", at: \.server.explainsErrors,
+      purpose: "whether error messages name the key that decides, as the log does; helps operators"),
+  ]
+}

@@ -1,0 +1,228 @@
+// NameTable: decides which names are looked up, wait or are answered from memory. Has no side effects.
+
+import Model
+import Platform
+
+/// The addresses of a name, or why it has none.
+typealias NameAnswer = Result<[IPAddress], NameFailure>
+
+/// Why a name has no addresses. The texts are for operators.
+enum NameFailure: Error, Hashable, Sendable {
+  /// There is no such name, or it has no address.
+  case unknown(String)
+  /// The resolver cannot tell now.
+  case temporary(String)
+  /// The resolver did not answer in time.
+  case late
+  /// Too many names wait.
+  case full
+}
+
+/// Shares look-ups between the loads that need the same name, and limits their number. The transfer
+/// thread owns it.
+///
+/// - getaddrinfo(3) cannot be interrupted, so a look-up takes its thread until the resolver answers.
+///   Each load waits until a deadline of its own. Further names wait for a thread.
+/// - Names of one domain take at most a quarter of the threads and of the queue, so that a domain
+///   whose servers never answer delays no other domain.
+/// - Answers are remembered, failures more briefly. A name whose address is refused is remembered as
+///   briefly as one that does not exist (`shorten`), so that its answers take the same time.
+struct NameTable {
+  typealias ID = DownloadQueue.ID
+
+  /// The limits of a table.
+  struct Limits: Sendable {
+    /// Maximum number of look-ups at a time.
+    var threads = 16
+    /// Maximum number of names that wait for a thread.
+    var waiting = 256
+    /// Maximum number of remembered names.
+    var remembered = 4_096
+    /// A look-up that takes longer counts as stuck.
+    var deadline = Duration.seconds(5)
+    /// How long addresses are remembered. 0: not at all, nor failures.
+    var lifetime = Duration.seconds(60)
+    /// How long a name without an address is remembered, at most `lifetime`.
+    var negativeLifetime = Duration.seconds(5)
+  }
+
+  /// The actions for the caller, in order.
+  enum Action: Hashable {
+    /// Look the name up on a thread and report the answer to `resolved`.
+    case resolve(String)
+    /// Pass the answer to a load.
+    case answer(ID, NameAnswer)
+  }
+
+  private struct LookUp {
+    /// The waiting loads with their deadlines.
+    var waiters: [ID: ContinuousClock.Instant] = [:]
+    /// When a thread took it; `nil` while it waits for one.
+    var started: ContinuousClock.Instant?
+    let domain: String
+  }
+
+  private struct Memory {
+    let answer: NameAnswer
+    let resolved: ContinuousClock.Instant
+    var expires: ContinuousClock.Instant
+  }
+
+  private let limits: Limits
+  private var lookUps: [String: LookUp] = [:]
+  /// The names that wait for a thread, in order of arrival.
+  private var queue: [String] = []
+  /// The number of threads that names of a domain have, and the number of its names that wait.
+  private var running: [String: Int] = [:]
+  private var queued: [String: Int] = [:]
+  /// The name that each load waits for.
+  private var names: [ID: String] = [:]
+  private var memory: BoundedTable<String, Memory>
+
+  init(_ limits: Limits) {
+    self.limits = limits
+    memory = BoundedTable(limit: limits.remembered)
+  }
+
+  /// The number of names that wait for a thread.
+  var waitingCount: Int { queue.count }
+  /// The number of look-ups that have a thread.
+  var runningCount: Int { lookUps.count - queue.count }
+  /// The number of remembered names.
+  var rememberedCount: Int { memory.count }
+
+  /// The earliest deadline of a waiting load. Looks through all of them.
+  var nextDeadline: ContinuousClock.Instant? {
+    lookUps.values.compactMap { $0.waiters.values.min() }.min()
+  }
+
+  /// The number of look-ups that have had a thread for longer than they should.
+  func stuckCount(now: ContinuousClock.Instant) -> Int {
+    lookUps.values.count { isStuck($0, now) }
+  }
+
+  private func isStuck(_ lookUp: LookUp, _ now: ContinuousClock.Instant) -> Bool {
+    lookUp.started.map { $0 + limits.deadline <= now } ?? false
+  }
+
+  /// Looks a name up for a load, which waits for no other name.
+  mutating func lookUp(
+    _ name: String, for id: ID, until deadline: ContinuousClock.Instant,
+    now: ContinuousClock.Instant
+  ) -> [Action] {
+    if let known = memory[name], known.expires > now { return [.answer(id, known.answer)] }
+    if lookUps[name] == nil {
+      let domain = Self.domain(of: name)
+      guard queue.count < limits.waiting, queued[domain, default: 0] < quarter(of: limits.waiting)
+      else { return [.answer(id, .failure(.full))] }
+      lookUps[name] = LookUp(domain: domain)
+      queue.append(name)
+      queued[domain, default: 0] += 1
+    }
+    lookUps[name]?.waiters[id] = deadline
+    names[id] = name
+    return startWaiting(now)
+  }
+
+  /// Records the answer of a look-up.
+  mutating func resolved(
+    _ name: String, _ answer: NameAnswer, now: ContinuousClock.Instant
+  ) -> [Action] {
+    guard let lookUp = lookUps[name], lookUp.started != nil else { return [] }
+    lookUps[name] = nil
+    subtract(lookUp.domain, from: &running)
+    remember(name, answer, now)
+    let ids = lookUp.waiters.keys.sorted()
+    for id in ids { names[id] = nil }
+    return ids.map { .answer($0, answer) } + startWaiting(now)
+  }
+
+  /// Forgets a load that needs no answer any more; ignores others. A look-up that has begun continues.
+  mutating func leave(_ id: ID) {
+    guard let name = names.removeValue(forKey: id) else { return }
+    lookUps[name]?.waiters[id] = nil
+    dropUnneeded(name)
+  }
+
+  /// Answers the loads whose deadline has passed.
+  mutating func expire(now: ContinuousClock.Instant) -> [Action] {
+    var late: [ID] = []
+    for (name, lookUp) in lookUps {
+      let ids = lookUp.waiters.filter { $0.value <= now }.keys
+      guard !ids.isEmpty else { continue }
+      late += ids
+      for id in ids {
+        names[id] = nil
+        lookUps[name]?.waiters[id] = nil
+      }
+      // Others need not wait as long as these have.
+      if isStuck(lookUp, now) { remember(name, .failure(.late), now) }
+      dropUnneeded(name)
+    }
+    return late.sorted().map { .answer($0, .failure(.late)) }
+  }
+
+  /// Makes a name whose address was refused be forgotten as soon as one that does not exist.
+  mutating func shorten(_ name: String) {
+    guard var known = memory[name] else { return }
+    known.expires = min(known.expires, known.resolved + negativeLifetime)
+    memory[name] = known
+  }
+
+  private var negativeLifetime: Duration { min(limits.negativeLifetime, limits.lifetime) }
+
+  private mutating func remember(
+    _ name: String, _ answer: NameAnswer, _ now: ContinuousClock.Instant
+  ) {
+    let lifetime: Duration =
+      switch answer {
+      case .success: limits.lifetime
+      case .failure(.unknown), .failure(.late): negativeLifetime
+      // The next attempt may succeed.
+      case .failure(.temporary), .failure(.full): .zero
+      }
+    guard lifetime > .zero else {
+      memory[name] = nil
+      return
+    }
+    memory.setNewest(Memory(answer: answer, resolved: now, expires: now + lifetime), for: name)
+  }
+
+  private mutating func startWaiting(_ now: ContinuousClock.Instant) -> [Action] {
+    var actions: [Action] = []
+    while runningCount < limits.threads,
+      let index = queue.firstIndex(where: { name in
+        running[Self.domain(of: name), default: 0] < quarter(of: limits.threads)
+      })
+    {
+      let name = queue.remove(at: index)
+      let domain = Self.domain(of: name)
+      subtract(domain, from: &queued)
+      running[domain, default: 0] += 1
+      lookUps[name]?.started = now
+      actions.append(.resolve(name))
+    }
+    return actions
+  }
+
+  /// Drops a name that waits for a thread although no load needs it.
+  private mutating func dropUnneeded(_ name: String) {
+    guard let lookUp = lookUps[name], lookUp.started == nil, lookUp.waiters.isEmpty else { return }
+    lookUps[name] = nil
+    queue.removeAll { $0 == name }
+    subtract(lookUp.domain, from: &queued)
+  }
+
+  private func quarter(of limit: Int) -> Int { max(limit / 4, 1) }
+
+  private func subtract(_ domain: String, from counts: inout [String: Int]) {
+    let count = counts[domain, default: 0] - 1
+    counts[domain] = count > 0 ? count : nil
+  }
+
+  /// Returns the last two labels of a name: the domain that its owner has registered, or a suffix that
+  /// more owners share.
+  private static func domain(of name: String) -> String {
+    name.split(separator: ".").suffix(2).joined(separator: ".")
+  }
+}

@@ -1,0 +1,110 @@
+// IncomingBody: the body of a response while it is received.
+
+import CCurl
+import Model
+import Platform
+
+/// The body of a response while it is received: a memory file, its lease, and its readers. Belongs to the transfer
+/// thread.
+final class IncomingBody {
+  /// The answer to a piece of the body.
+  enum Answer {
+    case taken
+    /// There is no memory for the body yet: keep the piece back.
+    case wait
+    /// End the transfer.
+    case refused(ImageError)
+  }
+
+  /// The length of the body in bytes; `nil` if it is unknown.
+  let expected: Int?
+  /// Bytes received.
+  private(set) var received = 0
+  /// Whether the last byte is withheld from readers until the digests are verified.
+  private let withholdsLast: Bool
+  private let handle: UnsafeMutableRawPointer
+  private var file: MemoryFile?
+  /// The body for readers that follow it; only if requested.
+  private var growing: DownloadBuffer?
+  /// The memory that the body has; `nil` before.
+  private var lease: ByteLease?
+  /// Whether curl keeps the body back.
+  private var isPaused = false
+
+  /// Creates an empty body.
+  ///
+  /// - Parameter handle: curl's handle of the transfer, which outlives the body.
+  init(expecting expected: Int?, withholdsLast: Bool, pausing handle: UnsafeMutableRawPointer) {
+    self.expected = expected
+    self.withholdsLast = withholdsLast
+    self.handle = handle
+  }
+
+  deinit { growing?.end(isWhole: false) }
+
+  /// Whether the body has its memory.
+  var hasMemory: Bool { lease != nil }
+
+  /// Whether curl keeps the body back until there is memory.
+  var isWaiting: Bool { isPaused && lease == nil }
+
+  /// Gives the body its memory: for all of it, or for nothing yet if its length is unknown.
+  func take(_ lease: ByteLease) {
+    self.lease = lease
+    growing?.hold(lease)
+    guard isPaused else { return }
+    isPaused = false
+    // curl delivers what it has kept back. If the transfer refuses that, it refuses the rest as well, and so ends.
+    _ = curl_easy_pause(handle, CURLPAUSE_CONT)
+  }
+
+  /// Offers the body to readers while it is received. If that fails, they get the complete body later.
+  func offer(_ origin: OriginResponse, to reader: (any StreamingBody) -> Void) {
+    guard let file = try? MemoryFile(name: "pictor-body"),
+      let growing = try? DownloadBuffer(
+        reading: file.descriptor, origin: origin, expected: expected)
+    else { return }
+    self.file = consume file
+    self.growing = growing
+    if let lease { growing.hold(lease) }
+    reader(growing)
+  }
+
+  /// Receives a piece.
+  func receive(_ bytes: UnsafeRawBufferPointer) -> Answer {
+    guard let lease else {
+      isPaused = true
+      return .wait
+    }
+    // A body of unknown length fails: if several waited with what they have, none would get more.
+    guard expected != nil || lease.grow(by: bytes.count) else {
+      return .refused(.overloaded(queue: "memory", retryAfter: 1))
+    }
+    do throws(SystemError) {
+      if file == nil { file = try MemoryFile(name: "pictor-body") }
+      try file?.append(bytes)
+    } catch {
+      return .refused(.internal(detail: "memory file: \(error)"))
+    }
+    received += bytes.count
+    growing?.grow(to: withholdsLast ? received - 1 : received)
+    return .taken
+  }
+
+  /// Returns the complete body, which counts against its memory until its last use; `nil` if it is empty.
+  func sealed() throws(ImageError) -> (file: FileRegion, version: UInt64)? {
+    guard received > 0, let file = file.take() else { return nil }
+    do throws(SystemError) {
+      let region = try file.sealed(lease: lease)
+      return (region, growing?.version ?? .random(in: 1...(.max)))
+    } catch {
+      throw .internal(detail: "memory file: \(error)")
+    }
+  }
+
+  /// Tells the readers that the body is complete, or that it will never be.
+  func end(isWhole: Bool) {
+    if isWhole { growing?.grow(to: received) }
+    growing?.end(isWhole: isWhole)
+  }
+}

@@ -1,0 +1,101 @@
+// TransferLoop+Names: looks up the name of each hop before curl gets it.
+
+import CCurl
+import Model
+import Platform
+import Telemetry
+
+extension TransferLoop {
+  /// Passes a hop to curl, at once or when its name is resolved.
+  func send(_ id: DownloadQueue.ID, _ now: ContinuousClock.Instant) throws(ImageError) {
+    guard let transfer = running[id]?.transfer else { return }
+    guard let name = transfer.hopName else { return try send(transfer, to: [], now) }
+    guard name.isValid else {
+      nameAnswers.append((id, .failure(.unknown("not a name"))))
+      return
+    }
+    let deadline = transfer.connectDeadline
+    apply(names.lookUp(name.name, for: id, until: deadline, now: now))
+    alarm.set(deadline)
+  }
+
+  private func send(
+    _ transfer: Transfer, to addresses: [IPAddress], _ now: ContinuousClock.Instant
+  ) throws(ImageError) {
+    try transfer.launch(addresses, now: now)
+    try multi.add(transfer.handle)
+  }
+
+  func apply(_ actions: [NameTable.Action]) {
+    for action in actions {
+      switch action {
+      case .resolve(let name): resolver.resolve(name)
+      case .answer(let id, let answer): nameAnswers.append((id, answer))
+      }
+    }
+  }
+
+  /// Passes the answers of names to the loads that wait for them. Not at once: a failure starts a
+  /// waiting load, whose name may be known, too.
+  func passNameAnswers() {
+    let answers = nameAnswers
+    nameAnswers = []
+    for (id, answer) in answers { pass(answer, to: id) }
+  }
+
+  private func pass(_ answer: NameAnswer, to id: DownloadQueue.ID) {
+    guard let transfer = running[id]?.transfer, let name = transfer.hopName?.name else { return }
+    switch answer {
+    case .success(let addresses):
+      do throws(ImageError) {
+        try send(transfer, to: addresses, clock.now)
+      } catch {
+        finish(id, with: .failure(error))
+      }
+    case .failure(.unknown(let reason)), .failure(.temporary(let reason)):
+      hopEnded(
+        id, with: CURLE_COULDNT_RESOLVE_HOST, unresolved: "cannot resolve \(name): \(reason)")
+    case .failure(.late):
+      hopEnded(
+        id, with: CURLE_OPERATION_TIMEDOUT,
+        unresolved: "cannot resolve \(name): the resolver did not answer in time")
+    case .failure(.full):
+      refusedLookUps += 1
+      finish(id, with: .failure(.overloaded(queue: "names", retryAfter: 1)))
+    }
+  }
+
+  /// The figures of look-ups.
+  var nameFigures: NameFigures {
+    var figures = NameFigures()
+    figures.running = names.runningCount
+    figures.stuck = names.stuckCount(now: clock.now)
+    figures.waiting = names.waitingCount
+    figures.limit = rules.configuration.nameLimit
+    figures.refused = refusedLookUps
+    figures.remembered = names.rememberedCount
+    return figures
+  }
+}
+
+extension DownloaderConfiguration {
+  /// The limits of look-ups.
+  var nameLimits: NameTable.Limits {
+    var limits = NameTable.Limits()
+    limits.threads = max(nameLimit, 1)
+    limits.deadline = settings.connectTimeout
+    limits.lifetime = dnsCacheLifetime
+    limits.negativeLifetime = unknownNameLifetime
+    return limits
+  }
+
+  /// Returns the answer for a name: a known one's, or the resolver's. May block.
+  var answer: NameResolver.Look {
+    let known = Dictionary(
+      knownAddresses.compactMap { line -> (String, [IPAddress])? in
+        let parts = line.split(separator: ":", maxSplits: 2).map(String.init)
+        return parts.count == 3 ? IPAddress(parts[2]).map { (parts[0], [$0]) } : nil
+      }, uniquingKeysWith: +)
+    return { [lookUp] name in known[name].map { .success($0) } ?? lookUp(name) }
+  }
+}

@@ -1,0 +1,110 @@
+// JPEGCheck: checks that a JPEG's entropy-coded data is complete and valid.
+
+import Model
+
+/// Walks over a JPEG's segments and the codes of its scans (ITU-T T.81, annexes B, F and G) without
+/// computing pixels.
+///
+/// libjpeg also warns of harmless things, and libvips does not report what libjpeg finds after the
+/// last row. This check reports only lost or invented pixels:
+/// - A code that the table lacks, a number with too many bits, a coefficient past the last
+///   position.
+/// - Data that ends before or after its blocks, in a scan or a restart interval.
+/// - A refinement of coefficients that were not sent, a component without a scan, a file without
+///   its end marker.
+///
+/// Extra bytes between segments and after the end marker are harmless.
+public struct JPEGCheck {
+  private let bytes: UnsafeRawBufferPointer
+  private var markers: JPEGMarkers
+  private var tables = JPEGCodeTables()
+  private var frame: JPEGScanFrame?
+  /// The first number of each quantization table.
+  private var quantizers = [Int](repeating: 1, count: 4)
+  private var restartInterval = 0
+
+  private init(_ bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+    markers = JPEGMarkers(bytes)
+  }
+
+  /// Checks a JPEG. Returns `unknown` for arithmetic coding, for omitted tables, and for files that
+  /// libjpeg rejects.
+  public static func verdict(on bytes: UnsafeRawBufferPointer) -> JPEGVerdict {
+    var check = JPEGCheck(bytes)
+    return check.run()
+  }
+
+  private mutating func run() -> JPEGVerdict {
+    while true {
+      guard let marker = try? markers.find() else {
+        return .damaged(.truncated, "a JPEG without its end")
+      }
+      switch marker {
+      case 0xd9: return judgeFrame()
+      // Restart markers outside a scan, and markers without content (T.81, table B.1).
+      case 0x01, 0xd0...0xd8: continue
+      default: break
+      }
+      guard let segment = try? markers.segment() else {
+        return .damaged(.truncated, "a JPEG's segment ends early")
+      }
+      switch marker {
+      case 0xc0, 0xc1, 0xc2:
+        guard frame == nil,
+          let read = JPEGScanFrame(segment, isProgressive: marker == 0xc2)
+        else { return .unknown }
+        frame = read
+      case 0xc4:
+        guard tables.define(segment) else { return .damaged(.error, "a JPEG's code tables") }
+      case 0xc3, 0xc5...0xcf: return .unknown
+      case 0xdb: readQuantizers(segment)
+      case 0xdd:
+        guard segment.count == 2 else { return .unknown }
+        restartInterval = Int(segment[0]) << 8 | Int(segment[1])
+      case 0xda:
+        let verdict = readScan(segment)
+        guard verdict == .whole else { return verdict }
+      default: break
+      }
+    }
+  }
+
+  private mutating func readQuantizers(_ segment: UnsafeRawBufferPointer) {
+    var rest = segment[...]
+    while let head = rest.popFirst() {
+      let width = head >> 4 == 0 ? 1 : 2
+      guard head & 15 < 4, rest.count >= 64 * width else { return }
+      quantizers[Int(head & 15)] = rest.prefix(width).reduce(0) { $0 << 8 | Int($1) }
+      rest = rest.dropFirst(64 * width)
+    }
+  }
+
+  private mutating func readScan(_ segment: UnsafeRawBufferPointer) -> JPEGVerdict {
+    guard let frame else { return .unknown }
+    guard let header = JPEGScanHeader(segment, of: frame) else { return .unknown }
+    if let fault = frame.begin(header) { return .damaged(.warning, fault) }
+    guard var bits = JPEGBits(bytes, at: markers.position) else { return .unknown }
+    let scan = JPEGScan(
+      header: header, restartInterval: restartInterval,
+      quantizers: header.members.map { quantizers[frame.components[$0.component].quantizer] })
+    let verdict = scan.read(&bits, frame: frame, tables: &tables)
+    guard verdict == .whole else { return verdict }
+    guard let end = bits.end else {
+      return bits.isAtFileEnd
+        ? .damaged(.truncated, "a JPEG's scan ends with the file")
+        : .damaged(.warning, "a JPEG's scan continues after its last block")
+    }
+    markers.position = end
+    return .whole
+  }
+
+  /// Returns the verdict at the end marker: whether all declared data was received.
+  private func judgeFrame() -> JPEGVerdict {
+    guard let frame else { return .unknown }
+    guard frame.isComplete else { return .damaged(.warning, "a JPEG lacks a component") }
+    // Stray bytes between segments may be the rest of a damaged scan.
+    return frame.isRefined || !markers.hasStrayBytes
+      ? .whole : .damaged(.warning, "a JPEG lacks a scan")
+  }
+}

@@ -1,0 +1,89 @@
+// JPEGCodeTable: Huffman tables of a JPEG for walking over codes without decoding coefficients.
+
+/// The eight tables that a file can define. Each is built on first use by a scan, because a file
+/// can redefine a table every 17 bytes.
+struct JPEGCodeTables {
+  private var definitions = [UnsafeRawBufferPointer?](repeating: nil, count: 8)
+  private var made = [JPEGCodeTable?](repeating: nil, count: 8)
+
+  /// Reads the tables of a segment (T.81, B.2.4.2); returns whether the segment is valid.
+  mutating func define(_ segment: UnsafeRawBufferPointer) -> Bool {
+    var rest = segment[...]
+    while let head = rest.popFirst() {
+      guard head >> 4 <= 1, head & 15 < 4, rest.count >= 16 else { return false }
+      let total = rest.prefix(16).reduce(0) { $0 + Int($1) }
+      guard total <= 256, rest.count >= 16 + total else { return false }
+      let index = Int(head >> 4) * 4 + Int(head & 15)
+      definitions[index] = UnsafeRawBufferPointer(rebasing: rest.prefix(16 + total))
+      made[index] = nil
+      rest = rest.dropFirst(16 + total)
+    }
+    return true
+  }
+
+  /// Returns a table; `nil` if it is undefined or libjpeg rejects it.
+  ///
+  /// - Parameter index: 0–3 for DC, 4–7 for AC.
+  mutating func table(_ index: Int) -> JPEGCodeTable? {
+    if let table = made[index] { return table }
+    guard let definition = definitions[index] else { return nil }
+    made[index] = JPEGCodeTable(definition)
+    return made[index]
+  }
+}
+
+/// A table of codes of 1 to 16 bits (T.81, C.2), each for a symbol of one byte.
+final class JPEGCodeTable {
+  /// The maximum bits of a code in the lookup table.
+  static let quickBits = 10
+  /// For each value of the next `quickBits` bits: the code length in the upper byte and the symbol
+  /// in the lower; 0 for a longer code. Owned; freed by `deinit`.
+  let quick: UnsafeMutablePointer<UInt16>
+  /// For each length, the greatest code, or -1. `places` holds the offset from a code to its
+  /// symbol's index.
+  private var longest = [Int](repeating: -1, count: 17)
+  private var places = [Int](repeating: 0, count: 17)
+  private let symbols: [UInt8]
+
+  /// Builds the table; `nil` if there are more codes than fit.
+  ///
+  /// - Parameter definition: 16 counts, followed by the symbols.
+  init?(_ definition: UnsafeRawBufferPointer) {
+    symbols = Array(definition.dropFirst(16))
+    quick = .allocate(capacity: 1 << Self.quickBits)
+    quick.initialize(repeating: 0, count: 1 << Self.quickBits)
+    var code = 0
+    var place = 0
+    for length in 1...16 {
+      places[length] = place - code
+      for _ in 0..<Int(definition[length - 1]) {
+        guard code < 1 << length else { return nil }
+        longest[length] = code
+        if length <= Self.quickBits {
+          let room = Self.quickBits - length
+          let entry = UInt16(length) << 8 | UInt16(symbols[place])
+          (quick + code << room).update(repeating: entry, count: 1 << room)
+        }
+        code += 1
+        place += 1
+      }
+      code <<= 1
+    }
+  }
+
+  deinit { quick.deallocate() }
+
+  /// Looks up a code that is longer than `quickBits`.
+  ///
+  /// - Parameter next: The next 16 bits.
+  /// - Returns: An entry like those of `quick`; 0 for an invalid code.
+  func entry(for next: Int) -> Int {
+    for length in Self.quickBits + 1...16 {
+      let code = next >> (16 - length)
+      if code <= longest[length] {
+        return length << 8 | Int(symbols[code + places[length]])
+      }
+    }
+    return 0
+  }
+}

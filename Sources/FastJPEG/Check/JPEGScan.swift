@@ -1,0 +1,132 @@
+// JPEGScan: walks over one scan of a JPEG, code by code.
+
+/// Walks over the blocks of a scan and consumes their bits; computes only DC values.
+struct JPEGScan {
+  let header: JPEGScanHeader
+  /// The units between two restart markers; 0 means no restarts.
+  let restartInterval: Int
+  /// The quantization factor of the DC value, for each member.
+  let quantizers: [Int]
+
+  /// The maximum distance of a block's dequantized DC value from 0: twice the range of 8-bit
+  /// samples (T.81, A.3.3).
+  private static let maximumMean = 2_048
+  /// The maximum bits of a number with 8-bit samples, plus one for encoders that round up.
+  private static let maximumBits = (mean: 12, detail: 11)
+
+  private static let senseless = JPEGVerdict.damaged(.warning, "a JPEG has invalid codes")
+
+  /// Reads the scan from its first bit to the last bit of its last block.
+  func read(
+    _ bits: inout JPEGBits, frame: JPEGScanFrame, tables: inout JPEGCodeTables
+  ) -> JPEGVerdict {
+    var walks: [JPEGBlockWalk] = []
+    for (member, quantizer) in zip(header.members, quantizers) {
+      let needsMeans = header.places.lowerBound == 0 && !header.isRefinement
+      let needsDetails = header.places.upperBound > 0
+      let dc = needsMeans ? tables.table(member.dc) : nil
+      let ac = needsDetails ? tables.table(4 + member.ac) : nil
+      // libjpeg has default tables for files that omit them.
+      guard (dc != nil) == needsMeans, (ac != nil) == needsDetails else { return .unknown }
+      walks.append(
+        JPEGBlockWalk(
+          dc: dc, ac: ac, header: header, isProgressive: frame.isProgressive,
+          maximumMean: max(max(Self.maximumMean / max(quantizer, 1), 2) >> header.lowBit, 1),
+          maximumBits: Self.maximumBits))
+    }
+    guard walks.count > 1 else {
+      return walks.withUnsafeMutableBufferPointer { walks in
+        readOne(&bits, walks: walks, component: &frame.components[header.members[0].component])
+      }
+    }
+    // T.81, A.2.3: interleaved units with blocks of each component.
+    let counts = header.members.map { member in
+      let own = frame.components[member.component].inUnit
+      return own.across * own.down
+    }
+    guard counts.reduce(0, +) <= 10 else { return .unknown }
+    let units = frame.units
+    return walks.withUnsafeMutableBufferPointer { walks in
+      readUnits(&bits, walks: walks, counts: counts, units: units)
+    }
+  }
+
+  private func readUnits(
+    _ bits: inout JPEGBits, walks: UnsafeMutableBufferPointer<JPEGBlockWalk>, counts: [Int],
+    units: (across: Int, down: Int)
+  ) -> JPEGVerdict {
+    var restarts = Restarts(interval: restartInterval)
+    for _ in 0..<units.down {
+      for _ in 0..<units.across {
+        guard restarts.next(&bits, walks: walks) else { return Self.ended(bits) }
+        for index in walks.indices {
+          for _ in 0..<counts[index] {
+            guard walks[index].readWhole(&bits) else {
+              return bits.isPastEnd ? Self.ended(bits) : Self.senseless
+            }
+          }
+        }
+      }
+      guard !bits.isPastEnd else { return Self.ended(bits) }
+    }
+    return .whole
+  }
+
+  /// Reads a scan of one component: its own blocks, row by row.
+  private func readOne(
+    _ bits: inout JPEGBits, walks: UnsafeMutableBufferPointer<JPEGBlockWalk>,
+    component: inout JPEGScanFrame.Component
+  ) -> JPEGVerdict {
+    var restarts = Restarts(interval: restartInterval)
+    let isOfDetails = header.places.lowerBound > 0
+    let rows = component.rows
+    let columns = component.columns
+    return component.masks.withUnsafeMutableBufferPointer { masks in
+      for row in 0..<rows {
+        for column in 0..<columns {
+          guard restarts.next(&bits, walks: walks) else { return Self.ended(bits) }
+          let isGood =
+            isOfDetails
+            ? walks[0].readDetails(&bits, mask: &masks[row * columns + column])
+            : walks[0].readWhole(&bits)
+          guard isGood else { return bits.isPastEnd ? Self.ended(bits) : Self.senseless }
+        }
+        guard !bits.isPastEnd else { return Self.ended(bits) }
+      }
+      return .whole
+    }
+  }
+
+  /// Returns the verdict on data that ends early: at the end of the file it is truncated, at a
+  /// marker damaged.
+  private static func ended(_ bits: JPEGBits) -> JPEGVerdict {
+    bits.isAtFileEnd
+      ? .damaged(.truncated, "a JPEG's data ends with the file")
+      : .damaged(.warning, "a JPEG's data ends before its blocks do")
+  }
+}
+
+/// Tracks where restart markers are due (T.81, E.1.4).
+private struct Restarts {
+  let interval: Int
+  private var done = 0
+  private var count = 0
+
+  init(interval: Int) { self.interval = interval }
+
+  /// Moves to the next unit, past a restart marker if one is due; returns false if the marker is
+  /// missing.
+  @inline(__always)
+  mutating func next(
+    _ bits: inout JPEGBits, walks: UnsafeMutableBufferPointer<JPEGBlockWalk>
+  ) -> Bool {
+    if interval > 0 && done == interval {
+      guard bits.pass(0xd0 + UInt8(count % 8)) else { return false }
+      done = 0
+      count += 1
+      for index in walks.indices { walks[index].restart() }
+    }
+    done += 1
+    return true
+  }
+}

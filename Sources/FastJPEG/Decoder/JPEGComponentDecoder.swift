@@ -1,0 +1,230 @@
+// JPEGComponentDecoder: decodes the blocks of one JPEG component at the reduced size.
+
+/// The innermost loop of `ScaledJPEGDecoder`. Lookup tables are in manually allocated memory, because
+/// arrays would cost reference counting for each block.
+struct JPEGComponentDecoder: ~Copyable {
+  /// The DC value of the last block; the next block stores the difference from it.
+  var mean = 0
+
+  private let blocks: (across: Int, down: Int)
+  private let dc: JPEGHuffmanTable
+  private let ac: JPEGHuffmanTable
+  /// The pixels that a block is reduced to.
+  private let across: Int
+  private let down: Int
+  /// `JPEGHuffmanTable.quick` for DC, then for AC. Owned; freed by `deinit`.
+  private let quick: UnsafeMutablePointer<UInt32>
+  /// The last coefficient that affects the reduced block.
+  private let last: Int
+  /// `JPEGHuffmanTable.runs` for AC. Owned; freed by `deinit`.
+  private let runs: UnsafeMutablePointer<UInt32>
+  /// `JPEGBasis.patterns`. Owned; freed by `deinit`.
+  private let patterns: UnsafeMutablePointer<Float>
+  /// The pixels of a block. Owned; freed by `deinit`.
+  private let block: UnsafeMutablePointer<Float>
+  /// The positions and values of a block's nonzero coefficients. Owned; freed by `deinit`.
+  private let places: UnsafeMutablePointer<UInt8>
+  private let numbers: UnsafeMutablePointer<Float>
+
+  private static let quickCount = 1 << JPEGHuffmanTable.quickBits
+
+  init(_ component: JPEGFrame.Component, basis: JPEGBasis) {
+    blocks = component.blocks
+    dc = component.dc
+    ac = component.ac
+    (across, down) = basis.size
+    quick = .allocate(capacity: 2 * Self.quickCount)
+    quick.initialize(from: component.dc.quick, count: Self.quickCount)
+    (quick + Self.quickCount).initialize(from: component.ac.quick, count: Self.quickCount)
+    last = basis.last
+    let all = ac.runs
+    runs = .allocate(capacity: all.count)
+    runs.initialize(from: all, count: all.count)
+    patterns = .allocate(capacity: basis.patterns.count)
+    patterns.initialize(from: basis.patterns, count: basis.patterns.count)
+    block = .allocate(capacity: 64)
+    block.initialize(repeating: 0, count: 64)
+    places = .allocate(capacity: 64)
+    places.initialize(repeating: 0, count: 64)
+    numbers = .allocate(capacity: 64)
+    numbers.initialize(repeating: 0, count: 64)
+  }
+
+  deinit {
+    quick.deallocate()
+    runs.deallocate()
+    patterns.deallocate()
+    block.deallocate()
+    places.deallocate()
+    numbers.deallocate()
+  }
+
+  /// Decodes this component's blocks of one unit.
+  ///
+  /// - Parameters:
+  ///   - target: The address of the upper left pixel; all blocks of the unit must fit.
+  ///   - stride: The number of values from one row to the next.
+  /// - Returns: Whether the codes are valid.
+  mutating func decodeUnit(
+    _ bits: inout JPEGBits, to target: UnsafeMutablePointer<Float>, stride: Int
+  ) -> Bool {
+    for row in 0..<blocks.down {
+      for column in 0..<blocks.across {
+        let corner = target + row * down * stride + column * across
+        let found = readBlock(&bits)
+        guard found >= 0 else { return false }
+        switch across * down {
+        case 1: corner[0] = patterns[0] * Float(mean) + 128
+        case 4: addUp(SIMD4<Float>.self, found: found, to: corner, stride: stride)
+        case 16: addUp(SIMD16<Float>.self, found: found, to: corner, stride: stride)
+        default: addUp(found, to: corner, stride: stride)
+        }
+      }
+    }
+    return true
+  }
+
+  /// Reads the DC value of a block.
+  private mutating func readMean(_ bits: inout JPEGBits) -> Bool {
+    bits.refill()
+    let difference = Self.next(&bits, quick: quick, table: dc)
+    // Valid differences and sums have 11 bits and a sign; one more bit tolerates encoders that
+    // round up.
+    guard difference.advance >= 0, abs(mean &+ difference.number) <= 1 << 12 else { return false }
+    mean &+= difference.number
+    return true
+  }
+
+  /// Reads a block: its DC value, and the nonzero coefficients up to `last` into `places` and
+  /// `numbers`.
+  ///
+  /// - Returns: The number of those coefficients; -1 for invalid codes.
+  private mutating func readBlock(_ bits: inout JPEGBits) -> Int {
+    guard readMean(&bits) else { return -1 }
+    let table = quick + Self.quickCount
+    // Copies that stay in registers between the few calls that need `bits` itself.
+    var window = bits.window
+    var place = 0
+    var found = 0
+    while place < last {
+      if window.count < 32 {
+        bits.window = window
+        bits.refill()
+        window = bits.window
+      }
+      let packed = table[Int(truncatingIfNeeded: window.bits &>> Self.quickShift)]
+      let entry = JPEGHuffmanTable.unpack(packed)
+      var number = entry.value
+      if packed != 0 && entry.more == 0 {
+        window.bits &<<= UInt64(truncatingIfNeeded: entry.bits)
+        window.count &-= entry.bits
+        place &+= entry.advance
+      } else {
+        bits.window = window
+        let next = Self.next(&bits, quick: table, table: ac)
+        guard next.advance > 0 else { return -1 }
+        window = bits.window
+        place &+= next.advance
+        number = next.number
+      }
+      guard place < 64 else {
+        bits.window = window
+        return found
+      }
+      places[found] = UInt8(truncatingIfNeeded: place)
+      numbers[found] = Float(number)
+      found &+= 1
+    }
+    bits.window = window
+    return skipRest(&bits, from: place) ? found : -1
+  }
+
+  /// Skips the rest of a block, several codes at a time.
+  @inline(__always)
+  private func skipRest(_ bits: inout JPEGBits, from start: Int) -> Bool {
+    var window = bits.window
+    var place = start
+    while place < 63 {
+      if window.count < 32 {
+        bits.window = window
+        bits.refill()
+        window = bits.window
+      }
+      let packed = runs[Int(truncatingIfNeeded: window.bits &>> Self.quickShift)]
+      let reached = place &+ Int(packed &>> 6 & 127)
+      let isEnd = packed &>> 13 != 0
+      // Bits after the last coefficient belong to the next block, even if they look like an
+      // end-of-block code.
+      if packed & 63 != 0 && (reached < 63 || reached == 63 && !isEnd) {
+        window.bits &<<= UInt64(packed & 63)
+        window.count &-= Int(packed & 63)
+        place = isEnd ? 64 : reached
+      } else {
+        bits.window = window
+        let next = Self.next(&bits, quick: quick + Self.quickCount, table: ac)
+        guard next.advance > 0 else { return false }
+        window = bits.window
+        place &+= next.advance
+      }
+    }
+    bits.window = window
+    return true
+  }
+
+  private static let quickShift = UInt64(64 - JPEGHuffmanTable.quickBits)
+
+  /// Sums up the coefficients' patterns and writes the pixels.
+  @inline(__always)
+  private func addUp<Pixels: SIMD>(
+    _: Pixels.Type, found: Int, to corner: UnsafeMutablePointer<Float>, stride: Int
+  ) where Pixels.Scalar == Float {
+    let count = Pixels.scalarCount
+    let patterns = UnsafeRawPointer(patterns)
+    // Samples are stored with 128 subtracted (T.81, A.3.1).
+    var pixels = Pixels(repeating: self.patterns[0] * Float(mean) + 128)
+    for index in 0..<found {
+      let offset = Int(places[index]) &* count &* 4
+      pixels += patterns.loadUnaligned(fromByteOffset: offset, as: Pixels.self) * numbers[index]
+    }
+    UnsafeMutableRawPointer(block).storeBytes(of: pixels, as: Pixels.self)
+    put(to: corner, stride: stride)
+  }
+
+  /// Sums up other numbers of pixels, up to 64, which exceed the registers.
+  private func addUp(_ found: Int, to corner: UnsafeMutablePointer<Float>, stride: Int) {
+    let count = across * down
+    block.update(repeating: patterns[0] * Float(mean) + 128, count: count)
+    for index in 0..<found {
+      let pattern = patterns + Int(places[index]) &* count
+      let number = numbers[index]
+      for pixel in 0..<count { block[pixel] += pattern[pixel] * number }
+    }
+    put(to: corner, stride: stride)
+  }
+
+  @inline(__always)
+  private func put(to corner: UnsafeMutablePointer<Float>, stride: Int) {
+    for y in 0..<down {
+      for x in 0..<across { corner[y &* stride &+ x] = block[y &* across &+ x] }
+    }
+  }
+
+  /// Reads a code and the number after it, together at most 31 bits.
+  ///
+  /// - Returns: An `advance` of -1 for an invalid code.
+  @inline(never)
+  private static func next(
+    _ bits: inout JPEGBits, quick: UnsafeMutablePointer<UInt32>,
+    table: borrowing JPEGHuffmanTable
+  ) -> (advance: Int, number: Int) {
+    let packed = quick[bits.peek(JPEGHuffmanTable.quickBits)]
+    let found =
+      packed == 0 ? table.entry(for: bits.peek(16)) : JPEGHuffmanTable.unpack(packed)
+    guard let entry = found else { return (-1, 0) }
+    bits.skip(entry.bits)
+    guard entry.more > 0 else { return (entry.advance, entry.value) }
+    let raw = bits.peek(entry.more)
+    bits.skip(entry.more)
+    return (entry.advance, JPEGHuffmanTable.number(raw, bits: entry.more))
+  }
+}

@@ -1,0 +1,76 @@
+// RenderedImage: the properties of an encoded image, and what an imaging worker reports of a job.
+
+/// The properties of an encoded image. The bytes are stored beside it.
+public struct RenderedImage: Hashable, Sendable {
+  /// The format of the bytes, one of `ImageFormat.outputs`.
+  public var format: ImageFormat
+  /// The size of one frame, in pixels.
+  public var size: PixelSize
+  /// The number of frames, 1 for a still image. libwebp merges equal consecutive frames into one
+  /// with the sum of their delays.
+  public var frames: Int
+  /// Pixels per point, as in `Content-DPR`. Lower than requested if the source had too few pixels
+  /// or a limit reduced the result.
+  public var density: Double
+  /// The size in pixels before a pixel limit or `maxbytes` reduced the result (`X-Scaled-Down`);
+  /// `nil` if neither did.
+  public var scaledDownFrom: PixelSize?
+  /// The lossy quality, 1–100, if `maxbytes` determined it (`X-Quality`).
+  public var quality: Int?
+
+  /// Creates the properties of an image, by default a still one that no limit changed.
+  public init(
+    format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
+    scaledDownFrom: PixelSize? = nil, quality: Int? = nil
+  ) {
+    self.format = format
+    self.size = size
+    self.frames = frames
+    self.density = density
+    self.scaledDownFrom = scaledDownFrom
+    self.quality = quality
+  }
+}
+
+/// What the bytes of a variant are.
+public enum VariantContent: Hashable, Sendable {
+  /// An image.
+  case image(RenderedImage)
+  /// The JSON description of a source (`/info`).
+  case sourceDescription
+
+  /// The image; `nil` for a description.
+  public var image: RenderedImage? {
+    if case .image(let image) = self { image } else { nil }
+  }
+
+  /// The media type for `Content-Type`.
+  public var mediaType: String {
+    switch self {
+    case .image(let image): image.format.mediaType
+    case .sourceDescription: "application/json"
+    }
+  }
+}
+
+/// What an imaging worker reports of a finished job, beside the bytes.
+public struct RenderReport: Hashable, Sendable {
+  /// What the bytes are.
+  public var content: VariantContent
+  /// The first 128 bits of the bytes' SHA-256 in lower-case hexadecimal, for a strong `ETag`.
+  public var digest: String
+  /// `decode`, `transform` and `encode`; the server adds `queue`.
+  public var timings: Timings
+  /// Whether the source has damage that its decoder tolerated.
+  public var isDamaged: Bool
+
+  /// Creates a report.
+  public init(
+    content: VariantContent, digest: String, timings: Timings = Timings(), isDamaged: Bool = false
+  ) {
+    self.content = content
+    self.digest = digest
+    self.timings = timings
+    self.isDamaged = isDamaged
+  }
+}

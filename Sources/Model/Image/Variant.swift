@@ -1,0 +1,123 @@
+// Variant: the result of one transform of one source, shared by all responses.
+
+import Platform
+import Synchronization
+
+/// The metadata of a variant.
+public struct VariantInfo: Hashable, Sendable {
+  /// What the bytes are.
+  public var content: VariantContent
+  /// The strong validator (RFC 9110, section 8.8.3), with its quotes.
+  public var etag: String
+  /// The origin's `Last-Modified`, if valid.
+  public var lastModified: String?
+  /// The freshness of the source, limited by the watermark's.
+  public var freshness: Freshness
+  /// The version of the source, 0 if unknown. A variant is revalidated only with a source of the
+  /// same version.
+  public var sourceVersion: UInt64
+  /// The version of the watermark, 0 without one.
+  public var watermarkVersion: UInt64
+  /// The generation of the source; see `PurgeList`.
+  public var generation: Int
+  /// Whether the source has damage that the decoder tolerated (`X-Damaged`). Damaged variants are
+  /// never stored on disk.
+  public var isDamaged = false
+
+  /// Creates the metadata of a variant.
+  public init(
+    _ content: VariantContent, etag: String, lastModified: String? = nil, freshness: Freshness,
+    sourceVersion: UInt64 = 0, watermarkVersion: UInt64 = 0, generation: Int = 0
+  ) {
+    self.content = content
+    self.etag = etag
+    self.lastModified = lastModified
+    self.freshness = freshness
+    self.sourceVersion = sourceVersion
+    self.watermarkVersion = watermarkVersion
+    self.generation = generation
+  }
+
+  /// The properties of the image; `nil` for a description.
+  public var image: RenderedImage? { content.image }
+}
+
+/// A rendered image or a description, shared by all its responses.
+public final class Variant: Sendable {
+  /// The storage of a variant's bytes.
+  public enum Body: Sendable {
+    /// Bytes in memory.
+    case memory(ImageBytes)
+    /// In a file: in memory, sent with sendfile(2), or on disk, sent in pieces.
+    case file(FileRegion)
+
+    /// The number of bytes.
+    public var count: Int {
+      switch self {
+      case .memory(let bytes): bytes.count
+      case .file(let region): region.count
+      }
+    }
+  }
+
+  /// The cache key.
+  public let key: CacheKey
+  /// The metadata.
+  public let info: VariantInfo
+  /// The bytes.
+  public let body: Body
+  /// The prepared response, set by `Serving` with the first response and never replaced.
+  public let prepared = PreparedPlace()
+  @usableFromInline let deferral = Atomic<Bool>(false)
+
+  /// Creates a variant.
+  public init(key: CacheKey, info: VariantInfo, body: Body) {
+    self.key = key
+    self.info = info
+    self.body = body
+  }
+
+  /// Whether the disk tier waits for a second request before it stores the variant
+  /// (`StoreOutcome.deferred`). Each hit reads it.
+  @inlinable public var isDeferred: Bool { deferral.load(ordering: .relaxed) }
+
+  /// Marks the variant as deferred.
+  public func deferStoring() { deferral.store(true, ordering: .relaxed) }
+
+  /// Ends the deferral. Returns whether there was one, to one caller only.
+  public func endDeferral() -> Bool { deferral.exchange(false, ordering: .relaxed) }
+}
+
+/// A write-once slot for a prepared response.
+///
+/// `Synchronization.AtomicLazyReference` is equivalent, but is not specialized for its content and
+/// slows every hit.
+public struct PreparedPlace: ~Copyable, Sendable {
+  // The stored value holds a retained reference. `deinit` releases it.
+  @usableFromInline let stored = Atomic<Unmanaged<PreparedAnswer>?>(nil)
+
+  deinit { stored.load(ordering: .acquiring)?.release() }
+
+  /// Returns the stored response, if any.
+  @inlinable public func load() -> PreparedAnswer? {
+    stored.load(ordering: .acquiring)?.takeUnretainedValue()
+  }
+
+  /// Stores a response if the slot is empty. Returns the stored response.
+  public func storeIfNil(_ answer: PreparedAnswer) -> PreparedAnswer {
+    let retained = Unmanaged.passRetained(answer)
+    let (isStored, earlier) = stored.compareExchange(
+      expected: nil, desired: retained, ordering: .acquiringAndReleasing)
+    guard !isStored, let earlier else { return answer }
+    retained.release()
+    return earlier.takeUnretainedValue()
+  }
+}
+
+/// A response that a server prepares once per variant. Only `Serving` subclasses it.
+open class PreparedAnswer: @unchecked Sendable {
+  // Sound as Sendable: it has no state of its own, and its one subclass guards what it adds.
+
+  /// Creates an empty response.
+  public init() {}
+}

@@ -1,0 +1,29 @@
+// RateLimit: the limits of one client's requests.
+
+/// A limit of what one client may have done.
+public enum RateLimit: String, Hashable, Sendable {
+  /// Requests that wait for an image at once.
+  case activeRequests = "active_requests"
+  /// Imaging time in a minute.
+  case imagingTime = "imaging_time"
+  /// Requests per second.
+  case requests
+
+  /// The configuration key of the limit.
+  public var key: String {
+    switch self {
+    case .activeRequests: "server.active_requests_per_client"
+    case .imagingTime: "server.imaging_time_per_client"
+    case .requests: "server.requests_per_second"
+    }
+  }
+
+  /// What the client did, for a message.
+  var wording: String {
+    switch self {
+    case .activeRequests: "too many requests of this client wait for images"
+    case .imagingTime: "this client's images took too much imaging time"
+    case .requests: "this client sent too many requests"
+    }
+  }
+}

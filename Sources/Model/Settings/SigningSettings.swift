@@ -1,0 +1,65 @@
+// SigningSettings: the keys `signing.…`, and what requests without a signature may do.
+
+/// Which requests need a signature.
+public enum SigningMode: String, CaseIterable, Hashable, Sendable {
+  /// None. Signatures are ignored.
+  case off
+  /// Those with more than a plain size or a preset.
+  case options
+  /// All of `/image` and `/info`.
+  case required
+}
+
+/// The settings of signed URLs, `signing.…`.
+public struct SigningSettings: Hashable, Sendable {
+  /// A key as configured: `id:secret`, where the secret may be a reference.
+  public struct Key: Hashable, Sendable {
+    /// The public name, of letters, digits, `-` and `_`.
+    public let id: String
+    /// The secret, or a reference to it.
+    public let secret: SecretText
+
+    /// The longest id, in characters.
+    public static let longestID = 32
+    /// Lengths of a secret in bytes. The lower bound is the length of the hash (RFC 7518, section 3.2).
+    public static let secretLengths = 32...512
+
+    /// Creates a key.
+    public init(id: String, secret: SecretText) {
+      self.id = id
+      self.secret = secret
+    }
+  }
+
+  /// Maximum number of keys. A signature without an id is compared with those of all keys.
+  public static let maximumKeys = 16
+
+  /// Which requests need a signature.
+  public var mode = SigningMode.off
+  /// The keys: the first signs, all are accepted.
+  public var keys: [Key] = []
+
+  /// Creates the default settings.
+  public init() {}
+}
+
+/// A loading option that clients may have to be entitled to (`server.allow`).
+public enum ClientOption: String, CaseIterable, Hashable, Sendable {
+  /// Revalidation of fresh images: `refresh`, and `no-cache`, `max-age` and `min-fresh` in `Cache-Control`.
+  case refresh
+  /// Reloading: `cache=bypass`.
+  case bypass = "cache=bypass"
+  /// New attempts after remembered failures.
+  case retry
+  /// Work that continues after its client has disconnected.
+  case detach
+  /// The tiers that store a result, and `no-store` in `Cache-Control`.
+  case store
+  /// A priority above normal: the parameter, and the `Priority` field.
+  case priority = "priority=high"
+}
+
+extension Set<ClientOption> {
+  /// All options.
+  public static let all = Set(ClientOption.allCases)
+}

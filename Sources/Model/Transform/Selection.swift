@@ -1,0 +1,34 @@
+// Selection: the part of a source that a transform uses, and how it is turned.
+
+/// The part of a source that a transform uses: first turned, then cropped, then trimmed.
+public struct Selection: Hashable, Sendable {
+  /// The only frame to use of an animation, from 0; `nil`: all frames.
+  public var frame: Int?
+  /// A rotation after the EXIF orientation and before `crop`.
+  public var rotation: Rotation = .none
+  /// A mirroring after the rotation and before `crop`.
+  public var flip: Flip = .none
+  /// The region to use, in source pixels after rotation. Parts outside of the image are ignored.
+  public var crop: PixelArea?
+  /// The maximum difference (of 255) from the top left pixel at which edges are trimmed, after
+  /// `crop`; `nil`: no trimming.
+  public var trim: Int?
+
+  /// The range of each number of `crop`. The upper bound is libvips's longest side
+  /// (`VIPS_MAX_COORD`).
+  public static let cropRange = 0...10_000_000
+  /// The range of `trim`.
+  public static let trimRange = 1...255
+
+  /// Creates the selection of the whole source, as upright as its EXIF orientation says.
+  public init() {}
+
+  /// Whether the selection has every pixel of every frame. Rotation and flip keep all pixels; any
+  /// other property, new ones included, makes this false.
+  public var isWhole: Bool {
+    var whole = Selection()
+    whole.rotation = rotation
+    whole.flip = flip
+    return self == whole
+  }
+}

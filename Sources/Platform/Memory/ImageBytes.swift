@@ -1,0 +1,108 @@
+// ImageBytes: immutable bytes in memory, copied or mapped.
+
+import Glibc
+
+/// Immutable bytes in memory: copied if few, mapped if many and mapping is safe.
+///
+/// Each mapping counts against `vm.max_map_count` (65,530 by default), so only large bodies are
+/// mapped.
+public final class ImageBytes: @unchecked Sendable {
+  // Sound as Sendable: the memory is written before init returns and only read afterwards.
+
+  /// The address of the first byte, valid as long as this object.
+  public let baseAddress: UnsafeRawPointer
+  /// The number of bytes.
+  public let count: Int
+  /// The mapping for `munmap`; `nil` if the bytes were copied.
+  private let mapping: UnsafeMutableRawBufferPointer?
+  /// What the bytes count against, as long as this object exists.
+  private let lease: ByteLease?
+
+  /// The minimum size, in bytes, of a file that is mapped instead of copied.
+  public static let mappingThreshold = 1 << 20
+
+  /// Copies bytes.
+  ///
+  /// - Parameter lease: what the copy counts against; `nil` for nothing.
+  public init(copying bytes: UnsafeRawBufferPointer, lease: ByteLease? = nil) {
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: max(bytes.count, 1), alignment: 16)
+    if let first = bytes.baseAddress { memory.copyMemory(from: first, byteCount: bytes.count) }
+    baseAddress = UnsafeRawPointer(memory)
+    count = bytes.count
+    mapping = nil
+    self.lease = lease
+  }
+
+  /// Loads a file's bytes into memory. The region may be closed afterwards.
+  ///
+  /// - Parameter mayMap: whether large files are mapped instead of copied. Reading a mapped file
+  ///   that was truncated, or whose disk fails, raises SIGBUS. Sealed memory files are safe to map;
+  ///   files in a folder are not.
+  /// - Parameter lease: what the bytes count against; `nil` for nothing.
+  /// - Throws: if the file cannot be read; `EIO` if it is shorter than the region.
+  public init(
+    contentsOf region: FileRegion, mayMap: Bool = true, lease: ByteLease? = nil
+  ) throws(SystemError) {
+    if mayMap && region.count >= Self.mappingThreshold {
+      let slack = region.offset % Int(getpagesize())
+      let length = region.count + slack
+      var status = stat()
+      guard fstat(region.descriptor, &status) == 0 else { throw SystemError() }
+      guard Int(status.st_size) >= region.offset + region.count else { throw SystemError(EIO) }
+      guard
+        let start = mmap(
+          nil, length, PROT_READ, MAP_PRIVATE, region.descriptor, region.offset - slack),
+        start != MAP_FAILED
+      else { throw SystemError() }
+      baseAddress = UnsafeRawPointer(start) + slack
+      mapping = UnsafeMutableRawBufferPointer(start: start, count: length)
+    } else {
+      let memory = UnsafeMutableRawPointer.allocate(byteCount: max(region.count, 1), alignment: 16)
+      var done = 0
+      while done < region.count {
+        let read = pread(
+          region.descriptor, memory + done, region.count - done, region.offset + done)
+        if read < 0 && errno == EINTR { continue }
+        guard read > 0 else {
+          let error = SystemError(read < 0 ? errno : EIO)
+          memory.deallocate()
+          throw error
+        }
+        done += read
+      }
+      baseAddress = UnsafeRawPointer(memory)
+      mapping = nil
+    }
+    count = region.count
+    self.lease = lease
+  }
+
+  /// Copies up to `limit` bytes from the start of a region.
+  ///
+  /// - Parameter lease: what the copy counts against; `nil` for nothing.
+  /// - Throws: if the file cannot be read.
+  public convenience init(
+    copyingUpTo limit: Int, of region: FileRegion, lease: ByteLease? = nil
+  ) throws(SystemError) {
+    let copy = fcntl(region.descriptor, F_DUPFD_CLOEXEC, 0)
+    guard copy >= 0 else { throw SystemError() }
+    let beginning = FileRegion(
+      owning: copy, offset: region.offset, count: min(region.count, limit))
+    try self.init(contentsOf: beginning, mayMap: false, lease: lease)
+  }
+
+  deinit {
+    if let mapping {
+      munmap(mapping.baseAddress, mapping.count)
+    } else {
+      UnsafeMutableRawPointer(mutating: baseAddress).deallocate()
+    }
+  }
+
+  /// Calls `body` with the bytes, which are valid during the call.
+  public func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
+    -> Result
+  {
+    try body(UnsafeRawBufferPointer(start: baseAddress, count: count))
+  }
+}

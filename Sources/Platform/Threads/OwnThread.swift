@@ -1,0 +1,70 @@
+// OwnThread: a dedicated thread for blocking C calls.
+
+import CLinux
+import Glibc
+
+/// A POSIX thread that runs one closure, outside of Swift's cooperative pool. All signals are
+/// blocked, because the main thread handles them.
+public final class OwnThread: Sendable {
+  private final class Start: Sendable {
+    let name: String
+    let rank: ThreadRank
+    let run: @Sendable () -> Void
+
+    init(name: String, rank: ThreadRank, run: @escaping @Sendable () -> Void) {
+      self.name = name
+      self.rank = rank
+      self.run = run
+    }
+  }
+
+  /// `nil` after the thread was joined or detached.
+  private let thread: Lock<pthread_t?>
+
+  /// Starts a joinable thread.
+  ///
+  /// - Parameters:
+  ///   - name: up to 15 bytes, as `top -H` shows it.
+  ///   - rank: who goes before it where all cores are busy.
+  ///   - run: what it does; the thread ends with it.
+  public init(
+    name: String, rank: ThreadRank, _ run: @escaping @Sendable () -> Void
+  ) throws(SystemError) {
+    // Released by the thread as its first act, or below when there is none.
+    let start = Unmanaged.passRetained(Start(name: name, rank: rank, run: run))
+    var thread = pthread_t()
+    let status = pthread_create(
+      &thread, nil,
+      { argument in
+        guard let argument else { return nil }
+        let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+        var all = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, nil)
+        // A neutral name first: a thread with the name of its creator, or with its own, has its rank.
+        _ = pictor_linux_set_thread_name("pictor-new")
+        start.rank.take()
+        _ = pictor_linux_set_thread_name(start.name)
+        start.run()
+        return nil
+      }, start.toOpaque())
+    guard status == 0 else {
+      start.release()
+      throw SystemError(status)
+    }
+    self.thread = Lock(thread)
+  }
+
+  /// Starts a detached thread. The parameters are those of `init`.
+  public static func start(
+    name: String, rank: ThreadRank, _ run: @escaping @Sendable () -> Void
+  ) throws(SystemError) {
+    let started = try OwnThread(name: name, rank: rank, run)
+    if let thread = started.thread.withLock({ $0.take() }) { pthread_detach(thread) }
+  }
+
+  /// Waits for the thread to end. Later calls return at once.
+  public func join() {
+    if let thread = thread.withLock({ $0.take() }) { pthread_join(thread, nil) }
+  }
+}

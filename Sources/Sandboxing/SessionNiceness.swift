@@ -1,0 +1,45 @@
+// SessionNiceness: the priority of a worker's session.
+
+import Glibc
+import Platform
+
+/// A session of the worker's own, and the niceness of its autogroup.
+///
+/// If the kernel groups tasks by session (sched(7), “The autogroup feature”), niceness counts within a group only, and
+/// one task's use counts against its whole group: an event loop would wait for the workers' share. So the session's
+/// group gets the niceness. Without groups, the worker's own niceness counts. A failure only makes images faster and
+/// hits slower.
+public struct SessionNiceness: ~Copyable {
+  /// The process's `autogroup` file in /proc, until the group has its niceness.
+  private var file: OwnedDescriptor
+  /// The group's niceness to come, as text.
+  private let wanted: String
+
+  /// Lowers the priority of the process itself by `niceness`, and remembers the group's present niceness.
+  init(lowering niceness: CInt) {
+    _ = nice(niceness)
+    file = OwnedDescriptor(owning: open("/proc/self/autogroup", O_RDWR | O_CLOEXEC))
+    // `/autogroup-25 nice 0`
+    var text = [UInt8](repeating: 0, count: 64)
+    let count = max(pread(file.value, &text, text.count, 0), 0)
+    let words = String(decoding: text[..<count], as: UTF8.self).split { $0 == " " || $0 == "\n" }
+    wanted = words.last.flatMap { CInt($0) }.map { "\(min($0 + niceness, 19))" } ?? ""
+  }
+
+  /// Starts a session, with a process group, so that the worker is killed with all that it may have started.
+  mutating func startSession() {
+    guard setsid() >= 0, !wanted.isEmpty else { return finish() }
+    applyIfAllowed()
+  }
+
+  /// Sets the niceness of the session's group unless it is set. Never blocks: without CAP_SYS_ADMIN, one group on the
+  /// whole machine can change in a tenth of a second (EAGAIN), so a worker tries again beside each job.
+  public mutating func applyIfAllowed() {
+    guard file.value >= 0 else { return }
+    var text = wanted
+    let isWritten = text.withUTF8 { write(file.value, $0.baseAddress, $0.count) } > 0
+    if isWritten || errno != EAGAIN { finish() }
+  }
+
+  private mutating func finish() { file = OwnedDescriptor(owning: -1) }
+}

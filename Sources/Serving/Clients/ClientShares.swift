@@ -1,0 +1,98 @@
+// ClientShares: each client's share of the server's work.
+
+import Model
+import Platform
+
+/// The accounts of a listener's clients, shared by its event loops.
+final class ClientShares: Sendable {
+  private let clients: CountedClients
+  private let figures: ServerFigures
+  private let accounts: Lock<ClientAccounts>
+  /// Whether requests are counted. Cached because it is read for each hit.
+  let countsRequests: Bool
+
+  /// Creates empty accounts.
+  init(_ budgets: ClientBudgets, clients: CountedClients, figures: ServerFigures) {
+    self.clients = clients
+    self.figures = figures
+    accounts = Lock(ClientAccounts(budgets))
+    countsRequests = budgets.requests != nil
+  }
+
+  /// Counts a request of a client.
+  ///
+  /// - Throws: `rateLimited`.
+  func count(_ address: IPAddress?, at now: Int) throws(ImageError) {
+    guard let client = clients.network(of: address) else { return }
+    try refuse(accounts.withLock { $0.count(client, at: now) })
+  }
+
+  /// Begins a request that waits for an image. Returns its share, which must be ended; `nil` for a client without
+  /// limits.
+  ///
+  /// - Throws: `rateLimited`.
+  func begin(_ address: IPAddress?, at now: Int) throws(ImageError) -> ClientShare? {
+    guard let client = clients.network(of: address) else { return nil }
+    try refuse(accounts.withLock { $0.begin(client, at: now) })
+    return ClientShare(client: client, shares: self)
+  }
+
+  private func refuse(_ error: ImageError?) throws(ImageError) {
+    guard let error else { return }
+    if case .rateLimited(let limit, _) = error { figures.rateLimited.add(limit.rawValue) }
+    throw error
+  }
+
+  fileprivate func change(_ change: (inout ClientAccounts) -> Void) {
+    accounts.withLock { change(&$0) }
+  }
+}
+
+/// The share of a request that waits for an image.
+struct ClientShare: Sendable {
+  fileprivate let client: IPAddress
+  fileprivate let shares: ClientShares
+
+  /// Ends the request. Called once.
+  func end() { shares.change { $0.end(client) } }
+
+  /// Charges the imaging time of a request's outcome.
+  func charge(_ outcome: Outcome) {
+    guard case .image(let delivery) = outcome, delivery.imagingTime > .zero else { return }
+    let seconds = delivery.imagingTime / .seconds(1)
+    shares.change { $0.charge(client, seconds: seconds, at: Clock.coarseMilliseconds()) }
+  }
+}
+
+extension ImageDelivery {
+  /// The time of the imaging worker. Zero for a request that joined another one's flight: that one is charged.
+  fileprivate var imagingTime: Duration {
+    if case .miss(_, _, collapsed: true, _) = cacheStatus { return .zero }
+    return [timings.decode, timings.transform, timings.encode].compactMap { $0 }
+      .reduce(.zero, +)
+  }
+}
+
+extension RequestHandler {
+  /// Returns the address of the client, which may be behind trusted proxies. Reads the header only if it is.
+  func address(of client: Connection, on connection: OpaquePointer) -> IPAddress? {
+    guard let peer = client.peer?.unmapped, configuration.trustedProxies.trusts(peer) else {
+      return client.peer?.unmapped
+    }
+    return address(of: client, LoggedHeader(on: connection))
+  }
+
+  /// Returns why a request of the client is refused; `nil` if it may be answered. Operators are not counted: their
+  /// tokens are. Neither is `/stats`: health checks may come through the same address as clients, and its figures are
+  /// computed at most a few times a second.
+  func excess(of client: Connection, on connection: OpaquePointer) -> ImageError? {
+    let endpoint = client.target?.endpoint
+    guard endpoint?.access != .operators, !(endpoint is StatsEndpoint) else { return nil }
+    do throws(ImageError) {
+      try shares.count(address(of: client, on: connection), at: Clock.coarseMilliseconds())
+      return nil
+    } catch {
+      return error
+    }
+  }
+}

@@ -1,0 +1,158 @@
+// ConnectionTable: the open connections of a listener: who may have one more, and which one yields to it.
+
+import Glibc
+import Platform
+import Telemetry
+
+/// How many connections there may be.
+struct ConnectionLimits: Sendable {
+  /// Open connections of the listener.
+  var total = Int.max
+  /// Open connections of one client.
+  var perClient = Int.max
+}
+
+/// The open connections of a listener, with their clients and deadlines.
+///
+/// A new connection takes the place of the one that has been waiting longest for a request, if the listener or the
+/// client has too many. A request that is read or answered never yields.
+final class ConnectionTable: Sendable {
+  /// Whether a new connection is served.
+  enum Admission {
+    case admitted
+    /// The client has its share, and uses all of it. The connection is to be closed.
+    case refused
+    /// No connection is free. The new one has to wait.
+    case full
+  }
+
+  /// Connections that may yield at a time. They are open, and not counted, until their event loops close them.
+  static let maximumYielding = 64
+
+  private struct State {
+    var all = ConnectionGroup()
+    var byClient: [IPAddress: ConnectionGroup] = [:]
+    var yielding: Set<ObjectIdentifier> = []
+
+    /// Counts the end of a connection.
+    mutating func end(of client: IPAddress?) {
+      all.end()
+      change(client) { $0.end() }
+    }
+
+    /// Removes an open connection from both groups. Returns whether it was there.
+    mutating func remove(_ connection: ConnectionWatch) -> Bool {
+      change(connection.client) { $0.remove(connection) }
+      return all.remove(connection)
+    }
+
+    mutating func change(_ client: IPAddress?, by change: (inout ConnectionGroup) -> Void) {
+      guard let client else { return }
+      change(&byClient[client, default: ConnectionGroup()])
+      if byClient[client]?.isEmpty == true { byClient[client] = nil }
+    }
+  }
+
+  private let limits: ConnectionLimits
+  private let clients: CountedClients
+  private let figures: ServerFigures
+  private let state = Lock(State())
+
+  /// Creates an empty table.
+  init(
+    limits: ConnectionLimits = ConnectionLimits(),
+    clients: CountedClients = CountedClients(proxies: TrustedProxies()),
+    figures: ServerFigures = ServerFigures()
+  ) {
+    self.limits = limits
+    self.clients = clients
+    self.figures = figures
+  }
+
+  /// The number of clients whose connections are counted.
+  var clientCount: Int { state.withLock { $0.byClient.count } }
+
+  /// Counts a new connection, if it may be served. `open` follows, or `cancel`.
+  func admit(_ address: IPAddress?) -> Admission {
+    let client = clients.network(of: address)
+    return state.withLock { state in
+      let ofClient = client.map { state.byClient[$0]?.count ?? 0 } ?? 0
+      if ofClient >= limits.perClient || state.all.count >= limits.total {
+        let mayYield = state.yielding.count < Self.maximumYielding
+        if let client, ofClient >= limits.perClient {
+          guard mayYield,
+            let own = state.byClient[client]?.claimLongestWaiting(where: Self.isQuiet)
+          else {
+            figures.connectionsRefused.add()
+            return .refused
+          }
+          close(own, in: &state)
+        } else {
+          guard mayYield, let longest = state.all.claimLongestWaiting(where: Self.isQuiet) else {
+            return .full
+          }
+          close(longest, in: &state)
+        }
+      }
+      state.all.admit()
+      state.change(client) { $0.admit() }
+      return .admitted
+    }
+  }
+
+  /// Adds an admitted connection whose first request header is due by `deadline`.
+  func open(
+    descriptor: CInt, address: IPAddress?, at now: Int, deadline: Int
+  ) -> ConnectionWatch {
+    let connection = ConnectionWatch(
+      descriptor: descriptor, client: clients.network(of: address), openedAt: now,
+      deadline: deadline)
+    state.withLock { state in
+      state.all.add(connection)
+      state.change(connection.client) { $0.add(connection) }
+    }
+    return connection
+  }
+
+  /// Counts the end of an admitted connection that was not opened.
+  func cancel(_ address: IPAddress?) {
+    let client = clients.network(of: address)
+    state.withLock { $0.end(of: client) }
+  }
+
+  /// Removes a connection. Called before libmicrohttpd closes its socket.
+  func remove(_ connection: ConnectionWatch) {
+    state.withLock { state in
+      // One that yields is removed and counted already.
+      guard state.yielding.remove(ObjectIdentifier(connection)) == nil else { return }
+      if state.remove(connection) { state.end(of: connection.client) }
+    }
+  }
+
+  /// Shuts down the connections whose deadline has passed.
+  func closeLate(_ now: Int) {
+    state.withLock { state in
+      // Under the lock, so that the socket cannot be closed and its descriptor reused before shutdown(2).
+      for connection in state.all.connections where connection.deadline <= now {
+        shutdown(connection.descriptor, CInt(SHUT_RDWR))
+        connection.deadline = .max
+      }
+    }
+  }
+
+  /// Shuts down a claimed connection, under the lock for the same reason.
+  private func close(_ connection: ConnectionWatch, in state: inout State) {
+    _ = state.remove(connection)
+    state.end(of: connection.client)
+    state.yielding.insert(ObjectIdentifier(connection))
+    figures.connectionsYielded.add()
+    shutdown(connection.descriptor, CInt(SHUT_RDWR))
+  }
+
+  /// Whether a socket has no input. Does not wait: it peeks at one byte.
+  private static func isQuiet(_ connection: ConnectionWatch) -> Bool {
+    var byte: UInt8 = 0
+    let flags = CInt(MSG_PEEK) | CInt(MSG_DONTWAIT)
+    return recvfrom(connection.descriptor, &byte, 1, flags, nil, nil) <= 0
+  }
+}

@@ -1,0 +1,50 @@
+// ConnectionWatch: what other threads see of a connection: descriptor, client, deadline, and since when it waits.
+
+import Platform
+import Synchronization
+
+/// A connection as the monitor and the listener see it. Its event loop writes, they read.
+final class ConnectionWatch: Sendable {
+  /// The socket.
+  let descriptor: CInt
+  /// The network of the client; `nil` for a client without a share (`CountedClients`).
+  let client: IPAddress?
+  /// Monotonic milliseconds; `Int.max` while none of the server's own deadlines applies.
+  private let deadlineStorage: Atomic<Int>
+  /// Monotonic milliseconds; `Int.max` while the connection is busy.
+  private let waitingStorage: Atomic<Int>
+
+  /// Creates the watch of a socket that was opened at `now`, and whose first request header is due by `deadline`.
+  init(descriptor: CInt, client: IPAddress?, openedAt now: Int, deadline: Int) {
+    self.descriptor = descriptor
+    self.client = client
+    deadlineStorage = Atomic(deadline)
+    waitingStorage = Atomic(now)
+  }
+
+  /// When the connection is shut down, in monotonic milliseconds.
+  var deadline: Int {
+    get { deadlineStorage.load(ordering: .relaxed) }
+    set { deadlineStorage.store(newValue, ordering: .relaxed) }
+  }
+
+  /// Since when the connection waits for a request's header, in monotonic milliseconds; `nil` while a request is read
+  /// or answered.
+  var waitingSince: Int? {
+    let since = waitingStorage.load(ordering: .relaxed)
+    return since == .max ? nil : since
+  }
+
+  /// The connection waits for the header of its next request.
+  func wait(since now: Int) { waitingStorage.store(now, ordering: .relaxed) }
+
+  /// The header of a request is complete.
+  ///
+  /// An exchange, because `claim` on another thread must see it or come before it.
+  func begin() { _ = waitingStorage.exchange(.max, ordering: .relaxed) }
+
+  /// Takes a connection that has been waiting since `since`, and still is. A request that begins later is too late.
+  func claim(since: Int) -> Bool {
+    waitingStorage.compareExchange(expected: since, desired: .max, ordering: .relaxed).exchanged
+  }
+}

@@ -1,0 +1,115 @@
+// SigningPolicy: decides what a target may ask for, by its signature.
+
+import Model
+import Signing
+
+/// Which requests need a signature, and the keys that verify it.
+public struct SigningPolicy: Sendable {
+  /// Which requests need a signature.
+  public let mode: SigningMode
+  /// Verifies signatures, and signs the targets of redirects.
+  public let signer: URLSigner
+
+  /// Creates a policy; by default no request needs a signature.
+  public init(mode: SigningMode = .off, keys: [SigningKey] = []) {
+    self.mode = mode
+    signer = URLSigner(keys: keys)
+  }
+}
+
+/// What a target may ask for.
+struct RequestGrant: Sendable {
+  /// The rules for its parameters.
+  let rules: RequestRules
+  /// Whether it has a valid signature.
+  var isSigned = false
+  /// When the signature expires; `nil` for never.
+  var expiry: UnixTime?
+}
+
+extension RequestRules {
+  /// Verifies the signature of a target. Does not look at the clock, because a grant is kept with its target.
+  ///
+  /// - Parameters:
+  ///   - path: the decoded path.
+  ///   - query: the query as sent, without its `?`.
+  ///   - kind: what the query asks for.
+  /// - Throws: `invalidSignature`; the errors of `ImageQuery` if the query cannot be signed at all.
+  func grant(
+    path: String, query: ArraySlice<UInt8>, kind: ImageQuery.Kind
+  ) throws(ImageError) -> RequestGrant {
+    guard signing.mode != .off else { return RequestGrant(rules: self) }
+    guard let text = SignedText(path: path, query: query) else {
+      // Names the parameter that is wrong.
+      _ = try ImageQuery(query, kind: kind)
+      throw .invalidSignature(reason: "the query is not percent-encoded UTF-8")
+    }
+    guard text.signature != nil || text.hasExpiry || signing.mode == .required else {
+      return RequestGrant(rules: self)
+    }
+    do throws(SignatureFault) {
+      try signing.signer.verify(text)
+    } catch {
+      throw .invalidSignature(reason: error.wording(hasExpiry: text.hasExpiry))
+    }
+    let expiry = try ImageQuery(query, kind: kind).expiry()
+    return RequestGrant(rules: forSigned, isSigned: true, expiry: expiry)
+  }
+}
+
+extension SignatureFault {
+  /// Completes "the signature is not valid: …". Contains nothing of a signature.
+  fileprivate func wording(hasExpiry: Bool) -> String {
+    switch self {
+    case .missing where hasExpiry: "the parameter 'exp' needs the parameter 'sig'"
+    case .missing: "the parameter 'sig' is required"
+    case .malformed:
+      "it is not the \(URLSigner.signatureLength) characters of base64url without '=' of an "
+        + "HMAC-SHA256, after the key's id and a '.'"
+    case .unknownKey: "no key has its id"
+    case .mismatch: "it does not belong to this path, these parameters and a key of this server"
+    }
+  }
+}
+
+extension ImageQuery {
+  /// Returns the time of `exp`, or `nil`.
+  ///
+  /// - Throws: `invalidParameter`.
+  fileprivate func expiry() throws(ImageError) -> UnixTime? {
+    guard let text = value(of: "exp") else { return nil }
+    let range = ImageParameter.expiryRange
+    guard let seconds = ImageParameter.whole(text, in: range) else {
+      throw .invalidParameter(
+        name: "exp", value: displayable(text),
+        allowed: ImageParameter.text(range) + ", in Unix seconds")
+    }
+    return UnixTime(seconds: seconds)
+  }
+}
+
+extension RequestContext {
+  /// Returns the target, if its signature has not expired. An operator's token stands for a signature.
+  ///
+  /// - Throws: `expiredSignature`.
+  func entitledTarget() throws(ImageError) -> RequestTarget {
+    guard let target = client.target else { throw .internal(detail: "a request without a target") }
+    // Read first, because most servers restrict nothing.
+    if handler.isRestricting, !target.isSigned || target.isExpired(at: Clock.now()), isOperator {
+      let entitled = RequestTarget(
+        raw: target.raw, hash: target.hash, rules: handler.operatorRules)
+      entitled.isOfOperator = true
+      client.target = entitled
+      return entitled
+    }
+    if let expiry = target.expiry, target.isExpired(at: Clock.now()) {
+      throw .expiredSignature(expiry.seconds)
+    }
+    return target
+  }
+}
+
+extension RequestTarget {
+  /// Whether the signature is no longer valid: from the second on that `exp` names.
+  func isExpired(at now: UnixTime) -> Bool { expiry.map { $0 <= now } ?? false }
+}

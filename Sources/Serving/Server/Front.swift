@@ -1,0 +1,98 @@
+// Front: a listener with all that its connections need.
+
+import Glibc
+import Model
+import Platform
+import Telemetry
+
+/// What all listeners of a server share.
+struct SharedParts: Sendable {
+  let provider: any ImageProvider
+  let services: AdminServices
+  let figures: ServerFigures
+  let figuresCache: FiguresCache
+  let gate: OperatorGate
+  let log: Log
+}
+
+/// A listener with its own event loops, connection monitor and limits. A flood of one front leaves another untouched.
+///
+/// Start and shut down a front once.
+final class Front: Sendable {
+  let listener: Listener
+  let handler: RequestHandler
+  private let loops: EventLoopGroup
+  private let monitor: ConnectionMonitor
+
+  /// Binds the address and starts the event loops. Nothing is accepted before `start`.
+  init(
+    for audience: Audience, configuration: ServerConfiguration, shared: SharedParts
+  ) throws(ServerError) {
+    listener = try Listener(address: configuration.address, port: configuration.port)
+    // An eighth of the shortest deadline, between 20 ms and one second.
+    let shortest = min(
+      configuration.headerTimeout.wholeMilliseconds, configuration.requestTimeout.wholeMilliseconds,
+      configuration.answerTimeout.wholeMilliseconds)
+    monitor = try ConnectionMonitor(
+      limit: configuration.maximumActiveRequests, tick: min(max(shortest / 8, 20), 1_000),
+      connections: ConnectionTable(
+        limits: configuration.connectionLimits(for: audience),
+        clients: configuration.countedClients, figures: shared.figures))
+    handler = RequestHandler(
+      configuration: configuration, shared: shared, monitor: monitor, audience: audience)
+    loops = try EventLoopGroup(handler: handler, configuration: configuration)
+  }
+
+  /// Starts to accept. On failure, the front must be shut down.
+  func start() throws(ServerError) {
+    let audience = handler.audience
+    try monitor.start(name: audience.threadName("watcher"))
+    try listener.start(
+      name: audience.threadName("listener"),
+      offer: { [handler, loops] accepted in
+        let admission = handler.monitor.connections.admit(accepted.peer)
+        if admission == .admitted {
+          handler.connectionAccepted()
+          loops.add(accepted)
+        }
+        return admission
+      })
+  }
+
+  /// Refuses new work with 503 `draining`, and ends event streams. Connections are still accepted.
+  func refuseWork() {
+    handler.refuseWork()
+    monitor.drain()
+  }
+
+  /// Stops accepting, and refuses new work. Running requests continue, and open connections can still get `/stats`.
+  func drain() {
+    handler.drain()
+    monitor.drain()
+    listener.stop()
+  }
+
+  /// Waits until no request runs, or until `end`. A cancelled task does not wait.
+  func waitUntilIdle(until end: ContinuousClock.Instant) async {
+    while loops.active > 0, ContinuousClock.now < end {
+      guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
+    }
+  }
+
+  /// Answers the running requests that wait with 503, and waits a second at most until the answers are on their way.
+  func endRequests() async {
+    monitor.close(with: .draining)
+    await waitUntilIdle(until: .now + .seconds(1))
+  }
+
+  /// Stops the parts in order: accept nothing, end suspended requests, wait for resumptions, stop the loops.
+  func shutDown() {
+    handler.drain()
+    listener.stop()
+    monitor.close(with: .draining)
+    // Wait for threads that are still inside MHD_resume_connection, which takes microseconds.
+    while monitor.waitingCount > 0 { sched_yield() }
+    loops.stop()
+    monitor.stop()
+  }
+}

@@ -1,0 +1,63 @@
+// OpenRelay: recognizes a server that loads any image for everyone, and makes the policy of signatures.
+
+import Configuring
+import Glibc
+import Model
+import Serving
+import Signing
+
+extension PartConfigurations {
+  /// Whether every client of another machine can have every image of the web loaded: the server listens beyond loopback,
+  /// needs no signature and has no list of hosts.
+  var isOpenRelay: Bool {
+    server.signing.mode == .off && downloader.hosts.allowed.isEmpty
+      && !Self.isLoopback(server.address)
+  }
+
+  /// The warning.
+  static let openRelay =
+    "every client may load images of all hosts: set signing.mode or download.allow_hosts, or listen on 127.0.0.1 only"
+
+  /// Whether only this machine reaches an address (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.3).
+  static func isLoopback(_ address: String) -> Bool {
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(address, nil, &hints, &list) == 0, let list else { return false }
+    defer { freeaddrinfo(list) }
+    guard let socket = list.pointee.ai_addr else { return false }
+    switch list.pointee.ai_family {
+    case AF_INET:
+      // The address family says that it is one.
+      return socket.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+        UInt32(bigEndian: $0.pointee.sin_addr.s_addr) >> 24 == 127
+      }
+    case AF_INET6:
+      // The same.
+      return socket.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
+        withUnsafeBytes(of: $0.pointee.sin6_addr) { bytes in
+          let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127]
+          return bytes.dropLast().allSatisfy { $0 == 0 } && bytes[15] == 1
+            || bytes.starts(with: mapped)
+        }
+      }
+    default: return false
+    }
+  }
+}
+
+extension SigningSettings {
+  /// Returns the policy with the secrets of its keys.
+  ///
+  /// - Throws: `ConfigurationError` if a secret cannot be used, or if signatures are needed and there is no key.
+  func policy(environment: [String: String]) throws(ConfigurationError) -> SigningPolicy {
+    guard mode == .off || !keys.isEmpty else {
+      throw ConfigurationError(
+        at: "signing.mode", "'\(mode.rawValue)' is not allowed without signing.keys")
+    }
+    let keys = try secrets(environment: environment).map {
+      SigningKey(id: $0.id, secret: $0.secret)
+    }
+    return SigningPolicy(mode: mode, keys: keys)
+  }
+}

@@ -1,0 +1,60 @@
+// SelfTest: runs the self-tests of the command line with the loaded configuration.
+
+import Commanding
+import Configuring
+import Dispatch
+import Downloading
+import Glibc
+import Model
+import Platform
+
+/// `pictor selftest …`. Needs no running server: it reads the configuration that the server would read,
+/// and uses the server's own downloader, which connects to nothing.
+enum SelfTest {
+  /// Runs the security test. Returns the exit status.
+  ///
+  /// - Throws: what cannot be used in the configuration.
+  static func security(
+    _ configuration: Configuration, environment: [String: String]
+  ) throws(ConfigurationError) -> CInt {
+    let parts = try PartConfigurations(configuration, environment: environment)
+    let server = configuration.server
+    let probe: SourceProbe
+    do throws(ImageError) {
+      probe = try SourceProbe(
+        parts.downloader, local: parts.local, own: server.listenAddresses())
+    } catch {
+      reportError(error.logDetail ?? error.message)
+      return 1
+    }
+    let cases = SecurityCase.all(ownPort: server.port, hostName: hostName())
+    return SecuritySelfTest(cases).run { finding(of: $0, by: probe) }
+  }
+
+  /// Waits for the finding of a case. Blocks.
+  private static func finding(
+    of test: SecurityCase, by probe: SourceProbe
+  ) -> SecuritySelfTest.Finding {
+    let result = Lock<SourceProbe.Finding?>(nil)
+    let isDone = DispatchSemaphore(value: 0)
+    Task {
+      let found = await probe.finding(for: test.source, isRedirect: test.isRedirect)
+      result.withLock { $0 = found }
+      isDone.signal()
+    }
+    isDone.wait()
+    switch result.withLock({ $0 }) {
+    case .open(let endpoint): return SecuritySelfTest.Finding(isOpen: true, text: endpoint)
+    case .refused(let error):
+      return SecuritySelfTest.Finding(
+        isOpen: false, text: "refused: \(error.code), \(error.logDetail ?? error.message)")
+    case nil: preconditionFailure("a task ended without its finding")
+    }
+  }
+
+  private static func hostName() -> String {
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return "" }
+    return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+}

@@ -1,0 +1,24 @@
+// Attacks: what a taken-over imaging worker would try. Each attack is a function that says whether it worked.
+#pragma once
+
+/// What an attack needs to know of its surroundings.
+struct pictor_attack_context {
+  /// The process id of the server.
+  int server;
+  /// The process id of another process of the same user.
+  int sibling;
+  /// A folder with a file `secret` and a file `victim`, as a cache has them.
+  const char *folder;
+};
+
+/// The number of attacks.
+int pictor_attack_count(void);
+
+/// The name of an attack.
+const char *pictor_attack_name(int index);
+
+/// Whether an attack may also fail in an open process, because it needs a privilege or a feature of the kernel.
+int pictor_attack_needs_more(int index);
+
+/// Runs an attack, in a process of its own if one can be started. Returns 0 if it worked, else the errno.
+int pictor_attack_run(int index, const struct pictor_attack_context *context);

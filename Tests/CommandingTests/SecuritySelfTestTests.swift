@@ -1,0 +1,77 @@
+// SecuritySelfTestTests: the table and the exit status of `pictor selftest security`.
+
+import Configuring
+import Platform
+import Testing
+
+@testable import Commanding
+
+@Suite struct SecuritySelfTestTests {
+  private let output = Lock("")
+  private let errors = Lock("")
+
+  private func run(open: Set<String>) -> CInt {
+    let console = Console(
+      output: { [output] text in output.withLock { $0 += text } },
+      errors: { [errors] text in errors.withLock { $0 += text } }, columns: { nil })
+    let cases = [
+      SecurityCase(kind: "loopback", source: "http://127.0.0.1/", isRedirect: false),
+      SecurityCase(kind: "redirect", source: "http://10.0.0.1/", isRedirect: true),
+    ]
+    return SecuritySelfTest(cases, console: console).run { test in
+      open.contains(test.source)
+        ? SecuritySelfTest.Finding(isOpen: true, text: "would connect to x")
+        : SecuritySelfTest.Finding(isOpen: false, text: "refused: forbidden_source")
+    }
+  }
+
+  @Test func `if all cases are refused, the status is 0 and each has a row`() {
+    #expect(run(open: []) == 0)
+    #expect(
+      output.withLock { $0 } == """
+        ok   kind      case                          expected  got
+        yes  loopback  http://127.0.0.1/             refused   refused: forbidden_source
+        yes  redirect  redirect to http://10.0.0.1/  refused   refused: forbidden_source
+        2 of 2 refused
+
+        """)
+    #expect(errors.withLock { $0 }.isEmpty)
+  }
+
+  @Test func `an open case has its row marked, and the status is 1`() {
+    #expect(run(open: ["http://10.0.0.1/"]) == 1)
+    let lines = output.withLock { $0 }.split(separator: "\n")
+    #expect(lines.count { $0.hasPrefix("NO ") } == 1)
+    #expect(lines.contains { $0.hasPrefix("NO ") && $0.hasSuffix("would connect to x") })
+    #expect(lines.last == "1 of 2 refused")
+    #expect(errors.withLock { $0 } == "pictor: 1 of 2 sources are open: see the rows with NO\n")
+  }
+
+  @Test func `the list has each kind of attack, and this server at its port`() {
+    let all = SecurityCase.all(ownPort: 8_080, hostName: "me")
+    #expect(Set(all).count == all.count)
+    let kinds = Set(all.map(\.kind))
+    #expect(
+      kinds == [
+        "loopback", "private", "cloud", "embedded", "name", "user", "scheme", "port", "file", "own",
+        "redirect",
+      ])
+    #expect(all.contains { $0.source == "http://127.0.0.1:8080/stats" })
+    #expect(all.contains { $0.source == "http://me/a.jpg" })
+    #expect(!SecurityCase.all(ownPort: 0, hostName: "").contains { $0.kind == "own" })
+  }
+
+  @Test(arguments: [
+    (["selftest", "security"], Invocation.Action.securityTest),
+    (["selftest", "security", "--server.port", "1"], .securityTest),
+    (["selftest", "--help"], .help(.selftest)),
+  ])
+  func `the command line names the test`(arguments: [String], action: Invocation.Action) throws {
+    #expect(try Invocation(arguments: arguments).action == action)
+  }
+
+  @Test(arguments: [["selftest"], ["selftest", "speed"], ["selftest", "security", "security"]])
+  func `any other test is refused`(arguments: [String]) {
+    #expect(throws: ConfigurationError.self) { try Invocation(arguments: arguments) }
+  }
+}

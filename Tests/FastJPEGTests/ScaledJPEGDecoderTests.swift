@@ -1,0 +1,111 @@
+// ScaledJPEGDecoderTests: reduced decoding, compared with the lowest frequencies of the full pixels.
+
+import Glibc
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onOwnThreads) struct ScaledJPEGDecoderTests {
+  @Test(arguments: [2, 4, 8], ["", ",optimize_coding", ",restart_interval=3"])
+  func `a block is computed from as many lowest frequencies as it has pixels`(
+    shrink: Int, options: String
+  ) throws {
+    for (bands, width, height) in [(3, 24, 16), (3, 21, 13), (1, 16, 16), (1, 33, 9)] {
+      // given: no subsampling, so that full decoding returns what was encoded
+      let bytes = try TestImages.encode(
+        Self.noise(width: width, height: height, bands: bands),
+        as: ".jpg[Q=96,subsample_mode=off\(options)]")
+      // when
+      let reduced = try #require(try JPEGDecoders.reduced(bytes, by: shrink))
+      // then
+      let full = try Pixels(decoding: bytes)
+      let count = 8 / shrink
+      #expect(
+        reduced.size
+          == PixelSize(width: (width + shrink - 1) / shrink, height: (height + shrink - 1) / shrink)
+      )
+      #expect(reduced.bands == bands)
+      for (y, x, band) in Self.places(rows: height / 8, columns: width / 8, bands: bands) {
+        let expected = Self.lowest(count, of: full, x: 8 * x, y: 8 * y, band: band)
+        for (row, column, _) in Self.places(rows: count, columns: count, bands: 1) {
+          let value = Double(reduced[x * count + column, y * count + row][band])
+          #expect(abs(value - expected[row][column]) <= 2)
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [2, 4, 8])
+  func `subsampled chroma keeps its position`(shrink: Int) throws {
+    // given
+    let scene = Pixels.scene(width: 240, height: 160)
+    let bytes = try TestImages.encode(scene, as: ".jpg[Q=92,subsample_mode=on]")
+    // when
+    let reduced = try #require(try JPEGDecoders.reduced(bytes, by: shrink))
+    // then
+    #expect(reduced.psnr(to: Self.averages(of: scene, by: shrink)) > 34)
+  }
+
+  @Test func `progressive and CMYK JPEGs are left to libjpeg`() throws {
+    let scene = Pixels.scene(width: 480, height: 320)
+    let progressive = try TestImages.encode(scene, as: ".jpg[Q=92,interlace]")
+    let cmyk = try TestImages.cmykJPEG(width: 480, height: 320, color: [0, 200, 100, 20])
+    #expect(try JPEGDecoders.reduced(progressive, by: 4) == nil)
+    #expect(try JPEGDecoders.reduced(cmyk, by: 4) == nil)
+  }
+
+  private static func noise(width: Int, height: Int, bands: Int) -> Pixels {
+    var generator = SeededGenerator(seed: UInt64(width + bands))
+    // Values away from black and white, where a decoder clamps each pixel.
+    return Pixels(width: width, height: height, bands: bands) { _, _ in
+      (0..<bands).map { _ in UInt8.random(in: 90...165, using: &generator) }
+    }
+  }
+
+  private static func places(rows: Int, columns: Int, bands: Int) -> [(Int, Int, Int)] {
+    (0..<rows * columns * bands).map { ($0 / bands / columns, $0 / bands % columns, $0 % bands) }
+  }
+
+  /// Transforms a block of 8×8 and transforms its lowest frequencies back to `count` × `count`.
+  private static func lowest(
+    _ count: Int, of pixels: Pixels, x: Int, y: Int, band: Int
+  ) -> [[Double]] {
+    func wave(_ frequency: Int, at place: Int, of size: Int) -> Double {
+      let angle = Double((2 * place + 1) * frequency) * .pi / Double(2 * size)
+      return cos(angle) * (frequency == 0 ? 1 : 2.0.squareRoot())
+    }
+    return (0..<count).map { row in
+      (0..<count).map { column in
+        var value = 0.0
+        for (v, u, _) in places(rows: count, columns: count, bands: 1) {
+          var sum = 0.0
+          for (line, place, _) in places(rows: 8, columns: 8, bands: 1) {
+            sum +=
+              Double(pixels[x + place, y + line][band]) * wave(u, at: place, of: 8)
+              * wave(v, at: line, of: 8)
+          }
+          value += sum / 64 * wave(u, at: column, of: count) * wave(v, at: row, of: count)
+        }
+        return min(max(value, 0), 255)
+      }
+    }
+  }
+
+  private static func averages(of pixels: Pixels, by factor: Int) -> Pixels {
+    let width = pixels.size.width
+    let height = pixels.size.height
+    return Pixels(
+      width: (width + factor - 1) / factor, height: (height + factor - 1) / factor,
+      bands: pixels.bands
+    ) { x, y in
+      let columns = x * factor..<min((x + 1) * factor, width)
+      let rows = y * factor..<min((y + 1) * factor, height)
+      return (0..<pixels.bands).map { band in
+        let sum = rows.reduce(0) { sum, row in
+          columns.reduce(sum) { $0 + Int(pixels.values[(row * width + $1) * pixels.bands + band]) }
+        }
+        return UInt8((Double(sum) / Double(columns.count * rows.count)).rounded())
+      }
+    }
+  }
+}

@@ -1,0 +1,126 @@
+// HEIFFuzzTests: boxes of HEIC files, sound and damaged.
+
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite(.onOwnThreads) struct HEIFFuzzTests {
+  /// Returns whether the check accepts a file.
+  private static func isSound(
+    _ bytes: UnsafeRawBufferPointer, as format: ImageFormat = .heic
+  ) -> Bool {
+    (try? ContainerLengths.check(bytes, as: format, limits: ImagingLimits())) != nil
+  }
+
+  @Test func `sound boxes are accepted, and their colours found`() throws {
+    var found = 0
+    for seed in FuzzSeeds.run(usual: 1_500) {
+      var generator = SeededGenerator(seed: seed)
+      let file = BoxFile(using: &generator)
+      let expected = file.points.flatMap {
+        CodePoints(
+          primaries: $0.primaries, transfer: $0.transfer, peak: file.peak.map { Double($0) })
+      }
+      try GuardedBytes(file.bytes).withBytes { bytes in
+        #expect(Self.isSound(bytes), "seed \(seed)")
+        #expect(HEIFContainer.codePoints(of: bytes) == expected, "seed \(seed)")
+      }
+      if expected != nil { found += 1 }
+    }
+    #expect(found > 0)
+  }
+
+  @Test func `damaged boxes are refused, or all items are in the file`() throws {
+    var accepted = 0
+    var refused = 0
+    try Fuzz.run(
+      "boxes", usual: 4_000,
+      make: { generator in
+        var bytes = BoxFile(using: &generator).bytes
+        Damage.apply(to: &bytes, words: BoxFile.words, using: &generator)
+        return bytes
+      },
+      check: { bytes in
+        let isSound = try GuardedBytes(bytes).withBytes { buffer in
+          _ = HEIFContainer.codePoints(of: buffer)
+          _ = Self.isSound(buffer, as: .jxl)
+          _ = Self.isSound(buffer, as: .jp2)
+          return Self.isSound(buffer)
+        }
+        guard isSound else {
+          refused += 1
+          return
+        }
+        accepted += 1
+        let meta = Self.content(of: "meta", in: bytes[...])
+        guard let meta, let iloc = Self.content(of: "iloc", in: meta.dropFirst(4)) else { return }
+        for (start, count) in Self.extents(of: Array(iloc)) {
+          try hold(start + count <= Double(bytes.count), "\(count) bytes from \(start) on")
+        }
+      })
+    #expect(accepted > 0 && refused > 0)
+  }
+
+  /// Returns the content of the first box of a type, by a simple reader.
+  private static func content(of type: String, in bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+    var rest = bytes
+    while rest.count >= 8 {
+      var length = number(rest.prefix(4))
+      var head = 8.0
+      if length == 1 {
+        guard rest.count >= 16 else { return nil }
+        length = number(rest.dropFirst(8).prefix(8))
+        head = 16
+      }
+      let isToEnd = length == 0
+      guard isToEnd || length >= head, length <= Double(rest.count) else { return nil }
+      let whole = isToEnd ? rest : rest.prefix(Int(length))
+      if whole.dropFirst(4).prefix(4).elementsEqual(type.utf8) { return whole.dropFirst(Int(head)) }
+      rest = rest.dropFirst(whole.count)
+    }
+    return nil
+  }
+
+  /// Returns a number, which may have any size.
+  private static func number(_ bytes: some Sequence<UInt8>) -> Double {
+    bytes.reduce(0) { $0 * 256 + Double($1) }
+  }
+
+  /// Returns the places of the items that are stored in the file.
+  private static func extents(of iloc: [UInt8]) -> [(start: Double, count: Double)] {
+    var rest = iloc[...]
+    func take(_ width: Int) -> Double {
+      defer { rest = rest.dropFirst(width) }
+      return number(rest.prefix(width))
+    }
+    let version = Int(take(1))
+    guard version <= 2, iloc.count >= 8 else { return [] }
+    _ = take(3)
+    let widths = Int(take(2))
+    let offset = widths >> 12
+    let length = widths >> 8 & 15
+    let base = widths >> 4 & 15
+    let index = version == 0 ? 0 : widths & 15
+    guard max(offset, length, base, index) <= 8 else { return [] }
+    var places: [(start: Double, count: Double)] = []
+    let items = take(version < 2 ? 2 : 4)
+    var item = 0.0
+    while item < items, !rest.isEmpty {
+      _ = take(version < 2 ? 2 : 4)
+      let method = version == 0 ? 0 : Int(take(2)) & 15
+      _ = take(2)
+      let start = take(base)
+      let extents = Int(take(2))
+      for _ in 0..<(offset + length + index == 0 ? min(extents, 1) : extents) {
+        _ = take(index)
+        let place = (start + take(offset), take(length))
+        if method == 0 { places.append(place) }
+      }
+      item += 1
+    }
+    return places
+  }
+}

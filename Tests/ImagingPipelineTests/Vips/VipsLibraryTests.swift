@@ -1,0 +1,44 @@
+// VipsLibraryTests: starting libvips allows the loaders in use and no others.
+
+import Glibc
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite(.onOwnThreads) struct VipsLibraryTests {
+  @Test func `the loaders in use are never blocked, not even while the others are`() async throws {
+    // given
+    TestImages.start()
+    try VipsLibrary.start()
+    let jpeg = try TestImages.jpeg(width: 16, height: 12)
+    let isOver = Lock(false)
+    // when: one thread blocks the other loaders again and again, another opens images
+    async let blocking: Void = {
+      for _ in 0..<300 { VipsLibrary.blockOtherLoaders() }
+      isOver.withLock { $0 = true }
+    }()
+    var refused = 0
+    repeat {
+      if TestImages.size(of: jpeg) == nil { refused += 1 }
+    } while !isOver.withLock { $0 }
+    await blocking
+    // then
+    #expect(refused == 0)
+  }
+
+  /// In a process of its own: libvips has one text of errors per process, and other tests clear it.
+  @Test func `a loader that is not in use is blocked`() async {
+    await #expect(processExitsWith: .success) {
+      // The module of ImageMagick, which reads almost anything, is there as well. Other tests may have disabled modules.
+      unsetenv("VIPSHOME")
+      TestImages.start()
+      try VipsLibrary.start()
+      let image = Array("P2 2 1 255 0 255".utf8)
+      let error = #expect(throws: TestImages.Failure.self) { try Pixels(decoding: image) }
+      #expect(error?.description.contains("blocked") == true)
+    }
+  }
+}

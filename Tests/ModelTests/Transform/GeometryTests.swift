@@ -1,0 +1,383 @@
+// GeometryTests: sizes, positions and densities, computed without pixels.
+
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onOwnThreads) struct GeometryTests {
+  private func geometry(
+    width: Int, height: Int, density: Int = 1, frames: Int = 1, isVector: Bool = false,
+    maximumPixels: Int = 150_000_000, maximumResultPixels: Int = 25_000_000,
+    change: (inout Transform) -> Void = { _ in }
+  ) -> Geometry {
+    var transform = Transform()
+    change(&transform)
+    return Geometry(
+      of: PixelSize(width: width, height: height), isVector: isVector, sizing: transform.sizing,
+      density: density, frames: frames,
+      limits: Geometry.Limits(sourcePixels: maximumPixels, resultPixels: maximumResultPixels))
+  }
+
+  private func size(width: Int, height: Int) -> PixelSize {
+    PixelSize(width: width, height: height)
+  }
+
+  @Test func `an empty transform changes nothing`() {
+    let result = geometry(width: 640, height: 480)
+    #expect(
+      result.canvas == size(width: 640, height: 480)
+        && result.image == size(width: 640, height: 480))
+    #expect(result.density == 1 && result.scaledDownFrom == nil)
+    #expect(geometry(width: 640, height: 480, density: 2).density == 2)
+  }
+
+  @Test func `scale is relative to the source's points`() {
+    #expect(
+      geometry(width: 640, height: 480) { $0.scale = 0.5 }.canvas == size(width: 320, height: 240))
+    #expect(
+      geometry(width: 640, height: 480, density: 2) { $0.scale = 1 }.canvas
+        == size(width: 320, height: 240))
+    #expect(
+      geometry(width: 640, height: 480, density: 3) { $0.scale = 1 }.canvas
+        == size(width: 213, height: 160))
+    #expect(
+      geometry(width: 640, height: 480, density: 2) { $0.scale = 2 }.canvas
+        == size(width: 640, height: 480))
+    #expect(geometry(width: 640, height: 480, density: 2) { $0.scale = 1 }.density == 1)
+  }
+
+  @Test func `each side is rounded half away from zero and at least 1`() {
+    #expect(geometry(width: 5, height: 3) { $0.scale = 0.5 }.canvas == size(width: 3, height: 2))
+    #expect(
+      geometry(width: 1, height: 1000) { $0.scale = 0.01 }.canvas == size(width: 1, height: 10))
+    #expect(geometry(width: 1000, height: 1) { $0.width = 10 }.canvas == size(width: 10, height: 1))
+  }
+
+  @Test func `boxes have the results of SDWebImage`() {
+    #expect(
+      geometry(width: 5250, height: 3450) {
+        $0.width = 400
+        $0.height = 300
+      }.canvas == size(width: 400, height: 263))
+    #expect(
+      geometry(width: 5250, height: 3450) {
+        $0.width = 4000
+        $0.height = 4000
+      }.canvas == size(width: 4000, height: 2629))
+  }
+
+  @Test func `a result above the limit shrinks by the square root of the ratio`() {
+    // given, when
+    let result = geometry(width: 5250, height: 3450)
+    let tiny = geometry(width: 5250, height: 3450) { $0.limitBytes = 1 }
+    // then
+    #expect(
+      result.canvas == size(width: 4892, height: 3214)
+        && result.scaledDownFrom == size(width: 5250, height: 3450))
+    #expect(result.density == 0.9319)
+    #expect(
+      tiny.canvas == size(width: 1, height: 1)
+        && tiny.scaledDownFrom == size(width: 5250, height: 3450))
+    #expect(geometry(width: 100, height: 100) { $0.limitBytes = 40_000 }.scaledDownFrom == nil)
+    #expect(
+      geometry(width: 100, height: 100) { $0.limitBytes = 39_999 }.canvas
+        == size(width: 99, height: 99))
+  }
+
+  @Test func `an image grows only with enlarge, and its density grows with it`() {
+    // given, when
+    let kept = geometry(width: 100, height: 50) {
+      $0.width = 100
+      $0.scale = 2
+    }
+    let grown = geometry(width: 100, height: 50) {
+      $0.width = 100
+      $0.scale = 2
+      $0.enlarge = true
+    }
+    // then
+    #expect(kept.canvas == size(width: 100, height: 50) && kept.density == 1)
+    #expect(grown.canvas == size(width: 200, height: 100) && grown.density == 2)
+    #expect(geometry(width: 100, height: 50) { $0.scale = 3 }.density == 1)
+    #expect(
+      geometry(width: 100, height: 50) {
+        $0.scale = 3
+        $0.enlarge = true
+      }.canvas == size(width: 300, height: 150))
+  }
+
+  @Test(
+    arguments: [
+      // density of the source, w, scale, then pixels and density of the result
+      (640, 1, nil, nil, 640, 1), (640, 2, nil, nil, 640, 2), (640, 1, nil, 2, 640, 1),
+      (640, 3, nil, 4, 640, 3), (640, 1, 300, nil, 300, 1), (640, 1, 300, 2, 600, 2),
+      (640, 2, 300, nil, 300, 1), (640, 2, 300, 2, 600, 2),
+      // Fewer pixels than requested, but enough for every point of the box.
+      (400, 1, 300, 2, 400, 1.3333), (400, 2, 100, 5, 400, 4),
+      // Fewer points than the box: shown at the source's size.
+      (165, 1, 300, nil, 165, 1), (165, 1, 300, 2, 165, 1), (200, 2, 300, 3, 200, 2),
+      // One pixel fewer than a box of one pixel per point changes nothing.
+      (299, 2, 300, nil, 299, 1),
+    ] as [(Int, Int, Int?, Double?, Int, Double)])
+  func `the density fits the displayed size and is never above what the pixels provide`(
+    side: Int, sourceDensity: Int, width: Int?, scale: Double?, pixels: Int, density: Double
+  ) {
+    for fit in [Fit.inside, .outside, .cover, .fill] {
+      let result = geometry(width: side, height: side, density: sourceDensity) {
+        $0.width = width
+        $0.height = width
+        $0.scale = scale
+        $0.fit = fit
+      }
+      #expect(result.canvas == size(width: pixels, height: pixels) && result.density == density)
+    }
+  }
+
+  @Test func `a padded result has the box's size in points`() {
+    for scale in [1, 2] as [Double] {
+      let result = geometry(width: 100, height: 50) {
+        $0.width = 200
+        $0.height = 200
+        $0.scale = scale
+        $0.fit = .contain
+      }
+      #expect(result.canvas.width == Int(200 * scale) && result.density == scale)
+    }
+  }
+
+  @Test func `the density is at least 0.001`() {
+    #expect(geometry(width: 100, height: 100) { $0.scale = 0.000_001 }.density == 0.001)
+    #expect(geometry(width: 12_000, height: 9_000) { $0.limitBytes = 1 }.density == 0.001)
+    #expect(geometry(width: 1, height: 1) { $0.width = 65_535 }.density == 1)
+  }
+
+  @Test func `scale multiplies the box`() {
+    let result = geometry(width: 1000, height: 500) {
+      $0.width = 33
+      $0.height = 33
+      $0.scale = 1.5
+    }
+    #expect(result.canvas == size(width: 50, height: 25) && result.density == 1.5)
+    let ofDensity2 = geometry(width: 1000, height: 500, density: 2) { $0.width = 100 }
+    #expect(ofDensity2.canvas == size(width: 100, height: 50) && ofDensity2.density == 1)
+  }
+
+  @Test(arguments: [
+    (Fit.inside, 100, 50, 100, 50), (.outside, 200, 100, 200, 100), (.cover, 200, 100, 100, 100),
+    (.contain, 100, 50, 100, 100), (.fill, 100, 100, 100, 100),
+  ])
+  func `each fit has the result of sharp`(
+    fit: Fit, imageWidth: Int, imageHeight: Int, width: Int, height: Int
+  ) {
+    let result = geometry(width: 400, height: 200) {
+      $0.width = 100
+      $0.height = 100
+      $0.fit = fit
+    }
+    #expect(result.image == size(width: imageWidth, height: imageHeight))
+    #expect(result.canvas == size(width: width, height: height))
+  }
+
+  @Test(arguments: [
+    (Fit.inside, 40, 20, 40, 20), (.outside, 40, 20, 40, 20), (.cover, 40, 20, 40, 20),
+    (.contain, 40, 20, 100, 100), (.fill, 40, 20, 40, 20),
+  ])
+  func `a source smaller than the box does not grow on either axis`(
+    fit: Fit, imageWidth: Int, imageHeight: Int, width: Int, height: Int
+  ) {
+    let result = geometry(width: 40, height: 20) {
+      $0.width = 100
+      $0.height = 100
+      $0.fit = fit
+    }
+    #expect(result.image == size(width: imageWidth, height: imageHeight))
+    #expect(result.canvas == size(width: width, height: height))
+  }
+
+  @Test func `cover crops only the axis that exceeds the box`() {
+    let result = geometry(width: 400, height: 20) {
+      $0.width = 100
+      $0.height = 100
+      $0.fit = .cover
+    }
+    #expect(
+      result.image == size(width: 400, height: 20) && result.canvas == size(width: 100, height: 20))
+  }
+
+  @Test(arguments: Fit.allCases)
+  func `one side of the box suffices`(fit: Fit) {
+    let byWidth = geometry(width: 400, height: 200) {
+      $0.width = 100
+      $0.fit = fit
+    }.canvas
+    let byHeight = geometry(width: 400, height: 200) {
+      $0.height = 100
+      $0.fit = fit
+    }.canvas
+    #expect(
+      byWidth == (fit == .fill ? size(width: 100, height: 200) : size(width: 100, height: 50)))
+    #expect(
+      byHeight == (fit == .fill ? size(width: 400, height: 100) : size(width: 200, height: 100)))
+  }
+
+  @Test(arguments: [
+    (Position.center, -50, 0), (.top, -50, 0), (.rightTop, -100, 0), (.right, -100, 0),
+    (.rightBottom, -100, 0), (.bottom, -50, 0), (.leftBottom, 0, 0), (.left, 0, 0),
+    (.leftTop, 0, 0), (.entropy, -50, 0), (.attention, -50, 0),
+  ])
+  func `the position selects what cover crops`(position: Position, x: Int, y: Int) {
+    let offset = geometry(width: 400, height: 200) {
+      $0.width = 100
+      $0.height = 100
+      $0.fit = .cover
+      $0.position = position
+    }.offset
+    #expect(offset.x == x && offset.y == y)
+  }
+
+  @Test(arguments: [
+    (Position.center, 0, 25), (.top, 0, 0), (.bottom, 0, 50), (.leftBottom, 0, 50),
+    (.attention, 0, 25),
+  ])
+  func `the position places the image for contain`(position: Position, x: Int, y: Int) {
+    let offset = geometry(width: 400, height: 200) {
+      $0.width = 100
+      $0.height = 100
+      $0.fit = .contain
+      $0.position = position
+    }.offset
+    #expect(offset.x == x && offset.y == y)
+  }
+
+  @Test func `a vector image is rendered at any size up to the limit`() {
+    #expect(
+      geometry(width: 10, height: 10, isVector: true) { $0.width = 500 }.canvas
+        == size(width: 500, height: 500))
+    #expect(
+      geometry(width: 10, height: 10, isVector: true) {
+        $0.width = 500
+        $0.limitBytes = 40_000
+      }.canvas
+        == size(width: 100, height: 100))
+  }
+
+  @Test
+  func `the result limit applies to each frame, and the pixel limit to all frames together`() {
+    #expect(
+      geometry(width: 1000, height: 1000, frames: 100, maximumPixels: 100_000_000).scaledDownFrom
+        == nil)
+    let result = geometry(width: 10, height: 10, frames: 100, maximumPixels: 1_000_000) {
+      $0.width = 1000
+      $0.enlarge = true
+    }
+    #expect(
+      result.canvas == size(width: 100, height: 100)
+        && result.scaledDownFrom == size(width: 1000, height: 1000))
+  }
+
+  @Test(arguments: Fit.allCases, [1, 10, 100])
+  func `no request exceeds the result limit, in the result or an intermediate`(
+    fit: Fit, frames: Int
+  ) {
+    for (width, height) in [(10, 10), (1, 5_000), (6_000, 4_000)] {
+      let result = geometry(
+        width: width, height: height, frames: frames, maximumResultPixels: 1_000_000
+      ) {
+        $0.width = 65_535
+        $0.height = 60_000
+        $0.enlarge = true
+        $0.fit = fit
+        $0.limitBytes = .max
+      }
+      #expect(result.canvas.pixels <= 1_000_000)
+      #expect(result.canvas.pixels * frames <= max(1_000_000, width * height * frames))
+      #expect(result.image.pixels <= max(1_000_000, width * height))
+    }
+  }
+
+  @Test(arguments: Fit.allCases)
+  func `extreme requests stay within the limits`(fit: Fit) {
+    let result = geometry(width: 1, height: 10_000_000) {
+      $0.width = 65_535
+      $0.height = 65_535
+      $0.scale = 10
+      $0.enlarge = true
+      $0.fit = fit
+      $0.limitBytes = .max
+    }
+    #expect(result.canvas.pixels <= 150_000_000 && result.image.pixels <= 150_000_000)
+    #expect(result.canvas.width >= 1 && result.canvas.height >= 1)
+  }
+
+  @Test func `no side exceeds the maximum length of an image`() {
+    // given: room for the pixels, but not for one of the sides
+    let result = geometry(width: 1, height: 10_000_000, isVector: true) { $0.width = 100 }
+    let cut = geometry(width: 1_000_000, height: 1) {
+      $0.width = 50
+      $0.height = 50
+      $0.fit = .cover
+      $0.enlarge = true
+    }
+    // then
+    #expect(result.canvas == size(width: 1, height: 1_000_000))
+    #expect(cut.image.width <= 10_000_000 && cut.scaledDownFrom == size(width: 50, height: 50))
+  }
+
+  @Test func `a box scales like the geometry without limits and growth`() throws {
+    var generator = SeededGenerator(seed: 2)
+    for _ in 0..<2_000 {
+      // given
+      let own = size(
+        width: .random(in: 1...4_000, using: &generator),
+        height: .random(in: 1...4_000, using: &generator))
+      var transform = Transform()
+      transform.width = .random(in: 1...900, using: &generator)
+      if Bool.random(using: &generator) {
+        transform.height = .random(in: 1...900, using: &generator)
+      }
+      transform.fit = [.inside, .outside, .fill, .cover].randomElement(using: &generator) ?? .fill
+      transform.scale = [nil, 0.3, 2].randomElement(using: &generator) ?? nil
+      // when
+      let box = try #require(SizeBox(transform.sizing))
+      let result = geometry(
+        width: own.width, height: own.height, maximumPixels: .max / 8, maximumResultPixels: .max / 8
+      ) {
+        $0 = transform
+        $0.enlarge = true
+        $0.limitBytes = .max
+      }
+      // then
+      guard result.scaledDownFrom == nil else { continue }
+      #expect(
+        box.imageSize(width: Double(own.width), height: Double(own.height)) == result.image)
+    }
+    #expect(SizeBox(Sizing()) == nil)
+  }
+
+  @Test(arguments: Fit.allCases)
+  func `random requests have consistent geometry`(fit: Fit) {
+    var generator = SeededGenerator(seed: 1)
+    for _ in 0..<2_000 {
+      // given
+      let width = Int.random(in: 1...4_000, using: &generator)
+      let height = Int.random(in: 1...4_000, using: &generator)
+      let box = (
+        Int.random(in: 1...3_000, using: &generator), Int.random(in: 1...3_000, using: &generator)
+      )
+      let limit = Int.random(in: 4...60_000_000, using: &generator)
+      // when
+      let result = geometry(width: width, height: height) {
+        $0.width = box.0
+        $0.height = box.1
+        $0.fit = fit
+        $0.limitBytes = limit
+      }
+      // then
+      #expect(result.canvas.pixels * 4 <= limit || result.canvas == size(width: 1, height: 1))
+      #expect(result.image.width <= width && result.image.height <= height)
+      if fit == .inside { #expect(result.canvas.width <= box.0 && result.canvas.height <= box.1) }
+      if fit != .contain { #expect(!result.isPadded) }
+      if fit != .cover { #expect(!result.isCut) }
+    }
+  }
+}

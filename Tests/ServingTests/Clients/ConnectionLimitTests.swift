@@ -1,0 +1,243 @@
+// ConnectionLimitTests: clients that hold connections, against a real server: who yields, who is refused, who is served.
+
+import Glibc
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Serving
+
+@Suite(.onOwnThreads) struct ConnectionLimitTests {
+  /// Sends a request whose body does not arrive, and waits until the server has read its head.
+  private func occupy(_ client: HTTPClient) throws {
+    try client.send(
+      "POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
+    let expected = "HTTP/1.1 100 Continue\r\n\r\n"
+    #expect(try client.read(expected.utf8.count) == Array(expected.utf8))
+  }
+
+  private func isServed(_ client: HTTPClient) -> Bool {
+    (try? client.get("/stats"))?.status == 200
+  }
+
+  @Test func `quiet clients on all connections do not keep others out`() async throws {
+    try await withServer(
+      TestProvider(),
+      configure: {
+        $0.connectionLimit = 16
+        $0.headerTimeout = .seconds(3_600)
+        $0.idleTimeout = .seconds(3_600)
+      }
+    ) { server in
+      // Given more quiet clients than there are connections
+      let crowd = try (0..<48).map { _ in try HTTPClient(port: server.port) }
+      // Then each new client is served
+      for _ in 0..<20 { #expect(isServed(try HTTPClient(port: server.port))) }
+      try await eventually { server.figures.connections <= 16 }
+      #expect(server.figures.connectionsYielded >= 32)
+      withExtendedLifetime(crowd) {}
+    }
+  }
+
+  @Test func `the connection that has been idle longest yields, and busy ones do not`()
+    async throws
+  {
+    let gate = Gate()
+    let provider = TestProvider { request throws(ImageError) in
+      await gate.pass()
+      return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
+    }
+    try await withServer(
+      provider,
+      configure: {
+        $0.connectionLimit = 4
+        $0.headerTimeout = .seconds(3_600)
+        $0.idleTimeout = .seconds(3_600)
+      }
+    ) { server in
+      // Given a request that waits, a body that does not arrive, and two connections between requests
+      let waiting = try HTTPClient(port: server.port)
+      try waiting.send(HTTPClient.text("GET", target: imageTarget))
+      try await eventually { provider.asked.value == 1 }
+      let sending = try HTTPClient(port: server.port)
+      try occupy(sending)
+      let older = try HTTPClient(port: server.port)
+      #expect(isServed(older))
+      try await eventually("only the first request is in progress") { server.figures.active == 1 }
+      // The clock that orders connections ticks every few milliseconds.
+      let tick = Clock.coarseMilliseconds()
+      try await eventually { Clock.coarseMilliseconds() > tick }
+      let newer = try HTTPClient(port: server.port)
+      #expect(isServed(newer))
+      // When
+      let more = try HTTPClient(port: server.port)
+      #expect(isServed(more))
+      // Then
+      try older.waitForClose()
+      #expect(isServed(newer))
+      try await eventually { server.figures.connections == 4 }
+      #expect(server.figures.connectionsYielded == 1)
+      try sending.send("123456789")
+      #expect(try sending.readAnswer().status == 405)
+      gate.open()
+      #expect(try waiting.readAnswer().body == [1, 2, 3])
+    }
+  }
+
+  @Test func `a header that does not end yields, too`() async throws {
+    try await withServer(
+      TestProvider(),
+      configure: {
+        $0.connectionLimit = 4
+        $0.headerTimeout = .seconds(3_600)
+      }
+    ) { server in
+      let slow = try (0..<4).map { _ in
+        let client = try HTTPClient(port: server.port, timeout: 1)
+        try client.send("GET /stats HTTP/1.1\r\nHo")
+        return client
+      }
+      // When clients connect and stay, then the slow ones are closed. A connection with unread bytes is skipped, so a busy
+      // server may need more than four.
+      var others: [HTTPClient] = []
+      for client in slow {
+        try await eventually("a slow one is closed") {
+          let other = try HTTPClient(port: server.port)
+          others.append(other)
+          #expect(isServed(other))
+          return (try? client.waitForClose()) != nil
+        }
+      }
+    }
+  }
+
+  @Test func `a client with its share closes its own idle connections, and no other client's`()
+    async throws
+  {
+    try await withServer(
+      TestProvider(),
+      configure: {
+        $0.connectionLimit = 16
+        $0.connectionsPerClient = 3
+        $0.countsLoopback = true
+        $0.headerTimeout = .seconds(3_600)
+        $0.idleTimeout = .seconds(3_600)
+      }
+    ) { server in
+      // Given another client's connection, which is idle longest
+      let other = try HTTPClient(port: server.port, source: 2)
+      #expect(isServed(other))
+      // When one client opens many
+      let crowd = try (0..<30).map { _ in
+        let client = try HTTPClient(port: server.port, source: 3)
+        #expect(isServed(client))
+        return client
+      }
+      // Then it has three
+      try await eventually { server.figures.connections == 4 }
+      #expect(server.figures.connectionsYielded == 27)
+      #expect(isServed(other))
+      // The latest three, as far as the clock tells them apart.
+      #expect(crowd.count(where: isServed) == 3 && crowd.last.map(isServed) == true)
+    }
+  }
+
+  @Test func `a client that uses its whole share gets no further connection until it uses less`()
+    async throws
+  {
+    try await withServer(
+      TestProvider(),
+      configure: {
+        $0.connectionLimit = 16
+        $0.connectionsPerClient = 2
+        $0.countsLoopback = true
+        $0.headerTimeout = .seconds(3_600)
+      }
+    ) { server in
+      // Given
+      let busy = try (0..<2).map { _ in
+        let client = try HTTPClient(port: server.port, source: 2)
+        try occupy(client)
+        return client
+      }
+      // When
+      let more = try HTTPClient(port: server.port, source: 2)
+      // Then it is closed, and another client is served
+      try more.waitForClose()
+      #expect(server.figures.connectionsRefused == 1)
+      #expect(isServed(try HTTPClient(port: server.port, source: 3)))
+      // When a connection is free again
+      busy[0].close()
+      try await eventually {
+        isServed(try HTTPClient(port: server.port, source: 2))
+      }
+    }
+  }
+
+  @Test(arguments: [("127.0.0.0/8", true), ("10.0.0.0/8", false)])
+  func `a trusted proxy has no share`(network: String, isTrusted: Bool) async throws {
+    let proxy = try #require(CIDR(network))
+    try await withServer(
+      TestProvider(),
+      configure: {
+        $0.connectionsPerClient = 2
+        $0.countsLoopback = true
+        $0.trustedProxies.networks = [proxy]
+      }
+    ) { server in
+      let clients = try (0..<10).map { _ in try HTTPClient(port: server.port) }
+      for client in clients { #expect(isServed(client) || !isTrusted) }
+      #expect(clients.count(where: isServed) == (isTrusted ? 10 : 2))
+    }
+  }
+
+  @Test func `no share without a key is a quarter of all, and operators have none`() {
+    var configuration = ServerConfiguration()
+    #expect(configuration.connectionLimits(for: .everyone).perClient == 1_024)
+    configuration.connectionLimit = 100
+    #expect(configuration.connectionLimits(for: .clients).perClient == 25)
+    configuration.connectionsPerClient = 7
+    #expect(configuration.connectionLimits(for: .clients).perClient == 7)
+    #expect(configuration.connectionLimits(for: .operators).perClient == .max)
+  }
+
+  @Test func `clients that left are not remembered`() async throws {
+    let table = ConnectionTable(limits: ConnectionLimits(total: 8, perClient: 2))
+    for number in 0..<100 {
+      let address = IPAddress.v4(0xc633_6400 + UInt32(number))
+      #expect(table.admit(address) == .admitted)
+      if number % 2 == 0 {
+        table.cancel(address)
+      } else {
+        table.remove(table.open(descriptor: -1, address: address, at: number, deadline: .max))
+      }
+    }
+    #expect(table.clientCount == 0)
+    // And every place is free
+    for number in 0..<8 { #expect(table.admit(.v4(UInt32(number))) == .admitted) }
+    #expect(table.admit(.v4(9)) == .full)
+  }
+
+  @Test func `a later request's header has its time-out from its first byte`() async throws {
+    try await withServer(
+      TestProvider(),
+      configure: {
+        $0.headerTimeout = .milliseconds(500)
+        $0.idleTimeout = .seconds(3_600)
+      }
+    ) { server in
+      // Given a connection that has had a response. On a busy machine that may take several attempts.
+      var served: HTTPClient?
+      try await eventually {
+        served = try HTTPClient(port: server.port, timeout: 30)
+        return served.map(isServed) == true
+      }
+      let client = try #require(served)
+      // When the next request's head does not end
+      try client.send("GET /stats HTTP/1.1\r\nHost: t\r\n")
+      // Then it is closed, long before the idle time-out
+      try client.waitForClose()
+    }
+  }
+}

@@ -1,0 +1,122 @@
+// Transform+Parameters: the parameters of a transform without their groups, so that tests stay short.
+
+import Model
+
+extension Transform {
+  /// `sizing.scale`.
+  public var scale: Double? {
+    get { sizing.scale }
+    set { sizing.scale = newValue }
+  }
+  /// `sizing.width`.
+  public var width: Int? {
+    get { sizing.width }
+    set { sizing.width = newValue }
+  }
+  /// `sizing.height`.
+  public var height: Int? {
+    get { sizing.height }
+    set { sizing.height = newValue }
+  }
+  /// `sizing.fit`.
+  public var fit: Fit {
+    get { sizing.fit }
+    set { sizing.fit = newValue }
+  }
+  /// `sizing.position`.
+  public var position: Position {
+    get { sizing.position }
+    set { sizing.position = newValue }
+  }
+  /// `sizing.focalPoint`.
+  public var focalPoint: FocalPoint? {
+    get { sizing.focalPoint }
+    set { sizing.focalPoint = newValue }
+  }
+  /// `sizing.enlarge`.
+  public var enlarge: Bool {
+    get { sizing.enlarge }
+    set { sizing.enlarge = newValue }
+  }
+  /// `sizing.limitBytes`.
+  public var limitBytes: Int {
+    get { sizing.limitBytes }
+    set { sizing.limitBytes = newValue }
+  }
+}
+
+extension Transform {
+  /// `selection.frame`.
+  public var frame: Int? {
+    get { selection.frame }
+    set { selection.frame = newValue }
+  }
+  /// `selection.rotation`.
+  public var rotation: Rotation {
+    get { selection.rotation }
+    set { selection.rotation = newValue }
+  }
+  /// `selection.flip`.
+  public var flip: Flip {
+    get { selection.flip }
+    set { selection.flip = newValue }
+  }
+  /// `selection.crop`.
+  public var crop: PixelArea? {
+    get { selection.crop }
+    set { selection.crop = newValue }
+  }
+  /// `selection.trim`.
+  public var trim: Int? {
+    get { selection.trim }
+    set { selection.trim = newValue }
+  }
+}
+
+extension Transform {
+  /// `output.format`.
+  public var format: ImageFormat? {
+    get { output.format }
+    set { output.format = newValue }
+  }
+  /// `output.accepted`.
+  public var accepted: [ImageFormat] {
+    get { output.accepted }
+    set { output.accepted = newValue }
+  }
+  /// `output.quality`.
+  public var quality: Int? {
+    get { output.quality }
+    set { output.quality = newValue }
+  }
+  /// `output.qualities`.
+  public var qualities: FormatQualities {
+    get { output.qualities }
+    set { output.qualities = newValue }
+  }
+  /// `output.maxBytes`.
+  public var maxBytes: Int? {
+    get { output.maxBytes }
+    set { output.maxBytes = newValue }
+  }
+  /// `output.background`.
+  public var background: Color {
+    get { output.background }
+    set { output.background = newValue }
+  }
+  /// `output.isAnimated`.
+  public var isAnimated: Bool {
+    get { output.isAnimated }
+    set { output.isAnimated = newValue }
+  }
+  /// `output.stripsMetadata`.
+  public var stripsMetadata: Bool {
+    get { output.stripsMetadata }
+    set { output.stripsMetadata = newValue }
+  }
+  /// `output.isProgressive`.
+  public var progressive: Bool {
+    get { output.isProgressive }
+    set { output.isProgressive = newValue }
+  }
+}
