@@ -15,20 +15,27 @@ public struct SessionNiceness: ~Copyable {
   /// The group's niceness to come, as text.
   private let wanted: String
 
-  /// Lowers the priority of the process itself by `niceness`, and remembers the group's present niceness.
+  /// Lowers the priority of the process itself by `niceness`, and remembers that of the session's group to come.
   init(lowering niceness: CInt) {
+    let own = getpriority(CInt(PRIO_PROCESS.rawValue), 0)
     _ = nice(niceness)
     file = OwnedDescriptor(owning: open("/proc/self/autogroup", O_RDWR | O_CLOEXEC))
-    // `/autogroup-25 nice 0`
     var text = [UInt8](repeating: 0, count: 64)
     let count = max(pread(file.value, &text, text.count, 0), 0)
-    let words = String(decoding: text[..<count], as: UTF8.self).split { $0 == " " || $0 == "\n" }
-    wanted = words.last.flatMap { CInt($0) }.map { "\(min($0 + niceness, 19))" } ?? ""
+    let group = Self.niceness(ofGroup: String(decoding: text[..<count], as: UTF8.self))
+    wanted = "\(min((group ?? own) + niceness, 19))"
+  }
+
+  /// The niceness in the text of an `autogroup` file, such as `/autogroup-25 nice 0`. Nil if the file is empty: the
+  /// process has no session, as a container's first may have none, and each of its threads counts beside the groups
+  /// with its own niceness.
+  static func niceness(ofGroup text: String) -> CInt? {
+    text.split { $0 == " " || $0 == "\n" }.last.flatMap { CInt($0) }
   }
 
   /// Starts a session, with a process group, so that the worker is killed with all that it may have started.
   mutating func startSession() {
-    guard setsid() >= 0, !wanted.isEmpty else { return finish() }
+    guard setsid() >= 0 else { return finish() }
     applyIfAllowed()
   }
 
