@@ -139,4 +139,24 @@ struct SealedResultsTests {
     #expect(digests.values.allSatisfy { $0.utf8.count == 32 }, "\(digests)")
     return digests
   }
+
+  @Test(arguments: [
+    ".webp[effort=0]", ".png[interlace,compression=1]", ".jpg[interlace]", ".jp2",
+  ])
+  func `a source above the size at which libvips takes files for pixels is decoded`(suffix: String)
+    async throws
+  {
+    // Given: 103 MiB of pixels; libvips uses a file for 100
+    let source = try TestImages.encode(.scene(width: 100, height: 100), as: suffix, zoom: 60)
+    var half = Transform()
+    half.width = 3_000
+    half.format = .jpeg
+    // When
+    let job = ImageJob(file: try PoolSupport.file(of: source), transform: half, density: 1)
+    try await PoolSupport.withPool { pool in
+      let image = try await pool.process(job)
+      // Then
+      #expect(image.rendered?.size == PixelSize(width: 3_000, height: 3_000))
+    }
+  }
 }

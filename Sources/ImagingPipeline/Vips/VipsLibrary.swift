@@ -27,6 +27,9 @@ enum VipsLibrary {
     // ORC would abort it. Without machine code, libvips uses its own C; the results are the same sealed and open.
     // Some operations ignore `vips_vector_set_enabled`, so ORC itself is told, before it starts.
     setenv("ORC_CODE", "emulate", 1)
+    // libvips takes a file in /tmp for more than 100 MiB of pixels. A sealed worker can create none, and pixels would
+    // outlive a crash there. The worker's memory limit is the limit.
+    setenv("VIPS_DISC_THRESHOLD", "1024g", 1)
     guard vips_init("pictor") == 0 else {
       return .internal(detail: "libvips does not start: \(takeErrorText())")
     }
