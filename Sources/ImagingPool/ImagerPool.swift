@@ -107,6 +107,17 @@ public final class ImagerPool: ImageProcessor {
     return figures
   }
 
+  /// The figures of the memory that expensive jobs are estimated to need.
+  public var memoryFigures: BudgetFigures {
+    var figures = BudgetFigures()
+    figures.limit = configuration.expensiveJobMemory
+    guard let core = core.load() else { return figures }
+    (figures.bytes, figures.peak, figures.refused) = core.read {
+      ($0.bytesOfLong, $0.peakOfLong, $0.waitsForMemory)
+    }
+    return figures
+  }
+
   /// The number of idle workers; for tests.
   package var idleWorkers: Int { core.load()?.read { $0.idleCount } ?? 0 }
 

@@ -26,6 +26,9 @@ public struct ImagerPoolConfiguration: Sendable {
   /// Maximum private memory of a worker in bytes (RLIMIT_DATA). `nil` means no limit. GLib aborts
   /// if an allocation fails, so a job that needs more fails with `outOfMemory`.
   public var maximumWorkerMemory: Int?
+  /// The estimated memory of all expensive jobs together, in bytes. One of them may have more, up to
+  /// `maximumWorkerMemory`.
+  public var expensiveJobMemory: Int
   /// Maximum size of a result in bytes (RLIMIT_FSIZE). `nil` means no limit. Results do not count
   /// as private memory.
   public var maximumResultBytes: Int? = 512 << 20
@@ -43,9 +46,12 @@ public struct ImagerPoolConfiguration: Sendable {
   ///   - executable: the path of the program.
   ///   - settings: the keys; by default all have their defaults.
   ///   - plan: the available memory and cores; by default all cores and no limit of memory.
+  ///   - jobMemory: the memory of all jobs together, in bytes (`MemoryPlan.jobs`). Expensive ones share half of it, and
+  ///     each worker has a part of the other half for any other job.
   public init(
     executable: String, _ settings: ImagingSettings = ImagingSettings(),
-    plan: MemoryPlan = .unlimited(cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1))
+    plan: MemoryPlan = .unlimited(cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)),
+    jobMemory: Int = .max
   ) {
     self.settings = settings
     self.executable = executable
@@ -53,6 +59,12 @@ public struct ImagerPoolConfiguration: Sendable {
     maximumWorkerMemory = settings.workerMemory ?? plan.workerMemory
     retireAboveResidentBytes = settings.retireAbove ?? plan.retireAbove
     limits = ImagingLimits(settings)
+    limits.maximumBytes = maximumWorkerMemory ?? .max
+    let quickBytes = jobMemory / 2 / workers
+    // Where each worker may take all that it can have, estimates decide nothing.
+    let isPlenty = quickBytes >= limits.maximumBytes
+    expensiveJobMemory = isPlenty ? .max : jobMemory / 2
+    limits.maximumQuickBytes = isPlenty ? .max : quickBytes
   }
 
   /// A setting of `settings`.

@@ -4,31 +4,34 @@ import ImagingWire
 import Model
 import Platform
 
-/// Reads the answer to a job. Workers decode untrusted input, so their answers are validated like
-/// network input.
+/// The answer to a job. Workers decode untrusted input, so their answers are validated like network input.
 enum JobAnswer {
+  /// The job is done or has failed.
+  case ended(Result<ProcessedImage, ImageError>)
+  /// The worker did not begin the job because it is expensive. `bytes` is its estimated memory.
+  case takesLong(bytes: Int)
+
   /// Validates an answer and puts its image into `storage`. A result that does not match the job is a
   /// failure of the worker, not of the source. Blocks on the disk if the image does not stay in memory.
   ///
-  /// - Returns: `nil` if the worker did not begin the job because it is expensive.
   /// - Throws: `WireError` for an answer that a correct worker never sends: for another job, without a sealed file of
   ///   the stated length, or with more than `limit` bytes. Its descriptors are closed.
   static func read(
     _ received: consuming WireMessage, for id: UInt64, transform: Transform, atMost limit: Int,
     into storage: VariantStorage
-  ) throws(WireError) -> Result<ProcessedImage, ImageError>? {
+  ) throws(WireError) -> JobAnswer {
     var message = received
     switch try AnswerMessage(decoding: message.bytes) {
     case .ready:
       throw .malformed("ready twice")
-    case .takesLong(let answered):
+    case .takesLong(let answered, let bytes):
       guard answered == id else { throw .malformed("another job's answer") }
       guard message.takeDescriptor() == nil else { throw .malformed("a refusal with a file") }
-      return nil
+      return .takesLong(bytes: bytes)
     case .failure(let answered, let error):
       guard answered == id else { throw .malformed("another job's answer") }
       guard message.takeDescriptor() == nil else { throw .malformed("a failure with a file") }
-      return .failure(error)
+      return .ended(.failure(error))
     case .result(let result):
       guard result.id == id else { throw .malformed("another job's answer") }
       guard let file = message.takeDescriptor() else { throw .malformed("a result without a file") }
@@ -41,11 +44,11 @@ enum JobAnswer {
         let body = try storage.body(of: region)
         let beginning = try beginning(of: body)
         if let fault = result.report.fault(in: beginning, of: transform) {
-          return .failure(.internal(detail: "a worker's result: \(fault)"))
+          return .ended(.failure(.internal(detail: "a worker's result: \(fault)")))
         }
-        return .success(ProcessedImage(body: body, report: result.report))
+        return .ended(.success(ProcessedImage(body: body, report: result.report)))
       } catch {
-        return .failure(error)
+        return .ended(.failure(error))
       }
     }
   }

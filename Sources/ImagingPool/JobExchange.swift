@@ -14,7 +14,7 @@ extension WorkerSlot {
     /// The worker answered.
     case answered(Result<ProcessedImage, ImageError>)
     /// The worker did not begin the job because it is expensive.
-    case takesLong
+    case takesLong(bytes: Int)
     /// The worker was dead before it got the job.
     case unsent(String)
     /// The worker died with the job.
@@ -63,8 +63,8 @@ extension WorkerSlot {
         core.latency.record(startedAt.duration(to: .now))
         core.update(slot: index) { $0.isBusy = false }
         return result
-      case .takesLong:
-        guard core.takesLong(id) else {
+      case .takesLong(let bytes):
+        guard core.takesLong(id, bytes: bytes) else {
           core.update(slot: index) { $0.isBusy = false }
           return nil
         }
@@ -205,9 +205,12 @@ extension WorkerSlot {
           let answer = try JobAnswer.read(
             worker.socket.receive(), for: id, transform: job.transform,
             atMost: configuration.maximumResultBytes ?? .max, into: core.storage)
-          if let answer { return .answered(answer) }
-          guard isQuickOnly else { throw WireError.malformed("it takes long, twice") }
-          return .takesLong
+          switch answer {
+          case .ended(let result): return .answered(result)
+          case .takesLong(let bytes):
+            guard isQuickOnly else { throw WireError.malformed("it takes long, twice") }
+            return .takesLong(bytes: bytes)
+          }
         } catch .wouldBlock {
           continue
         } catch .closed {

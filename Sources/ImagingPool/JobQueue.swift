@@ -20,6 +20,8 @@ struct JobQueue<Job> {
   private struct Entry {
     let job: Job
     var turn: JobPriority
+    /// The memory that the job needs besides its worker's own, in bytes; 0 if it is not known to be expensive.
+    let bytes: Int
     /// The position in the order of arrival.
     let number: Int
   }
@@ -45,9 +47,19 @@ struct JobQueue<Job> {
   var places: Int { lanes.reduce(0) { $0 + $1.order.count } }
 
   /// Adds a job behind all others of its priority.
-  mutating func append(_ id: UInt64, job: Job, turn: JobPriority) {
+  mutating func append(_ id: UInt64, job: Job, turn: JobPriority, bytes: Int = 0) {
     arrivals += 1
-    insert(id, entry: Entry(job: job, turn: turn, number: arrivals))
+    insert(id, entry: Entry(job: job, turn: turn, bytes: bytes, number: arrivals))
+  }
+
+  /// The memory of the first expensive job, in bytes; `nil` without one. Removes the holes before it.
+  mutating func bytesOfFirstLater() -> Int? {
+    let index = JobPriority.later.index
+    while let (_, id) = lanes[index].order.first {
+      if let entry = entries[id], entry.turn == .later { return entry.bytes }
+      _ = lanes[index].order.popFirst()
+    }
+    return nil
   }
 
   /// Raises the priority of a job; never lowers it. The job keeps its position in the order of
@@ -63,7 +75,7 @@ struct JobQueue<Job> {
   /// Takes the first job of the highest priority.
   ///
   /// - Parameter laterToo: Whether this may be an expensive job.
-  mutating func popFirst(laterToo: Bool = true) -> (id: UInt64, job: Job, isLater: Bool)? {
+  mutating func popFirst(laterToo: Bool = true) -> (id: UInt64, job: Job, bytes: Int?)? {
     guard let index = lanes.lastIndex(where: { $0.count > 0 }), index > 0 || laterToo else {
       return nil
     }
@@ -71,14 +83,15 @@ struct JobQueue<Job> {
   }
 
   /// Takes the first expensive job.
-  mutating func popLater() -> (id: UInt64, job: Job, isLater: Bool)? {
+  mutating func popLater() -> (id: UInt64, job: Job, bytes: Int?)? {
     lanes[JobPriority.later.index].count > 0 ? pop(from: JobPriority.later.index) : nil
   }
 
-  private mutating func pop(from index: Int) -> (id: UInt64, job: Job, isLater: Bool)? {
+  /// - Returns: `bytes` only for an expensive job.
+  private mutating func pop(from index: Int) -> (id: UInt64, job: Job, bytes: Int?)? {
     while let (_, id) = lanes[index].order.popFirst() {
-      if entries[id]?.turn.index == index, let job = remove(id) {
-        return (id, job, index == JobPriority.later.index)
+      if let entry = entries[id], entry.turn.index == index, let job = remove(id) {
+        return (id, job, entry.turn == .later ? entry.bytes : nil)
       }
     }
     return nil

@@ -56,8 +56,8 @@ struct JobScheduler<Job> {
   private struct Running {
     let slot: Int
     var job: Job?
-    /// Whether the job is expensive: its estimated processor time is above `JobCost.maximumQuickSeconds`.
-    var isLong = false
+    /// The estimated memory of an expensive job (`JobCost`), in bytes; `nil` for any other.
+    var bytes: Int?
   }
 
   /// The number of other jobs that may overtake an expensive one. Without a limit it could wait forever.
@@ -65,11 +65,17 @@ struct JobScheduler<Job> {
 
   /// The maximum number of waiting jobs, not counting those with a woken slot.
   let limit: Int
+  /// The maximum memory of all expensive jobs together, in bytes. One of them may have more.
+  let memory: Int
   private(set) var slots: [Slot]
   private var waiting = JobQueue<Job>()
   private var running: [UInt64: Running] = [:]
   /// Jobs that overtook a waiting expensive job since the last expensive one was taken.
   private var passed = 0
+  /// The most estimated memory of expensive jobs at one time, in bytes.
+  private(set) var peakOfLong = 0
+  /// How often an expensive job had to wait for memory.
+  private(set) var waitsForMemory = 0
   /// Slots that wait to be woken. The last one worked last, so its memory is warm.
   private var idle: [Int] = []
   /// The number of slots that run.
@@ -81,8 +87,9 @@ struct JobScheduler<Job> {
   private(set) var stopAt: ContinuousClock.Instant?
 
   /// Creates a state with `count` slots, none of which runs yet.
-  init(slots count: Int, limit: Int) {
+  init(slots count: Int, limit: Int, memory: Int = .max) {
     self.limit = limit
+    self.memory = memory
     slots = Array(repeating: Slot(), count: count)
   }
 
@@ -126,44 +133,52 @@ struct JobScheduler<Job> {
     guard isReady else { return .wait(wake: waiting.count > 0 ? idle.popLast() : nil) }
     // `releaseRoom` wakes all slots.
     guard alone == nil else { return .wait(wake: nil) }
-    guard let (id, job, isLong) = takeFirst() else {
+    guard let (id, job, bytes) = takeFirst() else {
       idle.append(slot)
       return .wait(wake: nil)
     }
-    running[id] = Running(slot: slot, job: job, isLong: isLong)
+    running[id] = Running(slot: slot, job: job, bytes: bytes)
+    peakOfLong = max(peakOfLong, bytesOfLong)
     return .job(id, job)
   }
 
-  private mutating func takeFirst() -> (id: UInt64, job: Job, isLater: Bool)? {
-    let mayTakeLong = hasRoomForLong
+  private mutating func takeFirst() -> (id: UInt64, job: Job, bytes: Int?)? {
+    let mayTakeLong = waiting.bytesOfFirstLater().map(hasRoom(forLong:)) ?? false
     let isTurn = mayTakeLong && passed >= Self.maximumPassed
     let first = isTurn ? waiting.popLater() : nil
     let taken = first ?? waiting.popFirst(laterToo: mayTakeLong)
-    passed = taken?.isLater == false && waiting.count(of: .later) > 0 ? passed + 1 : 0
+    passed = taken != nil && taken?.bytes == nil && waiting.count(of: .later) > 0 ? passed + 1 : 0
     return taken
   }
 
-  /// Whether one more expensive job may run. Half of the slots are reserved for other jobs: one of 2 or
+  /// Whether one more expensive job of this memory may run. Half of the slots are reserved for other jobs: one of 2 or
   /// 3, two of 4, four of 8.
-  private var hasRoomForLong: Bool {
-    stopAt != nil || running.values.count { $0.isLong } < (slots.count + 1) / 2
+  private func hasRoom(forLong bytes: Int) -> Bool {
+    let others = running.values.compactMap(\.bytes)
+    guard stopAt == nil, !others.isEmpty else { return true }
+    return others.count < (slots.count + 1) / 2 && bytes <= memory - bytesOfLong
   }
+
+  /// The estimated memory of the expensive jobs that run, in bytes.
+  var bytesOfLong: Int { running.values.reduce(0) { $0 + ($1.bytes ?? 0) } }
 
   /// Reports that a slot's job is expensive. Returns whether the slot continues it. Otherwise the job is queued again
   /// behind all other jobs, and the slot has none.
-  mutating func takesLong(_ id: UInt64) -> Bool {
+  mutating func takesLong(_ id: UInt64, bytes: Int = 0) -> Bool {
     guard let entry = running[id], let job = entry.job else { return true }
-    if waiting.count == 0, hasRoomForLong {
-      running[id]?.isLong = true
+    if waiting.count == 0, hasRoom(forLong: bytes) {
+      running[id]?.bytes = bytes
+      peakOfLong = max(peakOfLong, bytesOfLong)
       return true
     }
+    if bytesOfLong > 0, bytes > memory - bytesOfLong { waitsForMemory += 1 }
     running[id] = nil
-    waiting.append(id, job: job, turn: .later)
+    waiting.append(id, job: job, turn: .later, bytes: bytes)
     return false
   }
 
   /// Whether a job with a slot is known to be expensive.
-  func isLong(_ id: UInt64) -> Bool { running[id]?.isLong ?? false }
+  func isLong(_ id: UInt64) -> Bool { running[id]?.bytes != nil }
 
   /// Removes and returns the matching queued jobs, whose callers must be answered.
   mutating func removeWaiting(where isSelected: (Job) -> Bool) -> [Job] {

@@ -42,7 +42,10 @@ final class PoolCore: Sendable {
     self.configuration = configuration
     self.log = log
     let count = max(configuration.workers, 1)
-    board = Lock(JobScheduler(slots: count, limit: max(configuration.queueLimit, 0)))
+    board = Lock(
+      JobScheduler(
+        slots: count, limit: max(configuration.queueLimit, 0),
+        memory: configuration.expensiveJobMemory))
     var signals: [WakeSignal] = []
     for _ in 0..<count { signals.append(try WakeSignal()) }
     self.signals = signals
@@ -203,7 +206,9 @@ final class PoolCore: Sendable {
   func isLong(_ id: UInt64) -> Bool { board.withLock { $0.isLong(id) } }
 
   /// Returns whether a slot continues an expensive job; otherwise the job is queued again.
-  func takesLong(_ id: UInt64) -> Bool { board.withLock { $0.takesLong(id) } }
+  func takesLong(_ id: UInt64, bytes: Int) -> Bool {
+    board.withLock { $0.takesLong(id, bytes: bytes) }
+  }
 
   var stopAt: ContinuousClock.Instant? { board.withLock { $0.stopAt } }
 

@@ -10,8 +10,8 @@ public enum AnswerMessage: Hashable, Sendable {
   case result(ResultMessage)
   /// The job failed.
   case failure(id: UInt64, ImageError)
-  /// The job would take long, and was to be done only if it does not.
-  case takesLong(id: UInt64)
+  /// The job is expensive, and was to be done only if it is not. `bytes` is its estimated memory.
+  case takesLong(id: UInt64, bytes: Int)
 
   /// Returns the encoded message.
   public func encoded() -> [UInt8] {
@@ -27,9 +27,10 @@ public enum AnswerMessage: Hashable, Sendable {
       writer.put(id)
       writer.put(error)
       return writer.bytes
-    case .takesLong(let id):
+    case .takesLong(let id, let bytes):
       var writer = WireWriter(.takesLong)
       writer.put(id)
+      writer.put(Int64(bytes))
       return writer.bytes
     }
   }
@@ -46,7 +47,9 @@ public enum AnswerMessage: Hashable, Sendable {
           landlock: Int(try reader.number(UInt8.self)), seccomp: try reader.flag("seccomp")))
     case .result: self = .result(try ResultMessage(reading: &reader))
     case .failure: self = .failure(id: try reader.number(UInt64.self), try reader.imageError())
-    case .takesLong: self = .takesLong(id: try reader.number(UInt64.self))
+    case .takesLong:
+      self = .takesLong(
+        id: try reader.number(UInt64.self), bytes: try reader.integer("bytes", in: 0...Int.max / 2))
     case .job: throw .malformed("a job, not an answer")
     }
     try reader.end()

@@ -15,6 +15,10 @@ public struct ImagingLimits: Hashable, Sendable {
   public var maximumFrames: Int
   /// The maximum estimated processor time of a job, in seconds, all stages together.
   public var maximumSeconds: Double
+  /// The memory of a worker, in bytes; `Int.max` without a limit. A job that is estimated far above it is not begun.
+  public var maximumBytes = Int.max
+  /// A job that is estimated above these bytes of memory is expensive.
+  public var maximumQuickBytes = Int.max
   /// The mildest damage for which a source is refused.
   public var failOn: FailOn
   /// The efforts of the encoders.

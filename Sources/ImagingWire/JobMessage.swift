@@ -92,6 +92,8 @@ extension WireWriter {
       put(UInt8(clamping: effort))
     }
     put(limits.maximumSeconds)
+    put(Int64(limits.maximumBytes))
+    put(Int64(limits.maximumQuickBytes))
   }
 }
 
@@ -111,6 +113,8 @@ extension WireReader {
     limits.maximumResultPixels = try integer("maximumResultPixels", in: 1...Int.max / 4)
     limits.efforts = try efforts()
     limits.maximumSeconds = try double("maximumSeconds", in: 0...1e9)
+    limits.maximumBytes = try integer("maximumBytes", in: 0...Int.max)
+    limits.maximumQuickBytes = try integer("maximumQuickBytes", in: 0...Int.max)
     return limits
   }
 

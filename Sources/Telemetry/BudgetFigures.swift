@@ -31,16 +31,19 @@ public struct BudgetsFigures: Codable, Hashable, Sendable {
   public var bodies: BudgetFigures
   /// Variants in memory: those of the memory tier, and those that are being sent or stored.
   public var variants: BudgetFigures
+  /// The estimated memory of expensive jobs that run.
+  public var jobs: BudgetFigures
   /// Variants in files without a name, until they are sent; `nil` without a disk tier.
   public var files: BudgetFigures?
 
   /// Creates the figures.
   public init(
     bodies: BudgetFigures = BudgetFigures(), variants: BudgetFigures = BudgetFigures(),
-    files: BudgetFigures? = nil
+    jobs: BudgetFigures = BudgetFigures(), files: BudgetFigures? = nil
   ) {
     self.bodies = bodies
     self.variants = variants
+    self.jobs = jobs
     self.files = files
   }
 }

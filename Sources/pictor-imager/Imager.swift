@@ -61,6 +61,11 @@ enum Imager {
       throw .malformed("a watermark without its file, or the other way round")
     }
     let image: EncodedImage
+    var cost = JobCost()
+    let admits = { (found: JobCost) in
+      cost = found
+      return !job.isQuickOnly || !found.isExpensive(job.limits)
+    }
     do throws(ImageError) {
       let source = try SourceMapping(of: file, offset: job.offset, count: job.count)
       if let overlay = job.overlay, let overlayFile {
@@ -69,14 +74,14 @@ enum Imager {
           source.bytes, transform: job.transform, density: job.density, limits: job.limits,
           overlay: OverlaySource(
             bytes: watermark.bytes, density: overlay.density, placement: overlay.placement),
-          isQuickOnly: job.isQuickOnly)
+          admits: admits)
       } else {
         image = try pipeline.process(
           source.bytes, transform: job.transform, density: job.density, limits: job.limits,
-          verifies: job.verifies, isQuickOnly: job.isQuickOnly)
+          verifies: job.verifies, admits: admits)
       }
     } catch .cancelled where job.isQuickOnly {
-      return try socket.send(AnswerMessage.takesLong(id: job.id).encoded())
+      return try socket.send(AnswerMessage.takesLong(id: job.id, bytes: cost.bytes).encoded())
     } catch {
       return try socket.send(AnswerMessage.failure(id: job.id, error).encoded())
     }

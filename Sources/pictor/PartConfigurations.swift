@@ -49,7 +49,10 @@ struct PartConfigurations: Sendable {
     _ configuration: Configuration, environment: [String: String],
     room: Int = MemoryRoom.bytes(), into problems: inout ConfigurationProblems
   ) {
-    let plan = MemoryPlan(room: room, cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1))
+    let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
+    let plan =
+      configuration.memory.budget.map { MemoryPlan(budget: $0, cores: cores) }
+      ?? MemoryPlan(room: room, cores: cores)
     server = ServerConfiguration(
       configuration.server, download: configuration.download, imaging: configuration.imaging,
       log: configuration.log)
@@ -101,8 +104,17 @@ struct PartConfigurations: Sendable {
     let executable = problems.collect { () throws(ConfigurationError) in
       try pathBesideThisProgram("pictor-imager")
     }
+    let parts =
+      memory.limit + memory.responseLimit + downloader.maximumBytesInFlight + disk.writeQueueLimit
+    if let budget = configuration.memory.budget, parts > budget {
+      problems.add(
+        at: "memory.budget",
+        "\(budget) bytes are less than memory.limit, memory.response_limit, "
+          + "download.maximum_bytes_in_flight and disk.write_queue_limit together: \(parts)")
+    }
     imagers = ImagerPoolConfiguration(
-      executable: executable ?? "", configuration.imaging, plan: plan)
+      executable: executable ?? "", configuration.imaging, plan: plan,
+      jobMemory: plan.jobs(beside: parts))
     passing = PassingPolicy(configuration.imaging)
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
     derives = configuration.imaging.derives

@@ -66,6 +66,7 @@ final class Service: Sendable {
           process: .now, log: log.figures)
         stats.budgets = BudgetsFigures(
           bodies: BudgetFigures(bodies), variants: BudgetFigures(images),
+          jobs: imagers.memoryFigures,
           files: storage.files.map { BudgetFigures($0.budget) })
         return stats
       }, log: log)

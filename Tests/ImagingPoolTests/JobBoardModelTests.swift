@@ -17,7 +17,7 @@ import Testing
       let priority = LoadPriority.allCases.randomElement(using: &random) ?? .normal
       let slot = Int.random(in: 0..<BoardAndModel.slots, using: &random)
       switch Int.random(in: 0..<18, using: &random) {
-      case 16..<18: pair.takesLong(slot)
+      case 16..<18: pair.takesLong(slot, bytes: Int.random(in: 1...3, using: &random))
       case 0..<6: pair.submit(priority)
       case 6..<9: pair.raise(id, to: priority)
       case 9: pair.cancel(id)
@@ -40,18 +40,22 @@ import Testing
 private struct BoardAndModel {
   static let slots = 3
   static let limit = 5
+  /// The memory of expensive jobs; each has 1 to 3.
+  static let memory = 4
 
   private struct Waiting {
     let id: UInt64
+    /// The memory of an expensive job.
+    var bytes = 0
     /// 0 to 2: of this rank; 3: a slot was woken for it; -1: it takes long.
     var rank: Int
   }
 
-  private var board = JobScheduler<UInt64>(slots: slots, limit: limit)
+  private var board = JobScheduler<UInt64>(slots: slots, limit: limit, memory: memory)
   /// In order of arrival.
   private var waiting: [Waiting] = []
   private var idle: [Int] = []
-  private var running: [Int: (id: UInt64, isWanted: Bool, isLong: Bool)] = [:]
+  private var running: [Int: (id: UInt64, isWanted: Bool, bytes: Int?)] = [:]
   private var passed = 0
   private var left: Set<Int> = []
   private var isStopped = false
@@ -128,9 +132,9 @@ private struct BoardAndModel {
     } else if let index = turn() {
       let id = waiting[index].id
       let rank = waiting[index].rank
-      waiting.remove(at: index)
+      let bytes = waiting.remove(at: index).bytes
       passed = rank >= 0 && waiting.contains { $0.rank < 0 } ? passed + 1 : 0
-      running[slot] = (id, true, rank < 0)
+      running[slot] = (id, true, rank < 0 ? bytes : nil)
       guard case .job(id, id) = next else { return expect(false, "\(next) in place of \(id)") }
     } else {
       passed = 0
@@ -139,29 +143,32 @@ private struct BoardAndModel {
     }
   }
 
-  private var hasRoomForLong: Bool {
-    isStopped || running.values.filter(\.isLong).count < Self.slots - 1
+  private func hasRoom(forLong bytes: Int) -> Bool {
+    let others = running.values.compactMap(\.bytes)
+    return isStopped || others.isEmpty
+      || others.count < 2 && others.reduce(bytes, +) <= Self.memory
   }
 
   /// Where the job is whose turn it is.
   private func turn() -> Int? {
-    let isLongsTurn = hasRoomForLong && passed >= 8
-    if isLongsTurn, let index = waiting.firstIndex(where: { $0.rank < 0 }) { return index }
-    let ranks = waiting.map(\.rank).filter { $0 >= 0 || hasRoomForLong }
+    let firstLong = waiting.first { $0.rank < 0 }
+    let mayTakeLong = firstLong.map { hasRoom(forLong: $0.bytes) } ?? false
+    if mayTakeLong, passed >= 8 { return waiting.firstIndex { $0.rank < 0 } }
+    let ranks = waiting.map(\.rank).filter { $0 >= 0 || mayTakeLong }
     guard let highest = ranks.max() else { return nil }
     return waiting.firstIndex { $0.rank == highest }
   }
 
   /// The slot finds that its job takes long.
-  mutating func takesLong(_ slot: Int) {
-    guard let (id, isWanted, isLong) = running[slot], !isLong else { return }
-    let goesOn = !isWanted || waiting.isEmpty && hasRoomForLong
-    expect(board.takesLong(id) == goesOn, "a long job goes on, or waits")
+  mutating func takesLong(_ slot: Int, bytes: Int) {
+    guard let (id, isWanted, known) = running[slot], known == nil else { return }
+    let goesOn = !isWanted || waiting.isEmpty && hasRoom(forLong: bytes)
+    expect(board.takesLong(id, bytes: bytes) == goesOn, "a long job goes on, or waits")
     if goesOn {
-      if isWanted { running[slot]?.isLong = true }
+      if isWanted { running[slot]?.bytes = bytes }
     } else {
       running[slot] = nil
-      waiting.append(Waiting(id: id, rank: -1))
+      waiting.append(Waiting(id: id, bytes: bytes, rank: -1))
     }
     expect(board.isLong(id) == (goesOn && isWanted), "it is known as long")
   }
@@ -175,6 +182,9 @@ private struct BoardAndModel {
     expect(board.waitingCount == waiting.count, "as many wait")
     expect(board.runningCount == running.count, "as many run")
     expect(board.idleCount == idle.count, "as many are idle")
+    let bytes = running.values.compactMap(\.bytes)
+    expect(board.bytesOfLong == bytes.reduce(0, +), "as much memory is promised")
+    expect(isStopped || bytes.count < 2 || board.bytesOfLong <= Self.memory, "it fits")
   }
 
   mutating func expectEnd() {

@@ -53,8 +53,39 @@ import Testing
       }
       #expect(pool.figures.workersLost == 0 && pool.figures.succeeded == 7)
     }
-    // Then
-    #expect(order.withLock { $0 } == ["first", "quick"] + Array(repeating: "long", count: 5))
+    // Then: the tasks of the first two are resumed one after the other, and may go on in any order
+    let ended = order.withLock { $0 }
+    #expect(ended.prefix(2).sorted() == ["first", "quick"] && ended.count == 7)
+  }
+
+  @Test func `a job without room for its memory waits for another's`() async throws {
+    // Given: memory for one of two jobs, and a worker that stops when it may begin the first
+    var configuration = PoolSupport.configuration(workers: 4)
+    configuration.limits.maximumQuickBytes = 1 << 20
+    configuration.expensiveJobMemory = 10 << 20
+    let sent = Lock(0)
+    configuration.willSend = { pid in
+      let count = sent.withLock {
+        $0 += 1
+        return $0
+      }
+      if count == 2 { kill(pid, SIGSTOP) }
+    }
+    try await PoolSupport.withPool(configuration) { pool in
+      try await eventually("idle workers") { pool.idleWorkers == 4 }
+      async let first = pool.process(PoolSupport.job())
+      try await eventually("the first has memory") { pool.memoryFigures.bytes > 8 << 20 }
+      try await eventually("it is with a worker") { sent.withLock { $0 } == 2 }
+      let busy = try #require(pool.busyPID)
+      // When
+      async let second = pool.process(PoolSupport.job())
+      try await eventually("the second waits") { pool.figures.waiting == 1 }
+      // Then: two other workers are idle
+      #expect(pool.memoryFigures.refused == 1 && pool.figures.running == 1)
+      kill(busy, SIGCONT)
+      _ = try await (first, second)
+      #expect(pool.memoryFigures.bytes == 0 && pool.memoryFigures.peak < 10 << 20)
+    }
   }
 
   @Test func `a job estimated above the limit is refused before decoding`()

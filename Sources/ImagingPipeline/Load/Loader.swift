@@ -47,11 +47,11 @@ struct Loader {
     let pages = header.pages(frames: frames)
     if header.format == .jpeg { return try loadJPEG(shrink: shrinkOfJPEG(for: geometry)) }
     let failOn = try Self.decoderFailOn(source, header: header)
-    let factor = factor(for: geometry)
     return switch header.format {
-    case .webp where frames == 1 && factor > Self.leastWebPRest && canShrink(for: geometry):
+    case .webp:
       try Self.open(
-        source, as: .webp, pages: pages, scale: Self.leastWebPRest / factor, failOn: failOn)
+        source, as: .webp, pages: pages, scale: 1 / shrinkOfWebP(for: geometry, frames: frames),
+        failOn: failOn)
     case .svg:
       try loadVector(scale: scaleOfVector(for: geometry))
     default: try Self.open(source, as: header.format, pages: pages, failOn: failOn)
@@ -109,6 +109,15 @@ struct Loader {
   /// the resampler supports and libvips's resize does not.
   private func canShrink(for geometry: Geometry) -> Bool {
     part.isWhole || geometry.image.pixels <= Image.maximumReducedPixels
+  }
+
+  /// Returns how often each side of a WebP is shrunk while it is decoded; 1 for other formats.
+  func shrinkOfWebP(for geometry: Geometry, frames: Int) -> Double {
+    let factor = factor(for: geometry)
+    let isShrunk =
+      header.format == .webp && frames == 1 && factor > Self.leastWebPRest
+      && canShrink(for: geometry)
+    return isShrunk ? factor / Self.leastWebPRest : 1
   }
 
   private func shrinkOfJPEG(for geometry: Geometry) -> Int {

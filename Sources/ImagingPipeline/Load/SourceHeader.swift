@@ -22,6 +22,8 @@ struct SourceHeader {
   /// Whether pixels have an alpha band, transparent or not. Every size of a source therefore has
   /// the same format, known before decoding.
   let hasAlpha: Bool
+  /// The bytes of a decoded pixel: its samples, of 1 byte each, or of 2 above 8 bits.
+  let pixelBytes: Int
   /// The colour profile if it describes anything other than sRGB; empty otherwise.
   let profile: [UInt8]
   /// The container's colour code points in place of a profile, if they describe anything other than
@@ -84,6 +86,7 @@ struct SourceHeader {
     self.page = page
     size = image.size
     hasAlpha = image.hasAlpha
+    pixelBytes = image.pixelBytes
     profile = image.foreignProfile
     delays = image.integers("delay")
     loop = image.integer("loop") ?? 0

@@ -41,7 +41,8 @@ public struct Pipeline: Sendable {
   ///     the result is marked as damaged.
   ///   - overlay: The watermark. That of `transform` is ignored.
   ///   - verifies: Whether a description requires that all pixels of the source decode.
-  ///   - isQuickOnly: Whether an expensive job is refused with `ImageError.cancelled`.
+  ///   - admits: Called once or twice before decoding, with the estimated cost so far. If it returns `false`, the job
+  ///     ends with `ImageError.cancelled`.
   /// - Throws:
   ///   - `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`, `.tooManyFrames` or `.tooCostly` if the
   ///     source is at fault; the same within `.ofVariant` if only the requested frame is.
@@ -50,12 +51,13 @@ public struct Pipeline: Sendable {
   ///   - `.watermark` with one of the first four; `.outOfMemory`; `.internal` if a decodable source fails.
   public func process(
     _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits,
-    overlay: OverlaySource? = nil, verifies: Bool = false, isQuickOnly: Bool = false
+    overlay: OverlaySource? = nil, verifies: Bool = false,
+    admits: @escaping (JobCost) -> Bool = { _ in true }
   ) throws(ImageError) -> EncodedImage {
     defer { VipsLibrary.tidyUp() }
     var job = Job(
       source: source, transform: transform, density: density, limits: limits, overlay: overlay,
-      verifies: verifies, isQuickOnly: isQuickOnly)
+      verifies: verifies, admits: admits)
     do throws(ImageError) {
       job.limits.failOn = .warning
       return try render(job)
@@ -77,7 +79,13 @@ public struct Pipeline: Sendable {
     var limits: ImagingLimits
     let overlay: OverlaySource?
     let verifies: Bool
-    let isQuickOnly: Bool
+    let admits: (JobCost) -> Bool
+
+    /// Checks an estimate against the limits, and asks whether the job may go on.
+    func admit(_ cost: JobCost) throws(ImageError) {
+      try cost.check(limits)
+      guard admits(cost) else { throw .cancelled }
+    }
   }
 
   /// Renders the result, failing on the damage that `limits` names.
@@ -86,6 +94,7 @@ public struct Pipeline: Sendable {
 
     let format = try Sniffer.format(of: job.source, allowed: job.limits.formats)
     try ContainerLengths.check(job.source, as: format, limits: job.limits)
+    try JobCost.checkOpening(job.source, as: format, job.limits)
     let header = try SourceHeader(
       of: job.source, as: format, frame: job.transform.selection.frame, failOn: job.limits.failOn)
     try header.check(against: job.limits)
@@ -93,9 +102,12 @@ public struct Pipeline: Sendable {
     let cost = JobCost(decoding: header)
     if job.verifies || !isDescribed {
       try SourceCost.check(job.source, header: header)
-      try cost.check(job.limits, isQuickOnly: job.isQuickOnly)
+      try cost.check(job.limits)
     }
     if job.verifies {
+      var cost = cost
+      cost.add(decoding: job.source, header)
+      try job.admit(cost)
       do throws(ImageError) {
         try SourceVerification(source: job.source, header: header).run()
       } catch {
@@ -122,6 +134,10 @@ public struct Pipeline: Sendable {
     let transform = job.transform
     var part = try SourceRegion(of: header, for: transform)
     if let tolerance = transform.selection.trim {
+      // Finding the margins decodes the source.
+      var cost = cost
+      cost.add(decoding: job.source, header)
+      try job.admit(cost)
       part = try Trimming(source: job.source, header: header, frames: frames, tolerance: tolerance)
         .trimmed(part)
     }
@@ -132,15 +148,21 @@ public struct Pipeline: Sendable {
     let output = try Output(
       for: transform, header: header, frames: frames, geometry: geometry,
       efforts: job.limits.efforts)
+    let loader = Loader(
+      source: job.source, header: header, part: part, maximumPixels: job.limits.maximumPixels)
+    var cost = cost
+    cost.add(
+      decoding: job.source, header, shrunkBy: loader.shrinkOfWebP(for: geometry, frames: frames))
     if transform.product.placeholder == nil {
-      var cost = cost
+      // The encoders' memory is the variant's; what decoding takes alone is checked first.
+      try cost.check(job.limits)
       cost.add(
         encoding: geometry.canvas, frames: frames, as: output.format,
         isSearched: transform.output.maxBytes != nil)
-      try cost.check(job.limits, isQuickOnly: job.isQuickOnly)
+      cost.add(
+        bytesOf: geometry.canvas, frames: frames, as: output.format, hasAlpha: header.hasAlpha)
     }
-    let loader = Loader(
-      source: job.source, header: header, part: part, maximumPixels: job.limits.maximumPixels)
+    try job.admit(cost)
     let loaded = try loader.load(for: geometry, frames: frames)
     let watermark = try job.overlay.map { source throws(ImageError) in
       try Overlay(source, on: geometry, limits: job.limits)

@@ -32,6 +32,13 @@ enum CodestreamLengths {
     }
   }
 
+  /// Returns the height of the tiles of a codestream; `nil` if it does not begin with its sizes (A.5.1).
+  static func tileHeight(of source: UnsafeRawBufferPointer) -> Int? {
+    var bytes = ByteReader(source, at: 2)
+    guard (try? bytes.number(2)) == 0xff51, bytes.skip(24) else { return nil }
+    return try? bytes.number(4)
+  }
+
   /// Skips a tile-part, starting after its marker; a length of 0 means up to the end (A.4.2).
   private static func skipTilePart(_ bytes: inout ByteReader) throws(ContainerFault) {
     guard bytes.skip(4), let length = try? bytes.number(4) else { return }

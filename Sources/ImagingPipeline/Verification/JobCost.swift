@@ -1,17 +1,29 @@
-// JobCost: estimates the processor time of a job from headers, before decoding.
+// JobCost: estimates the processor time and the memory of a job from headers, before decoding.
 
 import ImagingWire
 import Model
 
-/// An estimate of processor time by formats and sizes. The limit of processor time stops jobs that take longer.
-struct JobCost {
+/// An estimate by formats and sizes. The limits of a worker stop jobs that take more.
+public struct JobCost: Hashable, Sendable {
   /// The estimated processor time.
-  private(set) var seconds = 0.0
+  public private(set) var seconds = 0.0
+  /// The estimated memory that the job needs besides the worker's own, in bytes.
+  public internal(set) var bytes = 0
   /// Whether the estimate is the same for every transform of the source.
   private var isOfSource = true
 
   /// Jobs with a higher estimate are expensive: others may overtake them.
-  static let maximumQuickSeconds = 1.0
+  private static let maximumQuickSeconds = 1.0
+  /// How much lower the memory of a job may be than its estimate.
+  private static let leastShare = 0.75
+
+  /// Creates an estimate of nothing.
+  public init() {}
+
+  /// Whether the job is expensive in time or memory. It then waits for its turn and for room.
+  public func isExpensive(_ limits: ImagingLimits) -> Bool {
+    seconds > Self.maximumQuickSeconds || bytes > limits.maximumQuickBytes
+  }
 
   /// Estimates the decoding of the whole source, because most formats cannot be decoded in part.
   init(decoding header: SourceHeader) {
@@ -34,17 +46,20 @@ struct JobCost {
 
   /// Checks the estimate against the limits.
   ///
-  /// - Parameter isQuickOnly: Whether an expensive job is refused.
-  /// - Throws: `ImageError.cancelled` for an expensive job that is refused; `.tooCostly` above the limit, within
-  ///   `.ofVariant` if other variants of the source may cost less.
-  func check(_ limits: ImagingLimits, isQuickOnly: Bool) throws(ImageError) {
-    guard seconds <= limits.maximumSeconds else {
-      let error = ImageError.tooCostly(
-        reason: "it would take about \(Int(seconds.rounded())) s of processor time; at most "
-          + "\(Int(limits.maximumSeconds)) are allowed")
-      throw isOfSource ? error : .ofVariant(error)
+  /// - Throws: `ImageError.tooCostly` above a limit, within `.ofVariant` if other variants of the source may cost less.
+  func check(_ limits: ImagingLimits) throws(ImageError) {
+    var reason: String?
+    if seconds > limits.maximumSeconds {
+      reason =
+        "it would take about \(Int(seconds.rounded())) s of processor time; at most "
+        + "\(Int(limits.maximumSeconds)) are allowed"
+    } else if Double(bytes) * Self.leastShare > Double(limits.maximumBytes) {
+      reason =
+        "it would take about \(bytes >> 20) MiB of memory; a worker has "
+        + "\(limits.maximumBytes >> 20) (imaging.worker_memory)"
     }
-    if isQuickOnly, seconds > Self.maximumQuickSeconds { throw .cancelled }
+    guard let reason else { return }
+    throw isOfSource ? .tooCostly(reason: reason) : .ofVariant(.tooCostly(reason: reason))
   }
 
   /// The cost of a `maxbytes` search in encodes of the full size: at most eight encodes, most of them of smaller

@@ -85,6 +85,8 @@ struct Image: ~Copyable {
   }
 
   var bands: Int { Int(vips_image_get_bands(image)) }
+  /// The bytes of a pixel.
+  var pixelBytes: Int { bands * Int(vips_format_sizeof(format)) }
   /// Whether the image has alpha. libvips takes the fourth byte of packed Lab for alpha.
   var hasAlpha: Bool {
     vips_image_get_coding(image) != VIPS_CODING_LABQ && vips_image_hasalpha(image) != 0

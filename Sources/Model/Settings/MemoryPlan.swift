@@ -2,9 +2,8 @@
 
 /// Divides the available memory among the server's parts and the workers, with a maximum for each.
 ///
-/// In a container of 512 MiB the memory tier gets 64 MiB, bodies 64, and images that are sent 32; two workers may use
-/// 256 each. Together these can exceed the container. The kernel then kills
-/// a worker, whose job is retried alone (docs/operations.md).
+/// In a container of 512 MiB the budget is 358 MiB: the memory tier gets 64 MiB, bodies 64, images that are sent 32, disk
+/// writes 32, and jobs 166. The rest is for the server, workers at rest and the page cache.
 public struct MemoryPlan: Hashable, Sendable {
   /// Available bytes; `Int.max` if unknown.
   public let room: Int
@@ -20,6 +19,20 @@ public struct MemoryPlan: Hashable, Sendable {
   /// Returns the plan for unlimited memory: each part gets its maximum.
   public static func unlimited(cores: Int = 1) -> MemoryPlan {
     MemoryPlan(room: .max, cores: cores)
+  }
+
+  /// Creates the plan for a budget, in bytes.
+  public init(budget: Int, cores: Int) { self.init(room: budget / 7 * 10, cores: cores) }
+
+  /// `memory.budget`, in bytes: what all parts and jobs may hold together; `Int.max` if unknown.
+  public var budget: Int { room == .max ? .max : room / 10 * 7 }
+
+  /// The memory of all jobs together besides that of workers at rest, in bytes: what the parts leave of the budget, but
+  /// enough for a thumbnail in each worker.
+  ///
+  /// - Parameter parts: The bytes of the other parts together.
+  public func jobs(beside parts: Int) -> Int {
+    budget == .max ? .max : max(budget - parts, 64 << 20)
   }
 
   /// `memory.limit`, in bytes.

@@ -43,6 +43,31 @@ import Testing
     #expect(parts.imagers.limits == imagers.limits)
   }
 
+  @Test func `a budget decides the shares of all parts, and jobs get what is left`() throws {
+    var configuration = Configuration()
+    configuration.memory.budget = 358 << 20
+    configuration.imaging.workers = 2
+    let parts = try PartConfigurations(configuration, room: 64 << 30)
+    #expect(parts.memory.limit >> 20 == 63 && parts.memory.responseLimit >> 20 == 31)
+    #expect(parts.imagers.expensiveJobMemory >> 20 == 83)
+    #expect(parts.imagers.limits.maximumQuickBytes >> 20 == 41)
+    #expect(parts.imagers.limits.maximumBytes == parts.imagers.maximumWorkerMemory)
+    // And a part that has more leaves less for jobs
+    configuration.memory.limit = 100 << 20
+    let others = try PartConfigurations(configuration, room: 64 << 30)
+    #expect(others.imagers.expensiveJobMemory < parts.imagers.expensiveJobMemory - (17 << 20))
+  }
+
+  @Test func `a budget below the parts' own limits is an error`() {
+    var configuration = Configuration()
+    configuration.memory.budget = 200 << 20
+    configuration.memory.limit = 300 << 20
+    let error = #expect(throws: ConfigurationError.self) {
+      try PartConfigurations(configuration, room: 64 << 30)
+    }
+    #expect(error.map { "\($0)" }?.contains("memory.budget") == true)
+  }
+
   @Test func `the connection limit leaves descriptors for other work`() {
     #expect(DescriptorLimit.connections(wanted: 4_096, limit: 1_048_576) == 4_096)
     #expect(DescriptorLimit.connections(wanted: 4_096, limit: .max) == 4_096)

@@ -83,7 +83,11 @@ import Testing
       "n=0; while [ $((n += 1)) -lt 20000 ]; do echo 0 > /proc/$$/autogroup; sleep 0.005; done",
     ])
     let isTaking = Mutex(true)
-    func stopTaking() { isTaking.withLock { if $0 { taker.kill() }; $0 = false } }
+    func stopTaking() {
+      isTaking.withLock {
+        if $0 { taker.kill() }; $0 = false
+      }
+    }
     defer { stopTaking() }
     let folder = try TemporaryFolder()
     let origin = try Origin()

@@ -29,6 +29,23 @@ struct MemoryPlanTests {
     #expect(server + plan.workerMemory <= room * 7 / 8)
   }
 
+  @Test(arguments: [128, 300, 512, 768, 1_024, 2_048, 65_536])
+  func `the parts and the jobs share the budget`(mebibytes: Int) {
+    let plan = MemoryPlan(room: mebibytes << 20, cores: 4)
+    let parts =
+      plan.memoryTier + plan.responses + plan.writeQueue + plan.bodies(ofAtMost: 1 << 20)
+    #expect(plan.jobs(beside: parts) == max(plan.budget - parts, 64 << 20))
+    #expect(abs(plan.budget - (mebibytes << 20) / 10 * 7) < 10)
+    #expect(mebibytes < 512 || parts + plan.jobs(beside: parts) == plan.budget)
+    // A budget gives the same shares as the memory of which it is the usual part.
+    let same = MemoryPlan(budget: plan.budget, cores: 4)
+    #expect(abs(same.memoryTier - plan.memoryTier) < 10)
+  }
+
+  @Test func `jobs have no limit where the memory is unknown`() {
+    #expect(MemoryPlan.unlimited().jobs(beside: 1 << 30) == .max)
+  }
+
   @Test func `the largest permitted body always fits`() {
     #expect(MemoryPlan(room: 300 << 20, cores: 1).bodies(ofAtMost: 64 << 20) == 64 << 20)
   }

@@ -1,0 +1,89 @@
+// JobCost+Memory: estimates the memory of a job from headers, before decoding.
+
+import ImagingWire
+import Model
+
+extension JobCost {
+  /// Checks what libvips allocates to read the header: for a WebP 4 bytes for each pixel of its canvas.
+  ///
+  /// - Throws: `ImageError.tooCostly`.
+  static func checkOpening(
+    _ source: UnsafeRawBufferPointer, as format: ImageFormat, _ limits: ImagingLimits
+  ) throws(ImageError) {
+    guard format == .webp, let pixels = pixelsOfWebP(source) else { return }
+    var cost = JobCost()
+    cost.bytes = 4 * pixels
+    try cost.check(limits)
+  }
+
+  /// Returns the pixels of a WebP's canvas, from its first chunk (RFC 9649, 2.5 to 2.7); `nil` if that is unknown.
+  private static func pixelsOfWebP(_ source: UnsafeRawBufferPointer) -> Int? {
+    guard source.count >= 30 else { return nil }
+    func number(at offset: Int) -> Int {
+      Int(source.loadUnaligned(fromByteOffset: offset, as: UInt32.self).littleEndian)
+    }
+    switch String(decoding: source[12..<16], as: UTF8.self) {
+    case "VP8X": return (1 + number(at: 24) & 0xff_ffff) * (1 + number(at: 26) >> 8)
+    case "VP8 ": return (number(at: 26) & 0x3fff) * (number(at: 26) >> 16 & 0x3fff)
+    case "VP8L": return (1 + number(at: 21) & 0x3fff) * (1 + number(at: 21) >> 14 & 0x3fff)
+    default: return nil
+    }
+  }
+
+  /// Rows of the source that are held for each sample, in any format.
+  private static let heldRows = 1_024
+  /// Memory of every job.
+  private static let bytesOfAnyJob = 8 << 20
+
+  /// Adds the memory for decoding.
+  ///
+  /// - Parameter factor: How often each side of the source is shrunk while it is decoded, at least 1.
+  mutating func add(
+    decoding source: UnsafeRawBufferPointer, _ header: SourceHeader, shrunkBy factor: Double = 1
+  ) {
+    let pixels = Double(header.size.pixels)
+    var needed = Double(Self.bytesOfAnyJob)
+    // One sample of 8 bits is 1.
+    let depth = Double(header.pixelBytes)
+    switch header.format {
+    case .jpeg:
+      needed += pixels * (JPEGProcess(of: source)?.coefficientBytes ?? 0)
+    case .png where source.count > 28 && source[28] == 1:
+      // An interlaced PNG (ISO/IEC 15948, 11.2.2) is complete only after its last pass.
+      needed += pixels * depth
+    case .gif: needed += pixels * (header.isAnimation ? 8 : 4.2)
+    case .webp: needed += pixels * (10 / (factor * factor) + 0.5)
+    case .heic: needed += pixels * 2.3 * depth
+    case .avif: needed += pixels * 3.2 * depth
+    case .jxl: needed += pixels * 2.2 * depth
+    case .jp2:
+      // Tiles are decoded a row at a time, with 32 bits a sample.
+      let stream = BoxLengths.content(of: "jp2c", in: source) ?? source
+      let rows = CodestreamLengths.tileHeight(of: stream) ?? header.size.height
+      needed += Double(header.size.width * min(rows, header.size.height)) * 4 * depth
+    case .bmp, .ico: needed += pixels * depth
+    case .png, .tiff, .svg: break
+    }
+    needed += Double(header.size.width * Self.heldRows) * depth
+    bytes += Int(min(needed, 1e15))
+  }
+
+  /// Adds the memory for encoding.
+  mutating func add(bytesOf size: PixelSize, frames: Int, as format: ImageFormat, hasAlpha: Bool) {
+    let pixels = Double(size.pixels) * Double(frames) * (hasAlpha ? 4 / 3 : 1)
+    bytes += Int(min(pixels * Self.bytesOfEncoding(format), 1e15))
+  }
+
+  /// Bytes to encode a pixel of three samples, measured: docs/decisions/006-measurements-behind-constants.md.
+  private static func bytesOfEncoding(_ format: ImageFormat) -> Double {
+    switch format {
+    case .jpeg: 7
+    case .png, .tiff: 5.5
+    case .webp: 9
+    case .avif: 31
+    case .jxl: 70
+    case .gif: 17.5
+    case .heic, .jp2, .svg, .bmp, .ico: 0
+    }
+  }
+}

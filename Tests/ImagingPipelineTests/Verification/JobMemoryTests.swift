@@ -1,0 +1,125 @@
+// JobMemoryTests: the memory of a job is estimated from headers, and bounds what is begun.
+
+import ImagingPipeline
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@Suite(.onOwnThreads) struct JobMemoryTests {
+  /// Returns the estimated bytes of a job that is not begun.
+  private func estimate(
+    _ source: [UInt8], verifies: Bool = false, change: (inout Transform) -> Void
+  ) throws -> Int {
+    var transform = Transform()
+    change(&transform)
+    var costs: [JobCost] = []
+    let pipeline = try Pipeline()
+    let error = #expect(throws: ImageError.self) {
+      try source.withUnsafeBytes { bytes in
+        _ = try pipeline.process(
+          bytes, transform: transform, density: 1, limits: ImagingLimits(), verifies: verifies,
+          admits: {
+            costs.append($0)
+            return false
+          })
+      }
+    }
+    #expect(error == .cancelled)
+    return try #require(costs.first?.bytes)
+  }
+
+  private static func scene(_ suffix: String, alpha: Bool = false, deep: Bool = false) throws
+    -> [UInt8]
+  {
+    try TestImages.encode(
+      .scene(width: 100, height: 75, alpha: alpha), as: suffix, zoom: 10, sixteenBits: deep)
+  }
+
+  /// The bytes of each pixel of a source of 750,000, beyond those of a source in strips of the same width.
+  private func bytesOfPixel(_ source: [UInt8], deep: Bool = false) throws -> Double {
+    let plain = try estimate(Self.scene(".png", deep: deep)) { $0.width = 20 }
+    return Double(try estimate(source) { $0.width = 20 } - plain) / 750_000
+  }
+
+  @Test(arguments: [
+    (".jpg", 0.0), (".jpg[interlace]", 3), (".jpg[interlace,subsample_mode=off]", 6),
+    (".png[interlace]", 3), (".tif", 0), (".gif", 4.2), (".avif[effort=0]", 9.6),
+    (".heic[effort=0]", 6.9), (".jxl[effort=3]", 6.6),
+  ])
+  func `a source that is not decoded in strips is held whole`(suffix: String, bytes: Double) throws
+  {
+    #expect(abs(try bytesOfPixel(Self.scene(suffix)) - bytes) < 0.1)
+  }
+
+  @Test func `16 bits take twice the memory of 8`() throws {
+    #expect(abs(try bytesOfPixel(Self.scene(".png[interlace]", deep: true), deep: true) - 6) < 0.1)
+  }
+
+  @Test func `a WebP that is shrunk on load takes less`() throws {
+    let source = try Self.scene(".webp")
+    let small = try estimate(source) { $0.width = 100 }
+    let large = try estimate(source) { $0.width = 900 }
+    #expect(large - small > 6 * 750_000)
+  }
+
+  @Test func `tiles of a JPEG 2000 are held a row at a time`() throws {
+    let tiled = try estimate(Self.scene(".jp2[tile-height=64]")) { $0.width = 20 }
+    let whole = try estimate(Self.scene(".jp2[tile-height=1024]")) { $0.width = 20 }
+    #expect(abs(whole - tiled - 1_000 * (750 - 64) * 12) < 100_000)
+  }
+
+  @Test(arguments: ImageFormat.outputs)
+  func `an encoder's memory grows with the result`(format: ImageFormat) throws {
+    let source = try Self.scene(".jpg")
+    let small = try estimate(source) {
+      $0.width = 100
+      $0.format = format
+    }
+    let large = try estimate(source) {
+      $0.width = 1_000
+      $0.format = format
+    }
+    #expect(large - small > 5 * 700_000)
+  }
+
+  @Test func `margins and a check of all pixels count before they are looked for`() throws {
+    let source = try Self.scene(".png[interlace]")
+    let trimmed = try estimate(source) { $0.trim = 10 }
+    let verified = try estimate(source, verifies: true) { $0.product = .info(nil) }
+    #expect(trimmed > 3 * 750_000 && verified > 3 * 750_000)
+  }
+
+  @Test(arguments: [
+    ".jpg[interlace]", ".png[interlace]", ".gif", ".webp", ".webp[lossless]", ".avif[effort=0]",
+    ".heic[effort=0]", ".jxl[effort=3]", ".jp2[tile-height=1024]",
+  ])
+  func `what never fits is refused, and the source is to blame`(suffix: String) throws {
+    // Given: a source in strips is estimated at 11 MiB, and an estimate may be a third too high
+    var limits = ImagingLimits()
+    limits.maximumBytes = 9 << 20
+    #expect(Made.error(try Self.scene(".jpg"), limits: limits) { $0.width = 20 } == nil)
+    // When, then
+    let error = Made.error(try Self.scene(suffix), limits: limits) { $0.width = 700 }
+    #expect(error?.code == "too_costly" && error?.isOfSource == true)
+  }
+
+  @Test func `a result that never fits is refused, and smaller ones can be had`() throws {
+    let source = try Self.scene(".jpg")
+    var limits = ImagingLimits()
+    limits.maximumBytes = 30 << 20
+    let error = Made.error(source, limits: limits) {
+      $0.width = 1_000
+      $0.format = .jxl
+    }
+    guard case .ofVariant(.tooCostly)? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(
+      Made.error(source, limits: limits) {
+        $0.width = 100
+        $0.format = .jxl
+      } == nil)
+  }
+}
