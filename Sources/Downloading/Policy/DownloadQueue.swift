@@ -9,8 +9,9 @@ import Platform
 /// - A load whose host is full is skipped, so a slow host fills only its own slots.
 /// - A stalled load, silent or slow, no longer counts against the total limit, up to `silentLimit`
 ///   loads. Beyond that, the slowest stalled load ends when a waiting load could have its place.
-/// - The host of a silent load starts no further load until it responds. A slow load still counts
-///   against its host's limit, so a slow host gets no more connections than others.
+/// - The host of a silent load starts no further load until it responds, unless it was sending to
+///   another load when this one became silent. A slow load still counts against its host's limit, so
+///   a slow host gets no more connections than others.
 /// - A host that responded to a load is not blamed when that load becomes silent later, usually
 ///   after a redirect.
 ///
@@ -85,6 +86,8 @@ struct DownloadQueue {
   private var slow: [ID: Int] = [:]
   /// Running loads that any host has responded to.
   private var answered: Set<ID> = []
+  /// The host that responded to a running load last. A silent load has none.
+  private var senders: [ID: String] = [:]
   private var arrivals = 0
   private var starts = 0
   /// Whether no load starts (SDWebImageDownloader's `suspended`).
@@ -156,6 +159,7 @@ struct DownloadQueue {
     hosts[host]?.running -= 1
     silent.remove(id)
     slow[id] = nil
+    senders[id] = nil
     if answered.remove(id) == nil { hosts[host]?.unanswered -= 1 }
     forgive(host)
     dropIfIdle(host)
@@ -165,8 +169,14 @@ struct DownloadQueue {
   mutating func silence(_ id: ID) -> [Action] {
     guard let host = running[id]?.host, silent.insert(id).inserted else { return [] }
     slow[id] = nil
-    if !answered.contains(id) { hosts[host]?.isSilent = true }
+    senders[id] = nil
+    if !answered.contains(id), !isSending(host) { hosts[host]?.isSilent = true }
     return startWaiting()
+  }
+
+  /// Whether a host sends to a running load fast enough.
+  private func isSending(_ host: String) -> Bool {
+    senders.contains { id, sender in sender == host && slow[id] == nil }
   }
 
   /// Marks a running load as slow; `rate` in KiB/s. A silent load stays silent until it responds.
@@ -187,6 +197,7 @@ struct DownloadQueue {
     guard let host = running[id]?.host else { return [] }
     silent.remove(id)
     slow[id] = nil
+    senders[id] = speaker
     if answered.insert(id).inserted { hosts[host]?.unanswered -= 1 }
     hosts[speaker]?.isSilent = false
     forgive(host)

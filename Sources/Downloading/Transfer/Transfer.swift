@@ -19,6 +19,7 @@ final class Transfer {
   /// The servers that it was asked for through.
   let servers: ServerTrail
   let deadline: ContinuousClock.Instant
+  private let onAnswer: () -> Void
   private let progress: (_ received: Int, _ expected: Int) -> Void
   private let onHead: (@Sendable (OriginResponse) -> Void)?
   private let onBody: (@Sendable (any StreamingBody) -> Void)?
@@ -59,7 +60,7 @@ final class Transfer {
 
   init(
     _ load: PendingDownload, rules: TransferRules, room: BodyRoom, alarm: TransferAlarm,
-    refusedNames: RefusedNames, now: ContinuousClock.Instant,
+    refusedNames: RefusedNames, now: ContinuousClock.Instant, onAnswer: @escaping () -> Void,
     progress: @escaping (_ received: Int, _ expected: Int) -> Void
   ) throws(ImageError) {
     target = load.target
@@ -73,6 +74,7 @@ final class Transfer {
     self.room = room
     self.alarm = alarm
     self.refusedNames = refusedNames
+    self.onAnswer = onAnswer
     self.progress = progress
     deadline = now + rules.configuration.timeout
     hopBegan = now
@@ -170,6 +172,7 @@ final class Transfer {
       return false
     case .complete:
       answered = .now
+      onAnswer()
       // The end of this response is unknown, so the connection must be closed (RFC 9112, section
       // 6.3).
       guard !head.hasInvalidLength else {

@@ -3,19 +3,21 @@
 import Model
 
 extension TransferLoop {
-  /// Reports loads that were silent and have responded to the queue.
-  func hearSilentOnes() {
-    for id in silent {
-      guard let transfer = running[id]?.transfer, let answered = transfer.answered else { continue }
-      silent.remove(id)
+  /// Reports the loads whose response has begun to the queue.
+  func hearAnsweredOnes() {
+    let ids = answered
+    answered = []
+    for id in ids {
+      guard let transfer = running[id]?.transfer, let time = transfer.answered else { continue }
+      if silent.remove(id) != nil { alarm.set(time + rules.configuration.slowWindow) }
       apply(queue.answer(id, from: transfer.host))
-      alarm.set(answered + rules.configuration.slowWindow)
     }
   }
 
   /// Starts the timers of a load's current hop. Each host gets its own time.
   func noteAsking(_ id: DownloadQueue.ID, at now: ContinuousClock.Instant) {
     running[id]?.pace = pace(from: now)
+    queue.recover(id)
     alarm.set(now + rules.configuration.silentAfter)
   }
 

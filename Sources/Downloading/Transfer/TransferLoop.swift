@@ -44,6 +44,8 @@ final class TransferLoop {
   private(set) var unverified: [DownloadQueue.ID: Download] = [:]
   /// Running loads that were reported to the queue as silent.
   var silent: Set<DownloadQueue.ID> = []
+  /// Running loads whose response has begun, and that are not reported to the queue yet.
+  var answered: [DownloadQueue.ID] = []
   /// Results of this iteration. Delivered after the figures are updated.
   private var answers: [(load: PendingDownload, result: Result<LoadResult, ImageError>)] = []
 
@@ -85,7 +87,7 @@ final class TransferLoop {
       passNameAnswers()
       do throws(ImageError) {
         let ended = try multi.perform()
-        hearSilentOnes()
+        hearAnsweredOnes()
         for (easy, code) in ended {
           if let id = idsByHandle[easy] { hopEnded(id, with: code) }
         }
@@ -167,6 +169,7 @@ final class TransferLoop {
     let now = clock.now
     let transfer = try Transfer(
       load, rules: rules, room: room, alarm: alarm, refusedNames: refusedNames, now: now,
+      onAnswer: { [weak self] in self?.answered.append(id) },
       progress: { [board] in board.progress(id, received: $0, expected: $1) })
     guard breaker.admit(id, to: transfer.host, now: now) else { throw Self.circuitOpen }
     running[id] = Running(transfer: transfer, since: now, pace: pace(from: now))
@@ -191,7 +194,6 @@ final class TransferLoop {
       queue.recover(id)
       verifier.verify(id, file: download.file, digests: digests)
     case .nextHop:
-      apply(queue.answer(id, from: host))
       breaker.end(id, at: host, outcome: .success, now: now)
       board.run(id, at: transfer.host)
       guard breaker.admit(id, to: transfer.host, now: now) else {
@@ -203,9 +205,8 @@ final class TransferLoop {
       } catch {
         finish(id, with: .failure(error))
       }
-    case .retry:
-      // The load keeps its slot, and its circuit breaker waits for the final outcome.
-      if transfer.hasAnswer { apply(queue.answer(id, from: host)) }
+    // The load keeps its slot, and its circuit breaker waits for the final outcome.
+    case .retry: break
     }
   }
 

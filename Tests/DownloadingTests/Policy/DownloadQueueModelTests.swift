@@ -123,6 +123,8 @@ private struct QueueModel {
   /// The rates of slow loads.
   var rates: [Int: Int] = [:]
   var answered: Set<Int> = []
+  /// The host that responded to each load last; none for a silent load.
+  var senders: [Int: Int] = [:]
   var silentHosts: Set<Int> = []
 
   init(
@@ -155,7 +157,9 @@ private struct QueueModel {
     for entry in running
     where entry.id == id && silent.insert(id).inserted {
       rates[id] = nil
-      if !answered.contains(id) { silentHosts.insert(entry.host) }
+      senders[id] = nil
+      let sends = senders.contains { $0.value == entry.host && rates[$0.key] == nil }
+      if !answered.contains(id), !sends { silentHosts.insert(entry.host) }
     }
     return startAll()
   }
@@ -170,6 +174,7 @@ private struct QueueModel {
       silent.remove(id)
       rates[id] = nil
       answered.insert(id)
+      senders[id] = speaker
       silentHosts.remove(speaker)
     }
     forgive()
@@ -190,6 +195,7 @@ private struct QueueModel {
     silent.remove(id)
     rates[id] = nil
     answered.remove(id)
+    senders[id] = nil
     forgive()
   }
 

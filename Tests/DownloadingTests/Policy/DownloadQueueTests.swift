@@ -238,8 +238,7 @@ import Testing
       _ = queue.add(id, host: host, priority: .normal, now: start)
     }
     _ = queue.answer(1, from: "a")
-    _ = queue.silence(2)
-    _ = queue.silence(3)
+    for id in 1...3 { _ = queue.silence(id) }
     #expect(queue.add(4, host: "a", priority: .normal, now: start) == [])
     #expect(queue.add(5, host: "b", priority: .normal, now: start) == [])
     // Then
@@ -336,8 +335,43 @@ import Testing
     var queue = makeQueue(limit: 9, perHost: 3)
     for id in 1...2 { _ = queue.add(id, host: "a", priority: .normal, now: start) }
     _ = queue.answer(1, from: "a")
+    _ = queue.slow(1, rate: 0)
     _ = queue.silence(2)
     #expect(queue.add(3, host: "a", priority: .normal, now: start) == [])
     #expect(queue.remove(2) == [.start(3)])
+  }
+
+  @Test func `a host that sends to one load is not silent because of another`() {
+    var queue = makeQueue(limit: 9, perHost: 9)
+    for id in 1...3 { _ = queue.add(id, host: "a", priority: .normal, now: start) }
+    _ = queue.answer(1, from: "a")
+    _ = queue.silence(2)
+    #expect(queue.silentCount == 1)
+    #expect(queue.add(4, host: "a", priority: .normal, now: start) == [.start(4)])
+    // When it no longer sends enough
+    _ = queue.slow(1, rate: 0)
+    _ = queue.silence(3)
+    // Then
+    #expect(queue.add(5, host: "a", priority: .normal, now: start) == [])
+    #expect(queue.silentCount == 2)
+  }
+
+  @Test func `what one host sends says nothing about another`() {
+    // Given a load of host a that was redirected to b
+    var queue = makeQueue(limit: 9, perHost: 9)
+    for (id, host) in [(1, "a"), (2, "a"), (3, "b")] {
+      _ = queue.add(id, host: host, priority: .normal, now: start)
+    }
+    _ = queue.answer(1, from: "a")
+    _ = queue.answer(1, from: "b")
+    // When
+    for id in 2...3 { _ = queue.silence(id) }
+    // Then
+    #expect(queue.add(4, host: "a", priority: .normal, now: start) == [])
+    #expect(queue.add(5, host: "b", priority: .normal, now: start) == [.start(5)])
+    // When its load has ended
+    _ = queue.remove(1)
+    _ = queue.silence(5)
+    #expect(queue.add(6, host: "b", priority: .normal, now: start) == [])
   }
 }

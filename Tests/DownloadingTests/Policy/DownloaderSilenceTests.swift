@@ -27,6 +27,33 @@ import Testing
     #expect(downloader.figures.silent == 0)
   }
 
+  @Test func `one silent URL does not hold up its host while it sends another image`()
+    async throws
+  {
+    // Given
+    let (host, gate) = (try Origin(), Gate())
+    host.route("/long", to: .ok(body, holdingAfter: 1, at: gate))
+    host.route("/silent", to: .silence)
+    host.serve("/a", bytes: body)
+    let downloader = try makeDownloader {
+      $0.silentAfter = .milliseconds(50)
+      $0.slowWindow = .seconds(60)
+      $0.lowSpeedTime = .seconds(60)
+    }
+    let long = Task { try await downloader.load(host.url("/long")) }
+    try await eventually("its body has begun") { downloader.downloads().first?.received == 1 }
+    // When
+    let silent = Task { try await downloader.load(host.url("/silent")) }
+    try await eventually("the other one is silent") { downloader.figures.silent == 1 }
+    // Then
+    #expect(try await downloader.load(host.url("/a")).file.bytes == body)
+    #expect(downloader.figures.silent == 1)
+    gate.open()
+    #expect(try await long.value.file.bytes == body)
+    silent.cancel()
+    _ = await silent.result
+  }
+
   @Test func `a host that has responded is not silent during a retry`() async throws {
     // Given: a host that is overloaded once and does not respond the next time
     let (busy, other) = (try Origin(), try Origin())
