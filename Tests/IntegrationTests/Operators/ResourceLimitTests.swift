@@ -54,6 +54,22 @@ import Testing
     for client in clients { #expect(try client.readAnswer().status == 200) }
   }
 
+  @Test func `a low soft limit of open files is raised to the hard one`() throws {
+    // Given: more clients than the soft limit has room for
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
+    let pictor = try pictor("--nofile=64:4096")
+    let limits = contents(of: "/proc/\(pictor.id)/limits").split(separator: "\n")
+    let files = limits.first { $0.hasPrefix("Max open files") }?.split(separator: " ")
+    #expect(files?.suffix(3) == ["4096", "4096", "files"])
+    // When
+    let clients = try (0..<100).map { _ in try pictor.connect() }
+    for client in clients {
+      try client.send(HTTPClient.text("GET", target: origin.target("/a.jpg", adding: "&w=30")))
+    }
+    // Then
+    for client in clients { #expect(try client.readAnswer().status == 200) }
+  }
+
   @Test func `a file above the size limit is an error, and the server continues`() throws {
     // Given: one image above the limit and one far below it. The sanitizer maps its own file of 512 KiB.
     let limit = 1_000_000
