@@ -63,11 +63,7 @@ enum SystemNames {
     hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
     var list: UnsafeMutablePointer<addrinfo>?
     let status = getaddrinfo(name, nil, &hints, &list)
-    guard status == 0 else {
-      let text = String(cString: gai_strerror(status))
-      // -5 and -9: no address, or none of these families; GNU extensions (getaddrinfo(3)).
-      return .failure([EAI_NONAME, -5, -9].contains(status) ? .unknown(text) : .temporary(text))
-    }
+    guard status == 0 else { return .failure(failure(of: status, errno: errno)) }
     defer { freeaddrinfo(list) }
     var addresses: [IPAddress] = []
     var next = list
@@ -80,5 +76,19 @@ enum SystemNames {
       next = entry.ai_next
     }
     return addresses.isEmpty ? .failure(.unknown("no addresses")) : .success(addresses)
+  }
+
+  /// Returns what a status of getaddrinfo(3) other than 0 says about a name.
+  ///
+  /// - Parameters:
+  ///   - status: `EAI_…`.
+  ///   - number: `errno` after the call; counts for `EAI_SYSTEM` alone.
+  static func failure(of status: CInt, errno number: CInt) -> NameFailure {
+    switch status {
+    // -5 and -9: no address, or none of these families; GNU extensions (getaddrinfo(3)).
+    case EAI_NONAME, -5, -9: .unknown(String(cString: gai_strerror(status)))
+    case EAI_SYSTEM: .temporary(SystemError(number).description)
+    default: .temporary(String(cString: gai_strerror(status)))
+    }
   }
 }
