@@ -15,7 +15,7 @@ public struct JobCost: Hashable, Sendable {
   /// Jobs with a higher estimate are expensive: others may overtake them.
   private static let maximumQuickSeconds = 1.0
   /// How much lower the memory of a job may be than its estimate.
-  private static let leastShare = 0.75
+  private static let leastShare = 0.85
 
   /// Creates an estimate of nothing.
   public init() {}

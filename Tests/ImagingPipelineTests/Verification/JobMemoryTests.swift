@@ -95,9 +95,9 @@ import Testing
     ".heic[effort=0]", ".jxl[effort=3]", ".jp2[tile-height=1024]",
   ])
   func `what never fits is refused, and the source is to blame`(suffix: String) throws {
-    // Given: a source in strips is estimated at 11 MiB, and an estimate may be a third too high
+    // Given: a source in strips is estimated at 11 MiB, and an estimate may be a sixth too high
     var limits = ImagingLimits()
-    limits.maximumBytes = 9 << 20
+    limits.maximumBytes = 10 << 20
     #expect(Made.error(try Self.scene(".jpg"), limits: limits) { $0.width = 20 } == nil)
     // When, then
     let error = Made.error(try Self.scene(suffix), limits: limits) { $0.width = 700 }
