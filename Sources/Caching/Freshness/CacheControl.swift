@@ -43,8 +43,8 @@ struct CacheControl: Equatable {
   /// `proxy-revalidate` (sections 4.2.4 and 5.2.2.10). A time of RFC 5861 beside `s-maxage` allows
   /// it, because both address shared caches.
   var mayBeStale: Bool { !mustRevalidate && !noCache && (sharedMaxAge == nil || saysHowStale) }
-  /// Whether the origin states a time of RFC 5861.
-  var saysHowStale: Bool { staleWhileRevalidate != nil || staleIfError != nil }
+  /// Whether the origin states a time of RFC 5861 above 0. A time of 0 permits nothing.
+  var saysHowStale: Bool { max(staleWhileRevalidate ?? 0, staleIfError ?? 0) > 0 }
 
   /// The largest number of seconds; larger numbers count as this one (RFC 9111, section 1.2.2).
   static let maximumSeconds = 1 << 31

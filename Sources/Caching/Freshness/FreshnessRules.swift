@@ -69,12 +69,14 @@ public struct FreshnessRules: FreshnessPolicy {
     guard origin.cacheControl != nil || origin.expires != nil || !isReusable else { return nil }
     let stated = isReusable ? statedLifetime(of: origin, control: control, at: now) : 0
     let client = isReusable ? clientLifetime(of: origin, control: control, at: now) : 0
+    // Beside `s-maxage`, a stale time that is not stated permits nothing.
+    let unstated = control.sharedMaxAge == nil ? Freshness.unlimited : 0
     return Freshness(
       receivedAt: now, initialAge: initialAge(of: origin, delay: 0, now),
       lifetime: stated.map { isReusable ? settings.bounding($0) : $0 } ?? Freshness.unlimited,
       isStorable: !control.forbidsStoring, mayBeStale: control.mayBeStale && isReusable,
-      staleWhileRevalidate: control.staleWhileRevalidate ?? (stated == 0 ? 0 : Freshness.unlimited),
-      staleIfError: control.staleIfError ?? Freshness.unlimited,
+      staleWhileRevalidate: control.staleWhileRevalidate ?? (stated == 0 ? 0 : unstated),
+      staleIfError: control.staleIfError ?? unstated,
       isImmutable: control.immutable || stated == nil, isStated: stated != nil,
       clientLifetime: client ?? Freshness.unlimited)
   }

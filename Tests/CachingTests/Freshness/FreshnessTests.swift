@@ -93,7 +93,8 @@ import Testing
 
   @Test(arguments: [
     "max-age=60, must-revalidate", "max-age=60, Proxy-Revalidate", "s-maxage=60",
-    "max-age=60, no-cache", "no-cache=\"set-cookie\"",
+    "s-maxage=60, stale-while-revalidate=0", "s-maxage=60, stale-if-error=0",
+    "s-maxage=60, stale-while-revalidate=0, stale-if-error=soon", "max-age=60, no-cache", "no-cache=\"set-cookie\"",
   ])
   func `a stale response is never used if the origin forbids it`(_ control: String) {
     // RFC 9111, section 4.2.4
@@ -186,6 +187,35 @@ extension FreshnessTests {
     _ control: String, whileRevalidate: Int, ifError: Int
   ) {
     let freshness = freshness { $0.cacheControl = control }
+    #expect(freshness.staleWhileRevalidate == whileRevalidate)
+    #expect(freshness.staleIfError == ifError)
+  }
+
+  @Test(arguments: [
+    // Cache-Control of the redirects and of the target; stale-while-revalidate, stale-if-error.
+    (["s-maxage=60"], "max-age=60", 0, 0), (["must-revalidate"], "max-age=60", 0, 0),
+    (["max-age=60, proxy-revalidate"], "max-age=60", 0, 0),
+    (["s-maxage=60, stale-if-error=30"], "max-age=60", 0, 30),
+    (["s-maxage=60, stale-while-revalidate=5"], "max-age=60", 5, 0),
+    (["s-maxage=60, stale-if-error=0"], "max-age=60", 0, 0),
+    (["max-age=60", "s-maxage=60, stale-if-error=30"], "max-age=60, stale-if-error=9", 0, 9),
+    (["max-age=60, stale-if-error=30"], "max-age=60, stale-if-error=90", 10, 30),
+    (["s-maxage=60, stale-if-error=30"], "s-maxage=60, stale-while-revalidate=30", 0, 0),
+    // A redirect that says nothing about staleness changes nothing.
+    (["max-age=60"], "max-age=60", 10, 86_400), (["public"], "max-age=60", 10, 86_400),
+    (["max-age=0"], "max-age=60", 0, 86_400),
+  ])
+  func `the strictest of all hops limits how stale a response may be`(
+    _ redirects: [String], target: String, whileRevalidate: Int, ifError: Int
+  ) {
+    let freshness = freshness {
+      $0.cacheControl = target
+      $0.redirects = redirects.map { control in
+        var redirect = OriginResponse(status: 302)
+        redirect.cacheControl = control
+        return redirect
+      }
+    }
     #expect(freshness.staleWhileRevalidate == whileRevalidate)
     #expect(freshness.staleIfError == ifError)
   }
