@@ -12,9 +12,11 @@ struct CacheControl: Equatable {
   /// `private`: a shared cache must not store the response. Field names are ignored, as for
   /// `no-cache`.
   var isPrivate = false
-  /// `must-revalidate`, or `proxy-revalidate`, which is equivalent for a shared cache: a stale
-  /// response must not be served without revalidation (sections 5.2.2.2 and 5.2.2.8).
+  /// `must-revalidate`: a stale response must not be served without revalidation (section 5.2.2.2).
   var mustRevalidate = false
+  /// `proxy-revalidate`: as `must-revalidate`, for shared caches alone (section 5.2.2.8). It does not
+  /// permit storing the response to a request with credentials.
+  var proxyRevalidate = false
   /// `public`: a shared cache may store the response to a request with credentials (section
   /// 5.2.2.9).
   var isPublic = false
@@ -36,13 +38,21 @@ struct CacheControl: Equatable {
   /// Whether the response must not be stored. `must-understand` overrides `no-store`, because every
   /// status code that reaches this cache is understood.
   var forbidsStoring: Bool { noStore && !mustUnderstand || isPrivate }
-  /// Whether a shared cache may store the response to a request with `Authorization` (section 3.5).
-  var allowsAuthorized: Bool { isPublic || mustRevalidate || sharedMaxAge != nil }
+
+  /// Returns whether a shared cache may store the response.
+  ///
+  /// - Parameter isAuthorized: whether the request had `Authorization`. Then only `public`,
+  ///   `must-revalidate` and `s-maxage` permit storing (section 3.5).
+  func allowsStoring(isAuthorized: Bool) -> Bool {
+    !forbidsStoring && (!isAuthorized || isPublic || mustRevalidate || sharedMaxAge != nil)
+  }
 
   /// Whether a stale response may be served. Directives can forbid it, and `s-maxage` implies
   /// `proxy-revalidate` (sections 4.2.4 and 5.2.2.10). A time of RFC 5861 beside `s-maxage` allows
   /// it, because both address shared caches.
-  var mayBeStale: Bool { !mustRevalidate && !noCache && (sharedMaxAge == nil || saysHowStale) }
+  var mayBeStale: Bool {
+    !mustRevalidate && !proxyRevalidate && !noCache && (sharedMaxAge == nil || saysHowStale)
+  }
   /// Whether the origin states a time of RFC 5861 above 0. A time of 0 permits nothing.
   var saysHowStale: Bool { max(staleWhileRevalidate ?? 0, staleIfError ?? 0) > 0 }
 
@@ -63,7 +73,8 @@ struct CacheControl: Equatable {
       case "private": isPrivate = true
       case "public": isPublic = true
       case "must-understand": mustUnderstand = true
-      case "must-revalidate", "proxy-revalidate": mustRevalidate = true
+      case "must-revalidate": mustRevalidate = true
+      case "proxy-revalidate": proxyRevalidate = true
       case "max-age": maxAge = Self.merge(maxAge, with: directive)
       case "s-maxage": sharedMaxAge = Self.merge(sharedMaxAge, with: directive)
       case "stale-while-revalidate":

@@ -36,7 +36,7 @@ public struct FreshnessRules: FreshnessPolicy {
       initialAge: Self.initialAge(
         of: origin, delay: receivedAt.seconds - requestedAt.seconds, receivedAt),
       lifetime: lifetime,
-      isStorable: !control.forbidsStoring && (!isAuthorized || control.allowsAuthorized),
+      isStorable: control.allowsStoring(isAuthorized: isAuthorized),
       mayBeStale: control.mayBeStale && isReusable,
       // If the origin requires revalidation for each use, the default does not apply.
       staleWhileRevalidate: control.staleWhileRevalidate
@@ -50,23 +50,27 @@ public struct FreshnessRules: FreshnessPolicy {
     return origin.redirects
       .compactMap {
         Self.freshness(
-          ofRedirect: $0, settings: settings, keepsCookies: keepsCookies, receivedAt: requestedAt)
+          ofRedirect: $0, settings: settings, keepsCookies: keepsCookies,
+          isAuthorized: isAuthorized, receivedAt: requestedAt)
       }
       .reduce(own) { $0.combined(with: $1) }
   }
 
   /// Returns the freshness that a redirect allows for its target, or `nil` if the redirect states
-  /// none. Values that it does not state are unlimited.
+  /// none. Values that it does not state are unlimited. If the request had credentials, a redirect
+  /// without directives forbids storing (section 3.5).
   ///
   /// - Parameter now: when the redirect was received. All redirects count as received when the
   ///   first one was requested.
   private static func freshness(
     ofRedirect origin: OriginResponse, settings: FreshnessSettings, keepsCookies: Bool,
-    receivedAt now: UnixTime
+    isAuthorized: Bool, receivedAt now: UnixTime
   ) -> Freshness? {
     let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
     let isReusable = !varies(origin.vary, keepsCookies: keepsCookies)
-    guard origin.cacheControl != nil || origin.expires != nil || !isReusable else { return nil }
+    guard origin.cacheControl != nil || origin.expires != nil || !isReusable || isAuthorized else {
+      return nil
+    }
     let stated = isReusable ? statedLifetime(of: origin, control: control, at: now) : 0
     let client = isReusable ? clientLifetime(of: origin, control: control, at: now) : 0
     // Beside `s-maxage`, a stale time that is not stated permits nothing.
@@ -74,7 +78,8 @@ public struct FreshnessRules: FreshnessPolicy {
     return Freshness(
       receivedAt: now, initialAge: initialAge(of: origin, delay: 0, now),
       lifetime: stated.map { isReusable ? settings.bounding($0) : $0 } ?? Freshness.unlimited,
-      isStorable: !control.forbidsStoring, mayBeStale: control.mayBeStale && isReusable,
+      isStorable: control.allowsStoring(isAuthorized: isAuthorized),
+      mayBeStale: control.mayBeStale && isReusable,
       staleWhileRevalidate: control.staleWhileRevalidate ?? (stated == 0 ? 0 : unstated),
       staleIfError: control.staleIfError ?? unstated,
       isImmutable: control.immutable || stated == nil, isStated: stated != nil,

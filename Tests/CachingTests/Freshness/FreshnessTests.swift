@@ -24,7 +24,7 @@ import Testing
     #expect(CacheControl("foo=\"\\\", no-store\"") == CacheControl())
     #expect(CacheControl("no-store").noStore)
     #expect(CacheControl("Must-Revalidate").mustRevalidate)
-    #expect(CacheControl("x, proxy-revalidate").mustRevalidate)
+    #expect(CacheControl("x, proxy-revalidate").proxyRevalidate)
     #expect(CacheControl("Private=\"x\"").isPrivate)
     #expect(CacheControl("max-age=60, max-age=60").maxAge == 60)
     #expect(CacheControl("max-age=60, max-age=70").maxAge == 0)
@@ -94,7 +94,8 @@ import Testing
   @Test(arguments: [
     "max-age=60, must-revalidate", "max-age=60, Proxy-Revalidate", "s-maxage=60",
     "s-maxage=60, stale-while-revalidate=0", "s-maxage=60, stale-if-error=0",
-    "s-maxage=60, stale-while-revalidate=0, stale-if-error=soon", "max-age=60, no-cache", "no-cache=\"set-cookie\"",
+    "s-maxage=60, stale-while-revalidate=0, stale-if-error=soon", "max-age=60, no-cache",
+    "no-cache=\"set-cookie\"",
   ])
   func `a stale response is never used if the origin forbids it`(_ control: String) {
     // RFC 9111, section 4.2.4
@@ -218,6 +219,35 @@ extension FreshnessTests {
     }
     #expect(freshness.staleWhileRevalidate == whileRevalidate)
     #expect(freshness.staleIfError == ifError)
+  }
+
+  @Test(arguments: [
+    ("max-age=60", false), ("max-age=60, proxy-revalidate", false),
+    ("max-age=60, immutable, must-understand", false), ("max-age=60, must-revalidate", true),
+    ("public", true), ("s-maxage=60", true), ("s-maxage=60, no-store", false),
+    ("must-revalidate, private", false),
+  ])
+  func `a response to a request with credentials is stored as RFC 9111 permits, section 3.5`(
+    _ control: String, isStorable: Bool
+  ) {
+    #expect(freshness(isAuthorized: true) { $0.cacheControl = control }.isStorable == isStorable)
+    // The redirects of such a request, too.
+    let redirected = freshness(isAuthorized: true) {
+      $0.cacheControl = "public"
+      var redirect = OriginResponse(status: 302)
+      redirect.cacheControl = control
+      $0.redirects = [redirect]
+    }
+    #expect(redirected.isStorable == isStorable)
+  }
+
+  @Test func `a redirect without directives permits no storing of a request with credentials`() {
+    let silent = { (origin: inout OriginResponse) in
+      origin.cacheControl = "public"
+      origin.redirects = [OriginResponse(status: 302)]
+    }
+    #expect(!freshness(isAuthorized: true, change: silent).isStorable)
+    #expect(freshness(change: silent).isStorable)
   }
 
   @Test func `immutable is recognized, RFC 8246`() {

@@ -80,7 +80,7 @@ import Testing
 
   @Test(arguments: [
     ("max-age=600", false), ("max-age=600, public", true), ("s-maxage=600", true),
-    ("max-age=600, must-revalidate", true), ("max-age=600, proxy-revalidate", true),
+    ("max-age=600, must-revalidate", true), ("max-age=600, proxy-revalidate", false),
     ("public, private", false), ("immutable, max-age=600", false),
   ])
   func `a response to a forwarded Authorization is stored only if its origin permits it`(
