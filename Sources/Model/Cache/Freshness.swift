@@ -38,10 +38,10 @@ public struct Freshness: Hashable, Sendable, Codable {
   public let mayBeStale: Bool
   /// How many seconds after its lifetime the response may be served during a revalidation (RFC
   /// 5861, section 3).
-  public private(set) var staleWhileRevalidate: Int
+  public let staleWhileRevalidate: Int
   /// How many seconds after its lifetime the response may be served if the origin fails (RFC 5861,
   /// section 4).
-  public private(set) var staleIfError: Int
+  public let staleIfError: Int
   /// Whether the response does not change while fresh (RFC 8246).
   public let isImmutable: Bool
   /// Whether the origin states the lifetime. Otherwise it is a default or heuristic.
@@ -135,21 +135,22 @@ public struct Freshness: Hashable, Sendable, Codable {
   /// Returns a freshness that ends at most `seconds` after `now`, for a substitute response. The
   /// result is never immutable.
   public func ending(within seconds: Int, of now: UnixTime) -> Freshness {
+    ending(within: seconds, of: now, mayBeStale: mayBeStale)
+  }
+
+  /// Returns the freshness of a damaged or unverified image: at most a minute from `now`, and never
+  /// stale, also if a request accepts that.
+  public func ofDamaged(at now: UnixTime) -> Freshness {
+    ending(within: 60, of: now, mayBeStale: false)
+  }
+
+  private func ending(within seconds: Int, of now: UnixTime, mayBeStale: Bool) -> Freshness {
     Freshness(
       receivedAt: receivedAt, initialAge: initialAge,
       lifetime: min(lifetime, age(at: now) + seconds),
       isStorable: isStorable, mayBeStale: mayBeStale, staleWhileRevalidate: staleWhileRevalidate,
       staleIfError: staleIfError, isStated: isStated,
       clientLifetime: min(clientLifetime, age(at: now) + seconds), clientTime: clientTime)
-  }
-
-  /// Returns the freshness of a damaged or unverified image: at most a minute from `now`, and never
-  /// stale.
-  public func ofDamaged(at now: UnixTime) -> Freshness {
-    var short = ending(within: 60, of: now)
-    short.staleWhileRevalidate = 0
-    short.staleIfError = 0
-    return short
   }
 
   /// Returns whether the response may be served stale during a revalidation (RFC 5861, section 3).

@@ -62,6 +62,7 @@ import Testing
           #expect(answer.status == 200)
           #expect(answer["x-damaged"] == "1" || isComing, "\(wish)")
           #expect(try remainingLifetime(answer) <= 60)
+          #expect(answer["cache-control"]?.hasSuffix(", must-revalidate") == true)
           if isComing { try pictor.waitFor("it is kept") { $0.memory.entries == 3 } }
         }
       }

@@ -36,6 +36,21 @@ struct FreshnessTests {
     #expect(freshness.ending(within: 100, of: now).lifetime == 60)
   }
 
+  @Test func `a damaged image is fresh for a minute and never stale`() {
+    // Given
+    let freshness = Freshness(
+      receivedAt: UnixTime(seconds: 100), lifetime: 600, staleWhileRevalidate: 60, staleIfError: 60)
+    var demands = AgeDemands()
+    demands.maxStale = .max
+    // When
+    let damaged = freshness.ofDamaged(at: UnixTime(seconds: 110))
+    // Then
+    #expect(damaged.isFresh(at: UnixTime(seconds: 169)))
+    let end = UnixTime(seconds: 170)
+    #expect(!damaged.satisfies(demands, at: end) && !damaged.mayBeStale)
+    #expect(!damaged.mayBeServedWhileRevalidating(at: end) && !damaged.mayBeServedOnError(at: end))
+  }
+
   @Test func `combined freshness expires with the first to expire`() {
     // Given
     let long = Freshness(

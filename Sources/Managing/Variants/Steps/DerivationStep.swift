@@ -48,7 +48,8 @@ struct DerivationStep: MissStep {
         self.candidates.withLock { $0.remove(candidate.key) }
         continue
       }
-      guard staleness.use(of: larger.info.freshness, by: request) == .fresh,
+      guard !larger.info.isDamaged,
+        staleness.use(of: larger.info.freshness, by: request) == .fresh,
         let file = larger.file(storage)
       else { continue }
       let image: ProcessedImage

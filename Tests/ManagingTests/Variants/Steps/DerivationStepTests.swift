@@ -97,6 +97,20 @@ final class DerivationStepTests: ManagedTests {
     #expect(manager.figures.derived == 0)
   }
 
+  @Test func `a damaged variant is not used for derivation`() async throws {
+    // Given a variant that replaced the listed one
+    let large = try await makeLarge()
+    var info = large.info
+    info.isDamaged = true
+    await disk.remove(large.key)
+    _ = memory.store(Variant(key: large.key, info: info, body: large.body))
+    // When
+    let small = try await manager.variant(for: try wish(400))
+    // Then
+    #expect(small.cacheStatus != .hit(.variant))
+    #expect(loader.started.value == 2)
+  }
+
   @Test func `a variant of low quality is not used for derivation`() async throws {
     _ = try await makeLarge(quality: 80)
     #expect(try await manager.variant(for: try wish(400)).cacheStatus != .hit(.variant))
