@@ -81,14 +81,14 @@ public final class ImageManager: ImageProvider {
         DerivationStep(
           isEnabled: derives, candidates: candidates, cache: cache, sources: store,
           staleness: staleness, processor: processor, storage: storage, counters: substitutions),
-        // The source, and answers that need no rendering.
+        // Source and watermark, and answers that need no rendering.
         SourceStep(
           sources: sources, staleOnError: StaleOnError(sources: store, staleness: staleness),
           validity: validity),
         StaleReuseStep(now: now),
+        WatermarkStep(watermarks: WatermarkLoader(sources: sources, failures: failures)),
         FallbackFormatStep(policy: avifPolicy),
         // The variant.
-        WatermarkStep(watermarks: WatermarkLoader(sources: sources, failures: failures)),
         RenewalStep(),
         PassThroughStep(sources: plainSources),
         RenderStep(processor: processor, sources: store, failures: failures, freshness: freshness),

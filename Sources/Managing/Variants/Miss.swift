@@ -58,9 +58,16 @@ struct Miss: Sendable {
   /// Whether a tier has a stale variant.
   var hasEntry: Bool { inMemory != nil || onDisk != nil }
 
-  /// The cached variant to renew. Prefers memory: a large variant on disk is a file and cannot be
-  /// renewed.
-  var renewable: Variant? { inMemory ?? onDisk }
+  /// The cached variant that can take over the freshness of the loaded source and watermark: it is
+  /// intact and was rendered from these versions. Prefers memory: a large variant on disk is a file
+  /// and cannot be renewed.
+  var renewable: Variant? {
+    guard let source = loaded?.source, let cached = inMemory ?? onDisk, case .memory = cached.body,
+      cached.isRendered(from: source), !cached.info.isDamaged,
+      cached.info.watermarkVersion == watermark?.version ?? 0
+    else { return nil }
+    return cached
+  }
 }
 
 /// What a step makes of a miss.

@@ -7,12 +7,6 @@ extension Variant {
   func isRendered(from source: Source) -> Bool {
     source.version != 0 && info.sourceVersion == source.version
   }
-
-  /// Returns whether the variant can take over the freshness of `source`. A variant in a file
-  /// cannot.
-  func isRenewable(with source: Source) -> Bool {
-    if case .memory = body { isRendered(from: source) } else { false }
-  }
 }
 
 extension VariantInfo {

@@ -168,6 +168,37 @@ final class WatermarkTests: ManagedTests {
     #expect(after.sourceVersion == before.sourceVersion && processor.started.value == 2)
   }
 
+  @Test func `a changed watermark defers the AVIF, and an unchanged one renews it`() async throws {
+    // Given
+    openAll()
+    loader.etag.withLock { $0 = "\"v1\"" }
+    let gate = Gate()
+    processor.avifGate.withLock { $0 = gate }
+    gate.open()
+    let wish = try marked().accepting([.avif, .webp])
+    func waitUntilMade() async throws {
+      try await eventually { [manager] in manager.figures.avifsWaiting == 0 }
+    }
+    _ = try await manager.variant(for: wish)
+    try await waitUntilMade()
+    // When: both are stale
+    pass(seconds: 3_601)
+    let renewed = try await manager.variant(for: wish).variant
+    // Then
+    #expect(processor.started.value == 2 && renewed.info.freshness.lifetime == 3_600)
+    // When: another watermark is loaded, and AVIFs take long
+    await disk.remove(CacheKey(source: try SourceURL(parsing: mark)))
+    pass(seconds: 3_601)
+    gate.close()
+    let changed = try await manager.variant(for: wish).variant
+    // Then
+    #expect(changed.info.watermarkVersion != renewed.info.watermarkVersion)
+    #expect(changed.info.freshness.lifetime == DeferredAVIF.placeholderLifetime)
+    gate.open()
+    try await waitUntilMade()
+    #expect(processor.started.value == 4)
+  }
+
   @Test func `an image with an unstorable watermark is not stored`() async throws {
     openAll()
     _ = try await manager.variant(for: try request())

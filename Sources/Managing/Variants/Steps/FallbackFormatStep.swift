@@ -6,7 +6,7 @@ import Model
 ///
 /// The step runs twice:
 /// - Before the source is loaded, if no tier has a variant.
-/// - After it is loaded, if the cached variant cannot be renewed.
+/// - After it and the watermark are loaded, if the cached variant cannot be renewed.
 struct FallbackFormatStep: MissStep {
   let policy: AVIFPolicy
 
@@ -15,9 +15,7 @@ struct FallbackFormatStep: MissStep {
     guard let loaded = miss.loaded else {
       return miss.hasEntry ? .next : .fallback(fallback, miss.lease)
     }
-    guard loaded.source.freshness.isStorable,
-      miss.renewable?.isRenewable(with: loaded.source) != true
-    else { return .next }
+    guard loaded.source.freshness.isStorable, miss.renewable == nil else { return .next }
     return .fallback(fallback, SourceLease(loaded))
   }
 }

@@ -2,14 +2,10 @@
 
 import Model
 
-/// Gives the cached variant the freshness of its source, if it was rendered from this version of
-/// the source and of the watermark.
+/// Gives the cached variant the freshness of its source, if it can be renewed (`Miss.renewable`).
 struct RenewalStep: MissStep {
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
-    guard let source = miss.loaded?.source, let cached = miss.renewable,
-      cached.isRenewable(with: source), !cached.info.isDamaged,
-      cached.info.watermarkVersion == miss.watermark?.version ?? 0
-    else { return .next }
+    guard let source = miss.loaded?.source, let cached = miss.renewable else { return .next }
     var info = cached.info
     info.freshness = source.freshness.combined(with: miss.watermark)
     miss.made = NewVariant(

@@ -37,6 +37,24 @@ struct FallbackFormatStepTests {
     #expect(try await step.run(&miss).fallback != nil)
   }
 
+  @Test func `a variant that cannot be renewed is replaced, whatever forbids its renewal`()
+    async throws
+  {
+    // Given a damaged variant of the same source
+    var damaged = try Miss.sample(accepting: [.avif, .webp])
+    damaged.inMemory = damaged.variant(version: 1, isDamaged: true)
+    damaged.loaded = LoadedSource(cached: damaged.source(version: 1))
+    // Then
+    #expect(try await step.run(&damaged).fallback != nil)
+    // Given a variant with another watermark
+    var marked = try Miss.sample(accepting: [.avif, .webp])
+    marked.inMemory = marked.variant(version: 1)
+    marked.loaded = LoadedSource(cached: marked.source(version: 1))
+    marked.watermark = marked.source(version: 7)
+    // Then
+    #expect(try await step.run(&marked).fallback != nil)
+  }
+
   @Test func `a source that may not be stored is rendered as an AVIF`() async throws {
     var miss = try Miss.sample(accepting: [.avif, .webp])
     miss.loaded = LoadedSource(cached: miss.source(version: 1, isStorable: false))
