@@ -1,22 +1,35 @@
 // MemoryPressure: decides how far the memory tier shrinks under memory pressure and how it
 // recovers.
 
-/// One sample of the kernel's memory figures. Shares are `nil` if the kernel does not report them;
-/// counts are then 0.
+/// One sample of the kernel's memory figures. Shares are `nil` and counters absent if the kernel does
+/// not report them.
 struct PressureSample: Hashable, Sendable {
   /// Unreclaimable bytes in use ÷ the limit, of the fullest control group with a limit.
   var share: Double?
   /// How often the groups with a limit have reached it, since they exist (`high` and `max` of
-  /// `memory.events`). Page cache alone can cause such events.
-  var limitEvents = 0
-  /// How often the kernel found nothing to reclaim (`oom` and `oom_kill`).
-  var outOfMemoryEvents = 0
+  /// `memory.events`), by counter. Page cache alone can cause such events.
+  var limitEvents: [String: Int] = [:]
+  /// How often the kernel found nothing to reclaim (`oom` and `oom_kill`), by counter.
+  var outOfMemoryEvents: [String: Int] = [:]
   /// Share of the last ten seconds in which at least one task waited for memory (PSI, `some
   /// avg10`), 0 to 1.
   var someStalled: Double?
   /// Share of the last ten seconds in which all runnable tasks waited for memory (`full avg10`), 0
   /// to 1.
   var allStalled: Double?
+}
+
+/// The last known values of the kernel's event counters. A counter that a sample lacks keeps its
+/// value, so that its return is no new event.
+private struct EventCounters {
+  private var last: [String: Int] = [:]
+
+  /// Takes the counters of a sample. Returns whether one with a known value has risen.
+  mutating func take(_ counters: [String: Int]) -> Bool {
+    let hasRisen = counters.contains { name, count in last[name].map { count > $0 } ?? false }
+    last.merge(counters) { $1 }
+    return hasRisen
+  }
 }
 
 /// The limit of the memory tier under pressure, as a pure state machine. Takes one sample a second.
@@ -65,7 +78,8 @@ struct MemoryPressure: Sendable {
   private(set) var isActive = false
   /// The number of episodes so far.
   private(set) var warnings = 0
-  private var last: PressureSample?
+  private var limitEvents = EventCounters()
+  private var outOfMemoryEvents = EventCounters()
   private var pressedSince: ContinuousClock.Instant?
   private var loweredAt: ContinuousClock.Instant?
   private var raisedAt: ContinuousClock.Instant?
@@ -91,7 +105,6 @@ struct MemoryPressure: Sendable {
   mutating func take(_ sample: PressureSample, at now: ContinuousClock.Instant) -> Int {
     let before = limit
     let judgement = judge(sample)
-    last = sample
     switch judgement {
     case .calm:
       pressedSince = nil
@@ -114,9 +127,9 @@ struct MemoryPressure: Sendable {
   /// - A share near the threshold is pressure only with stalls or out-of-memory events. Limit events
   ///   do not count: in a group that is full of page cache they occur all the time.
   /// - Stalls of all tasks are pressure at any share.
-  private func judge(_ sample: PressureSample) -> Judgement {
-    let ranOut = last.map { sample.outOfMemoryEvents > $0.outOfMemoryEvents } ?? false
-    let hitLimit = last.map { sample.limitEvents > $0.limitEvents } ?? false
+  private mutating func judge(_ sample: PressureSample) -> Judgement {
+    let ranOut = outOfMemoryEvents.take(sample.outOfMemoryEvents)
+    let hitLimit = limitEvents.take(sample.limitEvents)
     let someStalled = (sample.someStalled ?? 0) >= Self.someStallBound
     let share = sample.share ?? 0
     if share >= threshold { return ranOut || hitLimit || someStalled ? .acute : .pressure }

@@ -25,7 +25,7 @@ struct PressureReader: Sendable {
     let used: String
     let activeFiles: String
     let inactiveFiles: String
-    /// The file that counts how often a limit was reached, and the entries to sum; a file may hold a single number.
+    /// The file that counts how often a limit was reached, and its entries; a file may hold a single number.
     let limitEvents: (file: String, names: [String]?)
     let outOfMemoryEvents: (file: String, names: [String])
 
@@ -92,9 +92,10 @@ struct PressureReader: Sendable {
       else { continue }
       let reclaimable = active + inactive + (kinds["slab_reclaimable"] ?? 0)
       sample.share = max(sample.share ?? 0, Double(max(used - reclaimable, 0)) / Double(limit))
-      sample.limitEvents += Self.count(names.limitEvents.names, in: group + names.limitEvents.file)
-      sample.outOfMemoryEvents += Self.count(
-        names.outOfMemoryEvents.names, in: group + names.outOfMemoryEvents.file)
+      Self.add(names.limitEvents.names, of: group + names.limitEvents.file, to: &sample.limitEvents)
+      Self.add(
+        names.outOfMemoryEvents.names, of: group + names.outOfMemoryEvents.file,
+        to: &sample.outOfMemoryEvents)
     }
     if let text = stalls.flatMap({ ControlGroups.text($0) }) {
       sample.someStalled = Self.average("some", in: text)
@@ -110,12 +111,15 @@ struct PressureReader: Sendable {
       .filter { (1...(1 << 60)).contains($0) }.min()
   }
 
-  /// Returns the sum of a table's entries, or the single number of a file; 0 if it cannot be read.
-  private static func count(_ names: [String]?, in file: String) -> Int {
-    guard let text = ControlGroups.text(file) else { return 0 }
-    guard let names else { return number(text) ?? 0 }
+  /// Adds entries of a table, or the single number of a file. A number that cannot be read stays absent.
+  private static func add(_ names: [String]?, of file: String, to counters: inout [String: Int]) {
+    guard let text = ControlGroups.text(file) else { return }
+    guard let names else {
+      counters[file] = number(text)
+      return
+    }
     let table = table(text)
-    return names.reduce(0) { $0 + (table[$1[...]] ?? 0) }
+    for name in names { counters[file + " " + name] = table[name[...]] }
   }
 
   private static func number(_ text: String) -> Int? {

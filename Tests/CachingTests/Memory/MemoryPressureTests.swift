@@ -12,7 +12,7 @@ import Testing
   private struct Run {
     var pressure = MemoryPressure(limit: MemoryPressureTests.whole, threshold: 0.9)
     var now = ContinuousClock.now
-    var sample = PressureSample()
+    var sample = PressureSample(limitEvents: ["max": 0], outOfMemoryEvents: ["oom": 0])
 
     /// Takes a sample with this share once a second.
     mutating func take(_ share: Double?, seconds: Int = 1) {
@@ -44,7 +44,8 @@ import Testing
 
   @Test func `when the kernel hits the limit or stalls, the second step comes at once`() {
     let changes: [(inout PressureSample) -> Void] = [
-      { $0.limitEvents += 1 }, { $0.outOfMemoryEvents += 1 }, { $0.someStalled = 0.2 },
+      { $0.limitEvents["max", default: 0] += 1 }, { $0.outOfMemoryEvents["oom", default: 0] += 1 },
+      { $0.someStalled = 0.2 },
     ]
     for change in changes {
       var run = Run()
@@ -57,11 +58,11 @@ import Testing
 
   @Test func `page cache at the limit and events before the start are not pressure`() {
     var run = Run()
-    run.sample.limitEvents = 1_000
-    run.sample.outOfMemoryEvents = 7
+    run.sample.limitEvents["max", default: 0] = 1_000
+    run.sample.outOfMemoryEvents["oom", default: 0] = 7
     run.take(0.85)
     for _ in 0..<100 {
-      run.sample.limitEvents += 50
+      run.sample.limitEvents["max", default: 0] += 50
       run.take(0.85)
     }
     run.sample.someStalled = 0.9
@@ -70,11 +71,33 @@ import Testing
     #expect(run.pressure.warnings == 0)
   }
 
+  @Test func `an unknown counter keeps its value, and one that begins to count brings no events`() {
+    var run = Run()
+    run.sample.limitEvents = ["a": 5]
+    run.take(0.93)
+    run.sample.limitEvents = [:]
+    run.take(0.93)
+    run.sample.limitEvents = ["a": 5, "b": 9]
+    run.take(0.93)
+    #expect(run.parts == 2)
+    // An event while the counter was unknown is new.
+    run.sample.limitEvents = ["b": 9]
+    run.take(0.93)
+    #expect(run.parts == 2)
+    run.sample.limitEvents = ["a": 6, "b": 9]
+    run.take(0.93)
+    #expect(run.parts == 0)
+  }
+
   @Test func `near the threshold, stalls and out-of-memory events are pressure`() {
     for isStall in [true, false] {
       var run = Run()
       run.take(0.85)
-      if isStall { run.sample.someStalled = 0.15 } else { run.sample.outOfMemoryEvents += 1 }
+      if isStall {
+        run.sample.someStalled = 0.15
+      } else {
+        run.sample.outOfMemoryEvents["oom", default: 0] += 1
+      }
       run.take(0.85)
       #expect(run.parts == 2)
     }
@@ -157,8 +180,10 @@ import Testing
         run.sample.allStalled = [nil, 0, 0.1, 0.5].randomElement(using: &random) ?? nil
         run.sample.share = [nil, 0.2, 0.7, 0.85, 0.95].randomElement(using: &random) ?? nil
       }
-      run.sample.limitEvents += Int.random(in: 0...1, using: &random)
-      if Int.random(in: 0..<100, using: &random) == 0 { run.sample.outOfMemoryEvents += 1 }
+      run.sample.limitEvents["max", default: 0] += Int.random(in: 0...1, using: &random)
+      if Int.random(in: 0..<100, using: &random) == 0 {
+        run.sample.outOfMemoryEvents["oom", default: 0] += 1
+      }
       let before = run.pressure
       run.take(run.sample.share)
       let share = run.sample.share ?? 0
