@@ -134,7 +134,7 @@ import Testing
     for age in [0, 1, 86_400, 999_999_999, 2_000_000_000] {
       let times = EntryTimes(
         created: UnixTime(seconds: now.seconds - age), stored: now, access: now)
-      times.write(to: path)
+      times.correct(path)
       var status = stat()
       #expect(lstat(path, &status) == 0)
       let read = EntryTimes(of: status)

@@ -2,6 +2,7 @@
 
 import Glibc
 import Model
+import Platform
 
 /// The times of an entry. They are stored as the times of its file, so a restart reads them without
 /// opening files:
@@ -66,33 +67,39 @@ struct EntryTimes: Equatable {
     EntryTimes(created: min(created, now), stored: min(stored, now), access: min(access, now))
   }
 
-  /// Writes the times to an open file. A failure is ignored: only the times are lost.
-  func write(to descriptor: CInt) { withFileTimes { _ = futimens(descriptor, $0) } }
+  /// Writes the times to an open file.
+  ///
+  /// - Throws: if the times cannot be set. The system's own modification time would be read as a
+  ///   random creation time.
+  func write(to descriptor: CInt) throws(SystemError) {
+    guard withFileTimes({ futimens(descriptor, $0) }) == 0 else { throw SystemError() }
+  }
 
-  /// Writes the times to a file by path.
-  func write(to path: String) { withFileTimes { _ = utimensat(AT_FDCWD, path, $0, 0) } }
+  /// Corrects the times of a file by path. A failure is ignored: the next start corrects them again.
+  func correct(_ path: String) { _ = withFileTimes { utimensat(AT_FDCWD, path, $0, 0) } }
 
-  private func withFileTimes(_ body: (UnsafePointer<timespec>?) -> Void) {
+  private func withFileTimes(_ body: (UnsafePointer<timespec>?) -> CInt) -> CInt {
     let age = min(max(stored.seconds - created.seconds, 0), Self.maximumAge)
-    Self.with(
+    return Self.with(
       access: timespec(tv_sec: access.seconds, tv_nsec: 0),
       modification: timespec(tv_sec: stored.seconds, tv_nsec: age), body)
   }
 
-  /// Sets only the access time of an open file, so that the order of use survives a restart.
+  /// Sets only the access time of an open file, so that the order of use survives a restart. A failure is
+  /// ignored: the entry then counts as used earlier.
   static func touch(_ descriptor: CInt, access: UnixTime) {
-    withAccess(access) { _ = futimens(descriptor, $0) }
+    withAccess(access) { futimens(descriptor, $0) }
   }
 
   /// Sets only the access time of a file by path.
   static func touch(_ path: String, access: UnixTime) {
-    withAccess(access) { _ = utimensat(AT_FDCWD, path, $0, 0) }
+    withAccess(access) { utimensat(AT_FDCWD, path, $0, 0) }
   }
 
   private static func withAccess(
-    _ access: UnixTime, body: (UnsafePointer<timespec>?) -> Void
+    _ access: UnixTime, body: (UnsafePointer<timespec>?) -> CInt
   ) {
-    with(
+    _ = with(
       access: timespec(tv_sec: access.seconds, tv_nsec: 0),
       modification: timespec(tv_sec: 0, tv_nsec: utimeOmit), body)
   }
@@ -101,9 +108,9 @@ struct EntryTimes: Equatable {
   private static let utimeOmit = (1 << 30) - 2
 
   private static func with(
-    access: timespec, modification: timespec, _ body: (UnsafePointer<timespec>?) -> Void
-  ) {
+    access: timespec, modification: timespec, _ body: (UnsafePointer<timespec>?) -> CInt
+  ) -> CInt {
     var times = (access, modification)
-    withUnsafeBytes(of: &times) { body($0.bindMemory(to: timespec.self).baseAddress) }
+    return withUnsafeBytes(of: &times) { body($0.bindMemory(to: timespec.self).baseAddress) }
   }
 }

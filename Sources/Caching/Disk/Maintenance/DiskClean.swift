@@ -123,7 +123,7 @@ extension DiskStore {
         table.records[digest]?.times = times
         return times
       }
-      times?.write(to: folder.file(kind, of: digest))
+      times?.correct(folder.file(kind, of: digest))
       return times != nil
     }
   }

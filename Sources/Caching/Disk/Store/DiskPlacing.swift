@@ -62,7 +62,7 @@ extension DiskStore {
       let old = shard.table.withLock { $0.records[digest] }
       var times = EntryTimes(storedAt: clock())
       if let old, !old.isTombstone { times.created = min(old.times.created, times.stored) }
-      times.write(to: descriptor)
+      try times.write(to: descriptor)
       let position = IndexShard.position(kind, folder: digest.folder)
       var bytes = try move(
         temporary, kind: kind, digest: digest, isFolderKnown: folders[position].entries > 0)
