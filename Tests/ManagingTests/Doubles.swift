@@ -261,11 +261,10 @@ final class TestFreshness: FreshnessPolicy {
   let staleIfError = Lock(0)
 
   func freshness(
-    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
-    receivedAt: UnixTime
+    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, at now: Moment
   ) -> Freshness {
     Freshness(
-      receivedAt: receivedAt, lifetime: 3_600, isStorable: origin.cacheControl != "no-store",
+      receivedAt: now.time, lifetime: 3_600, isStorable: origin.cacheControl != "no-store",
       staleWhileRevalidate: staleWhileRevalidate.withLock { $0 },
       staleIfError: staleIfError.withLock { $0 })
   }

@@ -17,9 +17,9 @@ public struct FreshnessRules: FreshnessPolicy {
   /// A local file has the lifetime that its reader states. Bounds and defaults apply to origins
   /// only.
   public func freshness(
-    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
-    receivedAt: UnixTime
+    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, at now: Moment
   ) -> Freshness {
+    let receivedAt = Self.receiveTime(of: origin, now)
     let (settings, keepsCookies) = configuration.settings(for: url)
     let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
     let isReusable = !Self.varies(origin.vary, keepsCookies: keepsCookies)
@@ -33,8 +33,7 @@ public struct FreshnessRules: FreshnessPolicy {
     let client = isReusable ? Self.clientLifetime(of: origin, control: control, at: receivedAt) : 0
     let own = Freshness(
       receivedAt: receivedAt,
-      initialAge: Self.initialAge(
-        of: origin, delay: receivedAt.seconds - requestedAt.seconds, receivedAt),
+      initialAge: Self.initialAge(of: origin, receivedAt),
       lifetime: lifetime,
       isStorable: control.allowsStoring(isAuthorized: isAuthorized),
       mayBeStale: control.mayBeStale && isReusable,
@@ -51,7 +50,7 @@ public struct FreshnessRules: FreshnessPolicy {
       .compactMap {
         Self.freshness(
           ofRedirect: $0, settings: settings, keepsCookies: keepsCookies,
-          isAuthorized: isAuthorized, receivedAt: requestedAt)
+          isAuthorized: isAuthorized, receivedAt: Self.receiveTime(of: $0, now))
       }
       .reduce(own) { $0.combined(with: $1) }
   }
@@ -60,8 +59,7 @@ public struct FreshnessRules: FreshnessPolicy {
   /// none. Values that it does not state are unlimited. If the request had credentials, a redirect
   /// without directives forbids storing (section 3.5).
   ///
-  /// - Parameter now: when the redirect was received. All redirects count as received when the
-  ///   first one was requested.
+  /// - Parameter now: when the redirect was received.
   private static func freshness(
     ofRedirect origin: OriginResponse, settings: FreshnessSettings, keepsCookies: Bool,
     isAuthorized: Bool, receivedAt now: UnixTime
@@ -76,7 +74,7 @@ public struct FreshnessRules: FreshnessPolicy {
     // Beside `s-maxage`, a stale time that is not stated permits nothing.
     let unstated = control.sharedMaxAge == nil ? Freshness.unlimited : 0
     return Freshness(
-      receivedAt: now, initialAge: initialAge(of: origin, delay: 0, now),
+      receivedAt: now, initialAge: initialAge(of: origin, now),
       lifetime: stated.map { isReusable ? settings.bounding($0) : $0 } ?? Freshness.unlimited,
       isStorable: control.allowsStoring(isAuthorized: isAuthorized),
       mayBeStale: control.mayBeStale && isReusable,
@@ -84,6 +82,11 @@ public struct FreshnessRules: FreshnessPolicy {
       staleIfError: control.staleIfError ?? unstated,
       isImmutable: control.immutable || stated == nil, isStated: stated != nil,
       clientLifetime: client ?? Freshness.unlimited)
+  }
+
+  /// Returns when a response was received.
+  private static func receiveTime(of origin: OriginResponse, _ now: Moment) -> UnixTime {
+    origin.exchange.map { now.time(of: $0.receivedAt) } ?? now.time
   }
 
   /// Returns the lifetime that the origin states for shared caches, in the order of RFC 9111,
@@ -125,7 +128,8 @@ public struct FreshnessRules: FreshnessPolicy {
   /// Returns the corrected_initial_age (RFC 9111, section 4.2.3): the greater of the `Age` header
   /// plus the response delay, and the time since `Date`. Only the first value of several ages
   /// counts; an invalid value counts as 0.
-  private static func initialAge(of origin: OriginResponse, delay: Int, _ now: UnixTime) -> Int {
+  private static func initialAge(of origin: OriginResponse, _ now: UnixTime) -> Int {
+    let delay = origin.exchange?.delay ?? 0
     let first = origin.age?.split(separator: ",", maxSplits: 1).first
     let stated = first.flatMap { CacheControl.seconds($0.trimmed) } ?? 0
     let date = origin.date.flatMap { HTTPDate.parse($0, now: now) } ?? now

@@ -50,8 +50,8 @@ final class Transfer {
   var hasOpenedSocket = false
   /// When the current hop's response head was complete.
   private(set) var answered: ContinuousClock.Instant?
-  /// Whether the current hop has a connection and its request was sent.
-  private(set) var hasSentRequest = false
+  /// When the current hop had a connection and its request was sent.
+  private var sentAt: ContinuousClock.Instant?
   /// The event that the transfer waits for. `alarm` rings no later than its deadline.
   private(set) var wait = Wait.nothing
 
@@ -102,6 +102,9 @@ final class Transfer {
   /// Whether the current hop's host sent a complete response head.
   var hasAnswer: Bool { head.isComplete }
 
+  /// Whether the current hop has a connection and its request was sent.
+  var hasSentRequest: Bool { sentAt != nil }
+
   /// Body bytes received.
   var bytes: Int { body?.received ?? 0 }
 
@@ -131,7 +134,7 @@ final class Transfer {
     discarded = 0
     refusedAddress = nil
     hasOpenedSocket = false
-    hasSentRequest = false
+    sentAt = nil
     answered = nil
     wait = .nothing
   }
@@ -151,10 +154,11 @@ final class Transfer {
       }
       retries += 1
     }
-    hasSentRequest = true
+    let now = ContinuousClock.now
+    sentAt = now
     let limit = rules.configuration.firstByteTimeout
     guard limit > .zero else { return true }
-    let end = ContinuousClock.now + limit
+    let end = now + limit
     wait = .firstByte(until: end)
     alarm.set(end)
     return true
@@ -195,9 +199,18 @@ final class Transfer {
     }
   }
 
-  /// The parsed response, with the responses of previous redirects.
+  /// The current hop's response, with its times.
+  private var response: OriginResponse {
+    var response = head.origin
+    if let sentAt, let answered {
+      response.exchange = Exchange(requestedAt: sentAt, receivedAt: answered)
+    }
+    return response
+  }
+
+  /// The current hop's response, with the responses of previous redirects.
   private var origin: OriginResponse {
-    var origin = head.origin
+    var origin = response
     origin.redirects = redirects
     return origin
   }
@@ -329,7 +342,7 @@ final class Transfer {
     guard redirects.count < configuration.maximumRedirects else {
       throw .tooManyRedirects(limit: configuration.maximumRedirects)
     }
-    redirects.append(head.origin)
+    redirects.append(response)
     let next = try DownloadTarget(redirect: location, hosts: configuration.hosts)
     try aim(at: next, now: now)
     // Set only now: a redirect that is refused is a failure of the current hop.

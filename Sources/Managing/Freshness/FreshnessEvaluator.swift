@@ -13,26 +13,15 @@ struct FreshnessEvaluator: Sendable {
   }
 
   /// Returns the freshness of the response to a request.
-  ///
-  /// - Parameter timings: how long the response took. The request and receive times follow from it.
-  func freshness(
-    of origin: OriginResponse, for request: ImageRequest, timings: Timings = Timings()
-  ) -> Freshness {
-    freshness(
-      of: origin, from: request.source, isAuthorized: request.isAuthorized, timings: timings)
+  func freshness(of origin: OriginResponse, for request: ImageRequest) -> Freshness {
+    freshness(of: origin, from: request.source, isAuthorized: request.isAuthorized)
   }
 
   /// Returns the freshness of a response from `url`.
   func freshness(
-    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, timings: Timings = Timings()
+    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool
   ) -> Freshness {
-    func before(_ moment: UnixTime, by duration: Duration?) -> UnixTime {
-      UnixTime(seconds: moment.seconds - Int((duration ?? .zero).inSeconds.rounded()))
-    }
-    let receivedAt = before(now(), by: timings.download)
-    return policy.freshness(
-      of: origin, from: url, isAuthorized: isAuthorized,
-      requestedAt: before(receivedAt, by: timings.ttfb), receivedAt: receivedAt)
+    policy.freshness(of: origin, from: url, isAuthorized: isAuthorized, at: Moment(now()))
   }
 
   /// Returns the short freshness of an image that is damaged, or not verified yet.

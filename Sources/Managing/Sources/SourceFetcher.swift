@@ -54,8 +54,7 @@ struct SourceFetcher: Sendable {
       status = download.origin.status
       source = Source(
         key: request.key.source, file: download.file, origin: download.origin,
-        freshness: freshness.freshness(
-          of: download.origin, for: request, timings: download.timings),
+        freshness: freshness.freshness(of: download.origin, for: request),
         version: download.version, generation: start.generation)
     case .notModified(let origin, let spent):
       guard let cached else { throw .internal(detail: "a 304 without a cached source") }
@@ -64,7 +63,7 @@ struct SourceFetcher: Sendable {
       let updated = cached.origin.updated(by: origin)
       source = Source(
         key: request.key.source, file: cached.file, origin: updated,
-        freshness: freshness.freshness(of: updated, for: request, timings: spent),
+        freshness: freshness.freshness(of: updated, for: request),
         version: cached.version, generation: cached.generation)
     }
     staleness.endBackoff(of: source.key)
@@ -91,7 +90,8 @@ extension OriginResponse {
     // Age and date belong to the response, not to the source. Old values would add the age twice.
     updated.age = newer.age
     updated.date = newer.date
-    // The redirects of the latest request.
+    // The times and the redirects of the latest request.
+    updated.exchange = newer.exchange
     updated.redirects = newer.redirects
     return updated
   }

@@ -203,6 +203,9 @@ public struct OriginResponse: Hashable, Sendable, Codable {
   public var etag: String?
   /// `Vary`, several fields joined by commas.
   public var vary: String?
+  /// When this response was requested and received; `nil` if no origin sent it now (a local file, an
+  /// upload, an entry on disk).
+  public var exchange: Exchange?
   /// The redirect responses, in order.
   public var redirects: [OriginResponse] = []
 

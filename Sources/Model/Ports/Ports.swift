@@ -290,10 +290,9 @@ public protocol FreshnessPolicy: Sendable {
   /// - Parameters:
   ///   - url: the requested URL, for rules by host.
   ///   - isAuthorized: whether the request had a client's `Authorization` field (section 3.5).
-  ///   - requestedAt: the time of the request, to bound the age in transit (section 4.2.3).
-  ///   - receivedAt: the receive time of the head.
+  ///   - now: the current time. `OriginResponse.exchange` tells how long ago each response was
+  ///     received; one without it counts as received now.
   func freshness(
-    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
-    receivedAt: UnixTime
+    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, at now: Moment
   ) -> Freshness
 }

@@ -110,6 +110,7 @@ import Testing
     let rules = FreshnessRules()
     let url = try SourceURL(parsing: "https://h/a.png")
     let now = UnixTime(seconds: 1_800_000_000)
+    let moment = Moment(now)
     let dates = [
       HTTPDate.text(of: now), "Thu, 01 Jan 1970 00:00:00 GMT", "Sat, 01 Jan 0000 00:00:00 GMT",
       "Fri, 31 Dec 9999 23:59:60 GMT", "0", "-1", "", "Sunday, 06-Nov-94 08:49:37 GMT",
@@ -123,6 +124,11 @@ import Testing
       if generator.isOne(of: 2) {
         response.age = generator.pick("0", "7, 9", "-1", "99999999999999999999", "x")
       }
+      if generator.isOne(of: 2) {
+        let received = moment.instant - .seconds(generator.number(-10...100))
+        response.exchange = Exchange(
+          requestedAt: received - .seconds(generator.number(-10...100)), receivedAt: received)
+      }
       if generator.isOne(of: 3) { response.vary = generator.pick("*", "Accept", "Cookie, *", "") }
       return response
     }
@@ -130,10 +136,8 @@ import Testing
       var generator = SeededGenerator(seed: seed)
       var origin = response(&generator)
       origin.redirects = (0..<generator.number(0...2)).map { _ in response(&generator) }
-      let delay = generator.number(-10...100)
       let freshness = rules.freshness(
-        of: origin, from: url, isAuthorized: generator.isOne(of: 2),
-        requestedAt: UnixTime(seconds: now.seconds - delay), receivedAt: now)
+        of: origin, from: url, isAuthorized: generator.isOne(of: 2), at: moment)
       let most = Freshness.maximumSeconds
       let seconds = [
         freshness.lifetime, freshness.initialAge, freshness.staleIfError, freshness.clientLifetime,

@@ -55,10 +55,9 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
     throw .internal(detail: "a hit was processed")
   }
   func freshness(
-    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, requestedAt: UnixTime,
-    receivedAt: UnixTime
+    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, at now: Moment
   ) -> Freshness {
-    Freshness(receivedAt: receivedAt, lifetime: 0)
+    Freshness(receivedAt: now.time, lifetime: 0)
   }
   func purge(_ purge: Purge) async throws(ImageError) -> Int? { 0 }
   func clear() async -> Int { 0 }

@@ -136,8 +136,7 @@ import Testing
       // When
       let freshness = rules.freshness(
         of: origin, from: url, isAuthorized: Bool.random(using: &random),
-        requestedAt: UnixTime(seconds: number(&random)).bounded,
-        receivedAt: UnixTime(seconds: number(&random)).bounded)
+        at: Moment(UnixTime(seconds: number(&random)).bounded))
       // Then
       use(freshness, using: &random)
     }
