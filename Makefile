@@ -46,9 +46,10 @@ test-sanitized: set-up ## the tests of all that has threads, under the thread sa
 fuzz: export PICTOR_FUZZ_SECONDS := $(or $(SECONDS),60)
 fuzz: export PICTOR_FUZZ_SEED := $(or $(SEED),1)
 fuzz: export PICTOR_FUZZ_FOLDER := .build/fuzz
-fuzz: set-up ## parsers with random inputs, SECONDS=60 a test; ONLY=Icon: some; SEED=1: the first input
-	swift build --build-tests
-	scripts/run-tests --filter 'Fuzz.*$(ONLY)|$(ONLY).*Fuzz'
+fuzz: addressed := $(if $(ADDRESS),--sanitize=address --scratch-path .build-asan)
+fuzz: set-up ## parsers with random inputs, SECONDS=60 a test; ONLY=Icon: some; SEED=1: the first input; ADDRESS=1: sanitized
+	swift build --build-tests $(addressed)
+	scripts/run-tests $(addressed) --filter 'Fuzz.*$(ONLY)|$(ONLY).*Fuzz'
 
 lint: ## formatting, house rules and documents
 	scripts/lint

@@ -173,8 +173,8 @@ let package = Package(
     .testTarget(
       name: "FuzzTests",
       dependencies: [
-        "Model", "Platform", "Serving", "Managing", "Caching", "ImagingWire", "ImagingPipeline",
-        "TestSupport",
+        "Model", "Platform", "Serving", "Managing", "Caching", "Configuring", "ImagingWire",
+        "ImagingPipeline", "TestSupport",
       ],
       swiftSettings: optimized),
     .testTarget(
