@@ -9,6 +9,7 @@ struct CancelEndpoint: Endpoint {
   let access = EndpointAccess.operators
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
-    .json(try JSONResponse(["cancelled": context.services.manager.cancelAll()]))
+    _ = try AdminQuery(context.query)
+    return .json(try JSONResponse(["cancelled": context.services.manager.cancelAll()]))
   }
 }

@@ -11,7 +11,7 @@ struct CleanCacheEndpoint: Endpoint {
   func scope(for method: Method) -> OperatorScope { .purge }
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
-    _ = try AdminQuery(context.query, allowed: [])
+    _ = try AdminQuery(context.query)
     let cache = context.services.cache
     return .jsonLater { await cache.clean() }
   }

@@ -13,6 +13,7 @@ struct FailedURLsEndpoint: Endpoint {
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let manager = context.services.manager
     guard context.client.method == .delete else {
+      _ = try AdminQuery(context.query)
       return .jsonLater { ["failed": manager.failedURLs()] }
     }
     let query = try AdminQuery(context.query, allowed: ["url"])

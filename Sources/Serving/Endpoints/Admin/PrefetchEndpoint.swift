@@ -11,6 +11,7 @@ struct PrefetchEndpoint: Endpoint {
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let prefetcher = context.services.prefetcher
     guard context.client.method != .delete else {
+      _ = try AdminQuery(context.query)
       guard prefetcher.cancelPrefetch(context.name) else { throw context.notFound }
       return .json(try JSONResponse(["cancelled": true]))
     }

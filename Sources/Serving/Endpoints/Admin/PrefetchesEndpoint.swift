@@ -19,10 +19,11 @@ struct PrefetchesEndpoint: Endpoint {
     _ = try context.trail()
     let prefetcher = context.services.prefetcher
     guard context.client.method == .post else {
+      _ = try AdminQuery(context.query)
       return .jsonLater { ["prefetches": prefetcher.prefetches()] }
     }
     guard !context.handler.isDraining else { throw .draining }
-    let query = try AdminQuery(context.query, allowed: ["preset"])
+    let query = try AdminQuery(context.query, repeatable: ["preset"])
     let presets = query.all("preset")
     let list = try context.client.takeBody().bytes()
     let rules = context.handler.operatorRules

@@ -11,7 +11,7 @@ extension PurgeScope {
   /// - Throws: `unknownParameter`, `invalidParameter`, `missingParameter` or `invalidURL`. A scope
   ///   that cannot match anything is refused, so that a typing error is not reported as a purge.
   init(query: ArraySlice<UInt8>, filter: CacheKeyFilter) throws(ImageError) {
-    let query = try AdminQuery(query, allowed: Self.names)
+    let query = try AdminQuery(query, repeatable: Self.names)
     let given = Self.names.flatMap { name in query.all(name).map { (name, $0) } }
     guard let (name, text) = given.first else {
       throw .missingParameter("url, prefix, host or tag")

@@ -9,6 +9,7 @@ struct ResumeDownloadsEndpoint: Endpoint {
   let access = EndpointAccess.operators
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
+    _ = try AdminQuery(context.query)
     context.services.downloads.resume()
     return .json(try JSONResponse(["paused": false]))
   }

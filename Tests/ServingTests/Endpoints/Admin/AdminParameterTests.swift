@@ -1,0 +1,75 @@
+// AdminParameterTests: the parameters of all admin endpoints, as a matrix of endpoints, methods and names.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Serving
+
+@Suite(.onOwnThreads) struct AdminParameterTests {
+  private static let token = "correct-horse-battery"
+  /// Each parameter of an admin endpoint with two of its values, and a name that no endpoint has.
+  private static let values = [
+    ("tier", "memory", "disk"), ("interval", "0.1", "0.2"), ("url", "https://h/a", "https://h/b"),
+    ("prefix", "https://h/a", "https://h/b"), ("host", "a", "b"), ("tag", "a", "b"),
+    ("w", "1", "2"), ("unknown", "1", "2"),
+  ]
+
+  private let services = TestServices()
+
+  /// Asks each admin endpoint with each of its methods.
+  private func withMatrix(
+    _ check: (_ ask: (String) throws -> HTTPAnswer, _ method: Method) throws -> Void
+  ) async throws {
+    try await withServer(
+      TestProvider(), services: services, configure: { $0.operatorTokens = [Self.token] }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      let header: KeyValuePairs = ["Authorization": "Bearer " + Self.token]
+      for endpoint in EndpointTable.everyone.endpoints where endpoint.access == .operators {
+        let path =
+          switch endpoint.path {
+          case .exact(let path): path
+          case .item(let parent): parent + "x"
+          }
+        for method in endpoint.methods where method != .head {
+          try check(
+            { try client.request(method.name, target: path + $0, headers: header) }, method)
+        }
+      }
+    }
+  }
+
+  @Test func `no admin endpoint takes a parameter twice`() async throws {
+    services.statuses.withLock { $0["x"] = PrefetchStatus(id: "x", total: 1) }
+    try await withMatrix { ask, method in
+      for (name, first, second) in Self.values {
+        for target in ["?\(name)=\(first)&\(name)=\(second)", "?\(name)=\(first)&\(name)=\(first)"] {
+          let answer = try ask(target)
+          #expect(answer.status == 400, "\(method) \(target)")
+          #expect(answer.text.contains("parameter\":"), "\(method) \(target)")
+          #expect(answer.text.contains(name), "\(method) \(target)")
+        }
+      }
+    }
+    #expect(services.cancelled.value == 0 && !services.isPaused.withLock { $0 })
+    #expect(services.cleared.withLock { $0.isEmpty } && services.purged.withLock { $0.isEmpty })
+    #expect(services.statuses.withLock { $0["x"]?.state } != .cancelled)
+  }
+
+  @Test func `no admin endpoint ignores an unknown parameter`() async throws {
+    try await withMatrix { ask, method in
+      let answer = try ask("?unknown=1")
+      #expect(answer.status == 400 && answer.text.contains("unknown_parameter"), "\(method)")
+    }
+    #expect(services.cancelled.value == 0 && !services.isPaused.withLock { $0 })
+  }
+
+  @Test func `a name counts as repeated however it is encoded`() async throws {
+    try await withMatrix { ask, method in
+      let answer = try ask("?tier=disk&%74ier=disk")
+      #expect(answer.status == 400, "\(method)")
+    }
+    #expect(services.cleared.withLock { $0.isEmpty })
+  }
+}
