@@ -113,6 +113,40 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
+  @Test(arguments: [
+    (1, 0.5, 0, 1), (1, 0.99, 0, 1), (2, 0.5, 1, 1), (2, 0.01, 1, 1), (2, 0.99, 1, 1),
+    (3, 0.01, 1, 2), (3, 0.3, 1, 2), (3, 0.5, 1, 2), (3, 0.99, 2, 1), (200, 0.001, 1, 199),
+  ])
+  func `each share has a file where there are two`(
+    limit: Int, share: Double, sources: Int, variants: Int
+  ) {
+    var configuration = DiskTierConfiguration(path: nil)
+    configuration.countLimit = limit
+    configuration.sourceShare = share
+    let space = DiskSpace(configuration, base: 0)
+    #expect(space[.source].limit.files == sources)
+    #expect(space[.variant].limit.files == variants)
+  }
+
+  @Test(arguments: [(1, 0, 1), (2, 1, 1), (3, 1, 2)])
+  func `a tier of few files stores both kinds if it may have two`(
+    limit: Int, sources: Int, variants: Int
+  ) async throws {
+    let tier = try open { $0.countLimit = limit }
+    var most = (sources: 0, variants: 0)
+    for number in 0..<6 {
+      tier.store(Sample.variant(number, bytes: Sample.bytes(100)))
+      tier.store(try Sample.source(number, bytes: Sample.bytes(100)))
+      #expect(await tier.quiet())
+      most.sources = max(most.sources, files(.source))
+      most.variants = max(most.variants, files(.variant))
+      #expect(files(.variant) + files(.source) <= limit)
+      await tier.clean()
+    }
+    #expect(most == (sources, variants))
+    await tier.shutDown(within: .seconds(10))
+  }
+
   @Test(arguments: [(1, 0), (8_192, 0), (40_000, 0), (70_000, 0), (64 << 20, 1), (64 << 20, 2)])
   func `a tier too small for one share stores what fits`(
     limit: Int, countLimit: Int

@@ -89,6 +89,8 @@ final class DiskSpace: Sendable {
   let hosts: Lock<HostUse>?
   private let hostLimit: Int
 
+  /// Divides the limits between the kinds.
+  ///
   /// - Parameter base: bytes used without any entry.
   init(_ configuration: DiskTierConfiguration, base: Int) {
     limit = configuration.limit
@@ -96,7 +98,9 @@ final class DiskSpace: Sendable {
     let share = min(max(configuration.sourceShare, 0), 1)
     let count = configuration.countLimit
     let all = DiskUse(bytes: max(limit - base, 0), files: count > 0 ? count : .max)
-    let ofSources = all * share
+    var ofSources = all * share
+    // Each kind has a file where there are two. A single one is for a variant, which needs no source to be sent.
+    if count > 0 { ofSources.files = min(max(ofSources.files, 1), count - 1) }
     sources = DiskShare(limit: ofSources)
     variants = DiskShare(
       limit: DiskUse(
