@@ -11,7 +11,7 @@ import Telemetry
 ///
 /// - If a worker crashes, another worker retries its job once (`JobDeaths`).
 /// - A job over its limit of processor time fails with `tooCostly`.
-/// - A job over its deadline fails with `deadlineExceeded` and is not retried. The cause may be the
+/// - A job over its deadline fails with `imagingTimeout` and is not retried. The cause may be the
 ///   image or a busy machine, so the source is not negatively cached.
 public final class ImagerPool: ImageProcessor {
   private let configuration: ImagerPoolConfiguration
@@ -57,7 +57,7 @@ public final class ImagerPool: ImageProcessor {
   ///
   /// - Throws:
   ///   - the pipeline's error if the image is faulty
-  ///   - `tooCostly` or `deadlineExceeded` if a limit is exceeded
+  ///   - `tooCostly` or `imagingTimeout` if a limit is exceeded
   ///   - `ofVariant` with `undecodable` if the job crashes workers
   ///   - `outOfMemory` if its workers are lost for lack of memory
   ///   - `overloaded` if the queue is full

@@ -87,7 +87,7 @@ extension WorkerSlot {
       case .late:
         core.lost.add()
         lose(worker, reason: "no answer within the deadline of \(configuration.jobDeadline)")
-        return .failure(.deadlineExceeded)
+        return .failure(.imagingTimeout)
       case .costly:
         core.lost.add()
         lose(worker, reason: "more than \(configuration.processorTime) of processor time")
@@ -107,7 +107,8 @@ extension WorkerSlot {
   /// the variant.
   private func tooCostly(_ transform: Transform) -> ImageError {
     let error = ImageError.tooCostly(
-      reason: "more than \(configuration.processorTime) of processor time")
+      reason: "more than \(configuration.processorTime) of processor time",
+      key: ImagingLimits.timeKey)
     return transform.isPlainReduction ? error : .ofVariant(error)
   }
 

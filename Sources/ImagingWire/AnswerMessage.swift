@@ -110,7 +110,7 @@ extension WireWriter {
       put(UInt8(5))
       put(Int64(frames))
       put(Int64(limit))
-    case .sourceTooLarge(let limit):
+    case .sourceTooLarge(let limit, _):
       put(UInt8(6))
       put(Int64(limit))
     case .watermark(let cause):
@@ -119,8 +119,8 @@ extension WireWriter {
     case .ofVariant(let cause):
       put(UInt8(9))
       put(cause)
-    case .tooCostly(let reason):
-      put(UInt8(10))
+    case .tooCostly(let reason, let key):
+      put(UInt8(key == nil ? 10 : key == ImagingLimits.memoryKey ? 13 : 12))
       put(reason)
     case .outOfMemory(let detail):
       put(UInt8(11))
@@ -161,6 +161,8 @@ extension WireReader {
     case 8 where holders.contains(kind): return .watermark(try imageError(holders: []))
     case 9 where holders.contains(kind): return .ofVariant(try imageError(holders: [8]))
     case 10: return .tooCostly(reason: try text("reason"))
+    case 12: return .tooCostly(reason: try text("reason"), key: ImagingLimits.timeKey)
+    case 13: return .tooCostly(reason: try text("reason"), key: ImagingLimits.memoryKey)
     case 11: return .outOfMemory(detail: try text("detail"))
     case let other: throw .malformed("error is \(other)")
     }

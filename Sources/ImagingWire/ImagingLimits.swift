@@ -24,6 +24,11 @@ public struct ImagingLimits: Hashable, Sendable {
   /// The efforts of the encoders.
   public var efforts: EncoderEfforts
 
+  /// The key behind `maximumSeconds`, for errors.
+  public static let timeKey = "imaging.processor_time"
+  /// The key behind `maximumBytes`, for errors.
+  public static let memoryKey = "imaging.worker_memory"
+
   /// Creates the limits; by default those of the default settings.
   public init(_ settings: ImagingSettings = ImagingSettings()) {
     formats = Set(settings.formats)

@@ -4,16 +4,19 @@ extension ImageError {
   /// The key whose value caused the failure; `nil` if no key would prevent it.
   public var decidingKey: String? {
     switch self {
-    case .forbiddenSource(_, _, let key), .sourceUnreachable(_, let key): key
+    case .forbiddenSource(_, _, let key), .sourceUnreachable(_, let key),
+      .sourceTimeout(_, let key), .tooCostly(_, let key):
+      key
     case .forbiddenParameter(let name): Self.keyForbidding(name)
     case .unsignedParameter(_, let key): key
     case .invalidSignature: "signing.keys"
-    case .sourceTooLarge: "download.maximum_bytes"
+    case .sourceTooLarge(_, let key): key
     case .tooManyRedirects: "download.maximum_redirects"
     case .tooManyPixels: "imaging.maximum_pixels"
     case .tooManyFrames: "imaging.maximum_frames"
     case .outOfMemory: "imaging.worker_memory"
     case .deadlineExceeded: "server.request_timeout"
+    case .imagingTimeout: "imaging.deadline"
     case .overloaded(let queue, _): Self.keysOfQueues[queue]
     case .rateLimited(let limit, _): limit.key
     case .watermark(let cause), .remembered(let cause, _, _, _), .ofVariant(let cause):
@@ -37,8 +40,20 @@ extension ImageError {
     }
   }
 
+  /// Returns what an `overloaded` error says of its queue.
+  static func shortage(of queue: String) -> String {
+    switch queue {
+    case "memory": "memory for images is at its limit"
+    case "download memory": "memory for downloads is at its limit"
+    case "download time": "the download waited too long for its turn"
+    default: "the \(queue) queue is at its limit"
+    }
+  }
+
   private static let keysOfQueues = [
-    "memory": "memory.response_limit and download.maximum_bytes_in_flight",
+    "memory": "memory.response_limit",
+    "download memory": "download.maximum_bytes_in_flight",
+    "download time": "download.queue_timeout",
     "stalled downloads": "download.limit",
     "requests": "server.active_requests", "imaging": "imaging.queue_limit",
     "download": "download.queue_limit",

@@ -49,8 +49,8 @@ public enum ImageError: Error, Hashable, Sendable {
   case bodyTooLarge(limit: Int)
   /// A prefetch list exceeds the line limit.
   case tooManyLines(limit: Int)
-  /// The source exceeds the byte limit.
-  case sourceTooLarge(limit: Int)
+  /// The source exceeds the byte limit of the configuration's `key`.
+  case sourceTooLarge(limit: Int, key: String = "download.maximum_bytes")
   // 414
   /// The request target exceeds the byte limit.
   case targetTooLong(limit: Int)
@@ -65,8 +65,8 @@ public enum ImageError: Error, Hashable, Sendable {
   /// The source exceeds the frame limit.
   case tooManyFrames(frames: Int, limit: Int)
   /// The source is too expensive to process. The reason completes "the image is too costly to process:
-  /// …".
-  case tooCostly(reason: String)
+  /// …". `key` is the configuration's that decides, if one does.
+  case tooCostly(reason: String, key: String? = nil)
   // 429
   /// The client's network sent too many wrong tokens; `retryAfter` is in seconds.
   case tooManyAttempts(retryAfter: Int)
@@ -104,10 +104,12 @@ public enum ImageError: Error, Hashable, Sendable {
   // 504
   /// The request allows only cached responses, and none is suitable.
   case notCached
-  /// The origin exceeded a time-out.
-  case sourceTimeout(detail: String)
+  /// The origin exceeded a time-out; `key` is the configuration's that decides, if one does.
+  case sourceTimeout(detail: String, key: String? = nil)
   /// The request exceeded its deadline.
   case deadlineExceeded
+  /// The image exceeded the deadline of its imaging job.
+  case imagingTimeout
   // 505
   /// The request uses an unsupported major version of HTTP.
   case unsupportedVersion
@@ -153,8 +155,8 @@ extension ImageError {
   public var ofWatermark: ImageError {
     if case .ofVariant(let cause) = self { return .ofVariant(cause.ofWatermark) }
     return switch cause {
-    case .cancelled, .overloaded, .outOfMemory, .draining, .revoked, .deadlineExceeded, .notCached,
-      .internal, .watermark:
+    case .cancelled, .overloaded, .outOfMemory, .draining, .revoked, .deadlineExceeded,
+      .imagingTimeout, .notCached, .internal, .watermark:
       self
     default: .watermark(cause)
     }
@@ -193,7 +195,7 @@ extension ImageError {
     case .internal: 500
     case .sourceUnreachable, .sourceError, .sourceIncomplete, .sourceTLS, .tooManyRedirects: 502
     case .overloaded, .outOfMemory, .draining, .revoked: 503
-    case .sourceTimeout, .deadlineExceeded, .notCached: 504
+    case .sourceTimeout, .deadlineExceeded, .imagingTimeout, .notCached: 504
     case .unsupportedVersion: 505
     case .watermark(let cause): cause.isRefusal ? 502 : cause.status
     case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.status
@@ -240,7 +242,7 @@ extension ImageError {
     case .draining: "draining"
     case .revoked: "overloaded"
     case .sourceTimeout: "source_timeout"
-    case .deadlineExceeded: "deadline_exceeded"
+    case .deadlineExceeded, .imagingTimeout: "deadline_exceeded"
     case .notCached: "not_cached"
     case .cancelled: "cancelled"
     case .watermark(let cause): cause.isRefusal ? "source_error" : cause.code
@@ -282,30 +284,29 @@ extension ImageError {
     case .superseded: "superseded by a later request with the same operation key"
     case .bodyTooLarge(let limit): "the request body has more than \(limit) bytes"
     case .tooManyLines(let limit): "the list has more than \(limit) images"
-    case .sourceTooLarge(let limit): "the source has more than \(limit) bytes"
+    case .sourceTooLarge(let limit, _): "the source has more than \(limit) bytes"
     case .unsupportedFormat: "the source has no supported image format"
     case .undecodable: "the source cannot be decoded as an image"
     case .tooManyPixels(let pixels, let limit):
       "the source has \(pixels) pixels; at most \(limit) are allowed"
     case .tooManyFrames(let frames, let limit):
       "the source has \(frames) frames; at most \(limit) are allowed"
-    case .tooCostly(let reason): "the image is too costly to process: \(reason)"
+    case .tooCostly(let reason, _): "the image is too costly to process: \(reason)"
     case .internal: "internal error; the log line with this request id has the details"
     case .sourceUnreachable: "the origin cannot be reached"
     case .sourceError(let status, _): "the origin responded with status \(status)"
     case .sourceIncomplete: "the origin ended the transfer before the image was complete"
     case .sourceTLS: "the TLS handshake with the origin failed"
     case .tooManyRedirects(let limit): "the origin redirects more than \(limit) times"
-    case .overloaded("memory", let seconds):
-      "overloaded: memory for images is at its limit; try again in \(seconds) s"
     case .overloaded(let queue, let seconds):
-      "overloaded: the \(queue) queue is at its limit; try again in \(seconds) s"
+      "overloaded: \(Self.shortage(of: queue)); try again in \(seconds) s"
     case .outOfMemory:
       "overloaded: not enough memory for this image; try again in \(Self.memoryRetry) s"
     case .draining: "the server is shutting down"
     case .revoked: "an operator cancelled all work; try again"
     case .sourceTimeout: "the origin exceeded a time-out"
     case .deadlineExceeded: "the request exceeded its deadline"
+    case .imagingTimeout: "processing the image exceeded its deadline"
     case .notCached: "not in cache: only a cached response is allowed"
     case .cancelled: "the client disconnected"
     case .watermark(let cause): "the watermark cannot be used: \(cause.message)"
@@ -322,7 +323,7 @@ extension ImageError {
     case .forbiddenSource(_, let detail, _), .unsupportedFormat(let detail),
       .undecodable(let detail), .internal(let detail), .outOfMemory(let detail),
       .sourceUnreachable(let detail, _),
-      .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceTimeout(let detail):
+      .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceTimeout(let detail, _):
       let text = detail.isEmpty && decidingKey != nil ? message : detail
       return text.isEmpty ? nil : text + hint
     case .watermark(let cause):

@@ -201,9 +201,7 @@ import Testing
     configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
     try await PoolSupport.withPool(configuration) { pool in
       let victim = try #require(pool.pids.first)
-      await #expect(throws: ImageError.deadlineExceeded) {
-        try await pool.process(PoolSupport.job())
-      }
+      await #expect(throws: ImageError.imagingTimeout) { try await pool.process(PoolSupport.job()) }
       try await eventually("its end") { !PoolSupport.exists(victim) }
       try await eventually("a new worker") { pool.pids.count == 1 }
       #expect(pool.figures.workersLost == 1)

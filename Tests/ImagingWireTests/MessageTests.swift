@@ -13,6 +13,8 @@ import Testing
     .tooManyPixels(pixels: 2_500_000_000, limit: 150_000_000),
     .tooManyFrames(frames: 1_001, limit: 1_000), .sourceTooLarge(limit: 12),
     .internal(detail: "no memory"), .internal(detail: ""), .tooCostly(reason: "5000 scans"),
+    .tooCostly(reason: "9 s", key: ImagingLimits.timeKey),
+    .tooCostly(reason: "9 MiB", key: ImagingLimits.memoryKey),
     .outOfMemory(detail: "VipsImage"), .ofVariant(.undecodable(detail: "frame 3")),
     .ofVariant(.tooCostly(reason: "")),
   ]

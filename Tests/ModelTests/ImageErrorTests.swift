@@ -43,7 +43,7 @@ struct ImageErrorTests {
     (.watermark(.sourceUnreachable(detail: "d")), 502, "source_unreachable"),
     (.watermark(.undecodable(detail: "d")), 422, "undecodable"),
     (.sourceTimeout(detail: "d"), 504, "source_timeout"),
-    (.deadlineExceeded, 504, "deadline_exceeded"),
+    (.deadlineExceeded, 504, "deadline_exceeded"), (.imagingTimeout, 504, "deadline_exceeded"),
   ])
   func `each error has the status and code of the contract`(
     error: ImageError, status: Int, code: String
@@ -78,11 +78,30 @@ struct ImageErrorTests {
     (.invalidSignature(reason: "r"), "signing.keys"), (.expiredSignature(1), ""),
     (.forbiddenParameter("w"), "server.presets_only"), (.forbiddenParameter("url"), ""),
     (.sourceTooLarge(limit: 1), "download.maximum_bytes"),
+    (
+      .sourceTooLarge(limit: 1, key: "download.maximum_bytes_in_flight"),
+      "download.maximum_bytes_in_flight"
+    ),
     (.tooManyPixels(pixels: 2, limit: 1), "imaging.maximum_pixels"),
     (.tooManyFrames(frames: 2, limit: 1), "imaging.maximum_frames"),
     (.tooManyRedirects(limit: 1), "download.maximum_redirects"),
+    (.outOfMemory(detail: "d"), "imaging.worker_memory"),
+    (.tooCostly(reason: "r"), ""),
+    (.tooCostly(reason: "r", key: "imaging.processor_time"), "imaging.processor_time"),
+    (.deadlineExceeded, "server.request_timeout"), (.imagingTimeout, "imaging.deadline"),
+    (.sourceTimeout(detail: "d"), ""),
+    (.sourceTimeout(detail: "d", key: "download.timeout"), "download.timeout"),
     (.overloaded(queue: "requests", retryAfter: 1), "server.active_requests"),
+    (.overloaded(queue: "imaging", retryAfter: 1), "imaging.queue_limit"),
+    (.overloaded(queue: "download", retryAfter: 1), "download.queue_limit"),
+    (.overloaded(queue: "download time", retryAfter: 1), "download.queue_timeout"),
+    (.overloaded(queue: "download memory", retryAfter: 1), "download.maximum_bytes_in_flight"),
+    (.overloaded(queue: "stalled downloads", retryAfter: 1), "download.limit"),
+    (.overloaded(queue: "memory", retryAfter: 1), "memory.response_limit"),
+    (.overloaded(queue: "disk", retryAfter: 1), "disk.write_queue_limit"),
+    (.overloaded(queue: "prefetch", retryAfter: 1), "prefetch.lists"),
     (.overloaded(queue: "another", retryAfter: 1), ""),
+    (.ofVariant(.imagingTimeout), "imaging.deadline"),
     (.rateLimited(by: .activeRequests, retryAfter: 1), "server.active_requests_per_client"),
     (.rateLimited(by: .imagingTime, retryAfter: 9), "server.imaging_time_per_client"),
     (.rateLimited(by: .requests, retryAfter: 2), "server.requests_per_second"),
@@ -111,6 +130,7 @@ struct ImageErrorTests {
     #expect(ImageError.undecodable(detail: "x").ofWatermark.logDetail == "watermark: x")
     for error: ImageError in [
       .cancelled, .draining, .overloaded(queue: "q", retryAfter: 1), .outOfMemory(detail: "d"),
+      .imagingTimeout,
     ] {
       #expect(error.ofWatermark == error)
     }

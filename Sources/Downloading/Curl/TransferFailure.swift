@@ -20,12 +20,13 @@ enum TransferFailure {
   ///   - detail: the detail for the operator.
   ///   - afterHead: whether the response head was complete.
   ///   - url: the requested URL.
+  ///   - timeoutKey: the configuration key that decides a time-out.
   static func error(
-    _ code: CURLcode, detail: String, afterHead: Bool, url: SourceURL
+    _ code: CURLcode, detail: String, afterHead: Bool, url: SourceURL, timeoutKey: String? = nil
   ) -> ImageError {
     switch code {
     case CURLE_OPERATION_TIMEDOUT:
-      return .sourceTimeout(detail: detail)
+      return .sourceTimeout(detail: detail, key: timeoutKey)
     case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
       CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR,
       CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED,

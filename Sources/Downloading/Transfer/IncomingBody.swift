@@ -78,7 +78,7 @@ final class IncomingBody {
     }
     // A body of unknown length fails: if several waited with what they have, none would get more.
     guard expected != nil || lease.grow(by: bytes.count) else {
-      return .refused(.overloaded(queue: "memory", retryAfter: 1))
+      return .refused(.overloaded(queue: "download memory", retryAfter: 1))
     }
     do throws(SystemError) {
       if file == nil { file = try MemoryFile(name: "pictor-body") }

@@ -41,6 +41,13 @@ extension Transfer {
     min(deadline, hopBegan + rules.configuration.connectTimeout)
   }
 
+  /// Returns the configuration key behind a time-out that curl reports at `now`.
+  func timeoutKey(_ now: ContinuousClock.Instant) -> String {
+    // curl counts whole milliseconds, so it may report the deadline a little early.
+    if now + .milliseconds(2) >= deadline { return "download.timeout" }
+    return hasSentRequest ? "download.low_speed_time" : "download.connect_timeout"
+  }
+
   /// Sets what the hop's name resolves to and the time that is left. Call it before curl gets the
   /// handle.
   ///
@@ -49,7 +56,9 @@ extension Transfer {
   func launch(
     _ addresses: [IPAddress], now: ContinuousClock.Instant
   ) throws(ImageError) {
-    guard deadline > now else { throw .sourceTimeout(detail: "no time left for another request") }
+    guard deadline > now else {
+      throw .sourceTimeout(detail: "no time left for another request", key: "download.timeout")
+    }
     lookUpTime = now - hopBegan
     // curl reads the list at the start of a hop.
     let names = try HeaderList(hopName?.lines(addresses) ?? [])

@@ -190,7 +190,8 @@ final class Transfer {
       } else if let length = head.contentLength, length > rules.configuration.maximumBytes {
         failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
       } else if let length = head.bodyLength, length > room.limit {
-        failure = .sourceTooLarge(limit: room.limit)
+        failure = .sourceTooLarge(
+          limit: room.limit, key: "download.maximum_bytes_in_flight")
       } else {
         progress(0, head.bodyLength ?? -1)
         beginBody()
@@ -225,7 +226,7 @@ final class Transfer {
     room.ask(for: body)
     // Of a multiplexed body that is kept back, curl would receive up to 32 MiB all the same (7.88).
     if !body.hasMemory, easy.isMultiplexed {
-      failure = .overloaded(queue: "memory", retryAfter: 1)
+      failure = .overloaded(queue: "download memory", retryAfter: 1)
     }
   }
 
@@ -272,7 +273,7 @@ final class Transfer {
     wait = .nothing
     do throws(ImageError) {
       if let failure { throw failure }
-      if body?.isWaiting == true { throw .overloaded(queue: "memory", retryAfter: 1) }
+      if body?.isWaiting == true { throw .overloaded(queue: "download memory", retryAfter: 1) }
       if let refusedAddress, !hasOpenedSocket {
         throw refusedAddress
       }
@@ -293,7 +294,7 @@ final class Transfer {
       guard code == CURLE_OK else {
         throw TransferFailure.error(
           code, detail: unresolved ?? easy.detail(of: code), afterHead: head.isComplete,
-          url: target.url)
+          url: target.url, timeoutKey: timeoutKey(now))
       }
       // curl accepts a head that was cut off by the end of the connection.
       guard head.isComplete else { throw .sourceUnreachable(detail: "an incomplete response head") }

@@ -149,8 +149,10 @@ final class TransferLoop {
           end(id, with: .failure(error))
           rest += queue.remove(id)
         }
-      case .refuse(let id), .expire(let id):
+      case .refuse(let id):
         end(id, with: .failure(.overloaded(queue: "download", retryAfter: retryAfter)))
+      case .expire(let id):
+        end(id, with: .failure(.overloaded(queue: "download time", retryAfter: retryAfter)))
       case .giveUp(let id):
         // Not a failure of the source: at another time, its host may have all the time it needs.
         counters.givenUp.add()
@@ -230,7 +232,11 @@ final class TransferLoop {
       case .nothing: break
       case .firstByte(let end) where end <= now:
         finish(
-          id, with: .failure(.sourceTimeout(detail: "no response within the first-byte time-out")))
+          id,
+          with: .failure(
+            .sourceTimeout(
+              detail: "no response within the first-byte time-out",
+              key: "download.first_byte_timeout")))
       case .retry(let time, let error) where time <= now:
         retry(id, transfer: transfer, after: error, now: now)
       case .firstByte(let time), .retry(let time, _): alarm.set(time)

@@ -48,18 +48,19 @@ public struct JobCost: Hashable, Sendable {
   ///
   /// - Throws: `ImageError.tooCostly` above a limit, within `.ofVariant` if other variants of the source may cost less.
   func check(_ limits: ImagingLimits) throws(ImageError) {
-    var reason: String?
+    let error: ImageError
     if seconds > limits.maximumSeconds {
-      reason =
-        "it would take about \(Int(seconds.rounded())) s of processor time; at most "
-        + "\(Int(limits.maximumSeconds)) are allowed"
+      error = .tooCostly(
+        reason: "it would take about \(Int(seconds.rounded())) s of processor time; at most "
+          + "\(Int(limits.maximumSeconds)) are allowed", key: ImagingLimits.timeKey)
     } else if Double(bytes) * Self.leastShare > Double(limits.maximumBytes) {
-      reason =
-        "it would take about \(bytes >> 20) MiB of memory; a worker has "
-        + "\(limits.maximumBytes >> 20) (imaging.worker_memory)"
+      error = .tooCostly(
+        reason: "it would take about \(bytes >> 20) MiB of memory; a worker has "
+          + "\(limits.maximumBytes >> 20)", key: ImagingLimits.memoryKey)
+    } else {
+      return
     }
-    guard let reason else { return }
-    throw isOfSource ? .tooCostly(reason: reason) : .ofVariant(.tooCostly(reason: reason))
+    throw isOfSource ? error : .ofVariant(error)
   }
 
   /// The cost of a `maxbytes` search in encodes of the full size: at most eight encodes, most of them of smaller

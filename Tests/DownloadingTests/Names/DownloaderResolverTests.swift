@@ -104,6 +104,7 @@ import Testing
     let first = await downloader.failure(of: url("images.example"))
     // Then
     #expect(first?.code == "source_timeout" && first?.status == 504)
+    #expect(first?.decidingKey == "download.connect_timeout")
     #expect(first?.logDetail?.contains("images.example") == true)
     #expect(downloader.figures.names.stuck == 1)
     #expect(await downloader.failure(of: url("images.example"))?.code == "source_timeout")

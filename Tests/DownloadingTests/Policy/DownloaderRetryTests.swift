@@ -167,6 +167,7 @@ import Testing
     // Then
     let failure = await downloader.failure(of: "https://127.0.0.1:\(deaf.port)/a")
     #expect(failure?.code == "source_timeout")
+    #expect(failure?.decidingKey == "download.connect_timeout")
     #expect(downloader.figures.retries == 1)
   }
 
@@ -186,11 +187,10 @@ import Testing
     }
     // When: two loads wait for their first byte
     for path in ["/silence", "/moved"] {
-      guard case .sourceTimeout(let detail) = await downloader.failure(of: origin.url(path)) else {
-        Issue.record("\(path) did not time out")
-        continue
-      }
-      #expect(detail.contains("first-byte"))
+      let failure = await downloader.failure(of: origin.url(path))
+      #expect(failure?.code == "source_timeout")
+      #expect(failure?.logDetail?.contains("first-byte") == true)
+      #expect(failure?.decidingKey == "download.first_byte_timeout")
     }
     // Then
     gate.open()

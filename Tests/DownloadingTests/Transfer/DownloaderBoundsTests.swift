@@ -83,7 +83,7 @@ import Testing
     // When
     let refused = await downloader.failure(of: origin.url("/a"))
     // Then
-    #expect(refused == .overloaded(queue: "download", retryAfter: 1))
+    #expect(refused?.decidingKey == "download.queue_limit")
     #expect(downloader.figures.waiting == 1)
     for task in held { task.cancel() }
     for task in held { #expect(await task.result.failure as? ImageError == .cancelled) }
@@ -99,7 +99,7 @@ import Testing
     let held = Task { try await downloader.load(origin.url("/held")) }
     try await eventually("the place is taken") { origin.activeRequests == 1 }
     let turnedAway = await downloader.failure(of: origin.url("/a"))
-    #expect(turnedAway == .overloaded(queue: "download", retryAfter: 1))
+    #expect(turnedAway?.decidingKey == "download.queue_timeout")
     #expect(origin.requests(to: "/a") == 0)
     held.cancel()
     #expect(await held.result.failure as? ImageError == .cancelled)

@@ -107,6 +107,7 @@ import Testing
         group.addTask {
           let failure = await downloader.failure(of: url)
           #expect(failure?.code == "source_timeout", "\(url): \(String(describing: failure))")
+          #expect(failure?.decidingKey == "download.timeout", "\(url)")
         }
       }
     }
@@ -120,7 +121,9 @@ import Testing
       $0.timeout = .seconds(3_600)
       $0.lowSpeedTime = .seconds(1)
     }
-    #expect(await downloader.failure(of: origin.url("/trickle"))?.code == "source_timeout")
+    let failure = await downloader.failure(of: origin.url("/trickle"))
+    #expect(failure?.code == "source_timeout")
+    #expect(failure?.decidingKey == "download.low_speed_time")
   }
 
   @Test func `a body over the limit is refused by its declared length or by its bytes`()

@@ -125,7 +125,9 @@ extension SeededGenerator {
   private mutating func error() -> ImageError {
     let cause: ImageError = pick(
       .undecodable(detail: text()), .unsupportedFormat(detail: text()), .internal(detail: text()),
-      .tooCostly(reason: text()), .outOfMemory(detail: text()),
+      .tooCostly(reason: text()), .tooCostly(reason: text(), key: ImagingLimits.timeKey),
+      .tooCostly(reason: text(), key: ImagingLimits.memoryKey),
+      .outOfMemory(detail: text()),
       .invalidParameter(name: text(), value: text(), allowed: text()),
       .tooManyPixels(pixels: edge(0...Int.max), limit: edge(0...Int.max)),
       .tooManyFrames(frames: edge(0...Int.max), limit: edge(0...Int.max)),
