@@ -60,6 +60,8 @@ import Testing
     let options = [
       "--config", folder.path + "/pictor.json5", "--port", "1", "--server.port", "0",
       "--disk.path", folder.path + "/file/cache",
+      // Few enough for any limit of open files, which else has a warning of its own.
+      "--server.connections", "16",
     ]
     let expected = [
       "--port: unknown option; did you mean --server.port?",

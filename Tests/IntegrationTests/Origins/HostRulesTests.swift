@@ -159,7 +159,11 @@ import Testing
   @Test func `hosts without certificate verification cause a warning at the start`() throws {
     let pictor = try PictorProcess(
       in: folder,
-      ["--hosts", "[{ host: '*.local.example', allow_invalid_certificates: true }, { host: 'b' }]"])
+      [
+        "--hosts", "[{ host: '*.local.example', allow_invalid_certificates: true }, { host: 'b' }]",
+        // Few enough for any limit of open files, which else has a warning of its own.
+        "--server.connections", "16",
+      ])
     // A sanitized or an older machine's program also warns of its workers.
     let warnings = pictor.log.split(separator: "\n").filter {
       $0.contains("\"warning\"") && !$0.contains("imaging workers are not sealed")
