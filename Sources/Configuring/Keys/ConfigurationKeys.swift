@@ -84,7 +84,8 @@ extension Configuration {
       purpose: "bytes on disk, as du counts them, at most 1/16 for one entry; 0 turns the tier off"),
     .integer(
       "disk.count_limit", at: \.disk.countLimit,
-      purpose: "files on disk, each with an inode and 70 bytes of index in memory; 0: no limit; 1: a variant",
+      purpose:
+        "files on disk, each with an inode and 70 bytes of index in memory; 0: no limit; 1: a variant",
       in: 0...1_000_000_000),
     .number(
       "disk.source_share", at: \.disk.sourceShare,

@@ -52,7 +52,8 @@ extension TransferLoop {
     let finding = running[id]?.pace.check(answered: answered, bytes: transfer.hopBytes, now: now)
     // Others wait for the memory of a body that will not be complete in time.
     if finding != nil, room.waitingCount > 0, transfer.willMissDeadline(now) {
-      return finish(id, with: .failure(.overloaded(queue: "download memory", retryAfter: retryAfter)))
+      return finish(
+        id, with: .failure(.overloaded(queue: "download memory", retryAfter: retryAfter)))
     }
     switch finding {
     case .silent:

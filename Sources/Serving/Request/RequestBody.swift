@@ -79,7 +79,9 @@ struct RequestBody: Sendable {
     guard count <= limit else { throw .bodyTooLarge(limit: limit) }
     switch storage {
     case .file(let file):
-      guard let region = file.finish() else { throw .overloaded(queue: "download memory", retryAfter: 1) }
+      guard let region = file.finish() else {
+        throw .overloaded(queue: "download memory", retryAfter: 1)
+      }
       return region
     case .failed: throw .overloaded(queue: "download memory", retryAfter: 1)
     case .nothing, .bytes: throw .unsupportedFormat(detail: "no body")

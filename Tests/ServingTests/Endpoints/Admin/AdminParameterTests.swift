@@ -44,7 +44,8 @@ import Testing
     services.statuses.withLock { $0["x"] = PrefetchStatus(id: "x", total: 1) }
     try await withMatrix { ask, method in
       for (name, first, second) in Self.values {
-        for target in ["?\(name)=\(first)&\(name)=\(second)", "?\(name)=\(first)&\(name)=\(first)"] {
+        for target in ["?\(name)=\(first)&\(name)=\(second)", "?\(name)=\(first)&\(name)=\(first)"]
+        {
           let answer = try ask(target)
           #expect(answer.status == 400, "\(method) \(target)")
           #expect(answer.text.contains("parameter\":"), "\(method) \(target)")
