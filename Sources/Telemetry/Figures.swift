@@ -62,6 +62,8 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   public var connectionsRefused = 0
   /// Requests that were refused because their client had its share: `active_requests`, `imaging_time`, `requests`.
   public var rateLimited: [String: Int] = [:]
+  /// Requests with a wrong operator's token (`wrong`), and those refused after too many of them (`limited`).
+  public var tokensRefused: [String: Int] = [:]
   /// Time from the request head to the response, for memory hits.
   public var hitLatency: LatencyFigures?
   /// The same for all other image requests.
@@ -79,6 +81,7 @@ public struct RequestFigures: Codable, Hashable, Sendable {
     case connectionsYielded = "connections_yielded"
     case connectionsRefused = "connections_refused"
     case rateLimited = "rate_limited"
+    case tokensRefused = "tokens_refused"
     case bytesSent = "bytes_sent"
     case clientsGone = "clients_gone"
     case hitLatency = "hit_latency"

@@ -7,8 +7,10 @@ import Platform
 enum OperatorVerdict {
   /// The token is this operator's.
   case known(Operator)
-  /// There is no token, or a wrong one.
-  case unknown
+  /// There is no token.
+  case missing
+  /// The token is wrong.
+  case wrong
   /// The client's network sent too many wrong tokens. No token was compared.
   case limited(retryAfter: Int)
 }
@@ -47,7 +49,7 @@ final class OperatorGate: Sendable {
   func verdict(
     on field: UnsafeRawBufferPointer?, from client: IPAddress?, at now: Int
   ) -> OperatorVerdict {
-    guard let field, let given = Self.token(in: field) else { return .unknown }
+    guard let field, let given = Self.token(in: field) else { return .missing }
     return state.withLock { state in
       if let seconds = state.attempts.wait(of: client, at: now) {
         return .limited(retryAfter: seconds)
@@ -58,7 +60,7 @@ final class OperatorGate: Sendable {
       }
       if let found { return .known(found) }
       state.attempts.add(from: client, at: now)
-      return .unknown
+      return .wrong
     }
   }
 

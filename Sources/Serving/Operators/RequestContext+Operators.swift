@@ -13,7 +13,7 @@ extension RequestContext {
     guard endpoint.access == .operators else { return nil }
     switch verdict {
     case .known(let found): return found
-    case .unknown: throw .unauthorized
+    case .missing, .wrong: throw .unauthorized
     case .limited(let seconds): throw .tooManyAttempts(retryAfter: seconds)
     }
   }
@@ -51,6 +51,11 @@ extension RequestContext {
     }
     let address = handler.address(of: client, LoggedHeader(on: connection))
     let verdict = handler.gate.verdict(on: field, from: address, at: Clock.coarseMilliseconds())
+    switch verdict {
+    case .known, .missing: break
+    case .wrong: handler.figures.tokensRefused.add("wrong")
+    case .limited: handler.figures.tokensRefused.add("limited")
+    }
     client.verdict = verdict
     return verdict
   }

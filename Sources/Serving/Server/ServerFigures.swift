@@ -26,6 +26,9 @@ final class ServerFigures: Sendable {
   /// Requests that were refused for their client's share, by `RateLimit`.
   let rateLimited = CodeCounts()
 
+  /// Requests with a token that was not accepted: `wrong`, or `limited` after too many wrong ones.
+  let tokensRefused = CodeCounts()
+
   private let loops = Lock<[EventLoopState]>([])
 
   /// Adds the counters of an event loop.
@@ -61,6 +64,7 @@ final class ServerFigures: Sendable {
     figures.connectionsYielded = connectionsYielded.value
     figures.connectionsRefused = connectionsRefused.value
     figures.rateLimited = rateLimited.values
+    figures.tokensRefused = tokensRefused.values
     return figures
   }
 }

@@ -24,7 +24,7 @@ import Testing
     }
     switch verdict ?? gate.verdict(on: nil, from: client ?? self.client, at: now) {
     case .known(let found): return found.name
-    case .unknown: return "unknown"
+    case .missing, .wrong: return "unknown"
     case .limited(let seconds): return "limited \(seconds)"
     }
   }

@@ -64,6 +64,8 @@ import Testing
       let open = try HTTPClient(port: server.port).get(
         "/stats", headers: ["X-Forwarded-For": guesser, "Authorization": "Bearer guess"])
       #expect(open.status == 200)
+      // And the figures count both refusals, and no request without a token
+      #expect(server.figures.tokensRefused == ["wrong": 11, "limited": 2])
     }
   }
 
