@@ -68,7 +68,10 @@ public final class ImagerPool: ImageProcessor {
     let id = core.nextID()
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { caller in
-        core.submit(id, job: PendingJob(job: job, submittedAt: .now, caller: caller))
+        core.submit(
+          id,
+          job: PendingJob(
+            job: job, submittedAt: .now, account: ImagingAccounts.current, caller: caller))
         // A cancellation before `submit` had no effect, so repeat it.
         if Task.isCancelled { core.cancel(id) }
       }

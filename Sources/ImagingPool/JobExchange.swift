@@ -55,7 +55,11 @@ extension WorkerSlot {
         return .failure(endedEarly(id) ?? .internal(detail: "no worker starts"))
       }
       let isFresh = worker.jobs == 0
-      switch exchange(id, job: pending.job, with: worker) {
+      let sentAt = ContinuousClock.now
+      let outcome = exchange(id, job: pending.job, with: worker)
+      // Whatever the outcome, and before the caller learns it.
+      pending.account?.charge(sentAt.duration(to: .now))
+      switch outcome {
       case .answered(var result):
         if case .success(let image) = result {
           result = .success(image.adding(queue: pending.submittedAt.duration(to: startedAt)))

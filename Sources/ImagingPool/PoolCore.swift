@@ -11,6 +11,8 @@ import Telemetry
 struct PendingJob: Sendable {
   let job: ImageJob
   let submittedAt: ContinuousClock.Instant
+  /// What the time of workers is charged to; `nil` if no client caused the job.
+  let account: (any ImagingAccount)?
   let caller: CheckedContinuation<Result<ProcessedImage, ImageError>, Never>
 }
 

@@ -81,11 +81,14 @@ final class DeferredAVIF: Sendable {
     let item = DeferredAVIFQueue.Item(
       request: request.awaitingAVIF, generation: validity.generation)
     guard let first = queue.withLock({ $0.add(item, now: now()) }) else { return }
-    Task(priority: .utility) {
-      var next: DeferredAVIFQueue.Item? = first
-      while let item = next {
-        let isFailure = await perform(item, encode: encode)
-        next = queue.withLock { $0.end(item, isFailure: isFailure, now: now()) }
+    // The task also encodes what other clients ask for, so it works for none of them.
+    ImagingAccounts.$current.withValue(nil) {
+      _ = Task(priority: .utility) {
+        var next: DeferredAVIFQueue.Item? = first
+        while let item = next {
+          let isFailure = await perform(item, encode: encode)
+          next = queue.withLock { $0.end(item, isFailure: isFailure, now: now()) }
+        }
       }
     }
   }

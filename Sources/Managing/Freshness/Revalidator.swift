@@ -64,13 +64,16 @@ final class Revalidator: Sendable {
     else { return }
     counters.revalidations.add()
     let own = request.revalidation
-    Task(priority: .utility) {
-      do throws(ImageError) {
-        try await work(own)
-      } catch {
-        counters.revalidationsFailed.add()
+    // No client waits for it, so none is charged.
+    ImagingAccounts.$current.withValue(nil) {
+      _ = Task(priority: .utility) {
+        do throws(ImageError) {
+          try await work(own)
+        } catch {
+          counters.revalidationsFailed.add()
+        }
+        running.withLock { $0.end(key) }
       }
-      running.withLock { $0.end(key) }
     }
   }
 

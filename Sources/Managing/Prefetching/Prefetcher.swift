@@ -110,10 +110,12 @@ extension Prefetcher {
   private func advance() {
     while let (turn, wanted) = lists.withLock({ $0.next() }) {
       // Not an immediate task: skipped lines would end at once and recurse here, deeper for each
-      // line.
-      let task = Task {
-        let outcome = await attempts.outcome(of: wanted.request)
-        end(turn, line: wanted.number, as: outcome)
+      // line. The operator who sent the list is charged for none of it.
+      let task = ImagingAccounts.$current.withValue(nil) {
+        Task {
+          let outcome = await attempts.outcome(of: wanted.request)
+          end(turn, line: wanted.number, as: outcome)
+        }
       }
       if lists.withLock({ $0.keep(task, for: turn) }) { task.cancel() }
     }

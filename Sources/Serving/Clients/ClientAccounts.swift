@@ -67,7 +67,7 @@ struct ClientAccounts {
     active[client] = count > 1 ? count - 1 : nil
   }
 
-  /// Charges the time that a response's image took.
+  /// Charges the time that imaging workers spent.
   mutating func charge(_ client: IPAddress, seconds: Double, at now: Int) {
     guard let rule = budgets.imagingTime, seconds > 0 else { return }
     var bucket = imaging[client] ?? TokenBucket(rule, at: now)

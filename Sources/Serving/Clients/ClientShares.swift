@@ -49,27 +49,17 @@ final class ClientShares: Sendable {
 }
 
 /// The share of a request that waits for an image.
-struct ClientShare: Sendable {
+struct ClientShare: ImagingAccount {
   fileprivate let client: IPAddress
   fileprivate let shares: ClientShares
 
   /// Ends the request. Called once.
   func end() { shares.change { $0.end(client) } }
 
-  /// Charges the imaging time of a request's outcome.
-  func charge(_ outcome: Outcome) {
-    guard case .image(let delivery) = outcome, delivery.imagingTime > .zero else { return }
-    let seconds = delivery.imagingTime / .seconds(1)
+  /// Charges imaging time, also after the request has ended.
+  func charge(_ time: Duration) {
+    let seconds = time / .seconds(1)
     shares.change { $0.charge(client, seconds: seconds, at: Clock.coarseMilliseconds()) }
-  }
-}
-
-extension ImageDelivery {
-  /// The time of the imaging worker. Zero for a request that joined another one's flight: that one is charged.
-  fileprivate var imagingTime: Duration {
-    if case .miss(_, _, collapsed: true, _) = cacheStatus { return .zero }
-    return [timings.decode, timings.transform, timings.encode].compactMap { $0 }
-      .reduce(.zero, +)
   }
 }
 

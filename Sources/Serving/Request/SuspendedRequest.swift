@@ -46,12 +46,10 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
       TaskThreads.takeRank()
       let outcome: Outcome
       do throws(ImageError) {
-        outcome = try await work()
+        outcome = try await self.charged(work)
       } catch {
         outcome = .failure(error)
       }
-      // Before its client can send the next request.
-      self.share?.charge(outcome)
       let actions = self.guarded.withLock { $0.state.workEnded(outcome) }
       self.perform(actions)
       // The request was interrupted before, so its stream is not read.
@@ -62,6 +60,20 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
         $0.task = task
         return $0.state.workStarted()
       })
+  }
+
+  /// Does the work, and charges its imaging time to the client.
+  private func charged(_ work: @escaping RequestWork) async throws(ImageError) -> Outcome {
+    guard let share else { return try await work() }
+    // `withValue` does not keep the type of an error.
+    return try await ImagingAccounts.$current.withValue(share) {
+      () async -> Result<Outcome, ImageError> in
+      do throws(ImageError) {
+        return .success(try await work())
+      } catch {
+        return .failure(error)
+      }
+    }.get()
   }
 
   /// Ends the request before its work is done.

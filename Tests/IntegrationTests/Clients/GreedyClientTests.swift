@@ -102,6 +102,26 @@ import Testing
     #expect(try pictor.stats().requests.rateLimited["imaging_time"] == 1)
   }
 
+  @Test(arguments: ["/image", "/info"])
+  func `imaging time is charged for damaged images, too`(path: String) throws {
+    let pictor = try PictorProcess(
+      in: folder,
+      ["--server.trusted_proxies", "127.0.0.0/8", "--server.imaging_time_per_client", "2ms"])
+    let whole = try TestImages.jpeg(width: 300, height: 200)
+    origin.serve("/damaged.jpg", bytes: Array(whole.prefix(whole.count / 2)))
+    var statuses: Set<Int> = []
+    var number = 0
+    try blockUntil("the client is limited") {
+      number += 1
+      let target = self.origin.target("/damaged.jpg?\(number)")
+      let answer = try pictor.connect().get(
+        path + target.dropFirst("/image".count), headers: self.greedy)
+      statuses.insert(answer.status)
+      return answer.status == 429
+    }
+    #expect(statuses.contains(path == "/image" ? 422 : 200))
+  }
+
   @Test func `a PROXY header names the client in the log`() throws {
     let pictor = try PictorProcess(
       in: folder,

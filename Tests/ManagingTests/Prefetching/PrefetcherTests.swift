@@ -25,6 +25,7 @@ private final class ScriptedProvider: ImageProvider {
   func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? { nil }
 
   func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
+    #expect(ImagingAccounts.current == nil, "a client pays for a prefetch")
     let url = request.source.text
     let answer = state.withLock { state in
       state.asked.append(request)
@@ -106,6 +107,15 @@ struct PrefetcherTests {
     #expect(asked.count == 900 && Set(asked).count == 900)
     #expect(provider.state.withLock { $0.maximumRunning } <= 3)
     #expect(provider.state.withLock { $0.maximumOfAHost } == 1)
+  }
+
+  @Test func `the operator who sends a list is not charged for its images`() async throws {
+    struct Bill: ImagingAccount { func charge(_ time: Duration) {} }
+    let prefetcher = prefetcher()
+    let lines = try prefetchLines((0..<9).map { "http://a/\($0)" })
+    let id = try ImagingAccounts.$current.withValue(Bill()) { try prefetcher.prefetch(lines) }
+    provider.gate.open()
+    #expect(try await end(of: id, in: prefetcher).finished == 9)
   }
 
   @Test func `a host that does not respond delays only its own lines`() async throws {

@@ -100,38 +100,62 @@ import Testing
     }
   }
 
-  @Test func `a client whose imaging time is used up gets what is cached, and others get all`()
-    async throws
-  {
+  @Test(arguments: [
+    "/image?url=https://h/a", "/image?url=https://h/fails", "/info?url=https://h/a",
+  ])
+  func `a client whose imaging time is used up gets what is cached, and others get all`(
+    target: String
+  ) async throws {
     let provider = TestProvider { request throws(ImageError) in
-      var timings = Timings()
-      timings.transform = .seconds(20)
-      timings.encode = .seconds(20)
-      let isJoined = request.source.path == "/joined"
-      return ImageDelivery(
-        variant: makeVariant(request.key, body: [1]),
-        cacheStatus: .miss(.uriMiss, stored: true, collapsed: isJoined, originStatus: 200),
-        timings: timings)
+      // A request that joins a flight of others costs the client nothing.
+      if request.source.path != "/joined" { ImagingAccounts.current?.charge(.seconds(40)) }
+      if request.source.path == "/fails" { throw .undecodable(detail: "") }
+      return makeDelivery(makeVariant(request.key, body: [1]))
     }
     provider.keep(makeVariant(try makeRequest("https://h/hit").key))
     try await withProxiedServer(
       provider, configure: { $0.imagingTimePerClient = .seconds(30) }
     ) { server in
       let client = try HTTPClient(port: server.port)
-      // Given requests that joined a flight of others, which cost the client nothing
       for _ in 0..<3 {
         #expect(try client.get("/image?url=https://h/joined", headers: greedy).status == 200)
       }
-      // When one costs 40 s
-      #expect(try client.get(imageTarget, headers: greedy).status == 200)
+      // When one costs 40 s, whatever its result
+      #expect(try client.get(target, headers: greedy).status != 429)
       // Then
-      let refused = try client.get(imageTarget, headers: greedy)
+      let refused = try client.get(target, headers: greedy)
       expectLimited(refused)
       #expect((1...60).contains(Int(refused["Retry-After"] ?? "") ?? 0))
       #expect(server.figures.rateLimited == ["imaging_time": 1])
       #expect(try client.get("/image?url=https://h/hit", headers: greedy).status == 200)
-      #expect(try client.get(imageTarget, headers: modest).status == 200)
-      for _ in 0..<3 { #expect(try client.get(imageTarget).status == 200) }
+      #expect(try client.get(target, headers: modest).status != 429)
+      for _ in 0..<3 { #expect(try client.get(target).status != 429) }
+    }
+  }
+
+  @Test func `work that ends after its client has left is charged, too`() async throws {
+    let gate = Gate()
+    let provider = TestProvider { _ throws(ImageError) in
+      await gate.pass()
+      ImagingAccounts.current?.charge(.seconds(40))
+      throw .cancelled
+    }
+    try await withProxiedServer(
+      provider, configure: { $0.imagingTimePerClient = .seconds(30) }
+    ) { server in
+      // Given
+      let leaving = try HTTPClient(port: server.port)
+      try leaving.send(HTTPClient.text("GET", target: imageTarget, headers: greedy))
+      try await eventually { provider.asked.value == 1 }
+      leaving.close()
+      try await eventually { server.figures.clientsGone == 1 }
+      // When
+      gate.open()
+      // Then
+      let client = try HTTPClient(port: server.port)
+      try await eventually {
+        try client.get(imageTarget, headers: self.greedy).status == 429
+      }
     }
   }
 
