@@ -1,4 +1,4 @@
-// RateLimit: the limits of one client's requests.
+// RateLimit: the limits of one client.
 
 /// A limit of what one client may have done.
 public enum RateLimit: String, Hashable, Sendable {
@@ -8,6 +8,8 @@ public enum RateLimit: String, Hashable, Sendable {
   case imagingTime = "imaging_time"
   /// Requests per second.
   case requests
+  /// Open connections at once.
+  case connections
 
   /// The configuration key of the limit.
   public var key: String {
@@ -15,6 +17,7 @@ public enum RateLimit: String, Hashable, Sendable {
     case .activeRequests: "server.active_requests_per_client"
     case .imagingTime: "server.imaging_time_per_client"
     case .requests: "server.requests_per_second"
+    case .connections: "server.connections_per_client"
     }
   }
 
@@ -24,6 +27,7 @@ public enum RateLimit: String, Hashable, Sendable {
     case .activeRequests: "too many requests of this client wait for images"
     case .imagingTime: "this client's images took too much imaging time"
     case .requests: "this client sent too many requests"
+    case .connections: "this client has too many open connections"
     }
   }
 }

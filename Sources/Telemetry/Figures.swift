@@ -58,7 +58,7 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   public var operatorConnections = 0
   /// Connections that were closed while they waited for a request, because a newer one needed the place.
   public var connectionsYielded = 0
-  /// New connections that were closed at once, because their client had its share.
+  /// New connections that were refused, because their client had its share.
   public var connectionsRefused = 0
   /// Requests that were refused because their client had its share: `active_requests`, `imaging_time`, `requests`.
   public var rateLimited: [String: Int] = [:]

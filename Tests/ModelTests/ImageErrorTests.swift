@@ -105,6 +105,7 @@ struct ImageErrorTests {
     (.rateLimited(by: .activeRequests, retryAfter: 1), "server.active_requests_per_client"),
     (.rateLimited(by: .imagingTime, retryAfter: 9), "server.imaging_time_per_client"),
     (.rateLimited(by: .requests, retryAfter: 2), "server.requests_per_second"),
+    (.rateLimited(by: .connections, retryAfter: 1), "server.connections_per_client"),
     (.watermark(.sourceTooLarge(limit: 1)), "download.maximum_bytes"),
     (.sourceNotFound(status: 404), ""), (.unknownParameter("x"), ""),
   ])

@@ -76,23 +76,13 @@ final class ConnectionTable: Sendable {
   func admit(_ address: IPAddress?) -> Admission {
     let client = clients.network(of: address)
     return state.withLock { state in
-      let ofClient = client.map { state.byClient[$0]?.count ?? 0 } ?? 0
-      if ofClient >= limits.perClient || state.all.count >= limits.total {
-        let mayYield = state.yielding.count < Self.maximumYielding
-        if let client, ofClient >= limits.perClient {
-          guard mayYield,
-            let own = state.byClient[client]?.claimLongestWaiting(where: Self.isQuiet)
-          else {
-            figures.connectionsRefused.add()
-            return .refused
-          }
-          close(own, in: &state)
-        } else {
-          guard mayYield, let longest = state.all.claimLongestWaiting(where: Self.isQuiet) else {
-            return .full
-          }
-          close(longest, in: &state)
-        }
+      if let client, isUsedUp(client, in: state) {
+        guard makeRoom(of: client, in: &state) else { return .refused }
+      } else if state.all.count >= limits.total {
+        guard mayYield(in: state),
+          let longest = state.all.claimLongestWaiting(where: Self.isQuiet)
+        else { return .full }
+        close(longest, in: &state)
       }
       state.all.admit()
       state.change(client) { $0.admit() }
@@ -112,6 +102,44 @@ final class ConnectionTable: Sendable {
       state.change(connection.client) { $0.add(connection) }
     }
     return connection
+  }
+
+  /// Counts an open connection as one of the client that a PROXY header names. Returns `false` if that client has its
+  /// share, and uses all of it. The connection then counts for no client, and is to be closed.
+  func assign(_ connection: ConnectionWatch, to address: IPAddress) -> Bool {
+    guard let client = clients.network(of: address) else { return true }
+    return state.withLock { state in
+      // One that yields is closed anyway.
+      guard !state.yielding.contains(ObjectIdentifier(connection)) else { return true }
+      if isUsedUp(client, in: state), !makeRoom(of: client, in: &state) { return false }
+      connection.client = client
+      state.change(client) { group in
+        group.admit()
+        group.add(connection)
+      }
+      return true
+    }
+  }
+
+  /// Whether a client has its share.
+  private func isUsedUp(_ client: IPAddress, in state: State) -> Bool {
+    state.byClient[client]?.count ?? 0 >= limits.perClient
+  }
+
+  private func mayYield(in state: State) -> Bool {
+    state.yielding.count < Self.maximumYielding
+  }
+
+  /// Closes the client's connection that has been waiting longest. Returns `false`, and counts a refusal, if none waits.
+  private func makeRoom(of client: IPAddress, in state: inout State) -> Bool {
+    guard mayYield(in: state),
+      let own = state.byClient[client]?.claimLongestWaiting(where: Self.isQuiet)
+    else {
+      figures.connectionsRefused.add()
+      return false
+    }
+    close(own, in: &state)
+    return true
   }
 
   /// Counts the end of an admitted connection that was not opened.

@@ -7,8 +7,7 @@ import Synchronization
 final class ConnectionWatch: Sendable {
   /// The socket.
   let descriptor: CInt
-  /// The network of the client; `nil` for a client without a share (`CountedClients`).
-  let client: IPAddress?
+  private let clientStorage: Lock<IPAddress?>
   /// Monotonic milliseconds; `Int.max` while none of the server's own deadlines applies.
   private let deadlineStorage: Atomic<Int>
   /// Monotonic milliseconds; `Int.max` while the connection is busy.
@@ -17,9 +16,16 @@ final class ConnectionWatch: Sendable {
   /// Creates the watch of a socket that was opened at `now`, and whose first request header is due by `deadline`.
   init(descriptor: CInt, client: IPAddress?, openedAt now: Int, deadline: Int) {
     self.descriptor = descriptor
-    self.client = client
+    clientStorage = Lock(client)
     deadlineStorage = Atomic(deadline)
     waitingStorage = Atomic(now)
+  }
+
+  /// The network of the client; `nil` for a client without a share (`CountedClients`). The connection's table alone
+  /// changes it, when a PROXY header names another client.
+  var client: IPAddress? {
+    get { clientStorage.withLock { $0 } }
+    set { clientStorage.withLock { $0 = newValue } }
   }
 
   /// When the connection is shut down, in monotonic milliseconds.

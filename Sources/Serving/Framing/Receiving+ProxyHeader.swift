@@ -10,21 +10,28 @@ extension RequestHandler {
     return configuration.trustedProxies.trusts(peer)
   }
 
-  /// Takes the header off the received bytes. Returns the number of bytes behind it, which are moved to the beginning;
-  /// 0 while the header is incomplete, and `nil` if there is none.
+  /// Takes the header off the received bytes, and counts the connection as one of the client that it names. Returns the
+  /// number of bytes behind it, which are moved to the beginning; 0 while the header is incomplete.
+  ///
+  /// - Throws: `malformed` without a header, `tooManyConnections` if the client has its share.
   func takeProxyHeader(
     off buffer: UnsafeMutableRawBufferPointer, of client: Connection
-  ) -> Int? {
+  ) throws(FramingFault) -> Int {
     let earlier = client.proxyHeader ?? []
     let bytes = earlier + UnsafeRawBufferPointer(buffer)
     switch ProxyHeader.read(bytes) {
-    case .invalid: return nil
+    case .invalid: throw .malformed("the connection does not begin with a PROXY header")
     case .incomplete:
       client.proxyHeader = bytes
       return 0
     case .header(let header):
       client.proxyHeader = nil
-      if let named = header.client { client.peer = named }
+      if let named = header.client {
+        client.peer = named
+        guard monitor.connections.assign(client.watch, to: named) else {
+          throw .tooManyConnections
+        }
+      }
       let taken = header.length - earlier.count
       let rest = buffer.count - taken
       guard let start = buffer.baseAddress else { return 0 }
@@ -33,5 +40,16 @@ extension RequestHandler {
       let more = recvfrom(client.watch.descriptor, start + rest, taken, 0, nil, nil)
       return rest + max(more, 0)
     }
+  }
+
+  /// Logs a PROXY header in the first bytes of a refused connection, which the configuration does not expect.
+  func noteProxyHeader(in bytes: UnsafeRawBufferPointer, of client: Connection) {
+    guard client.framing.wholeRequests == 0, client.endedRequests == 0,
+      ProxyHeader.isBegun(by: bytes)
+    else { return }
+    unlistedProxies.noteProxyHeader(
+      from: client.peer,
+      key: takesProxyHeaders ? "server.trusted_proxies" : "server.proxy_protocol",
+      log: log)
   }
 }

@@ -75,13 +75,15 @@ extension RequestHandler {
   fileprivate func received(_ buffer: UnsafeMutableRawBufferPointer, on client: Connection) -> Int {
     if client.fault != nil { return drop(client) }
     guard client.proxyHeader != nil else { return check(buffer, on: client) }
-    guard let count = takeProxyHeader(off: buffer, of: client) else {
+    do throws(FramingFault) {
+      let count = try takeProxyHeader(off: buffer, of: client)
+      guard count > 0 else { return pictor_received_nothing() }
+      return check(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]), on: client)
+    } catch {
       return refuse(
-        .malformed("the connection does not begin with a PROXY header"), of: client,
+        error, of: client,
         line: Array(UnsafeRawBufferPointer(buffer).prefix(RefusedLine.longest)), from: 0)
     }
-    guard count > 0 else { return pictor_received_nothing() }
-    return check(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]), on: client)
   }
 
   /// Checks bytes of requests. Returns the byte count, or error, that libmicrohttpd is given.
@@ -96,6 +98,7 @@ extension RequestHandler {
       noteProgress(on: client, hasBegun: isNew || client.framing.lastStart > 0)
       return bytes.count
     }
+    noteProxyHeader(in: bytes, of: client)
     return refuse(
       fault, of: client,
       line: refusedLine(of: bytes, from: start, isNew: isNew || start > 0, client), from: start)
@@ -135,19 +138,7 @@ extension RequestHandler {
     let error = fault.error
     // Its header is not read.
     let id = RequestID()
-    let json = ErrorBody(
-      error, id: id.description, explains: configuration.explainsErrors
-    ).json
-    var head = ResponseHead(date: Clock.now(), id: id)
-    head.add("Content-Type", value: "application/json")
-    head.add("Content-Length", value: "\(json.count)")
-    head.add("Cache-Control", value: "no-store")
-    head.add("Connection", value: "close")
-    head.addCommon()
-    crossOrigin.addShared(to: &head)
-    let reason = MHD_get_reason_phrase_for(UInt32(error.status)).map { String(cString: $0) } ?? ""
-    let line = "HTTP/1.1 \(error.status) \(reason)\r\n\(ResponseHead.firstName): "
-    let text = Array(line.utf8) + head.bytes + Array("\r\n\r\n".utf8) + json
+    let text = refusal(of: error, id: id)
     let descriptor = client.watch.descriptor
     // The response fits into an empty socket buffer. A client that reads nothing does not get it.
     let sent = send(descriptor, text, text.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT))
@@ -156,6 +147,8 @@ extension RequestHandler {
     // response.
     shutdown(descriptor, CInt(SHUT_WR))
     client.watch.deadline = Clock.coarseMilliseconds() + Self.lingering
+    // A connection without a share of its client yields first.
+    if fault == .tooManyConnections { client.watch.wait(since: 0) }
     figures.statuses.add("\(error.status)")
     let refused = RefusedLine(client.refusedLine)
     log.info(
@@ -212,6 +205,7 @@ extension FramingFault {
     case .targetTooLong: .targetTooLong(limit: RequestFraming.longestTarget)
     case .headTooLarge: .headTooLarge(limit: RequestFraming.largestHead)
     case .unsupportedVersion: .unsupportedVersion
+    case .tooManyConnections: ConnectionRefusal.error
     }
   }
 }

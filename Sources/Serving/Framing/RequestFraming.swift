@@ -171,4 +171,6 @@ enum FramingFault: Error, Hashable {
   case targetTooLong
   case headTooLarge
   case unsupportedVersion
+  /// The client that a PROXY header names has its share of connections.
+  case tooManyConnections
 }

@@ -47,13 +47,17 @@ final class Front: Sendable {
   func start() throws(ServerError) {
     let audience = handler.audience
     try monitor.start(name: audience.threadName("watcher"))
+    let refusal = ConnectionRefusal()
     try listener.start(
       name: audience.threadName("listener"),
       offer: { [handler, loops] accepted in
         let admission = handler.monitor.connections.admit(accepted.peer)
-        if admission == .admitted {
+        switch admission {
+        case .admitted:
           handler.connectionAccepted()
           loops.add(accepted)
+        case .refused: refusal.answer(accepted, by: handler)
+        case .full: break
         }
         return admission
       })

@@ -32,6 +32,8 @@ final class RequestHandler: Sendable {
   let logsHits: Bool
   /// How long a client may take to read a response.
   let transferTime: TransferTime
+  /// Tells the operator about proxies that are not listed.
+  let unlistedProxies = UnlistedProxies()
   /// Whether connections of trusted proxies begin with a PROXY header.
   let takesProxyHeaders: Bool
   /// `idleTimeout` in milliseconds.

@@ -163,15 +163,47 @@ import Testing
       }
       // When
       let more = try HTTPClient(port: server.port, source: 2)
-      // Then it is closed, and another client is served
+      // Then it is told why and closed, and another client is served
+      let refused = try more.readAnswer()
+      #expect(refused.status == 429 && refused.text.contains("\"code\":\"rate_limited\""))
+      #expect(refused.text.contains("\"request_id\":\"\(refused["X-Request-ID"] ?? "")\""))
+      #expect(refused["Retry-After"] == "1" && refused["Connection"] == "close")
+      #expect(refused["Cache-Control"] == "no-store")
       try more.waitForClose()
       #expect(server.figures.connectionsRefused == 1)
+      #expect(server.figures.byStatus["429"] == 1)
       #expect(isServed(try HTTPClient(port: server.port, source: 3)))
       // When a connection is free again
       busy[0].close()
       try await eventually {
         isServed(try HTTPClient(port: server.port, source: 2))
       }
+    }
+  }
+
+  @Test func `a flood of refused connections is closed, and others are served meanwhile`()
+    async throws
+  {
+    try await withServer(
+      TestProvider(),
+      configure: {
+        $0.connectionLimit = 16
+        $0.connectionsPerClient = 1
+        $0.countsLoopback = true
+        $0.headerTimeout = .seconds(3_600)
+      }
+    ) { server in
+      let busy = try HTTPClient(port: server.port, source: 2)
+      try occupy(busy)
+      // When more connections are refused than get a response, and none reads it
+      let flood = try (0..<600).map { _ in try HTTPClient(port: server.port, source: 2) }
+      // Then
+      #expect(isServed(try HTTPClient(port: server.port, source: 3)))
+      try await eventually { server.figures.connectionsRefused == 600 }
+      #expect(server.figures.connections <= 2)
+      for client in flood { try client.waitForClose() }
+      let answered = server.figures.byStatus["429"] ?? 0
+      #expect((1..<600).contains(answered), "\(answered)")
     }
   }
 

@@ -148,4 +148,80 @@ import Testing
       }
     }
   }
+
+  /// Opens a connection of a client behind the proxy, and begins a request on it that does not end.
+  private func occupy(_ server: Server, header: [UInt8]) throws -> HTTPClient {
+    let client = try HTTPClient(port: server.port)
+    try client.send(
+      bytes: header
+        + Array("POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n".utf8)
+        + Array("Expect: 100-continue\r\n\r\n".utf8))
+    return client
+  }
+
+  private func withTwoConnectionsPerClient(body: (Server) async throws -> Void) async throws {
+    let proxy = try #require(CIDR("127.0.0.0/8"))
+    try await withServer(
+      TestProvider(),
+      configure: {
+        $0.proxyProtocol = true
+        $0.trustedProxies.networks = [proxy]
+        $0.connectionsPerClient = 2
+        $0.headerTimeout = .seconds(3_600)
+        $0.idleTimeout = .seconds(3_600)
+      }, body: body)
+  }
+
+  @Test func `connections count as those of the client that the header names`() async throws {
+    try await withTwoConnectionsPerClient { server in
+      let first = Array("PROXY TCP4 198.51.100.7 10.0.0.1 4660 80\r\n".utf8)
+      let second = Array("PROXY TCP4 198.51.100.8 10.0.0.1 4660 80\r\n".utf8)
+      // Given a client that uses its whole share
+      let busy = try (0..<2).map { _ in
+        let client = try occupy(server, header: first)
+        #expect(try client.read(25) == Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
+        return client
+      }
+      // When it comes with a third connection, with a request and without
+      for request in ["GET /stats HTTP/1.1\r\nHost: t\r\n\r\n", ""] {
+        let more = try HTTPClient(port: server.port)
+        try more.send(bytes: first + Array(request.utf8))
+        // Then it is refused
+        let refused = try more.readAnswer()
+        #expect(refused.status == 429 && refused["Retry-After"] == "1")
+        #expect(refused.text.contains("\"code\":\"rate_limited\""))
+        try more.waitForClose()
+      }
+      #expect(server.figures.connectionsRefused == 2)
+      // And another client of the proxy is served, and so is the proxy itself
+      for header in [second, second, Array("PROXY UNKNOWN\r\n".utf8)] {
+        let other = try HTTPClient(port: server.port)
+        try other.send(bytes: header + Array(HTTPClient.text("GET", target: "/stats").utf8))
+        #expect(try other.readAnswer().status == 200)
+      }
+      // When one of its connections ends, then it has a place again
+      busy[0].close()
+      try await eventually {
+        let again = try HTTPClient(port: server.port)
+        try again.send(bytes: first + Array(HTTPClient.text("GET", target: "/stats").utf8))
+        return try again.readAnswer().status == 200
+      }
+      withExtendedLifetime(busy) {}
+    }
+  }
+
+  @Test func `a named client's idle connections make room for its own`() async throws {
+    try await withTwoConnectionsPerClient { server in
+      let header = Array("PROXY TCP4 198.51.100.7 10.0.0.1 4660 80\r\n".utf8)
+      let crowd = try (0..<6).map { _ in
+        let client = try HTTPClient(port: server.port)
+        try client.send(bytes: header + Array(HTTPClient.text("GET", target: "/stats").utf8))
+        #expect(try client.readAnswer().status == 200)
+        return client
+      }
+      try await eventually { server.figures.connections == 2 }
+      #expect(server.figures.connectionsYielded == 4)
+      withExtendedLifetime(crowd) {}
+    }
+  }
 }

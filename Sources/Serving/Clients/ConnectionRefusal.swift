@@ -1,0 +1,47 @@
+// ConnectionRefusal: answers a new connection that is closed because its client has too many.
+
+import Glibc
+import Model
+import Platform
+import Telemetry
+
+/// Sends 429 on refused connections before they are closed. Never waits, and leaves out the response in a flood.
+final class ConnectionRefusal: Sendable {
+  /// The error that the client gets.
+  static let error = ImageError.rateLimited(by: .connections, retryAfter: 1)
+  /// Responses per second, and at once. Further connections are closed without one.
+  static let rule = TokenBucket.Rule(burst: 100, rate: 100)
+  /// Bytes that are read of a request. Closing a socket with unread input sends RST, which can overtake the response.
+  private static let maximumRead = 16 << 10
+
+  private let budget = Lock(TokenBucket(rule, at: Clock.coarseMilliseconds()))
+
+  /// Sends the response, as far as the budget and the empty socket buffer have room. The caller closes the socket.
+  func answer(_ accepted: EventLoop.Accepted, by handler: RequestHandler) {
+    let now = Clock.coarseMilliseconds()
+    let isDue = budget.withLock { budget in
+      budget.fill(Self.rule, at: now)
+      guard budget.wait(for: 1, Self.rule) == nil else { return false }
+      budget.take(1, Self.rule)
+      return true
+    }
+    guard isDue else { return }
+    let id = RequestID()
+    let text = handler.refusal(of: Self.error, id: id)
+    let flags = CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)
+    let sent = send(accepted.socket, text, text.count, flags)
+    shutdown(accepted.socket, CInt(SHUT_WR))
+    withUnsafeTemporaryAllocation(byteCount: Self.maximumRead, alignment: 1) { buffer in
+      _ = recvfrom(accepted.socket, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT), nil, nil)
+    }
+    handler.figures.statuses.add("\(Self.error.status)")
+    handler.log.info(
+      "connection refused",
+      fields: [
+        "status": .int(Self.error.status), "bytes": .int(max(sent, 0)),
+        "error": .string(Self.error.code), "detail": .string(Self.error.explainedMessage),
+        "client": .string(ifPresent: accepted.peer?.unmapped.description),
+        "request_id": .string(id.description),
+      ])
+  }
+}

@@ -1,0 +1,61 @@
+// UnlistedProxies: tells the operator about proxies that the configuration does not list.
+
+import CMicrohttpd
+import Platform
+import Synchronization
+import Telemetry
+
+/// Notes peers that name their clients without being trusted to. All clients behind such a proxy count as one.
+///
+/// Any client can send such a field, so there is a line at most once an hour.
+final class UnlistedProxies: Sendable {
+  /// Milliseconds between two lines.
+  private static let interval = 3_600_000
+
+  /// When the next line is due, in monotonic milliseconds.
+  private let dueAt = Atomic<Int>(.min)
+
+  /// Whether a line is due. Reads one number, so that requests do not look for fields in vain.
+  var isDue: Bool { dueAt.load(ordering: .relaxed) <= Clock.coarseMilliseconds() }
+
+  /// Logs a peer whose field names clients, if a line is due.
+  func noteField(_ name: String, from peer: IPAddress?, log: Log) {
+    guard takeTurn() else { return }
+    log.warning(
+      "a peer that server.trusted_proxies does not list names its clients: they count as one",
+      fields: [
+        "client": .string(ifPresent: peer?.unmapped.description), "header": .string(name),
+      ])
+  }
+
+  /// Logs a peer that sends a PROXY header and is refused, if a line is due. `key` is the configuration's that decides.
+  func noteProxyHeader(from peer: IPAddress?, key: String, log: Log) {
+    guard takeTurn() else { return }
+    log.warning(
+      "a peer is refused because it sends a PROXY header: \(key) does not list or allow it",
+      fields: ["client": .string(ifPresent: peer?.unmapped.description)])
+  }
+
+  /// Whether a line is due. The next one is due after the interval.
+  private func takeTurn() -> Bool {
+    let now = Clock.coarseMilliseconds()
+    let due = dueAt.load(ordering: .relaxed)
+    return due <= now
+      && dueAt.compareExchange(
+        expected: due, desired: now + Self.interval, ordering: .relaxed
+      ).exchanged
+  }
+}
+
+extension RequestContext {
+  /// Logs a forwarding field of a peer that is not one of `server.trusted_proxies`.
+  func noteUnlistedProxy() {
+    guard handler.unlistedProxies.isDue, let peer = client.peer?.unmapped,
+      !handler.configuration.trustedProxies.trusts(peer)
+    else { return }
+    for name: StaticString in ["X-Forwarded-For", "Forwarded"]
+    where RequestHandler.field(name, on: connection) != nil {
+      handler.unlistedProxies.noteField("\(name)", from: peer, log: handler.log)
+    }
+  }
+}
