@@ -72,7 +72,7 @@ extension Configuration {
     .size(
       "server.minimum_rate", at: \.server.minimumRate,
       purpose:
-        "bytes a second that a client must read beyond that, over 30s: longer responses have 30s and "
+        "bytes a second that a client must read in each window of 30s; long responses have 30s and "
         + "their length by this rate; 0: only server.answer_timeout"),
     .duration(
       "server.shutdown_delay", at: \.server.shutdownDelay,

@@ -33,6 +33,8 @@ final class ConnectionTable: Sendable {
     var all = ConnectionGroup()
     var byClient: [IPAddress: ConnectionGroup] = [:]
     var yielding: Set<ObjectIdentifier> = []
+    /// How fast the clients read that are sent a response now.
+    var paces: [ObjectIdentifier: ReadingPace] = [:]
 
     /// Counts the end of a connection.
     mutating func end(of client: IPAddress?) {
@@ -42,6 +44,7 @@ final class ConnectionTable: Sendable {
 
     /// Removes an open connection from both groups. Returns whether it was there.
     mutating func remove(_ connection: ConnectionWatch) -> Bool {
+      paces[ObjectIdentifier(connection)] = nil
       change(connection.client) { $0.remove(connection) }
       return all.remove(connection)
     }
@@ -54,17 +57,21 @@ final class ConnectionTable: Sendable {
   }
 
   private let limits: ConnectionLimits
+  private let leastPace: ReadingPace.Rule?
   private let clients: CountedClients
   private let figures: ServerFigures
   private let state = Lock(State())
 
   /// Creates an empty table.
+  ///
+  /// - Parameter leastPace: how fast clients have to read; `nil`: only by the deadline of each response.
   init(
-    limits: ConnectionLimits = ConnectionLimits(),
+    limits: ConnectionLimits = ConnectionLimits(), leastPace: ReadingPace.Rule? = nil,
     clients: CountedClients = CountedClients(proxies: TrustedProxies()),
     figures: ServerFigures = ServerFigures()
   ) {
     self.limits = limits
+    self.leastPace = leastPace
     self.clients = clients
     self.figures = figures
   }
@@ -157,15 +164,41 @@ final class ConnectionTable: Sendable {
     }
   }
 
-  /// Shuts down the connections whose deadline has passed.
+  /// Shuts down the connections whose deadline has passed, and those whose client reads too slowly.
   func closeLate(_ now: Int) {
     state.withLock { state in
       // Under the lock, so that the socket cannot be closed and its descriptor reused before shutdown(2).
-      for connection in state.all.connections where connection.deadline <= now {
+      for connection in state.all.connections
+      where connection.deadline <= now || isTooSlow(connection, in: &state, at: now) {
         shutdown(connection.descriptor, CInt(SHUT_RDWR))
         connection.deadline = .max
       }
     }
+  }
+
+  /// Whether the client of a connection has read less of a response than `leastPace` in a whole window.
+  private func isTooSlow(
+    _ connection: ConnectionWatch, in state: inout State, at now: Int
+  ) -> Bool {
+    guard let leastPace else { return false }
+    let id = ObjectIdentifier(connection)
+    let deadline = connection.deadline
+    // Without a deadline the server is at work, and a waiting connection has no response.
+    guard deadline != .max, connection.waitingSince == nil else {
+      state.paces[id] = nil
+      return false
+    }
+    // Each response has its own deadline.
+    guard var pace = state.paces[id], pace.response == deadline else {
+      state.paces[id] = ReadingPace(
+        response: deadline, at: now, received: SocketProgress.received(connection.descriptor))
+      return false
+    }
+    guard pace.isDue(leastPace, at: now) else { return false }
+    let progress = SocketProgress(of: connection.descriptor)
+    let isTooSlow = pace.end(leastPace, at: now, progress)
+    state.paces[id] = isTooSlow ? nil : pace
+    return isTooSlow
   }
 
   /// Shuts down a claimed connection, under the lock for the same reason.

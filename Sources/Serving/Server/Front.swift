@@ -36,7 +36,7 @@ final class Front: Sendable {
     monitor = try ConnectionMonitor(
       limit: configuration.maximumActiveRequests, tick: min(max(shortest / 8, 20), 1_000),
       connections: ConnectionTable(
-        limits: configuration.connectionLimits(for: audience),
+        limits: configuration.connectionLimits(for: audience), leastPace: configuration.leastPace,
         clients: configuration.countedClients, figures: shared.figures))
     handler = RequestHandler(
       configuration: configuration, shared: shared, monitor: monitor, audience: audience)

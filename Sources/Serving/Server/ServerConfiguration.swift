@@ -78,6 +78,11 @@ public struct ServerConfiguration: Sendable {
       rate: settings.minimumRate)
   }
 
+  /// How fast clients have to read, whatever the length of a response; `nil` without a minimum rate.
+  var leastPace: ReadingPace.Rule? {
+    ReadingPace.Rule(window: rateWindow.wholeMilliseconds, rate: settings.minimumRate)
+  }
+
   /// Which clients have shares.
   var countedClients: CountedClients {
     CountedClients(proxies: trustedProxies, includesLoopback: countsLoopback)
