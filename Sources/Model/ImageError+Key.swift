@@ -5,7 +5,7 @@ extension ImageError {
   public var decidingKey: String? {
     switch self {
     case .forbiddenSource(_, _, let key), .sourceUnreachable(_, let key),
-      .sourceTimeout(_, let key), .tooCostly(_, let key):
+      .sourceTimeout(_, let key), .tooCostly(_, let key), .bodyTooLarge(_, let key):
       key
     case .forbiddenParameter(let name): Self.keyForbidding(name)
     case .unsignedParameter(_, let key): key

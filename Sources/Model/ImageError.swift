@@ -45,8 +45,8 @@ public enum ImageError: Error, Hashable, Sendable {
   /// A later request of the same client with the same operation key replaced this one.
   case superseded
   // 413
-  /// The request body exceeds the byte limit.
-  case bodyTooLarge(limit: Int)
+  /// The request body exceeds the byte limit; `key` is the configuration's that decides, if one does.
+  case bodyTooLarge(limit: Int, key: String? = nil)
   /// A prefetch list exceeds the line limit.
   case tooManyLines(limit: Int)
   /// The source exceeds the byte limit of the configuration's `key`.
@@ -282,7 +282,7 @@ extension ImageError {
     case .sourceNotFound(let status): "the source does not exist (\(status))"
     case .methodNotAllowed(let method, let allowed): "method \(method) is not allowed: \(allowed)"
     case .superseded: "superseded by a later request with the same operation key"
-    case .bodyTooLarge(let limit): "the request body has more than \(limit) bytes"
+    case .bodyTooLarge(let limit, _): "the request body has more than \(limit) bytes"
     case .tooManyLines(let limit): "the list has more than \(limit) images"
     case .sourceTooLarge(let limit, _): "the source has more than \(limit) bytes"
     case .unsupportedFormat: "the source has no supported image format"

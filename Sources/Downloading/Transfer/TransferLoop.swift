@@ -136,7 +136,7 @@ final class TransferLoop {
   }
 
   private static let circuitOpen = ImageError.sourceUnreachable(
-    detail: "circuit open: the host failed repeatedly")
+    detail: "circuit open: the host failed repeatedly", key: "download.breaker_threshold")
 
   func apply(_ actions: [DownloadQueue.Action]) {
     var rest = actions[...]

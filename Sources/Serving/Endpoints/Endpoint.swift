@@ -78,6 +78,11 @@ enum BodyPolicy: Equatable, Sendable {
   /// The body is kept in a memory file, up to `limit` bytes.
   case file(limit: Int)
 
+  /// The configuration key of the limit; `nil` if it is a constant.
+  var key: String? {
+    if case .file = self { "download.maximum_bytes" } else { nil }
+  }
+
   /// Maximum length of the body, in bytes; 0 if it is not needed.
   var limit: Int {
     switch self {

@@ -26,6 +26,8 @@ struct RequestBody: Sendable {
   private(set) var count = 0
   /// Maximum length of the body; 0 if it is not needed.
   private var limit = 0
+  /// The configuration key of the limit, if there is one.
+  private var key: String?
   private var storage = Storage.nothing
 
   /// Returns the maximum number of bytes read from a body with this limit.
@@ -36,6 +38,7 @@ struct RequestBody: Sendable {
   /// Keeps the following bytes as the policy says. Those in a file count against `memory` until their last use.
   mutating func begin(_ policy: BodyPolicy, memory: ByteBudget) {
     limit = policy.limit
+    key = policy.key
     switch policy {
     case .discard: storage = .nothing
     case .memory: storage = .bytes([])
@@ -66,7 +69,7 @@ struct RequestBody: Sendable {
   ///
   /// - Throws: `bodyTooLarge`.
   func bytes() throws(ImageError) -> [UInt8] {
-    guard count <= limit else { throw .bodyTooLarge(limit: limit) }
+    guard count <= limit else { throw .bodyTooLarge(limit: limit, key: key) }
     if case .bytes(let bytes) = storage { return bytes }
     return []
   }
@@ -76,7 +79,7 @@ struct RequestBody: Sendable {
   /// - Throws: `bodyTooLarge`, `unsupportedFormat` without a body, `overloaded` if memory is
   ///   exhausted.
   func file() throws(ImageError) -> FileRegion {
-    guard count <= limit else { throw .bodyTooLarge(limit: limit) }
+    guard count <= limit else { throw .bodyTooLarge(limit: limit, key: key) }
     switch storage {
     case .file(let file):
       guard let region = file.finish() else {
@@ -144,7 +147,9 @@ extension RequestContext {
     client.loop.active.add(1)
     do throws(ImageError) {
       _ = try admit()
-      return refuse(.bodyTooLarge(limit: limit > 0 ? limit : RequestBody.maximumDiscarded))
+      return refuse(
+        .bodyTooLarge(
+          limit: limit > 0 ? limit : RequestBody.maximumDiscarded, key: bodyPolicy.key))
     } catch {
       return refuse(error)
     }

@@ -20,8 +20,8 @@ import Testing
   }
 
   private func isCircuitOpen(_ error: (any Error)?) -> Bool {
-    if case .sourceUnreachable(let detail, _)? = error as? ImageError {
-      return detail.hasPrefix("circuit open")
+    if case .sourceUnreachable(let detail, let key)? = error as? ImageError {
+      return detail.hasPrefix("circuit open") && key == "download.breaker_threshold"
     }
     return false
   }

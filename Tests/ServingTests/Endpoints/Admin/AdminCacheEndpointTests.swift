@@ -271,11 +271,15 @@ import Testing
   }
 
   @Test func `an upload that is too long, empty or partial is refused`() async throws {
-    try await withOperators(configure: { $0.maximumUpload = 1_000 }) { client, header in
+    try await withOperators(configure: {
+      $0.maximumUpload = 1_000
+      $0.explainsErrors = true
+    }) { client, header in
       let long = try client.request(
         "PUT", target: "/admin/cache?url=" + url, headers: header,
         body: [UInt8](repeating: 1, count: 100_000))
       #expect(long.status == 413 && long.text.contains("more than 1000 bytes"))
+      #expect(long.text.contains("download.maximum_bytes"))
       let exact = try client.request(
         "PUT", target: "/admin/cache?url=" + url, headers: header,
         body: [UInt8](repeating: 1, count: 1_000)
