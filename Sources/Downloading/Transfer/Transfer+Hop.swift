@@ -100,4 +100,20 @@ extension Transfer {
     let kind = address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue)
     return socket(address.pointee.family, kind, address.pointee.protocol)
   }
+
+  /// Aims at the target of a redirect.
+  ///
+  /// - Throws: the error of a refused redirect.
+  func follow(_ location: String, now: ContinuousClock.Instant) throws(ImageError) {
+    let configuration = rules.configuration
+    guard redirects.count < configuration.maximumRedirects else {
+      throw .tooManyRedirects(limit: configuration.maximumRedirects)
+    }
+    redirects.append(response)
+    let next = try DownloadTarget(redirect: location, hosts: configuration.hosts)
+    try aim(at: next, now: now)
+    // Set only now: a redirect that is refused is a failure of the current hop.
+    target = next
+    forgetHop()
+  }
 }

@@ -129,7 +129,7 @@ final class Transfer {
     try aim(at: target, now: now)
   }
 
-  private func forgetHop() {
+  func forgetHop() {
     head = OriginResponseParser(limit: rules.configuration.maximumHeaderBytes)
     discarded = 0
     refusedAddress = nil
@@ -201,7 +201,7 @@ final class Transfer {
   }
 
   /// The current hop's response, with its times.
-  private var response: OriginResponse {
+  var response: OriginResponse {
     var response = head.origin
     if let sentAt, let answered {
       response.exchange = Exchange(requestedAt: sentAt, receivedAt: answered)
@@ -274,9 +274,7 @@ final class Transfer {
     do throws(ImageError) {
       if let failure { throw failure }
       if body?.isWaiting == true { throw .overloaded(queue: "download memory", retryAfter: 1) }
-      if let refusedAddress, !hasOpenedSocket {
-        throw refusedAddress
-      }
+      if let refusedAddress, !hasOpenedSocket { throw refusedAddress }
       // The head of an error or redirect is sufficient, even if its body failed.
       if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {
         if let location = head.redirect {
@@ -337,17 +335,4 @@ final class Transfer {
 
   /// Ends the body with the result of its verification.
   func verified(isRight: Bool) { body?.end(isWhole: isRight) }
-
-  private func follow(_ location: String, now: ContinuousClock.Instant) throws(ImageError) {
-    let configuration = rules.configuration
-    guard redirects.count < configuration.maximumRedirects else {
-      throw .tooManyRedirects(limit: configuration.maximumRedirects)
-    }
-    redirects.append(response)
-    let next = try DownloadTarget(redirect: location, hosts: configuration.hosts)
-    try aim(at: next, now: now)
-    // Set only now: a redirect that is refused is a failure of the current hop.
-    target = next
-    forgetHop()
-  }
 }
