@@ -63,6 +63,8 @@ import Testing
     do {
       let pictor = try PictorProcess(in: folder)
       for _ in 0..<2 { tags.append(try pictor.get(origin.target("/a.jpg", adding: wish))["etag"]) }
+      // A client has the last byte before the source is stored.
+      try pictor.waitFor("it is stored") { $0.disk.entries == 1 }
       #expect(try pictor.end() == 0)
     }
     let pictor = try PictorProcess(in: folder)
