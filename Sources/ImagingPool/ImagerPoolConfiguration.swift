@@ -46,12 +46,12 @@ public struct ImagerPoolConfiguration: Sendable {
   ///   - executable: the path of the program.
   ///   - settings: the keys; by default all have their defaults.
   ///   - plan: the available memory and cores; by default all cores and no limit of memory.
-  ///   - jobMemory: the memory of all jobs together, in bytes (`MemoryPlan.jobs`). Expensive ones share half of it, and
-  ///     each worker has a part of the other half for any other job.
+  ///   - parts: the bytes that the other parts of the server may hold together. Of what they leave, expensive jobs share
+  ///     half, and each worker has a part of the other half for any other job.
   public init(
     executable: String, _ settings: ImagingSettings = ImagingSettings(),
     plan: MemoryPlan = .unlimited(cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)),
-    jobMemory: Int = .max
+    parts: Int = 0
   ) {
     self.settings = settings
     self.executable = executable
@@ -60,6 +60,7 @@ public struct ImagerPoolConfiguration: Sendable {
     retireAboveResidentBytes = settings.retireAbove ?? plan.retireAbove
     limits = ImagingLimits(settings)
     limits.maximumBytes = maximumWorkerMemory ?? .max
+    let jobMemory = plan.jobs(beside: parts, workers: workers)
     let quickBytes = jobMemory / 2 / workers
     // Where each worker may take all that it can have, estimates decide nothing.
     let isPlenty = quickBytes >= limits.maximumBytes

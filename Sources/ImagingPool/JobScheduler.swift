@@ -159,12 +159,21 @@ struct JobScheduler<Job> {
     return others.count < (slots.count + 1) / 2 && bytes <= memory - bytesOfLong
   }
 
+  /// Takes an idle slot that must be woken because an expensive job has room; `nil` if there is none. A large job that
+  /// ends may leave room for several.
+  mutating func slotForLater() -> Int? {
+    guard alone == nil, let bytes = waiting.bytesOfFirstLater(), hasRoom(forLong: bytes) else {
+      return nil
+    }
+    return idle.popLast()
+  }
+
   /// The estimated memory of the expensive jobs that run, in bytes.
   var bytesOfLong: Int { running.values.reduce(0) { $0 + ($1.bytes ?? 0) } }
 
   /// Reports that a slot's job is expensive. Returns whether the slot continues it. Otherwise the job is queued again
   /// behind all other jobs, and the slot has none.
-  mutating func takesLong(_ id: UInt64, bytes: Int = 0) -> Bool {
+  mutating func takesLong(_ id: UInt64, bytes: Int) -> Bool {
     guard let entry = running[id], let job = entry.job else { return true }
     if waiting.count == 0, hasRoom(forLong: bytes) {
       running[id]?.bytes = bytes

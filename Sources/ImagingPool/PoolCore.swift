@@ -87,7 +87,9 @@ final class PoolCore: Sendable {
   }
 
   func cancel(_ id: UInt64) {
-    guard let (job, slot) = board.withLock({ $0.cancel(id) }) else { return }
+    let (ended, later) = board.withLock { ($0.cancel(id), $0.slotForLater()) }
+    wake(later)
+    guard let (job, slot) = ended else { return }
     cancelled.add()
     wake(slot)
     job.caller.resume(returning: .failure(.cancelled))
@@ -191,8 +193,13 @@ final class PoolCore: Sendable {
 
   func next(slot: Int, isReady: Bool) -> JobScheduler<PendingJob>.Next {
     let now = ContinuousClock.now
-    let next = board.withLock { $0.next(slot: slot, isReady: isReady, now: now) }
+    let (next, later) = board.withLock { board in
+      let next = board.next(slot: slot, isReady: isReady, now: now)
+      if case .job = next { return (next, board.slotForLater()) }
+      return (next, nil)
+    }
     if case .wait(let other) = next { wake(other) }
+    wake(later)
     return next
   }
 
@@ -233,7 +240,10 @@ final class PoolCore: Sendable {
 
   /// Fails the queued jobs of a faulty source. Each would fail the same way, after as much work.
   private func refuseWaiting(of source: SourceIdentity, _ error: ImageError) {
-    let jobs = board.withLock { $0.removeWaiting { $0.job.source == source } }
+    let (jobs, later) = board.withLock { board in
+      (board.removeWaiting { $0.job.source == source }, board.slotForLater())
+    }
+    wake(later)
     for job in jobs { answer(job, with: .failure(error)) }
   }
 

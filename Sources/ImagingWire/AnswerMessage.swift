@@ -49,7 +49,7 @@ public enum AnswerMessage: Hashable, Sendable {
     case .failure: self = .failure(id: try reader.number(UInt64.self), try reader.imageError())
     case .takesLong:
       self = .takesLong(
-        id: try reader.number(UInt64.self), bytes: try reader.integer("bytes", in: 0...Int.max / 2))
+        id: try reader.number(UInt64.self), bytes: try reader.integer("bytes", in: 0...1 << 53))
     case .job: throw .malformed("a job, not an answer")
     }
     try reader.end()

@@ -26,9 +26,8 @@ public struct SessionNiceness: ~Copyable {
     wanted = "\(min((group ?? own) + niceness, 19))"
   }
 
-  /// The niceness in the text of an `autogroup` file, such as `/autogroup-25 nice 0`. Nil if the file is empty: the
-  /// process has no session, as a container's first may have none, and each of its threads counts beside the groups
-  /// with its own niceness.
+  /// Returns the niceness in the text of an `autogroup` file (`/autogroup-25 nice 0`), or `nil` if it is empty. A process
+  /// without a session has no group.
   static func niceness(ofGroup text: String) -> CInt? {
     text.split { $0 == " " || $0 == "\n" }.last.flatMap { CInt($0) }
   }

@@ -113,8 +113,7 @@ struct PartConfigurations: Sendable {
           + "download.maximum_bytes_in_flight and disk.write_queue_limit together: \(parts)")
     }
     imagers = ImagerPoolConfiguration(
-      executable: executable ?? "", configuration.imaging, plan: plan,
-      jobMemory: plan.jobs(beside: parts))
+      executable: executable ?? "", configuration.imaging, plan: plan, parts: parts)
     passing = PassingPolicy(configuration.imaging)
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
     derives = configuration.imaging.derives

@@ -130,6 +130,7 @@ private struct BoardAndModel {
       let other = waiting.isEmpty ? nil : idle.popLast()
       guard case .wait(other) = next else { return expect(false, "\(next)") }
     } else if let index = turn() {
+      defer { wakeForLater() }
       let id = waiting[index].id
       let rank = waiting[index].rank
       let bytes = waiting.remove(at: index).bytes
@@ -141,6 +142,13 @@ private struct BoardAndModel {
       idle.append(slot)
       guard case .wait(nil) = next else { return expect(false, "\(next)") }
     }
+  }
+
+  /// The slot that took a job wakes another one if the first expensive job has room.
+  private mutating func wakeForLater() {
+    let first = waiting.first { $0.rank < 0 }
+    let slot = first.map { hasRoom(forLong: $0.bytes) } == true ? idle.popLast() : nil
+    expect(board.slotForLater() == slot, "a slot is woken for an expensive job with room")
   }
 
   private func hasRoom(forLong bytes: Int) -> Bool {

@@ -42,7 +42,7 @@ import Testing
     // When the first two are found to take long, then they wait, and what they are raised to is no matter
     for id in 1...3 {
       board.expectJob(UInt64(id), slot: 0, now: now)
-      let goesOn = board.takesLong(UInt64(id))
+      let goesOn = board.takesLong(UInt64(id), bytes: 0)
       #expect(!goesOn)
       board.raise(UInt64(id), to: .high)
     }
@@ -65,7 +65,7 @@ import Testing
     for id in 0..<slots { board.expectAdmitted(UInt64(id), job: "long", wake: nil) }
     for id in 0..<slots { board.expectJob(UInt64(id), slot: id, now: now) }
     // When each is found to take long
-    let running = (0..<slots).filter { board.takesLong(UInt64($0)) }
+    let running = (0..<slots).filter { board.takesLong(UInt64($0), bytes: 0) }
     // Then
     #expect(running.count == (slots == 1 ? 1 : long))
     #expect(board.waitingCount == slots - running.count)
@@ -85,13 +85,13 @@ import Testing
     var board = board(slots: 1, limit: 99)
     board.expectAdmitted(1, job: "long", wake: nil)
     board.expectJob(1, slot: 0, now: now)
-    let goesOn = board.takesLong(1)
+    let goesOn = board.takesLong(1, bytes: 0)
     #expect(goesOn && board.isLong(1))
     #expect(board.finish(1) == "long")
     // Given one that waits while others come all the time
     for id in 2...20 { board.expectAdmitted(UInt64(id), job: "", wake: nil) }
     board.expectJob(2, slot: 0, now: now)
-    let waits = !board.takesLong(2)
+    let waits = !board.takesLong(2, bytes: 0)
     #expect(waits)
     for id in 3...10 {
       board.expectJob(UInt64(id), slot: 0, now: now)

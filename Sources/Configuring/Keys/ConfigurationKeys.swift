@@ -55,7 +55,7 @@ extension Configuration {
 
     .sizeOrAuto(
       "memory.budget", at: \.memory.budget,
-      purpose: "bytes that images, bodies and jobs hold together; auto: 0.7 of memory"),
+      purpose: "bytes that images, bodies, disk writes and jobs share; auto: 0.7 of memory"),
     .sizeOrAuto(
       "memory.limit", at: \.memory.limit,
       purpose: "bytes of images in memory, at most 1/16 for one; auto: 256MiB, at most 1/8 of "

@@ -43,6 +43,9 @@ extension ConfigurationKey {
       }, write: { "\($0[keyPath: field])" })
   }
 
+  /// The maximum of each size, in bytes, so that sums of sizes do not overflow.
+  private static let maximumSize = 1 << 50
+
   static func size(
     _ path: String, at field: WritableKeyPath<Configuration, Int> & Sendable, purpose: String,
     atLeast minimum: Int = 0
@@ -50,10 +53,9 @@ extension ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose,
       allowed: "a size such as \"64MiB\" (B, KiB, MiB, GiB, TiB), at least "
-        + ByteSize.text(minimum),
+        + "\(ByteSize.text(minimum)), at most \(ByteSize.text(maximumSize))",
       read: { configuration, value in
-        guard let bytes = value.integer ?? value.text.flatMap(ByteSize.parse), bytes >= minimum
-        else { return false }
+        guard let bytes = ByteSize.bytes(value, in: minimum...maximumSize) else { return false }
         configuration[keyPath: field] = bytes
         return true
       }, write: { quoted(ByteSize.text($0[keyPath: field])) })
@@ -67,14 +69,13 @@ extension ConfigurationKey {
     ConfigurationKey(
       path: path, purpose: purpose,
       allowed: "auto or a size such as \"64MiB\" (B, KiB, MiB, GiB, TiB), at least "
-        + ByteSize.text(minimum),
+        + "\(ByteSize.text(minimum)), at most \(ByteSize.text(maximumSize))",
       read: { configuration, value in
         if value.text == "auto" {
           configuration[keyPath: field] = nil
           return true
         }
-        guard let bytes = value.integer ?? value.text.flatMap(ByteSize.parse), bytes >= minimum
-        else { return false }
+        guard let bytes = ByteSize.bytes(value, in: minimum...maximumSize) else { return false }
         configuration[keyPath: field] = bytes
         return true
       }, write: { quoted($0[keyPath: field].map(ByteSize.text) ?? "auto") })

@@ -67,7 +67,7 @@ extension Configuration {
       in: .milliseconds(100)...(.seconds(3_600))),
     .duration(
       "server.answer_timeout", at: \.server.answerTimeout,
-      purpose: "time that every client has to read its response; stops slow readers",
+      purpose: "time to read a response, if the client keeps server.minimum_rate; longer ones have more",
       in: .seconds(1)...(.seconds(86_400))),
     .size(
       "server.minimum_rate", at: \.server.minimumRate,

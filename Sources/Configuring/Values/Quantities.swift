@@ -17,6 +17,11 @@ enum ByteSize {
     return text == "0" ? 0 : nil
   }
 
+  /// Returns the bytes of a number or a text; `nil` for any other value and outside the range.
+  static func bytes(_ value: RawValue, in range: ClosedRange<Int>) -> Int? {
+    (value.integer ?? value.text.flatMap(parse)).flatMap { range.contains($0) ? $0 : nil }
+  }
+
   /// Returns the shortest exact form.
   static func text(_ bytes: Int) -> String {
     let unit = units.first { bytes != 0 && bytes % $0.bytes == 0 }

@@ -41,7 +41,7 @@ public struct Pipeline: Sendable {
   ///     the result is marked as damaged.
   ///   - overlay: The watermark. That of `transform` is ignored.
   ///   - verifies: Whether a description requires that all pixels of the source decode.
-  ///   - admits: Called once or twice before decoding, with the estimated cost so far. If it returns `false`, the job
+  ///   - admits: Called before each decoding, with the estimated cost so far. If it returns `false`, the job
   ///     ends with `ImageError.cancelled`.
   /// - Throws:
   ///   - `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`, `.tooManyFrames` or `.tooCostly` if the

@@ -6,11 +6,14 @@ import Model
 extension JobCost {
   /// Checks what libvips allocates to read the header: for a WebP 4 bytes for each pixel of its canvas.
   ///
-  /// - Throws: `ImageError.tooCostly`.
+  /// - Throws: `ImageError.tooManyPixels`; `.tooCostly` within `.ofVariant`.
   static func checkOpening(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, _ limits: ImagingLimits
   ) throws(ImageError) {
     guard format == .webp, let pixels = pixelsOfWebP(source) else { return }
+    guard pixels <= limits.maximumPixels else {
+      throw .tooManyPixels(pixels: pixels, limit: limits.maximumPixels)
+    }
     var cost = JobCost()
     cost.bytes = 4 * pixels
     try cost.check(limits)
@@ -30,7 +33,7 @@ extension JobCost {
     }
   }
 
-  /// Rows of the source that are held for each sample, in any format.
+  /// The maximum rows of a source that are held, in any format.
   private static let heldRows = 1_024
   /// Memory of every job.
   private static let bytesOfAnyJob = 8 << 20
@@ -59,12 +62,13 @@ extension JobCost {
     case .jp2:
       // Tiles are decoded a row at a time, with 32 bits a sample.
       let stream = BoxLengths.content(of: "jp2c", in: source) ?? source
-      let rows = CodestreamLengths.tileHeight(of: stream) ?? header.size.height
-      needed += Double(header.size.width * min(rows, header.size.height)) * 4 * depth
+      let height = CodestreamLengths.tileHeight(of: stream) ?? header.size.height
+      needed += Double(header.size.width * min(height, header.size.height)) * 4 * depth
     case .bmp, .ico: needed += pixels * depth
     case .png, .tiff, .svg: break
     }
-    needed += Double(header.size.width * Self.heldRows) * depth
+    let rows = min(Self.heldRows, header.size.height * (header.isAnimation ? header.pages : 1))
+    needed += Double(header.size.width) * Double(rows) * depth
     bytes += Int(min(needed, 1e15))
   }
 

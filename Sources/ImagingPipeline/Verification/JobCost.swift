@@ -46,21 +46,21 @@ public struct JobCost: Hashable, Sendable {
 
   /// Checks the estimate against the limits.
   ///
-  /// - Throws: `ImageError.tooCostly` above a limit, within `.ofVariant` if other variants of the source may cost less.
+  /// - Throws: `ImageError.tooCostly` above a limit, within `.ofVariant` if other variants of the source may cost less,
+  ///   or if memory is missing, which the operator gives.
   func check(_ limits: ImagingLimits) throws(ImageError) {
-    let error: ImageError
     if seconds > limits.maximumSeconds {
-      error = .tooCostly(
+      let error = ImageError.tooCostly(
         reason: "it would take about \(Int(seconds.rounded())) s of processor time; at most "
           + "\(Int(limits.maximumSeconds)) are allowed", key: ImagingLimits.timeKey)
-    } else if Double(bytes) * Self.leastShare > Double(limits.maximumBytes) {
-      error = .tooCostly(
-        reason: "it would take about \(bytes >> 20) MiB of memory; a worker has "
-          + "\(limits.maximumBytes >> 20)", key: ImagingLimits.memoryKey)
-    } else {
-      return
+      throw isOfSource ? error : .ofVariant(error)
     }
-    throw isOfSource ? error : .ofVariant(error)
+    guard Double(bytes) * Self.leastShare <= Double(limits.maximumBytes) else {
+      throw .ofVariant(
+        .tooCostly(
+          reason: "it would take about \(bytes >> 20) MiB of memory; a worker has "
+            + "\(limits.maximumBytes >> 20)", key: ImagingLimits.memoryKey))
+    }
   }
 
   /// The cost of a `maxbytes` search in encodes of the full size: at most eight encodes, most of them of smaller

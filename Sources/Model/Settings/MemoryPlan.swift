@@ -3,7 +3,8 @@
 /// Divides the available memory among the server's parts and the workers, with a maximum for each.
 ///
 /// In a container of 512 MiB the budget is 358 MiB: the memory tier gets 64 MiB, bodies 64, images that are sent 32, disk
-/// writes 32, and jobs 166. The rest is for the server, workers at rest and the page cache.
+/// writes 32, and jobs 166. The rest is for the server, workers at rest and the page cache. A single expensive job may
+/// use a worker's whole memory.
 public struct MemoryPlan: Hashable, Sendable {
   /// Available bytes; `Int.max` if unknown.
   public let room: Int
@@ -28,11 +29,11 @@ public struct MemoryPlan: Hashable, Sendable {
   public var budget: Int { room == .max ? .max : room / 10 * 7 }
 
   /// The memory of all jobs together besides that of workers at rest, in bytes: what the parts leave of the budget, but
-  /// enough for a thumbnail in each worker.
+  /// at least 64 MiB for each worker.
   ///
   /// - Parameter parts: The bytes of the other parts together.
-  public func jobs(beside parts: Int) -> Int {
-    budget == .max ? .max : max(budget - parts, 64 << 20)
+  public func jobs(beside parts: Int, workers: Int) -> Int {
+    budget == .max ? .max : max(budget - parts, workers * (64 << 20))
   }
 
   /// `memory.limit`, in bytes.

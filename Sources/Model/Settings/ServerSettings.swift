@@ -50,7 +50,7 @@ public struct ServerSettings: Hashable, Sendable {
   /// Time limit for producing a response, 100 ms to 1 h; then the response is 504
   /// `deadline_exceeded`.
   public var requestTimeout = Duration.seconds(30)
-  /// Time that every client has to read a response, 1 s to 1 d.
+  /// Time to read a response of any length, if the client keeps `minimumRate`; 1 s to 1 d.
   public var answerTimeout = Duration.seconds(120)
   /// Minimum rate at which a client reads a response, in bytes per second, in each window of 30 s; 0 for none. The time
   /// for the whole response is the longer one of `answerTimeout`, and 30 s with its length divided by this rate.

@@ -17,17 +17,17 @@ struct ReadingPace: Hashable {
     init?(window: Int, rate: Int) {
       guard rate > 0 else { return nil }
       self.window = window
-      bytes = window * rate / 1_000
+      bytes = window * min(rate, 1 << 40) / 1_000
     }
   }
 
   /// Identifies the response: its deadline.
   let response: Int
   private var since: Int
-  private var before: Int
+  private var before: Int?
 
-  /// Begins the first window. `received` is what the client has received on the connection so far.
-  init(response: Int, at now: Int, received: Int) {
+  /// Begins the first window. `received` is what the client has received on the connection so far; `nil` if unknown.
+  init(response: Int, at now: Int, received: Int?) {
     self.response = response
     since = now
     before = received
@@ -42,19 +42,20 @@ struct ReadingPace: Hashable {
       since = now
       before = progress.received
     }
-    return progress.isPending && progress.received - before < rule.bytes
+    guard let before, let received = progress.received else { return false }
+    return progress.isPending && received - before < rule.bytes
   }
 }
 
 /// What the kernel knows of a socket's output.
 struct SocketProgress: Hashable {
-  /// Bytes that the peer has acknowledged on the connection.
-  let received: Int
-  /// Whether there are bytes that it has not acknowledged.
+  /// Bytes that the peer has acknowledged on the connection; `nil` if the kernel does not tell.
+  let received: Int?
+  /// Whether there are bytes that the peer's window keeps back. Bytes on their way are no sign of a slow peer.
   let isPending: Bool
 
   /// Creates a progress.
-  init(received: Int, isPending: Bool) {
+  init(received: Int?, isPending: Bool) {
     self.received = received
     self.isPending = isPending
   }
@@ -62,13 +63,13 @@ struct SocketProgress: Hashable {
   /// Asks the kernel. Does not block.
   init(of descriptor: CInt) {
     var unsent: CInt = 0
-    // SIOCOUTQ (tcp(7)) has the number of TIOCOUTQ.
-    let status = ioctl(descriptor, UInt(TIOCOUTQ), &unsent)
+    // SIOCOUTQNSD (include/uapi/linux/sockios.h): bytes that are not sent, without those that are not acknowledged.
+    let status = ioctl(descriptor, 0x894b, &unsent)
     self.init(received: Self.received(descriptor), isPending: status == 0 && unsent > 0)
   }
 
-  /// Returns the bytes that the peer has acknowledged; 0 if the kernel does not tell.
-  static func received(_ descriptor: CInt) -> Int {
+  /// Returns the bytes that the peer has acknowledged; `nil` if the kernel does not tell.
+  static func received(_ descriptor: CInt) -> Int? {
     // glibc's `tcp_info` ends before `tcpi_bytes_acked`, which Linux 4.1 added (include/uapi/linux/tcp.h).
     let offset = 120
     return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { info in
@@ -76,8 +77,9 @@ struct SocketProgress: Hashable {
       guard
         getsockopt(descriptor, CInt(IPPROTO_TCP), TCP_INFO, info.baseAddress, &length) == 0,
         Int(length) >= offset + 8
-      else { return 0 }
-      return Int(truncatingIfNeeded: info.load(fromByteOffset: offset, as: UInt64.self))
+      else { return nil }
+      let count = Int(truncatingIfNeeded: info.load(fromByteOffset: offset, as: UInt64.self))
+      return count > 0 ? count : nil
     }
   }
 }

@@ -15,7 +15,7 @@ final class UnlistedProxies: Sendable {
   /// When the next line is due, in monotonic milliseconds.
   private let dueAt = Atomic<Int>(.min)
 
-  /// Whether a line is due. Reads one number, so that requests do not look for fields in vain.
+  /// Whether a line is due. Reads one number. For an hour after a line, no request looks for the fields.
   var isDue: Bool { dueAt.load(ordering: .relaxed) <= Clock.coarseMilliseconds() }
 
   /// Logs a peer whose field names clients, if a line is due.
@@ -32,7 +32,7 @@ final class UnlistedProxies: Sendable {
   func noteProxyHeader(from peer: IPAddress?, key: String, log: Log) {
     guard takeTurn() else { return }
     log.warning(
-      "a peer is refused because it sends a PROXY header: \(key) does not list or allow it",
+      "a peer sends a PROXY header that \(key) does not permit; it is refused",
       fields: ["client": .string(ifPresent: peer?.unmapped.description)])
   }
 

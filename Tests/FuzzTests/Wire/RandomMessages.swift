@@ -116,7 +116,7 @@ extension SeededGenerator {
   mutating func answer() -> AnswerMessage {
     switch number(0...3) {
     case 0: return .ready(SandboxReport(landlock: number(0...255), seccomp: isOne(of: 2)))
-    case 1: return .takesLong(id: next(), bytes: Int.random(in: 0...(.max / 2), using: &self))
+    case 1: return .takesLong(id: next(), bytes: Int.random(in: 0...1 << 53, using: &self))
     case 2: return .failure(id: next(), error())
     default: return .result(result())
     }

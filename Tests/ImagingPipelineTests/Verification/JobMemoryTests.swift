@@ -94,14 +94,31 @@ import Testing
     ".jpg[interlace]", ".png[interlace]", ".gif", ".webp", ".webp[lossless]", ".avif[effort=0]",
     ".heic[effort=0]", ".jxl[effort=3]", ".jp2[tile-height=1024]",
   ])
-  func `what never fits is refused, and the source is to blame`(suffix: String) throws {
+  func `what never fits is refused, and not held against the source`(suffix: String) throws {
     // Given: a source in strips is estimated at 11 MiB, and an estimate may be a sixth too high
     var limits = ImagingLimits()
     limits.maximumBytes = 10 << 20
     #expect(Made.error(try Self.scene(".jpg"), limits: limits) { $0.width = 20 } == nil)
     // When, then
     let error = Made.error(try Self.scene(suffix), limits: limits) { $0.width = 700 }
-    #expect(error?.code == "too_costly" && error?.isOfSource == true)
+    guard case .ofVariant(.tooCostly(_, key: ImagingLimits.memoryKey)) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+  }
+
+  @Test func `a wide and low image holds no more rows than it has`() throws {
+    let source = try TestImages.encode(.scene(width: 1_000, height: 3), as: ".png", zoom: 10)
+    let bytes = try estimate(source) { $0.width = 100 }
+    #expect(bytes < 10 << 20)
+  }
+
+  @Test func `a canvas beyond the pixel limit is that, however little memory there is`() throws {
+    var limits = ImagingLimits()
+    limits.maximumBytes = 1 << 20
+    limits.maximumPixels = 10_000
+    let error = Made.error(try Self.scene(".webp"), limits: limits) { $0.width = 20 }
+    #expect(error?.code == "too_many_pixels")
   }
 
   @Test func `a result that never fits is refused, and smaller ones can be had`() throws {

@@ -34,16 +34,17 @@ struct MemoryPlanTests {
     let plan = MemoryPlan(room: mebibytes << 20, cores: 4)
     let parts =
       plan.memoryTier + plan.responses + plan.writeQueue + plan.bodies(ofAtMost: 1 << 20)
-    #expect(plan.jobs(beside: parts) == max(plan.budget - parts, 64 << 20))
     #expect(abs(plan.budget - (mebibytes << 20) / 10 * 7) < 10)
-    #expect(mebibytes < 512 || parts + plan.jobs(beside: parts) == plan.budget)
+    let jobs = plan.jobs(beside: parts, workers: plan.workers)
+    #expect(jobs >= plan.workers * (64 << 20))
+    #expect(mebibytes < 1_024 || parts + jobs == plan.budget)
     // A budget gives the same shares as the memory of which it is the usual part.
     let same = MemoryPlan(budget: plan.budget, cores: 4)
     #expect(abs(same.memoryTier - plan.memoryTier) < 10)
   }
 
   @Test func `jobs have no limit where the memory is unknown`() {
-    #expect(MemoryPlan.unlimited().jobs(beside: 1 << 30) == .max)
+    #expect(MemoryPlan.unlimited().jobs(beside: 1 << 30, workers: 3) == .max)
   }
 
   @Test func `the largest permitted body always fits`() {

@@ -34,6 +34,19 @@ import Testing
     #expect(isNext)
   }
 
+  @Test func `what the kernel does not tell is not held against a client`() throws {
+    let rule = try rule()
+    var pace = ReadingPace(response: 1, at: 0, received: nil)
+    let isUnknown = pace.end(rule, at: 30_000, SocketProgress(received: 7, isPending: true))
+    let isLost = pace.end(rule, at: 60_000, SocketProgress(received: nil, isPending: true))
+    let isAgain = pace.end(rule, at: 90_000, SocketProgress(received: 7, isPending: true))
+    #expect(!isUnknown && !isLost && !isAgain)
+  }
+
+  @Test func `any rate has a rule`() {
+    #expect(ReadingPace.Rule(window: 30_000, rate: .max) != nil)
+  }
+
   @Test func `without a rate there is no rule`() {
     var configuration = ServerConfiguration()
     #expect(configuration.leastPace == ReadingPace.Rule(window: 30_000, rate: 64 << 10))
@@ -43,7 +56,7 @@ import Testing
 
   /// Runs a server whose windows are short, and whose deadlines are not.
   private func withShortWindows(
-    rate: Int, body: (Server, _ length: Int) async throws -> Void
+    rate: Int, of window: Duration = .milliseconds(300), body: (Server, _ length: Int) async throws -> Void
   ) async throws {
     let length = 1 << 20
     let provider = TestProvider()
@@ -55,7 +68,7 @@ import Testing
         $0.answerTimeout = .seconds(600)
         $0.requestTimeout = .milliseconds(200)
         $0.idleTimeout = .seconds(600)
-        $0.rateWindow = .milliseconds(300)
+        $0.rateWindow = window
         $0.minimumRate = rate
       }
     ) { server in try await body(server, length) }
@@ -76,14 +89,14 @@ import Testing
   @Test func `a client that reads slowly, but fast enough, gets the whole response`()
     async throws
   {
-    // Given two bytes a window, and a client that takes many windows
-    try await withShortWindows(rate: 8) { server, length in
+    // Given 16 bytes a window, and a client that takes several windows
+    try await withShortWindows(rate: 8, of: .seconds(2)) { server, length in
       let client = try HTTPClient(port: server.port, timeout: 60, receiveBuffer: 4_096)
       try client.send(HTTPClient.text("GET", target: imageTarget))
       var received = 0
-      for _ in 0..<100 {
+      for _ in 0..<60 {
         received += try client.read(2_048).count
-        usleep(10_000)
+        usleep(100_000)
       }
       while received < length { received += try client.read(min(65_536, length - received)).count }
       #expect(received == length)
