@@ -48,18 +48,27 @@ extension WorkerSlot {
   ) -> Result<ProcessedImage, ImageError>? {
     let startedAt = ContinuousClock.now
     var deaths = JobDeaths()
+    var hasMissedMemory = false
+    // The last worker that got this job, perhaps twice as it is expensive, and had no job before.
+    var freshWorker: pid_t?
     // A worker that was dead before it got the job is no evidence against the job, but such attempts are limited too.
     for _ in 0..<5 {
       if let worker = current, !worker.mayTake(pending.job) { retire(worker) }
       guard let worker = current ?? replacement(for: id) else {
         return .failure(endedEarly(id) ?? .internal(detail: "no worker starts"))
       }
-      let isFresh = worker.jobs == 0
+      if worker.jobs == 0 { freshWorker = worker.pid }
+      let isFresh = freshWorker == worker.pid
       let sentAt = ContinuousClock.now
       let outcome = exchange(id, job: pending.job, with: worker)
       // Whatever the outcome, and before the caller learns it.
       pending.account?.charge(sentAt.duration(to: .now))
       switch outcome {
+      case .answered(.failure(.outOfMemory)) where !isFresh && !hasMissedMemory:
+        // A worker keeps memory of its earlier jobs that a new one does not have.
+        hasMissedMemory = true
+        core.update(slot: index) { $0.isBusy = false }
+        retire(worker)
       case .answered(var result):
         if case .success(let image) = result {
           result = .success(image.adding(queue: pending.submittedAt.duration(to: startedAt)))

@@ -79,9 +79,11 @@ import Testing
       let busy = try #require(pool.busyPID)
       // When
       async let second = pool.process(PoolSupport.job())
-      try await eventually("the second waits") { pool.figures.waiting == 1 }
-      // Then: two other workers are idle
-      #expect(pool.memoryFigures.refused == 1 && pool.figures.running == 1)
+      try await eventually("the second waits for memory") {
+        pool.memoryFigures.refused == 1 && pool.figures.waiting == 1
+      }
+      // Then: the other workers have no job
+      #expect(pool.figures.running == 1)
       kill(busy, SIGCONT)
       _ = try await (first, second)
       #expect(pool.memoryFigures.bytes == 0 && pool.memoryFigures.peak < 10 << 20)
@@ -122,11 +124,16 @@ import Testing
         guard case .outOfMemory? = $0 as? ImageError else { return false }
         return true
       }
+      #expect(pool.figures.workersRetired == 0)
       // Row by row it is no matter.
       let plain = TestImages.blackPNG(width: size.width, height: size.height)
       let image = try await pool.process(Self.job(plain))
       #expect(image.rendered?.size.width == 8)
       #expect(pool.pids == pids && pool.figures.workersLost == 0)
+      // And a worker that had a job before is replaced, as it may have less memory left than a new one.
+      await #expect(throws: ImageError.self) { try await pool.process(Self.job(interlaced)) }
+      #expect(pool.pids != pids && pool.figures.workersRetired == 1)
+      #expect(pool.figures.workersLost == 0)
     }
   }
 }

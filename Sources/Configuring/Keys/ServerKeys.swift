@@ -67,13 +67,14 @@ extension Configuration {
       in: .milliseconds(100)...(.seconds(3_600))),
     .duration(
       "server.answer_timeout", at: \.server.answerTimeout,
-      purpose: "time to read a response, if the client keeps server.minimum_rate; longer ones have more",
+      purpose:
+        "time to read a response, if the client keeps server.minimum_rate; longer ones have more",
       in: .seconds(1)...(.seconds(86_400))),
     .size(
       "server.minimum_rate", at: \.server.minimumRate,
       purpose:
-        "bytes a second that a client must read in each window of 30s; long responses have 30s and "
-        + "their length by this rate; 0: only server.answer_timeout"),
+        "bytes a second that a client must read, and half of it in each window of 30s; long "
+        + "responses have 30s and their length by this rate; 0: only server.answer_timeout"),
     .duration(
       "server.shutdown_delay", at: \.server.shutdownDelay,
       purpose:

@@ -13,11 +13,14 @@ struct ReadingPace: Hashable {
 
     /// Creates a rule; `nil` without a rate.
     ///
+    /// A window asks for half of what the rate allows in it: bytes are acknowledged in steps of the client's buffer, and
+    /// a window may end just before a burst.
+    ///
     /// - Parameter rate: bytes per second.
     init?(window: Int, rate: Int) {
       guard rate > 0 else { return nil }
       self.window = window
-      bytes = window * min(rate, 1 << 40) / 1_000
+      bytes = window * min(rate, 1 << 40) / 2_000
     }
   }
 

@@ -14,7 +14,7 @@ import Testing
 
   @Test func `each window needs its bytes, unless nothing is left to receive`() throws {
     let rule = try rule()
-    #expect(rule.bytes == 30 * 65_536)
+    #expect(rule.bytes == 15 * 65_536)
     var pace = ReadingPace(response: 1, at: 1_000, received: 500)
     #expect(!pace.isDue(rule, at: 30_999) && pace.isDue(rule, at: 31_000))
     // Given a window with enough, and one with a byte less
@@ -56,7 +56,8 @@ import Testing
 
   /// Runs a server whose windows are short, and whose deadlines are not.
   private func withShortWindows(
-    rate: Int, of window: Duration = .milliseconds(300), body: (Server, _ length: Int) async throws -> Void
+    rate: Int, of window: Duration = .milliseconds(300),
+    body: (Server, _ length: Int) async throws -> Void
   ) async throws {
     let length = 1 << 20
     let provider = TestProvider()
@@ -89,7 +90,7 @@ import Testing
   @Test func `a client that reads slowly, but fast enough, gets the whole response`()
     async throws
   {
-    // Given 16 bytes a window, and a client that takes several windows
+    // Given eight bytes a window, and a client that takes several windows
     try await withShortWindows(rate: 8, of: .seconds(2)) { server, length in
       let client = try HTTPClient(port: server.port, timeout: 60, receiveBuffer: 4_096)
       try client.send(HTTPClient.text("GET", target: imageTarget))

@@ -30,7 +30,9 @@ import Testing
     ) { server in try ask(server) }
     #expect(queue.stop(within: .seconds(10)))
     let text = try String(contentsOf: URL(filePath: folder.path + "/log"), encoding: .utf8)
-    return text.split(separator: "\n").map(String.init).filter { $0.contains("does not list") || $0.contains("does not permit") }
+    return text.split(separator: "\n").map(String.init).filter {
+      $0.contains("does not list") || $0.contains("does not permit")
+    }
   }
 
   @Test(arguments: [("X-Forwarded-For", "198.51.100.7"), ("forwarded", "for=198.51.100.7")])
