@@ -21,6 +21,9 @@ public struct DownloaderConfiguration: Sendable {
   /// Not configurable by operators, because these transfers are nearly idle and their time-outs
   /// still apply. `DownloadFigures.silent` counts them.
   public var silentAfter: Duration = .seconds(1)
+  /// How long a response shows that its host is alive. A transfer that is silent meanwhile says something about its URL
+  /// only.
+  public var aliveAfterResponse: Duration = .seconds(10)
   /// Maximum number of stalled transfers, silent or slow, that do not count against `limit`. Beyond
   /// it, the slowest one ends when another download waits for its place.
   public var silentLimit = 256

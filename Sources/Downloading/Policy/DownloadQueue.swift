@@ -10,7 +10,7 @@ import Platform
 /// - A stalled load, silent or slow, no longer counts against the total limit, up to `silentLimit`
 ///   loads. Beyond that, the slowest stalled load ends when a waiting load could have its place.
 /// - The host of a silent load starts no further load until it responds, unless it was sending to
-///   another load when this one became silent. A slow load still counts against its host's limit, so
+///   another load when this one became silent, or had just responded to one. A slow load still counts against its host's limit, so
 ///   a slow host gets no more connections than others.
 /// - A host that responded to a load is not blamed when that load becomes silent later, usually
 ///   after a redirect.
@@ -165,12 +165,12 @@ struct DownloadQueue {
     dropIfIdle(host)
   }
 
-  /// Marks a running load as silent.
-  mutating func silence(_ id: ID) -> [Action] {
+  /// Marks a running load as silent. `isAlive` tells whether its host has responded to another load a moment ago.
+  mutating func silence(_ id: ID, isAlive: Bool) -> [Action] {
     guard let host = running[id]?.host, silent.insert(id).inserted else { return [] }
     slow[id] = nil
     senders[id] = nil
-    if !answered.contains(id), !isSending(host) { hosts[host]?.isSilent = true }
+    if !answered.contains(id), !isAlive, !isSending(host) { hosts[host]?.isSilent = true }
     return startWaiting()
   }
 

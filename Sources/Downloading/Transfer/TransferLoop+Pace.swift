@@ -9,6 +9,7 @@ extension TransferLoop {
     answered = []
     for id in ids {
       guard let transfer = running[id]?.transfer, let time = transfer.answered else { continue }
+      responses.setNewest(time, for: transfer.host)
       if silent.remove(id) != nil { alarm.set(time + rules.configuration.slowWindow) }
       apply(queue.answer(id, from: transfer.host))
     }
@@ -58,7 +59,9 @@ extension TransferLoop {
     switch finding {
     case .silent:
       silent.insert(id)
-      apply(queue.silence(id))
+      let latest = responses[transfer.host]
+      let isAlive = latest.map { now - $0 < rules.configuration.aliveAfterResponse } ?? false
+      apply(queue.silence(id, isAlive: isAlive))
       return
     case .slow(let rate): apply(queue.slow(id, rate: rate))
     case .fast: queue.recover(id)

@@ -44,6 +44,8 @@ final class TransferLoop {
   private(set) var unverified: [DownloadQueue.ID: Download] = [:]
   /// Running loads that were reported to the queue as silent.
   var silent: Set<DownloadQueue.ID> = []
+  /// When the latest response of a host began, for hosts of the last responses.
+  var responses = BoundedTable<String, ContinuousClock.Instant>(limit: 1_024)
   /// Running loads whose response has begun, and that are not reported to the queue yet.
   var answered: [DownloadQueue.ID] = []
   /// Results of this iteration. Delivered after the figures are updated.

@@ -28,8 +28,9 @@ import Testing
       let someone = known.randomElement(using: &random) ?? 0
       switch Int.random(in: 0..<27, using: &random) {
       case 20, 21:
-        actions = queue.silence(someone)
-        expected = model.silence(someone)
+        let isAlive = Bool.random(using: &random)
+        actions = queue.silence(someone, isAlive: isAlive)
+        expected = model.silence(someone, isAlive: isAlive)
       case 23..<26:
         let rate = Int.random(in: 0..<4, using: &random)
         actions = queue.slow(someone, rate: rate)
@@ -153,13 +154,13 @@ private struct QueueModel {
     return [.refuse(id)]
   }
 
-  mutating func silence(_ id: Int) -> [DownloadQueue.Action] {
+  mutating func silence(_ id: Int, isAlive: Bool) -> [DownloadQueue.Action] {
     for entry in running
     where entry.id == id && silent.insert(id).inserted {
       rates[id] = nil
       senders[id] = nil
       let sends = senders.contains { $0.value == entry.host && rates[$0.key] == nil }
-      if !answered.contains(id), !sends { silentHosts.insert(entry.host) }
+      if !answered.contains(id), !isAlive, !sends { silentHosts.insert(entry.host) }
     }
     return startAll()
   }

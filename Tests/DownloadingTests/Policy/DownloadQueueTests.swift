@@ -194,9 +194,9 @@ import Testing
     for id in 3...5 {
       #expect(queue.add(id, host: "live", priority: .normal, now: start) == [])
     }
-    #expect(queue.silence(1) == [.start(3)])
-    #expect(queue.silence(1) == [], "a second time says nothing new")
-    #expect(queue.silence(2) == [.start(4)])
+    #expect(queue.silence(1, isAlive: false) == [.start(3)])
+    #expect(queue.silence(1, isAlive: false) == [], "a second time says nothing new")
+    #expect(queue.silence(2, isAlive: false) == [.start(4)])
     // The number of silent loads is limited.
     #expect(queue.runningCount == 4)
     // The end of a silent load also frees a slot, up to the total limit.
@@ -207,13 +207,13 @@ import Testing
   @Test func `a silent host starts no further load until it responds`() {
     var queue = makeQueue(limit: 9, perHost: 3)
     _ = queue.add(1, host: "slow", priority: .normal, now: start)
-    _ = queue.silence(1)
+    _ = queue.silence(1, isAlive: false)
     #expect(queue.add(2, host: "slow", priority: .high, now: start) == [])
     #expect(queue.add(3, host: "other", priority: .low, now: start) == [.start(3)])
     #expect(queue.answer(1, from: "slow") == [.start(2)])
     #expect(queue.add(4, host: "slow", priority: .normal, now: start) == [.start(4)])
     // When all of its loads have ended without a response, the next one is tried.
-    for id in [1, 2, 4] { _ = queue.silence(id) }
+    for id in [1, 2, 4] { _ = queue.silence(id, isAlive: false) }
     #expect(queue.add(5, host: "slow", priority: .normal, now: start) == [])
     #expect(queue.remove(1) == [] && queue.remove(2) == [])
     #expect(queue.remove(4) == [.start(5)])
@@ -225,7 +225,7 @@ import Testing
     #expect(queue.add(2, host: "shortener", priority: .normal, now: start) == [])
     #expect(queue.answer(1, from: "shortener") == [])
     // Its slot is freed nevertheless.
-    #expect(queue.silence(1) == [.start(2)])
+    #expect(queue.silence(1, isAlive: false) == [.start(2)])
     #expect(queue.silentCount == 1)
     #expect(queue.answer(1, from: "target") == [])
     #expect(queue.silentCount == 0)
@@ -238,7 +238,7 @@ import Testing
       _ = queue.add(id, host: host, priority: .normal, now: start)
     }
     _ = queue.answer(1, from: "a")
-    for id in 1...3 { _ = queue.silence(id) }
+    for id in 1...3 { _ = queue.silence(id, isAlive: false) }
     #expect(queue.add(4, host: "a", priority: .normal, now: start) == [])
     #expect(queue.add(5, host: "b", priority: .normal, now: start) == [])
     // Then
@@ -292,7 +292,8 @@ import Testing
     #expect(queue.remove(2) == [], "it is gone already")
     // The load that counts has the only place.
     #expect(queue.add(5, host: "b", priority: .normal, now: start) == [])
-    #expect(queue.silence(4) == [.giveUp(4), .start(5)], "a silent load is the slowest")
+    #expect(
+      queue.silence(4, isAlive: false) == [.giveUp(4), .start(5)], "a silent load is the slowest")
     #expect(queue.remove(5) == [] && queue.runningCount == 2)
   }
 
@@ -300,7 +301,7 @@ import Testing
     var queue = makeQueue(limit: 1, silent: 1)
     for id in [7, 3] {
       _ = queue.add(id, host: "drip\(id)", priority: .normal, now: start)
-      #expect(queue.silence(id) == [])
+      #expect(queue.silence(id, isAlive: false) == [])
     }
     #expect(queue.add(8, host: "a", priority: .normal, now: start) == [.giveUp(7), .start(8)])
   }
@@ -326,7 +327,7 @@ import Testing
     _ = queue.answer(1, from: "a")
     _ = queue.slow(1, rate: 1)
     #expect(queue.answer(1, from: "a") == [] && queue.slowCount == 0)
-    _ = queue.silence(1)
+    _ = queue.silence(1, isAlive: false)
     #expect(queue.slow(1, rate: 1) == [])
     #expect(queue.slowCount == 0 && queue.silentCount == 1)
   }
@@ -336,7 +337,7 @@ import Testing
     for id in 1...2 { _ = queue.add(id, host: "a", priority: .normal, now: start) }
     _ = queue.answer(1, from: "a")
     _ = queue.slow(1, rate: 0)
-    _ = queue.silence(2)
+    _ = queue.silence(2, isAlive: false)
     #expect(queue.add(3, host: "a", priority: .normal, now: start) == [])
     #expect(queue.remove(2) == [.start(3)])
   }
@@ -345,15 +346,26 @@ import Testing
     var queue = makeQueue(limit: 9, perHost: 9)
     for id in 1...3 { _ = queue.add(id, host: "a", priority: .normal, now: start) }
     _ = queue.answer(1, from: "a")
-    _ = queue.silence(2)
+    _ = queue.silence(2, isAlive: false)
     #expect(queue.silentCount == 1)
     #expect(queue.add(4, host: "a", priority: .normal, now: start) == [.start(4)])
     // When it no longer sends enough
     _ = queue.slow(1, rate: 0)
-    _ = queue.silence(3)
+    _ = queue.silence(3, isAlive: false)
     // Then
     #expect(queue.add(5, host: "a", priority: .normal, now: start) == [])
     #expect(queue.silentCount == 2)
+  }
+
+  @Test func `a host that has just responded is not silent because of one load`() {
+    var queue = makeQueue(limit: 9, perHost: 9)
+    for id in 1...2 { _ = queue.add(id, host: "a", priority: .normal, now: start) }
+    #expect(queue.silence(1, isAlive: true) == [])
+    #expect(queue.add(3, host: "a", priority: .normal, now: start) == [.start(3)])
+    // When its response was too long ago
+    _ = queue.silence(2, isAlive: false)
+    // Then
+    #expect(queue.add(4, host: "a", priority: .normal, now: start) == [])
   }
 
   @Test func `what one host sends says nothing about another`() {
@@ -365,13 +377,13 @@ import Testing
     _ = queue.answer(1, from: "a")
     _ = queue.answer(1, from: "b")
     // When
-    for id in 2...3 { _ = queue.silence(id) }
+    for id in 2...3 { _ = queue.silence(id, isAlive: false) }
     // Then
     #expect(queue.add(4, host: "a", priority: .normal, now: start) == [])
     #expect(queue.add(5, host: "b", priority: .normal, now: start) == [.start(5)])
     // When its load has ended
     _ = queue.remove(1)
-    _ = queue.silence(5)
+    _ = queue.silence(5, isAlive: false)
     #expect(queue.add(6, host: "b", priority: .normal, now: start) == [])
   }
 }

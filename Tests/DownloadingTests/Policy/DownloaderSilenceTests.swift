@@ -54,6 +54,28 @@ import Testing
     _ = await silent.result
   }
 
+  @Test func `one silent URL does not hold up a host that has just sent an image`() async throws {
+    // Given
+    let host = try Origin()
+    host.route("/silent", to: .silence)
+    host.serve("/a", bytes: body)
+    host.serve("/b", bytes: body)
+    let downloader = try makeDownloader {
+      $0.silentAfter = .milliseconds(50)
+      $0.aliveAfterResponse = .seconds(60)
+      $0.lowSpeedTime = .seconds(60)
+    }
+    _ = try await downloader.load(host.url("/a"))
+    // When
+    let silent = Task { try await downloader.load(host.url("/silent")) }
+    try await eventually("it is silent") { downloader.figures.silent == 1 }
+    // Then
+    #expect(try await downloader.load(host.url("/b")).file.bytes == body)
+    #expect(downloader.figures.silent == 1)
+    silent.cancel()
+    _ = await silent.result
+  }
+
   @Test func `a host that has responded is not silent during a retry`() async throws {
     // Given: a host that is overloaded once and does not respond the next time
     let (busy, other) = (try Origin(), try Origin())

@@ -49,7 +49,9 @@ struct AdminQuery {
   /// - Throws: `invalidParameter` for any other value.
   func fraction(_ name: String) throws(ImageError) -> Double? {
     guard let text = self[name] else { return nil }
-    guard let value = Double(text), (0...1).contains(value) else {
+    // Without signs, exponents and hexadecimal digits.
+    let isPlain = text.utf8.allSatisfy { (48...57).contains($0) || $0 == UInt8(ascii: ".") }
+    guard isPlain, let value = Double(text), (0...1).contains(value) else {
       throw .invalidParameter(
         name: name, value: displayable(text), allowed: "a number from 0 to 1")
     }

@@ -40,6 +40,12 @@ import Testing
     }
   }
 
+  @Test(arguments: ["0x1p-1", "1e-1", "-0", "%2B0.5", "nan", "1.1", ".", ""])
+  func `an interval is written with digits and a point alone`(text: String) throws {
+    let query = try AdminQuery(Array("interval=\(text)".utf8)[...], allowed: ["interval"])
+    #expect(throws: ImageError.self) { try query.fraction("interval") }
+  }
+
   @Test func `no admin endpoint takes a parameter twice`() async throws {
     services.statuses.withLock { $0["x"] = PrefetchStatus(id: "x", total: 1) }
     try await withMatrix { ask, method in
