@@ -176,7 +176,7 @@ final class PictorProcess: Sendable {
     if let options = getenv("TSAN_OPTIONS") {
       variables["TSAN_OPTIONS"] = String(cString: options)
       // The sanitizer reserves terabytes of addresses, which count against the workers' limit.
-      variables["PICTOR_IMAGING_WORKER_MEMORY"] = "1000000TiB"
+      variables["PICTOR_IMAGING_WORKER_MEMORY"] = "1024TiB"
     }
     variables.merge(environment) { $1 }
     return try ChildProcess(arguments, environment: variables, output: .file(logPath)).id
