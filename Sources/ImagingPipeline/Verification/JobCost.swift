@@ -14,8 +14,10 @@ public struct JobCost: Hashable, Sendable {
 
   /// Jobs with a higher estimate are expensive: others may overtake them.
   private static let maximumQuickSeconds = 1.0
-  /// How much lower the memory of a job may be than its estimate.
-  private static let leastShare = 0.85
+  /// How much lower the memory of decoding may be than its estimate.
+  private static let leastShareOfDecoding = 0.85
+  /// The same with the encoding, which may begin when the decoder has returned its memory.
+  private static let leastShare = 0.6
 
   /// Creates an estimate of nothing.
   public init() {}
@@ -55,7 +57,8 @@ public struct JobCost: Hashable, Sendable {
           + "\(Int(limits.maximumSeconds)) are allowed", key: ImagingLimits.timeKey)
       throw isOfSource ? error : .ofVariant(error)
     }
-    guard Double(bytes) * Self.leastShare <= Double(limits.maximumBytes) else {
+    let share = isOfSource ? Self.leastShareOfDecoding : Self.leastShare
+    guard Double(bytes) * share <= Double(limits.maximumBytes) else {
       throw .ofVariant(
         .tooCostly(
           reason: "it would take about \(bytes >> 20) MiB of memory; a worker has "

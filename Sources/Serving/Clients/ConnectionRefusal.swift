@@ -28,13 +28,14 @@ final class ConnectionRefusal: Sendable {
     guard isDue else { return }
     let id = RequestID()
     let text = handler.refusal(of: Self.error, id: id)
+    // Before the client can see the response.
+    handler.figures.statuses.add("\(Self.error.status)")
     let flags = CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)
     let sent = send(accepted.socket, text, text.count, flags)
     shutdown(accepted.socket, CInt(SHUT_WR))
     withUnsafeTemporaryAllocation(byteCount: Self.maximumRead, alignment: 1) { buffer in
       _ = recvfrom(accepted.socket, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT), nil, nil)
     }
-    handler.figures.statuses.add("\(Self.error.status)")
     handler.log.info(
       "connection refused",
       fields: [
