@@ -31,7 +31,9 @@ public struct MemoryPlan: Hashable, Sendable {
   /// The memory of all jobs together besides that of workers at rest, in bytes: what the parts leave of the budget, but
   /// at least 64 MiB for each worker.
   ///
-  /// - Parameter parts: The bytes of the other parts together.
+  /// - Parameters:
+  ///   - parts: The bytes of the other parts together.
+  ///   - workers: The number of workers.
   public func jobs(beside parts: Int, workers: Int) -> Int {
     budget == .max ? .max : max(budget - parts, workers * (64 << 20))
   }

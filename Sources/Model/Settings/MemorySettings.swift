@@ -2,7 +2,7 @@
 
 /// The settings of the memory tier, `memory.…`.
 public struct MemorySettings: Hashable, Sendable {
-  /// What all parts and jobs may hold together, in bytes. `nil` depends on the available memory (`MemoryPlan.budget`).
+  /// What all parts and jobs share, in bytes. `nil` depends on the available memory (`MemoryPlan.budget`).
   public var budget: Int?
   /// Maximum size in bytes. 0 disables the tier. `nil` depends on the available memory
   /// (`MemoryPlan.memoryTier`).
