@@ -32,18 +32,12 @@ import Testing
     configure: (inout ServerConfiguration) -> Void = { _ in },
     body: (Server) async throws -> Void
   ) async throws -> [String] {
-    let folder = try TemporaryFolder()
-    let descriptor = open(folder.path + "/log", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    try #require(descriptor >= 0)
-    defer { close(descriptor) }
-    let queue = try LogQueue(format: format, descriptor: descriptor)
+    let file = try LogFile(format)
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(
-      provider, log: Log(level: level, queue: queue), configure: configure, body: body)
-    #expect(queue.stop(within: .seconds(10)))
-    let text = try String(contentsOf: URL(filePath: folder.path + "/log"), encoding: .utf8)
-    return text.split(separator: "\n").map(String.init).filter { $0.contains("request") }
+      provider, log: file.log(level: level), configure: configure, body: body)
+    return try file.lines().filter { $0.contains("request") }
   }
 
   private func lines(

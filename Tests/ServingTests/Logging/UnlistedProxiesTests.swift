@@ -1,9 +1,6 @@
 // UnlistedProxiesTests: the line that tells the operator why all clients look like one.
 
-import FoundationEssentials
-import Glibc
 import Platform
-import Telemetry
 import TestSupport
 import Testing
 
@@ -16,21 +13,15 @@ import Testing
   private func lines(
     trusting network: String? = nil, proxyProtocol: Bool = false, ask: (Server) throws -> Void
   ) async throws -> [String] {
-    let folder = try TemporaryFolder()
-    let descriptor = open(folder.path + "/log", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    try #require(descriptor >= 0)
-    defer { close(descriptor) }
-    let queue = try LogQueue(format: .json, descriptor: descriptor)
+    let file = try LogFile()
     try await withServer(
-      TestProvider(), log: Log(level: .info, queue: queue),
+      TestProvider(), log: file.log(),
       configure: {
         $0.trustedProxies.networks = [network].compactMap { $0.flatMap { CIDR($0) } }
         $0.proxyProtocol = proxyProtocol
       }
     ) { server in try ask(server) }
-    #expect(queue.stop(within: .seconds(10)))
-    let text = try String(contentsOf: URL(filePath: folder.path + "/log"), encoding: .utf8)
-    return text.split(separator: "\n").map(String.init).filter {
+    return try file.lines().filter {
       $0.contains("does not list") || $0.contains("does not permit")
     }
   }
