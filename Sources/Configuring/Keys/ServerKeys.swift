@@ -78,7 +78,7 @@ extension Configuration {
     .duration(
       "server.shutdown_delay", at: \.server.shutdownDelay,
       purpose:
-        "time after SIGTERM in which requests are served and /stats is 503, for load balancers",
+        "time after SIGTERM in which requests are served and /readyz is 503, for load balancers",
       in: .zero...(.seconds(3_600))),
     .duration(
       "server.grace_time", at: \.server.graceTime,

@@ -73,11 +73,11 @@ extension RequestHandler {
   }
 
   /// Returns why a request of the client is refused; `nil` if it may be answered. Operators are not counted: their
-  /// tokens are. Neither is `/stats`: health checks may come through the same address as clients, and its figures are
-  /// computed at most a few times a second.
+  /// tokens are. Neither are routine checks of health and figures: they may come through the same address as clients, and
+  /// figures are computed at most a few times a second.
   func excess(of client: Connection, on connection: OpaquePointer) -> ImageError? {
     let endpoint = client.target?.endpoint
-    guard endpoint?.access != .operators, !(endpoint is StatsEndpoint) else { return nil }
+    guard endpoint?.access != .operators, endpoint?.isRoutine != true else { return nil }
     do throws(ImageError) {
       try shares.count(address(of: client, on: connection), at: Clock.coarseMilliseconds())
       return nil

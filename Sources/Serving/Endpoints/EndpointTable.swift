@@ -8,6 +8,12 @@ struct EndpointTable: Sendable {
     InfoEndpoint(),
   ]
 
+  /// The endpoints of every listener.
+  private static let forOrchestrators: [any Endpoint] = [
+    HealthEndpoint("/livez", .liveness),
+    HealthEndpoint("/readyz", .readiness),
+  ]
+
   /// The endpoints that move to the operators' listener, if there is one.
   private static let forOperators: [any Endpoint] = [
     StatsEndpoint(),
@@ -24,14 +30,16 @@ struct EndpointTable: Sendable {
   ]
 
   /// What clients have in place of the operators' endpoints, if there is a listener for operators.
-  private static let inTheirPlace: [any Endpoint] = [StatusEndpoint()]
+  private static let inTheirPlace: [any Endpoint] = [HealthEndpoint("/stats", .readiness)]
 
   /// The endpoints of the only listener.
-  static let everyone = EndpointTable(endpoints: forClients + forOperators)
+  static let everyone = EndpointTable(
+    endpoints: forClients + forOrchestrators + forOperators)
   /// The endpoints of clients, beside a listener for operators.
-  static let clients = EndpointTable(endpoints: forClients + inTheirPlace)
+  static let clients = EndpointTable(
+    endpoints: forClients + forOrchestrators + inTheirPlace)
   /// The endpoints of the operators' listener.
-  static let operators = EndpointTable(endpoints: forOperators)
+  static let operators = EndpointTable(endpoints: forOrchestrators + forOperators)
 
   /// The value of `Allow` for a path without an endpoint.
   static let allowAnywhere = Method.allow([.get, .head])

@@ -174,6 +174,8 @@ import Testing
         // Over new connections.
         #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
         #expect(try pictor.get("/stats").text.contains("draining"))
+        #expect(try pictor.get("/readyz").status == 503)
+        #expect(try pictor.get("/livez").status == 200)
         kill(pictor.id, SIGTERM)
       }
       #expect(try pictor.end(0) == 0)

@@ -188,13 +188,33 @@ import Testing
         #expect(try client.get(imageTarget, headers: modest).status == 200)
         for _ in 0..<20 { #expect(try client.get("/stats").status == 200) }
         // So is a health check that comes through the same address.
-        #expect(try client.get("/stats", headers: greedy).status == 200)
+        for check in ["/stats", "/livez", "/readyz"] {
+          #expect(try client.get(check, headers: greedy).status == 200)
+        }
         let operators = try client.get(
           "/admin/failed",
           headers: [
             "Authorization": "Bearer the-token-of-operators", "X-Forwarded-For": "198.51.100.7",
           ])
         #expect(operators.status == 200)
+      }
+    }
+  }
+
+  @Test func `beside a listener for operators, checks of health are not counted either`()
+    async throws
+  {
+    try await withProxiedServer(
+      TestProvider(),
+      configure: {
+        $0.requestsPerSecond = 1
+        $0.operatorAddress = ListenAddress("127.0.0.1:0")
+      }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      for _ in 0..<400 where try client.get("/nowhere", headers: greedy).status != 429 {}
+      for check in ["/stats", "/livez", "/readyz"] {
+        for _ in 0..<40 { #expect(try client.get(check, headers: greedy).status == 200) }
       }
     }
   }

@@ -155,6 +155,31 @@ import Testing
     }
   }
 
+  @Test func `liveness and readiness are apart, on both listeners and over all of a stop`()
+    async throws
+  {
+    try await withListeners { server, port in
+      let clients = [try HTTPClient(port: server.port), try HTTPClient(port: port)]
+      for client in clients {
+        for check in ["/livez", "/readyz"] {
+          let answer = try client.get(check)
+          #expect(answer.status == 200 && answer.text == "{\n  \"status\" : \"serving\"\n}\n")
+          #expect(answer["Cache-Control"] == "no-store")
+          #expect(try client.request("HEAD", target: check).status == 200)
+        }
+      }
+      // When the server is about to stop
+      server.announceStop()
+      // Then it lives, and wants no new requests
+      for client in clients {
+        let alive = try client.get("/livez")
+        #expect(alive.status == 200 && alive.text.contains("draining"))
+        let ready = try client.get("/readyz")
+        #expect(ready.status == 503 && ready.text == "{\n  \"status\" : \"draining\"\n}\n")
+      }
+    }
+  }
+
   @Test func `images in memory are not served by the operators' listener`() async throws {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
