@@ -62,6 +62,7 @@ format: ## write the sources as lint wants them
 docs: $(built) ## links, names and completeness of the documents, and their commands
 	@scripts/set-up python3 curl openssl
 	scripts/check-docs
+	scripts/check-unit
 	scripts/run-docs .build/$(BUILD)/pictor
 	scripts/check-signing .build/$(BUILD)/pictor
 

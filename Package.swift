@@ -72,7 +72,7 @@ let package = Package(
       dependencies: words + [
         "Signing", "Configuring", "Commanding", "Serving", "Managing", "Caching", "Downloading",
         "ImagingPool",
-        "ImagingWire",
+        "ImagingWire", "CSystemd",
       ]),
     .executableTarget(
       name: "pictor-imager",
@@ -104,6 +104,7 @@ let package = Package(
     library("CJPEG", pkgConfig: "libjpeg", package: "libjpeg-dev"),
     library("CSandbox", pkgConfig: "libseccomp", package: "libseccomp-dev"),
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
+    library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
     library("CDeflate", pkgConfig: "libdeflate", package: "libdeflate-dev"),
 
     // Encoders that libvips has too, without what it leaves out; its -dev package brings their headers along.

@@ -146,9 +146,12 @@ enum Program {
       let service = try Service(configurations, log: log)
       defer { service.stop() }
       try service.start()
+      let manager = ServiceManager()
+      manager.report(.serving)
+      manager.watch(log: log) { [weak service] in service?.responds(within: $0) ?? true }
       run(
         service, until: stopSignals, reloading: reloading, delay: configurations.shutdownDelay,
-        log: log)
+        manager: manager, log: log)
     } catch {
       log.flush(within: .seconds(5))
       reportError(["\(error)"])
@@ -161,16 +164,20 @@ enum Program {
   /// passed.
   private static func run(
     _ service: Service, until signals: StopSignals, reloading: Reloading, delay: Duration,
-    log: Log
+    manager: ServiceManager, log: Log
   ) {
     var reloading = reloading
     while true {
       switch signals.next() {
-      case .reload: reloading.reload(service, log: log)
+      case .reload:
+        manager.report(.reloading)
+        reloading.reload(service, log: log)
+        manager.report(.serving)
       case .nothing(let name):
         log.info("signal ignored", fields: ["signal": .string(name)])
       case .stop(let name, let isFromTerminal):
         log.info("stopping", fields: ["signal": .string(name)])
+        manager.report(.stopping)
         if !isFromTerminal, delay > .zero {
           service.announceStop()
           if signals.stopsAgain(within: delay) {

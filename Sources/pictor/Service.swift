@@ -94,6 +94,16 @@ final class Service: Sendable {
   /// Reports at `/stats` that the server is about to stop. Requests are still served.
   func announceStop() { server.announceStop() }
 
+  /// Returns whether the event loops and Swift's pool get to work within `time`. Blocks the calling thread.
+  func responds(within time: Duration) -> Bool {
+    let end = ContinuousClock.now + time
+    let hasRun = DispatchSemaphore(value: 0)
+    Task { hasRun.signal() }
+    guard server.responds(within: time) else { return false }
+    let rest = max(end - .now, .zero)
+    return hasRun.wait(timeout: .now() + rest.inSeconds) == .success
+  }
+
   /// Replaces the operators.
   func setOperators(_ operators: [Operator]) { server.setOperators(operators) }
 

@@ -77,6 +77,12 @@ final class EventLoop: @unchecked Sendable {
   /// The number of requests being answered.
   var active: Int { context.state.active.value }
 
+  /// The number of rounds so far.
+  var rounds: Int { context.state.rounds.value }
+
+  /// Makes an idle loop run a round, from any thread.
+  func wake() { context.state.wake.set() }
+
   /// Hands over an accepted socket, from any thread. Closes the socket if the loop has stopped.
   func add(_ accepted: Accepted) {
     let isTaken = inbox.withLock { inbox in
@@ -119,6 +125,7 @@ final class EventLoop: @unchecked Sendable {
         wake.reset()
         takeIn()
       }
+      context.state.rounds.add(1)
       let requests = context.state.received.value
       MHD_run(daemon)
       isBusy = context.state.received.value != requests
@@ -180,6 +187,17 @@ final class EventLoopGroup: Sendable {
 
   /// The number of requests being answered.
   var active: Int { loops.reduce(0) { $0 + $1.active } }
+
+  /// Returns whether every loop begins a round before `end`. Blocks the calling thread.
+  func beginRounds(until end: ContinuousClock.Instant) -> Bool {
+    let before = loops.map(\.rounds)
+    for loop in loops { loop.wake() }
+    while !zip(loops, before).allSatisfy({ $0.rounds != $1 }) {
+      guard ContinuousClock.now < end else { return false }
+      usleep(1_000)
+    }
+    return true
+  }
 
   /// Closes all connections and stops the threads. No connection may be suspended.
   func stop() {

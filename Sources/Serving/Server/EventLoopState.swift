@@ -38,6 +38,8 @@ final class EventLoopState: @unchecked Sendable {
   /// Wakes the loop's thread.
   let wake: WakeSignal
 
+  /// Rounds of the loop that have begun.
+  let rounds = SingleWriterCounter()
   /// Request lines received.
   let received = SingleWriterCounter()
   /// Complete requests without a response. A request whose body never ends is not counted, so it

@@ -21,7 +21,7 @@ struct SharedParts: Sendable {
 final class Front: Sendable {
   let listener: Listener
   let handler: RequestHandler
-  private let loops: EventLoopGroup
+  let loops: EventLoopGroup
   private let monitor: ConnectionMonitor
 
   /// Binds the address and starts the event loops. Nothing is accepted before `start`.

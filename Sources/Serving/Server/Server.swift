@@ -116,6 +116,13 @@ public final class Server: Sendable {
     for front in running.withLock({ $0 })?.all ?? [] { front.handler.announceStop() }
   }
 
+  /// Returns whether every event loop begins a round within `time`, which takes microseconds unless one is blocked.
+  /// Blocks the calling thread. A server that is not running has no loops to wait for.
+  public func responds(within time: Duration) -> Bool {
+    let end = ContinuousClock.now + time
+    return (running.withLock { $0 }?.all ?? []).allSatisfy { $0.loops.beginRounds(until: end) }
+  }
+
   /// Replaces the operators. Without any, `/admin` is disabled.
   public func setOperators(_ operators: [Operator]) { gate.set(operators) }
 

@@ -1,0 +1,71 @@
+// ServiceManager: tells systemd, or another manager with its protocol, what the server does.
+
+import CSystemd
+import Glibc
+import Platform
+import Telemetry
+
+/// The service manager that started the program. Without one (no `NOTIFY_SOCKET`), messages go nowhere.
+///
+/// The messages are those of sd_notify(3). libsystemd sends each in one datagram and does not wait.
+struct ServiceManager: Sendable {
+  /// A state of the server that the manager acts on.
+  enum State {
+    /// The server listens. Also said when a reload has ended.
+    case serving
+    /// The configuration is read again.
+    case reloading
+    /// The server stops, or is about to.
+    case stopping
+  }
+
+  /// The time after which the manager takes a silent program for hung; `nil` if it does not watch.
+  private let patience: Duration?
+
+  /// Reads what the manager wants (sd_watchdog_enabled(3)).
+  init() {
+    var microseconds: UInt64 = 0
+    let isWatched = sd_watchdog_enabled(0, &microseconds) > 0
+    patience = isWatched ? .microseconds(Int64(clamping: microseconds)) : nil
+  }
+
+  /// Reports a state.
+  func report(_ state: State) {
+    switch state {
+    case .serving: send("READY=1")
+    case .reloading:
+      // systemd 253 and later tell this reload from an earlier one by its time.
+      var now = timespec()
+      clock_gettime(CLOCK_MONOTONIC, &now)
+      send("RELOADING=1\nMONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000)")
+    case .stopping: send("STOPPING=1")
+    }
+  }
+
+  /// Starts to tell the manager at regular intervals that the server responds, if the manager watches.
+  ///
+  /// - Parameter responds: returns whether the server responds within the time. Called on a thread of its own.
+  func watch(log: Log, responds: @escaping @Sendable (_ time: Duration) -> Bool) {
+    guard let patience else { return }
+    // Half of the patience is the interval that sd_watchdog_enabled(3) recommends.
+    let interval = patience / 4
+    do throws(SystemError) {
+      try OwnThread.start(name: "pictor-watchdog", rank: .foreground) { [self] in
+        while true {
+          if responds(interval) {
+            send("WATCHDOG=1")
+          } else {
+            log.error("the server does not respond", fields: ["within": .string("\(interval)")])
+          }
+          let (seconds, attoseconds) = interval.components
+          var rest = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+          nanosleep(&rest, nil)
+        }
+      }
+    } catch {
+      log.error("no watchdog thread", fields: ["reason": .string("\(error)")])
+    }
+  }
+
+  private func send(_ message: String) { sd_notify(0, message) }
+}
