@@ -15,7 +15,7 @@ RUN swift build -c release --static-swift-stdlib --disable-local-rpath --product
 FROM debian:bookworm-slim
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-      libmicrohttpd12 libvips42 libcurl4 libseccomp2 libsystemd0 ca-certificates \
+      libmicrohttpd12 libvips42 libcurl4 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 ca-certificates \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin pictor \
  && install -d -o pictor -g pictor /var/cache/pictor

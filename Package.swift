@@ -53,7 +53,8 @@ let package = Package(
       name: "Caching", dependencies: words + ["CGLib", "CDeflate", "CLinux"],
       swiftSettings: optimized),
     .target(
-      name: "Downloading", dependencies: words + ["CCurl", "CGLib", "CDeflate"],
+      name: "Downloading",
+      dependencies: words + ["CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd"],
       swiftSettings: optimized),
     .target(
       name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"],
@@ -106,14 +107,19 @@ let package = Package(
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
     library("CDeflate", pkgConfig: "libdeflate", package: "libdeflate-dev"),
+    // What decodes content codings, which libdeflate cannot do piece by piece.
+    library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
+    library("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),
+    library("CZstd", pkgConfig: "libzstd", package: "libzstd-dev"),
 
-    // Encoders that libvips has too, without what it leaves out; its -dev package brings their headers along.
+    // Encoders that libvips has too, without what it leaves out; its -dev package brings their headers along. And those of
+    // content codings.
     .target(
       name: "CCodecs", path: "Tests/CCodecs",
-      linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("jxl"), .linkedLibrary("heif")]),
+      linkerSettings: ["jpeg", "jxl", "heif", "z", "brotlienc", "zstd"].map { .linkedLibrary($0) }),
     .target(
       name: "TestSupport",
-      dependencies: ["Model", "Platform", "CLinux", "CVips", "CCodecs", "CSandbox"],
+      dependencies: ["Model", "Platform", "CLinux", "CVips", "CCodecs", "CSandbox", "CGLib"],
       path: "Tests/TestSupport", swiftSettings: optimized),
     .target(name: "CAllocations", path: "Tests/CAllocations"),
     // The reference that colours are held to; it comes with libvips-dev.
@@ -143,9 +149,7 @@ let package = Package(
     .testTarget(
       name: "CacheModelTests", dependencies: words + ["Managing", "Caching", "TestSupport"],
       swiftSettings: optimized),
-    // Codes bodies that the downloader decodes.
-    .testTarget(
-      name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport", "CDeflate"]),
+    .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),
     .testTarget(
       name: "ImagingWireTests",
       dependencies: ["Model", "Platform", "ImagingWire", "CLinux", "TestSupport"]),

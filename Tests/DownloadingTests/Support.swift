@@ -11,7 +11,7 @@ import Testing
 /// A downloader that may use loopback, with time-outs for a sanitized build on a busy machine.
 /// Retries and circuit breakers are off unless a test turns them on.
 func makeDownloader(
-  _ change: (inout DownloaderConfiguration) -> Void = { _ in }
+  bodies: ByteBudget? = nil, _ change: (inout DownloaderConfiguration) -> Void = { _ in }
 ) throws -> Downloader {
   var configuration = DownloaderConfiguration()
   configuration.allowedNetworks = try ["127.0.0.0/8", "::1/128"].map { try #require(CIDR($0)) }
@@ -20,7 +20,7 @@ func makeDownloader(
   configuration.retries = 0
   configuration.breakerThreshold = 0
   change(&configuration)
-  return try Downloader(configuration: configuration, log: .silent)
+  return try Downloader(configuration: configuration, bodies: bodies, log: .silent)
 }
 
 extension ImageLoader {

@@ -35,7 +35,7 @@ enum TransferFailure {
     case CURLE_URL_MALFORMAT:
       return .invalidURL(url.text, reason: "it cannot be fetched")
     // Not CURLE_OUT_OF_MEMORY: curl 7.88 reports it for a header line above 100 kB. Not CURLE_WRITE_ERROR: callbacks
-    // report by themselves why they end a transfer, and curl 7.88 uses it for bytes after the end of a gzip body.
+    // report by themselves why they end a transfer, and curl 7.88 uses it for bytes after the end of a gzip transfer coding.
     case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_BAD_FUNCTION_ARGUMENT,
       CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK:
       return .internal(detail: detail)

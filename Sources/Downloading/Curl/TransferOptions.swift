@@ -35,9 +35,8 @@ extension EasyHandle {
     try set(CURLOPT_FOLLOWLOCATION, to: false)
     try set(CURLOPT_DISALLOW_USERNAME_IN_URL, to: true)
     try set(CURLOPT_NETRC, to: Int(CURL_NETRC_IGNORED.rawValue))
-    // Decodes coded bodies although `identity` was requested; `TransferRules` sets the request
-    // field.
-    try set(CURLOPT_ACCEPT_ENCODING, to: ContentCodings.decodable.sorted().joined(separator: ", "))
+    // Not CURLOPT_ACCEPT_ENCODING: curl would decode coded bodies, and digests cover the coded bytes.
+    // Not CURLOPT_HTTP_CONTENT_DECODING 0 either: transfer codings would stay as well (7.88).
     // Without it, aborting a transfer during name resolution blocks the thread until the resolver
     // returns.
     try set(CURLOPT_QUICK_EXIT, to: true)

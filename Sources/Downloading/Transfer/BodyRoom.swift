@@ -1,5 +1,6 @@
 // BodyRoom: gives transfers memory for their bodies, in the order in which they ask.
 
+import Model
 import Platform
 
 /// The memory for bodies. A transfer that knows the length of its body waits until the whole body fits, so no two
@@ -15,6 +16,14 @@ final class BodyRoom {
 
   /// Whether a body of this length fits into half of the memory, with all others.
   func hasPlenty(for length: Int) -> Bool { length <= budget.limit / 2 - budget.used }
+
+  /// Returns a lease of no bytes, which grows with bytes that are kept beside a body.
+  func emptyLease() throws(ImageError) -> ByteLease {
+    guard let lease = budget.lease(0) else {
+      throw .overloaded(queue: "download memory", retryAfter: 1)
+    }
+    return lease
+  }
 
   /// The number of transfers that wait.
   var waitingCount: Int { waiting.count }

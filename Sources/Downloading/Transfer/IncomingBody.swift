@@ -18,7 +18,11 @@ final class IncomingBody {
 
   /// The length of the body in bytes; `nil` if it is unknown.
   let expected: Int?
-  /// Bytes received.
+  /// Maximum length of the body in bytes.
+  private let limit: Int
+  /// The decoder of a body with a content coding.
+  private let coded: CodedBody?
+  /// Bytes received, decoded.
   private(set) var received = 0
   /// Whether the last byte is withheld from readers until the digests are verified.
   private let withholdsLast: Bool
@@ -33,9 +37,16 @@ final class IncomingBody {
 
   /// Creates an empty body.
   ///
-  /// - Parameter handle: curl's handle of the transfer, which outlives the body.
-  init(expecting expected: Int?, withholdsLast: Bool, pausing handle: UnsafeMutableRawPointer) {
+  /// - Parameters:
+  ///   - coded: the decoder; `nil` for a body without a content coding.
+  ///   - handle: curl's handle of the transfer, which outlives the body.
+  init(
+    expecting expected: Int?, limit: Int, coded: CodedBody?, withholdsLast: Bool,
+    pausing handle: UnsafeMutableRawPointer
+  ) {
     self.expected = expected
+    self.limit = limit
+    self.coded = coded
     self.withholdsLast = withholdsLast
     self.handle = handle
   }
@@ -70,8 +81,24 @@ final class IncomingBody {
     reader(growing)
   }
 
-  /// Receives a piece.
+  /// Receives a piece, as the origin sent it.
   func receive(_ bytes: UnsafeRawBufferPointer) -> Answer {
+    guard let coded else { return append(bytes) }
+    // Before the decoder gets the piece: curl delivers a piece that is kept back once more.
+    guard hasMemory else {
+      isPaused = true
+      return .wait
+    }
+    return coded.receive(bytes) { append($0) }
+  }
+
+  private func append(_ bytes: UnsafeRawBufferPointer) -> Answer {
+    let total = received + bytes.count
+    guard total <= limit else { return .refused(.sourceTooLarge(limit: limit)) }
+    // Readers were told this length and would take more bytes for the end.
+    guard total <= expected ?? .max else {
+      return .refused(.sourceIncomplete(detail: "more bytes than Content-Length"))
+    }
     guard let lease else {
       isPaused = true
       return .wait
@@ -86,17 +113,21 @@ final class IncomingBody {
     } catch {
       return .refused(.internal(detail: "memory file: \(error)"))
     }
-    received += bytes.count
+    received = total
     growing?.grow(to: withholdsLast ? received - 1 : received)
     return .taken
   }
 
-  /// Returns the complete body, which counts against its memory until its last use; `nil` if it is empty.
-  func sealed() throws(ImageError) -> (file: FileRegion, version: UInt64)? {
+  /// Returns the complete body, which counts against its memory until its last use; `nil` if it is empty. `sent`: the
+  /// bytes that its digests cover; of a coded body without digests, the decoded ones.
+  ///
+  /// - Throws: `sourceIncomplete` if a coded body has no end.
+  func sealed() throws(ImageError) -> (file: FileRegion, sent: FileRegion, version: UInt64)? {
+    let sent = try coded?.sealed()
     guard received > 0, let file = file.take() else { return nil }
     do throws(SystemError) {
       let region = try file.sealed(lease: lease)
-      return (region, growing?.version ?? .random(in: 1...(.max)))
+      return (region, sent ?? region, growing?.version ?? .random(in: 1...(.max)))
     } catch {
       throw .internal(detail: "memory file: \(error)")
     }

@@ -25,11 +25,10 @@ struct OriginResponseParser {
   /// Whether `Content-Length` applies and is invalid or inconsistent, so that the end of the body
   /// is unknown.
   var hasInvalidLength: Bool { !hasTransferEncoding && isLengthInvalid }
-  /// The length of the body as curl delivers it, if known; a coded body differs from its
-  /// `Content-Length`.
+  /// The length of the decoded body, if known. `Content-Length` is that of the coded one.
   var bodyLength: Int? { contentEncoding == nil ? contentLength : nil }
-  /// The body's digests. Empty for a coded body, because curl delivers it decoded.
-  var digests: BodyDigests { contentEncoding == nil ? sentDigests : BodyDigests() }
+  /// The body's digests. Those of a coded body cover the coded bytes.
+  private(set) var digests = BodyDigests()
   /// `Content-Encoding` in lower case, without `identity`; several joined by commas.
   private(set) var contentEncoding: String?
   /// The unparsed `Location` of a redirect (RFC 9110, section 15.4).
@@ -52,7 +51,6 @@ struct OriginResponseParser {
   private var isLengthInvalid = false
   private var hasTransferEncoding = false
   private var location: String?
-  private var sentDigests = BodyDigests()
   private var part = Part.statusLine
   private var bytes = 0
   private let limit: Int
@@ -77,7 +75,7 @@ struct OriginResponseParser {
       length = nil
       isLengthInvalid = false
       hasTransferEncoding = false
-      sentDigests = BodyDigests()
+      digests = BodyDigests()
       origin.status = Self.status(ofLine: text)
       part = .fields
       return .more
@@ -122,11 +120,14 @@ struct OriginResponseParser {
     case "last-modified": Self.keep(text, in: &origin.lastModified)
     case "etag": Self.keep(text, in: &origin.etag)
     case "transfer-encoding": hasTransferEncoding = true
-    case "content-encoding" where text.lowercased() != "identity":
-      Self.join(text.lowercased(), to: &contentEncoding)
+    case "content-encoding":
+      for coding in value.split(separator: 0x2c) {
+        let name = String(decoding: Self.trimmed(coding), as: UTF8.self).lowercased()
+        if !name.isEmpty, name != "identity" { Self.join(name, to: &contentEncoding) }
+      }
     case "location": Self.keep(text, in: &location)
     case "retry-after": Self.keep(text, in: &retryAfter)
-    default: sentDigests.receive(name: name, text)
+    default: digests.receive(name: name, text)
     }
   }
 

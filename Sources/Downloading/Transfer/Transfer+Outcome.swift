@@ -1,6 +1,7 @@
 // Transfer+Outcome: the outcome of a hop, and what a transfer can wait for.
 
 import Model
+import Platform
 
 extension Transfer {
   /// The answer to a piece of the body.
@@ -18,8 +19,8 @@ extension Transfer {
     case nextHop
     /// Retry the hop when the wait is over.
     case retry
-    /// The body is complete and must be verified against its digests.
-    case unverified(Download, BodyDigests)
+    /// The body is complete, and the bytes that the origin sent must be verified against its digests.
+    case unverified(Download, sent: FileRegion, BodyDigests)
     /// The load has ended.
     case ended(Result<LoadResult, ImageError>)
   }

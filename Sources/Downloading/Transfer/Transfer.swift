@@ -185,8 +185,9 @@ final class Transfer {
       }
       if head.redirect == nil { onHead?(origin) }
       guard TransferFailure.error(status: head.origin.status) == nil else { return true }
-      if let coding = head.contentEncoding, !ContentCodings.decodable.contains(coding) {
-        failure = .unsupportedFormat(detail: "unsupported Content-Encoding: \(coding)")
+      let coding = head.contentEncoding.flatMap { ContentCoding(name: $0) }
+      if let name = head.contentEncoding, coding == nil {
+        failure = .unsupportedFormat(detail: "unsupported Content-Encoding: \(name)")
       } else if let length = head.contentLength, length > rules.configuration.maximumBytes {
         failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
       } else if let length = head.bodyLength, length > room.limit {
@@ -194,7 +195,7 @@ final class Transfer {
           limit: room.limit, key: "download.maximum_bytes_in_flight")
       } else {
         progress(0, head.bodyLength ?? -1)
-        beginBody()
+        do throws(ImageError) { try beginBody(coding) } catch { failure = error }
       }
       return failure == nil
     }
@@ -216,12 +217,19 @@ final class Transfer {
     return origin
   }
 
-  private func beginBody() {
+  private func beginBody(_ coding: ContentCoding?) throws(ImageError) {
+    let limit = rules.configuration.maximumBytes
+    var coded: CodedBody?
+    if let coding {
+      let lease = head.digests.isEmpty ? nil : try room.emptyLease()
+      coded = try CodedBody(coding, limit: limit, keepingOn: lease)
+    }
     let body = IncomingBody(
-      expecting: head.bodyLength, withholdsLast: !head.digests.isEmpty, pausing: easy.pointer)
+      expecting: head.bodyLength, limit: limit, coded: coded,
+      withholdsLast: !head.digests.isEmpty, pausing: easy.pointer)
     self.body = body
     // With little memory left, readers get the complete body later: it can be sent from a file.
-    let length = head.bodyLength ?? rules.configuration.maximumBytes
+    let length = head.bodyLength ?? limit
     if let onBody, room.hasPlenty(for: length) { body.offer(origin, to: onBody) }
     room.ask(for: body)
     // Of a multiplexed body that is kept back, curl would receive up to 32 MiB all the same (7.88).
@@ -238,22 +246,15 @@ final class Transfer {
       discarded += bytes.count
       return discarded <= Self.discardLimit ? .taken : .abort
     }
-    let received = body.received + bytes.count
-    if received > rules.configuration.maximumBytes {
-      failure = .sourceTooLarge(limit: rules.configuration.maximumBytes)
-    } else if received > head.bodyLength ?? .max {
-      // Readers were told this length and would take more bytes for the end.
-      failure = .sourceIncomplete(detail: "more bytes than Content-Length")
-    } else {
-      switch body.receive(bytes) {
-      case .taken:
-        progress(received, head.bodyLength ?? -1)
-        return .taken
-      case .wait: return .wait
-      case .refused(let error): failure = error
-      }
+    switch body.receive(bytes) {
+    case .taken:
+      progress(body.received, head.bodyLength ?? -1)
+      return .taken
+    case .wait: return .wait
+    case .refused(let error):
+      failure = error
+      return .abort
     }
-    return .abort
   }
 
   // MARK: The end of a hop
@@ -296,11 +297,11 @@ final class Transfer {
       }
       // curl accepts a head that was cut off by the end of the connection.
       guard head.isComplete else { throw .sourceUnreachable(detail: "an incomplete response head") }
-      guard let (file, version) = try body?.sealed() else {
+      guard let (file, sent, version) = try body?.sealed() else {
         throw .unsupportedFormat(detail: "empty body")
       }
       let download = Download(file: file, origin: origin, timings: timings, version: version)
-      guard head.digests.isEmpty else { return .unverified(download, head.digests) }
+      guard head.digests.isEmpty else { return .unverified(download, sent: sent, head.digests) }
       body?.end(isWhole: true)
       return .ended(.success(.fetched(download)))
     } catch {

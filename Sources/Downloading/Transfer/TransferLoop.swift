@@ -193,10 +193,10 @@ final class TransferLoop {
     switch transfer.hopEnded(code, unresolved: unresolved, now: now) {
     case .ended(let result):
       finish(id, with: result)
-    case .unverified(let download, let digests):
+    case .unverified(let download, let sent, let digests):
       unverified[id] = download
       queue.recover(id)
-      verifier.verify(id, file: download.file, digests: digests)
+      verifier.verify(id, file: sent, digests: digests)
     case .nextHop:
       breaker.end(id, at: host, outcome: .success, now: now)
       board.run(id, at: transfer.host)

@@ -37,3 +37,14 @@ uint8_t *pictor_write_jxl(const void *pixels, int width, int height, int bands, 
 /// `cover`: another image of the same size and half of each band's value, in front of the primary one.
 uint8_t *pictor_write_heif(const uint8_t *pixels, int width, int height, int is_avif,
     int bits, int orientation, int exif_orientation, int has_cover, size_t *count);
+
+/// A gzip member (`window_bits` 31), a zlib stream (15) or a raw deflate stream (-15).
+uint8_t *pictor_code_deflate(const uint8_t *bytes, size_t length, int window_bits, size_t *count);
+
+/// A Brotli stream.
+uint8_t *pictor_code_brotli(const uint8_t *bytes, size_t length, size_t *count);
+
+/// A Zstandard frame with a checksum.
+///
+/// `window_log`: of the window that a decoder needs, at least 10; 0: the encoder's choice.
+uint8_t *pictor_code_zstd(const uint8_t *bytes, size_t length, int window_log, size_t *count);

@@ -1,6 +1,5 @@
 // DownloaderCodingTests: tests of unrequested content codings in Downloader.
 
-import CDeflate
 import Model
 import Platform
 import TestSupport
@@ -11,42 +10,23 @@ import Testing
 @Suite(.onOwnThreads) struct DownloaderCodingTests {
   private let body = (0..<60_000).map { UInt8(truncatingIfNeeded: $0 * $0 >> 4) }
 
-  private typealias Compressor = (
-    OpaquePointer?, UnsafeRawPointer?, Int, UnsafeMutableRawPointer?, Int
-  ) -> Int
-
-  private func compressed(_ bytes: [UInt8], by compress: Compressor) throws -> [UInt8] {
-    let compressor = try #require(libdeflate_alloc_compressor(6))
-    defer { libdeflate_free_compressor(compressor) }
-    let capacity = bytes.count + 4_096
-    let coded = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
-      count = compress(compressor, bytes, bytes.count, buffer.baseAddress, capacity)
-    }
-    try #require(!coded.isEmpty)
-    return coded
-  }
-
-  private func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
-    try compressed(bytes, by: libdeflate_gzip_compress)
-  }
-
-  /// An uncompressed meta-block and an empty last one (RFC 7932, section 9).
-  private func brotli(_ bytes: [UInt8]) -> [UInt8] {
-    let head = (bytes.count - 1) << 4 | 1 << 20
-    return [UInt8(head & 0xff), UInt8(head >> 8 & 0xff), UInt8(head >> 16)] + bytes + [0x03]
-  }
+  private func gzip(_ bytes: [UInt8]) -> [UInt8] { TestCoding.gzip.encode(bytes) }
 
   @Test func `an unrequested content coding is decoded, both complete and while streaming`()
     async throws
   {
     // Given
     let origin = try Origin()
-    let codings: [(String, [UInt8])] = [
-      ("gzip", try gzip(body)), ("x-gzip", try gzip(body)), ("GZip", try gzip(body)),
-      ("deflate", try compressed(body, by: libdeflate_zlib_compress)),
-      ("deflate", try compressed(body, by: libdeflate_deflate_compress)), ("br", brotli(body)),
-      ("identity", body),
-    ]
+    let codings: [(String, [UInt8])] =
+      TestCoding.allCases.map { ($0.name, $0.encode(body)) } + [
+        ("x-gzip", gzip(body)), ("GZip", gzip(body)), ("identity", body),
+        ("gzip, identity", gzip(body)), ("Identity , x-gzip", gzip(body)),
+        // Frames one after the other are one body (RFC 8878, section 3).
+        (
+          "zstd",
+          TestCoding.zstd.encode(Array(body[..<100])) + TestCoding.zstd.encode(Array(body[100...]))
+        ),
+      ]
     let downloader = try makeDownloader()
     for (number, (coding, coded)) in codings.enumerated() {
       let fields = ["Content-Encoding: \(coding)"]
@@ -78,44 +58,140 @@ import Testing
     #expect(origin.received(at: "/0").allSatisfy { $0.headers["accept-encoding"] == "identity" })
   }
 
-  @Test func `a body that decodes beyond the limit is refused while it arrives`() async throws {
-    // Given: eight megabytes in eight kilobytes
+  @Test(arguments: TestCoding.allCases)
+  func `a body that decodes beyond the limit is refused while it arrives`(
+    coding: TestCoding
+  ) async throws {
+    // Given: eight megabytes in eight kilobytes, of which no more comes
     let origin = try Origin()
-    let bomb = try gzip([UInt8](repeating: 0, count: 8 << 20))
+    let bomb = coding.encode([UInt8](repeating: 0, count: 8 << 20))
     #expect(bomb.count < 20_000)
-    origin.serve("/bomb", bytes: bomb, headers: ["Content-Encoding: gzip"])
-    let downloader = try makeDownloader { $0.maximumBytes = 100_000 }
+    origin.route(
+      "/bomb",
+      to: OriginReply([
+        .send(OriginReply.head(200, headers: [coding.field, "Content-Length: 50000"])),
+        .send(bomb), .silence,
+      ]))
+    let memory = ByteBudget.unlimited
+    let downloader = try makeDownloader(bodies: memory) { $0.maximumBytes = 100_000 }
     // When
     let failure = await downloader.failure(of: origin.url("/bomb"))
     // Then
     #expect(failure == .sourceTooLarge(limit: 100_000))
+    #expect(memory.peak <= 100_000)
+  }
+
+  @Test func `a coded body is limited as well, even if it decodes to nothing`() async throws {
+    // Given: stored blocks of no bytes, without end (RFC 1951, section 3.2.4)
+    let origin = try Origin()
+    let blocks = Array(repeatElement([0, 0, 0, 0xff, 0xff] as [UInt8], count: 2_000).joined())
+    origin.route(
+      "/empty",
+      to: OriginReply([
+        .send(OriginReply.head(200, headers: ["Content-Encoding: deflate", "Connection: close"])),
+        .sendForever(blocks),
+      ]))
+    let downloader = try makeDownloader { $0.maximumBytes = 100_000 }
+    // Then
+    #expect(
+      await downloader.failure(of: origin.url("/empty")) == .sourceTooLarge(limit: 100_000))
+  }
+
+  @Test(arguments: TestCoding.allCases)
+  func `a coded body that ends early is incomplete, and its readers are told`(
+    coding: TestCoding
+  ) async throws {
+    let origin = try Origin()
+    let downloader = try makeDownloader()
+    let coded = coding.encode(body)
+    for missing in [1, 4, coded.count / 2, coded.count - 1] {
+      // Given: the length that the header says
+      origin.serve("/a", bytes: Array(coded.dropLast(missing)), headers: [coding.field])
+      let offered = Lock<(any StreamingBody)?>(nil)
+      let request = LoadRequest(
+        url: try SourceURL(parsing: origin.url("/a")),
+        onBody: { body in offered.withLock { $0 = body } })
+      // When
+      let failure = await #expect(throws: ImageError.self) { try await downloader.load(request) }
+      // Then
+      #expect(failure?.code == "source_incomplete", "\(missing) bytes missing")
+      let coming = try #require(offered.withLock { $0 })
+      var buffer = [UInt8](repeating: 0, count: 1)
+      let end = buffer.withUnsafeMutableBytes { coming.read(at: body.count, into: $0) }
+      #expect(end == .failed)
+    }
+  }
+
+  @Test func `a coded body of nothing is empty`() async throws {
+    let origin = try Origin()
+    let downloader = try makeDownloader()
+    for coding in TestCoding.allCases {
+      // Given
+      origin.serve("/coded", bytes: coding.encode([]), headers: [coding.field])
+      origin.serve("/none", bytes: [], headers: [coding.field])
+      // Then
+      for path in ["/coded", "/none"] {
+        let failure = await downloader.failure(of: origin.url(path))
+        #expect(failure == .unsupportedFormat(detail: "empty body"), "\(coding) \(path)")
+      }
+    }
+  }
+
+  @Test func `a Zstandard window is at most 8 MiB`() async throws {
+    // Given (RFC 9659)
+    let origin = try Origin()
+    let allowed = TestCoding.zstd(body, windowLog: 23)
+    let tooLarge = TestCoding.zstd(body, windowLog: 24)
+    origin.serve("/allowed", bytes: allowed, headers: ["Content-Encoding: zstd"])
+    origin.serve("/large", bytes: tooLarge, headers: ["Content-Encoding: zstd"])
+    let downloader = try makeDownloader()
+    // Then
+    #expect(try await downloader.load(origin.url("/allowed")).file.bytes == body)
+    #expect(await downloader.failure(of: origin.url("/large"))?.code == "source_incomplete")
+  }
+
+  @Test func `a gzip transfer coding is decoded, and the body has its own length`() async throws {
+    // Given
+    let origin = try Origin()
+    origin.route(
+      "/a",
+      to: OriginReply([
+        .send(OriginReply.head(200, headers: ["Transfer-Encoding: gzip, chunked"])),
+        .send(OriginReply.chunk(gzip(body)) + Array("0\r\n\r\n".utf8)),
+      ]))
+    // Then
+    #expect(try await makeDownloader().load(origin.url("/a")).file.bytes == body)
   }
 
   @Test func `a damaged, unknown or repeated coding is an error`() async throws {
     // Given
     let origin = try Origin()
-    var damaged = try gzip(body)
-    damaged[damaged.count / 2] ^= 0xff
-    damaged[damaged.count - 6] ^= 0xff
-    origin.serve("/damaged", bytes: damaged, headers: ["Content-Encoding: gzip"])
+    for coding in TestCoding.allCases {
+      var damaged = coding.encode(body)
+      for place in [2, 3, damaged.count / 2, damaged.count - 6] { damaged[place] ^= 0xff }
+      origin.serve("/damaged-\(coding)", bytes: damaged, headers: [coding.field])
+      origin.serve(
+        "/more-\(coding)", bytes: coding.encode(body) + [1, 2, 3, 4, 5], headers: [coding.field])
+    }
     origin.serve("/plain", bytes: body, headers: ["Content-Encoding: gzip"])
     origin.serve("/unknown", bytes: body, headers: ["Content-Encoding: compress"])
     origin.serve(
-      "/twice", bytes: try gzip(try gzip(body)), headers: ["Content-Encoding: gzip, gzip"])
+      "/twice", bytes: gzip(gzip(body)), headers: ["Content-Encoding: gzip, gzip"])
     origin.serve(
-      "/lines", bytes: try gzip(try gzip(body)),
+      "/lines", bytes: gzip(gzip(body)),
       headers: ["Content-Encoding: gzip", "Content-Encoding: gzip"])
-    origin.serve("/more", bytes: try gzip(body) + [1, 2, 3], headers: ["Content-Encoding: gzip"])
     origin.serve(
-      "/members", bytes: try gzip(body) + gzip(body), headers: ["Content-Encoding: gzip"])
+      "/members", bytes: gzip(body) + gzip(body), headers: ["Content-Encoding: gzip"])
     let codes = [
-      ("/damaged", "source_incomplete"), ("/plain", "source_incomplete"),
-      ("/more", "source_incomplete"), ("/members", "source_incomplete"),
+      ("/plain", "source_incomplete"), ("/members", "source_incomplete"),
       ("/unknown", "unsupported_format"), ("/twice", "unsupported_format"),
       ("/lines", "unsupported_format"),
     ]
+    let everyCoding = TestCoding.allCases.flatMap { coding in
+      ["/damaged-\(coding)", "/more-\(coding)"].map { ($0, "source_incomplete") }
+    }
     let downloader = try makeDownloader()
-    for (path, code) in codes {
+    for (path, code) in codes + everyCoding {
       // Then
       #expect(await downloader.failure(of: origin.url(path))?.code == code, "\(path)")
     }

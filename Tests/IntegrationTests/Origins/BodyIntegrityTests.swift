@@ -55,12 +55,10 @@ import Testing
     #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=10")).status == 502)
   }
 
-  @Test func `an unrequested content coding is decoded`() throws {
-    // Given: the simplest brotli stream, an uncompressed meta-block and an empty last one (RFC 7932, section 9)
-    let head = (image.count - 1) << 4 | 1 << 20
-    let coded =
-      [UInt8(head & 0xff), UInt8(head >> 8 & 0xff), UInt8(head >> 16)] + image + [0x03]
-    origin.serve("/a.jpg", bytes: coded, headers: ["Content-Encoding: br"])
+  @Test(arguments: TestCoding.allCases)
+  func `an unrequested content coding is decoded`(coding: TestCoding) throws {
+    // Given
+    origin.serve("/a.jpg", bytes: coding.encode(image), headers: [coding.field])
     origin.serve("/b.jpg", bytes: image)
     // When
     let decoded = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
@@ -71,5 +69,51 @@ import Testing
     #expect(coming.status == 200 && coming.body == image)
     #expect(
       origin.received(at: "/a.jpg").allSatisfy { $0.headers["accept-encoding"] == "identity" })
+  }
+
+  @Test(arguments: TestCoding.allCases)
+  func `digests of a coded body cover the coded bytes`(coding: TestCoding) throws {
+    let coded = coding.encode(image)
+    for field in DigestField.allCases {
+      // Given: right ones, and wrong ones, which are those of the decoded bytes
+      let right = "/right-\(field).jpg"
+      let wrong = "/wrong-\(field).jpg"
+      origin.serve(right, bytes: coded, headers: [coding.field, field.line(for: coded)])
+      origin.serve(wrong, bytes: coded, headers: [coding.field, field.line(for: image)])
+      // When
+      let coming = try pictor.get(origin.target(right, adding: "&format=jpeg&progressive=1"))
+      let small = try pictor.get(origin.target(right, adding: "&w=100"))
+      let client = try pictor.connect()
+      try client.send(
+        HTTPClient.text(
+          "GET", target: origin.target(wrong, adding: "&format=jpeg&progressive=1"),
+          headers: ["Connection": "close"]))
+      let wrongComing = try client.readToEnd()
+      let refused = try (0..<2).map { _ in try pictor.get(origin.target(wrong, adding: "&w=100")) }
+      // Then
+      #expect(coming.status == 200 && coming.body == image, "\(field)")
+      #expect(small.status == 200, "\(field)")
+      #expect(!Array(wrongComing.suffix(image.count)).elementsEqual(image), "\(field)")
+      for answer in refused {
+        #expect(answer.status == 502 && answer.text.contains("source_incomplete"), "\(field)")
+      }
+      // And nothing of the wrong body was stored.
+      #expect(origin.requests(to: wrong) == 3, "\(field)")
+    }
+  }
+
+  @Test func `a coded body that ends early is refused`() throws {
+    for coding in TestCoding.allCases {
+      // Given
+      let coded = coding.encode(image)
+      origin.serve("/\(coding).jpg", bytes: Array(coded.dropLast()), headers: [coding.field])
+      // When
+      let answers = try (0..<2).map { _ in try pictor.get(origin.target("/\(coding).jpg")) }
+      // Then
+      for answer in answers {
+        #expect(answer.status == 502 && answer.text.contains("source_incomplete"), "\(coding)")
+      }
+      #expect(origin.requests(to: "/\(coding).jpg") == 2)
+    }
   }
 }

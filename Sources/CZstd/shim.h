@@ -1,0 +1,4 @@
+// CZstd: zstd.h, for the decoder of Zstandard.
+#pragma once
+
+#include <zstd.h>
