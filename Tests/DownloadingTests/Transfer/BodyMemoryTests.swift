@@ -215,4 +215,45 @@ import Testing
     _ = try await downloader.load(request)
     withExtendedLifetime(held) { #expect(offered.withLock { $0 == nil }) }
   }
+
+  @Test func `a coded body that waits for memory is decoded from its first byte`() async throws {
+    // Given a complete body that is in use, another that waits, and a coded one behind it
+    let small = Array(body.prefix(1_000))
+    let downloader = try makeDownloader()
+    origin.serve("/first", bytes: body)
+    origin.serve("/second", bytes: body)
+    var first: Download? = try await downloader.load(origin.url("/first"))
+    let second = Task { _ = try await downloader.load(origin.url("/second")) }
+    try await eventually("one waits") { downloader.figures.waitingForMemory == 1 }
+    let tasks = TestCoding.allCases.map { coding in
+      let coded = coding.encode(small)
+      let fields = [coding.field, DigestField.contentDigest.line(for: coded)]
+      origin.serve("/\(coding)", bytes: coded, headers: fields)
+      return Task { try await downloader.load(origin.url("/\(coding)")).file.bytes }
+    }
+    try await eventually("all wait") {
+      downloader.figures.waitingForMemory == 1 + TestCoding.allCases.count
+    }
+    #expect(first?.file.count == body.count)
+    // When
+    first = nil
+    // Then
+    try await second.value
+    for task in tasks { #expect(try await task.value == small) }
+  }
+
+  @Test func `coded bytes that are kept for their digests count as well`() async throws {
+    // Given bytes that no coding makes smaller, twice of which do not fit
+    var random = SeededGenerator(seed: 1)
+    let noise = (0..<50_000).map { _ in UInt8.random(in: 0...255, using: &random) }
+    let coded = TestCoding.gzip.encode(noise)
+    let digest = DigestField.contentDigest.line(for: coded)
+    origin.serve("/verified", bytes: coded, headers: [TestCoding.gzip.field, digest])
+    origin.serve("/taken", bytes: coded, headers: [TestCoding.gzip.field])
+    let downloader = try makeDownloader()
+    // Then
+    let failure = await downloader.failure(of: origin.url("/verified"))
+    #expect(failure?.code == "overloaded")
+    #expect(try await downloader.load(origin.url("/taken")).file.bytes == noise)
+  }
 }
