@@ -14,7 +14,7 @@ BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
 sample := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/image?url=local:///hills.jpg&scale=0.5
 
-.PHONY: help run build build-all test test-sanitized fuzz lint format docs smoke bench bench-compare gallery container-check \
+.PHONY: help run build build-all test test-sanitized fuzz lint format docs check-metrics smoke bench bench-compare gallery container-check \
 	fresh-check memory-check soak set-up
 
 help: ## what there is
@@ -65,6 +65,10 @@ docs: $(built) ## links, names and completeness of the documents, and their comm
 	scripts/check-unit
 	scripts/run-docs .build/$(BUILD)/pictor
 	scripts/check-signing .build/$(BUILD)/pictor
+
+check-metrics: $(built) ## /metrics of the program, the dashboard and the alert rules, with promtool
+	@scripts/set-up python3 prometheus
+	scripts/check-metrics .build/$(BUILD)/pictor
 
 smoke: $(built) ## the program over HTTP
 	scripts/smoke .build/$(BUILD)/pictor

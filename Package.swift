@@ -128,7 +128,7 @@ let package = Package(
       providers: [.apt(["liblcms2-dev"])]),
     .testTarget(name: "PlatformTests", dependencies: ["Platform", "TestSupport"]),
     .testTarget(name: "ModelTests", dependencies: ["Model", "TestSupport"]),
-    .testTarget(name: "TelemetryTests", dependencies: words),
+    .testTarget(name: "TelemetryTests", dependencies: words + ["TestSupport"]),
     .testTarget(name: "SigningTests", dependencies: ["Signing", "Model", "TestSupport"]),
     .testTarget(name: "ConfiguringTests", dependencies: ["Configuring", "Model", "TestSupport"]),
     .testTarget(

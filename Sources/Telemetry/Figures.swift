@@ -14,9 +14,20 @@ public struct LatencyFigures: Codable, Hashable, Sendable {
   public var p95: Double
   /// The 99th percentile in milliseconds.
   public var p99: Double
+  /// The number of durations below each of `bounds`, for `/metrics`; empty in a decoded summary.
+  public var buckets: [Int] = []
+
+  /// The upper bounds of `buckets` in seconds: 8 µs, 16 µs and so on to 33.6 s. Powers of two, where a histogram has
+  /// its own bounds, so no count is an estimate.
+  public static let bounds = boundExponents.map { Double(1 << $0) / 1e6 }
+  /// The bounds as powers of two of a microsecond.
+  static let boundExponents = 3...25
 
   /// Creates a summary.
-  public init(count: Int, sumSeconds: Double, p50: Double, p95: Double, p99: Double) {
+  public init(
+    count: Int, sumSeconds: Double, p50: Double, p95: Double, p99: Double, buckets: [Int] = []
+  ) {
+    self.buckets = buckets
     self.count = count
     self.sumSeconds = sumSeconds
     self.p50 = p50
@@ -30,62 +41,6 @@ public struct LatencyFigures: Codable, Hashable, Sendable {
     case p50 = "p50_ms"
     case p95 = "p95_ms"
     case p99 = "p99_ms"
-  }
-}
-
-/// Figures of the HTTP server.
-public struct RequestFigures: Codable, Hashable, Sendable {
-  /// Requests answered.
-  public var total = 0
-  /// Requests in progress.
-  public var active = 0
-  /// The maximum number of requests that may wait at once.
-  public var limit = 0
-  /// Responses by status code.
-  public var byStatus: [String: Int] = [:]
-  /// `/image` responses by origin: `memory`, `disk`, `source`, `variant`, `origin`, `stale` (served
-  /// instead of an error of the origin), `error`.
-  public var byOrigin: [String: Int] = [:]
-  /// `/image` responses from memory or disk ÷ all `/image` responses with an image.
-  public var hitRatio = 0.0
-  /// Body bytes sent.
-  public var bytesSent = 0
-  /// Clients that disconnected before their response.
-  public var clientsGone = 0
-  /// Open connections; those of clients if there is a listener for operators.
-  public var connections = 0
-  /// Open connections of the operators' listener.
-  public var operatorConnections = 0
-  /// Connections that were closed while they waited for a request, because a newer one needed the place.
-  public var connectionsYielded = 0
-  /// New connections that were refused, because their client had its share.
-  public var connectionsRefused = 0
-  /// Requests that were refused because their client had its share: `active_requests`, `imaging_time`, `requests`.
-  public var rateLimited: [String: Int] = [:]
-  /// Requests with a wrong operator's token (`wrong`), and those refused after too many of them (`limited`).
-  public var tokensRefused: [String: Int] = [:]
-  /// Time from the request head to the response, for memory hits.
-  public var hitLatency: LatencyFigures?
-  /// The same for all other image requests.
-  public var missLatency: LatencyFigures?
-
-  /// Creates figures of zero.
-  public init() {}
-
-  enum CodingKeys: String, CodingKey {
-    case total, active, limit, connections
-    case byStatus = "by_status"
-    case byOrigin = "by_origin"
-    case hitRatio = "hit_ratio"
-    case operatorConnections = "operator_connections"
-    case connectionsYielded = "connections_yielded"
-    case connectionsRefused = "connections_refused"
-    case rateLimited = "rate_limited"
-    case tokensRefused = "tokens_refused"
-    case bytesSent = "bytes_sent"
-    case clientsGone = "clients_gone"
-    case hitLatency = "hit_latency"
-    case missLatency = "miss_latency"
   }
 }
 

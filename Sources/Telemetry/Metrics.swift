@@ -82,9 +82,18 @@ public final class LatencyHistogram: Sendable {
       }
       return 0
     }
+    var below = 0
+    var next = 0
+    let cumulative = LatencyFigures.boundExponents.map { exponent in
+      while next < bucket(of: 1 << exponent) {
+        below += counts[next]
+        next += 1
+      }
+      return below
+    }
     return LatencyFigures(
       count: total, sumSeconds: Double(sum) / 1e6, p50: quantile(0.5),
-      p95: quantile(0.95), p99: quantile(0.99))
+      p95: quantile(0.95), p99: quantile(0.99), buckets: cumulative)
   }
 
   /// Returns the bucket of a value: 0–7 have a bucket each, then each power of two has eight

@@ -190,8 +190,8 @@ extension Configuration {
       "lowest level that is written; memory hits are debug, unless log.requests says otherwise"),
     .choice(
       "log.requests", \.log.requests,
-      "requests logged at info: all (slows memory hits), misses (all but memory hits and "
-        + "/stats), errors (failures)"),
+      "requests logged at info: all (slows memory hits), misses (all but memory hits, "
+        + "/stats, /metrics), errors (failures)"),
   ]
 
   /// Returns the key with this path.

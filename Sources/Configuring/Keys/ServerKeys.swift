@@ -14,7 +14,7 @@ extension Configuration {
       in: 0...65_535),
     .listenAddress(
       "server.operator_address", at: \.server.operatorAddress,
-      purpose: "second listener for /stats and /admin, such as 127.0.0.1:9090; empty: none"),
+      purpose: "second listener for /stats, /metrics, /admin, such as 127.0.0.1:9090; empty: none"),
     .text(
       "server.id", at: \.server.id,
       purpose:
@@ -106,7 +106,8 @@ extension Configuration {
 
     .duration(
       "server.stats_lifetime", at: \.server.statsLifetime,
-      purpose: "time for which the figures of /stats are reused; 0s: computed for each request",
+      purpose:
+        "time for which figures of /stats, /metrics are reused; 0s: computed for each request",
       in: .zero...(.seconds(10))),
 
     .clientOptions(

@@ -119,6 +119,11 @@ public struct Timings: Hashable, Sendable {
     add(other.total, to: &total)
   }
 
+  /// The names of all phases, in the order of `Server-Timing`, without `total`.
+  public static let stages = [
+    "queue", "disk", "dns", "connect", "tls", "ttfb", "download", "decode", "transform", "encode",
+  ]
+
   /// The measured durations, in the order of `Server-Timing`.
   public var entries: [(name: String, duration: Duration)] {
     let all = [

@@ -34,9 +34,9 @@ public enum LogFormat: String, CaseIterable, Sendable {
 
 /// The responses that are logged at level info. Failures are always logged, and all others at debug.
 public enum LoggedRequests: String, CaseIterable, Sendable {
-  /// All responses, memory hits and `/stats` included.
+  /// All responses, memory hits, `/stats` and `/metrics` included.
   case all
-  /// All but memory hits and `/stats`.
+  /// All but memory hits, `/stats` and `/metrics`.
   case misses
   /// Only failures: status 400 and above, and responses that were cut off.
   case errors

@@ -70,7 +70,7 @@ public struct ServerSettings: Hashable, Sendable {
   /// Whether connections of trusted proxies begin with a header of the PROXY protocol, version 1 or 2. The operators'
   /// listener expects none.
   public var proxyProtocol = false
-  /// How long the figures of `/stats` are reused, at most 10 s; 0: they are computed for each request.
+  /// How long the figures of `/stats` and `/metrics` are reused, at most 10 s; 0: they are computed for each request.
   public var statsLifetime = Duration.milliseconds(250)
   /// The loading options of requests without a signature; `nil`: all with `signing.mode` off, otherwise none.
   public var allow: Set<ClientOption>?

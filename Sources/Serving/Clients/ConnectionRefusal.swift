@@ -30,6 +30,7 @@ final class ConnectionRefusal: Sendable {
     let text = handler.refusal(of: Self.error, id: id)
     // Before the client can see the response.
     handler.figures.statuses.add("\(Self.error.status)")
+    handler.figures.errors.add(Self.error.code)
     let flags = CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)
     let sent = send(accepted.socket, text, text.count, flags)
     shutdown(accepted.socket, CInt(SHUT_WR))

@@ -20,7 +20,8 @@ protocol Endpoint: Sendable {
   func scope(for method: Method) -> OperatorScope
   /// How the endpoint's query forms an image request, which is then parsed once per target; `nil` if it does not.
   var imageQuery: ImageQuery.Kind? { get }
-  /// Whether requests come all the time, so that the log treats them like memory hits.
+  /// Whether requests come all the time: the log treats them like memory hits, and they do not count against a client's
+  /// requests per second.
   var isRoutine: Bool { get }
   /// Returns what becomes of the body of a request with `method`.
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy

@@ -17,6 +17,7 @@ struct EndpointTable: Sendable {
   /// The endpoints that move to the operators' listener, if there is one.
   private static let forOperators: [any Endpoint] = [
     StatsEndpoint(),
+    MetricsEndpoint(),
     AdminCacheEndpoint(),
     ClearCacheEndpoint(),
     CleanCacheEndpoint(),

@@ -11,7 +11,7 @@ struct StatsEndpoint: Endpoint {
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let readiness = context.readiness
-    let figures = try context.handler.figuresCache.json(isDraining: readiness.isDraining)
+    let figures = try context.handler.figuresCache.bytes(isDraining: readiness.isDraining)
     var response = JSONResponse(bytes: figures, status: readiness.status)
     response.closes = readiness.closes
     return .json(response)

@@ -150,6 +150,7 @@ extension RequestHandler {
     // A connection without a share of its client yields first.
     if fault == .tooManyConnections { client.watch.wait(since: 0) }
     figures.statuses.add("\(error.status)")
+    figures.errors.add(error.code)
     let refused = RefusedLine(client.refusedLine)
     log.info(
       "request refused",

@@ -59,7 +59,7 @@ extension RequestContext {
     addCommon(to: &head, vary: target.vary)
     do throws(ImageError) {
       let response = try emptyResponse(head: head)
-      record(cacheStatus, microseconds: microseconds)
+      record(cacheStatus, delivery.timings, microseconds: microseconds)
       log(status: 302, bytes: 0, cacheStatus: cacheStatus.headerValue)
       return queue(response, status: 302, bytes: 0)
     } catch {

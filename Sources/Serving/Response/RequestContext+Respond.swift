@@ -24,13 +24,13 @@ extension RequestContext {
         !region.isInMemory
       {
         let result = try stream(region, head: head, cacheStatus: cacheStatus)
-        record(cacheStatus, microseconds: microseconds)
+        record(cacheStatus, delivery.timings, microseconds: microseconds)
         return result
       }
       let response = try Response(
         head: head, style: handler.configuration.headStyle, body: variant.body,
         closes: handler.closesConnections)
-      record(cacheStatus, microseconds: microseconds)
+      record(cacheStatus, delivery.timings, microseconds: microseconds)
       log(status: status, bytes: variant.body.count, cacheStatus: cacheStatus.headerValue)
       return queue(response, status: status, bytes: variant.body.count)
     } catch {
@@ -63,7 +63,8 @@ extension RequestContext {
 
   /// Responds with an error.
   func refuse(_ error: ImageError) -> MHD_Result {
-    if client.target?.endpoint?.imageQuery != nil { handler.figures.origins.add("error") }
+    handler.figures.errors.add(error.code)
+    if client.target?.endpoint?.imageQuery != nil { handler.figures.outcomes.addError() }
     let body = ErrorBody(
       error, id: client.requestID.description, explains: handler.configuration.explainsErrors,
       hint: client.target?.hint(for: error))
@@ -74,7 +75,7 @@ extension RequestContext {
   private func respond(with json: JSONResponse, error: ImageError?) -> MHD_Result {
     let closes = json.closes ?? handler.closesConnections
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
-    head.add("Content-Type", value: "application/json")
+    head.add("Content-Type", value: json.contentType.description)
     let vary = addCaching(of: error, to: &head)
     if case .methodNotAllowed(_, let allowed) = error { head.add("Allow", value: allowed) }
     if let challenge = error?.challenge { head.add("WWW-Authenticate", value: challenge) }
@@ -132,13 +133,17 @@ extension RequestContext {
     handler.queue(response, status: status, bytes: bytes, to: client, on: connection)
   }
 
-  /// Counts a delivered image and its latency.
-  func record(_ cacheStatus: CacheStatus, microseconds: Int) {
-    if cacheStatus.isFromMemory {
+  /// Counts a delivered image, its latency and its phases.
+  func record(_ cacheStatus: CacheStatus, _ timings: Timings, microseconds: Int) {
+    switch cacheStatus {
+    case .hit(.memory):
       client.loop.hitLatency.record(microseconds: microseconds)
-    } else {
+    case .staleHit(.memory, _, _):
+      handler.figures.staleHitLatency.record(microseconds: microseconds)
+    default:
       handler.figures.missLatency.record(microseconds: microseconds)
-      handler.figures.origins.add(cacheStatus.originName)
+      handler.figures.stages.record(timings)
+      handler.figures.outcomes.add(cacheStatus)
     }
   }
 
@@ -166,21 +171,4 @@ extension ImageError {
 extension CacheStatus {
   /// The `Cache-Status` of a negatively cached failure.
   fileprivate static let failedURL = "pictor; hit; detail=failed-url"
-
-  /// Whether the image came from memory. Such hits are counted by their latency.
-  fileprivate var isFromMemory: Bool {
-    switch self {
-    case .hit(.memory), .staleHit(.memory, _, _): true
-    default: false
-    }
-  }
-
-  /// The origin's name in `/stats`.
-  fileprivate var originName: String {
-    switch self {
-    case .hit(let tier), .staleHit(let tier, _, _): tier.rawValue
-    case .staleIfError: "stale"
-    case .miss: "origin"
-    }
-  }
 }

@@ -1,15 +1,15 @@
-// FiguresCache: the JSON of `/stats`, computed at most once per lifetime.
+// FiguresCache: the text of `/stats` or of `/metrics`, computed at most once per lifetime.
 
 import Model
 import Platform
 import Telemetry
 
-/// Reuses the figures of `/stats` for a while, so that requests for them cost little however many there are.
+/// Reuses the text of the figures for a while, so that requests for them cost little however many there are.
 ///
 /// One thread at a time computes. Meanwhile the others get the previous figures, and do not wait.
 final class FiguresCache: Sendable {
   private struct State {
-    var json: [UInt8]?
+    var text: [UInt8]?
     var isDraining = false
     /// Monotonic milliseconds.
     var computedAt = 0
@@ -18,6 +18,7 @@ final class FiguresCache: Sendable {
 
   private let lifetime: Int
   private let compute: @Sendable (Bool) -> Stats
+  private let encode: @Sendable (Stats) throws(ImageError) -> [UInt8]
   private let clock: @Sendable () -> Int
   private let state = Lock(State())
 
@@ -26,26 +27,34 @@ final class FiguresCache: Sendable {
   /// - Parameters:
   ///   - lifetime: how long figures are reused; 0: not at all.
   ///   - clock: monotonic milliseconds.
+  ///   - encode: returns the text of the figures, by default JSON.
   ///   - compute: the figures, by whether the server stops. Must not block.
   init(
     lifetime: Duration, clock: @escaping @Sendable () -> Int = Clock.coarseMilliseconds,
+    encode: @escaping @Sendable (Stats) throws(ImageError) -> [UInt8] = json,
     compute: @escaping @Sendable (_ isDraining: Bool) -> Stats
   ) {
     self.lifetime = lifetime.wholeMilliseconds
     self.clock = clock
+    self.encode = encode
     self.compute = compute
   }
 
-  /// Returns the figures as JSON. Those from before a change of `isDraining` are not reused.
+  /// Returns the figures as JSON.
+  static func json(_ stats: Stats) throws(ImageError) -> [UInt8] {
+    try JSONResponse(stats).bytes
+  }
+
+  /// Returns the text of the figures. Those from before a change of `isDraining` are not reused.
   ///
   /// - Throws: `internal` if they cannot be encoded.
-  func json(isDraining: Bool) throws(ImageError) -> [UInt8] {
+  func bytes(isDraining: Bool) throws(ImageError) -> [UInt8] {
     let now = clock()
     let known = state.withLock { state -> [UInt8]? in
-      if lifetime > 0, let json = state.json, state.isDraining == isDraining,
+      if lifetime > 0, let text = state.text, state.isDraining == isDraining,
         state.isComputing || now - state.computedAt < lifetime
       {
-        return json
+        return text
       }
       state.isComputing = true
       return nil
@@ -53,12 +62,12 @@ final class FiguresCache: Sendable {
     if let known { return known }
     // Outside of the lock, because it asks all parts.
     let computed: Result<[UInt8], ImageError> = Result { () throws(ImageError) in
-      try JSONResponse(compute(isDraining)).bytes
+      try encode(compute(isDraining))
     }
     state.withLock { state in
       state.isComputing = false
-      guard case .success(let json) = computed else { return }
-      state.json = json
+      guard case .success(let text) = computed else { return }
+      state.text = text
       state.isDraining = isDraining
       state.computedAt = now
     }

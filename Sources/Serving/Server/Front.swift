@@ -11,6 +11,7 @@ struct SharedParts: Sendable {
   let services: AdminServices
   let figures: ServerFigures
   let figuresCache: FiguresCache
+  let metricsCache: FiguresCache
   let gate: OperatorGate
   let log: Log
 }

@@ -24,6 +24,8 @@ final class RequestHandler: Sendable {
   let monitor: ConnectionMonitor
   /// The JSON of `/stats`.
   let figuresCache: FiguresCache
+  /// The text of `/metrics`.
+  let metricsCache: FiguresCache
   /// Whom the listener serves.
   let audience: Audience
   /// The endpoints of the listener.
@@ -70,6 +72,7 @@ final class RequestHandler: Sendable {
     services = shared.services
     gate = shared.gate
     figuresCache = shared.figuresCache
+    metricsCache = shared.metricsCache
     provider = shared.provider
     figures = shared.figures
     connections =

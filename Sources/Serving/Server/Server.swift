@@ -64,13 +64,16 @@ public final class Server: Sendable {
     guard Receiving.isPossible else {
       throw .cannotStart(reason: "libmicrohttpd's recv is not the program's own")
     }
+    let lifetime = configuration.statsLifetime
+    let compute = {
+      @Sendable [stats, counted, limit = configuration.maximumActiveRequests] isDraining in
+      stats(counted.figures(limit: limit), isDraining)
+    }
     let shared = SharedParts(
       provider: provider, services: services, figures: counted,
-      figuresCache: FiguresCache(
-        lifetime: configuration.statsLifetime,
-        compute: { [stats, counted, limit = configuration.maximumActiveRequests] isDraining in
-          stats(counted.figures(limit: limit), isDraining)
-        }), gate: gate, log: log)
+      figuresCache: FiguresCache(lifetime: lifetime, compute: compute),
+      metricsCache: FiguresCache(lifetime: lifetime, encode: MetricText.bytes, compute: compute),
+      gate: gate, log: log)
     let own = configuration.operatorAddress.map { configuration.forOperators(at: $0) }
     let clients = try Front(
       for: own == nil ? .everyone : .clients, configuration: configuration, shared: shared)

@@ -8,8 +8,14 @@ import Telemetry
 final class ServerFigures: Sendable {
   /// Responses by status, except the 200 and 304 that the event loops count.
   let statuses = CodeCounts()
-  /// `/image` responses by the origin of the image, except memory hits.
-  let origins = CodeCounts()
+  /// Error responses by error code.
+  let errors = CodeCounts()
+  /// `/image` responses by outcome and tier, except memory hits.
+  let outcomes = OutcomeCounts()
+  /// The phases of images that were not memory hits.
+  let stages = StageLatencies()
+  /// Latency of stale hits in memory.
+  let staleHitLatency = LatencyHistogram()
   /// Clients that disconnected before their response.
   let clientsGone = Counter()
   /// Latency of images that were not memory hits.
@@ -49,11 +55,15 @@ final class ServerFigures: Sendable {
       figures.byStatus[status] = count
     }
     figures.total = figures.byStatus.values.reduce(0, +)
-    figures.hitLatency = LatencyHistogram.figures(of: loops.map(\.hitLatency))
+    figures.errors = errors.values
+    figures.stages = stages.figures
+    let hitLatencies = loops.map(\.hitLatency)
+    figures.hitLatency = LatencyHistogram.figures(of: hitLatencies + [staleHitLatency])
     figures.missLatency = missLatency.figures
-    figures.byOrigin = origins.values
-    let memory = figures.hitLatency?.count ?? 0
-    figures.byOrigin["memory", default: 0] += memory
+    figures.byOutcome = outcomes.values(
+      memoryHits: LatencyHistogram.figures(of: hitLatencies).count,
+      staleMemoryHits: staleHitLatency.figures.count)
+    figures.byOrigin = Self.byOrigin(figures.byOutcome)
     let hits = ["memory", "disk", "source", "stale"].reduce(0) { $0 + (figures.byOrigin[$1] ?? 0) }
     let images = hits + (figures.byOrigin["origin"] ?? 0)
     figures.hitRatio = images > 0 ? Double(hits) / Double(images) : 0
@@ -66,5 +76,24 @@ final class ServerFigures: Sendable {
     figures.rateLimited = rateLimited.values
     figures.tokensRefused = tokensRefused.values
     return figures
+  }
+
+  /// Returns the counts by origin: the tier of hits and stale hits, and a name for each other outcome. Only `memory` may
+  /// be 0.
+  private static func byOrigin(_ outcomes: [String: [String: Int]]) -> [String: Int] {
+    var counts: [String: Int] = [:]
+    for (outcome, tiers) in outcomes {
+      for (tier, count) in tiers {
+        let name =
+          switch outcome {
+          case "miss": "origin"
+          case "stale_if_error": "stale"
+          case "error": "error"
+          default: tier
+          }
+        counts[name, default: 0] += count
+      }
+    }
+    return counts.filter { $0.key == "memory" || $0.value > 0 }
   }
 }

@@ -37,8 +37,7 @@ extension RequestContext {
       let length = delivery.body.expected
       let response = try Response(
         head: head, style: configuration.headStyle, stream: stream, length: length)
-      handler.figures.missLatency.record(microseconds: microseconds)
-      handler.figures.origins.add("origin")
+      record(delivery.cacheStatus, Timings(), microseconds: microseconds)
       client.streaming = Streaming(
         stream: stream, cacheStatus: delivery.cacheStatus.headerValue)
       let result = queue(response, status: 200, bytes: length ?? 0)

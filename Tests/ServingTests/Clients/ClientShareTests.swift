@@ -188,7 +188,7 @@ import Testing
         #expect(try client.get(imageTarget, headers: modest).status == 200)
         for _ in 0..<20 { #expect(try client.get("/stats").status == 200) }
         // So is a health check that comes through the same address.
-        for check in ["/stats", "/livez", "/readyz"] {
+        for check in ["/stats", "/metrics", "/livez", "/readyz"] {
           #expect(try client.get(check, headers: greedy).status == 200)
         }
         let operators = try client.get(

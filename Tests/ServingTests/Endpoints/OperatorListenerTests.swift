@@ -54,7 +54,7 @@ import Testing
 
   @Test func `listener, method and scope decide alike for each endpoint`() async throws {
     try await withListeners { server, operatorPort in
-      let paths = EndpointTable.everyone.endpoints.map(samplePath) + ["/nowhere", "/metrics"]
+      let paths = EndpointTable.everyone.endpoints.map(samplePath) + ["/nowhere"]
       var outcomes: [Int: Int] = [:]
       for (port, table) in [
         (server.port, EndpointTable.clients), (operatorPort, EndpointTable.operators),

@@ -37,7 +37,7 @@ import Testing
     let cache = counting.cache(ServerSettings().statsLifetime)
     var answers: Set<Int> = []
     for _ in 0..<1_000 {
-      answers.insert(try total(cache.json(isDraining: false)))
+      answers.insert(try total(cache.bytes(isDraining: false)))
       counting.now.wrappingAdd(10, ordering: .relaxed)
     }
     #expect(counting.computed.value == 40 && answers.count == 40)
@@ -46,18 +46,18 @@ import Testing
   @Test func `the first request after the lifetime gets new figures`() throws {
     let counting = Counting()
     let cache = counting.cache(.milliseconds(250))
-    #expect(try total(cache.json(isDraining: false)) == 1)
+    #expect(try total(cache.bytes(isDraining: false)) == 1)
     counting.now.wrappingAdd(249, ordering: .relaxed)
-    #expect(try total(cache.json(isDraining: false)) == 1)
+    #expect(try total(cache.bytes(isDraining: false)) == 1)
     counting.now.wrappingAdd(1, ordering: .relaxed)
-    #expect(try total(cache.json(isDraining: false)) == 2)
+    #expect(try total(cache.bytes(isDraining: false)) == 2)
   }
 
   @Test func `a stop is reported at once`() throws {
     let counting = Counting()
     let cache = counting.cache(.seconds(10))
     for isDraining in [false, true, true] {
-      let text = String(decoding: try cache.json(isDraining: isDraining), as: UTF8.self)
+      let text = String(decoding: try cache.bytes(isDraining: isDraining), as: UTF8.self)
       #expect(text.contains(isDraining ? "\"draining\"" : "\"serving\""))
     }
     #expect(counting.computed.value == 2)
@@ -66,7 +66,7 @@ import Testing
   @Test func `without a lifetime each request gets new figures`() throws {
     let counting = Counting()
     let cache = counting.cache(.zero)
-    for number in 1...5 { #expect(try total(cache.json(isDraining: false)) == number) }
+    for number in 1...5 { #expect(try total(cache.bytes(isDraining: false)) == number) }
   }
 
   @Test func `while one thread computes, the others get the previous figures`() async throws {
@@ -86,17 +86,17 @@ import Testing
         figures.total = counting.computed.value
         return makeStats(figures, isDraining: isDraining)
       })
-    #expect(try total(cache.json(isDraining: false)) == 1)
+    #expect(try total(cache.bytes(isDraining: false)) == 1)
     counting.now.wrappingAdd(250, ordering: .relaxed)
     let slow = try OwnThread(name: "computes", rank: .foreground) {
-      _ = try? cache.json(isDraining: false)
+      _ = try? cache.bytes(isDraining: false)
     }
     entered.wait()
     // Then
-    for _ in 0..<100 { #expect(try total(cache.json(isDraining: false)) == 1) }
+    for _ in 0..<100 { #expect(try total(cache.bytes(isDraining: false)) == 1) }
     release.post()
     slow.join()
-    #expect(try total(cache.json(isDraining: false)) == 2)
+    #expect(try total(cache.bytes(isDraining: false)) == 2)
     #expect(counting.computed.value == 2)
   }
 

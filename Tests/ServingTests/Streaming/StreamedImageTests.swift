@@ -212,13 +212,14 @@ final class ComingProvider: ImageProvider {
 
   init() throws {
     wake = try WakeSignal()
+    let figures = FiguresCache(
+      lifetime: .zero, compute: { makeStats(RequestFigures(), isDraining: $0) })
     handler = RequestHandler(
       configuration: ServerConfiguration(),
       shared: SharedParts(
         provider: TestProvider(), services: AdminServices(TestServices()),
         figures: ServerFigures(),
-        figuresCache: FiguresCache(
-          lifetime: .zero, compute: { makeStats(RequestFigures(), isDraining: $0) }),
+        figuresCache: figures, metricsCache: figures,
         gate: OperatorGate([]), log: Log(level: .error)),
       monitor: try ConnectionMonitor(limit: 1, tick: 1_000))
     client = handler.opened(

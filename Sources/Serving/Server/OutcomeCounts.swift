@@ -1,0 +1,70 @@
+// OutcomeCounts: counts image responses by outcome and tier.
+
+import Model
+import Telemetry
+
+/// Counters of image responses, except hits and stale hits in memory: those are counted by their latency.
+final class OutcomeCounts: Sendable {
+  private typealias Tier = CacheStatus.Tier
+  private let hits = Tier.onDisk.map { _ in Counter() }
+  private let staleHits = Tier.onDisk.map { _ in Counter() }
+  private let misses = Counter()
+  private let staleIfError = Counter()
+  private let errors = Counter()
+
+  /// Counts a delivered image.
+  func add(_ status: CacheStatus) {
+    switch status {
+    case .hit(let tier): Self.counter(of: tier, in: hits)?.add()
+    case .staleHit(let tier, _, _): Self.counter(of: tier, in: staleHits)?.add()
+    case .miss: misses.add()
+    case .staleIfError: staleIfError.add()
+    }
+  }
+
+  /// Counts an error.
+  func addError() { errors.add() }
+
+  /// Returns the counts by outcome and tier. Every combination is there, so that rates count its first response.
+  func values(memoryHits: Int, staleMemoryHits: Int) -> [String: [String: Int]] {
+    [
+      "hit": Self.values(of: hits, memory: memoryHits),
+      "stale_hit": Self.values(of: staleHits, memory: staleMemoryHits),
+      "miss": ["none": misses.value], "stale_if_error": ["none": staleIfError.value],
+      "error": ["none": errors.value],
+    ]
+  }
+
+  private static func counter(of tier: Tier, in counters: [Counter]) -> Counter? {
+    Tier.onDisk.firstIndex(of: tier).map { counters[$0] }
+  }
+
+  private static func values(of counters: [Counter], memory: Int) -> [String: Int] {
+    zip(Tier.onDisk, counters).reduce(into: ["memory": memory]) { values, pair in
+      values[pair.0.rawValue] = pair.1.value
+    }
+  }
+}
+
+extension CacheStatus.Tier {
+  /// The tiers that are counted here.
+  fileprivate static let onDisk: [CacheStatus.Tier] = [.disk, .source, .variant]
+}
+
+/// Histograms of the phases of image requests.
+final class StageLatencies: Sendable {
+  private let histograms: [(name: String, histogram: LatencyHistogram)] =
+    Timings.stages.map { ($0, LatencyHistogram()) }
+
+  /// Records the phases that happened.
+  func record(_ timings: Timings) {
+    for (name, duration) in timings.entries {
+      histograms.first { $0.name == name }?.histogram.record(duration)
+    }
+  }
+
+  /// The summary of each phase.
+  var figures: [String: LatencyFigures] {
+    Dictionary(uniqueKeysWithValues: histograms.map { ($0.name, $0.histogram.figures) })
+  }
+}
