@@ -139,6 +139,19 @@ extension DiskStore {
     return evict([0: excess], until: isStopped) { _, record in record.kind == kind ? 0 : nil }
   }
 
+  /// Evicts the least recently used entry of a share of so few files that it is not cleaned before it is full.
+  ///
+  /// - Returns: whether there is room for a file now.
+  func makeRoomForOne(_ kind: EntryKind) -> Bool {
+    let share = space[kind]
+    guard share.isOfFewFiles, share.use.files >= share.limit.files else { return false }
+    let goal = [0: DiskUse(bytes: 0, files: 1)]
+    let evicted = evict(goal, until: { false }) { _, record in record.kind == kind ? 0 : nil }
+    // Otherwise the next clean would make room for the same file once more.
+    if evicted > 0 { _ = share.takeShortage() }
+    return evicted > 0
+  }
+
   /// The second phase for sources of hosts that have more than their share. Returns the number of
   /// evicted sources.
   private func makeRoomOfHosts(until isStopped: () -> Bool) -> Int {

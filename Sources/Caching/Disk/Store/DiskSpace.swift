@@ -41,6 +41,9 @@ final class DiskShare: Sendable {
     return use.bytes > limit.bytes - limit.bytes / 16 || use.files > limit.files - limit.files / 16
   }
 
+  /// Whether a sixteenth of its files is none, so that it is never nearly full before it is full.
+  var isOfFewFiles: Bool { limit.files < 16 }
+
   /// Whether at most this fraction of the limit is used, in bytes and in files.
   func isBelow(_ fraction: Double) -> Bool {
     let use = use

@@ -140,7 +140,11 @@ final class DiskStore: Sendable {
     guard let entry = ticket.entry else { return remove(ticket) }
     let failures = writing.failures
     do {
-      switch try place(entry, ticket: ticket) {
+      var placement = try place(entry, ticket: ticket)
+      if placement == .noRoom, makeRoomForOne(EntryKind(of: ticket.key)) {
+        placement = try place(entry, ticket: ticket)
+      }
+      switch placement {
       case .placed:
         counts.stores.add()
         noteWritten(since: failures)
