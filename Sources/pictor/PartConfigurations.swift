@@ -28,6 +28,8 @@ struct PartConfigurations: Sendable {
   let derives: Bool
   let prefetcher: PrefetcherConfiguration
   let shutdownDelay: Duration
+  /// The warning about keys that leave jobs only their least memory, if there is one.
+  let scarceJobMemory: String?
 
   /// Converts a configuration.
   ///
@@ -114,6 +116,8 @@ struct PartConfigurations: Sendable {
     }
     imagers = ImagerPoolConfiguration(
       executable: executable ?? "", configuration.imaging, plan: plan, parts: parts)
+    scarceJobMemory = ScarceJobMemory.warning(
+      configuration, plan: plan, parts: parts, workers: imagers.workers)
     passing = PassingPolicy(configuration.imaging)
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
     derives = configuration.imaging.derives

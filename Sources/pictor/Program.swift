@@ -103,6 +103,7 @@ enum Program {
         "server.connections: the limit of open files, \(limit), leaves room for \(connections)")
     }
     if parts.isOpenRelay { warnings.append(PartConfigurations.openRelay) }
+    if let warning = parts.scarceJobMemory { warnings.append(warning) }
     for name in unknown {
       warnings.append("\(name) is not a setting" + Configuration.hint(forVariable: name))
     }
@@ -128,6 +129,7 @@ enum Program {
     defer { queue.stop(within: .seconds(5)) }
     let log = Log(level: logging.level, queue: queue)
     if configurations.isOpenRelay { log.warning(PartConfigurations.openRelay) }
+    if let warning = configurations.scarceJobMemory { log.warning(warning) }
     for name in unknownVariables {
       log.warning(
         "an environment variable is not a setting" + Configuration.hint(forVariable: name),

@@ -28,14 +28,17 @@ public struct MemoryPlan: Hashable, Sendable {
   /// `memory.budget`, in bytes: what all parts and jobs may hold together; `Int.max` if unknown.
   public var budget: Int { room == .max ? .max : room / 10 * 7 }
 
+  /// The least memory of jobs for each worker, in bytes, whatever the parts leave.
+  public static let leastJobMemory = 64 << 20
+
   /// The memory of all jobs together besides that of workers at rest, in bytes: what the parts leave of the budget, but
-  /// at least 64 MiB for each worker.
+  /// at least `leastJobMemory` for each worker.
   ///
   /// - Parameters:
   ///   - parts: The bytes of the other parts together.
   ///   - workers: The number of workers.
   public func jobs(beside parts: Int, workers: Int) -> Int {
-    budget == .max ? .max : max(budget - parts, workers * (64 << 20))
+    budget == .max ? .max : max(budget - parts, workers * Self.leastJobMemory)
   }
 
   /// `memory.limit`, in bytes.

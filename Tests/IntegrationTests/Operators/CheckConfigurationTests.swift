@@ -43,6 +43,22 @@ import Testing
     #expect(access(folder.path + "/cache", F_OK) != 0)
   }
 
+  @Test func `keys that leave jobs only their least memory are named with their values`() throws {
+    // Given: of 512 MiB the tier takes 200, and other parts 180 without being set
+    let options = right + ["--memory.budget", "512MiB", "--imaging.workers", "4"]
+    // When
+    let (status, lines, _) = try run(["--check-config", "--memory.limit", "200MiB"] + options)
+    // Then
+    #expect(status == 0 && lines.count == 1)
+    let line = try #require(lines.first)
+    #expect(line.hasPrefix("warning: jobs have only their least memory, 256 MiB for "))
+    #expect(
+      line.contains("of memory.budget 511 MiB, memory.limit 200 MiB") && line.contains("leave 1"))
+    // And: what is less than its automatic share takes nothing from jobs
+    let small = ["--check-config", "--memory.limit", "20MiB", "--imaging.workers", "1"]
+    #expect(try run(small + right).lines == [])
+  }
+
   @Test func `a check and a start report all errors at once`() throws {
     // Given: errors of each kind
     try folder.write(

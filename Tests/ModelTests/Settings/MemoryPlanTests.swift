@@ -43,6 +43,18 @@ struct MemoryPlanTests {
     #expect(abs(same.memoryTier - plan.memoryTier) < 10)
   }
 
+  @Test(arguments: [
+    (300, 1, 71), (512, 1, 166), (512, 3, 192), (1_024, 1, 332), (1_024, 6, 384), (4_096, 4, 1_779),
+  ])
+  func `the table in docs/operations.md names what jobs have`(
+    mebibytes: Int, workers: Int, jobs: Int
+  ) {
+    let plan = MemoryPlan(room: mebibytes << 20, cores: 64)
+    let parts =
+      plan.memoryTier + plan.responses + plan.writeQueue + plan.bodies(ofAtMost: 64 << 20)
+    #expect(plan.jobs(beside: parts, workers: workers) >> 20 == jobs)
+  }
+
   @Test func `jobs have no limit where the memory is unknown`() {
     #expect(MemoryPlan.unlimited().jobs(beside: 1 << 30, workers: 3) == .max)
   }

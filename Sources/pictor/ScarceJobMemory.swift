@@ -1,0 +1,44 @@
+// ScarceJobMemory: recognizes keys that leave jobs only their least memory.
+
+import Caching
+import Configuring
+import Downloading
+import Model
+
+/// The warning about keys that take the memory of jobs.
+enum ScarceJobMemory {
+  /// Returns the warning, or `nil` if jobs have more than their least memory, or no key that is set above its automatic
+  /// value is the cause.
+  ///
+  /// - Parameters:
+  ///   - parts: the bytes of the other parts together.
+  ///   - workers: the number of workers.
+  static func warning(
+    _ configuration: Configuration, plan: MemoryPlan, parts: Int, workers: Int
+  ) -> String? {
+    let left = max(plan.budget - parts, 0)
+    let least = workers * MemoryPlan.leastJobMemory
+    guard plan.budget != .max, left < least else { return nil }
+    let download = configuration.download
+    let bodies = plan.bodies(ofAtMost: DownloadSettings().maximumBytes)
+    var causes = [
+      ("memory.limit", configuration.memory.limit, plan.memoryTier),
+      ("memory.response_limit", configuration.memory.responseLimit, plan.responses),
+      ("download.maximum_bytes_in_flight", download.maximumBytesInFlight, bodies),
+      ("disk.write_queue_limit", configuration.disk.writeQueueLimit, plan.writeQueue),
+    ].compactMap { key, value, automatic in
+      value.flatMap { $0 > automatic ? "\(key) \(mebibytes($0))" : nil }
+    }
+    if download.maximumBytesInFlight == nil, download.maximumBytes > bodies {
+      causes.append("download.maximum_bytes \(mebibytes(download.maximumBytes))")
+    }
+    if configuration.imaging.workers > plan.workers { causes.append("imaging.workers \(workers)") }
+    guard !causes.isEmpty else { return nil }
+    let budget = configuration.memory.budget == nil ? "memory.budget auto" : "memory.budget"
+    return "jobs have only their least memory, \(mebibytes(least)) for imaging.workers \(workers): "
+      + "of \(budget) \(mebibytes(plan.budget)), \(causes.joined(separator: ", ")) leave "
+      + "\(mebibytes(left)); lower them or raise memory.budget"
+  }
+
+  private static func mebibytes(_ bytes: Int) -> String { "\(bytes >> 20) MiB" }
+}
