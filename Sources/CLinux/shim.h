@@ -214,6 +214,14 @@ static inline int pictor_linux_is_first_call_of_thread(void) {
 /// malloc_trim(3): gives free memory back to the system.
 static inline void pictor_linux_trim_memory(void) { malloc_trim(0); }
 
+/// prlimit(2): the soft limit of another process's private memory, at most its hard limit.
+static inline int pictor_linux_limit_data(pid_t pid, rlim_t value) {
+  struct rlimit limit;
+  if (prlimit(pid, RLIMIT_DATA, NULL, &limit) != 0) return -1;
+  limit.rlim_cur = value < limit.rlim_max ? value : limit.rlim_max;
+  return prlimit(pid, RLIMIT_DATA, &limit, NULL);
+}
+
 /// setrlimit(2), hard and soft limit alike. A hard limit that is lower already stays: raising it takes a privilege.
 static inline int pictor_linux_set_limit(int resource, rlim_t value) {
   struct rlimit limit;

@@ -105,6 +105,7 @@ public final class ImagerPool: ImageProcessor {
     figures.cancelled = core.cancelled.value
     figures.workersLost = core.lost.value
     figures.workersRetired = core.retired.value
+    figures.underestimated = core.underestimated.value
     figures.sandbox = core.sandbox
     figures.latency = core.latency.figures
     return figures
@@ -113,7 +114,8 @@ public final class ImagerPool: ImageProcessor {
   /// The figures of the memory that expensive jobs are estimated to need.
   public var memoryFigures: BudgetFigures {
     var figures = BudgetFigures()
-    figures.limit = configuration.expensiveJobMemory
+    let limit = configuration.expensiveJobMemory
+    figures.limit = limit == .max ? 0 : limit
     guard let core = core.load() else { return figures }
     (figures.bytes, figures.peak, figures.refused) = core.read {
       ($0.bytesOfLong, $0.peakOfLong, $0.waitsForMemory)

@@ -29,6 +29,9 @@ public struct ImagerPoolConfiguration: Sendable {
   /// The estimated memory of all expensive jobs together, in bytes. One of them may have more, up to
   /// `maximumWorkerMemory`.
   public var expensiveJobMemory: Int
+  /// What a job may take beyond the memory that it was admitted with, in bytes: the stacks of six threads. Each counts
+  /// 8 MiB against the limit and takes a few KiB.
+  package var memorySlack = 48 << 20
   /// Maximum size of a result in bytes (RLIMIT_FSIZE). `nil` means no limit. Results do not count
   /// as private memory.
   public var maximumResultBytes: Int? = 512 << 20

@@ -52,18 +52,24 @@ extension WorkerSlot {
     // The last worker that got this job, perhaps twice as it is expensive, and had no job before.
     var freshWorker: pid_t?
     // A worker that was dead before it got the job is no evidence against the job, but such attempts are limited too.
-    for _ in 0..<5 {
+    for _ in 0..<6 {
       if let worker = current, !worker.mayTake(pending.job) { retire(worker) }
       guard let worker = current ?? replacement(for: id) else {
         return .failure(endedEarly(id) ?? .internal(detail: "no worker starts"))
       }
       if worker.jobs == 0 { freshWorker = worker.pid }
       let isFresh = freshWorker == worker.pid
+      let isHeld = hold(worker, for: id, pending.job)
       let sentAt = ContinuousClock.now
       let outcome = exchange(id, job: pending.job, with: worker)
       // Whatever the outcome, and before the caller learns it.
       pending.account?.charge(sentAt.duration(to: .now))
       switch outcome {
+      case .answered(let result) where isHeld && result.mayLackMemory:
+        guard takesWholeMemory(id) else {
+          core.update(slot: index) { $0.isBusy = false }
+          return nil
+        }
       case .answered(.failure(.outOfMemory)) where !isFresh && !hasMissedMemory:
         // A worker keeps memory of its earlier jobs that a new one does not have.
         hasMissedMemory = true
@@ -86,6 +92,10 @@ extension WorkerSlot {
       case .died:
         core.lost.add()
         let end = lose(worker, reason: "it ended with a job", hasEnded: true)
+        if isHeld, end?.cause != .killed {
+          guard takesWholeMemory(id) else { return nil }
+          continue
+        }
         switch deaths.add(end, isFresh: isFresh) {
         case .again: continue
         case .againAlone: if let failure = waitForRoom(id) { return .failure(failure) }
@@ -174,7 +184,7 @@ extension WorkerSlot {
   private func exchange(
     _ id: UInt64, job: ImageJob, with worker: WorkerProcess
   ) -> Outcome {
-    let isQuickOnly = !core.isLong(id)
+    let isQuickOnly = core.bytesOfLong(id) == nil
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: configuration.limits,
       offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),

@@ -143,7 +143,7 @@ struct JobScheduler<Job> {
   }
 
   private mutating func takeFirst() -> (id: UInt64, job: Job, bytes: Int?)? {
-    let mayTakeLong = waiting.bytesOfFirstLater().map(hasRoom(forLong:)) ?? false
+    let mayTakeLong = waiting.bytesOfFirstLater().map { hasRoom(forLong: $0) } ?? false
     let isTurn = mayTakeLong && passed >= Self.maximumPassed
     let first = isTurn ? waiting.popLater() : nil
     let taken = first ?? waiting.popFirst(laterToo: mayTakeLong)
@@ -151,12 +151,12 @@ struct JobScheduler<Job> {
     return taken
   }
 
-  /// Whether one more expensive job of this memory may run. Half of the slots are reserved for other jobs: one of 2 or
-  /// 3, two of 4, four of 8.
-  private func hasRoom(forLong bytes: Int) -> Bool {
-    let others = running.values.compactMap(\.bytes)
-    guard stopAt == nil, !others.isEmpty else { return true }
-    return others.count < (slots.count + 1) / 2 && bytes <= memory - bytesOfLong
+  /// Whether an expensive job of this memory may run beside the others. Half of the slots are reserved for other jobs:
+  /// one of 2 or 3, two of 4, four of 8.
+  private func hasRoom(forLong bytes: Int, besides id: UInt64? = nil) -> Bool {
+    let others = running.filter { $0.key != id }.values.compactMap(\.bytes)
+    guard !others.isEmpty else { return true }
+    return others.count < (slots.count + 1) / 2 && bytes <= memory - others.reduce(0, +)
   }
 
   /// Takes an idle slot that must be woken because an expensive job has room; `nil` if there is none. A large job that
@@ -171,23 +171,23 @@ struct JobScheduler<Job> {
   /// The estimated memory of the expensive jobs that run, in bytes.
   var bytesOfLong: Int { running.values.reduce(0) { $0 + ($1.bytes ?? 0) } }
 
-  /// Reports that a slot's job is expensive. Returns whether the slot continues it. Otherwise the job is queued again
-  /// behind all other jobs, and the slot has none.
+  /// Reports that a slot's job is expensive, or needs more memory than it was admitted with. Returns whether the slot
+  /// continues it. Otherwise the job is queued again behind all other jobs, and the slot has none.
   mutating func takesLong(_ id: UInt64, bytes: Int) -> Bool {
     guard let entry = running[id], let job = entry.job else { return true }
-    if waiting.count == 0, hasRoom(forLong: bytes) {
+    if waiting.count == 0, hasRoom(forLong: bytes, besides: id) {
       running[id]?.bytes = bytes
       peakOfLong = max(peakOfLong, bytesOfLong)
       return true
     }
-    if bytesOfLong > 0, bytes > memory - bytesOfLong { waitsForMemory += 1 }
     running[id] = nil
+    if bytesOfLong > 0, bytes > memory - bytesOfLong { waitsForMemory += 1 }
     waiting.append(id, job: job, turn: .later, bytes: bytes)
     return false
   }
 
-  /// Whether a job with a slot is known to be expensive.
-  func isLong(_ id: UInt64) -> Bool { running[id]?.bytes != nil }
+  /// The memory that an expensive job with a slot was admitted with, in bytes; `nil` for any other job.
+  func bytesOfLong(_ id: UInt64) -> Int? { running[id]?.bytes }
 
   /// Removes and returns the matching queued jobs, whose callers must be answered.
   mutating func removeWaiting(where isSelected: (Job) -> Bool) -> [Job] {
@@ -248,7 +248,8 @@ struct JobScheduler<Job> {
     stopAt = min(stopAt ?? instant, instant)
   }
 
-  /// Ends a slot. The last one returns the queued jobs, which can no longer run.
+  /// Ends a slot, after which the caller must wake the others: those that waited for memory may have nothing left to wait
+  /// for. The last one returns the queued jobs, which can no longer run.
   mutating func leave(slot: Int) -> [Job] {
     idle.removeAll { $0 == slot }
     slots[slot] = Slot()

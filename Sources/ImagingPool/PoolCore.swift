@@ -27,6 +27,7 @@ final class PoolCore: Sendable {
   let cancelled = Counter()
   let lost = Counter()
   let retired = Counter()
+  let underestimated = Counter()
   let latency = LatencyHistogram()
 
   private let seal = Lock<SandboxReport?>(nil)
@@ -98,7 +99,7 @@ final class PoolCore: Sendable {
   /// Stops the pool at `instant`, or earlier when all jobs are done.
   func stop(at instant: ContinuousClock.Instant) {
     board.withLock { $0.stop(at: instant) }
-    for signal in signals { signal.set() }
+    wakeAll()
   }
 
   /// Waits until every slot has stopped its worker and ended.
@@ -211,8 +212,8 @@ final class PoolCore: Sendable {
   /// over without a release that the thread sanitizer detects. The lock has one.
   func synchronize() { board.withLock { _ in } }
 
-  /// Whether a job with a slot is known to be expensive.
-  func isLong(_ id: UInt64) -> Bool { board.withLock { $0.isLong(id) } }
+  /// The memory that an expensive job with a slot was admitted with, in bytes; `nil` for any other job.
+  func bytesOfLong(_ id: UInt64) -> Int? { board.withLock { $0.bytesOfLong(id) } }
 
   /// Returns whether a slot continues an expensive job; otherwise the job is queued again.
   func takesLong(_ id: UInt64, bytes: Int) -> Bool {
@@ -253,14 +254,14 @@ final class PoolCore: Sendable {
   /// Ends the request of `claimRoom` and wakes the other slots.
   func releaseRoom(slot: Int) {
     guard board.withLock({ $0.releaseRoom(slot: slot) }) else { return }
-    for signal in signals { signal.set() }
+    wakeAll()
   }
 
   /// Records that a slot has ended.
   func leave(slot: Int) {
     let (jobs, isLast) = board.withLock { ($0.leave(slot: slot), $0.staffed == 0) }
     for job in jobs { answer(job, with: .failure(.draining)) }
-    guard isLast else { return }
+    guard isLast else { return wakeAll() }
     startSignal.set()
     let waiters = endWaiters.withLock { waiters in
       defer { waiters = [] }
@@ -279,5 +280,9 @@ final class PoolCore: Sendable {
 
   private func wake(_ slot: Int?) {
     if let slot { signals[slot].set() }
+  }
+
+  private func wakeAll() {
+    for signal in signals { signal.set() }
   }
 }

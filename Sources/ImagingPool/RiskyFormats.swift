@@ -13,14 +13,17 @@ enum RiskyFormats {
   private static let length = 512
 
   /// Returns whether a file is in such a format, or in an unknown one. Reads a few bytes, which may block.
-  static func contain(_ file: FileRegion) -> Bool {
+  static func contain(_ file: FileRegion) -> Bool { format(of: file).map(all.contains) ?? true }
+
+  /// Returns the format of a file; `nil` for an unknown one. Reads a few bytes, which may block.
+  static func format(of file: FileRegion) -> ImageFormat? {
     withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { buffer in
       let wanted = min(length, file.count)
       let count = pread(file.descriptor, buffer.baseAddress, wanted, off_t(file.offset))
       withExtendedLifetime(file) {}
-      guard count > 0 else { return true }
+      guard count > 0 else { return nil }
       let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-      return FormatSigns.format(of: bytes).map(all.contains) ?? true
+      return FormatSigns.format(of: bytes)
     }
   }
 }

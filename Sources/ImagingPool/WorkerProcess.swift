@@ -23,6 +23,8 @@ final class WorkerProcess {
   private var client: String?
   /// Resident memory in bytes at the last measurement.
   private(set) var lastResidentBytes = 0
+  /// Whether its memory limit is lower than its hard limit.
+  private var isHeld = false
   /// Its standard error, for messages of GLib or the dynamic linker.
   private let complaints: OwnedDescriptor
   /// `/proc/PID/statm`, kept open so that a reading takes one system call. Negative without /proc.
@@ -96,16 +98,39 @@ final class WorkerProcess {
     return lastResidentBytes
   }
 
-  private var residentBytes: Int {
+  private var residentBytes: Int { pages(at: 1).map { $0 * Int(getpagesize()) } ?? 0 }
+
+  /// Lowers the limit of its private memory (RLIMIT_DATA) to `bytes` more than it has now, or raises it again to the hard
+  /// limit if `bytes` is `nil`. A sealed worker cannot change it.
+  ///
+  /// - Returns: whether the worker is held to `bytes`.
+  func holdMemory(to bytes: Int?) throws(SystemError) -> Bool {
+    guard let bytes else {
+      guard isHeld else { return false }
+      isHeld = false
+      try setMemoryLimit(.max)
+      return false
+    }
+    // proc_pid_statm(5): the sixth number is private memory and the stack.
+    guard let present = pages(at: 5) else { return false }
+    try setMemoryLimit(UInt(max(present * Int(getpagesize()) + bytes, 0)))
+    isHeld = true
+    return true
+  }
+
+  private func setMemoryLimit(_ bytes: UInt) throws(SystemError) {
+    guard pictor_linux_limit_data(pid, bytes) == 0 else {
+      throw SystemError()
+    }
+  }
+
+  /// A number of pages in `/proc/PID/statm`; `nil` if unknown.
+  private func pages(at index: Int) -> Int? {
     var text = [UInt8](repeating: 0, count: 128)
     let count = pread(memory.value, &text, text.count, 0)
-    guard count > 0 else { return 0 }
-    // proc(5), statm: all pages, then the resident ones.
+    guard count > 0 else { return nil }
     let fields = text[..<count].split(separator: UInt8(ascii: " "))
-    guard fields.count > 1, let pages = Int(String(decoding: fields[1], as: UTF8.self)) else {
-      return 0
-    }
-    return pages * Int(getpagesize())
+    return fields.count > index ? Int(String(decoding: fields[index], as: UTF8.self)) : nil
   }
 
   /// Reads the new text on the worker's standard error, at most its last 500 bytes. Reading keeps

@@ -194,6 +194,8 @@ public struct ImagingFigures: Codable, Hashable, Sendable {
   public var workersLost = 0
   /// Imaging workers that were replaced because of age.
   public var workersRetired = 0
+  /// Jobs that needed more memory than estimated and were repeated with a worker's whole memory.
+  public var underestimated = 0
   /// The layers that seal the imaging workers, as the last one to start reports them; `nil` before the first.
   public var sandbox: SandboxReport?
   /// Resident memory of all imaging workers, in bytes.
@@ -206,6 +208,7 @@ public struct ImagingFigures: Codable, Hashable, Sendable {
 
   enum CodingKeys: String, CodingKey {
     case succeeded, failed, cancelled, running, waiting, limit, workers, latency, sandbox
+    case underestimated
     case workersLost = "workers_lost"
     case workersRetired = "workers_retired"
     case residentBytes = "resident_bytes"

@@ -48,7 +48,7 @@ import Testing
     }
     board.expectJob(4, slot: 0, now: now)
     board.expectJob(1, slot: 1, now: now)
-    #expect(board.isLong(1) && !board.isLong(4))
+    #expect(board.bytesOfLong(1) != nil && board.bytesOfLong(4) == nil)
     #expect(board.finish(4) == "quick")
     // Of two slots one takes no more of them
     board.expectWait(slot: 0, now: now)
@@ -86,7 +86,7 @@ import Testing
     board.expectAdmitted(1, job: "long", wake: nil)
     board.expectJob(1, slot: 0, now: now)
     let goesOn = board.takesLong(1, bytes: 0)
-    #expect(goesOn && board.isLong(1))
+    #expect(goesOn && board.bytesOfLong(1) == 0)
     #expect(board.finish(1) == "long")
     // Given one that waits while others come all the time
     for id in 2...20 { board.expectAdmitted(UInt64(id), job: "", wake: nil) }

@@ -86,8 +86,47 @@ import Testing
       #expect(pool.figures.running == 1)
       kill(busy, SIGCONT)
       _ = try await (first, second)
-      #expect(pool.memoryFigures.bytes == 0 && pool.memoryFigures.peak < 10 << 20)
+      #expect(pool.figures.underestimated == 0 && pool.figures.workersLost == 0)
+      #expect(pool.memoryFigures.bytes == 0)
+      #expect(pool.memoryFigures.peak < 10 << 20)
     }
+  }
+
+  @Test
+  func `a pool that stops still runs expensive jobs as memory allows, and ends with the last`()
+    async throws
+  {
+    // Given: memory for one of two jobs, the second waits for the first, whose worker is stopped
+    var configuration = PoolSupport.configuration(workers: 4)
+    configuration.limits.maximumQuickBytes = 1 << 20
+    configuration.expensiveJobMemory = 10 << 20
+    let sent = Lock(0)
+    configuration.willSend = { pid in
+      let count = sent.withLock {
+        $0 += 1
+        return $0
+      }
+      if count == 2 { kill(pid, SIGSTOP) }
+    }
+    let pool = ImagerPool(configuration: configuration, log: .silent)
+    try pool.start()
+    try await eventually("idle workers") { pool.idleWorkers == 4 }
+    async let first = pool.process(PoolSupport.job())
+    try await eventually("it is with a worker") { sent.withLock { $0 } == 2 }
+    let busy = try #require(pool.busyPID)
+    async let second = pool.process(PoolSupport.job())
+    try await eventually("the second waits") { pool.figures.waiting == 1 }
+    // When
+    let start = ContinuousClock.now
+    async let end: Void = pool.shutDown(within: .seconds(60))
+    // Then
+    try await Task.sleep(for: .milliseconds(200))
+    #expect(pool.figures.waiting == 1 && pool.figures.running == 1)
+    kill(busy, SIGCONT)
+    _ = try await (first, second)
+    await end
+    #expect(start.duration(to: .now) < .seconds(30))
+    #expect(pool.memoryFigures.peak < 10 << 20)
   }
 
   @Test func `a job estimated above the limit is refused before decoding`()

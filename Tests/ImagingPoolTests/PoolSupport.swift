@@ -86,7 +86,7 @@ enum PoolSupport {
   }
 
   /// Reads in parts, because files in /proc have no length.
-  private static func lines(of path: String) throws -> [String] {
+  static func lines(of path: String) throws -> [String] {
     let file = try #require(fopen(path, "r"))
     defer { fclose(file) }
     var lines: [String] = []

@@ -94,7 +94,9 @@ public struct Pipeline: Sendable {
 
     let format = try Sniffer.format(of: job.source, allowed: job.limits.formats)
     try ContainerLengths.check(job.source, as: format, limits: job.limits)
-    try JobCost.checkOpening(job.source, as: format, job.limits)
+    if let cost = try JobCost.ofExpensiveOpening(job.source, as: format, job.limits) {
+      guard job.admits(cost) else { throw .cancelled }
+    }
     let header = try SourceHeader(
       of: job.source, as: format, frame: job.transform.selection.frame, failOn: job.limits.failOn)
     try header.check(against: job.limits)

@@ -6,17 +6,21 @@ import Model
 extension JobCost {
   /// Checks what libvips allocates to read the header: for a WebP 4 bytes for each pixel of its canvas.
   ///
+  /// - Returns: the cost of the whole source if this alone is expensive; `nil` otherwise.
   /// - Throws: `ImageError.tooManyPixels`; `.tooCostly` within `.ofVariant`.
-  static func checkOpening(
+  static func ofExpensiveOpening(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, _ limits: ImagingLimits
-  ) throws(ImageError) {
-    guard format == .webp, let pixels = pixelsOfWebP(source) else { return }
+  ) throws(ImageError) -> JobCost? {
+    guard format == .webp, let pixels = pixelsOfWebP(source) else { return nil }
     guard pixels <= limits.maximumPixels else {
       throw .tooManyPixels(pixels: pixels, limit: limits.maximumPixels)
     }
     var cost = JobCost()
     cost.bytes = 4 * pixels
     try cost.check(limits)
+    guard cost.isExpensive(limits) else { return nil }
+    cost.bytes = bytesOfAnyJob + Int(Double(pixels) * bytesOfWebP)
+    return cost
   }
 
   /// Returns the pixels of a WebP's canvas, from its first chunk (RFC 9649, 2.5 to 2.7); `nil` if that is unknown.
@@ -37,6 +41,8 @@ extension JobCost {
   private static let heldRows = 1_024
   /// Memory of every job.
   private static let bytesOfAnyJob = 8 << 20
+  /// Bytes of a pixel of a WebP that is not shrunk on load, with what its result takes.
+  private static let bytesOfWebP = 13.0
 
   /// Adds the memory for decoding.
   ///

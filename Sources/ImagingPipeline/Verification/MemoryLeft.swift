@@ -2,16 +2,19 @@
 
 import Glibc
 
-/// Memory left below the worker's limit (RLIMIT_DATA).
+/// Memory left below the worker's limits (RLIMIT_DATA): the soft one, which the server sets for each job, and the hard
+/// one.
 enum MemoryLeft {
   /// `/proc/self/statm`, kept open: a sealed worker could not open it again. Negative without /proc.
   private static let figures = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
 
   /// Bytes that may still be allocated; `nil` without a limit.
-  static var bytes: Int? {
+  static var bytes: Int? { bytes(below: \.rlim_cur) }
+
+  private static func bytes(below which: KeyPath<rlimit, rlim_t>) -> Int? {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0,
-      let bound = Int(exactly: limit.rlim_cur)
+      let bound = Int(exactly: limit[keyPath: which])
     else { return nil }
     var line = [UInt8](repeating: 0, count: 128)
     let count = pread(figures, &line, line.count, 0)
@@ -23,5 +26,9 @@ enum MemoryLeft {
   }
 
   /// Whether `count` bytes are at most half of the memory left. Optional allocations leave the rest to required ones.
-  static func hasPlenty(for count: Int) -> Bool { bytes.map { count <= $0 / 2 } ?? true }
+  ///
+  /// The hard limit counts: a result must not depend on what a job was admitted with.
+  static func hasPlenty(for count: Int) -> Bool {
+    bytes(below: \.rlim_max).map { count <= $0 / 2 } ?? true
+  }
 }

@@ -1,0 +1,67 @@
+// MemoryHold: holds a worker to the memory that its job was admitted with.
+
+import Model
+import Platform
+
+extension WorkerSlot {
+  /// Lowers the worker's memory limit to what the job was admitted with, or lifts it for a job that was admitted with the
+  /// whole memory of a worker. A machine that refuses this has estimates and no limit for them.
+  ///
+  /// - Returns: whether the worker has less than its whole memory for the job.
+  func hold(_ worker: WorkerProcess, for id: UInt64, _ job: ImageJob) -> Bool {
+    let bytes = admittedBytes(id).flatMap { job.mayMakeGIF ? nil : $0 }
+    do throws(SystemError) {
+      return try worker.holdMemory(to: bytes)
+    } catch {
+      core.log.debug("a worker's memory limit stays", fields: ["reason": .string("\(error)")])
+      return false
+    }
+  }
+
+  /// The memory that the job may take, in bytes; `nil` for all that its worker can have.
+  ///
+  /// Each worker has a part of its own. An expensive job has what was estimated, if that is more.
+  private func admittedBytes(_ id: UInt64) -> Int? {
+    guard let whole = configuration.maximumWorkerMemory else { return nil }
+    let part = configuration.limits.maximumQuickBytes
+    let admitted = max(core.bytesOfLong(id) ?? 0, part)
+    return admitted < whole ? admitted + configuration.memorySlack : nil
+  }
+
+  /// Admits a job that needs more memory than estimated with the whole memory of a worker.
+  ///
+  /// - Returns: whether the job continues here; otherwise it is queued again.
+  func takesWholeMemory(_ id: UInt64) -> Bool {
+    core.underestimated.add()
+    return core.takesLong(id, bytes: configuration.maximumWorkerMemory ?? .max)
+  }
+}
+
+extension ImageJob {
+  /// Whether the result is a GIF, as far as that is known. With less memory libimagequant finds other colours and reports
+  /// no error, so these jobs have the whole memory of a worker.
+  fileprivate var mayMakeGIF: Bool {
+    (transform.output.format ?? RiskyFormats.format(of: file)) == .gif
+  }
+}
+
+extension Result<ProcessedImage, ImageError> {
+  /// Whether missing memory may be the cause. Some decoders and encoders report a failed allocation as any other failure,
+  /// tolerant ones as damage, and libimagequant not at all.
+  var mayLackMemory: Bool {
+    switch self {
+    case .success(let image): image.report.isDamaged || image.rendered?.format == .gif
+    case .failure(let error): error.mayLackMemory
+    }
+  }
+}
+
+extension ImageError {
+  fileprivate var mayLackMemory: Bool {
+    switch self {
+    case .outOfMemory, .undecodable, .internal: true
+    case .watermark(let cause), .ofVariant(let cause): cause.mayLackMemory
+    default: false
+    }
+  }
+}

@@ -1,0 +1,174 @@
+// MemoryHoldTests: workers are held to the memory that a job was admitted with.
+
+import Glibc
+import ImagingPool
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@Suite(
+  .onOwnThreads, .serialized, .timeLimit(.minutes(5)),
+  .disabled(if: TestBuild.isThreadSanitized, "a sanitizer's shadow memory has no bound"))
+struct MemoryHoldTests {
+  /// Suffixes of encoders whose images take more than 2 MiB to decode to the width of `job`.
+  private static let sources = [
+    ".jpg[interlace]", ".png", ".png[interlace]", ".gif", ".webp", ".webp[lossless]",
+    ".tif[compression=lzw]", ".avif[effort=0]", ".heic[effort=0]", ".jxl[effort=3]",
+    ".jp2[tile-height=1024]",
+  ]
+  private static let whole = 1 << 30
+
+  /// Returns the configuration of a worker that may take `part` more than it has, or what is estimated if that is more.
+  private static func configuration(part: Int, slack: Int = 48 << 20, workers: Int = 1)
+    -> ImagerPoolConfiguration
+  {
+    var configuration = PoolSupport.configuration(workers: workers)
+    configuration.maximumWorkerMemory = whole
+    configuration.limits.maximumBytes = whole
+    configuration.limits.maximumQuickBytes = part
+    configuration.memorySlack = slack
+    return configuration
+  }
+
+  private static func job(_ bytes: [UInt8], as format: ImageFormat = .jpeg) throws -> ImageJob {
+    var transform = Transform()
+    transform.width = 1_000
+    transform.format = format
+    return ImageJob(file: try .sealed(bytes), transform: transform, density: 1)
+  }
+
+  private static func scene(_ suffix: String) throws -> [UInt8] {
+    try TestImages.encode(.scene(width: 200, height: 150), as: suffix, zoom: 10)
+  }
+
+  /// Returns the digest of the result that a worker without a lower limit makes.
+  private static func digest(_ job: ImageJob) async throws -> String {
+    var digest = ""
+    try await PoolSupport.withPool(configuration(part: .max)) {
+      digest = try await $0.process(job).report.digest
+    }
+    return digest
+  }
+
+  /// Returns the limits of a process's private memory, the soft one first (proc_pid_limits(5)).
+  private static func memoryLimits(of pid: pid_t) -> [Int] {
+    let lines = try? PoolSupport.lines(of: "/proc/\(pid)/limits")
+    let line = lines?.first { $0.hasPrefix("Max data size") }
+    return line?.split { $0 == " " }.compactMap { Int($0) } ?? []
+  }
+
+  @Test func `a worker may take what its job was admitted with, and no more`() async throws {
+    // Given: a part of 4 MiB, and the limits of the worker when it gets a job
+    var configuration = Self.configuration(part: 4 << 20)
+    let limits = Lock<[[Int]]>([])
+    configuration.willSend = { pid in
+      let found = Self.memoryLimits(of: pid)
+      limits.withLock { $0.append(found) }
+    }
+    try await PoolSupport.withPool(configuration) { pool in
+      _ = try await pool.process(Self.job(Self.scene(".avif[effort=0]")))
+      #expect(pool.figures.underestimated == 0)
+    }
+    // Then: the part and the slack until the estimate is known, and then the estimate and the slack
+    let found = limits.withLock { $0 }
+    try #require(found.count == 2 && found.allSatisfy { $0.count == 2 })
+    #expect(found.allSatisfy { $0[1] == Self.whole })
+    #expect(20 << 20..<100 << 20 ~= found[0][0] && found[1][0] - found[0][0] > 20 << 20)
+    #expect(found[1][0] < 300 << 20)
+  }
+
+  @Test func `where a worker may take all its memory, its limit stays`() async throws {
+    var configuration = Self.configuration(part: Self.whole)
+    let limits = Lock<[Int]>([])
+    configuration.willSend = { pid in
+      let found = Self.memoryLimits(of: pid)
+      limits.withLock { $0 += found }
+    }
+    try await PoolSupport.withPool(configuration) { _ = try await $0.process(PoolSupport.job()) }
+    #expect(limits.withLock { $0 } == [Self.whole, Self.whole])
+  }
+
+  @Test(arguments: sources)
+  func `a source that needs more than admitted has the same result, with the whole memory`(
+    suffix: String
+  ) async throws {
+    // Given: a job that is admitted with 2 MiB in all
+    let job = try Self.job(Self.scene(suffix))
+    let part = 512 << 20
+    try await PoolSupport.withPool(Self.configuration(part: part, slack: 2 << 20 - part)) { pool in
+      // When
+      let digest = try await pool.process(job).report.digest
+      // Then
+      #expect(try await digest == Self.digest(job))
+      #expect(pool.figures.underestimated == 1)
+      #expect(pool.memoryFigures.peak == Self.whole && pool.memoryFigures.bytes == 0)
+    }
+  }
+
+  @Test(arguments: ImageFormat.outputs)
+  func `a result that needs more than admitted is the same with the whole memory`(
+    format: ImageFormat
+  ) async throws {
+    let job = try Self.job(Self.scene(".jpg"), as: format)
+    let part = 512 << 20
+    try await PoolSupport.withPool(Self.configuration(part: part, slack: 2 << 20 - part)) { pool in
+      let digest = try await pool.process(job).report.digest
+      #expect(try await digest == Self.digest(job))
+      // A GIF has the whole memory at once.
+      #expect(pool.figures.underestimated == (format == .gif ? 0 : 1))
+    }
+  }
+
+  @Test func `a damaged image is found damaged with the whole memory, and once`() async throws {
+    let bytes = try Self.scene(".png")
+    try await PoolSupport.withPool(Self.configuration(part: 64 << 20)) { pool in
+      await #expect {
+        try await pool.process(Self.job(bytes.dropLast(bytes.count / 2) + []))
+      } throws: {
+        ($0 as? ImageError)?.code == "undecodable"
+      }
+      #expect(pool.figures.underestimated == 1 && pool.memoryFigures.bytes == 0)
+      #expect(pool.figures.workersLost == 0)
+    }
+  }
+
+  @Test(arguments: sources + [".jpg"])
+  func `estimates and their slack suffice`(suffix: String) async throws {
+    try await PoolSupport.withPool(Self.configuration(part: 1)) { pool in
+      _ = try await pool.process(Self.job(Self.scene(suffix)))
+      #expect(pool.figures.underestimated == 0)
+    }
+  }
+
+  @Test func `a job that needs the whole memory waits for its turn`() async throws {
+    // Given: a job whose worker is stopped when it has the whole memory
+    // And: jobs that are admitted with nothing, and so need the whole memory
+    var configuration = Self.configuration(part: 1 << 20, slack: -(64 << 20), workers: 4)
+    configuration.expensiveJobMemory = 100 << 20
+    let sent = Lock(0)
+    configuration.willSend = { pid in
+      let count = sent.withLock {
+        $0 += 1
+        return $0
+      }
+      if count == 2 { kill(pid, SIGSTOP) }
+    }
+    try await PoolSupport.withPool(configuration) { pool in
+      try await eventually("idle workers") { pool.idleWorkers == 4 }
+      async let first = pool.process(PoolSupport.job())
+      try await eventually("it is with a worker") { sent.withLock { $0 } == 2 }
+      let busy = try #require(pool.busyPID)
+      // When
+      async let second = pool.process(Self.job(Self.scene(".jp2[tile-height=1024]")))
+      try await eventually("it waits") {
+        pool.figures.underestimated >= 1 && pool.figures.waiting == 1
+      }
+      // Then
+      #expect(pool.figures.running == 1)
+      kill(busy, SIGCONT)
+      _ = try await (first, second)
+      #expect(pool.memoryFigures.peak == Self.whole)
+    }
+  }
+}
