@@ -113,7 +113,8 @@ final class WorkerProcess {
     }
     // proc_pid_statm(5): the sixth number is private memory and the stack.
     guard let present = pages(at: 5) else { return false }
-    try setMemoryLimit(UInt(max(present * Int(getpagesize()) + bytes, 0)))
+    // Never 0, which Linux takes for no limit (mm/mmap.c, may_expand_vm).
+    try setMemoryLimit(UInt(present * Int(getpagesize()) + max(bytes, 0)))
     isHeld = true
     return true
   }
