@@ -92,7 +92,8 @@ import Testing
         miss[key("image_stage_duration_seconds_count", ["stage": stage])] == 1, "\(stage)")
     }
 
-    // Hits in memory
+    // Hits in memory, once the writes behind the miss have ended
+    try pictor.waitFor("both entries are on disk") { $0.disk.stores == 2 }
     let hits = try rise(of: pictor) { for _ in 0..<5 { _ = try pictor.get(target) } }
     #expect(
       hits == [
@@ -110,7 +111,6 @@ import Testing
       ])
 
     // Another size: the source is on disk
-    try pictor.waitFor("both entries are on disk") { $0.disk.stores == 2 }
     let resized = try rise(of: pictor) { () throws in
       #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=55")).status == 200)
     }
