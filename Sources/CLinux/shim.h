@@ -214,12 +214,14 @@ static inline int pictor_linux_is_first_call_of_thread(void) {
 /// malloc_trim(3): gives free memory back to the system.
 static inline void pictor_linux_trim_memory(void) { malloc_trim(0); }
 
-/// prlimit(2): the soft limit of another process's private memory, at most its hard limit.
+/// prlimit(2): the soft limit of another process's private memory, at most its hard limit. 1 if it is below that, 0 if it
+/// is the same, -1 with errno for an error.
 static inline int pictor_linux_limit_data(pid_t pid, rlim_t value) {
   struct rlimit limit;
   if (prlimit(pid, RLIMIT_DATA, NULL, &limit) != 0) return -1;
-  limit.rlim_cur = value < limit.rlim_max ? value : limit.rlim_max;
-  return prlimit(pid, RLIMIT_DATA, &limit, NULL);
+  int is_lower = value < limit.rlim_max;
+  limit.rlim_cur = is_lower ? value : limit.rlim_max;
+  return prlimit(pid, RLIMIT_DATA, &limit, NULL) == 0 ? is_lower : -1;
 }
 
 /// setrlimit(2), hard and soft limit alike. A hard limit that is lower already stays: raising it takes a privilege.

@@ -66,9 +66,10 @@ extension WorkerSlot {
       pending.account?.charge(sentAt.duration(to: .now))
       switch outcome {
       case .answered(let result) where isHeld && result.mayLackMemory:
-        guard takesWholeMemory(id) else {
+        let ending = endedEarly(id)
+        guard ending == nil, takesWholeMemory(id) else {
           core.update(slot: index) { $0.isBusy = false }
-          return nil
+          return ending.map { .failure($0) }
         }
       case .answered(.failure(.outOfMemory)) where !isFresh && !hasMissedMemory:
         // A worker keeps memory of its earlier jobs that a new one does not have.
@@ -93,6 +94,7 @@ extension WorkerSlot {
         core.lost.add()
         let end = lose(worker, reason: "it ended with a job", hasEnded: true)
         if isHeld, end?.cause != .killed {
+          if let ending = endedEarly(id) { return .failure(ending) }
           guard takesWholeMemory(id) else { return nil }
           continue
         }

@@ -11,11 +11,11 @@ extension WorkerSlot {
   func hold(_ worker: WorkerProcess, for id: UInt64, _ job: ImageJob) -> Bool {
     let bytes = admittedBytes(id).flatMap { job.mayMakeGIF ? nil : $0 }
     do throws(SystemError) {
-      return try worker.holdMemory(to: bytes)
+      try worker.holdMemory(to: bytes)
     } catch {
       core.log.debug("a worker's memory limit stays", fields: ["reason": .string("\(error)")])
-      return false
     }
+    return worker.isHeld
   }
 
   /// The memory that the job may take, in bytes; `nil` for all that its worker can have.

@@ -24,7 +24,7 @@ final class WorkerProcess {
   /// Resident memory in bytes at the last measurement.
   private(set) var lastResidentBytes = 0
   /// Whether its memory limit is lower than its hard limit.
-  private var isHeld = false
+  private(set) var isHeld = false
   /// Its standard error, for messages of GLib or the dynamic linker.
   private let complaints: OwnedDescriptor
   /// `/proc/PID/statm`, kept open so that a reading takes one system call. Negative without /proc.
@@ -103,26 +103,22 @@ final class WorkerProcess {
   /// Lowers the limit of its private memory (RLIMIT_DATA) to `bytes` more than it has now, or raises it again to the hard
   /// limit if `bytes` is `nil`. A sealed worker cannot change it.
   ///
-  /// - Returns: whether the worker is held to `bytes`.
-  func holdMemory(to bytes: Int?) throws(SystemError) -> Bool {
+  /// After an error, the limit is the one before.
+  func holdMemory(to bytes: Int?) throws(SystemError) {
     guard let bytes else {
-      guard isHeld else { return false }
-      isHeld = false
-      try setMemoryLimit(.max)
-      return false
+      if isHeld { try setMemoryLimit(.max) }
+      return
     }
     // proc_pid_statm(5): the sixth number is private memory and the stack.
-    guard let present = pages(at: 5) else { return false }
+    guard let present = pages(at: 5) else { throw SystemError(ENODATA) }
     // Never 0, which Linux takes for no limit (mm/mmap.c, may_expand_vm).
     try setMemoryLimit(UInt(present * Int(getpagesize()) + max(bytes, 0)))
-    isHeld = true
-    return true
   }
 
   private func setMemoryLimit(_ bytes: UInt) throws(SystemError) {
-    guard pictor_linux_limit_data(pid, bytes) == 0 else {
-      throw SystemError()
-    }
+    let isLower = pictor_linux_limit_data(pid, bytes)
+    guard isLower >= 0 else { throw SystemError() }
+    isHeld = isLower > 0
   }
 
   /// A number of pages in `/proc/PID/statm`; `nil` if unknown.

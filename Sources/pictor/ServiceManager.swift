@@ -47,8 +47,8 @@ struct ServiceManager: Sendable {
   /// - Parameter responds: returns whether the server responds within the time. Called on a thread of its own.
   func watch(log: Log, responds: @escaping @Sendable (_ time: Duration) -> Bool) {
     guard let patience else { return }
-    // Half of the patience is the interval that sd_watchdog_enabled(3) recommends.
-    let interval = patience / 4
+    // At most half of the patience, as sd_watchdog_enabled(3) recommends: the check itself may take as long.
+    let interval = max(patience / 4, .milliseconds(5))
     do throws(SystemError) {
       try OwnThread.start(name: "pictor-watchdog", rank: .foreground) { [self] in
         while true {

@@ -133,6 +133,33 @@ struct MemoryHoldTests {
     }
   }
 
+  @Test func `a job whose caller has left is not repeated`() async throws {
+    // Given: a damaged image whose caller leaves when a worker gets it
+    let bytes = try Self.scene(".png")
+    var configuration = Self.configuration(part: 64 << 20)
+    let sent = Lock(0)
+    let caller = Lock<Task<Void, any Error>?>(nil)
+    configuration.willSend = { _ in
+      sent.withLock { $0 += 1 }
+      caller.withLock { $0?.cancel() }
+    }
+    try await PoolSupport.withPool(configuration) { pool in
+      let gate = Gate()
+      let task = Task {
+        await gate.pass()
+        _ = try await pool.process(Self.job(bytes.dropLast(bytes.count / 2) + []))
+      }
+      caller.withLock { $0 = task }
+      // When
+      gate.open()
+      await #expect(throws: (any Error).self) { try await task.value }
+      try await eventually("the worker has no job") { pool.busyPID == nil }
+      // Then
+      #expect(sent.withLock { $0 } == 1)
+      #expect(pool.figures.underestimated == 0)
+    }
+  }
+
   @Test(arguments: sources + [".jpg"])
   func `estimates and their slack suffice`(suffix: String) async throws {
     try await PoolSupport.withPool(Self.configuration(part: 1)) { pool in
@@ -146,19 +173,19 @@ struct MemoryHoldTests {
     // And: jobs that are admitted with nothing, and so need the whole memory
     var configuration = Self.configuration(part: 1 << 20, slack: -(64 << 20), workers: 4)
     configuration.expensiveJobMemory = 100 << 20
-    let sent = Lock(0)
+    let sent = Lock<[pid_t]>([])
     configuration.willSend = { pid in
       let count = sent.withLock {
-        $0 += 1
-        return $0
+        $0.append(pid)
+        return $0.count
       }
       if count == 2 { kill(pid, SIGSTOP) }
     }
     try await PoolSupport.withPool(configuration) { pool in
       try await eventually("idle workers") { pool.idleWorkers == 4 }
       async let first = pool.process(PoolSupport.job())
-      try await eventually("it is with a worker") { sent.withLock { $0 } == 2 }
-      let busy = try #require(pool.busyPID)
+      try await eventually("it is with a worker") { sent.withLock { $0.count } == 2 }
+      let busy = sent.withLock { $0[1] }
       // When
       async let second = pool.process(Self.job(Self.scene(".jp2[tile-height=1024]")))
       try await eventually("it waits") {

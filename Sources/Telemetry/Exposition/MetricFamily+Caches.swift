@@ -111,7 +111,9 @@ extension MetricFamily {
     .gauges("pictor_budget_peak_bytes", by: "budget", "The most bytes held at one time.") {
       eachBudget($0, \.peak)
     },
-    .gauges("pictor_budget_limit_bytes", by: "budget", "The most bytes that may be held.") {
+    .gauges(
+      "pictor_budget_limit_bytes", by: "budget", "The most bytes that may be held; 0: no limit."
+    ) {
       eachBudget($0, \.limit)
     },
     .counters("pictor_budget_refusals_total", by: "budget", "How often bytes did not fit.") {

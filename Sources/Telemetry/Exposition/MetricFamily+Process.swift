@@ -26,7 +26,7 @@ extension MetricFamily {
       "Imaging workers that crashed, missed a deadline or broke the protocol."
     ) { $0.imaging.workersLost },
     .counter(
-      "pictor_imaging_underestimated_total",
+      "pictor_imaging_jobs_underestimated_total",
       "Jobs repeated with all the memory of a worker."
     ) { $0.imaging.underestimated },
     .counter("pictor_imaging_workers_retired_total", "Imaging workers replaced on purpose.") {

@@ -97,6 +97,19 @@ import Testing
       await downloader.failure(of: origin.url("/empty")) == .sourceTooLarge(limit: 100_000))
   }
 
+  @Test func `a coded body whose decoding is slow beyond measure is refused before it ends`()
+    async throws
+  {
+    // Given two megabytes that take Brotli's decoder a second, and would hold up every other transfer
+    let origin = try Origin()
+    origin.serve(
+      "/slow", bytes: CostlyBrotli.stream(count: 2 << 20), headers: [TestCoding.br.field])
+    // Then
+    #expect(
+      await (try makeDownloader()).failure(of: origin.url("/slow"))
+        == .tooCostly(reason: "br: decoding takes too long"))
+  }
+
   @Test(arguments: TestCoding.allCases)
   func `a coded body that ends early is incomplete, and its readers are told`(
     coding: TestCoding
