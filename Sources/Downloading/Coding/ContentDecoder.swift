@@ -1,4 +1,4 @@
-// ContentDecoder: decodes a coded body piece by piece, whatever its coding is.
+// ContentDecoder: decodes a coded body of any coding piece by piece.
 
 /// What one call of a library decoded.
 struct DecodingStep {

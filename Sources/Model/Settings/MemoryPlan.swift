@@ -28,7 +28,7 @@ public struct MemoryPlan: Hashable, Sendable {
   /// `memory.budget`, in bytes: what all parts and jobs may hold together; `Int.max` if unknown.
   public var budget: Int { room == .max ? .max : room / 10 * 7 }
 
-  /// The least memory of jobs for each worker, in bytes, whatever the parts leave.
+  /// The least memory of jobs for each worker, in bytes, even if the parts leave less.
   public static let leastJobMemory = 64 << 20
 
   /// The memory of all jobs together besides that of workers at rest, in bytes: what the parts leave of the budget, but

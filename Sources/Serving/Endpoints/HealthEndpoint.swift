@@ -2,7 +2,7 @@
 
 import Model
 
-/// A check of the server's health, answered from constants on every listener.
+/// A check of the server's health, on every listener. It computes no figures.
 ///
 /// The two checks are apart as in Kubernetes (“Configure Liveness, Readiness and Startup Probes”): a server that drains
 /// gets no new requests, and must not be killed for it.

@@ -41,7 +41,7 @@ final class DiskShare: Sendable {
     return use.bytes > limit.bytes - limit.bytes / 16 || use.files > limit.files - limit.files / 16
   }
 
-  /// Whether a sixteenth of its files is none, so that it is never nearly full before it is full.
+  /// Whether a sixteenth of its files is less than one file. Such a space is full before it is nearly full.
   var isOfFewFiles: Bool { limit.files < 16 }
 
   /// Whether at most this fraction of the limit is used, in bytes and in files.
