@@ -1,4 +1,5 @@
-# Builds on the official Swift image and runs on Debian slim: no toolchain, no curl, not root.
+# Builds on the official Swift image. The result holds Pictor, the libraries that it loads, certificates and a font: no
+# shell, no package manager, not root (docs/operations.md#in-a-container).
 
 FROM swift:6.3-bookworm AS build
 WORKDIR /build
@@ -10,18 +11,31 @@ COPY Tests Tests
 COPY benchmarks benchmarks
 RUN swift build -c release --static-swift-stdlib --disable-local-rpath --product pictor \
  && swift build -c release --static-swift-stdlib --disable-local-rpath --product pictor-imager \
- && strip .build/release/pictor .build/release/pictor-imager
+ && strip .build/release/pictor .build/release/pictor-imager \
+ && swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' >.build/release/swift-version
 
-FROM debian:bookworm-slim
+FROM debian:bookworm-slim AS root
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
       libmicrohttpd12 libvips42 libcurl4 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 ca-certificates \
- && rm -rf /var/lib/apt/lists/* \
- && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin pictor \
- && install -d -o pictor -g pictor /var/cache/pictor
+      fonts-dejavu-core
 COPY --from=build /build/.build/release/pictor /build/.build/release/pictor-imager /usr/local/bin/
-USER pictor
-ENV PICTOR_SERVER_ADDRESS=0.0.0.0 \
+COPY --from=build /build/.build/release/swift-version /
+COPY scripts/container-root /
+RUN /container-root /image "$(cat /swift-version)"
+
+FROM scratch
+COPY --from=root /image /
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Pictor" \
+      org.opencontainers.image.description="Image server: loads, scales, encodes and caches the images of the web" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.revision=$REVISION \
+      org.opencontainers.image.base.name="debian:bookworm-slim"
+USER 65532:65532
+ENV PATH=/usr/local/bin \
+    PICTOR_SERVER_ADDRESS=0.0.0.0 \
     PICTOR_DISK_PATH=/var/cache/pictor \
     PICTOR_LOG_FORMAT=json
 VOLUME /var/cache/pictor

@@ -15,7 +15,7 @@ built := $(if $(filter release,$(BUILD)),build)
 sample := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/image?url=local:///hills.jpg&scale=0.5
 
 .PHONY: help run build build-all test test-sanitized fuzz lint format docs check-metrics smoke bench bench-compare gallery container-check \
-	fresh-check memory-check soak set-up
+	deb deb-check fresh-check memory-check soak set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -85,6 +85,12 @@ gallery: build ## docs/gallery.md: what each parameter makes of the samples
 
 container-check: ## build the container, run it, ask it for an image
 	scripts/container-check
+
+deb: build ## the Debian package: .build/deb/pictor_VERSION_ARCHITECTURE.deb
+	@scripts/make-deb
+
+deb-check: build ## the Debian package, installed, upgraded, removed and purged in a bare Debian 12 (root)
+	scripts/deb-check
 
 fresh-check: ## README's two commands in a bare Debian 12 with git, make, ca-certificates and Swift
 	scripts/fresh-check
