@@ -12,16 +12,16 @@ tidied := 2>&1 | { grep --line-buffered -v '^warning: prohibited flag(s): -pthre
 # What smoke and docs run: the release build, or with BUILD=debug the build that the tests left.
 BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
-sample := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/image?url=local:///hills.jpg&scale=0.5
+page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
-.PHONY: help run build build-all test test-sanitized fuzz lint format docs check-metrics smoke bench bench-compare gallery container-check \
+.PHONY: help run build build-all test test-sanitized fuzz lint format docs check-metrics check-page smoke bench bench-compare gallery container-check \
 	deb deb-check fresh-check memory-check soak set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 run: build ## build for release and serve on 127.0.0.1:8080, with samples/ as local:///
-	@echo; echo "Once it says \"serving\", open  $(sample)"; echo
+	@echo; echo "Once it says \"serving\", open  $(page)"; echo
 	@exec $(program) --config samples/pictor.json5
 
 build: set-up ## build for release: .build/release/pictor and pictor-imager
@@ -69,6 +69,10 @@ docs: $(built) ## links, names and completeness of the documents, and their comm
 check-metrics: $(built) ## /metrics of the program, the dashboard and the alert rules, with promtool
 	@scripts/set-up python3 prometheus
 	scripts/check-metrics .build/$(BUILD)/pictor
+
+check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE=1: README's screenshot
+	@scripts/set-up python3 python3-pip chromium chromium-driver
+	scripts/check-page .build/$(BUILD)/pictor $(if $(WRITE),--write)
 
 smoke: $(built) ## the program over HTTP
 	scripts/smoke .build/$(BUILD)/pictor

@@ -44,7 +44,8 @@ let package = Package(
     .target(name: "Configuring", dependencies: ["Model", "Platform"]),
     .target(name: "Commanding", dependencies: ["Model", "Platform", "Signing", "Configuring"]),
     .target(
-      name: "Serving", dependencies: words + ["Signing", "CMicrohttpd", "CGLib", "CReceiving"],
+      name: "Serving",
+      dependencies: words + ["Signing", "CMicrohttpd", "CGLib", "CReceiving", "CPage"],
       swiftSettings: optimized),
     .target(
       name: "Managing", dependencies: words,
@@ -97,6 +98,9 @@ let package = Package(
 
     // No library but a definition: the program's recv(2).
     .target(name: "CReceiving"),
+    // The files of the page at `/`, as bytes.
+    .target(
+      name: "CPage", exclude: ["files"], cSettings: [.unsafeFlags(["-std=c2x"])]),
     .systemLibrary(name: "CLinux"),
     library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
     library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),

@@ -168,6 +168,7 @@ import Testing
     ("admin.tokens", ["0123456789abcdef", "fedcba9876543210"]),
     ("imaging.formats", ["jpeg", "png"]), ("imaging.auto_formats", ["webp", "avif"]),
     ("failures.ttl", ["404=1m", "410=2m"]), ("server.allow", ["refresh", "retry"]),
+    ("server.samples", ["https://a/b.jpg", "local:///c.png"]),
     ("download.ports", ["80", "8000-8999"]), ("server.size_steps", ["320", "640"]),
     ("signing.keys", ["a:0123456789abcdef0123456789abcdef", "b:env:SIGNING_KEY"]),
   ]

@@ -129,6 +129,15 @@ extension Configuration {
       purpose: "whether format=auto redirects (302) to the chosen format, for CDNs that ignore Vary"
     ),
     .boolean(
+      "server.page", at: \.server.page,
+      purpose: "whether / is a page for people: try a URL, see how it was served, watch the figures"
+    ),
+    .list(
+      "server.samples", at: \.server.samples,
+      purpose: "URLs of images that the page offers to try, such as [\"local:///hills.jpg\"]",
+      allowed: "absolute http, https or local URLs"
+    ) { (try? SourceURL(parsing: $0)) != nil },
+    .boolean(
       "server.explain_errors", at: \.server.explainsErrors,
       purpose: "whether error messages name the key that decides, as the log does; helps operators"),
   ]

@@ -83,6 +83,10 @@ public struct ServerSettings: Hashable, Sendable {
   public var presetsOnly = false
   /// Whether a request without a format is redirected to a URL that names the negotiated format.
   public var redirectsAuto = false
+  /// Whether there is a page for people at `/`.
+  public var page = true
+  /// URLs of sources that the page offers to try. Every visitor sees them.
+  public var samples: [String] = []
   /// Whether errors name the key of the configuration that decides.
   public var explainsErrors = false
 

@@ -12,6 +12,8 @@ enum Disposition {
   case image(ImageDelivery)
   /// Sends JSON.
   case json(JSONResponse)
+  /// Sends a file of the page.
+  case page(PageFile)
   /// Suspends the connection until the work has ended.
   case suspend(Admission, RequestWork)
   /// Streams the events that `observe` reports, until the client disconnects. `interval` is the smallest reported step

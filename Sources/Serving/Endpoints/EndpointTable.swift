@@ -14,6 +14,9 @@ struct EndpointTable: Sendable {
     HealthEndpoint("/readyz", .readiness),
   ]
 
+  /// The page for people, on every listener.
+  private static let forPeople: [any Endpoint] = [PageEndpoint(), PageFileEndpoint()]
+
   /// The endpoints that move to the operators' listener, if there is one.
   private static let forOperators: [any Endpoint] = [
     StatsEndpoint(),
@@ -35,18 +38,25 @@ struct EndpointTable: Sendable {
 
   /// The endpoints of the only listener.
   static let everyone = EndpointTable(
-    endpoints: forClients + forOrchestrators + forOperators)
+    endpoints: forClients + forOrchestrators + forPeople + forOperators)
   /// The endpoints of clients, beside a listener for operators.
   static let clients = EndpointTable(
-    endpoints: forClients + forOrchestrators + inTheirPlace)
+    endpoints: forClients + forOrchestrators + forPeople + inTheirPlace)
   /// The endpoints of the operators' listener.
-  static let operators = EndpointTable(endpoints: forOrchestrators + forOperators)
+  static let operators = EndpointTable(
+    endpoints: forOrchestrators + forPeople + forOperators)
 
   /// The value of `Allow` for a path without an endpoint.
   static let allowAnywhere = Method.allow([.get, .head])
 
   /// The endpoints; no path belongs to two of them.
   let endpoints: [any Endpoint]
+
+  /// The same endpoints without the page for people.
+  var withoutPage: EndpointTable {
+    let page = Set(Self.forPeople.map(\.path))
+    return EndpointTable(endpoints: endpoints.filter { !page.contains($0.path) })
+  }
 
   /// Returns the endpoint of a decoded path, and the name of the item in it (see `EndpointPath`).
   func find(_ path: String) -> (endpoint: any Endpoint, name: String)? {

@@ -113,10 +113,7 @@ struct ImageQuery: Sendable {
   ///   `missingParameter` without a preset.
   func checkPresetsOnly(_ rules: RequestRules) throws(ImageError) {
     guard rules.presetsOnly else { return }
-    // A redirected request names a format in addition to its preset.
-    let forbidden = items.first {
-      $0.parameter.shapesImage && !(rules.redirectsAuto && $0.parameter.name == "format")
-    }
+    let forbidden = items.first { $0.parameter.isBeyondPresets(rules) }
     if let forbidden { throw .forbiddenParameter(forbidden.parameter.name) }
     if !has("preset") { throw .missingParameter("preset") }
   }
@@ -125,8 +122,8 @@ struct ImageQuery: Sendable {
   ///
   /// - Throws: `forbiddenParameter`, `unsignedParameter`.
   func checkAllowed(_ rules: RequestRules) throws(ImageError) {
-    let enlarges = items.contains { $0.parameter.name == "enlarge" && $0.value != "0" }
-    if enlarges, !rules.allowsEnlarging { throw .forbiddenParameter("enlarge") }
+    let enlarging = items.first { $0.parameter.enlarges($0.value, against: rules) }
+    if let enlarging { throw .forbiddenParameter(enlarging.parameter.name) }
     for item in items { try item.parameter.checkAccess(value: item.value, rules: rules) }
   }
 
@@ -138,7 +135,7 @@ struct ImageQuery: Sendable {
     for item in items where !item.parameter.apply(item.value, &draft) {
       throw .invalidParameter(
         name: item.parameter.name, value: displayable(item.value),
-        allowed: item.parameter.allowed(rules))
+        allowed: item.parameter.allowed(rules).text)
     }
     return draft
   }

@@ -13,10 +13,6 @@ extension ImageParameter {
     "a number from \(range.lowerBound) to \(range.upperBound)"
   }
 
-  static func text(_ names: [String]) -> String {
-    "one of " + names.joined(separator: ", ")
-  }
-
   // MARK: Values
 
   /// Assigns a parsed value. Returns `false` if it is `nil`.

@@ -13,17 +13,39 @@ enum ParameterAccess: Hashable, Sendable {
 }
 
 extension ImageParameter {
+  /// Whether an unsigned request may use the parameter with this value.
+  func isOpen(value: String, rules: RequestRules) -> Bool {
+    guard !isBeyondPresets(rules), !enlarges(value, against: rules) else { return false }
+    return (try? checkAccess(value: value, rules: rules)) != nil
+  }
+
+  /// Whether the rules allow presets only, and the parameter changes the image.
+  func isBeyondPresets(_ rules: RequestRules) -> Bool {
+    // A redirected request names a format in addition to its preset.
+    rules.presetsOnly && shapesImage && !(rules.redirectsAuto && name == "format")
+  }
+
+  /// Whether the value enlarges images, which the rules forbid.
+  func enlarges(_ value: String, against rules: RequestRules) -> Bool {
+    name == "enlarge" && value != "0" && !rules.allowsEnlarging
+  }
+
   /// The times that `exp` can name: up to the end of the year 9999.
   static let expiryRange = 1...253_402_300_799
 
   /// The parameters of signatures. `RequestRules.grant` verifies them, before any value is parsed.
   static let signatureTable: [ImageParameter] = [
     ImageParameter(
-      name: "exp", allowed: text(expiryRange) + ", in Unix seconds", shapesImage: false,
-      access: .plain
+      name: "exp",
+      allowed: .whole(
+        expiryRange, unit: "Unix seconds", saying: text(expiryRange) + ", in Unix seconds"),
+      group: .signature, help: "The time from which on the URL is refused",
+      shapesImage: false, access: .plain
     ) { value, _ in whole(value, in: expiryRange) != nil },
     ImageParameter(
-      name: "sig", allowed: "id.signature", shapesImage: false, access: .plain
+      name: "sig", allowed: AllowedValues(text: "id.signature", form: .text),
+      group: .signature, help: "HMAC-SHA256 of path and query: id.signature",
+      shapesImage: false, access: .plain
     ) { _, _ in true },
   ]
 

@@ -82,6 +82,7 @@ struct RequestContext {
     switch disposition {
     case .image(let delivery): respond(with: delivery)
     case .json(let response): respond(with: response)
+    case .page(let file): respond(with: file)
     case .suspend(let admission, let work): suspend(admission, for: work)
     case .events(let interval, let observe):
       try streamEvents(minimumInterval: interval, observe: observe)

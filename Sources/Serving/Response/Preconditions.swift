@@ -15,13 +15,18 @@ enum Preconditions {
     _ info: VariantInfo, ifNoneMatch: UnsafeRawBufferPointer?, ifModifiedSince: String?
   ) -> Bool {
     if let ifNoneMatch {
-      var etag = info.etag
-      return etag.withUTF8 { matches(ifNoneMatch, etag: UnsafeRawBufferPointer($0)) }
+      return isNotModified(etag: info.etag, ifNoneMatch: ifNoneMatch)
     }
     guard let ifModifiedSince, let since = HTTPDate.parse(ifModifiedSince),
       let lastModified = info.lastModified.flatMap({ HTTPDate.parse($0) })
     else { return false }
     return lastModified <= since
+  }
+
+  /// Returns whether a list of entity tags, or `*`, contains the tag.
+  static func isNotModified(etag: String, ifNoneMatch: UnsafeRawBufferPointer) -> Bool {
+    var etag = etag
+    return etag.withUTF8 { matches(ifNoneMatch, etag: UnsafeRawBufferPointer($0)) }
   }
 
   /// Parses the list tag by tag, because quotes may contain commas and blanks.

@@ -16,6 +16,14 @@ extension RequestHandler {
       ifModifiedSince: date.map { String(cString: $0) })
   }
 
+  /// Whether the client already has the bytes of the entity tag.
+  func isNotModified(etag: String, on connection: OpaquePointer) -> Bool {
+    Self.field("If-None-Match", on: connection).map {
+      Preconditions.isNotModified(
+        etag: etag, ifNoneMatch: UnsafeRawBufferPointer(start: $0, count: strlen($0)))
+    } ?? false
+  }
+
   /// Returns the value of a request field, or `nil`; of several fields the first.
   static func field(
     _ name: StaticString, on connection: OpaquePointer

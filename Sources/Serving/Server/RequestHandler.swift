@@ -30,6 +30,8 @@ final class RequestHandler: Sendable {
   let audience: Audience
   /// The endpoints of the listener.
   let endpoints: EndpointTable
+  /// The files of the page; `nil` if it is turned off.
+  let page: PageFiles?
   /// Whether hits are logged, cached because it is read for each hit.
   let logsHits: Bool
   /// How long a client may take to read a response.
@@ -68,7 +70,8 @@ final class RequestHandler: Sendable {
     audience: Audience = .everyone
   ) {
     self.audience = audience
-    endpoints = audience.endpoints
+    endpoints =
+      configuration.page ? audience.endpoints : audience.endpoints.withoutPage
     services = shared.services
     gate = shared.gate
     figuresCache = shared.figuresCache
@@ -84,6 +87,9 @@ final class RequestHandler: Sendable {
     self.configuration = configuration
     rules = RequestRules(configuration)
     operatorRules = rules.forOperators
+    page =
+      configuration.page
+      ? PageFiles(PageDescription(of: audience, configuration: configuration, rules: rules)) : nil
     isRestricting = rules.isRestricting
     crossOrigin = CrossOrigin(configuration.corsOrigins)
     self.monitor = monitor

@@ -1,0 +1,205 @@
+// A control for every parameter, made from the server's description of them (page/parameters.json).
+
+import { element } from "./dom.js";
+
+/** Ranges with at most this many steps get a slider beside the number. */
+const SLIDER_STEPS = 255;
+
+/** The controls of all parameters but `url`, which has a field of its own. */
+export class Controls {
+  #entries = new Map();
+
+  /** Fills `place` with a group of controls for each group of the description. */
+  constructor(description, place, changed) {
+    const opened = new Set(["Size", "Output"]);
+    for (const { title, parameters } of description.groups) {
+      const rows = parameters.filter(({ name }) => name !== "url").map((parameter) => this.#row(parameter, changed));
+      const used = element("span", { class: "used" });
+      const group = element("details", { open: opened.has(title) },
+        element("summary", {}, title, used), element("div", { class: "rows" }, ...rows));
+      for (const { name } of parameters) {
+        const entry = this.#entries.get(name);
+        if (entry) Object.assign(entry, { group, used });
+      }
+      place.append(group);
+    }
+  }
+
+  /** The names and values that differ from the defaults, in the order of the table. */
+  get pairs() {
+    const found = [];
+    for (const [name, { read }] of this.#entries) {
+      const value = read();
+      if (value !== "") found.push([name, value]);
+    }
+    return found;
+  }
+
+  /** Sets all controls; those that `values` (a `URLSearchParams`) leaves out get their default. */
+  fill(values) {
+    for (const [name, { write }] of this.#entries) write(values.get(name) ?? "");
+    this.countUsed();
+  }
+
+  /** Shows how many parameters of each group are set. */
+  countUsed() {
+    const counts = new Map();
+    for (const { used, read } of this.#entries.values()) {
+      counts.set(used, (counts.get(used) ?? 0) + (read() === "" ? 0 : 1));
+    }
+    for (const [used, number] of counts) used.textContent = number > 0 ? `${number} set` : "";
+  }
+
+  /** Marks the control that an error names, and unmarks the others. Returns whether there is one. */
+  mark(name, message) {
+    for (const [own, { input, problem, group }] of this.#entries) {
+      const isWrong = own === name;
+      problem.textContent = isWrong ? message : "";
+      if (isWrong) {
+        input.setAttribute("aria-invalid", "true");
+        group.open = true;
+      } else {
+        input.removeAttribute("aria-invalid");
+      }
+    }
+    return this.#entries.has(name);
+  }
+
+  /** Says which parameters this client may not use: none, if an operator's token comes with its requests. */
+  allowAll(isOperator) {
+    for (const { parameter, note, input } of this.#entries.values()) {
+      note.textContent = parameter.open || isOperator ? "" : "needs a signature, or is not allowed here";
+      for (const option of input.options ?? []) {
+        option.disabled = !isOperator && parameter.closed.includes(option.value);
+      }
+    }
+  }
+
+  #row(parameter, changed) {
+    const { name, help, unit } = parameter;
+    const id = `p-${name}`;
+    const control = makeControl(parameter, id, () => {
+      this.countUsed();
+      changed();
+    });
+    const problem = element("span", { class: "problem", id: `${id}-problem` });
+    const note = element("span", { class: "note" });
+    const text = unit ? `${help} (${unit}) ` : `${help} `;
+    const hint = element("span", { class: "hint", id: `${id}-hint`, title: parameter.allowed }, text, note);
+    control.input.setAttribute("aria-describedby", `${id}-hint ${id}-problem`);
+    this.#entries.set(name, { ...control, parameter, problem, note });
+    const label = element("label", { for: id }, name);
+    return element("div", { class: control.isCheckbox ? "row check" : "row" },
+      label, element("span", { class: "value" }, ...control.parts), hint, problem);
+  }
+}
+
+/** Returns a control: its parts, the part that has the label, and how to read and write its value. */
+function makeControl(parameter, id, changed) {
+  const { names, numbers, form } = parameter;
+  if (!numbers && !form && isFlag(names)) return checkbox(parameter, id, changed);
+  if (!numbers && !form) return choice(parameter, id, changed);
+  if (numbers && names.length === 0) return number(parameter, id, changed);
+  if (form === "color") return color(parameter, id, changed);
+  return text(parameter, id, changed);
+}
+
+const isFlag = (names) => names.every((name) => name === "0" || name === "1") && names.length > 0;
+
+function checkbox({ standard }, id, changed) {
+  const input = element("input", { type: "checkbox", id, onchange: changed });
+  const usual = standard === "1";
+  return {
+    input, parts: [input], isCheckbox: true,
+    read: () => (input.checked === usual ? "" : input.checked ? "1" : "0"),
+    write: (value) => { input.checked = value === "" ? usual : value === "1"; },
+  };
+}
+
+function choice({ names, standard }, id, changed) {
+  const others = names.filter((name) => name !== standard).map((name) => element("option", { value: name }, name));
+  const input = element("select", { id, onchange: changed },
+    element("option", { value: "" }, standard ?? (names.length > 0 ? "–" : "none configured")), ...others);
+  return {
+    input, parts: [input],
+    read: () => input.value,
+    write: (value) => { input.value = names.includes(value) && value !== standard ? value : ""; },
+  };
+}
+
+function number({ name, numbers, standard }, id, changed) {
+  const { minimum, maximum, whole, above } = numbers;
+  const step = whole ? 1 : 0.1;
+  // Fields take any fraction; their arrow keys move by a step.
+  const input = element("input", {
+    type: "number", id, min: above ? step : minimum, max: maximum, step: whole ? 1 : "any", inputmode: "decimal",
+    placeholder: standard ?? "–", oninput: () => { follow(); changed(); },
+  });
+  if (!whole) input.addEventListener("keydown", (event) => stepBy(event, input, step));
+  const control = {
+    input, parts: [input],
+    read: () => input.value.trim(),
+    write: (value) => { input.value = value; follow(); },
+  };
+  let follow = () => {};
+  if ((maximum - minimum) / (whole ? 1 : step) <= SLIDER_STEPS && maximum !== undefined) {
+    const slider = element("input", {
+      type: "range", "aria-label": `${name}, slider`, min: above ? step : minimum, max: maximum, step,
+      oninput: () => { input.value = slider.value; follow(); changed(); },
+    });
+    follow = () => {
+      slider.value = input.value || standard || (minimum + maximum) / 2;
+      slider.classList.toggle("unset", input.value === "" && !standard);
+    };
+    follow();
+    control.parts.unshift(slider);
+  }
+  return control;
+}
+
+/** Moves a field without steps by one when an arrow key is pressed. */
+function stepBy(event, input, step) {
+  const direction = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+  if (!direction) return;
+  event.preventDefault();
+  const next = Math.round((Number(input.value || 0) + direction * step) * 100) / 100;
+  if (next < Number(input.min) || (input.max !== "" && next > Number(input.max))) return;
+  input.value = String(next);
+  input.dispatchEvent(new Event("input"));
+}
+
+function color({ name, standard }, id, changed) {
+  const input = element("input", {
+    type: "text", id, placeholder: standard ?? "rrggbbaa", maxlength: 8, spellcheck: "false", autocomplete: "off",
+    oninput: () => { follow(); changed(); },
+  });
+  const picker = element("input", {
+    type: "color", "aria-label": `${name}, colour picker`,
+    oninput: () => { input.value = picker.value.slice(1); changed(); },
+  });
+  const follow = () => {
+    const digits = /^[0-9a-f]{6}/i.exec(input.value) ?? [standard ?? "888888"];
+    picker.value = `#${digits[0].toLowerCase()}`;
+  };
+  follow();
+  return {
+    input, parts: [picker, input],
+    read: () => input.value.trim(),
+    write: (value) => { input.value = value; follow(); },
+  };
+}
+
+const placeholders = { point: "0.3,0.7", area: "x,y,w,h", url: "local:///…", text: "–" };
+
+function text({ names, form, standard }, id, changed) {
+  const list = element("datalist", { id: `${id}-names` }, ...names.map((name) => element("option", { value: name })));
+  const input = element("input", {
+    type: "text", id, list: names.length > 0 ? list.id : null, spellcheck: "false", autocomplete: "off",
+    placeholder: standard ?? names[0] ?? placeholders[form], oninput: changed,
+  });
+  return {
+    input, parts: [input, list],
+    read: () => input.value.trim(),
+    write: (value) => { input.value = value; },
+  };
+}
