@@ -80,7 +80,7 @@ export function startFigures(description) {
   let before = null;
   async function look() {
     if (document.visibilityState === "visible") {
-      const sample = await read(note);
+      const sample = await read();
       showStatus(sample);
       if (sample?.requests && before) {
         const seconds = Math.max(sample.uptime_seconds - before.uptime_seconds, 0.001);
@@ -96,12 +96,12 @@ export function startFigures(description) {
   look();
 }
 
-async function read(note) {
+/** Reads a sample; `null` if the server does not answer. */
+async function read() {
   try {
     const response = await fetch(address("stats"), { cache: "no-store", signal: AbortSignal.timeout(5000) });
     return await response.json();
   } catch {
-    note.textContent = "";
     return null;
   }
 }

@@ -5,6 +5,14 @@ import { address, announce, byId, bytes, count, element, replace } from "./dom.j
 
 const INTERVAL = 2000;
 
+/** A refusal of the server. */
+class Refusal extends Error {
+  constructor(status, message) {
+    super(`${status}: ${message}`);
+    this.status = status;
+  }
+}
+
 /** An operator's session, from the token's first use until it is forgotten. */
 class Session {
   #token;
@@ -21,7 +29,7 @@ class Session {
       method, headers: { Authorization: `Bearer ${this.#token}` }, cache: "no-store", signal: AbortSignal.timeout(30000),
     });
     const body = await response.json().catch(() => null);
-    if (!response.ok) throw new Error(`${response.status}: ${body?.error?.message ?? response.statusText}`);
+    if (!response.ok) throw new Refusal(response.status, body?.error?.message ?? response.statusText);
     return body;
   }
 }
@@ -65,15 +73,15 @@ async function enter(token, changed) {
   try {
     await show(candidate);
   } catch (error) {
-    say(error.message, true);
-    return;
+    // A token without the scope to read is right, and may purge.
+    if (error.status !== 403) return say(error.message, true);
   }
   session = candidate;
   byId("token").value = "";
   setEntered(true);
   say("The token is right. It stays in this page's memory until you leave.");
   changed();
-  watch(candidate);
+  watch(candidate, changed);
 }
 
 function leave(changed) {
@@ -90,11 +98,18 @@ function setEntered(isEntered) {
 }
 
 /** Keeps the lists up to date until the operator leaves. */
-async function watch(own) {
+async function watch(own, changed) {
   while (session === own) {
     await new Promise((resolve) => { setTimeout(resolve, INTERVAL); });
     if (session !== own || document.visibilityState !== "visible") continue;
-    await show(own).catch((error) => say(error.message, true));
+    try {
+      await show(own);
+    } catch (error) {
+      // A token that is no longer valid must not be tried again and again: the server would refuse this address.
+      if (error.status === 401 || error.status === 429) leave(changed);
+      say(error.message, true);
+      if (error.status === 403) return;
+    }
   }
 }
 

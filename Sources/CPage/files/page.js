@@ -10,7 +10,7 @@ import { query, showSnippets } from "./snippets.js";
 /** How long to wait for further changes before a request is sent. */
 const PAUSE = 250;
 
-const description = await (await fetch(address("page/parameters.json"))).json();
+const description = await describe();
 byId("version").textContent = description.version;
 /** Called when an operator's token comes or goes. */
 let tokenChanged = () => {};
@@ -18,6 +18,24 @@ startFigures(description);
 if (description.listener.images) startTrying();
 else showNoImages();
 startOperators(description, () => { tokenChanged(); });
+
+/** Reads what the server says of itself. Without it there is nothing to show. */
+async function describe() {
+  try {
+    const response = await fetch(address("page/parameters.json"));
+    if (response.ok) return await response.json();
+    throw new Error(`status ${response.status}`);
+  } catch (error) {
+    showNotice(`The server did not describe its parameters (${error.message}). Reload the page to try again.`);
+    throw error;
+  }
+}
+
+function showNotice(text) {
+  byId("try").hidden = true;
+  byId("notice").textContent = text;
+  byId("notice").hidden = false;
+}
 
 /** The hash holds the request, so links to parts of the page scroll by themselves. */
 for (const link of document.querySelectorAll("a[data-part]")) {
@@ -30,8 +48,8 @@ for (const link of document.querySelectorAll("a[data-part]")) {
 }
 
 function showNoImages() {
-  byId("try").hidden = true;
-  byId("no-images").hidden = false;
+  showNotice("This listener is for operators: it serves no images. Open this page at the clients' address to try a URL.");
+  document.querySelector("nav [href='#try']").hidden = true;
 }
 
 function startTrying() {
