@@ -60,6 +60,7 @@ struct PartConfigurations: Sendable {
       log: configuration.log)
     server.operators = configuration.admin.operators(environment: environment, into: &problems)
     configuration.server.checkOperatorAddress(&problems)
+    configuration.checkSamples(&problems)
     server.trustedProxies.networks = networks(
       configuration.server.trustedProxies, at: "server.trusted_proxies", into: &problems)
     // A random id at each start: of several servers behind one name, each knows its own requests.
@@ -193,6 +194,16 @@ extension Configuration {
       }
     }
     return urls
+  }
+}
+
+extension Configuration {
+  /// Checks that local samples of the page have a local root.
+  fileprivate func checkSamples(_ problems: inout ConfigurationProblems) {
+    guard sources.localRoot.isEmpty else { return }
+    for text in server.samples where (try? SourceURL(parsing: text))?.scheme == .local {
+      problems.add(at: "server.samples", "'\(text)' needs sources.local_root")
+    }
   }
 }
 

@@ -57,6 +57,7 @@ function startTrying() {
   const url = byId("url");
   const controls = new Controls(description, byId("controls"), later);
   let timer = null;
+  let loads = 0;
 
   function pairs() {
     return [["url", url.value.trim()], ...controls.pairs];
@@ -87,13 +88,16 @@ function startTrying() {
     const wanted = pairs();
     writeHash();
     if (wanted[0][1] === "") return;
+    loads += 1;
+    const number = loads;
     const stage = byId("stage");
     stage.setAttribute("aria-busy", "true");
     byId("reload").textContent = "Loading…";
     const accept = acceptField(description.autoFormats);
     const answers = await loader.load(wanted, { accept, token: tokenForImages() });
     if (answers === null) return;
-    const sizes = await show(answers, wanted, controls);
+    const sizes = await show(answers, wanted, controls, () => number === loads);
+    if (sizes === null) return;
     stage.setAttribute("aria-busy", "false");
     stage.classList.add("filled");
     byId("reload").textContent = "Load";

@@ -89,11 +89,12 @@ async function showImage(image, answer) {
   return { width: image.naturalWidth, height: image.naturalHeight };
 }
 
-/** Shows the answers. Returns the sizes of source and result for the snippets. */
-export async function show(answers, pairs, controls) {
+/** Shows the answers. Returns the sizes of source and result for the snippets; `null` if a later load has begun. */
+export async function show(answers, pairs, controls, isLatest) {
   const { result, info, source } = answers;
   const [sourceSize, resultSize] =
     await Promise.all([showImage(byId("source-image"), source), showImage(byId("result-image"), result)]);
+  if (!isLatest()) return null;
   const problem = result.error ?? null;
   showProblem(problem, controls);
   byId("comparison").hidden = !sourceSize && !resultSize;
@@ -129,13 +130,18 @@ function showProblem(error, controls) {
     element("p", { class: "fine" }, names.map(([name, value]) => `${name} ${value}`).join(" · ")));
 }
 
+/** The address of a result that the browser cannot show. */
+let unshown = "";
+
 function showUnshown(result, size) {
   const place = byId("unshown");
   place.hidden = !result.value?.blob || size !== null;
+  URL.revokeObjectURL(unshown);
   if (place.hidden) return;
   const { blob } = result.value;
   const name = `result.${blob.type.replace(/^image\//, "").replace(/[^a-z0-9]/g, "")}`;
-  const link = element("a", { href: URL.createObjectURL(blob), download: name }, "Save it");
+  unshown = URL.createObjectURL(blob);
+  const link = element("a", { href: unshown, download: name }, "Save it");
   replace(place, `This browser cannot show ${blob.type}. `, link, ".");
 }
 

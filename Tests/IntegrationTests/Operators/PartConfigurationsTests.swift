@@ -112,4 +112,17 @@ import Testing
     #expect(parts.server.watermarks.mapValues(\.text) == configuration.watermarks)
     #expect(parts.server.allowsLocalWatermarks)
   }
+
+  @Test func `a local sample of the page requires a local root`() throws {
+    var configuration = Configuration()
+    configuration.server.samples = ["http://h/a.png", "local:///a.png"]
+    #expect {
+      _ = try PartConfigurations(configuration)
+    } throws: {
+      "\($0)" == "server.samples: 'local:///a.png' needs sources.local_root"
+    }
+    configuration.sources.localRoot = "/tmp"
+    let parts = try PartConfigurations(configuration)
+    #expect(parts.server.samples == configuration.server.samples)
+  }
 }
