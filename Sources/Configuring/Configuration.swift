@@ -12,6 +12,8 @@ public struct Configuration: Hashable, Sendable {
   public var presets: [String: String] = [:]
   /// `watermarks`: URLs of watermark images, by name.
   public var watermarks: [String: String] = [:]
+  /// `fallbacks`: URLs of fallback images, by name.
+  public var fallbacks: [String: String] = [:]
   /// `hosts`: settings for particular hosts.
   public var hosts: [HostRule] = []
   /// `signing.…`

@@ -20,6 +20,9 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   public var byOutcome: [String: [String: Int]] = [:]
   /// Error responses of every path by error code.
   public var errors: [String: Int] = [:]
+  /// Failed images of requests with a fallback, by what was sent: `image`, `redirect`, or `unavailable` for the JSON
+  /// error, because the fallback could not be had.
+  public var fallbacks: [String: Int] = [:]
   /// Body bytes sent.
   public var bytesSent = 0
   /// Clients that disconnected before their response.
@@ -47,7 +50,7 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case total, active, limit, connections, errors, stages
+    case total, active, limit, connections, errors, stages, fallbacks
     case byStatus = "by_status"
     case byOrigin = "by_origin"
     case byOutcome = "by_outcome"

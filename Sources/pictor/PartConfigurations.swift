@@ -73,7 +73,12 @@ struct PartConfigurations: Sendable {
     if let signing { server.signing = signing }
     server.presets = configuration.presets
     server.keyFilter = CacheKeyFilter(rules: configuration.hosts)
-    server.watermarks = configuration.watermarkURLs(&problems)
+    server.watermarks = configuration.urls(configuration.watermarks, at: "watermarks", &problems)
+    server.fallbacks = configuration.urls(configuration.fallbacks, at: "fallbacks", &problems)
+    let fallback = configuration.server.fallback
+    if !fallback.isEmpty, configuration.fallbacks[fallback] == nil {
+      problems.add(at: "server.fallback", "'\(fallback)' is not a name in fallbacks")
+    }
     server.allowsLocalWatermarks = !configuration.sources.localRoot.isEmpty
     for (name, error) in server.invalidPresets {
       problems.add(at: "presets.\(name)", error.message)
@@ -176,12 +181,14 @@ private func require(_ path: String, at key: String, isFolder: Bool) throws(Conf
 }
 
 extension Configuration {
-  /// Returns the watermarks' URLs by name. Adds invalid URLs, and local ones without a local root, to
-  /// `problems`.
-  fileprivate func watermarkURLs(_ problems: inout ConfigurationProblems) -> [String: SourceURL] {
+  /// Returns the URLs of watermarks or fallback images by name. Adds invalid URLs, and local ones
+  /// without a local root, to `problems`.
+  fileprivate func urls(
+    _ texts: [String: String], at key: String, _ problems: inout ConfigurationProblems
+  ) -> [String: SourceURL] {
     var urls: [String: SourceURL] = [:]
-    for (name, text) in watermarks.sorted(by: { $0.key < $1.key }) {
-      let place = "watermarks.\(name)"
+    for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
+      let place = "\(key).\(name)"
       do throws(ImageError) {
         let url = try SourceURL(parsing: text)
         guard url.scheme != .local || !sources.localRoot.isEmpty else {

@@ -45,7 +45,7 @@ struct StartCheck {
     if checkWorker(), isAlone, hasRoom { checkSandbox() }
     checkAuthorities()
     // Without room for threads, reading a file would wait forever.
-    if hasRoom { checkWatermarks() }
+    if hasRoom { checkLocalImages() }
   }
 
   /// All reasons for which a start fails.
@@ -144,10 +144,17 @@ struct StartCheck {
     problems.add(at: "download.ca_file", "'\(path)' contains no PEM certificate")
   }
 
-  /// Checks that watermarks below the local root exist. Those of other hosts are loaded when they are requested.
-  private mutating func checkWatermarks() {
+  /// Checks that watermarks and fallback images below the local root exist. Those of other hosts are
+  /// loaded when they are requested.
+  private mutating func checkLocalImages() {
     guard access(configuration.sources.localRoot, R_OK | X_OK) == 0 else { return }
-    let urls = parts.server.watermarks.filter { $0.value.scheme == .local }
+    check(parts.server.watermarks, at: "watermarks")
+    check(parts.server.fallbacks, at: "fallbacks")
+  }
+
+  /// Checks the local ones of these images.
+  private mutating func check(_ urls: [String: SourceURL], at key: String) {
+    let urls = urls.filter { $0.value.scheme == .local }
     for (name, url) in urls.sorted(by: { $0.key < $1.key }) {
       guard let error = Self.failure(of: url, parts.local) else { continue }
       let reason =
@@ -156,7 +163,7 @@ struct StartCheck {
         } else {
           error.message
         }
-      problems.add(at: "watermarks.\(name)", "'\(url.text)': \(reason)")
+      problems.add(at: "\(key).\(name)", "'\(url.text)': \(reason)")
     }
   }
 

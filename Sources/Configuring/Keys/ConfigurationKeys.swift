@@ -44,6 +44,15 @@ extension Configuration {
       purpose: "URLs of images for watermark=NAME, by name: logo: \"local:///logo.png\"",
       allowed: "an object of http, https or local URLs, by names of letters, digits, - and _"
     ) { name, url in isName(name) && (try? SourceURL(parsing: url)) != nil },
+    .map(
+      "fallbacks", at: \.fallbacks,
+      purpose:
+        "URLs of images for fallback=NAME, sent if an image cannot be had: gone: \"local:///gone.svg\"",
+      allowed:
+        "an object of http, https or local URLs, by names of letters, digits, - and _ other than none"
+    ) { name, url in
+      isName(name) && name != "none" && (try? SourceURL(parsing: url)) != nil
+    },
 
     .hosts(
       "hosts", at: \.hosts,

@@ -94,6 +94,11 @@ extension Configuration {
       purpose: "quality of a JPEG XL without quality=",
       in: OutputOptions.qualityRange),
     .integer(
+      "imaging.save_data_reduction", at: \.imaging.saveDataReduction,
+      purpose:
+        "how much lower these qualities are for clients that send Save-Data: on; 0: not lower",
+      in: 0...99),
+    .integer(
       "imaging.png_effort", at: \.imaging.efforts.png,
       purpose: "zlib's level for PNG; higher: slower, fewer bytes", in: EncoderEfforts.pngRange),
     .integer(

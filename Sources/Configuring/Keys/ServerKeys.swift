@@ -138,6 +138,19 @@ extension Configuration {
       allowed: "absolute http, https or local URLs"
     ) { (try? SourceURL(parsing: $0)) != nil },
     .boolean(
+      "server.client_hints", at: \.server.asksForHints,
+      purpose:
+        "whether responses ask with Accept-CH for the hints of w=auto, dpr=auto and Save-Data"
+    ),
+    .text(
+      "server.fallback", at: \.server.fallback,
+      purpose: "name in fallbacks for requests without fallback=; empty: an error is JSON",
+      allowed: "a name in fallbacks, or empty"
+    ) { _ in true },
+    .choice(
+      "server.fallback_status", \.server.fallbackStatus,
+      "status of a fallback image: auto: that of the failure; 200: for clients that show no other"),
+    .boolean(
       "server.explain_errors", at: \.server.explainsErrors,
       purpose: "whether error messages name the key that decides, as the log does; helps operators"),
   ]

@@ -22,6 +22,7 @@ struct FlightKey: Hashable, Sendable {
     options.priority = .normal
     options.isDetached = false
     options.isFreeForm = false
+    options.onFailure = .error
     options.trail = options.trail.bare
     self.options = options
   }

@@ -49,6 +49,14 @@ public struct ImageRequest: Hashable, Sendable {
     return request
   }
 
+  /// Returns this request with another transform. Call before `forwarding`.
+  public func changing(_ change: (inout Transform) -> Void) -> ImageRequest {
+    var request = self
+    change(&request.transform)
+    request.key = CacheKey(source: key.source, transform: request.transform)
+    return request
+  }
+
   /// Returns this request with forwarded header fields, on which the origin's response may depend.
   /// Call at most once.
   ///

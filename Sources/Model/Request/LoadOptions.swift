@@ -90,6 +90,9 @@ public struct LoadOptions: Hashable, Sendable {
   /// preset or of an operator. Does not change the response, so requests that differ in it share a
   /// flight.
   public var isFreeForm = false
+  /// What the client gets if the image cannot be had. The manager does not look at it, so requests
+  /// that differ in it share a flight.
+  public var onFailure = FailureAnswer.error
   /// The servers that the request came through. They are forwarded to origins (RFC 8586).
   public var trail = ServerTrail()
 

@@ -42,6 +42,8 @@ public struct ImagingSettings: Hashable, Sendable {
   public var failOn = FailOn.warning
   /// Quality of lossy results for requests that name none, 1–100 each.
   public var qualities = FormatQualities()
+  /// How much lower `qualities` are for clients that send `Save-Data: on`, 0–99; 0: not lower.
+  public var saveDataReduction = 0
   /// The efforts of the encoders.
   public var efforts = EncoderEfforts()
   /// Whether a request without a cached AVIF is answered in a faster format first.

@@ -87,6 +87,12 @@ public struct ServerSettings: Hashable, Sendable {
   public var page = true
   /// URLs of sources that the page offers to try. Every visitor sees them.
   public var samples: [String] = []
+  /// Whether responses ask for client hints with `Accept-CH` (RFC 8942).
+  public var asksForHints = false
+  /// The fallback image of requests that name none; empty: they get the error as JSON.
+  public var fallback = ""
+  /// The status of responses with a fallback image.
+  public var fallbackStatus = FallbackStatus.auto
   /// Whether errors name the key of the configuration that decides.
   public var explainsErrors = false
 

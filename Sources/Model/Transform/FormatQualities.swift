@@ -25,6 +25,16 @@ public struct FormatQualities: Hashable, Sendable {
     }
   }
 
+  /// Returns these qualities lowered by `amount`, each to 1 at least.
+  public func lowered(by amount: Int) -> FormatQualities {
+    var lower = self
+    lower.jpeg = max(jpeg - amount, 1)
+    lower.webp = max(webp - amount, 1)
+    lower.avif = max(avif - amount, 1)
+    lower.jxl = max(jxl - amount, 1)
+    return lower
+  }
+
   /// Returns the qualities of `formats` that differ from the defaults, for a cache key: `jpeg:70,webp:60`;
   /// `nil` if none differs.
   func text(of formats: [ImageFormat]) -> String? {

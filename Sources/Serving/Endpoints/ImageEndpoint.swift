@@ -29,14 +29,30 @@ struct ImageEndpoint: Endpoint {
     let takesStream =
       request.transform.output.isProgressive && context.client.method == .get
       && context.client.isHTTP11
-    return .suspend(.limited) { () async throws(ImageError) in
+    let isNegotiated = context.client.target?.isNegotiated == true
+    let work: RequestWork = { () async throws(ImageError) in
       if isRedirected {
-        return .image(try await RequestContext.named(request, atOnce: atOnce, by: provider))
+        return .image(
+          try await RequestContext.named(
+            request, isNegotiated: isNegotiated, atOnce: atOnce, by: provider))
       }
       guard takesStream else { return .image(try await provider.variant(for: request)) }
       return switch try await provider.answer(to: request) {
       case .whole(let delivery): .image(delivery)
       case .coming(let delivery): .streaming(delivery)
+      }
+    }
+    guard let fallback = FallbackRequest(for: request) else {
+      return .suspend(.limited, work)
+    }
+    return .suspend(.limited) { () async throws(ImageError) in
+      do throws(ImageError) {
+        return try await work()
+      } catch {
+        guard error.isOfImage, let delivery = await fallback.delivery(by: provider) else {
+          throw error
+        }
+        return .fallback(FallbackDelivery(name: fallback.name, delivery: delivery, error: error))
       }
     }
   }
@@ -58,9 +74,7 @@ struct ImageEndpoint: Endpoint {
     RequestCacheControl(on: context.connection).apply(to: &request.options, rights: target.rights)
     request.options.trail = trail
     context.handler.supersededRequests.supersede(by: context.connection)
-    if target.isNegotiated {
-      request = context.handler.rules.request(request, accepting: context.acceptedFormats)
-    }
+    request = context.adapted(request, of: target)
     if let forwarding = target.forwarding {
       request = forwarding.apply(to: request, on: context.connection)
     }

@@ -16,6 +16,11 @@ struct RequestLine {
   let cacheStatus: String?
   /// The error, if any.
   let error: ImageError?
+  /// What was sent in place of the error: the name of a fallback image, or `redirect`.
+  var fallback: String?
+
+  /// The status that decides the level: with a fallback, that of the failure.
+  var severity: Int { fallback == nil ? status : error?.status ?? status }
 
   /// Creates the line of a client that disconnected before its response.
   static func gone(isHead: Bool) -> RequestLine {
@@ -28,8 +33,9 @@ struct RequestLine {
   /// status was sent.
   static func streamed(_ streaming: Streaming, error: ImageError?) -> RequestLine {
     RequestLine(
-      method: Method.get.name, status: 200, bytes: streaming.stream.sent,
-      cacheStatus: streaming.cacheStatus, error: error)
+      method: Method.get.name, status: streaming.status, bytes: streaming.stream.sent,
+      cacheStatus: streaming.cacheStatus, error: error ?? streaming.fallback?.error,
+      fallback: streaming.fallback?.name)
   }
 }
 
@@ -74,7 +80,7 @@ extension RequestHandler {
       || line.cacheStatus == Self.memoryHit
     let isFailure = line.status >= 400 || line.error != nil
     let logged = configuration.loggedRequests
-    switch line.status {
+    switch line.severity {
     case 500: log.error("request", fields: fields(line, of: client, on: connection))
     case 502...599 where !isQuiet:
       log.warning("request", fields: fields(line, of: client, on: connection))
@@ -104,6 +110,7 @@ extension RequestHandler {
       "url": .string(ifPresent: url), "status": .int(line.status), "bytes": .int(line.bytes),
       "duration_ms": .milliseconds(.microseconds(client.elapsedMicroseconds)),
       "cache": .string(ifPresent: line.cacheStatus), "error": .string(ifPresent: line.error?.code),
+      "fallback": .string(ifPresent: line.fallback),
       "detail": .string(ifPresent: line.error.map { $0.logDetail ?? $0.message }),
       "client": .string(ifPresent: address(of: client, header)?.description),
       "operator": .string(ifPresent: client.operatorName),

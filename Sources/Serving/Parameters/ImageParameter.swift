@@ -23,7 +23,9 @@ struct ImageParameter: Sendable {
 
   /// Whether `/info` accepts the parameter: loading options and `placeholder`, but nothing that
   /// changes the image.
-  var isForInfo: Bool { name == "placeholder" || !shapesImage && name != "preset" }
+  var isForInfo: Bool {
+    name == "placeholder" || !shapesImage && !["preset", "fallback", "onerror"].contains(name)
+  }
 
   /// Creates a parameter with the same values on every server.
   init(
@@ -67,6 +69,12 @@ struct ImageParameter: Sendable {
     var placeholder: PlaceholderKind?
     /// The loading options.
     var options = LoadOptions()
+    /// The request fields that parameters with the value `auto` follow.
+    var hints = HintNeeds()
+    /// What `fallback` says; `nil` if it is absent.
+    var fallback: FailureAnswer?
+    /// Whether failures are redirected to the source.
+    var redirectsFailures = false
     /// The watermark's URL.
     var watermark: SourceURL?
     /// The watermark's placement, if a parameter sets it.
@@ -82,7 +90,7 @@ struct ImageParameter: Sendable {
   /// All parameters, in the order of their groups. To add one, add a row to the table of its group.
   static let table =
     sizeTable + partTable + effectTable + watermarkTable + outputTable + loadingTable
-    + signatureTable
+    + failureTable + signatureTable
 
   /// Parses a raw query, without its `?`.
   ///
@@ -97,6 +105,14 @@ struct ImageParameter: Sendable {
   static func parse(
     _ query: some Collection<UInt8>, rules: RequestRules, kind: ImageQuery.Kind = .image
   ) throws(ImageError) -> ImageRequest {
+    try parseAdaptive(query, rules: rules, kind: kind).request
+  }
+
+  /// Parses a raw query as `parse` does. Returns its request for a client without hints, and the
+  /// hints that the response follows.
+  static func parseAdaptive(
+    _ query: some Collection<UInt8>, rules: RequestRules, kind: ImageQuery.Kind
+  ) throws(ImageError) -> (request: ImageRequest, hints: HintNeeds) {
     let query = try ImageQuery(query, kind: kind)
     if kind == .image { try query.checkPresetsOnly(rules) }
     try query.checkAllowed(rules)
@@ -104,12 +120,15 @@ struct ImageParameter: Sendable {
     draft.options.isFreeForm = query.isFreeForm && !rules.areVouched
     draft.transform.product = try product(of: draft, kind: kind)
     draft.transform.watermark = try draft.wholeWatermark()
+    if kind == .image { draft.options.onFailure = try draft.failureAnswer() }
+    draft.hints.savesData = rules.lowersQuality(of: draft.transform)
     guard let url = draft.url else { throw .missingParameter("url") }
     do throws(ImageError) {
       let source = try SourceURL(parsing: url)
-      return ImageRequest(
+      let request = ImageRequest(
         source: source, transform: draft.transform, options: draft.options,
         keyURL: rules.keyFilter.keyURL(of: source))
+      return (request, draft.hints)
     } catch {
       // The message repeats only part of the URL, which is untrusted and up to 8 kB long.
       if case .invalidURL(_, let reason) = error {

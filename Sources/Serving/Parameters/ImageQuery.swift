@@ -66,6 +66,11 @@ struct ImageQuery: Sendable {
     return table.firstIndex { $0.name == name }
   }
 
+  /// Returns the parameter that a raw name or alias stands for; `nil` if there is none.
+  static func name(of raw: some Collection<UInt8>) -> String? {
+    row(ofName: raw).map { ImageParameter.table[$0].name }
+  }
+
   /// Whether the query contains the parameter.
   func has(_ name: String) -> Bool { value(of: name) != nil }
 

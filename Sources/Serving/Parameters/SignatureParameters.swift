@@ -8,6 +8,8 @@ enum ParameterAccess: Hashable, Sendable {
   case plain
   /// With `signing.mode` `options` only signed requests.
   case signed
+  /// Only requests with a signature or an operator's token, with every `signing.mode`.
+  case vouched
   /// Clients that have the option (`server.allow`). The values in `except` are for every client.
   case option(ClientOption, except: Set<String> = [])
 }
@@ -57,6 +59,8 @@ extension ImageParameter {
     case .plain: return
     case .signed:
       if rules.plainOnly { throw .unsignedParameter(name, key: "signing.mode") }
+    case .vouched:
+      if !rules.areVouched { throw .unsignedParameter(name, key: "signing.mode") }
     case .option(let option, let free):
       guard !rules.options.contains(option), !free.contains(value) else { return }
       throw rules.signing.mode == .off

@@ -38,18 +38,26 @@ extension ImageParameter {
     },
     ImageParameter(
       name: "scale",
-      allowed: .decimal(above: Sizing.scaleRange, saying: "a number above 0, at most 10"),
-      group: .size, help: "Output pixels per image point, such as 2 for a dense screen",
+      allowed: AllowedValues(
+        text: "a number above 0, at most 10, or auto", names: ["auto"],
+        numbers: .decimalAbove(Sizing.scaleRange)),
+      group: .size,
+      help: "Output pixels per image point, such as 2 for a dense screen; auto: the client's",
       access: .plain
     ) {
+      if $0 == "auto" { return $1.hints.follow(\.density) }
       $1.transform.sizing.scale = decimal($0)
       return $1.transform.sizing.scale.map { Sizing.scaleRange.contains($0) && $0 > 0 } ?? false
     },
     ImageParameter(
-      name: "w", allowed: .whole(Sizing.sideRange, unit: "points"),
-      group: .size, help: "Width of the box",
+      name: "w",
+      allowed: AllowedValues(
+        text: "\(text(Sizing.sideRange)), or auto", names: ["auto"],
+        numbers: .whole(Sizing.sideRange), unit: "points"),
+      group: .size, help: "Width of the box; auto: the width that the client's page has for it",
       access: .plain
     ) {
+      if $0 == "auto" { return $1.hints.follow(\.width) }
       $1.transform.sizing.width = whole($0, in: Sizing.sideRange)
       return $1.transform.sizing.width != nil
     },

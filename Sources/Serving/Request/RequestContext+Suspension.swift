@@ -65,10 +65,11 @@ extension RequestContext {
     handler.supersededRequests.end(request)
     switch outcome {
     case .image(let delivery): return respond(with: delivery)
+    case .fallback(let fallback): return respond(with: fallback)
     case .json(let response): return respond(with: response)
     case .failure(.cancelled):
       return refuse(.internal(detail: "the work was cancelled while its client was waiting"))
-    case .failure(let error): return refuse(error)
+    case .failure(let error): return respond(toFailure: error)
     case .streaming, .clientGone: return .NO
     }
   }

@@ -27,6 +27,17 @@ struct RequestContext {
   /// The image formats that the client accepts.
   var acceptedFormats: AcceptedFormats { client.loop.accept.formats(on: connection) }
 
+  /// Returns a target's request for this client: with the formats that it accepts, and the numbers
+  /// that its hints stand for.
+  func adapted(_ request: ImageRequest, of target: RequestTarget) -> ImageRequest {
+    guard target.isAdaptive else { return request }
+    let rules = handler.rules
+    let negotiated =
+      target.isNegotiated ? rules.request(request, accepting: acceptedFormats) : request
+    guard let use = target.hintUse else { return negotiated }
+    return rules.request(negotiated, for: use.hints(on: connection))
+  }
+
   /// Returns the value of a request field, or `nil`; of several fields the first.
   func field(_ name: StaticString) -> String? {
     RequestHandler.field(name, on: connection).map { String(cString: $0) }

@@ -83,9 +83,17 @@ final class RequestMemo {
   }
 
   /// Returns the approximate cost in bytes. A negotiated target has one more key per class of
-  /// clients; the estimate assumes three.
+  /// clients; the estimate assumes three, and as many for clients that save data. A target with `auto`
+  /// may have `HintedKeys.limit` more.
   private func cost(_ target: RequestTarget) -> Int {
-    target.raw.count * (target.isNegotiated ? 6 : 3) + Self.overhead
+    let classes = target.isNegotiated ? 4 : 1
+    let keys =
+      switch target.hintUse {
+      case nil: classes
+      case let use? where !use.needs.hasAuto: 2 * classes
+      default: classes + HintedKeys.limit
+      }
+    return target.raw.count * (keys + 2) + Self.overhead
   }
 
   /// Hashes eight bytes at a time with a per-process secret. Need not resist attacks, see the

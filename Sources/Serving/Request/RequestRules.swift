@@ -31,6 +31,14 @@ struct RequestRules: Sendable {
   let highestLimitBytes: Int
   /// Quality of lossy results for requests without `quality`.
   let qualities: FormatQualities
+  /// The same for clients that save data; `nil` if `Save-Data` does not count.
+  let savingQualities: FormatQualities?
+  /// The steps of client hints, those of signed requests included.
+  let hintSteps: HintSteps
+  /// Fallback images, by the names that clients use.
+  let fallbacks: [String: FallbackImage]
+  /// What requests without `fallback` get if their image cannot be had.
+  let defaultFallback: FailureAnswer
   /// Named sets of parameters.
   private(set) var presets: [String: ImageQuery] = [:]
   /// Watermark images, by the names that clients use.
@@ -64,17 +72,34 @@ struct RequestRules: Sendable {
     options = configuration.allow ?? (signing.mode == .off ? .all : [])
     highestLimitBytes = 4 * configuration.maximumResultPixels
     qualities = configuration.qualities
+    // Caches in front that ignore `Vary` would give the lower quality to every client.
+    let lower = configuration.saveDataReduction
+    savingQualities = lower > 0 && !redirectsAuto ? qualities.lowered(by: lower) : nil
+    hintSteps = HintSteps(sizeSteps)
+    let filter = keyFilter
+    fallbacks = Dictionary(
+      uniqueKeysWithValues: configuration.fallbacks.map { name, url in
+        (name, FallbackImage(name: name, source: url, keyURL: filter.keyURL(of: url)))
+      })
+    defaultFallback = fallbacks[configuration.fallback].map { .fallback($0) } ?? .error
   }
 
   /// Parses and checks a preset's parameters.
   ///
-  /// - Throws: the errors of `ImageQuery`, and `forbiddenParameter` for `url`, `preset`, `exp` and `sig`.
+  /// - Throws: the errors of `ImageQuery`, and `forbiddenParameter` for `url`, `preset`, `onerror`, `exp` and
+  ///   `sig`. `invalidParameter` for `auto` if clients are redirected: the URL that they are redirected to has the
+  ///   preset, too.
   func preset(_ text: String) throws(ImageError) -> ImageQuery {
     let query = try ImageQuery(Array(text.utf8))
-    for name in ["url", "preset", "exp", "sig"] where query.has(name) {
+    for name in ["url", "preset", "onerror", "exp", "sig"] where query.has(name) {
       throw .forbiddenParameter(name)
     }
-    _ = try query.draft(self)
+    let hints = try query.draft(self).hints
+    if hints.hasAuto, redirectsAuto {
+      throw .invalidParameter(
+        name: hints.width ? "w" : "scale", value: "auto",
+        allowed: "a number: with server.redirect_auto, presets have no auto")
+    }
     return query
   }
 

@@ -27,6 +27,13 @@ final class RequestTarget {
   /// Whether the response depends on `Accept`; `key` is then for clients that accept no negotiable
   /// format.
   let isNegotiated: Bool
+  /// How the response follows client hints; `nil` if it does not. `key` is then for clients without
+  /// hints.
+  let hintUse: HintUse?
+  /// `HintNeeds.number`, which each hit compares.
+  let hintNumber: UInt8
+  /// Whether the response depends on request fields beside those that are forwarded.
+  let isAdaptive: Bool
   /// The `Vary` field of the response (RFC 9110, section 12.5.5); `nil` if the response does not
   /// vary.
   let vary: String?
@@ -42,6 +49,8 @@ final class RequestTarget {
   var isOfOperator = false
   /// The keys of the classes of clients seen so far, indexed by class.
   private var negotiatedKeys: [CacheKey?] = []
+  /// The keys of clients with hints.
+  private var hintedKeys = HintedKeys()
 
   /// Parses a target of a listener with these endpoints. Errors are stored in `request`.
   init(raw: [UInt8], hash: UInt64, rules: RequestRules, endpoints: EndpointTable = .everyone) {
@@ -62,6 +71,9 @@ final class RequestTarget {
     forwarding = parsed?.forwarding
     key = parsed?.key
     isNegotiated = parsed?.isNegotiated ?? false
+    hintUse = parsed?.hintUse
+    hintNumber = hintUse?.needs.number ?? 0
+    isAdaptive = isNegotiated || hintUse != nil
     vary = parsed?.vary
     isSigned = parsed?.grant.isSigned ?? false
     expiry = parsed?.grant.expiry
@@ -74,6 +86,7 @@ final class RequestTarget {
     var forwarding: Forwarding?
     var key: CacheKey?
     var isNegotiated = false
+    var hintUse: HintUse?
     var vary: String?
     var grant: RequestGrant
 
@@ -83,14 +96,16 @@ final class RequestTarget {
       grant = RequestGrant(rules: rules)
       do throws(ImageError) {
         grant = try rules.grant(path: path, query: query, kind: kind)
-        let parsed = try ImageParameter.parse(query, rules: grant.rules, kind: kind)
+        let (parsed, hints) = try ImageParameter.parseAdaptive(
+          query, rules: grant.rules, kind: kind)
         forwarding = Forwarding(
           names: rules.keyFilter.rule(for: parsed.source)?.forwardedHeaders ?? [])
         let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
         isNegotiated = rules.isNegotiated(parsed.transform)
-        vary = RequestTarget.vary(forwarding, isNegotiated: isNegotiated)
+        hintUse = HintUse(hints, of: parsed, rules: rules)
+        vary = RequestTarget.vary(forwarding, isNegotiated: isNegotiated, hints: hints)
         // The response to a redirected request is not cached.
-        let isRedirected = isNegotiated && rules.redirectsAuto
+        let isRedirected = (isNegotiated || !hints.isEmpty) && rules.redirectsAuto
         request = .success(parsed)
         key = mayHit && forwarding == nil && !isRedirected ? parsed.key : nil
       } catch {
@@ -118,45 +133,29 @@ final class RequestTarget {
     return made
   }
 
-  private static func vary(_ forwarding: Forwarding?, isNegotiated: Bool) -> String? {
+  /// Returns the key for clients that accept `formats` and send `hints`, if memory may have the
+  /// response. Allocates only for hints that were not seen lately.
+  func key(
+    accepting formats: AcceptedFormats, for hints: ClientHints, _ rules: RequestRules
+  ) -> CacheKey? {
+    guard !hints.isEmpty else { return key(accepting: formats, rules) }
+    guard key != nil, case .success(let request) = request else { return key }
+    let formats = formats.intersection(rules.onOffer)
+    if let known = hintedKeys.key(for: hints, formats) { return known }
+    let made = rules.request(rules.request(request, accepting: formats), for: hints).key
+    hintedKeys.keep(made, for: hints, formats)
+    return made
+  }
+
+  private static func vary(
+    _ forwarding: Forwarding?, isNegotiated: Bool, hints: HintNeeds
+  ) -> String? {
     var names = forwarding?.names ?? []
-    if isNegotiated, !names.contains(where: { $0.lowercased() == "accept" }) {
-      names.append("Accept")
+    for name in (isNegotiated ? ["Accept"] : []) + hints.fields
+    where !names.contains(where: { $0.lowercased() == name.lowercased() }) {
+      names.append(name)
     }
     return names.isEmpty ? nil : names.joined(separator: ", ")
-  }
-
-  /// Returns the redirect location that names `format`. It is relative to the last path segment
-  /// (RFC 3986, section 5.2), because a proxy may use another path. The location of a signed target is
-  /// signed by `signer`, with the same `exp`.
-  func location(naming format: ImageFormat, signer: URLSigner) -> String {
-    let origin = Self.originForm(raw[...])
-    let path = origin.prefix { $0 != UInt8(ascii: "?") }
-    let name = path[(path.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex)...].dropFirst()
-    // Drops `format=auto`, the default, and a signature without it.
-    let dropped = isSigned ? ["format", "sig"] : ["format"]
-    let kept = query.split(separator: UInt8(ascii: "&")).filter {
-      !dropped.contains(PercentEncoding.decode($0.prefix { $0 != UInt8(ascii: "=") }) ?? "")
-    }
-    let parts = kept.map(Self.written) + ["format=" + format.rawValue]
-    let unsigned = parts.joined(separator: "&")
-    let signature =
-      isSigned
-      ? SignedText(path: self.path, query: unsigned.utf8).flatMap { signer.sign($0) } : nil
-    return Self.written(name) + "?" + unsigned + (signature.map { "&sig=" + $0 } ?? "")
-  }
-
-  /// Percent-encodes the bytes that are not URI characters (RFC 3986, section 2).
-  private static func written(_ bytes: ArraySlice<UInt8>) -> String {
-    var text = ""
-    for byte in bytes {
-      if (0x21...0x7e).contains(byte), !"\"#<>\\^`{|}".utf8.contains(byte) {
-        text.unicodeScalars.append(Unicode.Scalar(byte))
-      } else {
-        text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-      }
-    }
-    return text
   }
 
   /// The query, without the `?`.
@@ -166,7 +165,7 @@ final class RequestTarget {
   }
 
   /// Removes the scheme and authority of the absolute form, which every server must accept.
-  private static func originForm(_ target: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+  static func originForm(_ target: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     for scheme in ["http://", "https://"]
     where target.prefix(scheme.utf8.count).elementsEqual(scheme.utf8) {
       let rest = target.dropFirst(scheme.utf8.count)

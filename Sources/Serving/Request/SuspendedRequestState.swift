@@ -8,6 +8,8 @@ enum Outcome: Sendable {
   case image(ImageDelivery)
   /// An image that is still being received.
   case streaming(StreamingDelivery)
+  /// A fallback image.
+  case fallback(FallbackDelivery)
   /// The JSON response of an endpoint.
   case json(JSONResponse)
   /// An error.

@@ -14,6 +14,8 @@ struct HitFields {
     let id: Int
     /// Whether the URL expires, so that caches may not serve the response stale.
     let isExpiring: Bool
+    /// The hints in `Vary` (`HintNeeds.number`). URLs with and without them share variants.
+    var hints: UInt8 = 0
 
     /// The widths of a head that is not updated.
     static let none = Widths(age: 0, maxAge: 0, sharedMaxAge: 0, id: 0, isExpiring: false)
@@ -27,8 +29,13 @@ struct HitFields {
 
   /// Takes the values at `now`, for a response whose id has `idLength` characters.
   ///
-  /// - Parameter expiry: when the request's URL expires.
-  init(of freshness: Freshness, at now: UnixTime, idLength: Int, until expiry: UnixTime?) {
+  /// - Parameters:
+  ///   - expiry: when the request's URL expires.
+  ///   - hints: the hints that the URL follows.
+  init(
+    of freshness: Freshness, at now: UnixTime, idLength: Int, until expiry: UnixTime?,
+    hints: UInt8 = 0
+  ) {
     age = freshness.age(at: now)
     let latest = freshness.latestMaxAge(at: now, until: expiry)
     maxAge = min(freshness.clientMaxAge(atAge: age), latest)
@@ -37,7 +44,7 @@ struct HitFields {
     widths = Widths(
       age: ResponseHead.width(of: age), maxAge: ResponseHead.width(of: maxAge),
       sharedMaxAge: isShared ? ResponseHead.width(of: sharedMaxAge) : 0, id: idLength,
-      isExpiring: expiry != nil)
+      isExpiring: expiry != nil, hints: hints)
   }
 }
 

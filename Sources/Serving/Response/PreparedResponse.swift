@@ -2,12 +2,13 @@
 
 import Model
 
-/// Two responses per event loop, for URLs that expire and for others, all with the same body bytes.
+/// Four responses per event loop, all with the same body bytes: for URLs that expire and for others,
+/// for URLs that follow client hints and for others.
 ///
 /// The head is updated in place (`Response`), which only the event loop's own thread may do. An
 /// event loop creates a response at its first hit.
 final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
-  // Sound as Sendable: slots `2n` and `2n + 1` are used on event loop `n`'s thread only, and `deinit` runs without
+  // Sound as Sendable: slots `4n` to `4n + 3` are used on event loop `n`'s thread only, and `deinit` runs without
   // other references.
 
   /// The server that created the responses. The event loops of another server have the same indices
@@ -18,7 +19,7 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
   /// Creates slots for the event loops.
   init(owner: UInt64, loops: Int) {
     self.owner = owner
-    places = .allocate(capacity: 2 * loops)
+    places = .allocate(capacity: 4 * loops)
     places.initialize(repeating: nil)
   }
 
@@ -41,6 +42,6 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
   }
 
   private static func place(of loop: EventLoopState, widths: HitFields.Widths) -> Int {
-    2 * loop.index + (widths.isExpiring ? 1 : 0)
+    4 * loop.index + (widths.isExpiring ? 1 : 0) + (widths.hints == 0 ? 0 : 2)
   }
 }

@@ -1,4 +1,4 @@
-// RequestContext+Redirect: redirects requests without a format to URLs that name it, for caches without Vary.
+// RequestContext+Redirect: redirects requests with `auto` to URLs with what it stands for, for caches without Vary.
 
 import CMicrohttpd
 import Model
@@ -8,25 +8,31 @@ import Telemetry
 extension RequestContext {
   /// Whether this request is answered with a redirect.
   var isRedirected: Bool {
-    handler.rules.redirectsAuto && client.target?.isNegotiated == true
+    handler.rules.redirectsAuto && client.target?.isAdaptive == true
   }
 
   /// Whether memory has the image that the redirected request will ask for.
   func isCachedNamed(_ delivery: ImageDelivery, of request: ImageRequest) -> Bool {
+    guard client.target?.isNegotiated == true else {
+      return handler.provider.isCached(request.key)
+    }
     guard let image = delivery.variant.info.image else { return false }
     return handler.provider.isCached(request.naming(image.format).key)
   }
 
   /// Returns the image, and caches it for the redirected request so that it is not rendered twice.
   ///
-  /// - Parameter atOnce: the image, if it was available without waiting.
+  /// - Parameters:
+  ///   - isNegotiated: whether the redirect adds the format. Its numbers add nothing to the key.
+  ///   - atOnce: the image, if it was available without waiting.
   static func named(
-    _ request: ImageRequest, atOnce: ImageDelivery?, by provider: any ImageProvider
+    _ request: ImageRequest, isNegotiated: Bool, atOnce: ImageDelivery?,
+    by provider: any ImageProvider
   ) async throws(ImageError) -> ImageDelivery {
     var found = atOnce
     if found == nil { found = try await provider.variant(for: request) }
     guard let delivery = found else { throw .internal(detail: "no image to redirect to") }
-    await provider.keepNamed(delivery.variant, of: request)
+    if isNegotiated { await provider.keepNamed(delivery.variant, of: request) }
     return delivery
   }
 
@@ -37,11 +43,14 @@ extension RequestContext {
   /// client's format.
   func redirect(to delivery: ImageDelivery) -> MHD_Result {
     let info = delivery.variant.info
-    guard let target = client.target, let image = info.image else {
+    guard let target = client.target, let image = info.image,
+      case .success(let request)? = target.request
+    else {
       return refuse(.internal(detail: "a redirect without a target or an image"))
     }
     let location = target.location(
-      naming: image.format, signer: handler.rules.signing.signer)
+      naming: image.format, sizing: adapted(request, of: target).transform.sizing,
+      signer: handler.rules.signing.signer)
     // A longer location would be refused as a target, and may not fit into the response's head.
     guard location.utf8.count < RequestFraming.longestTarget else {
       return refuse(.targetTooLong(limit: RequestFraming.longestTarget))

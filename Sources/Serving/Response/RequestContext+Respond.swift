@@ -63,8 +63,7 @@ extension RequestContext {
 
   /// Responds with an error.
   func refuse(_ error: ImageError) -> MHD_Result {
-    handler.figures.errors.add(error.code)
-    if client.target?.endpoint?.imageQuery != nil { handler.figures.outcomes.addError() }
+    count(error)
     let body = ErrorBody(
       error, id: client.requestID.description, explains: handler.configuration.explainsErrors,
       hint: client.target?.hint(for: error))
@@ -96,16 +95,19 @@ extension RequestContext {
   }
 
   /// Adds `Cache-Control` and `Cache-Status`, and returns the value of `Vary`. Clients may store negatively cached
-  /// failures, and no other JSON.
-  private func addCaching(of error: ImageError?, to head: inout ResponseHead) -> String? {
+  /// failures, for at most `limit` seconds, and no other JSON.
+  func addCaching(
+    of error: ImageError?, to head: inout ResponseHead, limit: Int = .max, isPrivate: Bool = false
+  ) -> String? {
     guard case .remembered(_, let seconds, let clientSeconds, let isRepeated) = error else {
       head.add("Cache-Control", value: "no-store")
       return nil
     }
-    let rest = client.target?.expiry.map { max($0.seconds - Clock.now().seconds, 0) } ?? .max
+    let rest = min(
+      client.target?.expiry.map { max($0.seconds - Clock.now().seconds, 0) } ?? .max, limit)
     head.addCacheControl(
       lifetime: min(seconds, rest), clientMaxAge: min(clientSeconds ?? seconds, rest),
-      isPrivate: client.target?.isPrivate == true)
+      isPrivate: isPrivate || client.target?.isPrivate == true)
     if isRepeated { head.add("Cache-Status", value: CacheStatus.failedURL) }
     return client.target?.vary
   }
@@ -115,6 +117,7 @@ extension RequestContext {
     let policy = handler.crossOrigin
     if let vary = policy.vary(with: vary) { head.add("Vary", value: vary) }
     head.addCommon()
+    handler.configuration.addHints(to: &head)
     policy.add(to: &head, page: policy.page(on: connection))
   }
 
@@ -127,6 +130,12 @@ extension RequestContext {
   }
 
   // MARK: Counting and logging
+
+  /// Counts a failed request.
+  func count(_ error: ImageError) {
+    handler.figures.errors.add(error.code)
+    if client.target?.endpoint?.imageQuery != nil { handler.figures.outcomes.addError() }
+  }
 
   /// Queues a response; see `RequestHandler.queue`.
   func queue(_ response: Response, status: Int, bytes: Int) -> MHD_Result {
@@ -148,11 +157,16 @@ extension RequestContext {
   }
 
   /// Writes the request's line to the log. `bytes` is the length of the body, even if it is not sent.
-  func log(status: Int, bytes: Int, cacheStatus: String? = nil, error: ImageError? = nil) {
+  /// `fallback` is what was sent in place of the error.
+  func log(
+    status: Int, bytes: Int, cacheStatus: String? = nil, error: ImageError? = nil,
+    fallback: String? = nil
+  ) {
     handler.log(
       RequestLine(
         method: String(cString: methodName), status: status,
-        bytes: client.bodyBytes(status: status, of: bytes), cacheStatus: cacheStatus, error: error),
+        bytes: client.bodyBytes(status: status, of: bytes), cacheStatus: cacheStatus, error: error,
+        fallback: fallback),
       of: client, on: connection)
   }
 }

@@ -17,6 +17,7 @@ extension RequestHandler {
     if let seconds = error.retryAfter { head.add("Retry-After", value: "\(seconds)") }
     head.add("Connection", value: "close")
     head.addCommon()
+    configuration.addHints(to: &head)
     crossOrigin.addShared(to: &head)
     let reason = MHD_get_reason_phrase_for(UInt32(error.status)).map { String(cString: $0) } ?? ""
     let line = "HTTP/1.1 \(error.status) \(reason)\r\n\(ResponseHead.firstName): "

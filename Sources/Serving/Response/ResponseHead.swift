@@ -227,7 +227,7 @@ extension ResponseHead {
   /// Adds the fields that every response has for all clients.
   mutating func addCommon() { add("X-Content-Type-Options", value: "nosniff") }
 
-  /// Formats a density with up to three decimals: `2`, `1.5`, `0.333`. The minimum is 0.001.
+  /// Formats a density or scale with up to three decimals: `2`, `1.5`, `0.333`. The minimum is 0.001.
   static func decimal(_ value: Double) -> String {
     let thousandths = max(Int((min(max(value, 0), 1e6) * 1_000).rounded()), 1)
     guard thousandths % 1_000 != 0 else { return "\(thousandths / 1_000)" }

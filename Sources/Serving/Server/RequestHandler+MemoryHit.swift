@@ -24,7 +24,8 @@ extension RequestHandler {
     let expiry = target.expiry
     if let expiry, expiry <= now { return nil }
     let fields = HitFields(
-      of: variant.info.freshness, at: now, idLength: client.requestID.length, until: expiry)
+      of: variant.info.freshness, at: now, idLength: client.requestID.length, until: expiry,
+      hints: target.hintNumber)
     let status = isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds: Int
     let response: Response
@@ -55,12 +56,15 @@ extension RequestHandler {
     return queue(response, status: status, bytes: variant.body.count, to: client, on: connection)
   }
 
-  /// Returns the client's cache key. Parses `Accept` only if the target is negotiated.
+  /// Returns the client's cache key. Reads only the fields that the target depends on.
   private func key(
     of target: RequestTarget, loop: EventLoopState, on connection: OpaquePointer
   ) -> CacheKey? {
-    target.isNegotiated
-      ? target.key(accepting: loop.accept.formats(on: connection), rules) : target.key
+    guard target.isAdaptive else { return target.key }
+    let formats =
+      target.isNegotiated ? loop.accept.formats(on: connection) : AcceptedFormats()
+    guard let use = target.hintUse else { return target.key(accepting: formats, rules) }
+    return target.key(accepting: formats, for: use.hints(on: connection), rules)
   }
 
   /// Returns the event loop's prepared response, or creates one.
@@ -89,6 +93,7 @@ extension RequestHandler {
     head.add(info: variant.info, source: request.source, cacheStatus: .hit(.memory))
     if let vary = crossOrigin.vary(with: target.vary) { head.add("Vary", value: vary) }
     head.addCommon()
+    configuration.addHints(to: &head)
     crossOrigin.addShared(to: &head)
     return head
   }

@@ -28,12 +28,16 @@ public struct ServerConfiguration: Sendable {
   public var maximumResultPixels: Int
   /// Quality of lossy results where the request does not say (`imaging.…_quality`).
   public var qualities: FormatQualities
+  /// How much lower these are for clients that save data (`imaging.save_data_reduction`).
+  public var saveDataReduction: Int
   /// Which requests need a signature, and the keys (`signing.…`).
   public var signing = SigningPolicy()
   /// Named queries of `/image`, without `url`.
   public var presets: [String: String] = [:]
   /// Images that clients may use as watermarks, by name.
   public var watermarks: [String: SourceURL] = [:]
+  /// Images that are sent in place of those that cannot be had, by name.
+  public var fallbacks: [String: SourceURL] = [:]
   /// Whether clients may use files below the local root as watermarks, by `local:///` URLs.
   public var allowsLocalWatermarks = false
   /// The parts of a request that form cache keys, and the request fields forwarded to origins.
@@ -66,6 +70,7 @@ public struct ServerConfiguration: Sendable {
     autoFormats = imaging.autoFormats
     maximumResultPixels = imaging.maximumResultPixels
     qualities = imaging.qualities
+    saveDataReduction = imaging.saveDataReduction
   }
 
   /// Connections of the operators' listener.
@@ -119,6 +124,11 @@ public struct ServerConfiguration: Sendable {
     configuration.memoBytesPerWorker = 64 << 10
     configuration.corsOrigins.removeAll { $0 == "*" }
     return configuration
+  }
+
+  /// Adds `Accept-CH`, if responses ask for hints.
+  func addHints(to head: inout ResponseHead) {
+    if settings.asksForHints { head.add("Accept-CH", value: ClientHints.accepted) }
   }
 
   /// A setting of `settings`.

@@ -10,6 +10,8 @@ final class ServerFigures: Sendable {
   let statuses = CodeCounts()
   /// Error responses by error code.
   let errors = CodeCounts()
+  /// Failed images by what was sent in their place: `image`, `redirect`, `unavailable`.
+  let fallbacks = CodeCounts()
   /// `/image` responses by outcome and tier, except memory hits.
   let outcomes = OutcomeCounts()
   /// The phases of images that were not memory hits.
@@ -56,6 +58,7 @@ final class ServerFigures: Sendable {
     }
     figures.total = figures.byStatus.values.reduce(0, +)
     figures.errors = errors.values
+    figures.fallbacks = fallbacks.values
     figures.stages = stages.figures
     let hitLatencies = loops.map(\.hitLatency)
     figures.hitLatency = LatencyHistogram.figures(of: hitLatencies + [staleHitLatency])

@@ -187,4 +187,8 @@ struct Streaming {
   let stream: BodyStream
   /// The `Cache-Status` header.
   let cacheStatus: String?
+  /// The status of the response.
+  var status = 200
+  /// What the body stands for, if it is a fallback image.
+  var fallback: FallbackDelivery?
 }

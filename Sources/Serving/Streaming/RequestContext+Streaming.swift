@@ -56,11 +56,12 @@ extension RequestContext {
     }
   }
 
-  /// Responds 200 with a file on disk. Aborts the connection if the rest of the file cannot be read in time.
+  /// Responds with a file on disk. Aborts the connection if the rest of the file cannot be read in time.
   ///
   /// - Throws: `internal` if memory is exhausted.
   func stream(
-    _ file: FileRegion, head: ResponseHead, cacheStatus: CacheStatus
+    _ file: FileRegion, head: ResponseHead, cacheStatus: CacheStatus? = nil, status: Int = 200,
+    fallback: FallbackDelivery? = nil
   ) throws(ImageError) -> MHD_Result {
     let configuration = handler.configuration
     let stream = BodyStream(
@@ -71,8 +72,9 @@ extension RequestContext {
       head: head, style: configuration.headStyle, stream: stream, length: file.count,
       closes: handler.closesConnections)
     // Logged when it was sent, with the number of bytes sent.
-    client.streaming = Streaming(stream: stream, cacheStatus: cacheStatus.headerValue)
-    return queue(response, status: 200, bytes: file.count)
+    client.streaming = Streaming(
+      stream: stream, cacheStatus: cacheStatus?.headerValue, status: status, fallback: fallback)
+    return queue(response, status: status, bytes: file.count)
   }
 
   /// Streams the events that `observe` reports until the client disconnects.

@@ -13,6 +13,10 @@ extension MetricFamily {
     .counters(
       "pictor_request_errors_total", by: "code", "Error responses of all paths, by error code."
     ) { $0.requests.errors },
+    .counters(
+      "pictor_fallbacks_total", by: "answer",
+      "Failed images with a fallback, by what was sent: image, redirect, or unavailable for JSON."
+    ) { $0.requests.fallbacks },
     .histograms(
       "pictor_image_duration_seconds", by: "path",
       "Time from the request head to the response: hits in memory, and all other images."

@@ -37,7 +37,8 @@ func signed(
     "watermark_position": "watermark=logo&watermark_position=top",
     "watermark_scale": "watermark=logo&watermark_scale=0.5",
     "watermark_opacity": "watermark=logo&watermark_opacity=0.5",
-    "watermark_repeat": "watermark=logo&watermark_repeat=1",
+    "watermark_repeat": "watermark=logo&watermark_repeat=1", "fallback": "fallback=gone",
+    "onerror": "onerror=redirect",
   ]
 
   /// What a client may do to a URL.
@@ -52,6 +53,7 @@ func signed(
     configuration.signing = SigningPolicy(mode: mode, keys: [testKey])
     configuration.presets = ["thumb": "w=300&blur=3&store=memory"]
     configuration.watermarks = ["logo": try SourceURL(parsing: "https://h/logo.png")]
+    configuration.fallbacks = ["gone": try SourceURL(parsing: "https://h/gone.svg")]
     change(&configuration)
     return RequestRules(configuration)
   }
@@ -92,7 +94,7 @@ func signed(
   private func expected(
     _ mode: SigningMode, signature: Signature, access: ParameterAccess
   ) -> String? {
-    guard mode != .off else { return nil }
+    guard mode != .off else { return access == .vouched ? "forbidden_parameter" : nil }
     switch signature {
     case .valid, .ofNoID: return nil
     case .expired: return "expired_signature"
@@ -134,8 +136,8 @@ func signed(
     let plain = ImageParameter.table.filter { $0.access == .plain }.map(\.name)
     #expect(
       Set(plain) == [
-        "url", "preset", "scale", "w", "h", "fit", "position", "format", "placeholder", "exp",
-        "sig",
+        "url", "preset", "scale", "w", "h", "fit", "position", "format", "placeholder",
+        "fallback", "exp", "sig",
       ])
   }
 

@@ -100,13 +100,37 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
       "GET", target: signed(imageTarget + expiry), header: "", status: 200)
   }
 
+  @Test(
+    .enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"),
+    arguments: [
+      "", "Sec-CH-DPR: 2\r\nSec-CH-Width: 600\r\nSave-Data: on\r\n",
+      "DPR: 1.5\r\nWidth: 640\r\nAccept: image/avif\r\n",
+    ])
+  func `a thousand hits of a URL that follows client hints allocate nothing`(
+    header: String
+  ) async throws {
+    try await expectNoAllocation(
+      "GET", target: imageTarget + "&w=auto&dpr=auto", header: header, status: 200, follows: true)
+  }
+
   private func expectNoAllocation(
-    _ method: String, target: String, header: String, status: Int
+    _ method: String, target: String, header: String, status: Int, follows: Bool = false
   ) async throws {
     let provider = CountingProvider()
     // The age has three digits for the whole test: one more digit requires a new head.
     let plain = try makeRequest()
-    for request in [plain, plain.accepting([.avif, .webp])] {
+    let hinted = [
+      plain.changing {
+        $0.scale = 2
+        $0.width = 320
+        $0.output.qualities = FormatQualities().lowered(by: 20)
+      },
+      plain.accepting([.avif]).changing {
+        $0.scale = 1.5
+        $0.width = 427
+      },
+    ]
+    for request in [plain, plain.accepting([.avif, .webp])] + hinted {
       let variant = makeVariant(request.key, info: makeInfo(receivedAgo: 100))
       // The first hit ends the deferral, and later ones only look at it.
       variant.deferStoring()
@@ -118,6 +142,7 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
         $0.workers = 1
         $0.corsOrigins = ["https://a.example", "https://b.example"]
         $0.signing = SigningPolicy(mode: .options, keys: [testKey])
+        $0.saveDataReduction = follows ? 20 : 0
       }
     ) { server in
       let client = try HTTPClient(port: server.port)

@@ -1,0 +1,103 @@
+// RequestContext+Failure: responds with a fallback image or a redirect where an image cannot be had.
+
+import CMicrohttpd
+import Model
+import Platform
+import Telemetry
+
+extension RequestContext {
+  /// The most seconds for which clients may store a fallback image or a redirect to the source. The
+  /// image may come back at any time.
+  private static let longestLifetime = 60
+
+  /// Responds to a request whose work has failed: with a redirect to the source or a fallback image
+  /// at hand, if the request takes one, else with JSON.
+  func respond(toFailure error: ImageError) -> MHD_Result {
+    guard error.isOfImage, let target = client.target, case .success(let request)? = target.request
+    else { return refuse(error) }
+    switch request.options.onFailure {
+    case .error: return refuse(error)
+    case .redirect:
+      return error.allowsRedirect && request.source.scheme != .local
+        ? redirect(to: request.source, after: error) : refuse(error)
+    case .fallback:
+      // The task of a request that met its deadline is cancelled, so nothing else can wait.
+      guard let fallback = FallbackRequest(for: adapted(request, of: target)),
+        let delivery = fallback.deliveryAtOnce(by: handler.provider)
+      else {
+        handler.figures.fallbacks.add("unavailable")
+        return refuse(error)
+      }
+      return respond(
+        with: FallbackDelivery(name: fallback.name, delivery: delivery, error: error))
+    }
+  }
+
+  /// Responds with a fallback image. It has no validators, so that no cache confirms it as the image.
+  func respond(with fallback: FallbackDelivery) -> MHD_Result {
+    let error = fallback.error
+    let variant = fallback.delivery.variant
+    guard let image = variant.info.image else {
+      return refuse(.internal(detail: "a fallback without an image"))
+    }
+    var timings = fallback.delivery.timings
+    timings.total = .microseconds(client.elapsedMicroseconds)
+    var head = ResponseHead(date: Clock.now(), id: client.requestID)
+    head.add("Content-Type", value: variant.info.content.mediaType)
+    head.add("Content-DPR", value: ResponseHead.decimal(image.density))
+    head.add("Server-Timing", value: timings.headerValue)
+    head.add("X-Fallback", value: fallback.name)
+    // Caches in front of a server that redirects ignore `Vary`.
+    addFailure(error, to: &head, isPrivate: isRedirected)
+    head.add(
+      "Content-Disposition",
+      value: "inline; filename=\"\(fallback.name).\(image.format.fileExtension)\"")
+    head.add("Content-Security-Policy", value: "default-src 'none'; sandbox")
+    let status = handler.configuration.fallbackStatus == .ok ? 200 : error.status
+    do throws(ImageError) {
+      if client.method == .get, case .file(let region) = variant.body, !region.isInMemory {
+        let result = try stream(region, head: head, status: status, fallback: fallback)
+        countFallback("image", after: error)
+        return result
+      }
+      let response = try Response(
+        head: head, style: handler.configuration.headStyle, body: variant.body,
+        closes: handler.closesConnections)
+      countFallback("image", after: error)
+      log(status: status, bytes: variant.body.count, error: error, fallback: fallback.name)
+      return queue(response, status: status, bytes: variant.body.count)
+    } catch {
+      return refuse(error)
+    }
+  }
+
+  /// Redirects to the URL of a source that the client may load itself.
+  private func redirect(to source: SourceURL, after error: ImageError) -> MHD_Result {
+    // A longer location may not fit into the response's head.
+    guard source.text.utf8.count < RequestFraming.longestTarget else { return refuse(error) }
+    var head = ResponseHead(date: Clock.now(), id: client.requestID)
+    head.add("Location", value: source.text)
+    addFailure(error, to: &head, isPrivate: false)
+    do throws(ImageError) {
+      let response = try emptyResponse(head: head)
+      countFallback("redirect", after: error)
+      log(status: 302, bytes: 0, error: error, fallback: "redirect")
+      return queue(response, status: 302, bytes: 0)
+    } catch {
+      return refuse(error)
+    }
+  }
+
+  /// Adds what a fallback and a redirect say of the failure.
+  private func addFailure(_ error: ImageError, to head: inout ResponseHead, isPrivate: Bool) {
+    head.add("X-Error-Code", value: error.code)
+    _ = addCaching(of: error, to: &head, limit: Self.longestLifetime, isPrivate: isPrivate)
+    addCommon(to: &head, vary: client.target?.vary)
+  }
+
+  /// Counts a failure with what was sent in its place.
+  private func countFallback(_ answer: String, after error: ImageError) {
+    count(error)
+    handler.figures.fallbacks.add(answer)
+  }
+}
