@@ -14,8 +14,8 @@ BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
-.PHONY: help run build build-all test test-sanitized fuzz lint format docs check-metrics check-page smoke bench bench-compare gallery container-check \
-	deb deb-check fresh-check memory-check soak set-up
+.PHONY: help run build build-all test test-sanitized fuzz lint format docs check-clients check-deployments check-metrics \
+	check-page smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check soak set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -64,7 +64,7 @@ docs: $(built) ## links, names and completeness of the documents, and their comm
 	scripts/check-docs
 	scripts/check-unit
 	scripts/run-docs .build/$(BUILD)/pictor
-	scripts/check-signing .build/$(BUILD)/pictor
+	scripts/check-clients .build/$(BUILD)/pictor
 
 check-metrics: $(built) ## /metrics of the program, the dashboard and the alert rules, with promtool
 	@scripts/set-up python3 prometheus
@@ -73,6 +73,13 @@ check-metrics: $(built) ## /metrics of the program, the dashboard and the alert 
 check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE=1: README's screenshot
 	@scripts/set-up python3 python3-pip chromium chromium-driver
 	scripts/check-page .build/$(BUILD)/pictor $(if $(WRITE),--write)
+
+check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish and Caddy run, compose and Kubernetes against schemas
+	scripts/check-deployments $(if $(ONLY),--only $(ONLY)) .build/$(BUILD)/pictor
+
+check-clients: $(built) ## the URL builders of docs/clients in every language, against the program
+	@scripts/set-up python3
+	scripts/check-clients --all .build/$(BUILD)/pictor
 
 smoke: $(built) ## the program over HTTP
 	scripts/smoke .build/$(BUILD)/pictor

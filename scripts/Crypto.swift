@@ -1,5 +1,5 @@
-// Crypto: the part of swift-crypto's interface that the sample of docs/signing.md uses, by GLib, so that the sample runs
-// on Linux without a package from elsewhere.
+// Crypto: the part of swift-crypto's interface that the code of docs/clients/swift.md uses, by
+// GLib, so that it runs on Linux without a package from elsewhere.
 
 import CGLib
 

@@ -1,0 +1,126 @@
+"""The checks of check-deployments for compose and Kubernetes: schemas, and what the files tell Pictor."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+CONFIG = Path(__file__).resolve().parents[2] / "config"
+#: The version of Kubernetes whose schemas count.
+VERSION = "1.31"
+LOADER = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))"
+
+
+def load(tools, path):
+    """The documents of a YAML file, with Python's types."""
+    return json.loads(subprocess.check_output([tools / "python", "-c", LOADER, path], text=True))
+
+
+def settings(program):
+    """The variables of all settings."""
+    lines = (CONFIG / "pictor.json5").read_text(encoding="utf-8").split("\n")
+    written = subprocess.check_output([program, "--print-config"], text=True, env={"PATH": os.environ["PATH"]})
+    if [line for line in written.split("\n") if ": " in line and "//" not in line] != \
+            [line for line in lines if ": " in line and "//" not in line]:
+        raise ValueError("config/pictor.json5 is not what --print-config writes")
+    found, section = set(), ""
+    for line in lines:
+        if match := re.match(r"  (\w+): \{$", line):
+            section = match[1]
+        elif match := re.match(r"    (\w+):", line):
+            found.add(f"PICTOR_{section}_{match[1]}".upper())
+        elif match := re.match(r"  (\w+):", line):
+            found.add(f"PICTOR_{match[1]}".upper())
+    return found
+
+
+def check_configuration(report, what, program, arguments, environment):
+    done = subprocess.run([program, *arguments, "--check-config"], text=True, capture_output=True, timeout=60,
+                          env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"} | environment)
+    report.check(f"Pictor takes {what}", (done.returncode, done.stdout + done.stderr if done.returncode else ""),
+                 (0, ""))
+
+
+def check_compose(report, program, folder, tools):
+    path = CONFIG / "compose.yaml"
+    done = subprocess.run([tools / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", path], text=True,
+                          capture_output=True, timeout=120)
+    report.check("compose.yaml follows the Compose specification", (done.returncode, done.stdout if done.returncode
+                                                                    else ""), (0, ""))
+    service = load(tools, path)[0]["services"]["pictor"]
+    variables = service.get("environment", {})
+    report.check("its variables are settings", sorted(set(variables) - settings(program)), [])
+    check_configuration(report, "their values", program, [], variables | {"PICTOR_DISK_PATH": str(folder / "cache")})
+    report.check("it has no rights", (service["read_only"], service["cap_drop"], service["security_opt"]),
+                 (True, ["ALL"], ["no-new-privileges:true"]))
+
+
+def check_kubernetes(report, program, folder, tools):
+    documents = {}
+    for path in sorted((CONFIG / "kubernetes").glob("*.yaml")):
+        found = load(tools, path)
+        documents |= {(one["kind"], one["metadata"]["name"]): one for one in found if "metadata" in one}
+        # The others are of kustomize, of an operator and of a Helm chart: no part of Kubernetes itself.
+        if path.name in ("pictor.yaml", "network.yaml", "autoscaling.yaml"):
+            done = subprocess.run([tools / "kubernetes-validate", "--strict", "-k", VERSION, path], text=True,
+                                  capture_output=True, timeout=120)
+            report.check(f"{path.name} follows the schemas of Kubernetes {VERSION}",
+                         (done.returncode, done.stdout + done.stderr if done.returncode else ""), (0, ""))
+    listed = load(tools, CONFIG / "kubernetes/kustomization.yaml")[0]["resources"]
+    report.check("the kustomization lists them", sorted(listed), ["autoscaling.yaml", "network.yaml", "pictor.yaml"])
+    check_references(report, documents, tools)
+    text = documents["ConfigMap", "pictor"]["data"]["pictor.json5"]
+    for name in ("admin-token", "signing-key"):
+        (folder / name).write_text("0123456789abcdef" * 4)
+    text = text.replace("/run/secrets/pictor", str(folder)).replace("/var/cache/pictor", str(folder))
+    # What a kernel can seal is not a matter of the file.
+    text = text.replace('sandbox: "required"', 'sandbox: "if_possible"')
+    (folder / "pictor.json5").write_text(text)
+    check_configuration(report, "pictor.json5 of the config map", program, ["--config", folder / "pictor.json5"], {})
+    check_times(report, documents, text)
+
+
+def check_references(report, documents, tools):
+    """Names in one document that are declared in another."""
+    pod = documents["Deployment", "pictor"]["spec"]["template"]
+    container = pod["spec"]["containers"][0]
+    labels, ports = pod["metadata"]["labels"], {port["name"] for port in container["ports"]}
+    selectors = [documents["Deployment", "pictor"]["spec"]["selector"]["matchLabels"],
+                 documents["PodDisruptionBudget", "pictor"]["spec"]["selector"]["matchLabels"],
+                 documents["NetworkPolicy", "pictor"]["spec"]["podSelector"]["matchLabels"],
+                 *(documents["Service", name]["spec"]["selector"] for name in ("pictor", "pictor-operators"))]
+    report.check("selectors match the pods", [one for one in selectors if not one.items() <= labels.items()], [])
+    used = {port["targetPort"] for name in ("pictor", "pictor-operators")
+            for port in documents["Service", name]["spec"]["ports"]}
+    used |= {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe", "startupProbe")}
+    used |= {port["port"] for rule in documents["NetworkPolicy", "pictor"]["spec"]["ingress"] for port in rule["ports"]}
+    report.check("ports are the container's", used, ports)
+    mounts = {mount["name"] for mount in container["volumeMounts"]}
+    report.check("each mount has its volume", mounts, {volume["name"] for volume in pod["spec"]["volumes"]})
+    scaler = documents["HorizontalPodAutoscaler", "pictor"]["spec"]
+    report.check("the autoscaler scales the deployment", scaler["scaleTargetRef"]["name"], "pictor")
+    metric = scaler["metrics"][0]["pods"]["metric"]["name"]
+    rule = load(tools, CONFIG / "kubernetes/adapter-rules.yaml")[0]["rules"]["custom"][0]
+    known = re.findall(r"^\| `(pictor_\w+)` \| gauge", (CONFIG.parent / "docs/metrics.md").read_text(), re.M)
+    report.check("the autoscaler's metric is a gauge of Pictor, and the adapter makes it",
+                 (metric in known, rule["seriesQuery"].partition("{")[0]), (True, metric))
+    monitor = documents["ServiceMonitor", "pictor"]["spec"]
+    service = documents["Service", "pictor-operators"]
+    report.check("the monitor finds the operators' service",
+                 (monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items(),
+                  monitor["endpoints"][0]["port"], service["metadata"]["labels"][monitor["jobLabel"]]),
+                 (True, service["spec"]["ports"][0]["name"], "pictor"))
+
+
+def check_times(report, documents, text):
+    """A pod has the time that it needs to stop, and is left before it closes."""
+    pod = documents["Deployment", "pictor"]["spec"]["template"]["spec"]
+    times = {name: int(seconds) for name, seconds in re.findall(r"(\w+): \"(\d+)s\"", text)}
+    probe = pod["containers"][0]["readinessProbe"]
+    report.check("the grace period covers delay, grace time and the last writes",
+                 pod["terminationGracePeriodSeconds"] >= times["shutdown_delay"] + times["grace_time"] + 10)
+    notice = probe["periodSeconds"] * probe["failureThreshold"] + probe["timeoutSeconds"]
+    report.check("a draining pod is not ready before it closes", notice <= times["shutdown_delay"])
+    limit, = re.findall(r"disk:.*limit: \"(\d+)GiB\"", text)
+    report.check("the cache fits its volume", int(limit) < int(pod["volumes"][0]["emptyDir"]["sizeLimit"][:-2]))
